@@ -1,4 +1,4 @@
-"""A server that replies with exactly the bytes of a test, for what the scripted model never does."""
+"""A server that replies with exactly the bytes of a test, for streams that the scripted model never sends."""
 
 import asyncio
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The HTTP clients that a provider runs on, and what most tests ask with."""
+"""The HTTP clients that a provider runs on, and the tools and fixtures of most tests."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib import import_module
@@ -13,7 +13,7 @@ from .byte_server import ByteServer, Piece
 from .heard import Failure, Heard
 
 KEY = "sk-a-made-up-key"
-# What no error may repeat.
+# A text that no error may repeat.
 SECRET = "the pelican is my secret word"
 TOOLS = tuple(
     ToolSchema(name, "", {"type": "object", "properties": {}})
@@ -36,7 +36,7 @@ def _on_any_machine(idle_clock: None) -> None:
 
 @pytest.fixture
 async def http_client(request: pytest.FixtureRequest) -> AsyncIterator[Any]:
-    """Return a client as this Home Assistant shares one, or what `over_either_client` asks for."""
+    """Return a client as this Home Assistant shares one, or the one that `over_either_client` names."""
     package = import_module(getattr(request, "param", CLIENTS[0]))
     async with package.AsyncClient(verify=False) as client:
         yield client
@@ -44,7 +44,7 @@ async def http_client(request: pytest.FixtureRequest) -> AsyncIterator[Any]:
 
 @pytest.fixture
 def hear(ask: Ask, byte_server: ByteServer) -> Hear:
-    """Have the server answer with these pieces, and return what is heard; `asked` is what the folder's `ask` takes."""
+    """Have the server answer with these pieces, and return the events; `asked` are the arguments of `ask`."""
 
     async def hear(*pieces: Piece, **asked: Any) -> Heard:
         byte_server.reply(*pieces)
@@ -55,7 +55,7 @@ def hear(ask: Ask, byte_server: ByteServer) -> Hear:
 
 @pytest.fixture
 def fail(ask: Ask, byte_server: ByteServer) -> Hear:
-    """Have the server answer in a way that is this error, and return what is heard; `reply` is as the server's own."""
+    """Have the server answer in a way that is this error, and return the events; `reply` are the arguments of `ByteServer.reply`."""
 
     async def fail(error: Failure, *pieces: Piece, **reply: Any) -> Heard:
         byte_server.reply(*pieces, **reply)

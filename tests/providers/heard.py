@@ -35,13 +35,13 @@ class Heard:
     error: Any = None
 
     async def listen(self, stream: AsyncIterator[Event]) -> Heard:
-        """Take in a stream up to where it ends or fails."""
+        """Read a stream up to its end or failure."""
         async for event in stream:
             self.events.append(event)
         return self
 
     async def fail(self, stream: AsyncIterator[Event], error: Failure = ProviderError) -> Heard:
-        """Take in a stream up to where it fails, with this error or one of its kinds."""
+        """Read a stream up to its failure, with this error or one of its kinds."""
         with pytest.raises(error) as caught:
             await self.listen(stream)
         self.error = caught.value

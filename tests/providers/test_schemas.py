@@ -22,7 +22,7 @@ def closed_object(dice: Random) -> dict[str, Any]:
 
 
 def choice(dice: Random, depth: int = 0) -> dict[str, Any]:
-    """Return a choice of objects, of other choices and of what no object can be."""
+    """Return a choice of objects, of other choices and of types other than object."""
     makers = (closed_object, closed_object, lambda _: {"type": "null"}, lambda dice: choice(dice, depth + 1))
     branches = [dice.choice(makers[: 4 - (depth > 1)])(dice) for _ in range(dice.randint(1, 3))]
     return {dice.choice(("anyOf", "oneOf")): branches}

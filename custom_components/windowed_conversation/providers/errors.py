@@ -1,6 +1,6 @@
 """All errors of a request to a model.
 
-Messages are for the log: they never contain what people said, nor a key. Users get a translated text.
+Messages are for the log: they never contain words of a conversation, nor a key. Users get a translated text.
 """
 
 # The maximum length of an address that a server names, in characters.
@@ -67,7 +67,7 @@ class DeadlineExceeded(ProviderError):
     """No part of the answer arrived in time."""
 
 
-# The message of a server that cannot be reached.
+# The errors of a server that cannot be reached.
 CONNECTION_ERRORS = (Unavailable, DeadlineExceeded)
 
 

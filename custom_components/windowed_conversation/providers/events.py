@@ -14,7 +14,9 @@ from .settings import DEFAULT_SETTINGS, ModelSettings
 
 @dataclass(frozen=True, slots=True)
 class ToolSchema:
-    """A tool that the model may call. `parameters` is a JSON schema of type object; `text` is what is counted of it.
+    """A tool that the model may call. `parameters` is a JSON schema of type object.
+
+    `text` is the text by which its tokens are counted.
 
     Limits that are not finite are removed from the schema, as JSON cannot express them. `read_only`: whether the tool
     changes nothing in the home; not sent. Raises `TypeError` if the parameters are not JSON.
@@ -58,7 +60,7 @@ class Request:
 
     @property
     def answer_limit(self) -> int | None:
-        """The most tokens of the answer: at most what the model writes; None if there is no limit."""
+        """The limit of the answer in tokens, at most the model's own; None if there is no limit."""
         most = self.max_answer_tokens
         return None if most is None else min(most, self.profile.output_tokens or most)
 
@@ -88,7 +90,7 @@ class ToolCallDone:
 class Usage:
     """Tokens of one request: `input` includes `cached` and `cache_written`, `output` includes `reasoning`.
 
-    `cleared` is what the provider reports as dropped from the request; it is not part of `input`.
+    `cleared` are the tokens that the provider dropped from the request; it is not part of `input`.
     """
 
     input: int = 0
@@ -114,10 +116,10 @@ class FinishReason(StrEnum):
 class Finished:
     """The terminal marker of a stream that ended well.
 
-    `native` is the provider's own word for the reason, or `other` if none is known to have that. `residue` is a JSON
+    `native` is the provider's own word for the reason, or `other` for an unknown word. `residue` is a JSON
     value that is useful only to the same provider and model when it is sent back (signatures, encrypted reasoning), or
-    None. `residue_tokens` is its size when it is sent back; None if that is the reasoning of the usage. `server` is a
-    compatible server's own word for who answered: its fingerprint, its model and its provider; empty for other formats.
+    None. `residue_tokens` is its size when it is sent back; None if that is the reasoning of the usage. `server` has
+    a compatible server's fingerprint, its model and its provider; it is empty for other formats.
     """
 
     reason: FinishReason

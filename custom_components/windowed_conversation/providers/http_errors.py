@@ -21,7 +21,7 @@ from .errors import (
     Unavailable,
 )
 
-# The SDKs run on one of these or on either. What breaks mid-stream is raised as the client's own error.
+# The SDKs run on one of these or on either. A failure mid-stream raises the client's own error.
 _HTTP = tuple(import_module(name) for name in ("httpx", "httpx2") if find_spec(name))
 _TIMEOUTS: tuple[type[Exception], ...] = tuple(module.TimeoutException for module in _HTTP)
 _TRANSPORT: tuple[type[Exception], ...] = tuple(module.HTTPError for module in _HTTP)
@@ -60,7 +60,7 @@ def server_error(
     context_tokens: int | None = None,
     may_be_too_long: Callable[[], bool] | None = None,
 ) -> ProviderError:
-    """Return the error for an HTTP status and the server's code. `known` is what the code means, if that is known.
+    """Return the error for an HTTP status and the server's code. `known` is the error for a known code.
 
     An error in the stream has the status of the answer, 200. `delay` is in seconds. Most servers have no code for a
     request that is longer than the model can read: if no code explains the error, `may_be_too_long` tells whether it is

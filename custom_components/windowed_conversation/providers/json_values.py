@@ -20,7 +20,7 @@ def _finite(written: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-# JSON has no NaN and no infinity: what a server writes as one, or as a number too large for a float, is null here.
+# JSON has no NaN and no infinity: these, and numbers too large for a float, become null.
 _decoder = json.JSONDecoder(parse_float=_finite, parse_constant=lambda _: None)
 
 
@@ -48,7 +48,7 @@ def read_repaired_json(text: str) -> Any:
 def finite(value: Any) -> Any:
     """Return a JSON value without numbers that are not finite: removed from objects, null elsewhere."""
     try:
-        # nearly all are, and what is nested deeply is not walked through
+        # nearly all are finite, and a deeply nested value is not walked through
         json.dumps(value, allow_nan=False)
     except ValueError:
         return _with_finite_numbers(value)
@@ -74,7 +74,7 @@ def text_of(value: object) -> str:
 
 
 def code_of(value: object) -> str:
-    """Return a server's code, or an empty text for any other value: a longer text may repeat what people said."""
+    """Return a server's code, or an empty text for any other value: a longer text may repeat the conversation."""
     return value if isinstance(value, str) and _CODE.fullmatch(value) else ""
 
 

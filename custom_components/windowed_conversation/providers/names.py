@@ -18,7 +18,7 @@ _SHORT_ID = re.compile(rf"[a-zA-Z0-9]{{{_ID_LENGTH}}}")
 _INVALID_CHARACTER = re.compile(r"[^a-zA-Z0-9_-]")
 _LONGEST_NAME = 64
 
-# What Anthropic takes as the name of a property at the top of a tool's schema, by its own error message:
+# The names that Anthropic accepts for the properties at the top of a tool's schema, by its own error message:
 # https://github.com/anthropics/claude-code/issues/79418
 _VALID_PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 

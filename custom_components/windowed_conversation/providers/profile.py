@@ -54,7 +54,7 @@ class Caching(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
-    """Facts about a model. The defaults are what any compatible server accepts.
+    """Facts about a model. The defaults suit any compatible server.
 
     `context_tokens` is how many tokens it reads and `output_tokens` how many it writes at most, None if unknown.
     `sampling`: whether it accepts a temperature and `top_p`. `efforts` are those that it accepts, in ascending order,
@@ -75,7 +75,7 @@ class ModelProfile:
 
 UNKNOWN_MODEL = ModelProfile()
 
-# How many tokens of thought there is room for before an answer: what Google takes these words for, but never less than
+# The room for reasoning before an answer in tokens: Google's numbers for these words, but never less than
 # 4,096. A cap costs nothing where it is not reached and the whole answer where it is, and few models hold to a number.
 # https://ai.google.dev/gemini-api/docs/openai#thinking, and OpenAI counts on as much as Google for high:
 # https://platform.openai.com/docs/guides/reasoning#allocating-space-for-reasoning

@@ -1,4 +1,4 @@
-"""The table of model families: what each model accepts, by the vendor's own names for its models."""
+"""The table of model families: the parameters that models accept, by the vendor's own names."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -24,7 +24,7 @@ class Vendor(StrEnum):
 
 
 def _family(names: str, reasoning: ReasoningStyle, caching: Caching, **facts: Any) -> tuple[str, ModelProfile]:
-    """Return a family of models, whose names match from the first character, with what they accept."""
+    """Return a family of models, whose names match from the first character, with its profile."""
     return names, ModelProfile(reasoning=reasoning, caching=caching, **{"images": True, **facts})
 
 
@@ -32,8 +32,8 @@ _NONE, _EFFORT, _ADAPTIVE = ReasoningStyle.NONE, ReasoningStyle.EFFORT, Reasonin
 _BUDGET, _LEVEL = ReasoningStyle.BUDGET, ReasoningStyle.LEVEL
 _AUTOMATIC, _KEY, _BREAKPOINTS = Caching.AUTOMATIC, Caching.KEY, Caching.BREAKPOINTS
 
-# The first that matches counts. Which models refuse a temperature or `prompt_cache_retention` is what Home Assistant's
-# own integration found out (components/openai_conversation/const.py and entity.py, 2026.11).
+# The first that matches counts. Which models refuse a temperature or `prompt_cache_retention` is taken from Home
+# Assistant's own integration (components/openai_conversation/const.py and entity.py, 2026.11).
 _OPENAI = (
     _family(r"gpt-(5\.6|6)", _EFFORT, Caching.OPTIONS, sampling=False),
     _family(r"gpt-5-(mini|nano)", _EFFORT, _KEY, sampling=False),
@@ -97,7 +97,7 @@ _FAMILIES = {Vendor.OPENAI: _OPENAI, Vendor.ANTHROPIC: _ANTHROPIC, Vendor.GOOGLE
 
 
 def profile_of(vendor: Vendor | None, model: str) -> ModelProfile:
-    """Return the facts about a model, without its limits; for an unknown model, what any server accepts.
+    """Return the facts about a model, without its limits; `UNKNOWN_MODEL` for an unknown one.
 
     On Azure the name of a deployment says nothing: `model` is the model that the user says it runs.
     """

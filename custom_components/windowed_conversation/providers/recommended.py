@@ -27,7 +27,7 @@ _NOT_FOR_CONVERSATIONS = {
     Vendor.OPENAI: _words("instruct|live|o1-mini|o1-preview|research|search|vision"),
     Vendor.GOOGLE: _words("live|research|robotics|vision"),
 }
-# What a vendor's names begin with on a server that has models of several. "Instruct" says nothing in other names.
+# The beginnings of a vendor's names on a server that has models of several. "Instruct" says nothing in other names.
 _BEGINNINGS = {Vendor.OPENAI: re.compile(r"(?:chat)?gpt-\d|o\d"), Vendor.GOOGLE: re.compile("gemini")}
 
 # A vendor's families, smallest first: fast and cheap enough for a voice assistant. Of a family the newest counts.

@@ -19,8 +19,8 @@ _SINGLE = ("items", "additionalProperties", "not")
 def without_choice(schema: Mapping[str, Any]) -> Schema:
     """Return an object's schema without a choice at its top. It accepts everything that the choice accepts.
 
-    Its properties are those of all branches; required is what every branch requires. A branch that accepts properties
-    it does not name says nothing about those that others name: their types are kept.
+    Its properties are those of all branches; required are the properties that every branch requires. A branch that
+    accepts unnamed properties does not limit those that others name: their types are kept.
     """
     if schema.keys().isdisjoint(_REFUSED_AT_THE_TOP):
         return dict(schema)

@@ -8,8 +8,8 @@ from .json_values import member, objects, token_limit
 
 _ESTIMATE = EstimatedCounter()
 
-# What compatible servers call it. LM Studio names the size that is loaded beside the greatest possible one; llama.cpp
-# puts `n_ctx` into `meta`, beside `n_ctx_train`, which is what the model could read.
+# The names for it on compatible servers. LM Studio names the loaded size beside the greatest possible one; llama.cpp
+# puts `n_ctx` into `meta`, beside `n_ctx_train`, which is the greatest possible size.
 _NAMES = (
     "n_ctx",
     "loaded_context_length",
@@ -72,6 +72,6 @@ def request_tokens(request: Request, counter: TokenCounter = _ESTIMATE) -> int:
 
 
 def fills_context(request: Request, *, share: float = 1.0, answer: int = 0) -> bool:
-    """Return whether a request and its answer exceed this share of what the model is known to read."""
+    """Return whether a request and its answer exceed this share of the known context of the model."""
     context = request.profile.context_tokens
     return context is not None and request_tokens(request) + answer > share * context

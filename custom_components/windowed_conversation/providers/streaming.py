@@ -92,7 +92,7 @@ async def _late_events[E](stream: AsyncIterator[E], decode: Callable[[E], Sequen
                     return events
     except ProviderError:
         raise
-    except Exception:  # noqa: BLE001 - whatever breaks here, the answer is whole
+    except Exception:  # noqa: BLE001 - the answer is complete all the same
         return ()
     return ()
 
@@ -122,7 +122,7 @@ async def _read_values(raw: AsyncGenerator[bytes], decoder: Decoder) -> AsyncGen
 
 
 def _named_error(data: bytes) -> Any:
-    """Return an event whose name says that it is an error as one, whatever its data says."""
+    """Return an event whose name says that it is an error, in the form of an error."""
     try:
         said = read_json(data)
     except ValueError, RecursionError:
@@ -185,7 +185,7 @@ def _apply[T](read: Callable[[Any], Iterable[T]], value: Any) -> Sequence[T]:
 class _EventReader:
     """Reads server-sent events: the data of each, and whether its name says that it is an error.
 
-    Work and memory are linear in what is sent, however it is split:
+    Work and memory are linear in the bytes, also for tiny chunks:
     https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
     """
 

@@ -21,7 +21,7 @@ _LONGEST_LIST = 8 * _MEGABYTE
 # How many bytes of an error are read; the status is known before the rest arrives.
 _READ_OF_ERROR = _MEGABYTE
 
-# What is read at a time of an answer that is compressed, however small it came.
+# The most bytes that are decompressed at a time.
 _PIECE = 2**16
 _ENCODING = "content-encoding"
 # zlib and gzip, told apart by their headers: https://docs.python.org/3/library/zlib.html#zlib.decompress
@@ -29,7 +29,7 @@ _EITHER_HEADER = 47
 
 # How long it may take to hear that a server had closed a connection before a request arrived on it, in seconds.
 _ROUND_TRIP = 1.0
-# What an HTTP client calls the beginning of a new connection: https://www.encode.io/httpcore/extensions/#trace
+# The HTTP clients' name for the beginning of a new connection: https://www.encode.io/httpcore/extensions/#trace
 _CONNECTS = "connection.connect"
 
 type _Pieces = Callable[[bytes], Iterator[bytes]]

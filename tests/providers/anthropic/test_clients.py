@@ -1,4 +1,4 @@
-"""The client under the provider: how it is built, what else it requests, and what it leaves behind."""
+"""The provider: its construction, its other requests, and closed connections."""
 
 import json
 import ssl

@@ -1,4 +1,4 @@
-"""Context editing: when it is requested, what the provider reports, and that the window keeps its history."""
+"""Context editing: when it is requested, the provider's report, and that the window keeps its history."""
 
 from itertools import chain
 import json
@@ -83,7 +83,7 @@ def asked(*earlier: Message, **fields: Any) -> Request:
 
 
 def ended(context_management: Any) -> bytes:
-    """Return the event before the last one, with what was edited."""
+    """Return the event before the last one, with the edits."""
     written = message_delta("end_turn", output_tokens=2).partition(b"data: ")[2]
     return event({**json.loads(written), "context_management": context_management})
 

@@ -37,7 +37,7 @@ STATUSES: dict[int, type[ProviderError]] = {
     504: DeadlineExceeded,
     529: Unavailable,
 }
-# Where the body does not say what is meant.
+# For a body without a known type.
 WITHOUT_A_BODY: dict[int, type[ProviderError]] = {
     301: BadRequest,
     404: BadRequest,

@@ -1,4 +1,4 @@
-"""Conversations of every shape, with residue of several providers: what is sent breaks no rule of the API."""
+"""Conversations of every shape, with residue of several providers: no request breaks a rule of the API."""
 
 from random import Random
 from typing import Any

@@ -28,7 +28,7 @@ def wire(request: pytest.FixtureRequest) -> Wire:
 
 @pytest.fixture
 async def http_client(request: pytest.FixtureRequest, wire: Wire) -> AsyncIterator[Any]:
-    """Return a client as this Home Assistant shares one, or what `over_either_client` asks for and the SDK runs on."""
+    """Return a client as this Home Assistant shares one, or the one of `over_either_client` if the SDK runs on it."""
     asked_for = getattr(request, "param", CLIENTS[0])
     name = asked_for if asked_for in wire.clients else wire.clients[0]
     async with import_module(name).AsyncClient(verify=False) as client:

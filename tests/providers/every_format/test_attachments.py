@@ -1,4 +1,4 @@
-"""The note for what a model cannot see, which costs no more than the window counted for it."""
+"""The note for an unseen attachment, which costs no more than the window counted for it."""
 
 from dataclasses import replace
 

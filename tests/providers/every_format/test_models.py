@@ -1,4 +1,4 @@
-"""The list of models: what an account is tried with."""
+"""The list of models, by which an account is tried."""
 
 from typing import Any
 

@@ -20,7 +20,7 @@ pytestmark = over_either_client
 
 @pytest.fixture(autouse=True)
 def _uncollected(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Collect no garbage in a test, and close what nobody refers to as an event loop does."""
+    """Collect no garbage in a test, and close unreferenced generators as an event loop does."""
     monkeypatch.delattr(asyncio.get_event_loop(), "_asyncgen_finalizer_hook")
     gc.collect()
     gc.disable()

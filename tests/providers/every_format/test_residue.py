@@ -15,7 +15,7 @@ from tests.providers.wires.parts import Call, Calls, Reasoning, Text, Wire
 
 
 async def answered(wire: Wire, ask: Ask, provider: Provider, byte_server: ByteServer) -> tuple[Message, ...]:
-    """Have the model think and call; returns what a window would hold of it."""
+    """Have the model think and call; returns the messages for a window."""
     byte_server.reply(*wire.answer(Reasoning(("The lamp.",)), Calls((Call("call_a", "act", ('{"n": 1}',)),))))
     heard = await Heard().listen(ask())
     (call,) = heard.calls

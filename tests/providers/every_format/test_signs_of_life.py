@@ -1,4 +1,4 @@
-"""Whatever a server sends of an answer is a sign of life, also where it is no event of ours."""
+"""Every byte of an answer is a sign of life, also where it is no event of ours."""
 
 import asyncio
 from collections.abc import Callable

@@ -49,7 +49,7 @@ pytestmark = over_either_client
 
 @pytest.fixture(autouse=True)
 def _nothing_is_collected() -> Iterator[None]:
-    """Keep the garbage collector from closing what was left open."""
+    """Keep the garbage collector from closing open generators."""
     gc.disable()
     yield
     gc.enable()
@@ -236,7 +236,7 @@ async def test_building_reads_no_certificates(monkeypatch: pytest.MonkeyPatch, h
 
 @pytest.fixture(scope="module")
 def imported(pytestconfig: pytest.Config) -> list[str]:
-    """Return a line for each HTTP client: its package and what is imported when a provider is built over it."""
+    """Return a line for each HTTP client: its package and the imports when a provider is built over it."""
     arguments = [sys.executable, "-c", BUILD, *CLIENTS]
     return subprocess.run(
         arguments, cwd=pytestconfig.rootpath, stdout=subprocess.PIPE, text=True, check=True

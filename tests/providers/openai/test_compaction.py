@@ -1,4 +1,4 @@
-"""Compaction by OpenAI: what is sent for it, what comes back, and where that is sent then."""
+"""Compaction by OpenAI: the request, the answer, and later requests with it."""
 
 import json
 from typing import Any
@@ -78,7 +78,7 @@ def provider(byte_server: ByteServer, http_client: Any) -> Responses:
 
 @pytest.fixture
 def scripted(model_server: ModelServer, http_client: Any) -> Responses:
-    """Return a provider for the scripted server, which refuses what no server would take."""
+    """Return a provider for the scripted server, which refuses invalid requests."""
     model_server.change(models=("gpt-5.5", "gpt-5.4"))
     found = WIRE.connect(model_server.address, http_client)
     assert isinstance(found, Responses)

@@ -1,4 +1,4 @@
-"""Residue that a server cannot read is refused once; from then on only what was made since is sent back."""
+"""Residue that a server cannot read is refused once; from then on only newer residue is sent back."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ type Talk = list[Message]
 
 @pytest.fixture
 def provider(model_server: ModelServer, http_client: Any) -> Responses:
-    """Return a provider for the scripted server, which reads only what it has encrypted itself."""
+    """Return a provider for the scripted server, which reads only its own encrypted residue."""
     model_server.change(models=(MODEL,))
     found = WIRE.connect(model_server.address, http_client)
     assert isinstance(found, Responses)

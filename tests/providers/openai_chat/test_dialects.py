@@ -1,4 +1,4 @@
-"""Chat Completions in two dialects: what OpenAI itself is asked for, and what every compatible server is spared."""
+"""Chat Completions in two dialects: the parameters for OpenAI itself and for every compatible server."""
 
 from base64 import b64encode
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""The list of models: what account set-up asks for to find out whether there is a server behind the address."""
+"""The list of models: the request of account set-up to find out whether there is a server behind the address."""
 
 import json
 from typing import Any

@@ -34,7 +34,7 @@ async def http_client(wire: Wire) -> AsyncIterator[Any]:
 
 @pytest.fixture
 def replay(wire: Wire, http_client: Any, byte_server: ByteServer) -> Replay:
-    """Return a function from the pieces of a stream to what our provider reads in them."""
+    """Return a function from the pieces of a stream to our provider's events."""
     provider = wire.connect(byte_server.address, http_client)
 
     async def replay(pieces: list[bytes]) -> Reading:

@@ -41,7 +41,7 @@ def _cut(stream: bytes, places: Iterable[int]) -> list[bytes]:
     return [stream[start:end] for start, end in pairwise(bounds)]
 
 
-# The name of the stream seeds what is random, so that a cut that fails is the same the next time.
+# The name of the stream seeds the random cuts, so that a cut that fails is the same the next time.
 CUTS: Mapping[str, Callable[[bytes, str], list[bytes]]] = {
     "whole": _whole,
     "at random": _at_random,

@@ -76,7 +76,7 @@ def _called(calls: Sequence[Mapping[str, Json]]) -> tuple[Called, ...]:
 
 
 def _arguments(written: str) -> dict[str, Json] | None:
-    """Return the object, an empty one for nothing and null, None for what is cut off."""
+    """Return the object, an empty one for nothing and null, None for a call that is cut off."""
     try:
         value = json.loads(_whole(written).strip() or "{}")
     except ValueError:
@@ -145,7 +145,7 @@ def _responses_figures(figures: Json) -> Figures:
 
 
 def _anthropic(events: Sequence[Json]) -> Reading:
-    """Read block by block; what was spoken before a second `message_start` stays spoken, its calls are void."""
+    """Read block by block; text before a second `message_start` stays spoken, its calls are void."""
     text, thought, ending, stopped, cleared = "", "", "", False, 0
     figures: dict[str, int] = {}
     blocks: dict[int, dict[str, Json]] = {}

@@ -1,4 +1,4 @@
-"""Every recorded stream, however it is cut, says to our provider what an independent reader finds in it."""
+"""Every recorded stream, however it is cut, has the same content for our provider and for an independent reader."""
 
 from collections import Counter
 from dataclasses import replace

@@ -1,6 +1,6 @@
 """One long conversation, in a real window: everything that a request can hold, answered by every format in turn.
 
-Ids, the clock, and what the scripted model signed or sealed are the same each time, so that the requests are, too.
+Ids, the clock, and the scripted model's signatures are the same each time, so that the requests are, too.
 """
 
 from base64 import b64decode
@@ -41,7 +41,7 @@ SYSTEM = "You are a voice assistant for Home Assistant.\nAnswer in one sentence.
 SUMMARY = "The user's name is Anna; she told you about the garden, the cellar, the roof and the shed."
 PIXEL = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==")
 
-# The first room goes at a trim, and with it what was said of it; the turn about the second word is aborted.
+# The first room goes at a trim, and with it its messages; the turn about the second word is aborted.
 TRIMMED, ABORTED = "garden", "greenhouse"
 
 # Signed by the scripted model for `CLAUDE`; each signature is another one, and each is good for ever.

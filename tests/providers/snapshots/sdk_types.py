@@ -38,7 +38,7 @@ def is_what_the_sdk_takes(name: str, body: Any) -> bool:
 
 
 def _whole(value: Any) -> Any:
-    """Return a value with what is iterable in it as lists: pydantic reads those only when they are needed."""
+    """Return a value with lists for its iterables: pydantic reads those only when they are needed."""
     if isinstance(value, dict):
         return {key: _whole(each) for key, each in value.items()}
     if isinstance(value, list | Iterator):

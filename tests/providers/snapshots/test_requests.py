@@ -99,7 +99,7 @@ async def sent_to_the_blind(wire_format: Format, send: Callable[[ModelProfile], 
 
 
 def snapshot(name: str, written: str) -> str:
-    """Return the snapshot of this name, which is what is written now where the environment says so."""
+    """Return the snapshot of this name, which is written anew where the environment says so."""
     path = Path(__file__).with_name(f"{name}.json")
     if os.environ.get("WRITE_SNAPSHOTS"):
         path.write_text(written, encoding="utf-8")

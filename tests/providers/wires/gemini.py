@@ -87,7 +87,7 @@ class GeminiWire:
         return gemini(address, KEY, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), timeout=timeout)
 
     def answer(self, *parts: Part, end: End = End.WHOLE, usage: Usage | None = None) -> list[bytes]:
-        """See `Wire.answer`; what the model thought about is signed: the first call, else the last part."""
+        """See `Wire.answer`; parts after reasoning are signed: the first call, else the last part."""
         so_far = None if usage is None else {"promptTokenCount": usage.input, "totalTokenCount": usage.input}
         thinks = any(isinstance(part, Reasoning) for part in parts)
         calls = any(isinstance(part, Calls) for part in parts)
@@ -107,7 +107,7 @@ class GeminiWire:
         return event({"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}})
 
     def error_body(self, status: int) -> bytes:
-        """See `Wire.error_body`; what is too large never gets past Google's front end, which answers in HTML."""
+        """See `Wire.error_body`; a request that is too large never gets past Google's front end, which answers in HTML."""
         return _HTML if status == 413 else error(status)
 
     def model_list(self, models: Sequence[str]) -> bytes:

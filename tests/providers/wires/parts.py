@@ -66,7 +66,7 @@ class End(StrEnum):
 class Wire(Protocol):
     """A format's bytes, and the provider that reads them; `clients` are the HTTP packages that its SDK runs on.
 
-    `no_calls` is what a request says where the tools that it offers may not be called.
+    `no_calls` are the fields of a request whose tools may not be called.
     """
 
     name: str

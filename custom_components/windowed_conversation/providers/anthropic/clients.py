@@ -33,7 +33,7 @@ _NO_KEY = "none"
 # The class of a client on the HTTP package that the SDK runs on.
 HttpClient: Any = next(kind for kind in DefaultAsyncHttpxClient.__mro__ if kind.__name__ == "AsyncClient")
 
-# Spans of newer versions: nobody here collects them, and what they hold is the environment's to say.
+# Newer versions write spans. Nobody here collects them, and environment variables decide about their contents.
 _NO_TRACES: dict[str, Any] = (
     {"open_telemetry": False} if "open_telemetry" in signature(AsyncAnthropic).parameters else {}
 )

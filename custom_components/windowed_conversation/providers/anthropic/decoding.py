@@ -33,7 +33,7 @@ _DETAILS = ("thinking_tokens",)
 
 @dataclass(slots=True)
 class _OpenBlock:
-    """A content block that is still arriving; `content` is what it began with."""
+    """A content block that is still arriving; `content` is its first event's."""
 
     type: str
     content: Any
@@ -200,7 +200,7 @@ class MessageDecoder(Decoder):
                     self._figures[name] = tokens
         if not self._figures:
             return
-        # Anthropic's input tokens exclude what was read from and written to the cache
+        # Anthropic's input tokens exclude the tokens that were read from and written to the cache
         read, cached, written, output, reasoning = (self._figures.get(name, 0) for name in (*_FIGURES, *_DETAILS))
         self._usage = Usage(read + cached + written, cached, output, written, reasoning, self._cleared)
 

@@ -1,7 +1,7 @@
 """Mapping errors of the Anthropic SDK and its HTTP client to ours.
 
 Decided by status, type and code, never by message text. Our messages contain only these: a server's own text may repeat
-what people said.
+the conversation.
 """
 
 from collections.abc import Mapping
@@ -60,7 +60,7 @@ if find_spec(_DETAILS):
 
 
 def provider_errors(request: Request | None = None) -> AbstractContextManager[None]:
-    """Raise a `ProviderError` for every error of the SDK and its HTTP client. `request` is what was sent."""
+    """Raise a `ProviderError` for every error of the SDK and its HTTP client. `request` is the sent request."""
     return sdk_errors(anthropic, lambda err: _error(err.status_code, err.body, err.response.headers, request))
 
 
@@ -73,7 +73,7 @@ def _error(status: int, body: object, headers: Mapping[str, str], request: Reque
     # an error that is a plain text has neither
     error = member(body, "error")
     kind, code = code_of(member(error, "type")), code_of(member(member(error, "details"), "error_code"))
-    # "prompt is too long" has no type or code of its own: what is about as long as the context was too long
+    # "prompt is too long" has no type or code of its own: a request about as long as the context was too long
     is_generic = kind in _GENERIC
     return server_error(
         status,

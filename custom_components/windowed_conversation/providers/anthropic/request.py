@@ -60,7 +60,7 @@ def cache_breakpoints(request: Request) -> Mapping[str, Any]:
 
 
 def may_be_too_long(request: Request) -> bool:
-    """Return whether the request, by its estimated size, may exceed what the model is known to read."""
+    """Return whether the request, by its estimated size, may exceed the known context of the model."""
     return fills_context(request, share=_FULL, answer=_max_tokens(request))
 
 
@@ -155,7 +155,7 @@ _BETA = "context-management-2025-06-27"
 # Old results are cleared once there are more calls than this, except the newest: three is the API's default.
 _TRIGGER_CALLS = 6
 _KEPT_CALLS = 3
-# What is cleared costs the cached prefix from there on, which the documentation says should be worth it.
+# Clearing results costs the cached prefix from there on, which the documentation says should be worth it.
 _LEAST_TOKENS = 1000
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .sdk import GoogleSdk
 
 _GOOGLE = "https://generativelanguage.googleapis.com/"
-# The newest SDK would ask for `v1`, the oldest for `v1beta`, and both for what the environment says.
+# The newest SDK would ask for `v1`, the oldest for `v1beta`, and both for one that an environment variable names.
 _API_VERSION = "v1beta"
 # For an empty key the SDK looks for one in the environment; a server at home asks for none.
 _NO_KEY = "none"

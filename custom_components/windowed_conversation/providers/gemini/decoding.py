@@ -15,7 +15,7 @@ from .residue import Signatures, SignedText
 _STOP = "STOP"
 _UNKNOWN = "UNKNOWN"
 _UNSPECIFIED = "FINISH_REASON_UNSPECIFIED"
-# https://ai.google.dev/api/generate-content#FinishReason; what is in neither, also what is new, is no whole answer.
+# https://ai.google.dev/api/generate-content#FinishReason; any other reason, also a new one, is an error.
 _CUT_OFF = {"MAX_TOKENS", "CONTINUATION"}
 _DECLINED = {
     "BLOCKLIST",
@@ -91,7 +91,7 @@ class GeminiDecoder(Decoder):
         return done
 
     def _error(self) -> ProviderError | None:
-        """Return the error of the answer, see `Decoder._error`. Whole calls count, whatever came after them."""
+        """Return the error of the answer, see `Decoder._error`. Complete calls count in spite of a later error."""
         reason = self._ended
         if self._blocked:
             return Refused(f"the prompt was blocked, reason {self._blocked}", self._blocked)

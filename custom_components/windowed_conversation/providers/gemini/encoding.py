@@ -27,7 +27,7 @@ _VALID_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
 _INVALID_CHARACTER = re.compile(r"[^a-zA-Z0-9_.:-]")
 _LONGEST_BEGINNING = 100
 
-# In tokens, what Google itself takes these words for: https://ai.google.dev/gemini-api/docs/openai#thinking
+# Thinking budgets in tokens by Google's own table: https://ai.google.dev/gemini-api/docs/openai#thinking
 # MINIMAL is the least for 2.5 Pro, which cannot be told not to think: https://ai.google.dev/gemini-api/docs/thinking
 _BUDGETS = {Effort.NONE: 0, Effort.MINIMAL: 128, Effort.LOW: 1024, Effort.MEDIUM: 8192, Effort.HIGH: 24576}
 
@@ -51,7 +51,7 @@ def _contents(request: Request) -> list[dict[str, Any]]:
 
 
 def encode_body(request: Request) -> dict[str, Any]:
-    """Return the body of a request with only what the model accepts."""
+    """Return the body of a request with the parameters that the model accepts."""
     profile, settings, most = request.profile, request.settings, request.answer_limit
     sampling = {"temperature": settings.temperature, "topP": settings.top_p} if profile.sampling else {}
     thinking = _thinking(profile, settings.effort, most)
@@ -189,7 +189,7 @@ def _thinking(profile: ModelProfile, effort: Effort | None, max_answer_tokens: i
             # LOW is the least that every model with levels takes: some take MINIMAL, too, none can be told not to think
             return {**include, "thinkingLevel": (Effort.LOW if taken is Effort.NONE else taken).name}
         case ReasoningStyle.BUDGET:
-            # thoughts count as output: half of that, or enough for what is said aloud, is to be left for the answer
+            # thoughts count as output: half of that, or enough for spoken words, is to be left for the answer
             most = max(max_answer_tokens // 2, max_answer_tokens - _WORDS) if max_answer_tokens else _BUDGETS[taken]
             budget = min(_BUDGETS[taken], most)
             return {**include, "thinkingBudget": budget}

@@ -1,7 +1,7 @@
 """Mapping errors of Google's servers, of its SDK, and of the HTTP client to ours.
 
 Decided by status, canonical code (google.rpc.Code) and the structured details (google/rpc/error_details.proto), never
-by message text. Our messages contain only the codes: a server's own text may repeat what people said.
+by message text. Our messages contain only the codes: a server's own text may repeat the conversation.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -68,7 +68,7 @@ class GoogleError(Exception):
 
 @contextmanager
 def provider_errors(request: Request | None = None) -> Iterator[None]:
-    """Raise a `ProviderError` for every error of the server and the HTTP client. `request` is what was sent.
+    """Raise a `ProviderError` for every error of the server and the HTTP client. `request` is the sent request.
 
     For a request that is longer than the model can read, Gemini only says that an argument is invalid.
     """
@@ -78,7 +78,7 @@ def provider_errors(request: Request | None = None) -> Iterator[None]:
     except GoogleError as err:
         raise _translated(err, lambda: request is not None and fills_context(request)) from err
     except _UNREADABLE as err:
-        # the SDK's own models and converters raise these, too, with what the server wrote in their text
+        # the SDK's own models and converters raise these, too, with the server's words in their text
         raise BadStream(f"the answer is not of the expected form ({type(err).__name__})") from None
 
 

@@ -1,7 +1,7 @@
 """The provider for Gemini: `streamGenerateContent` with whole requests, never a chat session of the SDK.
 
-Google's SDK carries what is small and whole: counts of tokens, and trials of a model. Answers and model lists are
-requested directly: the SDK reads them without limits and builds objects for every value in the event loop.
+Google's SDK carries small requests that are not streamed: counts of tokens, and trials of a model. Answers and model
+lists are requested directly: the SDK reads them without limits and builds objects for every value in the event loop.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping

@@ -71,7 +71,7 @@ def _options(body: Mapping[str, Any]) -> HttpOptions:
 
 @contextmanager
 def _sdk_errors() -> Iterator[None]:
-    """Raise a `GoogleError` for an `APIError`, whose text repeats what the server wrote."""
+    """Raise a `GoogleError` for an `APIError`, whose text repeats the server's."""
     try:
         yield
     except APIError as err:

@@ -1,6 +1,6 @@
 """Encoding Chat Completions requests: messages and tools. Pure.
 
-The dialect tells what OpenAI itself accepts from what every compatible server accepts.
+The dialect separates the parameters of OpenAI from those that every compatible server accepts.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,7 +29,7 @@ _CALL_ID_LENGTH = 40
 
 
 class Dialect(StrEnum):
-    """The kind of server. OPENAI: OpenAI itself and Azure. COMPATIBLE: any other; it gets what all accept."""
+    """The kind of server. OPENAI: OpenAI itself and Azure. COMPATIBLE: any other, with parameters that all accept."""
 
     OPENAI = "openai"
     COMPATIBLE = "compatible"

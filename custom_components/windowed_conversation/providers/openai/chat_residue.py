@@ -1,4 +1,4 @@
-"""Residue of Chat Completions: what a server writes beside text and calls, and wants to see again. Pure.
+"""Residue of Chat Completions: the fields beside text and calls that a server wants back. Pure.
 
 Reasoning, under the name in which it came; `reasoning_details`; and the `extra_content` of each call, which has its
 thought signature. DeepSeek, OpenRouter and Google's endpoint refuse a call of theirs that comes back without it:
@@ -24,14 +24,14 @@ _DETAILS = "reasoning_details"
 # Characters of JSON. More than that is not worth its place in every later request.
 _LONGEST = 64 * 1024
 
-# What comes in fragments of a detail, as OpenRouter streams it; anything else comes whole.
+# The members of a detail that OpenRouter streams in fragments; all others are complete.
 _FRAGMENTS = frozenset({"text", "summary"})
 
 _ESTIMATE = EstimatedCounter()
 
 type _Object = Mapping[str, Any]
 
-# What DeepSeek accepts for a message that it did not think about; it refuses an empty text:
+# Reasoning that DeepSeek accepts for a message without any; it refuses an empty text:
 # https://github.com/NousResearch/hermes-agent/pull/18263
 _FILLER: _Object = {"reasoning_content": " "}
 
@@ -99,7 +99,7 @@ class ResidueReader:
         self._length = 0
 
     def on_delta(self, delta: Any) -> str:
-        """Add what a delta has beside text and calls. Return its reasoning as text."""
+        """Add the fields of a delta beside text and calls. Return its reasoning as text."""
         if details := delta.get(_DETAILS):
             for detail in objects(details):
                 self._on_detail(detail)
@@ -162,8 +162,8 @@ def residue_tokens(residue: _Object) -> int:
 def _continues(newest: _Object, detail: _Object) -> bool:
     """Return whether a detail is the next fragment of the newest with its index.
 
-    Details of different types may have one index: https://github.com/OpenRouterTeam/ai-sdk-provider/issues/519. What
-    is signed or encrypted is whole.
+    Details of different types may have one index: https://github.com/OpenRouterTeam/ai-sdk-provider/issues/519. A
+    signed or encrypted detail is complete.
     """
     if newest.get("type") != detail.get("type") or newest.get("signature") or "data" in detail:
         return False

@@ -1,7 +1,7 @@
 """Mapping errors of the OpenAI SDK and its HTTP client to ours.
 
 Decided by type, status and code, never by message text. Our messages contain only the status and the code: a server's
-own text may repeat what people said.
+own text may repeat the conversation.
 """
 
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ _TOO_LARGE = "input_tokens"
 
 
 def provider_errors(request: Request | None = None) -> AbstractContextManager[None]:
-    """Raise a `ProviderError` for every error of the SDK and its HTTP client. `request` is what was sent."""
+    """Raise a `ProviderError` for every error of the SDK and its HTTP client. `request` is the sent request."""
     return sdk_errors(openai, partial(_from_status, request))
 
 

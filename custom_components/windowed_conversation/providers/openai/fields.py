@@ -66,7 +66,7 @@ def caching_parameters(request: Request, known: Collection[str]) -> dict[str, An
 # Requests of one agent offer the same tools again and again.
 @lru_cache(maxsize=256)
 def sent_parameters(tool: ToolSchema) -> dict[str, Any]:
-    """Return the schema of a tool's parameters without what the formats refuse."""
+    """Return the schema of a tool's parameters without the keywords that the formats refuse."""
     schema: dict[str, Any] = with_items(without_choice(tool.parameters))
     return schema
 

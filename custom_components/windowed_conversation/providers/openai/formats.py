@@ -194,7 +194,7 @@ class ChatCompletions(_Format):
 
 
 class Responses(_Format):
-    """Responses. One server cannot read what another has encrypted, so each but OpenAI's has its own `name`."""
+    """Responses. One server cannot read the encrypted residue of another, so each but OpenAI's has its own `name`."""
 
     name = "openai_responses"
     _decoder = ResponseDecoder

@@ -92,7 +92,7 @@ class ResponseDecoder(Decoder):
         return deltas
 
     def _on_item_done(self, item: Any, at: int) -> Sequence[Event]:
-        # of what cannot be sent back, keep the type: the reasoning before it cannot be used without it
+        # of an item that cannot be sent back, keep the type: the reasoning before it cannot be used without it
         kind = text_of(item.get("type"))
         self._items[at] = {"type": kind}
         if kind == "function_call":

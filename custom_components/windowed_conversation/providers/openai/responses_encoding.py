@@ -76,7 +76,7 @@ def encode_tools(tools: Iterable[ToolSchema]) -> list[dict[str, Any]]:
 
 
 def _encode_spoken(messages: Sequence[Message], request: Request, provider: str) -> Iterator[_Item]:
-    """Yield the items of a conversation. What was compacted replaces a whole exchange, its question included."""
+    """Yield the items of a conversation. A compaction replaces an exchange, its question included."""
     for message, following in zip_longest(messages, messages[1:]):
         if items := compacted_items(message, provider, request.model):
             yield from items
@@ -126,7 +126,7 @@ def _encode_assistant(message: Message, residue: Sequence[Mapping[str, Any]]) ->
                 reasoning.append(entry)
                 continue
             case {"type": "compaction", "encrypted_content": _}:
-                # it holds what came before it
+                # it includes the items before it
                 reasoning, follower = [], entry
             case {"type": "message"}:
                 follower = _encode_text(texts.pop(at, ""), entry.get("phase"))
