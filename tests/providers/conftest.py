@@ -55,7 +55,7 @@ def hear(ask: Ask, byte_server: ByteServer) -> Hear:
 
 @pytest.fixture
 def fail(ask: Ask, byte_server: ByteServer) -> Hear:
-    """Have the server answer in a way that is this error, and return the events; `reply` are the arguments of `ByteServer.reply`."""
+    """Have the server answer with this error, and return the events; `reply` are arguments of `ByteServer.reply`."""
 
     async def fail(error: Failure, *pieces: Piece, **reply: Any) -> Heard:
         byte_server.reply(*pieces, **reply)

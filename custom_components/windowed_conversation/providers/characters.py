@@ -7,14 +7,14 @@ single half in the history would make every later request impossible to send.
 from codecs import getincrementaldecoder
 
 _CODEC = "utf-16-le"
-_decoder = getincrementaldecoder(_CODEC)
+_SurrogateDecoder = getincrementaldecoder(_CODEC)
 
 
 class SurrogateJoiner:
     """The text of one stream. A first half waits for the second and is dropped if the stream ends before it."""
 
     def __init__(self) -> None:
-        self._decoder = _decoder("replace")
+        self._decoder = _SurrogateDecoder("replace")
         self._waits = False
 
     def feed(self, text: str) -> str:

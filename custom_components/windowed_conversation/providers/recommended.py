@@ -33,14 +33,14 @@ _BEGINNINGS = {Vendor.OPENAI: re.compile(r"(?:chat)?gpt-\d|o\d"), Vendor.GOOGLE:
 # A vendor's families, smallest first: fast and cheap enough for a voice assistant. Of a family the newest counts.
 _GPT = r"gpt-\d+(?:\.\d+)?"
 _GEMINI = r"gemini-(?:\d+(?:\.\d+)?-)?"
-_FAMILIES: dict[Vendor, tuple[str, ...]] = {
+_RECOMMENDED: dict[Vendor, tuple[str, ...]] = {
     Vendor.OPENAI: (rf"{_GPT}o?-(?:mini|luna)", rf"{_GPT}-nano", rf"{_GPT}(?:o|-terra)?", rf"{_GPT}-sol", r"o\d-mini"),
     Vendor.ANTHROPIC: tuple(rf"claude-(?:[\d.-]*{name}|{name}[\d.-]*)" for name in ("haiku", "sonnet", "opus")),
     Vendor.GOOGLE: tuple(rf"{_GEMINI}{name}(?:-latest)?" for name in ("flash-lite", "flash", "pro")),
 }
 
 # Of several vendors first the smallest of each.
-_OF_ALL_VENDORS = tuple(names for size in zip_longest(*_FAMILIES.values()) for names in size if names)
+_OF_ALL_VENDORS = tuple(names for size in zip_longest(*_RECOMMENDED.values()) for names in size if names)
 
 _SNAPSHOT = re.compile(r"-(?:\d{3,4}|\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 _UNSTABLE = _words(r"alpha", r"beta", r"exp", r"experimental", r"preview")
@@ -57,7 +57,7 @@ def recommended_model(vendor: Vendor | None, names: Sequence[str]) -> str | None
 
     Without a vendor, those of all vendors count. Previews come last, and a model's plain name before its snapshots.
     """
-    families = _FAMILIES[vendor.maker] if vendor else _OF_ALL_VENDORS
+    families = _RECOMMENDED[vendor.maker] if vendor else _OF_ALL_VENDORS
     return min(names, key=lambda name: _rank(families, name.lower()), default=None)
 
 

@@ -115,12 +115,6 @@ async def test_spent_budget_is_no_rate_limit(code: str, failed) -> None:
     assert type(caught) is QuotaError
 
 
-async def test_request_is_sent_once(failed, byte_server: ByteServer) -> None:
-    await failed(529, error("overloaded_error"), headers={**JSON, "Retry-After": "0", "x-should-retry": "true"})
-
-    assert len(byte_server.requests) == 1
-
-
 @pytest.mark.parametrize(
     ("tokens", "profile", "kind"),
     [
@@ -156,10 +150,6 @@ async def test_refusal_without_a_known_reason_may_be_of_the_length(status: int, 
     caught = await failed(status, error("invalid_request_error"))
 
     assert (type(caught), caught.is_unexplained) == (BadRequest, True)
-
-
-async def test_413_is_too_long_whatever_its_type(failed) -> None:
-    assert type(await failed(413, error("rate_limit_error"))) is ContextOverflow
 
 
 @pytest.mark.parametrize(("status", "kind"), [(404, "a_type_of_next_year"), (400, "a_type_of_next_year")])

@@ -45,60 +45,6 @@ def result(number: int, content: str, **fields: Any) -> dict[str, Any]:
     return {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": content, **fields}
 
 
-def test_whole_conversation() -> None:
-    calls = (call(1, "intent__HassTurnOn", name="Küche", list=[1, {"a": None}]), call(2, "llm__GetDateTime"))
-    messages = (
-        Message.system("You are a voice assistant."),
-        Message.user("hello", tags=frozenset({"input"}), created=1.0, tokens=5),
-        Message.assistant("Hello!"),
-        Message.user("light, and the time"),
-        Message.assistant("One moment.", tool_calls=calls, native=native(THOUGHT, ANSWER, CALL, CALL)),
-        Message.tool("toolu_1", "intent__HassTurnOn", '{"error": "NoMatch"}'),
-        Message.tool("toolu_2", "llm__GetDateTime", '{"time": "08:00"}'),
-        Message.assistant("It is eight."),
-        Message.user("thanks"),
-    )
-    body = encode_request(Request(MODEL, messages, (LIGHT,), max_answer_tokens=3000))
-
-    assert body == {
-        "model": "claude-haiku-4-5",
-        "max_tokens": 3000,
-        "system": [text("You are a voice assistant.")],
-        "tools": [
-            {
-                "name": "intent__HassTurnOn",
-                "description": "Turns on a device",
-                "input_schema": {
-                    "type": "object",
-                    "properties": {"name": {"type": "string"}},
-                    "required": ["name"],
-                },
-            }
-        ],
-        "messages": [
-            {"role": "user", "content": [text("hello")]},
-            {"role": "assistant", "content": [text("Hello!")]},
-            {"role": "user", "content": [text("light, and the time")]},
-            {
-                "role": "assistant",
-                "content": [
-                    THOUGHT,
-                    text("One moment."),
-                    used(1, "intent__HassTurnOn", name="Küche", list=[1, {"a": None}]),
-                    used(2, "llm__GetDateTime"),
-                ],
-            },
-            {
-                "role": "user",
-                "content": [result(1, '{"error": "NoMatch"}', is_error=True), result(2, '{"time": "08:00"}')],
-            },
-            {"role": "assistant", "content": [text("It is eight.")]},
-            {"role": "user", "content": [text("thanks")]},
-        ],
-    }
-    assert as_the_sdk_reads_it(body) == body
-
-
 def test_same_request_is_the_same_bytes() -> None:
     messages = (
         Message.user("light"),
@@ -293,9 +239,3 @@ def test_model_is_told_of_an_attachment_that_the_api_does_not_read() -> None:
     messages = sent(Message.user("listen", attachments=(Attachment("audio/wav", b"RIFF"),)))
 
     assert messages[0]["content"] == [text(UNSEEN), text("listen")]
-
-
-def test_model_that_does_not_see_is_told_so() -> None:
-    messages = sent(Message.user("", attachments=(Attachment("image/png", b"1"),)), images=False)
-
-    assert messages[0]["content"] == [text(UNSEEN)]

@@ -1,7 +1,6 @@
 """The parts of a request besides its messages: limits, thinking, tools, marks for the prompt cache."""
 
 from dataclasses import replace
-import re
 from typing import Any
 
 import pytest
@@ -152,17 +151,6 @@ def test_newest_answer_of_a_tool_loop_is_to_begin_with_a_thought_where_there_is_
     assert ("thinking" in body(*loop(native(THOUGHT)), *further, settings=HIGH, profile=profile)) is thinks
 
 
-@pytest.mark.parametrize("name", ["wetter für heute", "a.b", "x" * 65, "\N{SNOWMAN}", "\ud83d"])
-def test_tool_of_any_name_is_sent_under_one_that_is_taken(name: str) -> None:
-    call = ToolCall("toolu_1", name, {})
-    messages = (HELLO, Message.assistant(tool_calls=(call,)), Message.tool(call.id, name, "{}"))
-    sent = body(*messages, tools=(ToolSchema(name, "", {}),))
-
-    used = sent["messages"][1]["content"][0]
-    assert re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", used["name"])
-    assert sent["tools"][0]["name"] == used["name"]
-
-
 def test_temperature_is_sent_where_the_model_takes_one() -> None:
     assert body(settings=ModelSettings(temperature=0.3))["temperature"] == 0.3
 
@@ -196,15 +184,6 @@ def test_model_that_thinks_or_takes_no_sampling_is_not_told_how(
 
 def test_nothing_is_said_of_sampling_unless_it_is_asked_for() -> None:
     assert not {"temperature", "top_p"} & body().keys()
-
-
-def test_choices_at_the_top_of_a_schema_are_omitted() -> None:
-    inner = {"properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}, "additionalProperties": False}
-    schema = {"allOf": [{"not": {}}], "anyOf": [], "oneOf": [], **inner}
-
-    assert body(tools=(ToolSchema("a", "", schema),))["tools"] == [
-        {"name": "a", "description": "", "input_schema": {"type": "object", **inner}}
-    ]
 
 
 def test_tools_keep_their_order() -> None:

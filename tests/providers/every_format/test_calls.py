@@ -132,3 +132,18 @@ async def test_call_with_an_infinite_number_does_not_stop_a_conversation(
     await Heard().listen(ask(*history))
 
     assert not {"Infinity", "NaN"} & set(re.findall(r"[A-Z]\w+", json.dumps(byte_server.requests)))
+
+
+@pytest.mark.parametrize(
+    ("fragments", "value"),
+    [
+        (('{"x": "\\ud83d\\ude00', '\\ud83d"}'), "\N{GRINNING FACE}\N{REPLACEMENT CHARACTER}"),
+        (('{"x": "\\ud83d', '\\ude00"}'), "\N{GRINNING FACE}"),
+    ],
+)
+async def test_arguments_have_no_halves_of_characters(
+    fragments: tuple[str, ...], value: str, wire: Wire, hear: Hear
+) -> None:
+    heard = await hear(*wire.answer(Calls((Call("call_a", "act", fragments),))))
+
+    assert heard.called == [("act", {"x": value})]

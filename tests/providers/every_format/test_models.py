@@ -1,5 +1,6 @@
 """The list of models, by which an account is tried."""
 
+import json
 from typing import Any
 
 import pytest
@@ -44,6 +45,24 @@ async def test_what_lists_no_models_is_refused(answer: bytes, provider: Provider
 
     with pytest.raises(BadStream):
         await provider.list_models()
+
+
+@pytest.mark.parametrize("models", [5, "ab", None, ["a"], [{}], [{"id": 5, "name": 5}]], ids=repr)
+async def test_list_of_another_form_is_refused(
+    models: Any, wire: Wire, provider: Provider, byte_server: ByteServer
+) -> None:
+    page = json.loads(wire.model_list(["a"]))
+    (field,) = (name for name, value in page.items() if isinstance(value, list))
+    byte_server.reply(json.dumps({**page, field: models}).encode(), headers=JSON)
+
+    with pytest.raises(BadStream):
+        await provider.list_models()
+
+
+async def test_server_may_have_no_models(wire: Wire, provider: Provider, byte_server: ByteServer) -> None:
+    byte_server.reply(wire.model_list([]), headers=JSON)
+
+    assert await provider.list_models() == []
 
 
 @over_either_client

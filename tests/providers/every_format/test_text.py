@@ -1,6 +1,7 @@
 """Text arrives complete and in order, however its bytes are cut."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -96,3 +97,20 @@ async def test_byte_order_mark_may_come_in_parts(cut: int, wire: Wire, hear: Hea
     heard = await hear(answer[:cut], answer[cut:])
 
     assert heard.text == "hello"
+
+
+@pytest.mark.parametrize("kind", [Text, Reasoning])
+@pytest.mark.parametrize(
+    ("pieces", "text"),
+    [
+        (("hi \ud83d", "\ude00 there"), "hi \N{GRINNING FACE} there"),
+        (("\ud83d", "!"), "\N{REPLACEMENT CHARACTER}!"),
+        (("!", "\ude00"), "!\N{REPLACEMENT CHARACTER}"),
+    ],
+)
+async def test_halves_of_characters_are_joined_or_replaced(
+    kind: Any, pieces: tuple[str, ...], text: str, wire: Wire, hear: Hear
+) -> None:
+    heard = await hear(*wire.answer(kind(pieces)))
+
+    assert heard.text + heard.reasoning == text

@@ -59,13 +59,6 @@ async def test_parts_of_all_kinds_become_events(hear: Hear) -> None:
     assert heard.events[-1] is heard.finished[0]
 
 
-async def test_parallel_calls_may_come_in_one_chunk_or_in_several(hear: Hear) -> None:
-    heard = await hear(chunk(call("act", {"n": 1}), call("act", {"n": 2})), chunk(call("act", {"n": 3})), STOP)
-
-    assert heard.called == [("act", {"n": n}) for n in (1, 2, 3)]
-    assert len(set(heard.ids)) == 3
-
-
 async def test_id_that_the_history_has_already_is_replaced_and_goes_back(ask: Ask, byte_server: ByteServer) -> None:
     byte_server.reply(chunk(call("act", {}, "x1")), STOP)
     earlier = (
@@ -87,18 +80,6 @@ async def test_name_that_gemini_refuses_is_the_tools_own_again(byte_server: Byte
     heard = await hear(chunk(call(sent, {}), call("unheard_of", {})), STOP)
 
     assert [each.name for each in heard.calls] == ["wetter für heute", "unheard_of"]
-
-
-async def test_arguments_have_whole_characters_only(hear: Hear) -> None:
-    heard = await hear(chunk(call("act", {"name": "\ud83d lamp"})), STOP)
-
-    assert heard.called == [("act", {"name": "\N{REPLACEMENT CHARACTER} lamp"})]
-
-
-async def test_halves_of_a_character_in_two_chunks_are_joined(hear: Hear) -> None:
-    heard = await hear(text("hi \ud83d"), text("\ude00 there"), STOP)
-
-    assert heard.text == "hi \N{GRINNING FACE} there"
 
 
 @pytest.mark.parametrize(

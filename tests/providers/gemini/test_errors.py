@@ -8,7 +8,6 @@ import pytest
 from custom_components.windowed_conversation.providers.errors import (
     AuthError,
     BadRequest,
-    BadStream,
     ContextOverflow,
     DeadlineExceeded,
     ModelNotFound,
@@ -157,28 +156,6 @@ async def test_error_in_the_stream_goes_by_its_code(
 
     assert type(heard.error) is raised
     assert heard.text == "hello"
-
-
-@over_either_client
-@pytest.mark.parametrize(
-    ("pieces", "cut", "raised"),
-    [
-        ((), False, BadStream),
-        ((text("hello"),), False, BadStream),
-        ((text("hello"), STOP[:20]), False, BadStream),
-        ((text("hello"),), True, Unavailable),
-        ((text("hello"), STOP[:20]), True, Unavailable),
-        ((b"<!DOCTYPE html>\n<html>{}</html>\n",), False, BadStream),
-        ((b'{\n  "candidates": []\n}\n',), False, BadStream),
-        ((error(503),), False, Unavailable),
-    ],
-)
-async def test_stream_without_its_end_is_an_error(
-    pieces: tuple[bytes, ...], cut: bool, raised: type[ProviderError], fail: Hear
-) -> None:
-    heard = await fail(ProviderError, *pieces, cut=cut)
-
-    assert type(heard.error) is raised
 
 
 @over_either_client

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers import UNSEEN
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema
 from custom_components.windowed_conversation.providers.gemini.encoding import NO_SIGNATURE, encode_name
 from custom_components.windowed_conversation.providers.gemini.generate_content import Gemini
@@ -101,25 +100,6 @@ async def test_tools_are_sent_with_their_schemas_as_they_are(send: Send) -> None
                 {"name": "clock", "description": "", "parametersJsonSchema": {"type": "object", "properties": {}}},
             ]
         }
-    ]
-
-
-async def test_parallel_calls_and_their_results_are_one_content_each(send: Send) -> None:
-    body = await send(
-        Message.user("light, and the time"),
-        Message.assistant("One moment.", tool_calls=(ON, CLOCK)),
-        RESULT_ON,
-        RESULT_CLOCK,
-        Message.assistant("It is 8."),
-        Message.user("thanks"),
-    )
-
-    assert body["contents"] == [
-        user({"text": "light, and the time"}),
-        model({"text": "One moment."}, CALL_ON, CALL_CLOCK),
-        user(OUTPUT_ON, OUTPUT_CLOCK),
-        model({"text": "It is 8."}),
-        user({"text": "thanks"}),
     ]
 
 
@@ -296,12 +276,6 @@ async def test_image_is_sent_inline(mime_type: str, sent: str, send: Send) -> No
 
     inline = {"inlineData": {"mimeType": sent, "data": "__4="}}
     assert body["contents"] == [user(inline, {"text": "what is it?"})]
-
-
-async def test_model_that_does_not_see_is_told_so_before_the_words(send: Send) -> None:
-    body = await send(Message.user("what is it?", attachments=(Attachment("image/png", b"x"),)))
-
-    assert body["contents"] == [user({"text": UNSEEN}, {"text": "what is it?"})]
 
 
 @pytest.mark.parametrize(

@@ -243,16 +243,6 @@ of_every_kind = pytest.mark.parametrize(
 
 
 @of_every_kind
-async def test_server_is_asked_once(build: Build, server: Server, http_client: Any) -> None:
-    server.status = 503
-
-    with pytest.raises(Unavailable):
-        await ask_once(build, server.address, KEY, http_client)
-
-    assert len(server.requests) == 1
-
-
-@of_every_kind
 @pytest.mark.parametrize("address", ["http://[home", "http://xn--", "http://home/\x00"])
 async def test_address_that_is_none_is_told(build: Build, address: str, http_client: Any) -> None:
     with pytest.raises((BadRequest, Unavailable)):

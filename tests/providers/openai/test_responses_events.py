@@ -149,30 +149,6 @@ async def test_call_without_an_id_of_its_own_gets_one_of_ours(call_id: str, ask:
     assert heard.finished[0].residue[1]["call_id"] == heard.ids[0]
 
 
-async def test_two_calls_of_one_id_are_told_apart(hear: Hear) -> None:
-    heard = await hear(done(0, **call_item(LIGHT)), done(1, **call_item(LIGHT)), COMPLETED)
-
-    assert len(set(heard.ids)) == 2
-
-
-async def test_tool_is_called_by_its_own_name(byte_server: ByteServer, hear: Hear) -> None:
-    tool = ToolSchema("home.turn on", "", {"type": "object"})
-    await hear(*WIRE.answer(Text(("Hello.",))), tools=(tool,))
-    sent = byte_server.requests[-1]["tools"][0]["name"]
-
-    heard = await hear(done(0, **call_item(LIGHT, name=sent)), COMPLETED, tools=(tool,))
-
-    assert heard.called == [("home.turn on", {"name": "kitchen"})]
-
-
-@pytest.mark.parametrize("arguments", ['{"name": "kit', "[]", "5", "a text", "[" * 100_000])
-async def test_arguments_that_are_no_object_are_an_error(arguments: str, fail: Hear) -> None:
-    heard = await fail(BadStream, delta("hello"), done(1, **call_item(LIGHT, arguments=arguments)), COMPLETED)
-
-    assert heard.calls == []
-    assert heard.text == "hello"
-
-
 async def test_refusal_is_not_spoken(fail: Hear) -> None:
     heard = await fail(Refused, *WIRE.answer(end=End.REFUSED))
 
@@ -259,11 +235,6 @@ async def test_usage_never_costs_the_answer(figures: Any, reported: list[Usage],
 
     assert heard.usages == reported
     assert len(heard.finished) == 1
-
-
-@pytest.mark.parametrize("stream", [[], [delta("hello")], [b"data: [DONE]\n\n"], [delta("hello"), b"data: [DONE]\n\n"]])
-async def test_stream_without_a_terminal_event_is_an_error(stream: list[bytes], fail: Hear) -> None:
-    await fail(BadStream, *stream)
 
 
 async def test_raw_thoughts_are_reasoning_too(hear: Hear) -> None:

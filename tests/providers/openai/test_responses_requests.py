@@ -11,7 +11,6 @@ from openai.types.responses.response_create_params import ResponseCreateParamsSt
 from pydantic import TypeAdapter
 import pytest
 
-from custom_components.windowed_conversation.providers import UNSEEN
 from custom_components.windowed_conversation.providers.errors import BadRequest, BadStream, ProviderError
 from custom_components.windowed_conversation.providers.events import CountsTokens, Request, ToolSchema
 from custom_components.windowed_conversation.providers.profile import (
@@ -21,7 +20,6 @@ from custom_components.windowed_conversation.providers.profile import (
     ModelProfile,
     ReasoningStyle,
 )
-from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
 from custom_components.windowed_conversation.providers.settings import ModelSettings
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
 
@@ -96,55 +94,6 @@ async def test_request_asks_for_nothing_that_nobody_wants(sent: Send) -> None:
     assert await sent(Request("gpt-5.5", (Message.user("hello"),))) == {**ASKED, "input": [user("hello")]}
 
 
-async def test_request_to_a_model_that_reasons(sent: Send) -> None:
-    request = Request(
-        "gpt-5.5",
-        (SYSTEM, Message.user("hello"), Message.assistant("Hello!"), Message.user("light on")),
-        (LIGHT,),
-        REASONS,
-        cache_key="agent-1",
-        max_answer_tokens=3000,
-        settings=ModelSettings(effort=Effort.LOW, temperature=0.5, top_p=0.9),
-    )
-
-    assert await sent(request) == {
-        **ASKED,
-        "instructions": "You are a voice assistant.",
-        "input": [user("hello"), assistant("Hello!"), user("light on")],
-        "tools": [
-            {
-                "type": "function",
-                "name": "intent__HassTurnOn",
-                "description": "Turns on a device",
-                "parameters": {
-                    "type": "object",
-                    "properties": {"name": {"type": "string"}},
-                    "required": ["name"],
-                },
-                "strict": False,
-            }
-        ],
-        "parallel_tool_calls": True,
-        "reasoning": {"effort": "low"},
-        "include": ["reasoning.encrypted_content"],
-        "max_output_tokens": 3000,
-        "prompt_cache_key": "agent-1",
-        "prompt_cache_options": {"mode": "implicit", "ttl": "30m"},
-    }
-
-
-@pytest.mark.parametrize(
-    ("model", "effort"), [("o4-mini", "low"), ("gpt-5-mini", "minimal"), ("gpt-5.5", "none"), ("gpt-6-astra", "low")]
-)
-async def test_model_is_asked_for_the_least_effort_that_it_takes(model: str, effort: str, sent: Send) -> None:
-    profile = profile_of(Vendor.OPENAI, model)
-    body = await sent(
-        Request(model, (Message.user("hello"),), profile=profile, settings=ModelSettings(effort=Effort.NONE))
-    )
-
-    assert body["reasoning"] == {"effort": effort}
-
-
 @pytest.mark.parametrize(("effort", "asks"), [(Effort.MINIMAL, False), (Effort.LOW, True), (None, True)])
 async def test_calls_in_parallel_are_not_asked_for_where_there_is_minimal_effort(
     effort: Effort | None, sent: Send, *, asks: bool
@@ -197,33 +146,6 @@ async def test_cache_key_is_as_long_as_the_format_takes(sent: Send) -> None:
     assert len(set(keys)) == 3
 
 
-async def test_parallel_calls_and_their_results(sent: Send) -> None:
-    calls = (
-        ToolCall("call_1", "intent__HassTurnOn", {"name": "Küche", "list": [1, {"a": None}]}),
-        ToolCall("call_2", "llm__GetDateTime", {}),
-    )
-    body = await sent(
-        Request(
-            "gpt-5.5",
-            (
-                Message.user("light, and the time"),
-                Message.assistant("One moment.", tool_calls=calls),
-                Message.tool("call_1", "intent__HassTurnOn", '{"success": []}'),
-                Message.tool("call_2", "llm__GetDateTime", '{"time": "08:00"}'),
-            ),
-        )
-    )
-
-    assert body["input"] == [
-        user("light, and the time"),
-        assistant("One moment."),
-        call_item("call_1", "intent__HassTurnOn", '{"name": "Küche", "list": [1, {"a": null}]}'),
-        call_item("call_2", "llm__GetDateTime", "{}"),
-        result_item("call_1", '{"success": []}'),
-        result_item("call_2", '{"time": "08:00"}'),
-    ]
-
-
 async def test_id_of_another_provider_is_shortened_alike_in_call_and_result(sent: Send) -> None:
     ids = ["x" * 100 + end for end in "ab"]
     body = await sent(
@@ -241,43 +163,6 @@ async def test_id_of_another_provider_is_shortened_alike_in_call_and_result(sent
     assert sent_ids[:2] == sent_ids[2:]
     assert len({*sent_ids}) == 2
     assert max(map(len, sent_ids)) == 64
-
-
-@pytest.mark.parametrize("name", ["home.turn on", "a" * 65, "", "照明"])
-async def test_tool_is_sent_under_a_name_that_the_format_takes(name: str, sent: Send) -> None:
-    body = await sent(
-        Request(
-            "gpt-5.5",
-            (
-                Message.user("hello"),
-                Message.assistant(tool_calls=(ToolCall("call_1", name, {}),)),
-                Message.tool("call_1", name, "{}"),
-            ),
-            (ToolSchema(name, "", {"type": "object"}),),
-        )
-    )
-
-    assert body["tools"][0]["name"] == body["input"][1]["name"]
-    assert set(body["tools"][0]["name"]) <= set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
-    assert 1 <= len(body["tools"][0]["name"]) <= 64
-
-
-async def test_tools_that_differ_are_sent_under_names_that_differ(sent: Send) -> None:
-    names = ("turn.on", "turn on", "turn_on", "a" * 65, "a" * 66)
-    tools = tuple(ToolSchema(name, "", {"type": "object"}) for name in names)
-
-    body = await sent(Request("gpt-5.5", (Message.user("hello"),), tools))
-
-    assert len({tool["name"] for tool in body["tools"]}) == len(names)
-
-
-async def test_schema_has_nothing_at_its_top_that_the_format_refuses(sent: Send) -> None:
-    refused = {"oneOf": [{}], "anyOf": [{}], "allOf": [{}], "const": 1, "enum": [1], "not": {}}
-    inside = {"type": "object", "properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}}
-
-    body = await sent(Request("gpt-5.5", (Message.user("hello"),), (ToolSchema("act", "", {**inside, **refused}),)))
-
-    assert body["tools"][0]["parameters"] == inside
 
 
 IMAGE = Attachment("image/png", b"\x89PNG", "door.png")
@@ -312,12 +197,6 @@ async def test_image_without_words_is_sent_without_words(sent: Send) -> None:
     body = await sent(Request("gpt-5.5", (Message.user("", attachments=(IMAGE,)),), profile=REASONS))
 
     assert [part["type"] for part in body["input"][0]["content"]] == ["input_image"]
-
-
-async def test_model_that_cannot_see_is_told_so_and_sent_a_mere_text(sent: Send) -> None:
-    body = await sent(Request("gpt-3.5", (Message.user("who is there?", attachments=(IMAGE,)),)))
-
-    assert body["input"] == [user(f"who is there?\n\n{UNSEEN}")]
 
 
 TURN_ON = ToolCall("call_1", "turn_on", {})

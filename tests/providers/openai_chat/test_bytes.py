@@ -7,7 +7,7 @@ import pytest
 from custom_components.windowed_conversation.providers.errors import BadStream, Unavailable
 from custom_components.windowed_conversation.providers.events import Finished, FinishReason, Usage
 
-from ..byte_server import CALLS, DONE, STOP, chunk, event, fragment, text, usage
+from ..byte_server import DONE, STOP, chunk, event, fragment, text, usage
 from ..conftest import Hear
 
 STOPPED = Finished(FinishReason.STOP, "stop")
@@ -106,54 +106,11 @@ async def test_usage_never_costs_the_answer(events: list[bytes], reported: list[
     assert heard.finished == [STOPPED]
 
 
-async def test_usage_with_every_chunk_counts_once(hear: Hear) -> None:
-    running = [{"prompt_tokens": 7, "completion_tokens": n} for n in range(3)]
-    heard = await hear(*(chunk({"content": "a"}, usage=each) for each in running), STOP, DONE)
-
-    assert heard.usages == [Usage(7, 0, 2)]
-
-
 @pytest.mark.parametrize("end", [b"", b"data: [DONE]", b"data: [DONE] and so on\n\n", b"data: \n\n"])
 async def test_finish_reason_is_the_terminal_marker(end: bytes, hear: Hear) -> None:
     heard = await hear(text("hello"), STOP, end)
 
     assert heard.finished == [STOPPED]
-
-
-@pytest.mark.parametrize("stream", [[], [DONE], [text("hello"), DONE], [text("hello"), chunk({}, ""), DONE]])
-async def test_stream_without_a_finish_reason_is_an_error(stream: list[bytes], fail: Hear) -> None:
-    await fail(BadStream, *stream)
-
-
-async def test_halves_of_a_character_in_two_chunks_are_joined(hear: Hear) -> None:
-    heard = await hear(text("hi \ud83d"), text("\ude00 there"), STOP, DONE)
-
-    assert heard.text == "hi \N{GRINNING FACE} there"
-
-
-@pytest.mark.parametrize("halves", ["\ud83d|!", "|\ude00!", "\ud83d|\ud83d|\ude00!", "!|\ud83d"])
-async def test_half_of_a_character_is_never_passed_on(halves: str, hear: Hear) -> None:
-    pieces = halves.split("|")
-    heard = await hear(*(chunk({"reasoning": piece, "content": piece}) for piece in pieces), STOP, DONE)
-
-    assert "!" in heard.text
-    assert f"{heard.text}{heard.reasoning}".encode()
-
-
-@pytest.mark.parametrize(
-    ("written", "name"),
-    [
-        ('{"name": "\\ud83d\\ude00 lamp"}', "\N{GRINNING FACE} lamp"),
-        ('{"name": "\\ud83d lamp"}', "\N{REPLACEMENT CHARACTER} lamp"),
-        ('{"name": "\ud83d|\ude00 lamp"}', "\N{GRINNING FACE} lamp"),
-        ('{"name": "\ud83d| lamp"}', "\N{REPLACEMENT CHARACTER} lamp"),
-    ],
-)
-async def test_arguments_have_whole_characters_only(written: str, name: str, hear: Hear) -> None:
-    first, *rest = written.split("|")
-    heard = await hear(fragment(first, "act", index=0), *(fragment(each, index=0) for each in rest), CALLS, DONE)
-
-    assert heard.called == [("act", {"name": name})]
 
 
 async def test_chunks_of_mistrals_reasoning_models_are_text_and_thoughts(hear: Hear) -> None:

@@ -20,7 +20,6 @@ from custom_components.windowed_conversation.providers.profile import (
     ModelProfile,
     ReasoningStyle,
 )
-from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
 from custom_components.windowed_conversation.providers.settings import ModelSettings
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
 
@@ -83,18 +82,6 @@ async def test_openai_is_asked_in_its_own_words(sent: Send) -> None:
         "prompt_cache_key": "agent-1",
         "prompt_cache_retention": "24h",
     }
-
-
-@pytest.mark.parametrize(
-    ("model", "effort"), [("o3", "low"), ("gpt-5-mini", "minimal"), ("gpt-5.1", "none"), ("gpt-5-pro", "high")]
-)
-async def test_openai_is_asked_for_the_least_effort_that_its_model_takes(model: str, effort: str, sent: Send) -> None:
-    profile = profile_of(Vendor.OPENAI, model)
-    body = await sent(
-        Dialect.OPENAI, Message.user("hello"), profile=profile, settings=ModelSettings(effort=Effort.NONE)
-    )
-
-    assert body["reasoning_effort"] == effort
 
 
 async def test_openai_is_not_asked_for_what_its_model_does_not_take(sent: Send) -> None:
@@ -196,13 +183,6 @@ async def test_image_is_sent_to_a_model_that_sees(dialect: Dialect, sent: Send) 
         {"type": "text", "text": "who is there?"},
         {"type": "image_url", "image_url": {"url": url}},
     ]
-
-
-@in_either_dialect
-async def test_model_that_does_not_see_is_told_so_and_sent_a_mere_text(dialect: Dialect, sent: Send) -> None:
-    body = await sent(dialect, Message.user("who is there?", attachments=(IMAGE, PDF)))
-
-    assert body["messages"] == [{"role": "user", "content": f"who is there?\n\n{UNSEEN}\n\n{UNSEEN}"}]
 
 
 async def test_file_is_sent_to_openai(sent: Send) -> None:

@@ -52,12 +52,6 @@ async def test_answer_of_another_form_is_no_list(value: Any, connect: Connect, b
         await connect(byte_server.url).list_models()
 
 
-async def test_server_may_have_no_models(connect: Connect, byte_server: ByteServer) -> None:
-    byte_server.reply(b'{"object": "list", "data": []}', headers=JSON)
-
-    assert await connect(byte_server.url).list_models() == []
-
-
 async def test_models_may_have_an_id_only(connect: Connect, byte_server: ByteServer) -> None:
     byte_server.reply(b'{"data": [{"id": "b"}, {"id": "a", "meta": null}]}', headers=JSON)
 

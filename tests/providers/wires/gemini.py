@@ -107,7 +107,7 @@ class GeminiWire:
         return event({"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}})
 
     def error_body(self, status: int) -> bytes:
-        """See `Wire.error_body`; a request that is too large never gets past Google's front end, which answers in HTML."""
+        """See `Wire.error_body`; Google's front end answers a request that is too large, in HTML."""
         return _HTML if status == 413 else error(status)
 
     def model_list(self, models: Sequence[str]) -> bytes:

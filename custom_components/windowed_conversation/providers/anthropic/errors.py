@@ -54,9 +54,9 @@ _BY_CODE: dict[str, type[ProviderError]] = {
 }
 
 # Newer versions of the SDK import this, some hundred modules, at their first error, which would be in the event loop.
-_DETAILS = "anthropic.types.shared.error_details"
-if find_spec(_DETAILS):
-    import_module(_DETAILS)
+_ERROR_DETAILS = "anthropic.types.shared.error_details"
+if find_spec(_ERROR_DETAILS):
+    import_module(_ERROR_DETAILS)
 
 
 def provider_errors(request: Request | None = None) -> AbstractContextManager[None]:

@@ -29,7 +29,7 @@ def read_compaction(answer: Any) -> Compacted:
     try:
         items = finite(answer["output"])
         compacted = [item for item in items if item["type"] == "compaction" and text_of(item["encrypted_content"])]
-        texts = tuple(text for item in items for text in _texts(item))
+        texts = tuple(text for item in items for text in _item_texts(item))
     except (AttributeError, LookupError, TypeError, ValueError) as err:
         raise BadStream(f"the server does not compact ({type(err).__name__})") from err
     if not compacted:
@@ -42,6 +42,6 @@ def compacted_items(message: Message | None, provider: str, model: str) -> list[
     return objects(member(residue_of(message, provider, model), _COMPACTED))
 
 
-def _texts(item: Mapping[str, Any]) -> Iterator[str]:
+def _item_texts(item: Mapping[str, Any]) -> Iterator[str]:
     content = item.get("content") or ()
     yield from (text_of(part.get("text")) for part in content if isinstance(part, dict))
