@@ -99,6 +99,7 @@ async def test_byte_order_mark_may_come_in_parts(cut: int, wire: Wire, hear: Hea
     assert heard.text == "hello"
 
 
+@pytest.mark.parametrize("wire", FRAGMENTING_WIRES, ids=lambda wire: wire.name)
 @pytest.mark.parametrize("kind", [Text, Reasoning])
 @pytest.mark.parametrize(
     ("pieces", "text"),

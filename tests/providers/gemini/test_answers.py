@@ -82,6 +82,12 @@ async def test_name_that_gemini_refuses_is_the_tools_own_again(byte_server: Byte
     assert [each.name for each in heard.calls] == ["wetter für heute", "unheard_of"]
 
 
+async def test_halves_of_a_character_in_two_chunks_are_joined(hear: Hear) -> None:
+    heard = await hear(text("hi \ud83d"), text("\ude00 there"), STOP)
+
+    assert heard.text == "hi \N{GRINNING FACE} there"
+
+
 @pytest.mark.parametrize(
     ("events", "kept"),
     [
