@@ -13,7 +13,6 @@ from ..const import DOMAIN
 from ..store import Reason, State
 from ..turn.budget import Shortfall
 from ..window import WindowRegistry, WindowStats
-from .cache_health import CacheUse, Part
 from .window_health import FULL, Health
 
 
@@ -36,9 +35,6 @@ class Issue(StrEnum):
     MEMORY_READ_ONLY = "memory_read_only"
     TEXTS_DAMAGED = "texts_damaged"
     SERVER_AWAY = "server_away"
-    CACHE_LOST_TO_INSTRUCTIONS = "cache_lost_to_instructions"
-    CACHE_LOST_TO_TOOLS = "cache_lost_to_tools"
-    CACHE_LOST_TO_ENTITIES = "cache_lost_to_entities"
     CACHE_LOST = "cache_lost"
 
 
@@ -75,16 +71,10 @@ def async_raise_or_clear_model(
     hass: HomeAssistant, agent_id: str, agent_name: str, shortfall: Shortfall | None
 ) -> None:
     """Raise an issue while requests are too large for the model."""
-    if shortfall is None:
-        _clear(hass, Issue.MODEL_TOO_SMALL, agent_id)
-        return
-    exposed = sum(async_should_expose(hass, CONVERSATION_DOMAIN, entity) for entity in hass.states.async_entity_ids())
-    placeholders = {
-        "agent": agent_name,
-        "entities": str(exposed),
-        "needed": f"{shortfall.needed:,}",
-        "context": f"{shortfall.context:,}",
-    }
+    placeholders = None
+    if shortfall is not None:
+        exposed = (async_should_expose(hass, CONVERSATION_DOMAIN, each) for each in hass.states.async_entity_ids())
+        placeholders = {**_shortfall(agent_name, shortfall), "entities": str(sum(exposed))}
     _raise_or_clear(hass, Issue.MODEL_TOO_SMALL, agent_id, placeholders)
 
 
@@ -92,18 +82,18 @@ def async_raise_or_clear_model(
 def async_raise_or_clear_size(
     hass: HomeAssistant, agent_id: str, agent_name: str, shortfall: Shortfall | None, *, is_ollama: bool = False
 ) -> None:
-    """Raise an issue while the server reads less than what a full window needs."""
+    """Raise an issue while a full window needs more than the server reads."""
     placeholders = None
     if shortfall is not None:
-        placeholders = {
-            "agent": agent_name,
-            "context": f"{shortfall.context:,}",
-            "needed": f"{shortfall.needed:,}",
-            # rounded up to what such settings are: a power of two
-            "suggested": str(1 << (shortfall.needed - 1).bit_length()),
-        }
+        # context sizes are powers of two
+        suggested = str(1 << (shortfall.needed - 1).bit_length())
+        placeholders = {**_shortfall(agent_name, shortfall), "suggested": suggested}
     _raise_or_clear(hass, Issue.OLLAMA_READS_LITTLE, agent_id, placeholders if is_ollama else None)
     _raise_or_clear(hass, Issue.SERVER_READS_LITTLE, agent_id, None if is_ollama else placeholders)
+
+
+def _shortfall(agent_name: str, shortfall: Shortfall) -> dict[str, str]:
+    return {"agent": agent_name, "needed": f"{shortfall.needed:,}", "context": f"{shortfall.context:,}"}
 
 
 @callback
@@ -112,36 +102,31 @@ def async_raise_or_clear_health(hass: HomeAssistant, agent_id: str, agent_name: 
 
     A window whose newest exchange alone is over the budget has its own issue.
     """
-    full = None if health.full is None or health.full.over_budget else _fullness(agent_name, health.full)
+    full = lost = None
+    if health.full is not None and not health.full.over_budget:
+        full = {
+            "agent": agent_name,
+            "full": str(FULL),
+            "tokens": f"{health.full.current_tokens:,}",
+            "protected": f"{health.full.protected_tokens:,}",
+            "window": f"{health.full.max_tokens:,}",
+        }
+    if health.collapse is not None:
+        lost = {
+            "agent": agent_name,
+            "expected": f"{health.collapse.expected:,}",
+            "cached": f"{health.collapse.cached:,}",
+            "changed": ", ".join(health.collapse.changed) or "nothing",
+        }
     _raise_or_clear(hass, Issue.WINDOW_STAYS_FULL, agent_id, full)
-    changed = health.collapse.changed if health.collapse else ()
-    lost = _loss(agent_name, health.collapse) if health.collapse else None
-    # one issue for each part that changed, so that each has its own text in every language
-    _raise_or_clear(hass, Issue.CACHE_LOST_TO_INSTRUCTIONS, agent_id, lost if Part.INSTRUCTIONS in changed else None)
-    _raise_or_clear(hass, Issue.CACHE_LOST_TO_TOOLS, agent_id, lost if Part.TOOLS in changed else None)
-    _raise_or_clear(hass, Issue.CACHE_LOST_TO_ENTITIES, agent_id, lost if Part.ENTITIES in changed else None)
-    _raise_or_clear(hass, Issue.CACHE_LOST, agent_id, None if changed else lost)
-
-
-def _fullness(agent_name: str, stats: WindowStats) -> dict[str, str]:
-    return {
-        "agent": agent_name,
-        "full": str(FULL),
-        "tokens": f"{stats.current_tokens:,}",
-        "protected": f"{stats.protected_tokens:,}",
-        "window": f"{stats.max_tokens:,}",
-    }
-
-
-def _loss(agent_name: str, collapse: CacheUse) -> dict[str, str]:
-    return {"agent": agent_name, "expected": f"{collapse.expected:,}", "cached": f"{collapse.cached:,}"}
+    _raise_or_clear(hass, Issue.CACHE_LOST, agent_id, lost)
 
 
 @callback
-def async_clear_issues(hass: HomeAssistant, agent_id: str) -> None:
-    """Clear the issues of an agent."""
+def async_clear_issues(hass: HomeAssistant, owner: str) -> None:
+    """Clear the issues of an agent or an account."""
     for issue in Issue:
-        _clear(hass, issue, agent_id)
+        _raise_or_clear(hass, issue, owner, None)
 
 
 @callback
@@ -152,7 +137,7 @@ def async_raise_or_clear_server(hass: HomeAssistant, entry_id: str, account: str
 
 @callback
 def async_raise_or_clear_store(hass: HomeAssistant, path: Path, state: State) -> None:
-    """Raise issues for why the store is off and for what was damaged and set aside, and clear all others."""
+    """Raise issues for the reason why the store is off and for damaged parts that were set aside; clear all others."""
     reason: Reason | None = "damaged" if state.reason is None and state.set_aside is not None else state.reason
     issue = None if reason is None else _MEMORY_ISSUES.get(reason, Issue.MEMORY_FAULT)
     placeholders = {"path": str(state.set_aside or path if reason == "damaged" else path)}
@@ -164,30 +149,26 @@ def async_raise_or_clear_store(hass: HomeAssistant, path: Path, state: State) ->
 
 @callback
 def async_raise_or_clear_left(hass: HomeAssistant, until: date | None) -> None:
-    """Raise an issue for what is kept until a day although there is no account, or clear it for None."""
+    """Raise an issue for memory that stays without an account until a day, or clear it for None."""
     placeholders = None if until is None else {"until": until.isoformat()}
     # it stays when Home Assistant starts again without an account, and so without this integration
     _raise_or_clear(hass, Issue.MEMORY_LEFT, _ALL_AGENTS, placeholders, stays=True)
 
 
 def _raise_or_clear(
-    hass: HomeAssistant, issue: Issue, agent_id: str, placeholders: dict[str, str] | None, *, stays: bool = False
+    hass: HomeAssistant, issue: Issue, owner: str, placeholders: dict[str, str] | None, *, stays: bool = False
 ) -> None:
     """Raise an issue with these placeholders, or clear it if there are none. One that `stays` has a repair flow."""
     if placeholders is None:
-        _clear(hass, issue, agent_id)
+        ir.async_delete_issue(hass, DOMAIN, f"{issue}_{owner}")
         return
     ir.async_create_issue(
         hass,
         DOMAIN,
-        f"{issue}_{agent_id}",
+        f"{issue}_{owner}",
         is_fixable=stays,
         is_persistent=stays,
         severity=ir.IssueSeverity.WARNING,
         translation_key=issue,
         translation_placeholders=placeholders,
     )
-
-
-def _clear(hass: HomeAssistant, issue: Issue, agent_id: str) -> None:
-    ir.async_delete_issue(hass, DOMAIN, f"{issue}_{agent_id}")
