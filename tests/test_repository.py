@@ -14,14 +14,14 @@ import pytest
 
 from custom_components.windowed_conversation import PLATFORMS
 from custom_components.windowed_conversation.agents.issues import Issue
-from custom_components.windowed_conversation.agents.statistics import LastRoute
+from custom_components.windowed_conversation.agents.statistics import LAST_ROUTES
 from custom_components.windowed_conversation.bridge.action_schemas import (
     ATTR_CONTENT,
     ATTR_MATCH,
     TagMatch,
     WindowContent,
 )
-from custom_components.windowed_conversation.bridge.errors import _FAILURES, Failure, failure_of
+from custom_components.windowed_conversation.bridge.errors import _TEXTS, ErrorText, error_text_of
 from custom_components.windowed_conversation.bridge.turn_action_schemas import TURN_OUTCOMES, TURN_ROUTES
 from custom_components.windowed_conversation.const import (
     ATTR_DEVICE,
@@ -177,7 +177,7 @@ def test_error_of_a_number_names_its_range() -> None:
 
 
 def test_every_exception_has_its_text_and_every_text_its_exception() -> None:
-    told = first_arguments("Failure")
+    told = first_arguments("ErrorText")
     raised = {
         key
         for node in syntax()
@@ -188,7 +188,7 @@ def test_every_exception_has_its_text_and_every_text_its_exception() -> None:
     refused = first_arguments("action_error", "refusal", "memory_error", "file_error", "line_error")
     refused |= set(_CODEC_ERRORS.values())
 
-    assert told >= {failure.key for failure in _FAILURES.values()}
+    assert told >= {failure.key for failure in _TEXTS.values()}
     assert TEXTS["exceptions"].keys() == told | raised | refused
 
 
@@ -208,10 +208,14 @@ def test_phrase_has_placeholders_that_memory_fills_in(phrase: Phrase) -> None:
 
 @pytest.mark.parametrize(
     "failure",
-    [*_FAILURES.values(), *(failure_of(RateLimited("", each)) for each in (7, 700, 70_000)), failure_of(ValueError())],
+    [
+        *_TEXTS.values(),
+        *(error_text_of(RateLimited("", each)) for each in (7, 700, 70_000)),
+        error_text_of(ValueError()),
+    ],
     ids=lambda each: each.key,
 )
-def test_exception_has_the_placeholders_of_its_text(failure: Failure) -> None:
+def test_exception_has_the_placeholders_of_its_text(failure: ErrorText) -> None:
     assert placeholders(TEXTS["exceptions"][failure.key]["message"]) == set(failure.placeholders or ())
 
 
@@ -231,7 +235,7 @@ def test_every_sensor_has_a_name_and_an_icon() -> None:
 
 
 def test_every_choice_has_its_text() -> None:
-    assert TEXTS["entity"]["sensor"]["last_route"]["state"].keys() == set(LastRoute)
+    assert TEXTS["entity"]["sensor"]["last_route"]["state"].keys() == set(LAST_ROUTES)
     assert TEXTS["selector"].keys() == {
         CONF_COMPACTION,
         CONF_CONTEXT_PLACEMENT,

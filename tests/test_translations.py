@@ -33,7 +33,7 @@ def test_a_language_that_memory_understands_is_one_that_it_speaks() -> None:
 
 @pytest.mark.parametrize("path", OTHERS)
 def test_every_failure_and_all_that_memory_says_is_translated(path: Path) -> None:
-    failures = {call.args[0].value for call in calls("Failure") if isinstance(call.args[0], ast.Constant)}
+    failures = {call.args[0].value for call in calls("ErrorText") if isinstance(call.args[0], ast.Constant)}
 
     assert read(path)["exceptions"].keys() >= failures
     assert read(path)["common"].keys() == TEXTS["common"].keys()

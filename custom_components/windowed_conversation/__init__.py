@@ -17,12 +17,12 @@ from .agents.config import AgentConfig
 from .agents.device_owners import async_share_device_owners
 from .agents.forgetting import async_follow_users, async_forget_gone
 from .agents.issues import async_clear_issues, async_review_windows
-from .agents.kept import async_drop_removed, async_kept
+from .agents.kept import async_account_state, async_drop_removed
 from .agents.last_account import async_leave, async_leaving
 from .agents.setup import async_set_up_agents, async_set_up_server
 from .agents.store import async_start_store, async_store
 from .bridge.account import async_create_provider
-from .bridge.errors import failure_of
+from .bridge.errors import error_text_of
 from .bridge.home_states import async_follow_home
 from .bridge.memory_tools import MemoryAPI
 from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE
@@ -67,7 +67,7 @@ async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> b
     @callback
     def tell(_event: Event) -> None:
         for agent in agents.values():
-            agent.tell()
+            agent.notify_listeners()
 
     entry.async_on_unload(async_track_time_interval(hass, expire, _EXPIRY_INTERVAL, cancel_on_shutdown=True))
     # what was said in the last moment is written with the rest
@@ -80,7 +80,7 @@ async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> b
 async def async_unload_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> bool:
     """Unload an account. Its conversations stay for when it is loaded again."""
     for agent in entry.runtime_data.agents.values():
-        agent.tell()
+        agent.notify_listeners()
     async_start_store(hass).async_save()
     return await hass.config_entries.async_unload_platforms(entry, PLATFORMS)
 
@@ -110,7 +110,7 @@ async def _async_provider(hass: HomeAssistant, entry: AccountConfigEntry) -> Pro
     try:
         return await async_create_provider(hass, entry.data)
     except ProviderError as err:
-        failure = failure_of(err)
+        failure = error_text_of(err)
         raise ConfigEntryError(
             translation_domain=DOMAIN,
             translation_key=failure.key,
@@ -138,16 +138,16 @@ async def _async_update(hass: HomeAssistant, entry: AccountConfigEntry) -> None:
     """Apply a change: options live, everything else by setting the account up again."""
     account = entry.runtime_data
     if account.set_up_as != _set_up_as(entry):
-        kept = await async_kept(hass, entry.entry_id, {})
+        state = await async_account_state(hass, entry.entry_id)
         reconfigured = _reconfigured(account, entry)
-        kept.calibrations.forget_sizes(reconfigured)
+        state.calibrations.forget_sizes(reconfigured)
         if reconfigured is None:
-            kept.server.forget()
+            state.server.forget()
         hass.config_entries.async_schedule_reload(entry.entry_id)
         return
     for subentry_id, agent in account.agents.items():
         config = AgentConfig.from_entry(entry, entry.subentries[subentry_id])
         agent.configure(config)
-        agent.kept.conversations.configure(config.persistence)
+        agent.state.conversations.configure(config.persistence)
         async_review_windows(hass, subentry_id, agent.config.name, agent.windows)
     async_start_store(hass)

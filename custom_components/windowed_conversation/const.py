@@ -55,8 +55,8 @@ class RecordLevel(StrEnum):
     """The content of a turn's record: nothing, figures, or the figures for long and the words for some days."""
 
     OFF = "off"
-    FIGURES = "figures"
-    WHOLE = "whole"
+    STATISTICS = "figures"
+    FULL = "whole"
 
 
 class Counting(StrEnum):

@@ -15,7 +15,7 @@ from homeassistant.core import HomeAssistant
 from yarl import URL
 
 from .agents.agent import AccountConfigEntry, Agent
-from .agents.kept import async_kept
+from .agents.kept import async_account_state
 from .agents.store import async_store
 from .bridge.account import vendor_of
 from .const import CONF_API_VERSION, CONF_EXCLUDED_TAGS, CONF_FORMAT, CONF_PROVIDER
@@ -51,7 +51,7 @@ _SAMPLE = (
 async def async_get_config_entry_diagnostics(hass: HomeAssistant, entry: AccountConfigEntry) -> dict[str, Any]:
     """Return the diagnostics of an account. An account that is not set up has no agents."""
     agents = entry.runtime_data.agents.values() if entry.state is ConfigEntryState.LOADED else ()
-    kept = await async_kept(hass, entry.entry_id, {})
+    kept = await async_account_state(hass, entry.entry_id)
     return {
         "account": {
             "provider": entry.data[CONF_PROVIDER],

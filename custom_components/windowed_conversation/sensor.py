@@ -1,4 +1,4 @@
-"""The figures of an agent as diagnostic sensors. Values only: who counts is the agent and its windows."""
+"""The diagnostic sensors of an agent. The agent and its windows count; the sensors show the values."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 from homeassistant.helpers.typing import StateType
 
 from .agents.agent import AccountConfigEntry, Agent
-from .agents.statistics import LastRoute
+from .agents.statistics import LAST_ROUTES
 from .agents.store import async_store
 from .const import CONF_PROVIDER, PROVIDER_NONE, SUBENTRY_CONVERSATION, RecordLevel
 from .entity import AgentEntity
@@ -31,7 +31,7 @@ from .window import WindowStats
 PARALLEL_UPDATES = 0
 
 _US_DOLLARS = "USD"
-# What is counted besides tokens has no unit: its name says it, and a unit has no singular.
+# All other counts have no unit: the name says it, and a unit has no singular.
 _TOKENS = "tokens"
 
 _MOST_CONVERSATIONS_SHOWN = 20
@@ -39,16 +39,15 @@ _MOST_CONVERSATIONS_SHOWN = 20
 
 @dataclass(frozen=True, kw_only=True)
 class AgentSensorDescription(SensorEntityDescription):
-    """A figure of an agent.
+    """A value of an agent.
 
-    `is_memory`: a figure of the file that all agents share, shown by agents that use it. `is_sum`: a total that
-    survives restarts. It shows what is on disk, so that it never falls, even if Home Assistant is killed.
-    `needs_model`: a figure that never changes in an account without a model.
+    `is_memory`: a value of the file that all agents share, shown by agents that use it. `is_sum`: a cost, or a total
+    that survives restarts. A total shows the value on disk, so that it never falls, even if Home Assistant is killed.
+    `needs_model`: a value that never changes in an account without a model.
     """
 
     value: Callable[[Agent], StateType | Decimal]
     attributes: Callable[[Agent], dict[str, Any]] | None = None
-    is_cost: bool = False
     is_memory: bool = False
     is_sum: bool = False
     needs_model: bool = False
@@ -167,7 +166,7 @@ SENSORS = (
     AgentSensorDescription(
         key="last_route",
         device_class=SensorDeviceClass.ENUM,
-        options=list(LastRoute),
+        options=list(LAST_ROUTES),
         value=lambda agent: agent.statistics.last_route,
         attributes=lambda agent: {**agent.statistics.last_answer, "message": agent.statistics.last_message},
     ),
@@ -199,7 +198,7 @@ MEMORY = (
     ),
 )
 
-# Of what all agents give to the thread that writes.
+# Of the records that all agents give to the thread that writes.
 RECORDS = (
     AgentSensorDescription(
         key="records_dropped",
@@ -219,7 +218,7 @@ COSTS = (
         device_class=SensorDeviceClass.MONETARY,
         native_unit_of_measurement=_US_DOLLARS,
         suggested_display_precision=5,
-        is_cost=True,
+        is_sum=True,
         value=lambda agent: agent.statistics.costs.turn,
     ),
     AgentSensorDescription(
@@ -276,12 +275,12 @@ class AgentSensor(AgentEntity, SensorEntity):
         # a turn may have ended since this entity was created
         self._update()
         if self.entity_description.is_sum:
-            self.async_on_remove(self.agent.statistics.listen_to_disk(self._on_change))
+            self.async_on_remove(self.agent.statistics.listen(self._on_change))
         elif self.entity_description.is_memory and (store := async_store(self.hass)) is not None:
             self.async_on_remove(store.async_listen(self._on_change))
             self.async_on_remove(self.agent.listen(self._on_change))
         else:
-            self.async_on_remove(self.agent.listen(self._on_change, to_costs=self.entity_description.is_cost))
+            self.async_on_remove(self.agent.listen(self._on_change))
 
     @callback
     def _on_change(self) -> None:

@@ -69,7 +69,7 @@ from .bridge.action_schemas import (
     TAG_SCHEMA,
     WindowContent,
 )
-from .bridge.errors import failure_of
+from .bridge.errors import error_text_of
 from .bridge.memory_action_schemas import (
     EXPORT_MEMORIES_SCHEMA,
     FORGET_SCHEMA,
@@ -188,7 +188,7 @@ async def _async_reset_window(call: ServiceCall) -> None:
         conversation.agent.windows.drop(conversation.key)
     except WindowBusy as err:
         raise conversation.refusal("window_in_use") from err
-    conversation.agent.tell()
+    conversation.agent.notify_listeners()
 
 
 async def _async_export_conversation(call: ServiceCall) -> ServiceResponse:
@@ -251,7 +251,7 @@ async def _async_tag_exchange(call: ServiceCall) -> None:
         raise conversation.refusal("window_in_use") from err
     except InvalidTag as err:
         raise action_error("invalid_tag", call) from err
-    conversation.agent.tell()
+    conversation.agent.notify_listeners()
 
 
 async def _async_summarize_window(call: ServiceCall) -> ServiceResponse:
@@ -299,7 +299,7 @@ def _llm_context(call: ServiceCall) -> llm.LLMContext:
 
 
 def _failed(error: ProviderError | TurnError) -> HomeAssistantError:
-    failure = failure_of(error)
+    failure = error_text_of(error)
     return HomeAssistantError(
         translation_domain=DOMAIN, translation_key=failure.key, translation_placeholders=failure.placeholders
     )
@@ -310,4 +310,4 @@ def _begin(agent: Agent, key: WindowKey, snapshot: Snapshot, call: ServiceCall) 
     if str(key) in agent.windows:
         raise action_error("conversation_exists", call, conversation=key.conversation)
     agent.windows.restore(str(key), snapshot._replace(conversation_id=key.conversation))
-    agent.tell()
+    agent.notify_listeners()

@@ -5,28 +5,28 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.bridge.known_server import KnownServer
+from custom_components.windowed_conversation.bridge.known_server import ServerCache
 from custom_components.windowed_conversation.providers.events import ListedModel
 
 GOOD = ListedModel("scripted", 4000, None)
 
 
-def again(known: KnownServer) -> KnownServer:
+def again(known: ServerCache) -> ServerCache:
     """Return the known server after a restart."""
-    restored = KnownServer()
+    restored = ServerCache()
     restored.restore(json.loads(json.dumps(known.as_list())))
     return restored
 
 
 def test_list_is_read_again() -> None:
-    known = KnownServer()
+    known = ServerCache()
     known.take_in([GOOD, ListedModel("other", None, 100)])
 
     assert again(known).models == (GOOD, ListedModel("other", None, 100))
 
 
 def test_list_is_stored_after_each_change() -> None:
-    known, saved = KnownServer(), list[int]()
+    known, saved = ServerCache(), list[int]()
     known.save_soon = lambda: saved.append(len(known.models))
 
     known.take_in([GOOD])
@@ -36,7 +36,7 @@ def test_list_is_stored_after_each_change() -> None:
 
 
 def test_newer_list_is_not_replaced_by_a_stored_one() -> None:
-    known = KnownServer()
+    known = ServerCache()
     known.take_in([GOOD])
 
     known.restore([["other", None, 100]])
@@ -45,7 +45,7 @@ def test_newer_list_is_not_replaced_by_a_stored_one() -> None:
 
 
 def test_list_without_end_and_names_that_no_file_holds_are_cut() -> None:
-    known = KnownServer()
+    known = ServerCache()
     known.take_in([ListedModel("\ud83d"), ListedModel("a" * 256), *(ListedModel(f"m{n}") for n in range(10_000))])
 
     kept = again(known).models
@@ -55,7 +55,7 @@ def test_list_without_end_and_names_that_no_file_holds_are_cut() -> None:
 def test_models_that_cannot_be_are_ignored() -> None:
     figures: tuple[Any, ...] = ("4000", -1, 0, True, 10**12, 0.5, [])
     damaged = [7, "scripted", [], ["a", 1], [7, 1, 1], *(["a", 1, each] for each in figures)]
-    known = KnownServer()
+    known = ServerCache()
 
     known.restore([*damaged, ["scripted", 4000, None], *(["a", each, 1] for each in figures)])
 
@@ -64,7 +64,7 @@ def test_models_that_cannot_be_are_ignored() -> None:
 
 @pytest.mark.parametrize("stored", [None, 7, "text", {}, {"scripted": 4000}])
 def test_what_is_no_list_is_ignored(stored: object) -> None:
-    known = KnownServer()
+    known = ServerCache()
 
     known.restore(stored)
 

@@ -294,7 +294,7 @@ def say(home: HomeAssistant) -> Say:
         )
         for entry in home.config_entries.async_loaded_entries(DOMAIN):
             for agent in entry.runtime_data.agents.values():
-                agent.tell()
+                agent.notify_listeners()
         await home.async_block_till_done()
         await written(home)
         return result
@@ -328,7 +328,7 @@ async def stop(home: HomeAssistant, *entries: MockConfigEntry) -> None:
     for entry in entries:
         await home.config_entries.async_unload(entry.entry_id)
     await written(home)
-    home.data.pop(f"{DOMAIN}_kept")
+    home.data.pop(f"{DOMAIN}_account_states")
     writer = home.data.pop(f"{DOMAIN}_store").writer
     assert await home.async_add_executor_job(writer.close, 60.0)
 

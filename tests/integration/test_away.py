@@ -15,7 +15,7 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, async_fire_time_changed
 
 from custom_components.windowed_conversation.agents.issues import Issue
-from custom_components.windowed_conversation.agents.kept import async_kept
+from custom_components.windowed_conversation.agents.kept import async_account_state
 from demo.model_server import ModelServer
 
 from .account_kinds import COMPATIBLE, KINDS
@@ -338,7 +338,7 @@ async def test_server_that_responds_without_a_list_is_no_issue(
 async def test_time_for_which_a_server_is_away_goes_on_over_a_reload(
     home: HomeAssistant, asked_in_vain: MockConfigEntry, away: Away, say: Say, issues: Issues
 ) -> None:
-    known = (await async_kept(home, asked_in_vain.entry_id, {})).server
+    known = (await async_account_state(home, asked_in_vain.entry_id)).server
     assert known.unanswered_since is not None
     known.unanswered_since -= timedelta(minutes=28).total_seconds()
 

@@ -9,7 +9,7 @@ from homeassistant.core import HomeAssistant
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
-from custom_components.windowed_conversation.agents.kept import async_kept
+from custom_components.windowed_conversation.agents.kept import async_account_state
 from custom_components.windowed_conversation.bridge.calibration import ModelCalibrations
 from custom_components.windowed_conversation.bridge.exact_counting import ExactCounter
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema, Usage
@@ -25,7 +25,7 @@ from .store_file import Disk
 
 
 async def async_calibrations(home: HomeAssistant, entry_id: str) -> ModelCalibrations:
-    return (await async_kept(home, entry_id, {})).calibrations
+    return (await async_account_state(home, entry_id)).calibrations
 
 
 FACTORS = {"fixed": 1.1, "prose": 1.25, "tools": 0.8}

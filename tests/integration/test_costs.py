@@ -15,7 +15,7 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents.agent import Agent
-from custom_components.windowed_conversation.bridge.models import Use, async_cost
+from custom_components.windowed_conversation.bridge.models import ModelUsage, async_cost
 from custom_components.windowed_conversation.const import (
     CONF_FALLBACK_AGENTS,
     CONF_FAMILY,
@@ -40,7 +40,7 @@ from .states import state_of
 from .store_file import Disk
 
 MINI, HAIKU, FLASH = "gpt-4o-mini", "claude-haiku-4-5", "gemini-2.5-flash"
-COST_OF_A_TURN = AgentSensorDescription(key="turn_cost", is_cost=True, value=lambda agent: agent.statistics.costs.turn)
+COST_OF_A_TURN = AgentSensorDescription(key="turn_cost", is_sum=True, value=lambda agent: agent.statistics.costs.turn)
 TURN_COST, TOTAL_COST = "sensor.ada_last_turn_cost", "sensor.ada_total_cost"
 
 
@@ -166,8 +166,7 @@ async def test_cost_of_a_turn_that_ends_before_its_sensor_is_added_is_shown(
 ) -> None:
     (subentry,) = entry.subentries.values()
     sensor = AgentSensor(agent_of(entry), subentry, COST_OF_A_TURN)
-    agent_of(entry).statistics.costs.add(Decimal("0.25"), of_turn=True)
-    agent_of(entry).tell_cost()
+    agent_of(entry).statistics.on_cost(Decimal("0.25"), of_turn=True)
 
     await home.data[DATA_COMPONENT].async_add_entities([sensor])
 
@@ -188,8 +187,8 @@ async def other(home: HomeAssistant, model_server: ModelServer) -> None:
 
 
 async def test_each_request_has_its_own_price(home: HomeAssistant) -> None:
-    long = Use(Vendor.GOOGLE, "gemini-2.5-pro", Usage(input=150_000))
-    longer = Use(Vendor.GOOGLE, "gemini-2.5-pro", Usage(input=300_000))
+    long = ModelUsage(Vendor.GOOGLE, "gemini-2.5-pro", Usage(input=150_000))
+    longer = ModelUsage(Vendor.GOOGLE, "gemini-2.5-pro", Usage(input=300_000))
 
     one, two, other = [await async_cost(home, uses) for uses in ((long,), (long, long), (longer,))]
     assert one is not None
@@ -345,7 +344,7 @@ async def break_off(turn: asyncio.Task[Any], agent: Agent) -> None:
     turn.cancel()
     with pytest.raises(asyncio.CancelledError):
         await turn
-    agent.tell()
+    agent.notify_listeners()
 
 
 async def test_turn_that_was_cancelled_has_cost_what_nobody_knows(

@@ -106,7 +106,7 @@ async def test_owner_is_known_in_a_pipeline_that_their_satellite_runs(
             await given.validate()
             await given.execute()
         (agent,) = home.config_entries.async_loaded_entries(DOMAIN)[0].runtime_data.agents.values()
-        agent.tell()
+        agent.notify_listeners()
         await written(home)
 
     assert 'Ada: "my name is Ada Lovelace"' in asked(model_server)[1]

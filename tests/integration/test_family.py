@@ -19,7 +19,7 @@ from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers import device_registry as dr
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
-from custom_components.windowed_conversation.agents.kept import async_all_kept
+from custom_components.windowed_conversation.agents.kept import async_agent_states
 from custom_components.windowed_conversation.const import (
     CONF_DEVICE_OWNERS,
     CONF_HISTORY_TOKENS,
@@ -213,7 +213,7 @@ class Family:
     async def exchanges(self) -> dict[str, list[Exchange]]:
         """Return the exchanges of each window by its key."""
         windows = {}
-        for kept in async_all_kept(self.home).values():
+        for kept in async_agent_states(self.home).values():
             for key in kept.windows.stats():
                 window = await kept.windows.load(key)
                 windows[key] = [] if window is None else list(window.exchanges())
@@ -276,7 +276,7 @@ async def at_home(home: HomeAssistant, set_up: SetUp, say: Say, model_server: Mo
     bedside = {"device": speakers["bedside"]["device_id"], "person": speakers["anna"]["context"].user_id}
     # nothing is trimmed
     options = {CONF_DEVICE_OWNERS: [bedside], CONF_PERSISTENCE: Persistence.ALL, CONF_HISTORY_TOKENS: 1_000_000}
-    await set_up(options=options, **{CONF_RECORD: RecordLevel.WHOLE})
+    await set_up(options=options, **{CONF_RECORD: RecordLevel.FULL})
     return Family(home, say, model_server, speakers, folders)
 
 

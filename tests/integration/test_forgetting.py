@@ -15,7 +15,7 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser
 
 from custom_components.windowed_conversation.agents.forgetting import async_forget_everywhere
-from custom_components.windowed_conversation.agents.kept import async_all_kept
+from custom_components.windowed_conversation.agents.kept import async_agent_states
 from custom_components.windowed_conversation.const import CONF_MEMORY, DOMAIN
 from custom_components.windowed_conversation.diagnostics import async_get_config_entry_diagnostics
 from custom_components.windowed_conversation.memory import KINDS
@@ -83,7 +83,7 @@ def files(hass_config_dir: str, memory_file: Path) -> Callable[[], list[str]]:
 
 async def windows_of(home: HomeAssistant) -> str:
     """Return all that the windows hold, also those that nobody has read yet."""
-    kept = async_all_kept(home).values()
+    kept = async_agent_states(home).values()
     windows = [await each.windows.load(key) for each in kept for key in each.windows.stats()]
     return str([window.messages() for window in windows if window is not None])
 

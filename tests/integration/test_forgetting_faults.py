@@ -46,7 +46,7 @@ def is_in_files(disk: Disk) -> bool:
 async def test_a_kill_as_soon_as_memory_has_forgotten_leaves_nothing_in_any_conversation(
     set_up: SetUp, say: Say, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await set_up(**{CONF_RECORD: RecordLevel.WHOLE})
+    await set_up(**{CONF_RECORD: RecordLevel.FULL})
     await say(f"by the way, {TOLD}", "mine")
     await say(f"remember that {TOLD}", "other")
     await say("what is the wifi password?", "third")
@@ -199,7 +199,7 @@ async def test_disk_that_is_full_keeps_nothing_from_being_forgotten(
 async def test_person_who_was_removed_while_nothing_was_set_up_leaves_nothing_behind(
     *, home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk
 ) -> None:
-    entry = await set_up(**{CONF_RECORD: RecordLevel.WHOLE})
+    entry = await set_up(**{CONF_RECORD: RecordLevel.FULL})
     anna = MockUser(name="Anna").add_to_hass(home)
     await say(f"consider that {TOLD}", "hers", context=Context(user_id=anna.id))
     await say("my name is Ada", "mine")

@@ -7,7 +7,7 @@ import pytest
 from pytest_homeassistant_custom_component.common import async_capture_events
 
 from custom_components.windowed_conversation.agents.forgetting import async_forget_everywhere
-from custom_components.windowed_conversation.agents.kept import async_all_kept
+from custom_components.windowed_conversation.agents.kept import async_agent_states
 from custom_components.windowed_conversation.bridge.turn_report import EVENT_FORGOTTEN, EVENT_TRIMMED
 from custom_components.windowed_conversation.turn.context import said_in
 from custom_components.windowed_conversation.turn.scope import WindowKey
@@ -33,7 +33,7 @@ DAY = 86_400.0
 
 async def left(home: HomeAssistant) -> dict[str, list[str]]:
     """Return people's words in each conversation that has any, by its id."""
-    kept = async_all_kept(home).values()
+    kept = async_agent_states(home).values()
     windows = [(key, await each.windows.load(key)) for each in kept for key in each.windows.stats()]
     return {
         WindowKey.parse(key).conversation: [said_in(each.messages[0].content) for each in window.exchanges()]
@@ -44,7 +44,7 @@ async def left(home: HomeAssistant) -> dict[str, list[str]]:
 
 def agent_windows(home: HomeAssistant) -> list[Window]:
     """Return the windows in working memory."""
-    return [window for each in async_all_kept(home).values() for window in each.windows.loaded().values()]
+    return [window for each in async_agent_states(home).values() for window in each.windows.loaded().values()]
 
 
 def is_on_disk(disk: Disk, text: str) -> bool:

@@ -57,7 +57,7 @@ async def night(home: HomeAssistant, set_up: SetUp, say: Say, model_server: Mode
     async_mock_service(home, "cover", "open_cover")
     entry = await set_up(
         account={CONF_PROVIDER: PROVIDER_OPENAI, CONF_URL: model_server.url},
-        **{CONF_MODEL: MODEL, CONF_RECORD: RecordLevel.WHOLE},
+        **{CONF_MODEL: MODEL, CONF_RECORD: RecordLevel.FULL},
     )
     await say(SAID, context=grace, device_id=satellite(home, entry))
     await say("thank you, and good night", context=grace)

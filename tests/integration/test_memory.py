@@ -157,7 +157,7 @@ async def test_answer_waits_for_no_disk(home: HomeAssistant, entry, say_at_once:
     writer.call(lambda memory: may_go_on.wait())
     await say_at_once("hello there")
     for agent in entry.runtime_data.agents.values():
-        agent.tell()
+        agent.notify_listeners()
     may_go_on.set()
     await written(home)
 

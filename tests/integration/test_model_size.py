@@ -7,7 +7,7 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents.agent import Agent
-from custom_components.windowed_conversation.agents.kept import async_kept
+from custom_components.windowed_conversation.agents.kept import async_account_state
 from custom_components.windowed_conversation.bridge.calibration import ModelCalibrations
 from custom_components.windowed_conversation.const import (
     CONF_CONTEXT_TOKENS,
@@ -190,7 +190,7 @@ def test_limit_that_cannot_be_read_is_forgotten() -> None:
 async def test_issue_names_what_is_needed_and_what_the_model_has(
     home: HomeAssistant, small: MockConfigEntry, say: Say, model_server: ModelServer
 ) -> None:
-    calibrations = (await async_kept(home, small.entry_id, {})).calibrations
+    calibrations = (await async_account_state(home, small.entry_id)).calibrations
     calibrations.size("scripted").on_named(600)
 
     await say("my name is Ada")

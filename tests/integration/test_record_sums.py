@@ -85,7 +85,7 @@ class Traffic:
         for number, kind in enumerate(kinds):
             await getattr(self, f"_{kind}")(number)
             for agent in async_agents(self.home):
-                agent.tell()
+                agent.notify_listeners()
             if number % 20 == 0:
                 await self._harvest()
         await self._harvest()
@@ -173,7 +173,7 @@ async def traffic(home: HomeAssistant, set_up: SetUp, model_server: ModelServer)
     entry = await set_up(
         account={CONF_PROVIDER: PROVIDER_OPENAI, CONF_URL: model_server.url},
         options={CONF_HISTORY_TOKENS: 400, CONF_SUMMARIZE: True},
-        **{CONF_MODEL: MODEL, CONF_FALLBACK_AGENTS: ["conversation.grace"], CONF_RECORD: RecordLevel.WHOLE},
+        **{CONF_MODEL: MODEL, CONF_FALLBACK_AGENTS: ["conversation.grace"], CONF_RECORD: RecordLevel.FULL},
     )
     await add_agent(home, entry, **{CONF_MODEL: MODEL})
     model_server.log.clear()

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from aiohttp import web
 import pytest
 
-from custom_components.windowed_conversation.bridge.errors import failure_of
+from custom_components.windowed_conversation.bridge.errors import error_text_of
 from custom_components.windowed_conversation.providers.errors import Redirected
 from demo.model_server import ModelServer
 
@@ -42,6 +42,6 @@ async def test_form_names_the_new_address_and_asks_nobody_there(
 
 
 def test_new_address_is_told() -> None:
-    failure = failure_of(Redirected("https://new.example/v1/models"))
+    failure = error_text_of(Redirected("https://new.example/v1/models"))
 
     assert (failure.key, failure.placeholders) == ("redirected", {"address": "https://new.example/v1/models"})

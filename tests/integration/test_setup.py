@@ -43,7 +43,7 @@ def to_evict(home: HomeAssistant) -> Callable[[], dict[str, int]]:
             "devices": len([d for d in dr.async_get(home).devices if next(iter(d.identifiers))[0] == DOMAIN]),
             "entities": len([e for e in er.async_get(home).entities.values() if e.platform == DOMAIN]),
             "issues": len([domain for domain, _ in ir.async_get(home).issues if domain == DOMAIN]),
-            "kept": sum(len(account.agents) for account in home.data[f"{DOMAIN}_kept"].values()),
+            "kept": sum(len(account.agents) for account in home.data[f"{DOMAIN}_account_states"].values()),
         }
 
     return to_evict

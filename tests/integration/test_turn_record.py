@@ -65,7 +65,7 @@ def turns(home: HomeAssistant) -> Turns:
 @pytest.fixture
 async def whole(set_up: SetUp) -> Any:
     """Return an account with an agent whose turns are kept whole."""
-    return await set_up(**{CONF_RECORD: RecordLevel.WHOLE})
+    return await set_up(**{CONF_RECORD: RecordLevel.FULL})
 
 
 async def test_a_turn_of_the_model_leaves_its_figures(
@@ -121,7 +121,7 @@ async def test_figures_hold_no_word(home: HomeAssistant, entry: Any, say: Say, t
 async def test_whole_turn_has_what_was_said_sent_and_done(
     set_up: SetUp, say: Say, turns: Turns, model_server: ModelServer
 ) -> None:
-    await set_up(**{CONF_RECORD: RecordLevel.WHOLE, CONF_ROUTING: "llm_only"})
+    await set_up(**{CONF_RECORD: RecordLevel.FULL, CONF_ROUTING: "llm_only"})
     await say("my name is Ada")
     await say("switch on the kitchen light")
 
@@ -244,7 +244,7 @@ async def test_summary_is_recorded_by_itself(
 ) -> None:
     await set_up(
         options={CONF_HISTORY_TOKENS: 300, CONF_SUMMARIZE: True},
-        **{CONF_RECORD: RecordLevel.WHOLE, CONF_ROUTING: "llm_only", CONF_MEMORY: False},
+        **{CONF_RECORD: RecordLevel.FULL, CONF_ROUTING: "llm_only", CONF_MEMORY: False},
     )
     for _ in range(6):
         await say("tell me a story in 60 words")

@@ -24,7 +24,7 @@ from ..turn.scope import Scope
 from ..window import QUESTION, Message
 from .agent import Agent
 from .costs import async_price_turn
-from .debug_log import log_figures
+from .debug_log import log_turn
 from .ended_turn import EndedTurn
 from .issues import async_raise_or_clear_model, async_raise_or_clear_size, async_raise_or_clear_window
 from .lookup import async_follow_servers
@@ -131,7 +131,7 @@ def remember(agent: Agent, turn: EndedTurn) -> None:
 
 def tell(agent: Agent, turn: EndedTurn) -> None:
     """Schedule updates of the store, the sensors, and the health issues, once for turns that end together."""
-    agent.tell_soon()
+    agent.schedule_notify()
 
 
 STEPS = (
@@ -141,7 +141,7 @@ STEPS = (
     raise_issues,
     follow_servers,
     log_error,
-    log_figures,
+    log_turn,
     record,
     price,
     remember,

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from homeassistant.core import HomeAssistant, callback
 
-from ..bridge.models import Use, async_cost
+from ..bridge.models import ModelUsage, async_cost
 from ..turn.ports import Billed
 from ..turn.progress import Outcome
 from .agent import Agent
@@ -34,18 +34,18 @@ def async_price_summary(agent: Agent, billed: Sequence[Billed], on_cost: OnCost)
     _async_price(agent, _uses(agent.hass, billed) if billed else None, on_cost, of_turn=False)
 
 
-def _uses(hass: HomeAssistant, requests: Sequence[Billed]) -> tuple[Use, ...] | None:
+def _uses(hass: HomeAssistant, requests: Sequence[Billed]) -> tuple[ModelUsage, ...] | None:
     """Return the usage per request, or None if a model has no known price."""
     uses = []
     for billed in requests:
         asked = async_find_agent(hass, billed.model.agent)
         if asked is None or asked.vendor is None:
             return None
-        uses.append(Use(asked.vendor, asked.config.family, billed.usage))
+        uses.append(ModelUsage(asked.vendor, asked.config.family, billed.usage))
     return tuple(uses)
 
 
-def _async_price(agent: Agent, uses: tuple[Use, ...] | None, on_cost: OnCost, *, of_turn: bool) -> None:
+def _async_price(agent: Agent, uses: tuple[ModelUsage, ...] | None, on_cost: OnCost, *, of_turn: bool) -> None:
     """Add a cost to the statistics: at once if it is zero or unknown, or else after the prices were looked up."""
     if agent.vendor is None:
         return
@@ -56,7 +56,7 @@ def _async_price(agent: Agent, uses: tuple[Use, ...] | None, on_cost: OnCost, *,
 
 
 async def _async_count(
-    hass: HomeAssistant, agent: Agent, uses: tuple[Use, ...], on_cost: OnCost, *, of_turn: bool
+    hass: HomeAssistant, agent: Agent, uses: tuple[ModelUsage, ...], on_cost: OnCost, *, of_turn: bool
 ) -> None:
     _count(agent, await async_cost(hass, uses), on_cost, of_turn=of_turn)
 
@@ -64,4 +64,3 @@ async def _async_count(
 def _count(agent: Agent, cost: Decimal | None, on_cost: OnCost, *, of_turn: bool) -> None:
     agent.statistics.on_cost(cost, of_turn=of_turn)
     on_cost(cost)
-    agent.tell_cost()

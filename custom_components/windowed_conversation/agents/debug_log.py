@@ -10,7 +10,7 @@ from .ended_turn import EndedTurn
 _LOGGER = logging.getLogger(__name__)
 
 
-def log_figures(agent: Agent, turn: EndedTurn) -> None:
+def log_turn(agent: Agent, turn: EndedTurn) -> None:
     """Log a turn, its trim and its requests."""
     if not _LOGGER.isEnabledFor(logging.DEBUG):
         return

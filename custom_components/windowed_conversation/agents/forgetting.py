@@ -15,7 +15,7 @@ from ..memory import Forgotten, Memory, MemoryUnavailable
 from ..turn.forgetting import Erasure, Gone, find_gone, without_forgotten
 from ..turn.scope import WindowKey
 from ..window import Snapshot
-from .kept import async_all_kept
+from .kept import async_agent_states
 from .lookup import async_agents
 from .store import AgentStore, async_store
 
@@ -46,7 +46,7 @@ async def async_forget_by[Result](hass: HomeAssistant, work: Callable[[Memory], 
 
 async def _async_forget[Result](hass: HomeAssistant, store: AgentStore, work: Callable[[Memory], Result]) -> Result:
     with store.forgetting():
-        kept = async_all_kept(hass)
+        kept = async_agent_states(hass)
         live = {
             (agent_id, key): snapshot
             for agent_id, each in kept.items()
@@ -60,16 +60,16 @@ async def _async_forget[Result](hass: HomeAssistant, store: AgentStore, work: Ca
         result, erasures = await store.async_change(forget)
         for erasure in erasures:
             # other agents may have been set up meanwhile
-            for agent_id, each in async_all_kept(hass).items():
+            for agent_id, each in async_agent_states(hass).items():
                 each.windows.rewrite(partial(_rest, erasure, agent_id))
             _tell(hass, erasure)
         for agent in async_agents(hass):
             agent.profiles.clear()
     if erasures:
-        for each in async_all_kept(hass).values():
+        for each in async_agent_states(hass).values():
             await each.conversations.async_refresh()
         for agent in async_agents(hass):
-            agent.tell_soon()
+            agent.schedule_notify()
     return result
 
 

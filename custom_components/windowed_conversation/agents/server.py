@@ -12,7 +12,7 @@ from homeassistant.helpers.event import async_call_later
 from homeassistant.util import dt as dt_util
 
 from ..bridge.errors import faults_logged
-from ..bridge.known_server import KnownServer
+from ..bridge.known_server import ServerCache
 from ..providers import (
     CONNECTION_ERRORS,
     AuthError,
@@ -59,7 +59,7 @@ class AccountServer:
         hass: HomeAssistant,
         entry: ConfigEntry[Any],
         provider: Provider,
-        known: KnownServer,
+        known: ServerCache,
         on_listed: Callable[[Sequence[ListedModel]], Awaitable[None]],
     ) -> None:
         self._hass = hass

@@ -1,18 +1,16 @@
 """Builds the agents of an account from its configuration, its provider and their stored state."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.exceptions import ConfigEntryError
 
 from ..bridge.account import async_open_connection, is_at_home, vendor_of
-from ..bridge.calibration import ModelCalibrations
 from ..bridge.exact_counting import ExactCounter, async_exact_counter
-from ..bridge.models import async_profile, listed_model
+from ..bridge.models import async_model_profile
 from ..const import DOMAIN, SUBENTRY_CONVERSATION
-from ..providers import ListedModel, ModelProfile, Provider, Vendor
+from ..providers import ListedModel, Provider
 from ..turn.budget import Budget
 from ..turn.deadlines import Pause
 from ..turn.ports import Billed, Model
@@ -25,42 +23,49 @@ from .issues import (
     async_raise_or_clear_size,
     async_review_windows,
 )
-from .kept import KeptAccount, async_kept
+from .kept import AccountState, async_account_state
 from .server import AccountServer
 
 
 async def async_set_up_agents(
     hass: HomeAssistant, entry: AccountConfigEntry, provider: Provider | None
 ) -> dict[str, Agent]:
-    """Return the account's agents by subentry id. What their models read is known from the last list.
+    """Return the account's agents by subentry id. The last list of models has the limits of their models.
 
     `provider` is None for an account without a model. Raises `ConfigEntryError` for an impossible configuration.
     """
     configs = _configs(entry)
-    kept, pause, limit = await async_kept(hass, entry.entry_id, configs), Pause(), RequestLimit()
+    state = await async_account_state(hass, entry.entry_id, configs)
+    vendor, pause, limit = vendor_of(entry.data), Pause(), RequestLimit()
     agents, head_start = {}, HeadStart(hass, entry, partial(async_open_connection, hass, entry.data))
     for agent_id, config in configs.items():
         model = None
         if provider is not None:
-            profile = await _async_profile(hass, vendor_of(entry.data), config, kept.server.models)
-            model = _model(
-                agent_id, config, _Server(provider, profile, pause, limit, is_at_home(entry.data)), kept.calibrations
+            model = Model(
+                agent=agent_id,
+                provider=provider,
+                name=config.model,
+                budget=Budget(config.policy, config.context_tokens, config.settings.max_answer_tokens),
+                profile=await async_model_profile(hass, vendor, config.family, config.model, state.server.models),
+                settings=config.settings,
+                pause=pause,
+                limit=limit,
+                size=state.calibrations.size(config.model),
+                reasoning=state.calibrations.reasoning(config.model),
+                is_at_home=is_at_home(entry.data),
             )
-        exact = await async_exact_counter(hass, config.counting)
-        learn = partial(_learn, kept, exact)
-        agent = Agent(
+        agents[agent_id] = agent = Agent(
             hass,
             entry,
             agent_id,
             config,
-            kept.agents[agent_id],
+            state.agents[agent_id],
             model=model,
-            vendor=vendor_of(entry.data),
-            learn=learn,
+            vendor=vendor,
+            learn=partial(_learn, state, await async_exact_counter(hass, config.counting)),
             head_start=head_start,
         )
-        agents[agent_id] = agent
-        _follow(agent)
+        _update_issues(agent)
     return agents
 
 
@@ -70,31 +75,14 @@ async def async_set_up_server(
     """Return the account's server, whose lists the agents follow, or None for an account without a model."""
     if provider is None:
         return None
-    kept = await async_kept(hass, entry.entry_id, {})
-    return AccountServer(hass, entry, provider, kept.server, partial(_async_update_profiles, hass, agents))
 
+    async def set_profiles(listed: Sequence[ListedModel]) -> None:
+        for agent in agents.values():
+            family, model = agent.config.family, agent.config.model
+            agent.set_model_profile(await async_model_profile(hass, agent.vendor, family, model, listed))
 
-async def _async_update_profiles(
-    hass: HomeAssistant, agents: Mapping[str, Agent], listed: Sequence[ListedModel]
-) -> None:
-    for agent in agents.values():
-        agent.know(await _async_profile(hass, agent.vendor, agent.config, listed))
-
-
-async def _async_profile(
-    hass: HomeAssistant, vendor: Vendor | None, config: AgentConfig, listed: Sequence[ListedModel]
-) -> ModelProfile:
-    return await async_profile(hass, vendor, config.family, listed_model(listed, config.model))
-
-
-@callback
-def _follow(agent: Agent) -> None:
-    """Let the agent's issues follow its figures while its account is set up."""
-    hass, agent_id, name = agent.hass, agent.id, agent.config.name
-    agent.entry.async_on_unload(agent.listen(partial(_raise_or_clear_health, agent)))
-    async_review_windows(hass, agent_id, name, agent.windows)
-    if agent.model is None or agent.model.size.reads is None:
-        async_raise_or_clear_size(hass, agent_id, name, None)
+    state = await async_account_state(hass, entry.entry_id)
+    return AccountServer(hass, entry, provider, state.server, set_profiles)
 
 
 def _configs(entry: AccountConfigEntry) -> dict[str, AgentConfig]:
@@ -111,41 +99,22 @@ def _configs(entry: AccountConfigEntry) -> dict[str, AgentConfig]:
     return configs
 
 
-@dataclass(frozen=True, slots=True)
-class _Server:
-    """A model's server: what is known of it, and what all agents that ask it share: its pause and request limit."""
-
-    provider: Provider
-    profile: ModelProfile
-    pause: Pause
-    limit: RequestLimit
-    is_at_home: bool
-
-
-def _model(agent_id: str, config: AgentConfig, server: _Server, calibrations: ModelCalibrations) -> Model:
-    """Return an agent's model. Its budget has the context size that the user has entered."""
-    return Model(
-        agent=agent_id,
-        provider=server.provider,
-        name=config.model,
-        budget=Budget(config.policy, config.context_tokens, config.settings.max_answer_tokens),
-        profile=server.profile,
-        settings=config.settings,
-        pause=server.pause,
-        limit=server.limit,
-        size=calibrations.size(config.model),
-        reasoning=calibrations.reasoning(config.model),
-        is_at_home=server.is_at_home,
-    )
-
-
 @callback
-def _learn(kept: KeptAccount, exact: ExactCounter | None, billed: Billed) -> None:
-    # what the server did not read is not in the bill
+def _learn(state: AccountState, exact: ExactCounter | None, billed: Billed) -> None:
+    # the bill lacks the part that the server did not read
     if not billed.is_cut:
-        kept.calibrations.learn(billed.request, billed.usage, exact)
+        state.calibrations.learn(billed.request, billed.usage, exact)
 
 
 @callback
-def _raise_or_clear_health(agent: Agent) -> None:
-    async_raise_or_clear_health(agent.hass, agent.id, agent.config.name, agent.health())
+def _update_issues(agent: Agent) -> None:
+    """Raise or clear the agent's issues now, and after each change while its account is set up."""
+    hass, agent_id, name = agent.hass, agent.id, agent.config.name
+
+    def update_health() -> None:
+        async_raise_or_clear_health(hass, agent_id, name, agent.health())
+
+    agent.entry.async_on_unload(agent.listen(update_health))
+    async_review_windows(hass, agent_id, name, agent.windows)
+    if agent.model is None or agent.model.size.reads is None:
+        async_raise_or_clear_size(hass, agent_id, name, None)

@@ -1,9 +1,8 @@
-"""An agent's statistics over its turns, besides the figures of its windows."""
+"""An agent's statistics over its turns, besides those of its windows."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from decimal import Decimal, InvalidOperation
-from enum import StrEnum
 import logging
 from typing import Any, NamedTuple
 
@@ -24,21 +23,10 @@ _WITHOUT_PRICE = "without_price"
 _LONGEST_COST = 64
 
 
-class LastRoute(StrEnum):
-    """The route of the last turn; the states of the sensor."""
-
-    LOCAL = "local"
-    MODEL = "model"
-    FALLBACK = "fallback"
-    ERROR = "error"
-
-
-_LAST_ROUTES = {
-    Route.LOCAL: LastRoute.LOCAL,
-    Route.LLM: LastRoute.MODEL,
-    Route.FALLBACK: LastRoute.FALLBACK,
-}
-
+# The states of the sensor for the last route.
+_ROUTE_STATES = {Route.LOCAL: "local", Route.LLM: "model", Route.FALLBACK: "fallback"}
+_ERROR = "error"
+LAST_ROUTES = (*_ROUTE_STATES.values(), _ERROR)
 
 _NO_ANSWER: Mapping[str, Any] = {
     "reason": None,
@@ -115,28 +103,30 @@ class AgentStatistics:
         self.totals = Totals()
         self.costs = Costs()
         self.on_disk = Sums(Totals(), Costs())
-        self.last_route: LastRoute | None = None
-        # The reason of the last turn's route, who answered, and what failed.
+        # One of `LAST_ROUTES`, None before the first turn.
+        self.last_route: str | None = None
+        # The reason of the last turn's route, the agent that answered, and the failures.
         self.last_answer: Mapping[str, Any] = _NO_ANSWER
         # The sentence for the last turn's failure, or None.
         self.last_message: str | None = None
         self.time_to_first_token: float | None = None
         self.turn_duration: float | None = None
-        self._on_change: Callable[[], None] = lambda: None
+        # Called after each change of a sum.
+        self.save_soon: Callable[[], None] = lambda: None
         self._listeners: list[Callable[[], None]] = []
 
     def on_turn(self, outcome: Outcome, evicted_messages: int, answer: Mapping[str, Any] = _NO_ANSWER) -> None:
         """Count an ended turn, with the reason of its route, who answered it and which failures came before."""
-        totals = self.totals
+        totals, route = self.totals, outcome.decision.route
         self.last_answer, self.last_message = answer, None
         self.turn_duration = outcome.duration
         if outcome.first_token is not None:
             self.time_to_first_token = outcome.first_token
-        self.last_route = LastRoute.ERROR if outcome.error else _LAST_ROUTES[outcome.decision.route]
+        self.last_route = _ERROR if outcome.error else _ROUTE_STATES[route]
         if outcome.error is None:
-            totals.turns_local += outcome.decision.route is Route.LOCAL
-            totals.turns_model += outcome.decision.route is not Route.LOCAL
-            totals.turns_fallback += outcome.decision.route is Route.FALLBACK
+            totals.turns_local += route is Route.LOCAL
+            totals.turns_model += route is not Route.LOCAL
+            totals.turns_fallback += route is Route.FALLBACK
         else:
             totals.turns_failed += 1
         self._count_work(outcome, evicted_messages)
@@ -145,35 +135,36 @@ class AgentStatistics:
         """Record the sentence for a failed turn, also if it failed before it could be counted."""
         if (self.last_answer["error"], self.last_answer["turn_id"]) != (error, turn_id):
             self.last_answer = {**_NO_ANSWER, "error": error, "turn_id": turn_id}
-        self.last_route, self.last_message = LastRoute.ERROR, message
+        self.last_route, self.last_message = _ERROR, message
 
     def on_interrupted(self, outcome: Outcome) -> None:
-        """Count what an interrupted turn has asked for and cost. A cancelled one does not count as a turn."""
+        """Count the requests and the usage of an interrupted turn. A cancelled one does not count as a turn."""
         self.totals.turns_failed += outcome.end is End.ERROR
         self._count_work(outcome, 0)
 
     def on_summary(self, requests: int, usage: Usage, evicted_messages: int) -> None:
-        """Count the requests and the usage of a summary, also of a failed one, and what it evicted."""
+        """Count the requests and the usage of a summary, also of a failed one, and the messages that it evicted."""
         self.totals.requests += requests
         self._count(usage, evicted_messages)
 
     def on_evicted(self, messages: int) -> None:
-        """Count what was evicted outside of a turn."""
+        """Count the messages that were evicted outside of a turn."""
         self._count(Usage(), messages)
 
     def on_cost(self, cost: Decimal | None, *, of_turn: bool) -> None:
         """Add the cost of a turn or a summary, or None if it is unknown."""
         self.costs.add(cost, of_turn=of_turn)
-        self._on_change()
+        self.save_soon()
+        self._notify_listeners()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the sums as JSON has them."""
         totals = {name: min(max(value, 0), _MOST) for name, value in asdict(self.totals).items()}
         return {**totals, _COST: str(self.costs.known), _WITHOUT_PRICE: min(self.costs.without_price, _MOST)}
 
-    def restore(self, kept: object) -> None:
-        """Add what `as_dict` returned in an earlier run. An invalid sum begins at 0."""
-        values = kept if isinstance(kept, dict) else {}
+    def restore(self, stored: object) -> None:
+        """Add the sums that `as_dict` returned in an earlier run. An invalid sum begins at 0."""
+        values = stored if isinstance(stored, dict) else {}
         earlier = _sums(values)
         for name, value in asdict(earlier.totals).items():
             setattr(self.totals, name, getattr(self.totals, name) + value)
@@ -181,21 +172,20 @@ class AgentStatistics:
         self.costs.without_price += earlier.costs.without_price
         self.on_written(values)
 
-    def on_written(self, kept: Mapping[str, Any]) -> None:
-        """Record the sums that are on disk now, as `as_dict` returned them."""
-        self.on_disk = _sums(kept)
-        for tell in list(self._listeners):
-            with faults_logged(_LOGGER, "A sum could not be shown"):
-                tell()
+    def on_written(self, stored: Mapping[str, Any]) -> None:
+        """Take in the sums that are on disk now, as `as_dict` returned them."""
+        self.on_disk = _sums(stored)
+        self._notify_listeners()
 
-    def when_changed(self, call: Callable[[], None]) -> None:
-        """Call `call` after each change of a sum."""
-        self._on_change = call
-
-    def listen_to_disk(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call the listener when other sums are on disk. Return a function that stops this."""
+    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call `listener` when other sums are on disk or a cost is known. Returns a function that stops this."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
+
+    def _notify_listeners(self) -> None:
+        for listener in list(self._listeners):
+            with faults_logged(_LOGGER, "A sum could not be shown"):
+                listener()
 
     def _count_work(self, outcome: Outcome, evicted_messages: int) -> None:
         self.totals.requests += outcome.requests
@@ -209,25 +199,24 @@ class AgentStatistics:
         totals.input_tokens += usage.input
         totals.cached_input_tokens += usage.cached
         totals.output_tokens += usage.output
-        self._on_change()
+        self.save_soon()
 
 
-def _sums(kept: Mapping[str, Any]) -> Sums:
-    """Return the sums in a file."""
-    totals = Totals(**{each.name: _whole(kept, each.name) for each in fields(Totals)})
-    return Sums(totals, Costs(known=_dollars(kept), without_price=_whole(kept, _WITHOUT_PRICE)))
+def _sums(stored: Mapping[str, Any]) -> Sums:
+    totals = Totals(**{each.name: _read_total(stored, each.name) for each in fields(Totals)})
+    return Sums(totals, Costs(known=_read_cost(stored), without_price=_read_total(stored, _WITHOUT_PRICE)))
 
 
-def _whole(kept: Mapping[str, Any], name: str) -> int:
-    value = kept.get(name, 0)
+def _read_total(stored: Mapping[str, Any], name: str) -> int:
+    value = stored.get(name, 0)
     if is_count(value, most=_MOST):
         return value
     _LOGGER.warning("The total %s is not restored: it cannot be read", name)
     return 0
 
 
-def _dollars(kept: Mapping[str, Any]) -> Decimal:
-    value = kept.get(_COST, "0")
+def _read_cost(stored: Mapping[str, Any]) -> Decimal:
+    value = stored.get(_COST, "0")
     if isinstance(value, str) and len(value) <= _LONGEST_COST:
         try:
             cost = Decimal(value)

@@ -183,7 +183,7 @@ class Summarizer:
         log_requests(ended.id, ended.attempts)
         async_record_summary(agent, ended)
         async_price_summary(agent, billed, partial(async_record_cost, agent, ended.id))
-        agent.tell()
+        agent.notify_listeners()
         return usage
 
     async def _summary(

@@ -17,7 +17,7 @@ from homeassistant.helpers.chat_session import ChatSession
 from homeassistant.helpers.intent import IntentResponse, IntentResponseErrorCode, IntentResponseType
 
 from ..bridge.chat_log import BUSY_ERRORS, async_open_session, handled_by_pipeline
-from ..bridge.errors import async_error_phrase, error_key, failure_of, log_fault, sentence_after
+from ..bridge.errors import async_error_phrase, error_key, error_text_of, log_fault, sentence_after
 from ..bridge.local_intents import LocalIntents
 from ..bridge.persons import async_speaker
 from ..bridge.reply import ChatLogReply
@@ -250,7 +250,7 @@ async def _async_error_answer(
     agent: Agent, user_input: ConversationInput, error: Exception
 ) -> tuple[IntentResponseErrorCode, str]:
     """Return the response code and the sentence for an error, in the user's language."""
-    failure = failure_of(error)
+    failure = error_text_of(error)
     return failure.code, await async_error_phrase(agent.hass, user_input.language, failure)
 
 

@@ -24,7 +24,7 @@ _MINUTE, _HOUR = 60, 60 * 60
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ErrorText:
     """The presentation of an error: the translation key of its sentence, the response code, and the placeholders."""
 
     key: str
@@ -32,62 +32,62 @@ class Failure:
     placeholders: dict[str, str] | None = None
 
 
-_FAILURES: dict[type[Exception], Failure] = {
-    providers.AuthError: Failure("auth_error"),
-    providers.QuotaError: Failure("quota_error"),
-    providers.RateLimited: Failure("rate_limited"),
-    providers.ContextOverflow: Failure("context_overflow"),
-    providers.Refused: Failure("refused"),
-    providers.Incomplete: Failure("incomplete"),
-    providers.Unavailable: Failure("unavailable"),
-    providers.DeadlineExceeded: Failure("deadline_exceeded"),
-    providers.BadRequest: Failure("bad_request"),
-    providers.ModelNotFound: Failure("model_not_found"),
-    providers.BadStream: Failure("bad_stream"),
-    turn.NothingSaid: Failure("nothing_said", _CODES.NO_INTENT_MATCH),
-    turn.EmptyAnswer: Failure("empty_answer"),
-    turn.NoSummary: Failure("no_summary"),
-    turn.NoTokenCount: Failure("no_token_count"),
-    turn.PromptFailed: Failure("prompt_failed"),
-    turn.ToolsUnavailable: Failure("tools_unavailable"),
-    turn.Busy: Failure("busy"),
-    turn.IdTooLong: Failure("id_too_long"),
-    Unauthorized: Failure("unauthorized"),
+_TEXTS: dict[type[Exception], ErrorText] = {
+    providers.AuthError: ErrorText("auth_error"),
+    providers.QuotaError: ErrorText("quota_error"),
+    providers.RateLimited: ErrorText("rate_limited"),
+    providers.ContextOverflow: ErrorText("context_overflow"),
+    providers.Refused: ErrorText("refused"),
+    providers.Incomplete: ErrorText("incomplete"),
+    providers.Unavailable: ErrorText("unavailable"),
+    providers.DeadlineExceeded: ErrorText("deadline_exceeded"),
+    providers.BadRequest: ErrorText("bad_request"),
+    providers.ModelNotFound: ErrorText("model_not_found"),
+    providers.BadStream: ErrorText("bad_stream"),
+    turn.NothingSaid: ErrorText("nothing_said", _CODES.NO_INTENT_MATCH),
+    turn.EmptyAnswer: ErrorText("empty_answer"),
+    turn.NoSummary: ErrorText("no_summary"),
+    turn.NoTokenCount: ErrorText("no_token_count"),
+    turn.PromptFailed: ErrorText("prompt_failed"),
+    turn.ToolsUnavailable: ErrorText("tools_unavailable"),
+    turn.Busy: ErrorText("busy"),
+    turn.IdTooLong: ErrorText("id_too_long"),
+    Unauthorized: ErrorText("unauthorized"),
 }
 
 
 # The names of errors for automations, by the names of their classes, which is what the record of turns has.
 ERROR_KEYS: dict[str, str] = {
-    **{kind.__name__: failure.key for kind, failure in _FAILURES.items()},
+    **{kind.__name__: failure.key for kind, failure in _TEXTS.items()},
     providers.Redirected.__name__: "redirected",
     turn.LocalAnswerFailed.__name__: "local_answer_failed",
 }
 
 
-def failure_of(error: Exception) -> Failure:
+def error_text_of(error: Exception) -> ErrorText:
     """Return the failure that presents an error; one of unknown type is unexpected."""
     if isinstance(error, providers.RateLimited) and 0 < (error.retry_after or 0) <= MAX_COUNT:
         return _rate_limited_for(math.ceil(error.retry_after or 0))
     if isinstance(error, providers.Redirected):
-        return Failure("redirected", placeholders={"address": error.address})
-    return _FAILURES.get(type(error), Failure("unexpected"))
+        return ErrorText("redirected", placeholders={"address": error.address})
+    return _TEXTS.get(type(error), ErrorText("unexpected"))
 
 
 def error_key(error: Exception) -> str:
     """Return the name of an error's kind for automations, which does not depend on its figures."""
     if isinstance(error, turn.LocalAnswerFailed):
         return "local_answer_failed"
-    kind = _FAILURES.get(type(error)) or failure_of(error)
+    kind = _TEXTS.get(type(error)) or error_text_of(error)
     return kind.key
 
 
-def _rate_limited_for(seconds: int) -> Failure:
+def _rate_limited_for(seconds: int) -> ErrorText:
     """Return the failure that presents a wait, in the largest unit of which it has at least two."""
     if seconds < 2 * _MINUTE:
-        return Failure("rate_limited_for", placeholders={"seconds": str(seconds)})
+        return ErrorText("rate_limited_for", placeholders={"seconds": str(seconds)})
     if seconds < 2 * _HOUR:
-        return Failure("rate_limited_for_minutes", placeholders={"minutes": str(math.ceil(seconds / _MINUTE))})
-    return Failure("rate_limited_for_hours", placeholders={"hours": str(round(seconds / _HOUR))})
+        return ErrorText("rate_limited_for_minutes", placeholders={"minutes": str(math.ceil(seconds / _MINUTE))})
+    return ErrorText("rate_limited_for_hours", placeholders={"hours": str(round(seconds / _HOUR))})
 
 
 @contextmanager
@@ -110,7 +110,7 @@ _SENTENCE_ENDS = tuple(".!?…:;。！？؟۔।॥")  # noqa: RUF001 - of sever
 _CLOSERS = " \t\r\n\"'`*_)]}”’»」』）"  # noqa: RUF001 - of several scripts
 
 
-async def async_error_phrase(hass: HomeAssistant, language: str, failure: Failure) -> str:
+async def async_error_phrase(hass: HomeAssistant, language: str, failure: ErrorText) -> str:
     """Return the sentence for a failure, in English if the language has none."""
     text = await async_text(hass, language, "exceptions", f"{failure.key}.message")
     return text.format(**(failure.placeholders or {}))

@@ -14,7 +14,7 @@ _MOST_MODELS = 5000
 _LONGEST_ID = 255
 
 
-class KnownServer:
+class ServerCache:
     """The models that a server listed last, with their limits, for when it is away. Outlives a reload.
 
     `is_away`: whether it was logged that the server does not respond. `unanswered_since`: when the first question found

@@ -16,7 +16,7 @@ from ..providers import ListedModel, ModelProfile, Usage, Vendor, profile_of
 _PRICES = f"{__package__.rpartition('.')[0]}.providers.prices"
 
 
-class Use(NamedTuple):
+class ModelUsage(NamedTuple):
     """The usage of one request to a model; `family` is the model's name, or on Azure that of the deployment's model."""
 
     vendor: Vendor
@@ -24,11 +24,15 @@ class Use(NamedTuple):
     usage: Usage
 
 
-async def async_profile(
-    hass: HomeAssistant, vendor: Vendor | None, family: str, listed: ListedModel | None
+async def async_model_profile(
+    hass: HomeAssistant, vendor: Vendor | None, family: str, name: str, models: Sequence[ListedModel]
 ) -> ModelProfile:
-    """Return the profile of a model; `family` is its name, or on Azure the model that the user says it runs."""
+    """Return the profile of a model, with the limits that a provider's list has for its name.
+
+    `family` is the name, too, or on Azure the model that the user says the deployment runs.
+    """
     profile = profile_of(vendor, family)
+    listed = next((model for model in models if model.id == name.removeprefix("models/")), None)
     context = listed.context_tokens if listed else None
     if context is None and vendor is not None:
         prices = await _async_prices(hass)
@@ -36,12 +40,7 @@ async def async_profile(
     return replace(profile, context_tokens=context, output_tokens=listed.output_tokens if listed else None)
 
 
-def listed_model(models: Sequence[ListedModel], name: str) -> ListedModel | None:
-    """Return a model's entry in a provider's list."""
-    return next((model for model in models if model.id == name.removeprefix("models/")), None)
-
-
-async def async_cost(hass: HomeAssistant, uses: Collection[Use]) -> Decimal | None:
+async def async_cost(hass: HomeAssistant, uses: Collection[ModelUsage]) -> Decimal | None:
     """Return the cost of requests in US dollars, or None if one of the prices is unknown.
 
     Calculated for each request, because some models have higher prices for long requests.
@@ -56,7 +55,7 @@ async def async_cost(hass: HomeAssistant, uses: Collection[Use]) -> Decimal | No
 
 
 async def async_families(hass: HomeAssistant, vendor: Vendor) -> list[str]:
-    """Return the names of a vendor's known models, for a deployment whose own name does not tell its model."""
+    """Return the names of a vendor's known models, for a deployment, whose own name does not name its model."""
     prices = await _async_prices(hass)
     names: list[str] = await hass.async_add_executor_job(prices.priced_model_names, vendor)
     return names
