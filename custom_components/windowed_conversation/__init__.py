@@ -1,4 +1,4 @@
-"""Windowed Conversation: a conversation agent that keeps what a model is sent inside a token budget."""
+"""Windowed Conversation: a conversation agent that keeps requests to a model inside a token budget."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -70,7 +70,7 @@ async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> b
             agent.notify_listeners()
 
     entry.async_on_unload(async_track_time_interval(hass, expire, _EXPIRY_INTERVAL, cancel_on_shutdown=True))
-    # what was said in the last moment is written with the rest
+    # also writes the words of the last moment
     entry.async_on_unload(hass.bus.async_listen(EVENT_HOMEASSISTANT_STOP, tell))
     if server is not None:
         server.begin()
@@ -78,7 +78,7 @@ async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> b
 
 
 async def async_unload_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> bool:
-    """Unload an account. Its conversations stay for when it is loaded again."""
+    """Unload an account. Its conversations stay until it is loaded again."""
     for agent in entry.runtime_data.agents.values():
         agent.notify_listeners()
     async_start_store(hass).async_save()
@@ -86,7 +86,7 @@ async def async_unload_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> 
 
 
 async def async_remove_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> None:
-    """Remove what belongs to a removed account. The last one leaves its memory to the next one for some days."""
+    """Remove the data of a removed account. The last one leaves its memory to the next one for some days."""
     async_clear_issues(hass, entry.entry_id)
     _async_forget_removed(hass, entry.subentries)
     if not hass.config_entries.async_entries(DOMAIN):

@@ -20,7 +20,7 @@ def again(known: ServerCache) -> ServerCache:
 
 def test_list_is_read_again() -> None:
     known = ServerCache()
-    known.take_in([GOOD, ListedModel("other", None, 100)])
+    known.update([GOOD, ListedModel("other", None, 100)])
 
     assert again(known).models == (GOOD, ListedModel("other", None, 100))
 
@@ -29,7 +29,7 @@ def test_list_is_stored_after_each_change() -> None:
     known, saved = ServerCache(), list[int]()
     known.save_soon = lambda: saved.append(len(known.models))
 
-    known.take_in([GOOD])
+    known.update([GOOD])
     known.forget()
 
     assert saved == [1, 0]
@@ -37,7 +37,7 @@ def test_list_is_stored_after_each_change() -> None:
 
 def test_newer_list_is_not_replaced_by_a_stored_one() -> None:
     known = ServerCache()
-    known.take_in([GOOD])
+    known.update([GOOD])
 
     known.restore([["other", None, 100]])
 
@@ -46,7 +46,7 @@ def test_newer_list_is_not_replaced_by_a_stored_one() -> None:
 
 def test_list_without_end_and_names_that_no_file_holds_are_cut() -> None:
     known = ServerCache()
-    known.take_in([ListedModel("\ud83d"), ListedModel("a" * 256), *(ListedModel(f"m{n}") for n in range(10_000))])
+    known.update([ListedModel("\ud83d"), ListedModel("a" * 256), *(ListedModel(f"m{n}") for n in range(10_000))])
 
     kept = again(known).models
     assert (kept[0], len(kept)) == (ListedModel("m0"), 5000)

@@ -13,8 +13,8 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 from pytest_homeassistant_custom_component.typing import WebSocketGenerator
 
-from custom_components.windowed_conversation.bridge import account
-from custom_components.windowed_conversation.const import DOMAIN
+from custom_components.windowed_conversation import const
+from custom_components.windowed_conversation.const import DOMAIN, PROVIDER_NONE
 from custom_components.windowed_conversation.memory import PastTurn
 from custom_components.windowed_conversation.store import writer
 from tests.documents import DOCS, column
@@ -194,7 +194,8 @@ async def test_account_without_a_model_has_no_server(entry_without_model: MockCo
 
 async def test_every_figure_has_a_name_that_is_documented(entry: MockConfigEntry, say: Say, page: Page) -> None:
     await say("hello there")
-    of_servers = {f"can_reach_{provider}" for provider in account._BUILDS}
+    providers = {value for name, value in vars(const).items() if name.startswith("PROVIDER_")} - {PROVIDER_NONE}
+    of_servers = {f"can_reach_{provider}" for provider in providers}
 
     assert NAMES.keys() == of_servers | (await page()).keys()
     assert [*NAMES.values()] == DOCUMENTED

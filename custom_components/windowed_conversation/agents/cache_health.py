@@ -18,7 +18,7 @@ from ..window import KindCounter, Message, Role, Window
 # time that a provider names. https://docs.claude.com/en/docs/build-with-claude/prompt-caching
 CACHE_LIFE = 300.0
 
-# The shortfall from which a prompt cache counts as collapsed: a share of what was expected, and tokens. They are
+# The shortfall from which a prompt cache counts as collapsed: a share of the expected tokens, and tokens. They are
 # those of pydantic-ai's WarnOnCacheBusts, and leave room for caches that work in steps.
 _TOLERATED_SHARE = 0.05
 _TOLERATED_TOKENS = 2000
@@ -27,10 +27,10 @@ _TOLERATED_TOKENS = 2000
 # https://docs.claude.com/en/docs/build-with-claude/prompt-caching https://ai.google.dev/gemini-api/docs/caching
 _CACHED_BY_ALL = 4096
 
-# This many unexplained misses in a row are no accident. Caches promise nothing: OpenAI sends what one machine
-# has no time for to another, whose cache is cold, and Gemini gives no guarantee at all; people have counted one miss in
-# five there, and one in two. Five in a row are 1 in 3,000 at the one rate, 1 in 30 at the other, and a few minutes of
-# talk where a cache does not work at all. https://platform.openai.com/docs/guides/prompt-caching
+# This many unexplained misses in a row are no accident. Caches promise nothing: OpenAI sends a request for which
+# one machine has no time to another, whose cache is cold, and Gemini gives no guarantee at all; people have counted one
+# miss in five there, and one in two. Five in a row are 1 in 3,000 at the one rate, 1 in 30 at the other, and a few
+# minutes of talk where a cache does not work at all. https://platform.openai.com/docs/guides/prompt-caching
 # https://github.com/googleapis/python-genai/issues/1880 https://github.com/BerriAI/litellm/issues/10667
 UNEXPLAINED_MISSES = 5
 
@@ -154,7 +154,7 @@ class CacheWatch:
         ]
         first = uses[0] if uses else None
         if first is not None and not first.collapsed:
-            # a later hit does not end the row: it finds what the previous request has just written, served or not
+            # a later hit does not end the row: it finds the tokens that the previous request has just written
             self._unexplained = 0
         misses = [use for use in uses if use is not None and use.collapsed]
         self._unexplained += sum(not miss.changed for miss in misses)

@@ -79,7 +79,7 @@ DEFAULT_FALLBACK_TIMEOUT = 10.0
 DEFAULT_LIMITS = Limits(DEFAULT_FALLBACK_TIMEOUT)
 DEFAULT_STATES = True
 
-# A model that calls tools should not vary much. Ollama sets 1.0 if a request has none, whatever the model's file says:
+# A model that calls tools should not vary much. Ollama sets 1.0 if a request has none, against the file of the model:
 # https://github.com/ollama/ollama/blob/main/openai/openai.go
 _TEMPERATURE_AT_HOME = 0.6
 
@@ -92,8 +92,7 @@ class AgentConfig:
 
     `family` is the model's name, or on Azure the model that its deployment runs. `fallback_agents` are the entities
     that are asked if the model does not answer. Exchanges with a tag in `excluded_tags` are kept and not sent.
-    `context_tokens` is what the model reads, or None if unknown. `expiry_seconds` is how long an idle conversation is
-    kept, and `max_windows` how many are kept at most. `states` are the domains of which states are sent besides
+    `context_tokens` is the size that the user has entered. `states` are the domains of which states are sent besides
     those that people ask about, or None if none are sent.
     """
 
@@ -123,15 +122,16 @@ class AgentConfig:
     @classmethod
     def from_entry(cls, entry: ConfigEntry, subentry: ConfigSubentry) -> Self:
         """Read an agent's configuration from its account and its subentry. Raises `ValueError` if it is invalid."""
-        data = subentry.data
-        asks_model = entry.data[CONF_PROVIDER] != PROVIDER_NONE
-        routing = Routing(data.get(CONF_ROUTING, DEFAULT_ROUTING)) if asks_model else Routing.LOCAL_ONLY
+        data, provider = subentry.data, entry.data[CONF_PROVIDER]
+        # the name of a deployment is not that of its model
+        is_azure = provider == PROVIDER_AZURE
+        routing = data.get(CONF_ROUTING, DEFAULT_ROUTING) if provider != PROVIDER_NONE else Routing.LOCAL_ONLY
         return cls(
             name=subentry.title,
-            routing=routing,
+            routing=Routing(routing),
             scope=Scope(data.get(CONF_SCOPE, DEFAULT_SCOPE)),
             model=str(data.get(CONF_MODEL, "")),
-            family=_family(entry.data, data),
+            family=str(data.get(CONF_FAMILY if is_azure else CONF_MODEL, "")),
             settings=_settings(entry.data, data),
             fallback_agents=tuple(data.get(CONF_FALLBACK_AGENTS, ())),
             instructions=str(data.get(CONF_PROMPT) or llm.DEFAULT_INSTRUCTIONS_PROMPT),
@@ -141,22 +141,16 @@ class AgentConfig:
             excluded_tags=frozenset(data.get(CONF_EXCLUDED_TAGS, ())),
             context_placement=ContextPlacement(data.get(CONF_CONTEXT_PLACEMENT, DEFAULT_CONTEXT_PLACEMENT)),
             counting=Counting(data.get(CONF_COUNTING, DEFAULT_COUNTING)),
-            context_tokens=_context_tokens(data),
+            context_tokens=int(data[CONF_CONTEXT_TOKENS]) if CONF_CONTEXT_TOKENS in data else None,
             head_start=bool(data.get(CONF_HEAD_START, DEFAULT_HEAD_START)),
             limits=_limits(data.get(CONF_LIMITS, {})),
-            expiry_seconds=_expiry_seconds(entry.options),
-            max_windows=_positive(CONF_MAX_WINDOWS, entry.options.get(CONF_MAX_WINDOWS, DEFAULT_MAX_WINDOWS)),
+            expiry_seconds=float(entry.options.get(CONF_EXPIRY_HOURS, DEFAULT_EXPIRY_HOURS)) * _SECONDS_PER_HOUR,
+            max_windows=int(entry.options.get(CONF_MAX_WINDOWS, DEFAULT_MAX_WINDOWS)),
             persistence=Persistence(entry.options.get(CONF_PERSISTENCE, DEFAULT_PERSISTENCE)),
             memory=bool(data.get(CONF_MEMORY, DEFAULT_MEMORY)),
             record=RecordLevel(data.get(CONF_RECORD, DEFAULT_RECORD)),
             states=_states(data),
         )
-
-
-def _family(account: Mapping[str, Any], agent: Mapping[str, Any]) -> str:
-    """Return the name by which a model's profile is found. On Azure, the deployment's own name does not tell it."""
-    is_deployment = account[CONF_PROVIDER] == PROVIDER_AZURE
-    return str(agent.get(CONF_FAMILY if is_deployment else CONF_MODEL, ""))
 
 
 def default_temperature(account: Mapping[str, Any]) -> float | None:
@@ -175,7 +169,7 @@ def _settings(account: Mapping[str, Any], agent: Mapping[str, Any]) -> ModelSett
 
 
 def _states(agent: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """Return of which further domains states are sent, or None. Only the tools of Assist let an agent know them."""
+    """Return the further domains of which states are sent, or None. Only the tools of Assist let an agent know them."""
     if llm.LLM_API_ASSIST not in agent.get(CONF_LLM_HASS_API, ()) or not agent.get(CONF_STATES, DEFAULT_STATES):
         return None
     return tuple(agent.get(CONF_STATES_DOMAINS, ()))
@@ -184,10 +178,10 @@ def _states(agent: Mapping[str, Any]) -> tuple[str, ...] | None:
 def _policy(entry: ConfigEntry, agent: Mapping[str, Any]) -> WindowPolicy:
     options = entry.options
     compacts = can_compact(entry.data) and agent.get(CONF_COMPACTION) == Compaction.PROVIDER
-    tokens = agent.get(CONF_HISTORY_TOKENS) or options.get(CONF_HISTORY_TOKENS)
+    tokens = agent.get(CONF_HISTORY_TOKENS) or options.get(CONF_HISTORY_TOKENS, DEFAULT_POLICY.history_tokens)
     percent = options.get(CONF_TRIM_SHARE)
     return WindowPolicy(
-        history_tokens=DEFAULT_POLICY.history_tokens if tokens is None else int(tokens),
+        history_tokens=int(tokens),
         trim_share=None if percent is None else float(percent) / 100,
         tool_results=options.get(CONF_TOOL_RESULTS, DEFAULT_POLICY.tool_results),
         max_tool_turns=options.get(CONF_MAX_TOOL_TURNS),
@@ -195,24 +189,6 @@ def _policy(entry: ConfigEntry, agent: Mapping[str, Any]) -> WindowPolicy:
         summarize=compacts or bool(options.get(CONF_SUMMARIZE, DEFAULT_POLICY.summarize)),
         live_tools=frozenset({GetStatesTool.name}),
     )
-
-
-def _context_tokens(data: Mapping[str, Any]) -> int | None:
-    tokens = data.get(CONF_CONTEXT_TOKENS)
-    return None if tokens is None else _positive(CONF_CONTEXT_TOKENS, tokens)
-
-
-def _positive(name: str, number: Any) -> int:
-    if not int(number) > 0:
-        raise ValueError(f"{name} must be above 0, not {number!r}")
-    return int(number)
-
-
-def _expiry_seconds(options: Mapping[str, Any]) -> float:
-    hours = float(options.get(CONF_EXPIRY_HOURS, DEFAULT_EXPIRY_HOURS))
-    if not hours > 0:
-        raise ValueError(f"{CONF_EXPIRY_HOURS} must be above 0, not {hours!r}")
-    return hours * _SECONDS_PER_HOUR
 
 
 def _limits(data: Mapping[str, Any]) -> Limits:

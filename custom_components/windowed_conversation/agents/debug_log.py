@@ -1,4 +1,4 @@
-"""The debug log of turns: a line for each turn, each trim and each request. Ids and figures, never what was said."""
+"""The debug log of turns: a line for each turn, each trim and each request. Ids and numbers, never words."""
 
 import logging
 

@@ -30,12 +30,12 @@ _LEAST_PAUSE = 60.0
 # How long a connection may take, in seconds. It is of no use to anybody later.
 _CONNECTING = 10.0
 
-# A request needs something to answer. What precedes it is what the next turn begins with.
+# A request needs something to answer. The next turn's request has the same beginning.
 _ANYTHING = "."
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Beginning:
     """The beginning of a question's requests that all speakers share.
 
     `key` is that of its window, whose system prompt is the one that was sent. `at` is on the monotonic clock.
@@ -51,8 +51,8 @@ class HeadStart:
     """The head starts of an account: one at a time, and at most one a minute. `connect` opens a connection.
 
     A server that may cost something gets no request and no key. A server at home that was not asked for a while is sent
-    what the agent's last request began with, for one token of an answer: it then loads the model and reads what the
-    next turn's request begins with. Nothing is billed, counted, recorded or raised.
+    the beginning of the agent's last request, for one token of an answer: it then loads the model and reads the
+    beginning of the next turn's request. Nothing is billed, counted, recorded or raised.
     """
 
     def __init__(
@@ -68,11 +68,11 @@ class HeadStart:
         self._connect = connect
         self._clock = clock
         # by the ids of the agents
-        self._asked: dict[str, _Asked] = {}
+        self._beginnings: dict[str, _Beginning] = {}
         self._began_at = -math.inf
         self._task: asyncio.Task[None] | None = None
-        # what the running head start has the server read, if it is known
-        self._read: _Asked | None = None
+        # the beginning that the running head start has the server read, or None
+        self._read: _Beginning | None = None
 
     @callback
     def begin(self, model: Model, windows: WindowRegistry[str], patience: float) -> None:
@@ -80,29 +80,28 @@ class HeadStart:
 
         A server at home has `patience` seconds.
         """
-        now, asked = self._clock(), self._asked.get(model.agent)
+        now, beginning = self._clock(), self._beginnings.get(model.agent)
         is_on = self._task is not None and not self._task.done()
         if is_on or now - self._began_at < _LEAST_PAUSE or model.pause.seconds_left:
             return
         if not model.is_at_home:
             self._run(self._connect(), _CONNECTING)
-        elif asked is None or now - asked.at >= _LOADED:
-            request, self._read = _beginning(model, asked, windows)
+        elif beginning is None or now - beginning.at >= _LOADED:
+            request, self._read = _request(model, beginning, windows)
             self._run(_async_load(model, request), patience)
 
     @callback
     def on_question(self, question: Question, prompt: PromptFingerprints, key: str | None) -> None:
-        """Take in what the agent's model is asked now, in the window of this key.
+        """Take in a question for the agent's model, in the window of this key.
 
         A head start goes on, even if its turn was answered locally: some servers begin to load again when a client
         leaves. But while a server that answers one request at a time reads something else, the question would wait.
         Leaving then takes no longer than without a head start.
         """
-        stable = prompt.instructions, prompt.entities
-        asked = _Asked(key, question.tools, stable, self._clock())
-        self._asked[question.model.agent] = asked
-        read = self._read
-        if self._task is not None and read is not None and (read.tools, read.prompt) != (asked.tools, asked.prompt):
+        beginning = _Beginning(key, question.tools, (prompt.instructions, prompt.entities), self._clock())
+        self._beginnings[question.model.agent] = beginning
+        other = replace(self._read, key=beginning.key, at=beginning.at) if self._read else beginning
+        if self._task is not None and other != beginning:
             self._task.cancel()
 
     def _run(self, work: Coroutine[Any, Any, None], seconds: float) -> None:
@@ -128,14 +127,16 @@ async def _async_load(model: Model, request: Request) -> None:
             pass
 
 
-def _beginning(model: Model, asked: _Asked | None, windows: WindowRegistry[str]) -> tuple[Request, _Asked | None]:
-    """Return a request for one token of an answer, and the question that it begins like.
+def _request(
+    model: Model, beginning: _Beginning | None, windows: WindowRegistry[str]
+) -> tuple[Request, _Beginning | None]:
+    """Return a request for one token of an answer, and the beginning that it repeats.
 
     None if there was none since the start, or if its window is gone or was forgotten: the model is loaded all the same.
     """
-    window = windows.peek(asked.key) if asked is not None and asked.key is not None else None
+    window = windows.peek(beginning.key) if beginning is not None and beginning.key is not None else None
     system = tuple(each for each in window.messages()[:1] if each.role is Role.SYSTEM) if window is not None else ()
-    tools = asked.tools if asked is not None and system else ()
+    tools = beginning.tools if beginning is not None and system else ()
     question = Question(model, system="", prefix="", tools=tools, done="")
     request = question.request((*system, Message.user(_ANYTHING)), tools)
-    return replace(request, max_answer_tokens=1), asked if system else None
+    return replace(request, max_answer_tokens=1), beginning if system else None

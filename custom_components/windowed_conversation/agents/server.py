@@ -40,7 +40,7 @@ _LOOK_AGAIN = 5 * 60.0
 _SIZE_PATIENCE = 5.0
 _SIZE_STAYS = 300.0
 
-_TROUBLES: dict[type[ProviderError], str] = {
+_TEXTS: dict[type[ProviderError], str] = {
     Unavailable: "cannot be reached",
     DeadlineExceeded: "does not answer in time",
     AuthError: "refuses the key",
@@ -48,7 +48,7 @@ _TROUBLES: dict[type[ProviderError], str] = {
 
 
 class AccountServer:
-    """The server of an account. Nothing waits for it: what the models read is known from its last list.
+    """The server of an account. Nothing waits for it: its last list has the context sizes of its models.
 
     `on_listed` is called with each list. Logs one line when the server stops responding, and one when it is back.
     Raises an issue if it is still away half an hour after a question found it so, until it responds again.
@@ -59,13 +59,13 @@ class AccountServer:
         hass: HomeAssistant,
         entry: ConfigEntry[Any],
         provider: Provider,
-        known: ServerCache,
+        cache: ServerCache,
         on_listed: Callable[[Sequence[ListedModel]], Awaitable[None]],
     ) -> None:
         self._hass = hass
         self._entry = entry
         self._provider = provider
-        self._known = known
+        self._cache = cache
         self._on_listed = on_listed
         self._is_listed = False
         self._listing: asyncio.Task[None] | None = None
@@ -77,23 +77,23 @@ class AccountServer:
     @property
     def answered_at(self) -> datetime | None:
         """When the server last answered a turn since the start, or None."""
-        return self._known.answered_at
+        return self._cache.answered_at
 
     @callback
     def begin(self) -> None:
         """List the models in the background after the set-up. Starts reauthentication if the server refuses the key."""
         self._entry.async_on_unload(self._stop_looking)
-        if self._known.unanswered_since is None:
+        if self._cache.unanswered_since is None:
             async_raise_or_clear_server(self._hass, self._entry.entry_id, None)
         else:
-            self._look_when_away_for_long(self._known.unanswered_since)
-        self._list_soon(self._on_trouble)
+            self._look_when_away_for_long(self._cache.unanswered_since)
+        self._list_soon(self._on_list_failed)
 
     @callback
     def on_answered(self) -> None:
         """Record that a turn was answered, and list the models if that has not been possible so far."""
-        self._known.answered_at = dt_util.utcnow()
-        self._on_back()
+        self._cache.answered_at = dt_util.utcnow()
+        self._on_reachable()
         if not self._is_listed:
             # a server that responds without a list works
             self._list_soon(lambda _error: None)
@@ -138,16 +138,16 @@ class AccountServer:
         elif isinstance(error, CONNECTION_ERRORS) and not has_begun:
             self._is_listed = False
             self._on_away(error)
-            if self._known.unanswered_since is None:
-                self._known.unanswered_since = self._hass.loop.time()
-                self._look_when_away_for_long(self._known.unanswered_since)
+            if self._cache.unanswered_since is None:
+                self._cache.unanswered_since = self._hass.loop.time()
+                self._look_when_away_for_long(self._cache.unanswered_since)
 
     async def async_models(self) -> list[ListedModel]:
         """Return the models that the server lists now, or those that it listed last."""
         try:
             return await self._async_list()
         except ProviderError:
-            return [*self._known.models]
+            return [*self._cache.models]
 
     @callback
     def _list_soon(self, on_error: Callable[[ProviderError], None]) -> None:
@@ -170,13 +170,13 @@ class AccountServer:
         except TimeoutError as err:
             raise DeadlineExceeded("the models are not listed in time") from err
         self._is_listed = True
-        self._on_back()
-        self._known.take_in(models)
+        self._on_reachable()
+        self._cache.update(models)
         await self._on_listed(models)
         return models
 
     @callback
-    def _on_trouble(self, error: ProviderError) -> None:
+    def _on_list_failed(self, error: ProviderError) -> None:
         if isinstance(error, AuthError):
             self._entry.async_start_reauth(self._hass)
         if isinstance(error, (*CONNECTION_ERRORS, AuthError)):
@@ -188,15 +188,15 @@ class AccountServer:
 
     @callback
     def _on_away(self, error: ProviderError) -> None:
-        if not self._known.is_away:
-            self._known.is_away = True
-            trouble = next(text for kind, text in _TROUBLES.items() if isinstance(error, kind))
-            _LOGGER.warning("The server of %s %s: %s", self._entry.title, trouble, error)
+        if not self._cache.is_away:
+            self._cache.is_away = True
+            text = next(text for kind, text in _TEXTS.items() if isinstance(error, kind))
+            _LOGGER.warning("The server of %s %s: %s", self._entry.title, text, error)
 
     @callback
-    def _on_back(self) -> None:
-        if self._known.is_away:
-            self._known.is_away, self._known.unanswered_since = False, None
+    def _on_reachable(self) -> None:
+        if self._cache.is_away:
+            self._cache.is_away, self._cache.unanswered_since = False, None
             self._stop_looking()
             async_raise_or_clear_server(self._hass, self._entry.entry_id, None)
             _LOGGER.info("The server of %s answers again", self._entry.title)
@@ -213,14 +213,14 @@ class AccountServer:
     def _look(self, _now: datetime) -> None:
         """List the models to see whether the server is back, although nobody asks."""
         self._look_in(_LOOK_AGAIN)
-        self._list_soon(self._on_looked)
+        self._list_soon(self._on_look_failed)
 
     @callback
-    def _on_looked(self, error: ProviderError) -> None:
+    def _on_look_failed(self, error: ProviderError) -> None:
         if isinstance(error, CONNECTION_ERRORS):
             async_raise_or_clear_server(self._hass, self._entry.entry_id, self._entry.title)
         else:
-            self._on_back()
+            self._on_reachable()
 
     @callback
     def _stop_looking(self) -> None:

@@ -1,4 +1,4 @@
-"""Summaries of evicted exchanges: when the model is asked for one, how it is reported, and what memory keeps of it."""
+"""Summaries of evicted exchanges: requests for them, their event and record, and their copy in memory."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ from .store import async_store
 _LOGGER = logging.getLogger(__name__)
 
 # Memory keeps no turns with these tags.
-_NOT_KEPT = frozenset({f"route:{Route.LOCAL}", INCOMPLETE})
+_NOT_IN_MEMORY = frozenset({f"route:{Route.LOCAL}", INCOMPLETE})
 
 
 class ConversationDropped(Exception):
@@ -81,7 +81,7 @@ def is_due(agent: Agent, window: Window, outcome: Outcome) -> bool:
 def older_than(window: Window, keep: int, excluded_tags: frozenset[str]) -> SummaryInput | None:
     """Return all that a summary can replace except the newest `keep` exchanges, or None if there is nothing.
 
-    What trims have evicted before is part of it.
+    The exchanges that trims have evicted before are part of it.
     """
     older = older_summary_input(_system(window), window.exchanges(), keep, excluded_tags)
     return join_summary_inputs(window.pending_summary, older, window.policy.history_tokens)
@@ -111,7 +111,7 @@ class Summarizer:
         return self.window in self.agent.summarizing
 
     async def async_summarize_evicted(self) -> None:
-        """Summarize what trims have evicted; a failure costs nothing but the summary."""
+        """Summarize the exchanges that trims have evicted; a failure costs nothing but the summary."""
         passage = self.window.pending_summary
         if passage is None or self.is_at_work:
             return
@@ -122,7 +122,7 @@ class Summarizer:
         except (ProviderError, TurnError) as err:
             self.window.fail_to_summarize(passage)
             _LOGGER.info("No summary from %s: %s (%s)", self.entity_id, type(err).__name__, err)
-        except Exception as err:  # noqa: BLE001 - whatever it is, it costs nothing but the summary
+        except Exception as err:  # noqa: BLE001 - a fault costs nothing but the summary
             self.window.fail_to_summarize(passage)
             log_fault(_LOGGER, "A summary failed in an unexpected way", err)
 
@@ -150,8 +150,8 @@ class Summarizer:
                 stats = window.stats()
             evicted = stats.evicted_messages - before.evicted_messages
             if native is None and key is not None:
-                kept, language = summary.messages[-1].content, self.context.language or self.hass.config.language
-                await _async_keep_episode(agent, key, passage, kept, language)
+                language = self.context.language or self.hass.config.language
+                await _async_store(agent, key, passage, summary.messages[-1].content, language)
         finally:
             error = sys.exception()
             agent.summarizing.discard(window)
@@ -175,7 +175,7 @@ class Summarizer:
         return async_fire_summarized(self.hass, who, counts, usage, (before, stats))
 
     def _on_end(self, ended: EndedSummary, evicted: int) -> Usage:
-        """Count, price and record a summary, also a failed one. Return what it has used."""
+        """Count, price and record a summary, also a failed one. Return its usage."""
         agent = self.agent
         billed = [each.billed for each in ended.attempts if each.billed is not None]
         usage = sum((each.usage for each in billed), Usage())
@@ -208,12 +208,12 @@ class Summarizer:
         return await ask_for_summary(question, passage, policy.summary_tokens, limits, on_attempt), None
 
 
-async def _async_keep_episode(agent: Agent, key: str, passage: SummaryInput, text: str, language: str) -> None:
+async def _async_store(agent: Agent, key: str, passage: SummaryInput, text: str, language: str) -> None:
     """Give the summary of a passage to memory, which stores it if it has stored the turns that it stands for.
 
     So nothing that was forgotten, or said while memory was off, comes back in other words. The home's episodes contain
-    nothing that an unknown speaker said about themselves, and nothing of a window that everybody shares: it is not
-    known who said what there.
+    nothing that an unknown speaker said about themselves, and nothing of a window that everybody shares: its speakers
+    are unknown.
     """
     store = async_store(agent.hass)
     if not agent.config.memory or store is None or agent.config.scope is Scope.AGENT:
@@ -221,14 +221,14 @@ async def _async_keep_episode(agent: Agent, key: str, passage: SummaryInput, tex
     window = WindowKey.parse(key)
     person = await async_person(agent.hass, window.user)
     shown = [each for each in passage.shown(agent.config.excluded_tags) if each.messages[0].content != QUESTION]
-    if not shown or (person is None and _tells_of_speakers(shown, {language, agent.hass.config.language})):
+    if not shown or (person is None and _speaks_of_speakers(shown, {language, agent.hass.config.language})):
         return
     store.async_put(
         Summary(
             conversation=window.conversation,
             since=min(each.messages[0].created or 0.0 for each in shown),
             until=max(each.messages[-1].created or 0.0 for each in shown),
-            said=tuple(_said(each) for each in shown if _NOT_KEPT.isdisjoint(each.tags)),
+            said=tuple(_said(each) for each in shown if _NOT_IN_MEMORY.isdisjoint(each.tags)),
             text=text,
             earlier=passage.earlier,
             agent=agent.id,
@@ -237,9 +237,9 @@ async def _async_keep_episode(agent: Agent, key: str, passage: SummaryInput, tex
     )
 
 
-def _tells_of_speakers(exchanges: Iterable[Exchange], languages: Iterable[str]) -> bool:
+def _speaks_of_speakers(exchanges: Iterable[Exchange], languages: Iterable[str]) -> bool:
     """Return whether somebody spoke of themselves. The turns that memory keeps were looked at before."""
-    said = [_said(each) for each in exchanges if not _NOT_KEPT.isdisjoint(each.tags)]
+    said = [_said(each) for each in exchanges if not _NOT_IN_MEMORY.isdisjoint(each.tags)]
     return any(speaks_of_oneself(each, language) for each in said for language in languages)
 
 

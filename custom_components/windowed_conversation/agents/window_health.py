@@ -36,7 +36,7 @@ class Health:
 
 
 class HealthWatch:
-    """Collects what an agent's turns show about its windows."""
+    """The problems that an agent's turns show of its windows."""
 
     def __init__(self) -> None:
         self._cache = CacheWatch()

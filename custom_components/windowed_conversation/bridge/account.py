@@ -4,9 +4,9 @@ An SDK is imported in the import executor when the first account needs it, Googl
 counts, never earlier. Its clients are built in the executor, too, because they look up the platform.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from homeassistant.const import CONF_API_KEY, CONF_URL, EVENT_HOMEASSISTANT_CLOSE
 from homeassistant.core import Event, HomeAssistant, callback
@@ -16,6 +16,7 @@ from homeassistant.util.hass_dict import HassKey
 from homeassistant.util.ssl import SSL_ALPN_HTTP11, client_context
 import httpx2
 
+from .. import const
 from ..const import (
     CONF_API_VERSION,
     CONF_FORMAT,
@@ -48,14 +49,14 @@ _HTTP_CLIENTS: HassKey[dict[type[Any], Any]] = HassKey(f"{DOMAIN}_http_clients")
 # most people say something again.
 _LIMITS = httpx2.Limits(max_keepalive_connections=32, keepalive_expiry=120)
 
-_ANTHROPIC = "anthropic.clients"
-
-type _Build = Callable[[HomeAssistant, Mapping[str, Any]], Awaitable[Provider]]
+# The folders of `providers` for accounts that do not speak one of OpenAI's formats.
+_FOLDERS = {PROVIDER_ANTHROPIC: "anthropic", PROVIDER_GEMINI: "gemini"}
 
 
 async def async_create_provider(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
     """Return the provider for an account's data. Opens no connection."""
-    return await _BUILDS[account[CONF_PROVIDER]](hass, account)
+    clients, http_client = await _async_clients(hass, account), await _async_http_client(hass, account)
+    return await hass.async_add_executor_job(_create, hass, account, clients, http_client)
 
 
 async def async_open_connection(hass: HomeAssistant, account: Mapping[str, Any]) -> None:
@@ -88,55 +89,35 @@ def can_compact(account: Mapping[str, Any]) -> bool:
     return account[CONF_PROVIDER] in (PROVIDER_OPENAI, PROVIDER_AZURE) and _speaks_responses(account)
 
 
-async def _async_compatible(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
-    clients, http_client = await _async_clients(hass, "openai.clients"), await _async_http_client(hass, account)
+def _create(hass: HomeAssistant, account: Mapping[str, Any], clients: Any, http_client: Any) -> Provider:
     url, key = account[CONF_URL], account.get(CONF_API_KEY)
-    if url == OPENAI_URL:
-        return await hass.async_add_executor_job(clients.openai_chat, key, http_client)
-    return await hass.async_add_executor_job(clients.compatible_chat, url, key, http_client)
-
-
-async def _async_openai(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
-    clients, http_client = await _async_clients(hass, "openai.clients"), await _async_http_client(hass, account)
-    build = clients.openai_responses if _speaks_responses(account) else clients.openai_chat
-    return await hass.async_add_executor_job(build, account[CONF_API_KEY], http_client, account[CONF_URL])
-
-
-async def _async_azure(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
-    clients, http_client = await _async_clients(hass, "openai.clients"), await _async_http_client(hass, account)
-    server = clients.AzureServer(account[CONF_URL], account[CONF_API_KEY], account.get(CONF_API_VERSION, ""))
-    build = clients.azure_responses if _speaks_responses(account) else clients.azure_chat
-    return await hass.async_add_executor_job(build, server, http_client)
-
-
-async def _async_anthropic(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
-    clients, http_client = await _async_clients(hass, _ANTHROPIC), await _async_http_client(hass, account)
-    url, key = account[CONF_URL], account[CONF_API_KEY]
-    return await hass.async_add_executor_job(clients.anthropic_messages, url, key, http_client)
-
-
-async def _async_gemini(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
-    clients, http_client = await _async_clients(hass, "gemini.clients"), await _async_http_client(hass, account)
-    url, key = account[CONF_URL], account[CONF_API_KEY]
-    build = partial(clients.gemini, import_module=partial(async_import_module, hass))
-    return await hass.async_add_executor_job(build, url, key, http_client, client_context())
-
-
-_BUILDS: dict[str, _Build] = {
-    PROVIDER_OPENAI_CHAT: _async_compatible,
-    PROVIDER_OPENAI: _async_openai,
-    PROVIDER_AZURE: _async_azure,
-    PROVIDER_ANTHROPIC: _async_anthropic,
-    PROVIDER_GEMINI: _async_gemini,
-}
+    match account[CONF_PROVIDER]:
+        case const.PROVIDER_ANTHROPIC:
+            provider = clients.anthropic_messages(url, key, http_client)
+        case const.PROVIDER_GEMINI:
+            load = partial(async_import_module, hass)
+            provider = clients.gemini(url, key, http_client, client_context(), import_module=load)
+        case const.PROVIDER_AZURE:
+            server = clients.AzureServer(url, key, account.get(CONF_API_VERSION, ""))
+            build = clients.azure_responses if _speaks_responses(account) else clients.azure_chat
+            provider = build(server, http_client)
+        case const.PROVIDER_OPENAI:
+            build = clients.openai_responses if _speaks_responses(account) else clients.openai_chat
+            provider = build(key, http_client, url)
+        case _ if url == OPENAI_URL:
+            provider = clients.openai_chat(key, http_client)
+        case _:
+            provider = clients.compatible_chat(url, key, http_client)
+    return cast("Provider", provider)
 
 
 def _speaks_responses(account: Mapping[str, Any]) -> bool:
     return bool(account.get(CONF_FORMAT, DEFAULT_FORMAT) == OpenAIFormat.RESPONSES)
 
 
-async def _async_clients(hass: HomeAssistant, module: str) -> Any:
-    return await async_import_module(hass, f"{_PROVIDERS}.{module}")
+async def _async_clients(hass: HomeAssistant, account: Mapping[str, Any]) -> Any:
+    folder = _FOLDERS.get(account[CONF_PROVIDER], "openai")
+    return await async_import_module(hass, f"{_PROVIDERS}.{folder}.clients")
 
 
 async def _async_http_client(hass: HomeAssistant, account: Mapping[str, Any]) -> Any:
@@ -144,7 +125,7 @@ async def _async_http_client(hass: HomeAssistant, account: Mapping[str, Any]) ->
     client = _http_client(hass, HassHttpXAsyncClient)
     if account[CONF_PROVIDER] != PROVIDER_ANTHROPIC:
         return client
-    clients = await _async_clients(hass, _ANTHROPIC)
+    clients = await _async_clients(hass, account)
     return client if clients.accepts(client) else _http_client(hass, clients.HttpClient)
 
 

@@ -30,7 +30,6 @@ class ModelCalibrations:
     """The calibration of each model of one account, and the counters of its agents. Outlives a reload."""
 
     def __init__(self) -> None:
-        """Begin with nothing learned."""
         # Called after each change.
         self.save_soon: Callable[[], None] = lambda: None
         # Least recently billed first.
@@ -41,16 +40,16 @@ class ModelCalibrations:
         self._counters: dict[str, CalibratedCounter] = {}
 
     def restore(self, stored: Any) -> None:
-        """Continue from what `as_dict` returned before the restart. What cannot be read is ignored."""
+        """Continue from the value that `as_dict` returned before the restart. An unreadable one is ignored."""
         if stored is None:
             return
         try:
-            calibrators, sizes = _calibrators(stored), self._remembered_sizes(stored.get(_LIMITS))
+            calibrators, sizes = _calibrators(stored), self._stored_sizes(stored.get(_LIMITS))
         except (AttributeError, LookupError, TypeError, ValueError) as err:
             kind = type(err).__name__
             _LOGGER.warning("What was learned of the models' tokens cannot be read and is ignored: %s", kind)
             return
-        # what is in use by now stays
+        # calibrations in use stay
         self._calibrators, self._sizes = calibrators | self._calibrators, sizes | self._sizes
 
     @callback
@@ -68,7 +67,7 @@ class ModelCalibrations:
     def learn(self, request: Request, usage: Usage, exact: ExactCounter | None = None) -> None:
         """Learn from the usage that a provider reports of a request, see `OnUsage`, against `exact` or the estimate.
 
-        Ignores requests that forbid calls, because it is unknown what the server then reads of the tools.
+        Ignores requests that forbid calls, because the server may then not read the tools.
         """
         if request.tools and not request.may_call:
             return
@@ -96,7 +95,7 @@ class ModelCalibrations:
             if models is None or model in models:
                 size.forget()
 
-    def _remembered_sizes(self, stored: object) -> dict[str, ModelSize]:
+    def _stored_sizes(self, stored: object) -> dict[str, ModelSize]:
         sizes = stored.items() if isinstance(stored, dict) else ()
         return {str(model): ModelSize.remembered(kept, self._on_change) for model, kept in sizes}
 

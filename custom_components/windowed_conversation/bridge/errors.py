@@ -56,7 +56,7 @@ _TEXTS: dict[type[Exception], ErrorText] = {
 }
 
 
-# The names of errors for automations, by the names of their classes, which is what the record of turns has.
+# The names of errors for automations, by the names of their classes, which the record of turns has.
 ERROR_KEYS: dict[str, str] = {
     **{kind.__name__: failure.key for kind, failure in _TEXTS.items()},
     providers.Redirected.__name__: "redirected",
@@ -65,7 +65,7 @@ ERROR_KEYS: dict[str, str] = {
 
 
 def error_text_of(error: Exception) -> ErrorText:
-    """Return the failure that presents an error; one of unknown type is unexpected."""
+    """Return the text of an error; one of unknown type is unexpected."""
     if isinstance(error, providers.RateLimited) and 0 < (error.retry_after or 0) <= MAX_COUNT:
         return _rate_limited_for(math.ceil(error.retry_after or 0))
     if isinstance(error, providers.Redirected):
@@ -82,7 +82,7 @@ def error_key(error: Exception) -> str:
 
 
 def _rate_limited_for(seconds: int) -> ErrorText:
-    """Return the failure that presents a wait, in the largest unit of which it has at least two."""
+    """Return the text of a wait, in the largest unit of which it has at least two."""
     if seconds < 2 * _MINUTE:
         return ErrorText("rate_limited_for", placeholders={"seconds": str(seconds)})
     if seconds < 2 * _HOUR:
@@ -95,17 +95,17 @@ def faults_logged(logger: logging.Logger, what: str) -> Iterator[None]:
     """Return a context that logs and suppresses any error raised in it."""
     try:
         yield
-    except Exception as err:  # noqa: BLE001 - this is what the context is for
+    except Exception as err:  # noqa: BLE001 - the purpose of the context
         log_fault(logger, what, err)
 
 
 def log_fault(logger: logging.Logger, what: str, error: Exception) -> None:
-    """Log what failed and where, without the error's own message, which may repeat what was said."""
+    """Log an error and its traceback, without its own message, which may repeat words of the user."""
     where = "".join(traceback.format_tb(error.__traceback__))
     logger.error("%s: %s\n%s", what, type(error).__name__, where)
 
 
-# What ends a sentence, and what may follow it at the end of a text.
+# The end of a sentence, and characters that may follow it at the end of a text.
 _SENTENCE_ENDS = tuple(".!?…:;。！？؟۔।॥")  # noqa: RUF001 - of several scripts
 _CLOSERS = " \t\r\n\"'`*_)]}”’»」』）"  # noqa: RUF001 - of several scripts
 
@@ -123,7 +123,7 @@ async def async_done_phrase(hass: HomeAssistant, language: str) -> str:
 
 
 def sentence_after(said: str, sentence: str) -> str:
-    """Return a sentence to append to what was said: after an ellipsis if that breaks off, and on its own.
+    """Return a sentence to append to an answer: after an ellipsis if that breaks off, and on its own.
 
     The empty line before it makes a paragraph in text, and ends a sentence for text-to-speech.
     """

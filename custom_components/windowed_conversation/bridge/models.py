@@ -40,7 +40,7 @@ async def async_model_profile(
     return replace(profile, context_tokens=context, output_tokens=listed.output_tokens if listed else None)
 
 
-async def async_cost(hass: HomeAssistant, uses: Collection[ModelUsage]) -> Decimal | None:
+async def async_cost(hass: HomeAssistant, usages: Collection[ModelUsage]) -> Decimal | None:
     """Return the cost of requests in US dollars, or None if one of the prices is unknown.
 
     Calculated for each request, because some models have higher prices for long requests.
@@ -48,7 +48,7 @@ async def async_cost(hass: HomeAssistant, uses: Collection[ModelUsage]) -> Decim
     prices = await _async_prices(hass)
 
     def cost() -> Decimal | None:
-        costs = [prices.cost_of(use.vendor, use.family, use.usage) for use in uses]
+        costs = [prices.cost_of(use.vendor, use.family, use.usage) for use in usages]
         return None if None in costs else sum(costs, Decimal())
 
     return await hass.async_add_executor_job(cost)
