@@ -19,7 +19,7 @@ from .agents.forgetting import async_follow_users, async_forget_gone
 from .agents.issues import async_clear_issues, async_review_windows
 from .agents.kept import async_account_state, async_drop_removed
 from .agents.last_account import async_leave, async_leaving
-from .agents.setup import async_set_up_agents, async_set_up_server
+from .agents.setup import async_set_up_account
 from .agents.store import async_start_store, async_store
 from .bridge.account import async_create_provider
 from .bridge.errors import error_text_of
@@ -51,8 +51,7 @@ async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> b
         _async_forget_removed(hass)
     async_share_device_owners(hass, entry)
     provider = await _async_provider(hass, entry)
-    agents = await async_set_up_agents(hass, entry, provider)
-    server = await async_set_up_server(hass, entry, provider, agents)
+    agents, server = await async_set_up_account(hass, entry, provider)
     if any(agent.config.states is not None for agent in agents.values()):
         entry.async_on_unload(async_follow_home(hass))
     entry.runtime_data = AccountData(server, agents, _set_up_as(entry))
@@ -65,13 +64,13 @@ async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> b
             agent.expire()
 
     @callback
-    def tell(_event: Event) -> None:
+    def notify(_event: Event) -> None:
         for agent in agents.values():
             agent.notify_listeners()
 
     entry.async_on_unload(async_track_time_interval(hass, expire, _EXPIRY_INTERVAL, cancel_on_shutdown=True))
     # also writes the words of the last moment
-    entry.async_on_unload(hass.bus.async_listen(EVENT_HOMEASSISTANT_STOP, tell))
+    entry.async_on_unload(hass.bus.async_listen(EVENT_HOMEASSISTANT_STOP, notify))
     if server is not None:
         server.begin()
     return True

@@ -11,50 +11,10 @@ from homeassistant.config_entries import ConfigEntry, ConfigSubentry
 from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_PROMPT
 from homeassistant.helpers import llm
 
+from .. import const
 from ..bridge.account import can_compact, is_at_home
 from ..bridge.home_tools import GetStatesTool
-from ..const import (
-    CONF_COMPACTION,
-    CONF_CONTEXT_PLACEMENT,
-    CONF_CONTEXT_TOKENS,
-    CONF_COUNTING,
-    CONF_EFFORT,
-    CONF_EXCLUDED_TAGS,
-    CONF_EXPIRY_HOURS,
-    CONF_FALLBACK_AGENTS,
-    CONF_FALLBACK_TIMEOUT,
-    CONF_FAMILY,
-    CONF_HEAD_START,
-    CONF_HISTORY_TOKENS,
-    CONF_IDLE_TIMEOUT,
-    CONF_LIMITS,
-    CONF_MAX_ANSWER_TOKENS,
-    CONF_MAX_TOOL_TURNS,
-    CONF_MAX_WINDOWS,
-    CONF_MEMORY,
-    CONF_PERSISTENCE,
-    CONF_PROVIDER,
-    CONF_RECORD,
-    CONF_RESULT_CAP,
-    CONF_ROUTING,
-    CONF_SCOPE,
-    CONF_STATES,
-    CONF_STATES_DOMAINS,
-    CONF_SUMMARIZE,
-    CONF_TEMPERATURE,
-    CONF_TOOL_ITERATIONS,
-    CONF_TOOL_RESULTS,
-    CONF_TOP_P,
-    CONF_TRIM_SHARE,
-    CONF_TURN_TIMEOUT,
-    MEMORY_API,
-    PROVIDER_AZURE,
-    PROVIDER_NONE,
-    Compaction,
-    Counting,
-    Persistence,
-    RecordLevel,
-)
+from ..const import MEMORY_API, Compaction, Counting, Persistence, RecordLevel
 from ..providers import DEFAULT_SETTINGS, Effort, ModelSettings
 from ..turn.context import ContextPlacement
 from ..turn.deadlines import Limits
@@ -122,33 +82,33 @@ class AgentConfig:
     @classmethod
     def from_entry(cls, entry: ConfigEntry, subentry: ConfigSubentry) -> Self:
         """Read an agent's configuration from its account and its subentry. Raises `ValueError` if it is invalid."""
-        data, provider = subentry.data, entry.data[CONF_PROVIDER]
+        data, provider = subentry.data, entry.data[const.CONF_PROVIDER]
         # the name of a deployment is not that of its model
-        is_azure = provider == PROVIDER_AZURE
-        routing = data.get(CONF_ROUTING, DEFAULT_ROUTING) if provider != PROVIDER_NONE else Routing.LOCAL_ONLY
+        is_azure, has_model = provider == const.PROVIDER_AZURE, provider != const.PROVIDER_NONE
+        routing = data.get(const.CONF_ROUTING, DEFAULT_ROUTING) if has_model else Routing.LOCAL_ONLY
         return cls(
             name=subentry.title,
             routing=Routing(routing),
-            scope=Scope(data.get(CONF_SCOPE, DEFAULT_SCOPE)),
+            scope=Scope(data.get(const.CONF_SCOPE, DEFAULT_SCOPE)),
             model=str(data.get(CONF_MODEL, "")),
-            family=str(data.get(CONF_FAMILY if is_azure else CONF_MODEL, "")),
+            family=str(data.get(const.CONF_FAMILY if is_azure else CONF_MODEL, "")),
             settings=_settings(entry.data, data),
-            fallback_agents=tuple(data.get(CONF_FALLBACK_AGENTS, ())),
+            fallback_agents=tuple(data.get(const.CONF_FALLBACK_AGENTS, ())),
             instructions=str(data.get(CONF_PROMPT) or llm.DEFAULT_INSTRUCTIONS_PROMPT),
             # our agents have their own tools for the same memory
             llm_apis=tuple(api for api in data.get(CONF_LLM_HASS_API, ()) if api != MEMORY_API),
             policy=_policy(entry, data),
-            excluded_tags=frozenset(data.get(CONF_EXCLUDED_TAGS, ())),
-            context_placement=ContextPlacement(data.get(CONF_CONTEXT_PLACEMENT, DEFAULT_CONTEXT_PLACEMENT)),
-            counting=Counting(data.get(CONF_COUNTING, DEFAULT_COUNTING)),
-            context_tokens=int(data[CONF_CONTEXT_TOKENS]) if CONF_CONTEXT_TOKENS in data else None,
-            head_start=bool(data.get(CONF_HEAD_START, DEFAULT_HEAD_START)),
-            limits=_limits(data.get(CONF_LIMITS, {})),
-            expiry_seconds=float(entry.options.get(CONF_EXPIRY_HOURS, DEFAULT_EXPIRY_HOURS)) * _SECONDS_PER_HOUR,
-            max_windows=int(entry.options.get(CONF_MAX_WINDOWS, DEFAULT_MAX_WINDOWS)),
-            persistence=Persistence(entry.options.get(CONF_PERSISTENCE, DEFAULT_PERSISTENCE)),
-            memory=bool(data.get(CONF_MEMORY, DEFAULT_MEMORY)),
-            record=RecordLevel(data.get(CONF_RECORD, DEFAULT_RECORD)),
+            excluded_tags=frozenset(data.get(const.CONF_EXCLUDED_TAGS, ())),
+            context_placement=ContextPlacement(data.get(const.CONF_CONTEXT_PLACEMENT, DEFAULT_CONTEXT_PLACEMENT)),
+            counting=Counting(data.get(const.CONF_COUNTING, DEFAULT_COUNTING)),
+            context_tokens=int(data[const.CONF_CONTEXT_TOKENS]) if const.CONF_CONTEXT_TOKENS in data else None,
+            head_start=bool(data.get(const.CONF_HEAD_START, DEFAULT_HEAD_START)),
+            limits=_limits(data.get(const.CONF_LIMITS, {})),
+            expiry_seconds=float(entry.options.get(const.CONF_EXPIRY_HOURS, DEFAULT_EXPIRY_HOURS)) * _SECONDS_PER_HOUR,
+            max_windows=int(entry.options.get(const.CONF_MAX_WINDOWS, DEFAULT_MAX_WINDOWS)),
+            persistence=Persistence(entry.options.get(const.CONF_PERSISTENCE, DEFAULT_PERSISTENCE)),
+            memory=bool(data.get(const.CONF_MEMORY, DEFAULT_MEMORY)),
+            record=RecordLevel(data.get(const.CONF_RECORD, DEFAULT_RECORD)),
             states=_states(data),
         )
 
@@ -160,41 +120,41 @@ def default_temperature(account: Mapping[str, Any]) -> float | None:
 
 def _settings(account: Mapping[str, Any], agent: Mapping[str, Any]) -> ModelSettings:
     return ModelSettings(
-        effort=Effort(agent[CONF_EFFORT]) if CONF_EFFORT in agent else None,
-        temperature=agent.get(CONF_TEMPERATURE, default_temperature(account)),
-        top_p=agent.get(CONF_TOP_P),
-        compaction=Compaction(agent.get(CONF_COMPACTION, DEFAULT_COMPACTION)) is Compaction.PROVIDER,
-        max_answer_tokens=int(agent.get(CONF_MAX_ANSWER_TOKENS, DEFAULT_SETTINGS.max_answer_tokens)),
+        effort=Effort(agent[const.CONF_EFFORT]) if const.CONF_EFFORT in agent else None,
+        temperature=agent.get(const.CONF_TEMPERATURE, default_temperature(account)),
+        top_p=agent.get(const.CONF_TOP_P),
+        compaction=Compaction(agent.get(const.CONF_COMPACTION, DEFAULT_COMPACTION)) is Compaction.PROVIDER,
+        max_answer_tokens=int(agent.get(const.CONF_MAX_ANSWER_TOKENS, DEFAULT_SETTINGS.max_answer_tokens)),
     )
 
 
 def _states(agent: Mapping[str, Any]) -> tuple[str, ...] | None:
     """Return the further domains of which states are sent, or None. Only the tools of Assist let an agent know them."""
-    if llm.LLM_API_ASSIST not in agent.get(CONF_LLM_HASS_API, ()) or not agent.get(CONF_STATES, DEFAULT_STATES):
+    if llm.LLM_API_ASSIST not in agent.get(CONF_LLM_HASS_API, ()) or not agent.get(const.CONF_STATES, DEFAULT_STATES):
         return None
-    return tuple(agent.get(CONF_STATES_DOMAINS, ()))
+    return tuple(agent.get(const.CONF_STATES_DOMAINS, ()))
 
 
 def _policy(entry: ConfigEntry, agent: Mapping[str, Any]) -> WindowPolicy:
     options = entry.options
-    compacts = can_compact(entry.data) and agent.get(CONF_COMPACTION) == Compaction.PROVIDER
-    tokens = agent.get(CONF_HISTORY_TOKENS) or options.get(CONF_HISTORY_TOKENS, DEFAULT_POLICY.history_tokens)
-    percent = options.get(CONF_TRIM_SHARE)
+    compacts = can_compact(entry.data) and agent.get(const.CONF_COMPACTION) == Compaction.PROVIDER
+    own_tokens = agent.get(const.CONF_HISTORY_TOKENS)
+    percent = options.get(const.CONF_TRIM_SHARE)
     return WindowPolicy(
-        history_tokens=int(tokens),
+        history_tokens=int(own_tokens or options.get(const.CONF_HISTORY_TOKENS, DEFAULT_POLICY.history_tokens)),
         trim_share=None if percent is None else float(percent) / 100,
-        tool_results=options.get(CONF_TOOL_RESULTS, DEFAULT_POLICY.tool_results),
-        max_tool_turns=options.get(CONF_MAX_TOOL_TURNS),
-        result_cap_tokens=options.get(CONF_RESULT_CAP, DEFAULT_POLICY.result_cap_tokens),
-        summarize=compacts or bool(options.get(CONF_SUMMARIZE, DEFAULT_POLICY.summarize)),
+        tool_results=options.get(const.CONF_TOOL_RESULTS, DEFAULT_POLICY.tool_results),
+        max_tool_turns=options.get(const.CONF_MAX_TOOL_TURNS),
+        result_cap_tokens=options.get(const.CONF_RESULT_CAP, DEFAULT_POLICY.result_cap_tokens),
+        summarize=compacts or bool(options.get(const.CONF_SUMMARIZE, DEFAULT_POLICY.summarize)),
         live_tools=frozenset({GetStatesTool.name}),
     )
 
 
 def _limits(data: Mapping[str, Any]) -> Limits:
     return Limits(
-        fallback_timeout=float(data.get(CONF_FALLBACK_TIMEOUT, DEFAULT_FALLBACK_TIMEOUT)),
-        idle_timeout=float(data[CONF_IDLE_TIMEOUT]) if CONF_IDLE_TIMEOUT in data else None,
-        turn=float(data.get(CONF_TURN_TIMEOUT, DEFAULT_LIMITS.turn)),
-        tool_iterations=int(data.get(CONF_TOOL_ITERATIONS, DEFAULT_LIMITS.tool_iterations)),
+        fallback_timeout=float(data.get(const.CONF_FALLBACK_TIMEOUT, DEFAULT_FALLBACK_TIMEOUT)),
+        idle_timeout=float(data[const.CONF_IDLE_TIMEOUT]) if const.CONF_IDLE_TIMEOUT in data else None,
+        turn=float(data.get(const.CONF_TURN_TIMEOUT, DEFAULT_LIMITS.turn)),
+        tool_iterations=int(data.get(const.CONF_TOOL_ITERATIONS, DEFAULT_LIMITS.tool_iterations)),
     )

@@ -1,6 +1,6 @@
 """Builds the agents of an account from its configuration, its provider and their stored state."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from homeassistant.core import HomeAssistant, callback
@@ -27,17 +27,18 @@ from .kept import AccountState, async_account_state
 from .server import AccountServer
 
 
-async def async_set_up_agents(
+async def async_set_up_account(
     hass: HomeAssistant, entry: AccountConfigEntry, provider: Provider | None
-) -> dict[str, Agent]:
-    """Return the account's agents by subentry id. The last list of models has the limits of their models.
+) -> tuple[dict[str, Agent], AccountServer | None]:
+    """Return the account's agents by subentry id, and its server, whose lists of models they follow.
 
-    `provider` is None for an account without a model. Raises `ConfigEntryError` for an impossible configuration.
+    `provider` and the server are None for an account without a model. Raises `ConfigEntryError` for an impossible
+    configuration.
     """
     configs = _configs(entry)
     state = await async_account_state(hass, entry.entry_id, configs)
     vendor, pause, limit = vendor_of(entry.data), Pause(), RequestLimit()
-    agents, head_start = {}, HeadStart(hass, entry, partial(async_open_connection, hass, entry.data))
+    agents, head_start = dict[str, Agent](), HeadStart(hass, entry, partial(async_open_connection, hass, entry.data))
     for agent_id, config in configs.items():
         model = None
         if provider is not None:
@@ -66,23 +67,14 @@ async def async_set_up_agents(
             head_start=head_start,
         )
         _update_issues(agent)
-    return agents
-
-
-async def async_set_up_server(
-    hass: HomeAssistant, entry: AccountConfigEntry, provider: Provider | None, agents: Mapping[str, Agent]
-) -> AccountServer | None:
-    """Return the account's server, whose lists the agents follow, or None for an account without a model."""
-    if provider is None:
-        return None
 
     async def set_profiles(listed: Sequence[ListedModel]) -> None:
         for agent in agents.values():
             family, model = agent.config.family, agent.config.model
-            agent.set_model_profile(await async_model_profile(hass, agent.vendor, family, model, listed))
+            agent.set_model_profile(await async_model_profile(hass, vendor, family, model, listed))
 
-    state = await async_account_state(hass, entry.entry_id)
-    return AccountServer(hass, entry, provider, state.server, set_profiles)
+    server = AccountServer(hass, entry, provider, state.server, set_profiles) if provider is not None else None
+    return agents, server
 
 
 def _configs(entry: AccountConfigEntry) -> dict[str, AgentConfig]:

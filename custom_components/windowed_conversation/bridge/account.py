@@ -17,29 +17,16 @@ from homeassistant.util.ssl import SSL_ALPN_HTTP11, client_context
 import httpx2
 
 from .. import const
-from ..const import (
-    CONF_API_VERSION,
-    CONF_FORMAT,
-    CONF_PROVIDER,
-    DEFAULT_FORMAT,
-    DOMAIN,
-    OPENAI_URL,
-    PROVIDER_ANTHROPIC,
-    PROVIDER_AZURE,
-    PROVIDER_GEMINI,
-    PROVIDER_OPENAI,
-    PROVIDER_OPENAI_CHAT,
-    OpenAIFormat,
-)
+from ..const import DEFAULT_FORMAT, DOMAIN, OPENAI_URL, OpenAIFormat
 from ..providers import Provider, Vendor, open_connection
 
 _PROVIDERS = f"{__package__.rpartition('.')[0]}.providers"
 
 _VENDORS = {
-    PROVIDER_OPENAI: Vendor.OPENAI,
-    PROVIDER_AZURE: Vendor.AZURE,
-    PROVIDER_ANTHROPIC: Vendor.ANTHROPIC,
-    PROVIDER_GEMINI: Vendor.GOOGLE,
+    const.PROVIDER_OPENAI: Vendor.OPENAI,
+    const.PROVIDER_AZURE: Vendor.AZURE,
+    const.PROVIDER_ANTHROPIC: Vendor.ANTHROPIC,
+    const.PROVIDER_GEMINI: Vendor.GOOGLE,
 }
 
 # The HTTP clients by their class: an SDK may not run on the package that Home Assistant uses.
@@ -50,7 +37,7 @@ _HTTP_CLIENTS: HassKey[dict[type[Any], Any]] = HassKey(f"{DOMAIN}_http_clients")
 _LIMITS = httpx2.Limits(max_keepalive_connections=32, keepalive_expiry=120)
 
 # The folders of `providers` for accounts that do not speak one of OpenAI's formats.
-_FOLDERS = {PROVIDER_ANTHROPIC: "anthropic", PROVIDER_GEMINI: "gemini"}
+_FOLDERS = {const.PROVIDER_ANTHROPIC: "anthropic", const.PROVIDER_GEMINI: "gemini"}
 
 
 async def async_create_provider(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
@@ -66,19 +53,19 @@ async def async_open_connection(hass: HomeAssistant, account: Mapping[str, Any])
 
 def vendor_of(account: Mapping[str, Any]) -> Vendor | None:
     """Return the vendor of an account's models, or None for a compatible server."""
-    if account[CONF_PROVIDER] == PROVIDER_OPENAI_CHAT and account[CONF_URL] == OPENAI_URL:
+    if account[const.CONF_PROVIDER] == const.PROVIDER_OPENAI_CHAT and account[CONF_URL] == OPENAI_URL:
         return Vendor.OPENAI
-    return _VENDORS.get(account[CONF_PROVIDER])
+    return _VENDORS.get(account[const.CONF_PROVIDER])
 
 
 def is_at_home(account: Mapping[str, Any]) -> bool:
     """Return whether an account's server runs at home: a compatible server without a key, which costs nothing."""
-    return bool(account[CONF_PROVIDER] == PROVIDER_OPENAI_CHAT) and CONF_API_KEY not in account
+    return bool(account[const.CONF_PROVIDER] == const.PROVIDER_OPENAI_CHAT) and CONF_API_KEY not in account
 
 
 def can_shorten(account: Mapping[str, Any]) -> bool:
     """Return whether an account's provider can shorten old turns by itself, by context editing or compaction."""
-    return bool(account[CONF_PROVIDER] == PROVIDER_ANTHROPIC) or can_compact(account)
+    return bool(account[const.CONF_PROVIDER] == const.PROVIDER_ANTHROPIC) or can_compact(account)
 
 
 def can_compact(account: Mapping[str, Any]) -> bool:
@@ -86,19 +73,19 @@ def can_compact(account: Mapping[str, Any]) -> bool:
 
     So can Azure's servers: https://learn.microsoft.com/azure/foundry/reference/rest/compactconversation
     """
-    return account[CONF_PROVIDER] in (PROVIDER_OPENAI, PROVIDER_AZURE) and _speaks_responses(account)
+    return account[const.CONF_PROVIDER] in (const.PROVIDER_OPENAI, const.PROVIDER_AZURE) and _speaks_responses(account)
 
 
 def _create(hass: HomeAssistant, account: Mapping[str, Any], clients: Any, http_client: Any) -> Provider:
     url, key = account[CONF_URL], account.get(CONF_API_KEY)
-    match account[CONF_PROVIDER]:
+    match account[const.CONF_PROVIDER]:
         case const.PROVIDER_ANTHROPIC:
             provider = clients.anthropic_messages(url, key, http_client)
         case const.PROVIDER_GEMINI:
             load = partial(async_import_module, hass)
             provider = clients.gemini(url, key, http_client, client_context(), import_module=load)
         case const.PROVIDER_AZURE:
-            server = clients.AzureServer(url, key, account.get(CONF_API_VERSION, ""))
+            server = clients.AzureServer(url, key, account.get(const.CONF_API_VERSION, ""))
             build = clients.azure_responses if _speaks_responses(account) else clients.azure_chat
             provider = build(server, http_client)
         case const.PROVIDER_OPENAI:
@@ -112,18 +99,18 @@ def _create(hass: HomeAssistant, account: Mapping[str, Any], clients: Any, http_
 
 
 def _speaks_responses(account: Mapping[str, Any]) -> bool:
-    return bool(account.get(CONF_FORMAT, DEFAULT_FORMAT) == OpenAIFormat.RESPONSES)
+    return bool(account.get(const.CONF_FORMAT, DEFAULT_FORMAT) == OpenAIFormat.RESPONSES)
 
 
 async def _async_clients(hass: HomeAssistant, account: Mapping[str, Any]) -> Any:
-    folder = _FOLDERS.get(account[CONF_PROVIDER], "openai")
+    folder = _FOLDERS.get(account[const.CONF_PROVIDER], "openai")
     return await async_import_module(hass, f"{_PROVIDERS}.{folder}.clients")
 
 
 async def _async_http_client(hass: HomeAssistant, account: Mapping[str, Any]) -> Any:
     """Return the HTTP client for an account's requests: one of Home Assistant's package, if the SDK runs on it."""
     client = _http_client(hass, HassHttpXAsyncClient)
-    if account[CONF_PROVIDER] != PROVIDER_ANTHROPIC:
+    if account[const.CONF_PROVIDER] != const.PROVIDER_ANTHROPIC:
         return client
     clients = await _async_clients(hass, account)
     return client if clients.accepts(client) else _http_client(hass, clients.HttpClient)
