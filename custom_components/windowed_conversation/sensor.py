@@ -53,12 +53,12 @@ class AgentSensorDescription(SensorEntityDescription):
     needs_model: bool = False
 
 
-def _window(figure: Callable[[WindowStats], StateType]) -> Callable[[Agent], StateType]:
+def _window(read: Callable[[WindowStats], StateType]) -> Callable[[Agent], StateType]:
     """Return the function that reads a figure of the most recent conversation, or 0 if there is none."""
 
     def value(agent: Agent) -> StateType:
         newest = next(iter(agent.windows.stats().values()), None)
-        return figure(newest) if newest else 0
+        return read(newest) if newest else 0
 
     return value
 
@@ -125,8 +125,8 @@ def _total(name: str, unit: str | None = None, **more: Any) -> AgentSensorDescri
     )
 
 
-def _remembered(name: str, **more: Any) -> AgentSensorDescription:
-    """Return a figure of `Figures`: unknown while memory is off, 0 before there is any."""
+def _memory_value(name: str, **more: Any) -> AgentSensorDescription:
+    """Return the sensor of a field of `Figures`: unknown while memory is off, 0 before there is any."""
 
     def value(agent: Agent) -> StateType:
         store = async_store(agent.hass)
@@ -186,9 +186,9 @@ SENSORS = (
 )
 
 MEMORY = (
-    _remembered("facts"),
-    _remembered("turns", entity_registry_enabled_default=False),
-    _remembered(
+    _memory_value("facts"),
+    _memory_value("turns", entity_registry_enabled_default=False),
+    _memory_value(
         "size",
         device_class=SensorDeviceClass.DATA_SIZE,
         native_unit_of_measurement=UnitOfInformation.BYTES,

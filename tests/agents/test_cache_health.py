@@ -170,12 +170,6 @@ def test_collapse_is_known_after_these_turns(
     assert [take(turn) is not None for take in turns] == collapses
 
 
-def test_caches_that_miss_a_request_for_no_reason_are_normal(turn: Turn) -> None:
-    turn(9900, at=0)
-
-    assert [turn(0, at=at) for at in range(1, UNEXPLAINED_MISSES)] == [None] * (UNEXPLAINED_MISSES - 1)
-
-
 def test_cache_that_goes_on_missing_is_a_collapse_that_nothing_explains(turn: Turn) -> None:
     turn(9900, at=0)
 
@@ -233,15 +227,6 @@ def test_collapse_says_what_had_changed(turn: Turn, changes: dict, changed: tupl
     assert collapse.changed == changed
 
 
-def test_expected_is_in_the_tokens_of_the_provider(turn: Turn) -> None:
-    turn(9900, at=0, input_tokens=20_000)
-
-    collapse = turn(0, at=60, input_tokens=20_000, prompt=OTHER_INSTRUCTIONS)
-
-    assert collapse is not None
-    assert collapse.expected == pytest.approx(20_000, rel=0.01)
-
-
 @pytest.mark.parametrize(
     ("expected", "cached", "collapsed"),
     [
@@ -276,15 +261,6 @@ def test_tools_that_were_added_are_not_expected(turn: Turn) -> None:
     assert collapse.expected == pytest.approx(5000, rel=0.02)
 
 
-def test_trim_is_no_collapse(turn: Turn, window: Window) -> None:
-    turn(9900, at=0, text="tell me of the sea " * 500)
-    turn(9900, at=60)
-
-    window.set_policy(WindowPolicy(history_tokens=100))
-
-    assert turn(3000, at=120, prompt=OTHER_INSTRUCTIONS) is None
-
-
 def test_result_that_became_one_line_is_not_expected(watch: CacheWatch, turn: Turn, window: Window) -> None:
     call = ToolCall("1", "turn_on", {})
     window.open("turn it on")
@@ -306,14 +282,6 @@ def test_question_that_was_taken_back_is_not_expected(watch: CacheWatch, turn: T
     window.abort()
 
     assert turn(9900, at=60, prompt=OTHER_INSTRUCTIONS) is None
-
-
-def test_prompt_that_is_to_change_is_not_expected_from_the_cache(turn: Turn) -> None:
-    turn(9900, at=0, prompt=VOLATILE)
-
-    found = [turn(0, 0, at=at, prompt=replace(VOLATILE, entities=at)) for at in range(1, 3 * UNEXPLAINED_MISSES)]
-
-    assert found == [None] * len(found)
 
 
 def test_nothing_is_kept_of_a_window_that_is_gone(watch: CacheWatch) -> None:

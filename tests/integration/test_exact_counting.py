@@ -10,7 +10,6 @@ from homeassistant.config_entries import ConfigEntryState
 from homeassistant.core import HomeAssistant
 import pytest
 
-from custom_components.windowed_conversation.bridge import exact_counting
 from custom_components.windowed_conversation.bridge.exact_counting import (
     ExactCounter,
     async_exact_counter,
@@ -76,7 +75,7 @@ def damaged_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
 def damaged(damaged_folder: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> str:
     """Have o200k_base damaged; returns its issue."""
     folder, why = damaged_folder
-    monkeypatch.setattr(exact_counting, "_FOLDER", folder)
+    monkeypatch.setattr(f"{ExactCounter.__module__}._FOLDER", folder)
     return why
 
 
@@ -87,7 +86,7 @@ def cost(message: Message, encoding: str) -> int:
 
 def logged(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
     """Return the levels and texts of the log messages about vocabularies."""
-    ours = [record for record in caplog.records if record.name == exact_counting.__name__]
+    ours = [record for record in caplog.records if record.name == ExactCounter.__module__]
     return [(record.levelno, record.getMessage()) for record in ours]
 
 
@@ -108,27 +107,12 @@ async def test_window_holds_what_tiktoken_counts(encoding: str, set_up: SetUp, s
     assert window.stats().prefix_tokens == cost(system, encoding)
 
 
-async def test_local_answers_are_counted_exactly_too(set_up: SetUp, say: Say, agent_of) -> None:
-    entry = await set_up(counting="o200k_base")
-
-    await say("turn on kitchen light")
-
-    (window,) = agent_of(entry).windows.loaded().values()
-    assert window.stats().current_tokens == sum(cost(message, "o200k_base") for message in window.messages())
-
-
-async def test_tokens_are_estimated_unless_exact_ones_are_wanted(home: HomeAssistant, entry, agent_of) -> None:
-    assert agent_of(entry).config.counting is Counting.ESTIMATE
-    assert await async_exact_counter(home, Counting.ESTIMATE) is None
-    assert exact_counting._COUNTERS not in home.data
-
-
 async def test_vocabulary_is_read_once_for_all_agents(
     home: HomeAssistant, set_up: SetUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = await set_up(counting="o200k_base")
     known = await async_exact_counter(home, Counting.O200K_BASE)
-    monkeypatch.setattr(exact_counting, "_FOLDER", Path("gone"))
+    monkeypatch.setattr(f"{ExactCounter.__module__}._FOLDER", Path("gone"))
 
     await home.config_entries.async_reload(entry.entry_id)
 
@@ -208,18 +192,3 @@ async def test_change_to_exact_counts_keeps_the_conversation_and_counts_what_com
     messages = window.messages()[1:]
     assert messages[: len(before)] == before
     assert [m.tokens for m in messages[len(before) :]] == [cost(m, "o200k_base") for m in messages[len(before) :]]
-
-
-async def test_change_back_to_the_estimate_keeps_the_conversation(
-    home: HomeAssistant, set_up: SetUp, say: Say, agent_of
-) -> None:
-    entry = await set_up(model=SILENT, counting="o200k_base")
-    await say("my name is Ada")
-    form = await open_change(home, entry)
-
-    await form(**FRIDAY | {"model": SILENT, "scope": "conversation", CONF_COUNTING: "estimate"})
-
-    assert "Ada" in speech(await say("what is my name?"))
-    (window,) = agent_of(entry).windows.loaded().values()
-    newest = window.messages()[-1]
-    assert newest.tokens == 4 + EstimatedCounter().count(newest.content)

@@ -12,7 +12,6 @@ from custom_components.windowed_conversation.agents.cache_health import UNEXPLAI
 from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, CONF_TRIM_SHARE, DOMAIN
 from demo.model_server import ModelServer
 
-from .actions import act
 from .conftest import LONG, Say, SetUp
 from .more_agents import change_agent
 
@@ -151,15 +150,22 @@ async def test_window_that_stays_full_is_told_until_there_is_room(
     assert (issues(), shown()) == ({}, [])
 
 
-@pytest.mark.long
-async def test_window_of_important_exchanges_stays_full(home: HomeAssistant, set_up: SetUp, say: Say, issues) -> None:
-    await set_up(options={CONF_HISTORY_TOKENS: 900})
-    for number in range(32):
-        await say(f"consider that {number} is odd")
-        await act(home, "tag_exchange", add=["important"])
+async def test_conversations_that_go_too_early_are_told_until_more_are_kept(
+    home: HomeAssistant, set_up: SetUp, say: Say, issues, shown
+) -> None:
+    entry = await set_up(options={CONF_MAX_WINDOWS: 2})
+    await say("my name is Ada", "one")
+    await say("my name is Ada", "two")
+    assert issues() == {}
 
-    assert issues().keys() == {"window_stays_full"}
-    assert int(issues()["window_stays_full"]["protected"]) > 850
+    await say("my name is Ada", "three")
+
+    assert issues() == {"too_few_conversations": {"agent": "Ada", "conversations": "1", "most": "2"}}
+    assert shown() == [{"issue": "too_few_conversations", "dropped_early": 1}]
+
+    home.config_entries.async_update_entry(entry, options={CONF_MAX_WINDOWS: 3})
+    await home.async_block_till_done()
+    assert (issues(), shown()) == ({}, [])
 
 
 async def test_issues_are_cleared_when_the_agent_is_removed(

@@ -182,12 +182,6 @@ def test_home_assistant_finds_no_fault_with_them(entry, caplog: pytest.LogCaptur
     assert [w.getMessage() for w in warnings if w.name.startswith("homeassistant.components")] == []
 
 
-async def test_last_route_has_its_options(home: HomeAssistant, entry) -> None:
-    options = state_of(home, "sensor.ada_last_route").attributes["options"]
-
-    assert options == ["local", "model", "fallback", "error"]
-
-
 async def test_nothing_has_been_said_at_first(entry, figure) -> None:
     assert {key: figure(key) for key in SHOWN_AT_FIRST} == SHOWN_AT_FIRST
 
@@ -282,14 +276,6 @@ async def test_utilization_is_the_share_of_the_window_in_percent(set_up: SetUp, 
     assert figure("window_size") == "1000"
     assert float(figure("window_utilization")) == pytest.approx(int(figure("window_tokens")) / 10)
     assert 0 < float(figure("window_utilization")) <= 100
-
-
-async def test_utilization_is_a_hundred_when_one_exchange_is_too_long(set_up: SetUp, say: Say, figure) -> None:
-    await set_up(options={CONF_HISTORY_TOKENS: 100})
-
-    await say(LONG)
-
-    assert float(figure("window_utilization")) == 100
 
 
 async def test_evicted_messages_are_counted_wherever_they_went(set_up: SetUp, say: Say, figure, agent_of) -> None:

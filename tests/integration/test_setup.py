@@ -11,7 +11,7 @@ from homeassistant.core import HomeAssistant
 from homeassistant.helpers import device_registry as dr, entity_registry as er, issue_registry as ir
 from homeassistant.util import dt as dt_util
 import pytest
-from pytest_homeassistant_custom_component.common import MockConfigEntry, async_fire_time_changed
+from pytest_homeassistant_custom_component.common import async_fire_time_changed
 
 from custom_components.windowed_conversation.const import (
     CONF_COUNTING,
@@ -88,7 +88,6 @@ async def test_impossible_address_is_told_at_set_up(set_up: SetUp) -> None:
         ({CONF_HISTORY_TOKENS: "many"}, {}),
         ({CONF_TRIM_SHARE: 95}, {}),
         ({CONF_TRIM_SHARE: "half"}, {}),
-        ({CONF_EXPIRY_HOURS: 0}, {}),
         ({CONF_EXPIRY_HOURS: "soon"}, {}),
         ({CONF_PERSISTENCE: "some"}, {}),
         ({}, {CONF_HISTORY_TOKENS: -1}),
@@ -208,15 +207,3 @@ async def test_agent_removed_while_its_account_is_away_leaves_nothing_behind(
     await home.async_block_till_done()
 
     assert to_evict() == {"devices": 0, "entities": 0, "issues": 0, "kept": 0}
-
-
-async def test_accounts_do_not_know_of_each_other(
-    home: HomeAssistant, entry: MockConfigEntry, set_up: SetUp, say: Say
-) -> None:
-    other = await set_up(account={CONF_URL: f"{entry.data[CONF_URL]}/"})
-    await say("my name is Ada")
-
-    await home.config_entries.async_remove(other.entry_id)
-    await home.async_block_till_done()
-
-    assert "Ada" in speech(await say("what is my name?"))

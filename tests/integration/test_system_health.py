@@ -107,14 +107,6 @@ async def test_server_that_answers_is_reached_and_the_last_answer_is_now(
     assert abs(datetime.now(UTC) - time(shown["last_answer"])) < timedelta(minutes=5)
 
 
-async def test_server_that_is_away_is_not_reached(set_up: SetUp, page: Page) -> None:
-    await set_up(account={CONF_URL: NOWHERE})
-
-    shown = await page()
-
-    assert shown["can_reach_openai_chat"] == {"type": "failed", "error": "unreachable"}
-
-
 async def test_one_server_of_several_that_is_away_is_shown(set_up: SetUp, page: Page) -> None:
     await set_up()
     await set_up(account={CONF_URL: NOWHERE})

@@ -58,7 +58,8 @@ def judge_health(agent: Agent, turn: EndedTurn) -> None:
     if not turn.outcome.interrupted:
         own = [billed for billed in turn.outcome.billed if billed.model.agent == agent.id]
         agent.watch.on_turn(turn.window, turn.before, turn.after)
-        agent.watch.on_requests(turn.window, own, turn.prompt, agent.counter)
+        if turn.prompt is not None:
+            agent.watch.cache.on_turn(turn.window, own, turn.prompt, agent.counter)
 
 
 def fire_events(agent: Agent, turn: EndedTurn) -> None:

@@ -86,7 +86,7 @@ class AccountServer:
         if self._cache.unanswered_since is None:
             async_raise_or_clear_server(self._hass, self._entry.entry_id, None)
         else:
-            self._look_when_away_for_long(self._cache.unanswered_since)
+            self._look_in(max(0.0, self._cache.unanswered_since + _AWAY_FOR_LONG - self._hass.loop.time()))
         self._list_soon(self._on_list_failed)
 
     @callback
@@ -140,7 +140,7 @@ class AccountServer:
             self._on_away(error)
             if self._cache.unanswered_since is None:
                 self._cache.unanswered_since = self._hass.loop.time()
-                self._look_when_away_for_long(self._cache.unanswered_since)
+                self._look_in(_AWAY_FOR_LONG)
 
     async def async_models(self) -> list[ListedModel]:
         """Return the models that the server lists now, or those that it listed last."""
@@ -200,10 +200,6 @@ class AccountServer:
             self._stop_looking()
             async_raise_or_clear_server(self._hass, self._entry.entry_id, None)
             _LOGGER.info("The server of %s answers again", self._entry.title)
-
-    @callback
-    def _look_when_away_for_long(self, since: float) -> None:
-        self._look_in(max(0.0, since + _AWAY_FOR_LONG - self._hass.loop.time()))
 
     @callback
     def _look_in(self, seconds: float) -> None:

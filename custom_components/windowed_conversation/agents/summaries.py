@@ -228,7 +228,7 @@ async def _async_store(agent: Agent, key: str, passage: SummaryInput, text: str,
             conversation=window.conversation,
             since=min(each.messages[0].created or 0.0 for each in shown),
             until=max(each.messages[-1].created or 0.0 for each in shown),
-            said=tuple(_said(each) for each in shown if _NOT_IN_MEMORY.isdisjoint(each.tags)),
+            said=tuple(_user_text(each) for each in shown if _NOT_IN_MEMORY.isdisjoint(each.tags)),
             text=text,
             earlier=passage.earlier,
             agent=agent.id,
@@ -239,9 +239,9 @@ async def _async_store(agent: Agent, key: str, passage: SummaryInput, text: str,
 
 def _speaks_of_speakers(exchanges: Iterable[Exchange], languages: Iterable[str]) -> bool:
     """Return whether somebody spoke of themselves. The turns that memory keeps were looked at before."""
-    said = [_said(each) for each in exchanges if not _NOT_IN_MEMORY.isdisjoint(each.tags)]
+    said = [_user_text(each) for each in exchanges if not _NOT_IN_MEMORY.isdisjoint(each.tags)]
     return any(speaks_of_oneself(each, language) for each in said for language in languages)
 
 
-def _said(exchange: Exchange) -> str:
+def _user_text(exchange: Exchange) -> str:
     return said_in(exchange.messages[0].content)

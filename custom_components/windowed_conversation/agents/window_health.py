@@ -1,12 +1,10 @@
 """Problems of an agent's windows, as its turns show them: a window that stays full, a cold cache."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from ..turn.ports import Billed, PromptFingerprints
-from ..window import KindCounter, Window, WindowStats
+from ..window import Window, WindowRegistry, WindowStats
 from .cache_health import CacheUse, CacheWatch
 
 # In percent of the budget.
@@ -36,10 +34,10 @@ class Health:
 
 
 class HealthWatch:
-    """The problems that an agent's turns show of its windows."""
+    """The problems that an agent's turns show of its windows; `cache` has those of the prompt cache."""
 
     def __init__(self) -> None:
-        self._cache = CacheWatch()
+        self.cache = CacheWatch()
         self._trims_in_vain: WeakKeyDictionary[Window, int] = WeakKeyDictionary()
 
     def on_turn(self, window: Window, before: WindowStats, after: WindowStats) -> None:
@@ -49,14 +47,11 @@ class HealthWatch:
         elif after.trims > before.trims:
             self._trims_in_vain[window] = self._trims_in_vain.get(window, 0) + 1
 
-    def on_requests(
-        self, window: Window, billed: Sequence[Billed], prompt: PromptFingerprints | None, counter: KindCounter
-    ) -> None:
-        """Learn from a turn's requests to the agent's own model; `prompt` is None if the model was not asked."""
-        if prompt is not None:
-            self._cache.on_turn(window, billed, prompt, counter)
-
-    def health(self) -> Health:
+    def health(self, windows: WindowRegistry[str]) -> Health:
         """Return the current problems."""
         full = [window.stats() for window, trims in self._trims_in_vain.items() if trims >= _TRIMS_IN_VAIN]
-        return Health(next((stats for stats in full if stats.utilization > FULL), None), self._cache.collapse)
+        return Health(
+            dropped_early=windows.dropped_early(),
+            full=next((stats for stats in full if stats.utilization > FULL), None),
+            collapse=self.cache.collapse,
+        )

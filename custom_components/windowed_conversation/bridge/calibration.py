@@ -97,18 +97,18 @@ class ModelCalibrations:
 
     def _stored_sizes(self, stored: object) -> dict[str, ModelSize]:
         sizes = stored.items() if isinstance(stored, dict) else ()
-        return {str(model): ModelSize.remembered(kept, self._on_change) for model, kept in sizes}
+        return {str(model): ModelSize.remembered(size, self._on_change) for model, size in sizes}
 
     def _on_change(self) -> None:
         self.save_soon()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the learned figures by model: factors on the estimate and on exact counts, and sizes."""
-        known = {key: each.calibration for key, each in self._calibrators.items() if each.calibration.is_learned}
+        learned = {key: each.calibration for key, each in self._calibrators.items() if each.calibration.is_learned}
         models: dict[str | None, dict[str, Any]] = {None: {}}
-        for model, encoding in list(known)[-_MAX_MODELS:]:
-            models.setdefault(encoding, {})[model] = known[model, encoding].as_dict()
-        sizes = {model: kept for model, size in self._sizes.items() if (kept := size.as_dict())}
+        for model, encoding in list(learned)[-_MAX_MODELS:]:
+            models.setdefault(encoding, {})[model] = learned[model, encoding].as_dict()
+        sizes = {model: stored for model, size in self._sizes.items() if (stored := size.as_dict())}
         limits = {model: sizes[model] for model in list(sizes)[-_MAX_MODELS:]}
         return {_MODELS: models.pop(None), _EXACT: models, _LIMITS: limits}
 

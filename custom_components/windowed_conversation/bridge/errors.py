@@ -122,10 +122,10 @@ async def async_done_phrase(hass: HomeAssistant, language: str) -> str:
     return translations.get("component.conversation.conversation.agent.done", "Done")
 
 
-def sentence_after(said: str, sentence: str) -> str:
+def sentence_after(answer: str, sentence: str) -> str:
     """Return a sentence to append to an answer: after an ellipsis if that breaks off, and on its own.
 
     The empty line before it makes a paragraph in text, and ends a sentence for text-to-speech.
     """
-    is_whole = said.rstrip(_CLOSERS).endswith(_SENTENCE_ENDS)
+    is_whole = answer.rstrip(_CLOSERS).endswith(_SENTENCE_ENDS)
     return f"{'' if is_whole else '…'}\n\n{sentence}"
