@@ -28,8 +28,8 @@ def window() -> Window:
 
 
 @pytest.fixture
-def say(watch: HealthWatch, window: Window) -> Say:
-    """Take a turn with this many words in it, and return what is wrong after it."""
+def say(watch: HealthWatch, window: Window, windows: WindowRegistry[str]) -> Say:
+    """Take a turn with this many words in it, and return the problems after it."""
 
     def say(words: int, *tags: str) -> Health:
         before = window.stats()

@@ -1,4 +1,4 @@
-"""The list of a server's models: what of it is stored, and what is believed of what was stored."""
+"""The list of a server's models: its stored part, and the check of a stored list."""
 
 import json
 from typing import Any
@@ -12,7 +12,7 @@ GOOD = ListedModel("scripted", 4000, None)
 
 
 def again(known: ServerCache) -> ServerCache:
-    """Return the known server after a restart."""
+    """Return the cache after a restart."""
     restored = ServerCache()
     restored.restore(json.loads(json.dumps(known.as_list())))
     return restored

@@ -66,7 +66,7 @@ class Away:
         self.server.fault("500")
 
     async def close(self) -> None:
-        """Let go of what still drips."""
+        """Close the connections that still drip."""
         if self._dripping is not None:
             self._dripping.close_clients()
             self._dripping.close()
@@ -136,7 +136,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> Lines:
 
 
 async def start_again(home: HomeAssistant, entries: list[MockConfigEntry]) -> None:
-    """Set the accounts up as at a start of Home Assistant, which knows what is on disk."""
+    """Set the accounts up as at a start of Home Assistant, which reads the store."""
     await stop(home, *entries)
     await asyncio.gather(*(home.config_entries.async_setup(entry.entry_id) for entry in entries))
 

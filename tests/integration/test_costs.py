@@ -314,7 +314,7 @@ async def test_costs_are_money_on_the_agents_device(home: HomeAssistant, set_up:
 
 
 async def break_off(turn: asyncio.Task[Any], agent: Agent) -> None:
-    """Cancel a turn, and have its agent tell what came of it."""
+    """Cancel a turn, and notify the listeners of its agent."""
     turn.cancel()
     with pytest.raises(asyncio.CancelledError):
         await turn

@@ -64,7 +64,7 @@ def owned(bedside: str, ada: Context) -> dict[str, list[dict[str, str | None]]]:
 
 
 def field(form: Submit) -> Any:
-    """Return the field for whose the satellites are."""
+    """Return the field for the owners of satellites."""
     return form.shown["data_schema"].schema["devices"].schema.schema[CONF_DEVICE_OWNERS]
 
 

@@ -1,4 +1,4 @@
-"""Problems of an agent's windows appear under Repairs and at the sensor, say what changed, and disappear again."""
+"""Problems of an agent's windows appear under Repairs and at the sensor, name the change, and disappear again."""
 
 from collections.abc import Callable
 from typing import Any

@@ -35,7 +35,7 @@ from .store_file import Disk, issues, placeholders
 
 ISSUE = "memory_left_all"
 WEEK = timedelta(days=7)
-# Words that only what is kept has, and one of a conversation.
+# Words of the fact, of a turn with its conversation, and of the summary.
 MARKS = ("quokka", "wombat", "numbat")
 
 type Choose = Callable[[str], Coroutine[Any, Any, Any]]

@@ -1,4 +1,4 @@
-"""The figures of an agent on its device: what each is, what a turn does to it, and what a restart leaves of it."""
+"""The sensors of an agent: their attributes, and their states after turns and restarts."""
 
 import asyncio
 import json

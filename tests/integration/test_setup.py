@@ -1,4 +1,4 @@
-"""The life of an account: set up, unloaded, removed; what is deleted with its agents, and what stays."""
+"""The life of an account: set up, unloaded, removed; data that is deleted with its agents, and data that stays."""
 
 from collections.abc import Callable
 from datetime import timedelta

@@ -35,7 +35,7 @@ type Page = Callable[[], Coroutine[Any, Any, dict[str, Any]]]
 
 @dataclass(slots=True)
 class Listener:
-    """A server that answers everything, and what it was asked."""
+    """A server that answers everything, and its requests."""
 
     url: str = ""
     asked: list[web.Request] = field(default_factory=list)
@@ -43,7 +43,7 @@ class Listener:
 
 @pytest.fixture
 async def listener() -> AsyncIterator[Listener]:
-    """Start a server that notes what it is asked."""
+    """Start a server that keeps its requests."""
     listener = Listener()
 
     async def answer(request: web.Request) -> web.Response:
@@ -153,7 +153,7 @@ async def test_memory_that_is_off_is_shown_with_the_reason(
     await healed(home)
 
     assert shown["memory"] == {"type": "failed", "error": "locked"}
-    # the exchange, the turn for memory and for the record, the totals, and what was learned of the model's tokens
+    # the exchange, the turn for memory and for the record, the totals, and the calibration of the model
     assert shown["memory_queued"] == 5
 
 
