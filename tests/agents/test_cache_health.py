@@ -180,14 +180,6 @@ def test_cache_that_goes_on_missing_is_a_collapse_that_nothing_explains(turn: Tu
     assert collapse.expected == pytest.approx(10_000, rel=0.01)
 
 
-def test_turn_that_is_served_ends_a_row_of_misses(turn: Turn) -> None:
-    turn(9900, at=0)
-
-    found = [turn(cached, at=at) for at in range(1, 20) for cached in (0, 0, 9900)]
-
-    assert found == [None] * len(found)
-
-
 def test_request_that_finds_what_the_same_turn_has_written_ends_no_row_of_misses(turn: Turn) -> None:
     turn(9900, at=0)
 

@@ -40,13 +40,6 @@ def say(watch: HealthWatch, window: Window, windows: WindowRegistry[str]) -> Say
     return say
 
 
-def test_ordinary_window_is_never_said_to_stay_full(say: Say, window: Window) -> None:
-    found = [say(1).full for _ in range(2000)]
-
-    assert window.stats().trims > 10
-    assert found == [None] * 2000
-
-
 def test_window_that_protected_exchanges_fill_stays_full(say: Say, window: Window) -> None:
     for _ in range(9):
         say(98, "important")

@@ -18,13 +18,6 @@ def again(known: ServerCache) -> ServerCache:
     return restored
 
 
-def test_list_is_read_again() -> None:
-    known = ServerCache()
-    known.update([GOOD, ListedModel("other", None, 100)])
-
-    assert again(known).models == (GOOD, ListedModel("other", None, 100))
-
-
 def test_list_is_stored_after_each_change() -> None:
     known, saved = ServerCache(), list[int]()
     known.save_soon = lambda: saved.append(len(known.models))

@@ -97,15 +97,6 @@ async def test_answers_are_counted_by_what_their_own_request_has_taught(
     assert answer.tokens == 4 + calibrations.counter("new agent", "scripted").count(answer.content)
 
 
-async def test_what_was_learned_outlives_a_reload(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
-    await say("my name is Ada")
-    learned = known(await async_calibrations(home, entry.entry_id))
-
-    await home.config_entries.async_reload(entry.entry_id)
-
-    assert known(await async_calibrations(home, entry.entry_id)) == learned
-
-
 async def test_what_is_stored_has_factors_and_nothing_that_was_said(
     entry: MockConfigEntry, say: Say, disk: Disk
 ) -> None:

@@ -136,18 +136,6 @@ async def test_deployment_of_nobody_knows_what_has_no_price(
     assert without_price() == 1
 
 
-async def test_model_without_a_price_costs_nobody_knows_what(
-    set_up: SetUp, say: Say, home: HomeAssistant, openai, without_price
-) -> None:
-    await set_up(account=openai)
-
-    await say("my name is Ada")
-    await say("what is my name?")
-
-    assert state_of(home, TURN_COST).state == state_of(home, TOTAL_COST).state == "unknown"
-    assert without_price() == 2
-
-
 async def test_turn_that_asked_no_model_has_cost_nothing(set_up: SetUp, say: Say, openai, cost) -> None:
     await set_up(account=openai, **{CONF_MODEL: MINI})
     await say("my name is Ada")
@@ -169,12 +157,6 @@ async def test_cost_of_a_turn_that_ends_before_its_sensor_is_added_is_shown(
     await home.data[DATA_COMPONENT].async_add_entities([sensor])
 
     assert state_of(home, sensor.entity_id).state == "0.25"
-
-
-async def test_server_that_is_no_vendors_has_no_costs(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
-    await say("my name is Ada")
-
-    assert home.states.get(TURN_COST) is home.states.get(TOTAL_COST) is None
 
 
 @pytest.fixture

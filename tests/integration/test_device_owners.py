@@ -73,18 +73,6 @@ def listed_in(form: Submit) -> list[dict[str, str]]:
     return suggested_in(form.shown["data_schema"].schema["devices"].schema)[CONF_DEVICE_OWNERS]
 
 
-async def test_owner_is_known_at_their_satellite(
-    set_up: SetUp, say: Say, disk: Disk, model_server: ModelServer, *, owned: dict, bedside: str, ada: Context
-) -> None:
-    await set_up(options=owned)
-    await say("my name is Ada Lovelace", "here", device_id=bedside)
-    await say("what is my name?", "there", device_id=bedside)
-
-    assert 'Ada: "my name is Ada Lovelace"' in asked(model_server)[1]
-    kept = disk.rows("SELECT said, person FROM turn WHERE person IS NOT NULL")
-    assert kept == [("my name is Ada Lovelace", ada.user_id), ("what is my name?", ada.user_id)]
-
-
 async def test_owner_is_known_in_a_pipeline_that_their_satellite_runs(
     home: HomeAssistant,
     set_up: SetUp,

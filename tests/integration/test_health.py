@@ -168,23 +168,6 @@ async def test_conversations_that_go_too_early_are_told_until_more_are_kept(
     assert (issues(), shown()) == ({}, [])
 
 
-async def test_issues_are_cleared_when_the_agent_is_removed(
-    home: HomeAssistant, set_up: SetUp, say: Say, issues
-) -> None:
-    home.states.async_set("sensor.weather", "sunny")
-    entry = await set_up(prompt="It is {{ states('sensor.weather') }}. " + LONG)
-    await say("my name is Ada")
-    await say("my name is Ada")
-    home.states.async_set("sensor.weather", "rainy")
-    await say("my name is Ada")
-    assert len(issues()) == 1
-
-    await home.config_entries.async_remove(entry.entry_id)
-    await home.async_block_till_done()
-
-    assert issues() == {}
-
-
 async def test_warnings_hold_nothing_that_was_said(home: HomeAssistant, set_up: SetUp, say: Say, issues, shown) -> None:
     home.states.async_set("sensor.weather", "sunny")
     await set_up(prompt="It is {{ states('sensor.weather') }}. " + LONG)

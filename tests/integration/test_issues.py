@@ -74,17 +74,6 @@ async def test_issue_comes_when_the_window_is_made_smaller(
     assert len(issues()) == 1
 
 
-async def test_issue_goes_when_the_agent_gets_a_larger_window(
-    home: HomeAssistant, set_up: SetUp, say: Say, issues
-) -> None:
-    entry = await set_up(options=SMALL)
-    await say(LONG)
-
-    await change_agent(home, entry, **LARGE)
-
-    assert issues() == []
-
-
 async def test_model_that_is_too_small_for_prompt_and_entities_raises_an_issue_with_the_numbers(
     home: HomeAssistant, set_up: SetUp, say: Say, issues
 ) -> None:

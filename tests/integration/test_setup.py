@@ -121,15 +121,6 @@ async def test_conversation_goes_on_after_a_reload(home: HomeAssistant, entry, s
     assert "Ada" in speech(await say("what is my name?"))
 
 
-async def test_conversation_that_is_not_idle_stays(home: HomeAssistant, entry, say: Say, figure) -> None:
-    await say("my name is Ada")
-
-    async_fire_time_changed(home, dt_util.utcnow() + timedelta(minutes=11))
-    await home.async_block_till_done()
-
-    assert figure("active_conversations") == "1"
-
-
 async def test_idle_conversation_is_forgotten_in_time(home: HomeAssistant, entry, say: Say, figure, agent_of) -> None:
     await say("my name is Ada")
     agent_of(entry).windows._clock = lambda: time.monotonic() + 25 * 3600
