@@ -204,7 +204,7 @@ async def test_cancelled_turn_is_recorded(
 
     turn.cancel()
     await asyncio.wait([turn])
-    agent_of(entry).tell()
+    agent_of(entry).notify_listeners()
 
     (recorded,) = await turns()
     assert (recorded.end, recorded.error) == ("cancelled", "CancelledError")
