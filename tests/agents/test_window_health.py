@@ -28,7 +28,7 @@ def window() -> Window:
 
 
 @pytest.fixture
-def say(watch: HealthWatch, window: Window, windows: WindowRegistry[str]) -> Say:
+def say(watch: HealthWatch, window: Window) -> Say:
     """Take a turn with this many words in it, and return the problems after it."""
 
     def say(words: int, *tags: str) -> Health:
@@ -69,7 +69,7 @@ def test_trims_in_vain_count_only_when_they_come_in_a_row(say: Say) -> None:
     assert found == [None] * 7
 
 
-def test_forgotten_window_is_no_longer_full(watch: HealthWatch, windows: WindowRegistry[str]) -> None:
+def test_forgotten_window_is_no_longer_full(watch: HealthWatch) -> None:
     window = Window("conversation", WindowPolicy(history_tokens=1000), EstimatedCounter())
     for _ in range(6):
         before = window.stats()

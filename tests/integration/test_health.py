@@ -150,24 +150,6 @@ async def test_window_that_stays_full_is_told_until_there_is_room(
     assert (issues(), shown()) == ({}, [])
 
 
-async def test_conversations_that_go_too_early_are_told_until_more_are_kept(
-    home: HomeAssistant, set_up: SetUp, say: Say, issues, shown
-) -> None:
-    entry = await set_up(options={CONF_MAX_WINDOWS: 2})
-    await say("my name is Ada", "one")
-    await say("my name is Ada", "two")
-    assert issues() == {}
-
-    await say("my name is Ada", "three")
-
-    assert issues() == {"too_few_conversations": {"agent": "Ada", "conversations": "1", "most": "2"}}
-    assert shown() == [{"issue": "too_few_conversations", "dropped_early": 1}]
-
-    home.config_entries.async_update_entry(entry, options={CONF_MAX_WINDOWS: 3})
-    await home.async_block_till_done()
-    assert (issues(), shown()) == ({}, [])
-
-
 async def test_warnings_hold_nothing_that_was_said(home: HomeAssistant, set_up: SetUp, say: Say, issues, shown) -> None:
     home.states.async_set("sensor.weather", "sunny")
     await set_up(prompt="It is {{ states('sensor.weather') }}. " + LONG)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from ..window import Window, WindowRegistry, WindowStats
+from ..window import Window, WindowStats
 from .cache_health import CacheUse, CacheWatch
 
 # In percent of the budget.
@@ -47,11 +47,10 @@ class HealthWatch:
         elif after.trims > before.trims:
             self._trims_in_vain[window] = self._trims_in_vain.get(window, 0) + 1
 
-    def health(self, windows: WindowRegistry[str]) -> Health:
+    def health(self) -> Health:
         """Return the current problems."""
         full = [window.stats() for window, trims in self._trims_in_vain.items() if trims >= _TRIMS_IN_VAIN]
         return Health(
-            dropped_early=windows.dropped_early(),
             full=next((stats for stats in full if stats.utilization > FULL), None),
             collapse=self.cache.collapse,
         )

@@ -40,7 +40,7 @@ class ServerCache:
     @callback
     def update(self, models: Sequence[ListedModel]) -> None:
         """Store the server's current list, without names that no file can hold: with a surrogate half."""
-        storable = (each for each in models if len(each.id) <= _LONGEST_ID and whole(each.id) == each.id)
+        storable = (each for each in models if len(each.id) <= _LONGEST_ID and repair_surrogates(each.id) == each.id)
         self.models = tuple(islice(storable, _MOST_MODELS))
         self.save_soon()
 
