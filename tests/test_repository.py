@@ -13,16 +13,17 @@ from homeassistant.util.yaml import load_yaml_dict
 import pytest
 
 from custom_components.windowed_conversation import PLATFORMS
-from custom_components.windowed_conversation.agents.issues import Issue
-from custom_components.windowed_conversation.agents.statistics import LAST_ROUTES
-from custom_components.windowed_conversation.bridge.action_schemas import (
+from custom_components.windowed_conversation.agents.actions.conversations import (
+    _CODEC_ERRORS,
     ATTR_CONTENT,
     ATTR_MATCH,
     TagMatch,
     WindowContent,
 )
-from custom_components.windowed_conversation.bridge.errors import _TEXTS, ErrorText, error_text_of
-from custom_components.windowed_conversation.bridge.turn_action_schemas import TURN_OUTCOMES, TURN_ROUTES
+from custom_components.windowed_conversation.agents.actions.turns import TURN_OUTCOMES, TURN_ROUTES
+from custom_components.windowed_conversation.agents.issues import Issue
+from custom_components.windowed_conversation.agents.statistics import LastRoute
+from custom_components.windowed_conversation.bridge.errors import _FAILURES, Failure, failure_of
 from custom_components.windowed_conversation.const import (
     ATTR_DEVICE,
     ATTR_PERSON,
@@ -52,7 +53,6 @@ from custom_components.windowed_conversation.memory import KINDS
 from custom_components.windowed_conversation.providers.errors import RateLimited
 from custom_components.windowed_conversation.providers.profile import EFFORTS
 from custom_components.windowed_conversation.sensor import COSTS, MEMORY, RECORDS, SENSORS
-from custom_components.windowed_conversation.services import _CODEC_ERRORS
 from custom_components.windowed_conversation.turn.context import ContextPlacement
 from custom_components.windowed_conversation.turn.remembering import Phrase
 from custom_components.windowed_conversation.turn.routing import Routing
@@ -101,15 +101,8 @@ def steps(*names: str) -> set[str]:
     return {name.removeprefix("async_step_") for name in methods if name.startswith("async_step_")}
 
 
-def constant(call: ast.Call, keyword: str) -> Iterator[str]:
-    """Yield the keyword's value where it is written out."""
-    for each in call.keywords:
-        if each.arg == keyword and isinstance(each.value, ast.Constant):
-            yield text(each.value)
-
-
 def text(node: ast.expr) -> str:
-    """Return a text that is written out."""
+    """Return the value of a string literal."""
     assert isinstance(node, ast.Constant)
     assert isinstance(node.value, str)
     return node.value
@@ -177,19 +170,12 @@ def test_error_of_a_number_names_its_range() -> None:
 
 
 def test_every_exception_has_its_text_and_every_text_its_exception() -> None:
-    told = first_arguments("ErrorText")
-    raised = {
-        key
-        for node in syntax()
-        if isinstance(node, ast.Call) and "translation_domain" in {keyword.arg for keyword in node.keywords}
-        for key in constant(node, "translation_key")
-    }
-
-    refused = first_arguments("action_error", "refusal", "memory_error", "file_error", "line_error")
+    told = first_arguments("Failure")
+    refused = first_arguments("translated_error", "refusal", "agent_refusal")
     refused |= set(_CODEC_ERRORS.values())
 
-    assert told >= {failure.key for failure in _TEXTS.values()}
-    assert TEXTS["exceptions"].keys() == told | raised | refused
+    assert told >= {failure.key for failure in _FAILURES.values()}
+    assert TEXTS["exceptions"].keys() == told | refused
 
 
 def test_every_sentence_of_the_activity_and_of_memory_has_its_text() -> None:

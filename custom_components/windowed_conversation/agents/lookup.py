@@ -41,7 +41,7 @@ def async_fallback_agents(
 @callback
 def async_find_agent(hass: HomeAssistant, agent_id: str) -> Agent | None:
     """Return one of our agents, or None while its account is not set up."""
-    return next((account.runtime_data.agents[agent_id] for account in _accounts(hass, agent_id)), None)
+    return next((agent for agent in async_agents(hass) if agent.id == agent_id), None)
 
 
 @callback

@@ -7,10 +7,12 @@ from homeassistant.core import HomeAssistant, callback
 from homeassistant.exceptions import ConfigEntryError
 
 from ..bridge.account import async_open_connection, is_at_home, vendor_of
+from ..bridge.calibration import ModelCalibrations
+from ..bridge.errors import translated_error
 from ..bridge.exact_counting import ExactCounter, async_exact_counter
-from ..bridge.models import async_model_profile
-from ..const import DOMAIN, SUBENTRY_CONVERSATION
-from ..providers import ListedModel, Provider
+from ..bridge.models import async_model_profile, listed_model
+from ..const import SUBENTRY_CONVERSATION
+from ..providers import ListedModel, Profile, Provider, Vendor
 from ..turn.budget import Budget
 from ..turn.deadlines import Pause
 from ..turn.ports import Billed, Model
@@ -83,11 +85,7 @@ def _configs(entry: AccountConfigEntry) -> dict[str, AgentConfig]:
         try:
             configs[subentry.subentry_id] = AgentConfig.from_entry(entry, subentry)
         except ValueError as err:
-            raise ConfigEntryError(
-                translation_domain=DOMAIN,
-                translation_key="impossible_configuration",
-                translation_placeholders={"agent": subentry.title},
-            ) from err
+            raise translated_error("impossible_configuration", ConfigEntryError, agent=subentry.title) from err
     return configs
 
 

@@ -8,11 +8,12 @@ import math
 import traceback
 
 from homeassistant.core import HomeAssistant
-from homeassistant.exceptions import Unauthorized
+from homeassistant.exceptions import HomeAssistantError, ServiceValidationError, Unauthorized
 from homeassistant.helpers.intent import IntentResponseErrorCode
 from homeassistant.helpers.translation import async_get_translations
 
 from .. import providers
+from ..const import DOMAIN
 from ..turn import errors as turn
 from ..window import MAX_COUNT
 from .texts import async_text
@@ -88,6 +89,16 @@ def _rate_limited_for(seconds: int) -> ErrorText:
     if seconds < 2 * _HOUR:
         return ErrorText("rate_limited_for_minutes", placeholders={"minutes": str(math.ceil(seconds / _MINUTE))})
     return ErrorText("rate_limited_for_hours", placeholders={"hours": str(round(seconds / _HOUR))})
+
+
+def translated_error[ErrorT: HomeAssistantError](key: str, kind: type[ErrorT], /, **placeholders: str) -> ErrorT:
+    """Return an error of Home Assistant whose message is a translation."""
+    return kind(translation_domain=DOMAIN, translation_key=key, translation_placeholders=placeholders)
+
+
+def refusal(key: str, /, **placeholders: str) -> ServiceValidationError:
+    """Return the error of an action that its caller can avoid."""
+    return translated_error(key, ServiceValidationError, **placeholders)
 
 
 @contextmanager

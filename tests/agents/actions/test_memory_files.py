@@ -10,7 +10,7 @@ from threading import Thread
 
 import pytest
 
-from custom_components.windowed_conversation.bridge.memory_files import write_lines
+from custom_components.windowed_conversation.agents.actions.memory_files import write_lines
 
 LINES = ("the first line", "the second line")
 

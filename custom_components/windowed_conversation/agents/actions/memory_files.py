@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 import errno
+from itertools import count
 import json
 import os
 from pathlib import Path
@@ -11,10 +12,10 @@ from threading import Lock
 from typing import Any
 
 from homeassistant.core import HomeAssistant
-from homeassistant.exceptions import ServiceValidationError
 
-from ..const import DOMAIN
-from ..memory import BadLine
+from ...bridge.errors import refusal
+from ...const import DOMAIN
+from ...memory import BadLine
 
 _ENDING = ".jsonl"
 _MODE = 0o600
@@ -23,7 +24,7 @@ _PUBLIC = "www"
 # In characters: no line that memory exports is longer.
 _LONGEST_LINE = 100_000
 
-# One for each folder, and one export at a time: what a kill has left is nobody's, and the next export there deletes it.
+# One for each folder, and one export at a time: the next export deletes the unfinished file that a kill has left.
 _UNFINISHED = f".{DOMAIN}.unfinished"
 _writing = Lock()
 
@@ -33,22 +34,18 @@ def checked_path(hass: HomeAssistant, filename: str) -> Path:
     try:
         path = Path(hass.config.path(filename)).resolve()
     except ValueError as err:
-        raise ServiceValidationError(
-            translation_domain=DOMAIN,
-            translation_key="memory_file_failed",
-            translation_placeholders={"error": "not a valid filename"},
-        ) from err
+        raise refusal("memory_file_failed", error="not a valid filename") from err
     if path.suffix != _ENDING:
-        raise file_error("memory_file_ending", path)
+        raise refusal("memory_file_ending", path=str(path))
     if not hass.config.is_allowed_path(str(path)):
-        raise file_error("memory_file_not_allowed", path)
+        raise refusal("memory_file_not_allowed", path=str(path))
     if path.is_relative_to(Path(hass.config.path(_PUBLIC)).resolve()):
-        raise file_error("memory_file_public", path)
+        raise refusal("memory_file_public", path=str(path))
     return path
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> int:
-    """Write lines to a file that only its owner may read, all or nothing, and return how many; raises OSError."""
+    """Write lines to a file that only its owner may read, all or nothing, and return their number; raises OSError."""
     unfinished = path.with_name(_UNFINISHED)
     with _writing:
         unfinished.unlink(missing_ok=True)
@@ -73,7 +70,7 @@ def read_lines(path: Path) -> Iterator[Iterable[str]]:
         yield _lines(file)
 
 
-def written_lines(memories: Iterable[dict[str, Any] | str]) -> Iterator[str]:
+def json_lines(memories: Iterable[dict[str, Any] | str]) -> Iterator[str]:
     """Yield the memories that an action was given as lines. Raises `BadLine` for one that is not JSON."""
     for number, each in enumerate(memories, 1):
         try:
@@ -82,7 +79,7 @@ def written_lines(memories: Iterable[dict[str, Any] | str]) -> Iterator[str]:
             raise BadLine(number) from err
 
 
-def own_lines(lines: Iterable[str], people: set[str], person: str | None) -> Iterator[str]:
+def lines_with_owner(lines: Iterable[str], people: set[str], person: str | None) -> Iterator[str]:
     """Yield lines with their owner: the person in the line, or `person` as the new owner of all lines.
 
     Raises `ServiceValidationError` if the home does not know an owner, or if lines of several people would get one
@@ -96,17 +93,17 @@ def own_lines(lines: Iterable[str], people: set[str], person: str | None) -> Ite
             yield line
         elif person is None:
             if owner not in people:
-                raise line_error("memory_import_unknown_person", number)
+                raise refusal("memory_import_unknown_person", line=str(number))
             yield line
         else:
             owners.add(owner)
             if len(owners) > 1:
-                raise line_error("memory_import_several_people", number)
+                raise refusal("memory_import_several_people", line=str(number))
             yield json.dumps({**fields, "person": person}, ensure_ascii=False)
 
 
 def _fields(line: str) -> dict[str, Any]:
-    """Return the fields of a line; none if it has none, which memory finds when it reads the line."""
+    """Return the fields of a line, or none if it is invalid, which memory finds when it reads the line."""
     try:
         fields = json.loads(line)
     except ValueError, RecursionError:
@@ -120,9 +117,7 @@ def _open_at_once(path: str, flags: int) -> int:
 
 
 def _lines(file: Any) -> Iterator[str]:
-    number = 0
-    while True:
-        number += 1
+    for number in count(1):
         try:
             line = file.readline(_LONGEST_LINE)
         except UnicodeDecodeError as err:
@@ -130,17 +125,3 @@ def _lines(file: Any) -> Iterator[str]:
         if not line:
             return
         yield line
-
-
-def file_error(key: str, path: Path) -> ServiceValidationError:
-    """Return the error of a file by the key of its translation."""
-    return ServiceValidationError(
-        translation_domain=DOMAIN, translation_key=key, translation_placeholders={"path": str(path)}
-    )
-
-
-def line_error(key: str, line: int) -> ServiceValidationError:
-    """Return the error of a line by the key of its translation."""
-    return ServiceValidationError(
-        translation_domain=DOMAIN, translation_key=key, translation_placeholders={"line": str(line)}
-    )

@@ -1,0 +1,334 @@
+"""The actions on conversations: list, read, delete, export, import, fork, tag, summarize, count.
+
+The rules for the contents of a window are in `window`.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from enum import StrEnum
+from itertools import islice
+from operator import itemgetter
+import time
+from typing import Any
+
+from homeassistant.auth.permissions.const import POLICY_CONTROL, POLICY_READ
+from homeassistant.components.conversation import DOMAIN as CONVERSATION_DOMAIN
+from homeassistant.components.conversation.const import ATTR_CONVERSATION_ID
+from homeassistant.const import ATTR_ENTITY_ID
+from homeassistant.core import HomeAssistant, ServiceCall, ServiceResponse, SupportsResponse
+from homeassistant.exceptions import HomeAssistantError
+from homeassistant.helpers import config_validation as cv, llm
+from homeassistant.util.json import JsonObjectType, JsonValueType
+import probatio
+
+from ...bridge.errors import failure_of, translated_error
+from ...const import DOMAIN
+from ...memory import MemoryUnavailable
+from ...providers import ProviderError
+from ...turn.errors import TurnError
+from ...turn.routing import Routing
+from ...turn.scope import WindowKey
+from ...turn.token_count import count_request
+from ...window import (
+    Exchange,
+    ExchangeStillOpen,
+    InvalidTag,
+    Message,
+    Snapshot,
+    TokenCounter,
+    Window,
+    WindowBusy,
+    WindowStats,
+    recounted,
+    recounted_message,
+)
+from ...window.codecs import CodecError, Malformed, NewerVersion, NotOurs, TooLarge, dump_snapshot, load_snapshot
+from ..agent import Agent
+from ..forgetting import async_without_forgotten
+from ..question import async_question_without_input
+from ..summaries import ConversationDropped, Summarizer, older_than
+from .access import (
+    ATTR_LIMIT,
+    CONVERSATION_FIELDS,
+    ConversationTarget,
+    agent_refusal,
+    async_agent,
+    async_conversation,
+    async_readable_agents,
+    checked_id,
+    figure,
+    iso_time,
+    limit_field,
+    visible_windows,
+)
+
+ATTR_CONTENT = "content"
+ATTR_MATCH = "match"
+
+_CODEC_ERRORS: dict[type[CodecError], str] = {
+    Malformed: "import_malformed",
+    NewerVersion: "import_from_newer_version",
+    NotOurs: "import_not_ours",
+    TooLarge: "import_too_large",
+}
+
+# In seconds: nothing is written for a count.
+_COUNT_DEADLINE = 10.0
+_DEFAULT_KEEP = 2
+_DEFAULT_LIMIT, _GREATEST_LIMIT = 20, 100
+# A request ends with the words of the user.
+_DEFAULT_TEXT = "Hello"
+
+
+class WindowContent(StrEnum):
+    """The content of the response of `get_window`."""
+
+    MESSAGES = "messages"
+    STATISTICS = "statistics"
+
+
+class TagMatch(StrEnum):
+    """The rule for an exchange to match: any of the given tags, or all of them."""
+
+    ANY = "any"
+    ALL = "all"
+
+
+async def _async_list_conversations(call: ServiceCall) -> ServiceResponse:
+    """Return the statistics of the newest conversations, of one agent or of all."""
+    limit = call.data[ATTR_LIMIT]
+    found = [
+        (agent.windows.now() - agent.windows.last_used(key), entity_id, key, stats)
+        for entity_id, agent in (await async_readable_agents(call)).items()
+        for key, stats in islice(visible_windows(agent, call), limit)
+        if stats.exchange_count
+    ]
+    found.sort(key=itemgetter(0))
+    newest: list[JsonValueType] = [
+        _conversation(entity_id, WindowKey.parse(key).conversation, stats, idle)
+        for idle, entity_id, key, stats in found[:limit]
+    ]
+    return {"conversations": newest}
+
+
+def _conversation(entity_id: str, conversation_id: str, stats: WindowStats, idle: float) -> JsonObjectType:
+    """Return a conversation's entry in a list: no text. It was used `idle` seconds ago."""
+    return {
+        "entity_id": entity_id,
+        "conversation_id": conversation_id,
+        "last_used": iso_time(time.time() - idle),
+        "exchanges": stats.exchange_count,
+        "tokens": stats.current_tokens,
+        "utilization": round(stats.utilization, 1),
+    }
+
+
+async def _async_get_window(call: ServiceCall) -> ServiceResponse:
+    """Return the messages of a conversation, optionally filtered by tags, or its statistics."""
+    window, data = (await async_conversation(call, POLICY_READ)).window, call.data
+    try:
+        messages = window.messages(tags=data["tags"], match=data[ATTR_MATCH].value, exclude=data["exclude"])
+    except InvalidTag as err:
+        raise agent_refusal("invalid_tag", call) from err
+    return _statistics(window) if data[ATTR_CONTENT] is WindowContent.STATISTICS else _messages(window, messages)
+
+
+def _statistics(window: Window) -> dict[str, Any]:
+    stats = window.stats()
+    tags = dict(stats.tag_distribution)
+    return {"conversation_id": window.conversation_id, **stats._asdict(), "tag_distribution": tags}
+
+
+def _messages(window: Window, messages: Iterable[Message]) -> dict[str, Any]:
+    """Return messages, oldest first, including the system prompt."""
+    return {"conversation_id": window.conversation_id, "messages": [_message(message) for message in messages]}
+
+
+def _message(message: Message) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "role": str(message.role),
+        "content": message.content,
+        "tags": sorted(message.tags),
+        "created": None if message.created is None else iso_time(message.created),
+        "tokens": message.tokens,
+    }
+    if message.tool_calls:
+        calls = [{"id": c.id, "name": c.name, "arguments": dict(c.arguments)} for c in message.tool_calls]
+        fields["tool_calls"] = calls
+    if message.tool_call_id is not None:
+        fields |= {"tool_call_id": message.tool_call_id, "name": message.name}
+    return fields
+
+
+async def _async_reset_window(call: ServiceCall) -> None:
+    """Delete a conversation."""
+    conversation = await async_conversation(call, POLICY_CONTROL)
+    try:
+        conversation.agent.windows.drop(conversation.key)
+    except WindowBusy as err:
+        raise conversation.refusal("window_in_use") from err
+    conversation.agent.tell()
+
+
+async def _async_export_conversation(call: ServiceCall) -> ServiceResponse:
+    """Return a conversation in the format that `import_conversation` reads."""
+    snapshot = (await async_conversation(call, POLICY_READ)).window.snapshot()
+    return {"conversation": await call.hass.async_add_executor_job(dump_snapshot, snapshot)}
+
+
+async def _async_import_conversation(call: ServiceCall) -> None:
+    """Begin a conversation from an export, under its old id if no other is given."""
+    agent = await async_agent(call, POLICY_CONTROL)
+    wanted = call.data.get(ATTR_CONVERSATION_ID)
+    if wanted is not None:
+        checked_id(wanted)
+    try:
+        snapshot = await _async_read(call.hass, call.data["conversation"], agent.counter)
+    except CodecError as err:
+        raise agent_refusal(_CODEC_ERRORS.get(type(err), "import_malformed"), call) from err
+    name = checked_id(snapshot.conversation_id) if wanted is None else wanted
+    try:
+        rest = await async_without_forgotten(call.hass, snapshot)
+    except MemoryUnavailable as err:
+        raise translated_error("memory_unavailable", HomeAssistantError) from err
+    if snapshot.exchanges and not rest.exchanges:
+        raise agent_refusal("import_forgotten", call)
+    _begin(agent, WindowKey(name, call.context.user_id), rest, call)
+
+
+async def _async_read(hass: HomeAssistant, data: object, counter: TokenCounter) -> Snapshot:
+    """Return the snapshot that `dump_snapshot` wrote, with its messages counted anew. Raises `CodecError`."""
+    snapshot = await hass.async_add_executor_job(load_snapshot, data)
+    exchanges = list[Exchange]()
+    for exchange in snapshot.exchanges:
+        exchanges.append(recounted(exchange, counter))
+        # a counter is not thread-safe, and a long conversation must not block the event loop
+        await asyncio.sleep(0)
+    system = snapshot.system and recounted_message(snapshot.system, counter)
+    return snapshot._replace(system=system, exchanges=tuple(exchanges))
+
+
+async def _async_fork_conversation(call: ServiceCall) -> None:
+    """Copy a conversation under a new id. Both continue independently."""
+    source = await async_conversation(call, POLICY_CONTROL)
+    name = checked_id(call.data["new_conversation_id"])
+    fork = WindowKey(name, WindowKey.parse(source.key).user)
+    _begin(source.agent, fork, source.window.snapshot(), call)
+
+
+def _begin(agent: Agent, key: WindowKey, snapshot: Snapshot, call: ServiceCall) -> None:
+    """Create a conversation from a snapshot. Raises `ServiceValidationError` if its id is in use."""
+    if str(key) in agent.windows:
+        raise agent_refusal("conversation_exists", call, conversation=key.conversation)
+    agent.windows.restore(str(key), snapshot._replace(conversation_id=key.conversation))
+    agent.tell()
+
+
+async def _async_tag_exchange(call: ServiceCall) -> None:
+    """Change the tags of an exchange, which is counted from the newest one."""
+    conversation = await async_conversation(call, POLICY_CONTROL)
+    window = conversation.window
+    exchanges, back = window.exchanges(), call.data["exchange"]
+    if not 1 <= back <= len(exchanges):
+        raise conversation.refusal("unknown_exchange")
+    try:
+        window.tag_exchange(exchanges[-back].number, add=call.data["add"], remove=call.data["remove"])
+    except ExchangeStillOpen as err:
+        raise conversation.refusal("window_in_use") from err
+    except InvalidTag as err:
+        raise agent_refusal("invalid_tag", call) from err
+    conversation.agent.tell()
+
+
+async def _async_summarize_window(call: ServiceCall) -> ServiceResponse:
+    """Replace the older exchanges of a conversation with a summary. The newest exchange always stays."""
+    conversation = await async_conversation(call, POLICY_CONTROL)
+    _check_model(conversation)
+    agent, window = conversation.agent, conversation.window
+    summarizer = Summarizer(call.hass, agent, window, _llm_context(call), call.data[ATTR_ENTITY_ID])
+    if summarizer.is_at_work:
+        raise conversation.refusal("summary_in_progress")
+    passage = older_than(window, max(1, call.data["keep"]), agent.config.excluded_tags)
+    if passage is None:
+        raise conversation.refusal("nothing_to_summarize")
+    try:
+        return await summarizer.async_summarize(passage)
+    except ConversationDropped as err:
+        raise conversation.refusal("unknown_conversation") from err
+    except WindowBusy as err:
+        raise conversation.refusal("window_in_use") from err
+    except (ProviderError, TurnError) as err:
+        raise _model_error(err) from err
+
+
+async def _async_count_tokens(call: ServiceCall) -> ServiceResponse:
+    """Return the size of a conversation's next request, by its provider's count and by ours."""
+    conversation = await async_conversation(call, POLICY_READ)
+    _check_model(conversation)
+    agent, window = conversation.agent, conversation.window
+    messages = (*window.messages(exclude=agent.config.excluded_tags), Message.user(call.data["text"]))
+    try:
+        question = await async_question_without_input(agent, _llm_context(call))
+        return (await count_request(question, messages, agent.counter, _COUNT_DEADLINE)).as_dict()
+    except (ProviderError, TurnError) as err:
+        raise _model_error(err) from err
+
+
+def _check_model(conversation: ConversationTarget) -> None:
+    """Raise `ServiceValidationError` if the agent asks no model, or during a turn of the conversation."""
+    agent = conversation.agent
+    if agent.model is None or agent.config.routing is Routing.LOCAL_ONLY:
+        raise agent_refusal("no_model", conversation.call)
+    if conversation.window.is_open:
+        raise conversation.refusal("window_in_use")
+
+
+def _llm_context(call: ServiceCall) -> llm.LLMContext:
+    return llm.LLMContext(DOMAIN, call.context, call.hass.config.language, CONVERSATION_DOMAIN, None)
+
+
+def _model_error(error: ProviderError | TurnError) -> HomeAssistantError:
+    failure = failure_of(error)
+    return translated_error(failure.key, HomeAssistantError, **failure.placeholders or {})
+
+
+def _schema(fields: dict[Any, Any]) -> probatio.Schema:
+    return probatio.Schema({**CONVERSATION_FIELDS, **fields})
+
+
+_TAGS = probatio.All(cv.ensure_list, [cv.string])
+_TEXT = probatio.All(cv.string, probatio.Length(min=1))
+_LIST = probatio.Schema(
+    {probatio.Optional(ATTR_ENTITY_ID): cv.entity_id, **limit_field(_GREATEST_LIMIT, _DEFAULT_LIMIT)}
+)
+_GET = _schema(
+    {
+        probatio.Optional(ATTR_CONTENT, default=WindowContent.MESSAGES): probatio.Coerce(WindowContent),
+        probatio.Optional("tags", default=list): _TAGS,
+        probatio.Optional(ATTR_MATCH, default=TagMatch.ANY): probatio.Coerce(TagMatch),
+        probatio.Optional("exclude", default=list): _TAGS,
+    }
+)
+_IMPORT = _schema({probatio.Required("conversation"): dict})
+_FORK = _schema({probatio.Required("new_conversation_id"): cv.string})
+_TAG = _schema(
+    {
+        probatio.Optional("exchange", default=1): figure,
+        probatio.Optional("add", default=list): _TAGS,
+        probatio.Optional("remove", default=list): _TAGS,
+    }
+)
+_SUMMARIZE = _schema({probatio.Optional("keep", default=_DEFAULT_KEEP): figure})
+_COUNT = _schema({probatio.Optional("text", default=_DEFAULT_TEXT): _TEXT})
+
+ACTIONS = (
+    ("list_conversations", _async_list_conversations, _LIST, SupportsResponse.ONLY),
+    ("get_window", _async_get_window, _GET, SupportsResponse.ONLY),
+    ("reset_window", _async_reset_window, _schema({}), SupportsResponse.NONE),
+    ("export_conversation", _async_export_conversation, _schema({}), SupportsResponse.ONLY),
+    ("import_conversation", _async_import_conversation, _IMPORT, SupportsResponse.NONE),
+    ("fork_conversation", _async_fork_conversation, _FORK, SupportsResponse.NONE),
+    ("tag_exchange", _async_tag_exchange, _TAG, SupportsResponse.NONE),
+    ("summarize_window", _async_summarize_window, _SUMMARIZE, SupportsResponse.OPTIONAL),
+    ("count_tokens", _async_count_tokens, _COUNT, SupportsResponse.ONLY),
+)

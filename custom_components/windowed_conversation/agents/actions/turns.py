@@ -1,0 +1,341 @@
+"""The actions on the record of turns (list, get, export), the rights of their caller, and their responses.
+
+Responses are plain JSON, with times in ISO 8601 and the names of people, devices and agents.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+import json
+import math
+from typing import Any
+
+from homeassistant.auth.models import User
+from homeassistant.auth.permissions.const import POLICY_READ
+from homeassistant.components.conversation.const import ATTR_CONVERSATION_ID
+from homeassistant.const import ATTR_ENTITY_ID, ATTR_FRIENDLY_NAME
+from homeassistant.core import HomeAssistant, ServiceCall, ServiceResponse, SupportsResponse
+from homeassistant.exceptions import Unauthorized
+from homeassistant.helpers import config_validation as cv, device_registry as dr
+from homeassistant.util.json import JsonObjectType
+import probatio
+
+from ...bridge.errors import ERROR_KEYS, refusal
+from ...bridge.persons import async_person
+from ...bridge.turn_report import entity_of_agent
+from ...memory import CallRecord, Memory, RequestRecord, Sent, Tokens, TurnListing, TurnRecord
+from ...window import is_in_turn
+from ..lookup import async_agent_ids
+from .access import (
+    ATTR_FILENAME,
+    ATTR_LIMIT,
+    ATTR_SINCE,
+    ATTR_UNTIL,
+    FILENAME,
+    NAME,
+    PERSON_FIELD,
+    async_agent,
+    async_caller,
+    async_person_target,
+    figure,
+    iso_time,
+    limit_field,
+    permitted_entity,
+    span_fields,
+)
+from .memory import usable_memory
+from .memory_files import checked_path, write_lines
+
+TURN_ROUTES = ("local", "llm", "fallback", "summary")
+TURN_OUTCOMES = ("answered", "error", "cancelled")
+
+_MOST_LISTED, _DEFAULT_LIMIT = 100, 20
+# In characters: of one argument or result of a tool, and of a request. Longer ones are in the export.
+_LONGEST_TEXT = 10_000
+_LONGEST_REQUEST = 1_000_000
+_MOST_CALLS = 100
+_CUT = "…"
+
+_ERRORS = {key: name for name, key in ERROR_KEYS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Rights:
+    """The rights of a caller: the turns of `people` with `agents` without their words; the words of `readable`.
+
+    Among people, None stands for unknown speakers. `people` and `agents` are None for all.
+    """
+
+    readable: frozenset[str | None]
+    people: frozenset[str | None] | None
+    agents: frozenset[str] | None
+
+    def can_see(self, turn: TurnRecord) -> bool:
+        """Return whether the turn may be listed."""
+        is_theirs = self.people is None or turn.person in self.people
+        return is_theirs and (self.agents is None or turn.agent in self.agents)
+
+    def can_read(self, turn: TurnRecord) -> bool:
+        """Return whether its words may be returned, too."""
+        return self.can_see(turn) and turn.person in self.readable
+
+
+async def _async_list_turns(call: ServiceCall) -> ServiceResponse:
+    """Return a page of turns without their words, newest first."""
+    rights = await _async_rights(call)
+    most = call.data[ATTR_LIMIT]
+    listing = _listing(call.data, rights)._replace(limit=most + 1, after=call.data.get("after"))
+    async with usable_memory(call.hass) as memory:
+        found = await memory.async_read(lambda opened: opened.record.newest(listing), list[TurnRecord]())
+    shown, names = found[:most], await _async_names(call.hass, found[:most])
+    return {
+        "turns": [_turn(call.hass, turn, names) for turn in shown],
+        "next_after": shown[-1].id if len(found) > most else None,
+    }
+
+
+async def _async_get_turn(call: ServiceCall) -> ServiceResponse:
+    """Return a turn with its requests, and its words if they are stored and the caller may read them."""
+    rights, wanted = await _async_rights(call), call.data["turn_id"]
+    async with usable_memory(call.hass) as memory:
+        turn = await memory.async_read(lambda opened: opened.record.get(wanted), None)
+    if turn is None or not rights.can_see(turn):
+        raise refusal("unknown_turn", turn=wanted)
+    names = await _async_names(call.hass, [turn])
+    return {
+        **_turn(call.hass, turn, names),
+        "message": turn.message,
+        "attempts": [_attempt(call.hass, request) for request in turn.requests],
+        **_words(turn, rights, call.data.get("request")),
+    }
+
+
+async def _async_export_turns(call: ServiceCall) -> ServiceResponse:
+    """Write turns with all of their words to a file, and return their number."""
+    listing = _listing(call.data, await _async_rights(call, needs_admin=True))
+    async with usable_memory(call.hass) as memory:
+        path = await call.hass.async_add_executor_job(checked_path, call.hass, call.data[ATTR_FILENAME])
+
+        def export(opened: Memory) -> int:
+            written = list[bool]()
+            write_lines(path, _counted(opened.record.export(listing), written))
+            return len(written)
+
+        return {"written": await memory.async_read(export, 0)}
+
+
+async def _async_rights(call: ServiceCall, *, needs_admin: bool = False) -> _Rights:
+    """Return the rights of an action's caller; raises `Unauthorized` and `ServiceValidationError`.
+
+    People see their own turns and those of unknown speakers, administrators and automations everybody's. An action
+    that a model calls as a tool sees nobody else's turns, and no words: people may share the window of its
+    response.
+    """
+    target = await async_person_target(call, POLICY_READ, needs_admin=needs_admin)
+    user, own = await async_caller(call, POLICY_READ), call.context.user_id
+    is_free = not is_in_turn()
+    if target.is_named and target.person != own and not is_free:
+        raise Unauthorized(context=call.context, permission=POLICY_READ)
+    theirs: frozenset[str | None] = frozenset({own, None})
+    people: frozenset[str | None] | None = theirs
+    if target.is_named:
+        people = frozenset({target.person})
+    elif is_free and (user is None or user.is_admin):
+        people = None
+    return _Rights(theirs if is_free else frozenset(), people, await _async_agents(call, user))
+
+
+async def _async_agents(call: ServiceCall, user: User | None) -> frozenset[str] | None:
+    """Return the agent that the action names, or those that its caller may read, None for all of them."""
+    if ATTR_ENTITY_ID in call.data:
+        return frozenset({(await async_agent(call, POLICY_READ)).id})
+    if user is None or user.is_admin:
+        return None
+    return frozenset(
+        each for each in async_agent_ids(call.hass) if permitted_entity(call.hass, user, each, POLICY_READ)
+    )
+
+
+def _listing(data: Mapping[str, Any], rights: _Rights) -> TurnListing:
+    """Return the listing of the turns that the caller sees and that meet all of the conditions."""
+    return TurnListing(
+        since=data.get(ATTR_SINCE, -math.inf),
+        until=data.get(ATTR_UNTIL, math.inf),
+        people=rights.people,
+        agents=rights.agents,
+        route=data.get("route"),
+        end=data.get("outcome"),
+        error=_ERRORS[data["error"]] if "error" in data else None,
+        tool=data.get("tool"),
+        conversation=data.get(ATTR_CONVERSATION_ID),
+    )
+
+
+def _words(turn: TurnRecord, rights: _Rights, number: int | None) -> JsonObjectType:
+    """Return the words of a turn, and the body of a request if its number is given; or the reason for no words."""
+    if turn.words is None:
+        return {"words": "not_kept"}
+    if not rights.can_read(turn):
+        return {"words": "private"}
+    words: JsonObjectType = {
+        "words": "shown",
+        "said": turn.words.said,
+        "answer": turn.words.answer,
+        "tool_calls": [_call(each) for each in turn.words.calls[:_MOST_CALLS]],
+    }
+    if number is None:
+        return words
+    if number > len(turn.requests):
+        raise refusal("unknown_request", turn=turn.id, number=str(number))
+    sent = turn.requests[number - 1].sent
+    return {**words, "sent": None if sent is None else _sent_request(sent)}
+
+
+def _counted(lines: Iterable[str], turns: list[bool]) -> Iterator[str]:
+    """Yield lines, and add one to `turns` for each that is a turn."""
+    for line in lines:
+        if json.loads(line)["kind"] == "turn_record":
+            turns.append(True)
+        yield line
+
+
+async def _async_names(hass: HomeAssistant, turns: Iterable[TurnRecord]) -> dict[str, str]:
+    """Return the names of those who spoke in these turns, by the ids of their users."""
+    people = [await async_person(hass, user) for user in {turn.person for turn in turns}]
+    return {person.id: person.name for person in people if person is not None and person.name}
+
+
+def _turn(hass: HomeAssistant, turn: TurnRecord, names: Mapping[str, str]) -> JsonObjectType:
+    """Return a turn without its words: ids, codes, numbers, and names; `names` has those of people."""
+    return {
+        "turn_id": turn.id,
+        "time": iso_time(turn.at),
+        "entity_id": entity_of_agent(hass, turn.agent),
+        "conversation_id": turn.conversation,
+        "person": names.get(turn.person or "", turn.person),
+        "device": _device_name(hass, turn.device),
+        "route": turn.route,
+        "reason": turn.reason,
+        "outcome": turn.end,
+        "error": _error(turn.error),
+        "answered_by": turn.answered_by and entity_of_agent(hass, turn.answered_by),
+        "failures": [
+            {"agent": entity_of_agent(hass, each.agent), "error": _error(each.error)} for each in turn.failures
+        ],
+        "tools": list(turn.tools),
+        "failed_tool_calls": turn.failed_tool_calls,
+        "requests": len(turn.requests),
+        "usage": _sum(turn.requests),
+        "cost": None if turn.cost is None else float(turn.cost),
+        "time_to_first_token": turn.first_token,
+        "duration": turn.duration,
+        "follows": turn.cause,
+        "has_words": turn.level == "whole",
+    }
+
+
+def _sent_request(sent: Sent) -> JsonObjectType:
+    """Return a request as it was sent: system prompt, tools, and as many of the newest messages as have room."""
+    room = _LONGEST_REQUEST - len(sent.system) - len(sent.tools)
+    messages: list[Any] = []
+    for text in reversed(sent.messages):
+        room -= len(text)
+        if room < 0:
+            break
+        messages.insert(0, _value(text))
+    return {
+        "system": sent.system,
+        "tools": _value(sent.tools),
+        "messages": messages,
+        "omitted_messages": len(sent.messages) - len(messages),
+    }
+
+
+def _attempt(hass: HomeAssistant, request: RequestRecord) -> JsonObjectType:
+    return {
+        "purpose": request.purpose,
+        "entity_id": entity_of_agent(hass, request.agent),
+        "provider": request.provider,
+        "model": request.model,
+        "outcome": request.end,
+        "error": _error(request.error),
+        "finish": request.finish,
+        "began": request.began,
+        "time_to_first_token": request.first_token,
+        "duration": request.duration,
+        "parameters": _value(request.parameters),
+        "prompt": request.prompt,
+        "tool_list": request.tools,
+        "tools": list(request.called),
+        "usage": None if request.usage is None else asdict(request.usage),
+    }
+
+
+def _call(call: CallRecord) -> JsonObjectType:
+    arguments = _value(call.arguments) if len(call.arguments) <= _LONGEST_TEXT else _cut(call.arguments)
+    return {"name": call.name, "arguments": arguments, "result": call.result and _cut(call.result)}
+
+
+def _sum(requests: Iterable[RequestRecord]) -> dict[str, Any]:
+    """Return the tokens that were reported for the requests together."""
+    used = [asdict(request.usage) for request in requests if request.usage is not None]
+    return {name: sum(each[name] for each in used) for name in asdict(Tokens())}
+
+
+def _error(name: str | None) -> str | None:
+    """Return an error by its name for automations."""
+    return name and ERROR_KEYS.get(name, "unexpected")
+
+
+def _device_name(hass: HomeAssistant, device: str | None) -> str | None:
+    """Return the name of a device or of a satellite's entity, its id if it is gone."""
+    if device is None:
+        return None
+    if (state := hass.states.get(device)) is not None:
+        return str(state.attributes.get(ATTR_FRIENDLY_NAME, device))
+    found = dr.async_get(hass).async_get(device)
+    return (found and (found.name_by_user or found.name)) or device
+
+
+def _value(text: str) -> Any:
+    """Return the value of a JSON text, or the text itself if it was cut."""
+    try:
+        return json.loads(text)
+    except ValueError, RecursionError:
+        return text
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + _CUT
+
+
+_TURN_ID = probatio.All(cv.string, probatio.Length(min=1, max=64))
+_WHICH: dict[Any, Any] = {
+    probatio.Optional(ATTR_ENTITY_ID): cv.entity_id,
+    **PERSON_FIELD,
+    **span_fields(ATTR_UNTIL),
+}
+_LIST = probatio.Schema(
+    {
+        **_WHICH,
+        probatio.Optional("route"): probatio.In(TURN_ROUTES),
+        probatio.Optional("outcome"): probatio.In(TURN_OUTCOMES),
+        probatio.Optional("error"): probatio.In(sorted(ERROR_KEYS.values())),
+        probatio.Optional("tool"): NAME,
+        probatio.Optional(ATTR_CONVERSATION_ID): NAME,
+        **limit_field(_MOST_LISTED, _DEFAULT_LIMIT),
+        probatio.Optional("after"): _TURN_ID,
+    }
+)
+_GET = probatio.Schema(
+    {
+        probatio.Required("turn_id"): _TURN_ID,
+        probatio.Optional("request"): probatio.All(figure, probatio.Range(min=1, max=1_000)),
+    }
+)
+_EXPORT = probatio.Schema({**_WHICH, probatio.Required(ATTR_FILENAME): FILENAME})
+
+ACTIONS = (
+    ("list_turns", _async_list_turns, _LIST, SupportsResponse.ONLY),
+    ("get_turn", _async_get_turn, _GET, SupportsResponse.ONLY),
+    ("export_turns", _async_export_turns, _EXPORT, SupportsResponse.OPTIONAL),
+)
