@@ -1,9 +1,5 @@
-"""Diagnostics: figures of an account and its agents, without keys and without anything that was said.
+"""Diagnostics of an account and its agents: settings and numbers, without keys, words, ids, tags, and prompts."""
 
-Ids, tags and prompts that people write are omitted, too.
-"""
-
-import asyncio
 from dataclasses import asdict
 from itertools import islice
 from typing import Any
@@ -19,33 +15,13 @@ from .agents.kept import async_account_state
 from .agents.store import async_store
 from .bridge.account import vendor_of
 from .const import CONF_API_VERSION, CONF_EXCLUDED_TAGS, CONF_FORMAT, CONF_PROVIDER
-from .providers import ProviderError, ToolSchema
-from .turn.errors import TurnError
-from .turn.ports import Model, Question
-from .turn.token_count import count_request
-from .window import Message, ToolCall, WindowStats
+from .turn.ports import Model
+from .window import WindowStats
 
 # Fields of `AgentConfig` that people write: a name, a prompt, tags.
 _WRITTEN_BY_PEOPLE = {CONF_NAME, "instructions", CONF_EXCLUDED_TAGS}
 
 _MOST_CONVERSATIONS_SHOWN = 20
-
-# In seconds: the page waits for it.
-_COUNT_DEADLINE = 5.0
-
-_SAMPLE_TOOL = ToolSchema(
-    "turn_on",
-    "Switches a light on.",
-    {"type": "object", "properties": {"name": {"type": "string", "description": "The light."}}, "required": ["name"]},
-)
-_SAMPLE = (
-    Message.system("You are a voice assistant for a home. Answer in one short sentence, in plain text."),
-    Message.user("Please switch on the light in the study."),
-    Message.assistant("", tool_calls=(ToolCall("call_1", "turn_on", {"name": "study light"}),)),
-    Message.tool("call_1", "turn_on", '{"success": true, "result": {"name": "study light", "state": "on"}}'),
-    Message.assistant("The light in the study is on."),
-    Message.user("Thank you. Which month comes after April?"),
-)
 
 
 async def async_get_config_entry_diagnostics(hass: HomeAssistant, entry: AccountConfigEntry) -> dict[str, Any]:
@@ -64,14 +40,14 @@ async def async_get_config_entry_diagnostics(hass: HomeAssistant, entry: Account
             "models_listed": len(kept.server.models),
             "is_away": kept.server.is_away,
         },
-        "agents": await asyncio.gather(*map(_agent, agents)),
+        "agents": [_agent(agent) for agent in agents],
         "memory": _memory(hass),
         "learned": kept.calibrations.as_dict(),
     }
 
 
 def _memory(hass: HomeAssistant) -> dict[str, Any] | None:
-    """Return the figures of the store that all accounts share."""
+    """Return the state of the store that all accounts share."""
     store = async_store(hass)
     if store is None:
         return None
@@ -94,12 +70,11 @@ def _without_secrets(url: str | None) -> str | None:
         return None
 
 
-async def _agent(agent: Agent) -> dict[str, Any]:
+def _agent(agent: Agent) -> dict[str, Any]:
     statistics, model = agent.statistics, agent.model
     return {
         "configuration": async_redact_data(asdict(agent.config), _WRITTEN_BY_PEOPLE),
         "model": model and _model(model),
-        "token_count": model and await _token_count(agent, model),
         "windows": {
             "conversations": len(agent.windows),
             "newest": [_window(stats) for stats in islice(agent.windows.stats().values(), _MOST_CONVERSATIONS_SHOWN)],
@@ -136,16 +111,5 @@ def _model(model: Model) -> dict[str, Any]:
 
 
 def _window(stats: WindowStats) -> dict[str, Any]:
-    """Return a window's figures without the tags, which people may have written."""
-    figures = stats._asdict()
-    del figures["tag_distribution"]
-    return figures
-
-
-async def _token_count(agent: Agent, model: Model) -> dict[str, Any]:
-    """Return the provider's and our token count of the same fixed sample, or why there is none."""
-    question = Question(model=model, system="", prefix="", tools=(_SAMPLE_TOOL,), done="")
-    try:
-        return (await count_request(question, _SAMPLE, agent.counter, _COUNT_DEADLINE)).as_dict()
-    except (ProviderError, TurnError) as err:
-        return {"error": type(err).__name__}
+    """Return a window's statistics without the tags, which people may have written."""
+    return {name: value for name, value in stats._asdict().items() if name != "tag_distribution"}

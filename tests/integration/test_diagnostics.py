@@ -1,4 +1,4 @@
-"""The diagnostics of an account: what is in them, and that no key and nothing that people wrote or said is."""
+"""The diagnostics of an account: their content, without keys and without the words of people."""
 
 from collections.abc import Callable, Coroutine
 import json
@@ -11,15 +11,12 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 from pytest_homeassistant_custom_component.components.diagnostics import get_diagnostics_for_config_entry
 from pytest_homeassistant_custom_component.typing import ClientSessionGenerator
 
-from custom_components.windowed_conversation import diagnostics
 from custom_components.windowed_conversation.const import (
     CONF_EXCLUDED_TAGS,
     CONF_HISTORY_TOKENS,
     CONF_PROVIDER,
     CONF_ROUTING,
     DOMAIN,
-    PROVIDER_ANTHROPIC,
-    PROVIDER_GEMINI,
     PROVIDER_OPENAI,
 )
 from demo.model_server import ModelServer
@@ -30,22 +27,17 @@ type Diagnostics = Callable[[MockConfigEntry], Coroutine[Any, Any, dict[str, Any
 
 
 @pytest.fixture
-def told(home: HomeAssistant, hass_client: ClientSessionGenerator) -> Diagnostics:
+def download(home: HomeAssistant, hass_client: ClientSessionGenerator) -> Diagnostics:
     """Return a function that downloads the diagnostics of an account."""
 
-    async def told(entry: MockConfigEntry) -> dict[str, Any]:
+    async def download(entry: MockConfigEntry) -> dict[str, Any]:
         return await get_diagnostics_for_config_entry(home, hass_client, entry)
 
-    return told
-
-
-def address(model_server: ModelServer, provider: str) -> str:
-    """Return the server's address for a provider."""
-    return model_server.url if provider == PROVIDER_OPENAI else model_server.address
+    return download
 
 
 async def test_account_is_told_by_its_figures(
-    set_up: SetUp, say: Say, told: Diagnostics, model_server: ModelServer
+    set_up: SetUp, say: Say, download: Diagnostics, model_server: ModelServer
 ) -> None:
     model_server.change(models=("gpt-4o-mini",))
     account = {CONF_PROVIDER: PROVIDER_OPENAI, CONF_URL: model_server.url}
@@ -53,7 +45,7 @@ async def test_account_is_told_by_its_figures(
     entry = await set_up(account=account, options=options, **{CONF_MODEL: "gpt-4o-mini"})
     await say("my name is Ada")
 
-    found = await told(entry)
+    found = await download(entry)
 
     assert found["account"] == {
         "provider": "openai",
@@ -70,7 +62,6 @@ async def test_account_is_told_by_its_figures(
     assert agent.keys() == {
         "configuration",
         "model",
-        "token_count",
         "windows",
         "issues",
         "totals",
@@ -93,82 +84,45 @@ async def test_account_is_told_by_its_figures(
 
 
 async def test_size_that_was_learned_is_told(
-    set_up: SetUp, say: Say, told: Diagnostics, model_server: ModelServer
+    set_up: SetUp, say: Say, download: Diagnostics, model_server: ModelServer
 ) -> None:
     entry = await set_up(**{CONF_ROUTING: "llm_only"})
     await say("my name is Ada")
     model_server.fault("context_overflow_llama", 1)
     await say("what is my name?")
 
-    found = await told(entry)
+    found = await download(entry)
 
     assert found["learned"]["limits"]["scripted"]["named"] == 8192
     assert found["agents"][0]["model"]["context_tokens"] == 8192
     assert found["agents"][0]["configuration"]["context_tokens"] is None
 
 
-@pytest.mark.parametrize("provider", [PROVIDER_OPENAI, PROVIDER_ANTHROPIC, PROVIDER_GEMINI])
-async def test_provider_counts_a_sample_beside_us(
-    set_up: SetUp, told: Diagnostics, model_server: ModelServer, provider: str
+async def test_account_without_a_model_has_diagnostics(
+    entry_without_model: MockConfigEntry, download: Diagnostics
 ) -> None:
-    entry = await set_up(account={CONF_PROVIDER: provider, CONF_URL: address(model_server, provider)})
-
-    (agent,) = (await told(entry))["agents"]
-
-    (request,) = model_server.log.records
-    assert (request.for_answer, request.violations, request.status) == (False, [], 200)
-    count = agent["token_count"]
-    assert count["estimated"] == pytest.approx(count["counted"], rel=0.5)
-    assert count["difference"] == round(100 * (count["estimated"] - count["counted"]) / count["counted"], 1)
-
-
-@pytest.mark.parametrize(("fault", "error"), [("401", "AuthError"), ("500", "Unavailable")])
-async def test_count_that_fails_is_told_by_its_kind(
-    set_up: SetUp, told: Diagnostics, model_server: ModelServer, fault: str, error: str
-) -> None:
-    entry = await set_up(account={CONF_PROVIDER: PROVIDER_OPENAI, CONF_URL: model_server.url})
-    model_server.fault(fault)
-
-    assert (await told(entry))["agents"][0]["token_count"] == {"error": error}
-
-
-async def test_count_is_not_waited_for_without_end(
-    set_up: SetUp, told: Diagnostics, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(diagnostics, "_COUNT_DEADLINE", 0.2)
-    entry = await set_up(account={CONF_PROVIDER: PROVIDER_OPENAI, CONF_URL: model_server.url})
-    model_server.fault("no_answer")
-
-    assert (await told(entry))["agents"][0]["token_count"] == {"error": "DeadlineExceeded"}
-
-
-async def test_server_that_cannot_count_is_told(entry: MockConfigEntry, told: Diagnostics) -> None:
-    assert (await told(entry))["agents"][0]["token_count"] == {"error": "NoTokenCount"}
-
-
-async def test_account_without_a_model_has_diagnostics(entry_without_model: MockConfigEntry, told: Diagnostics) -> None:
-    found = await told(entry_without_model)
+    found = await download(entry_without_model)
 
     assert found["account"]["provider"] == "none"
-    assert found["agents"][0]["model"] is found["agents"][0]["token_count"] is None
+    assert found["agents"][0]["model"] is None
 
 
 async def test_account_that_is_not_set_up_has_diagnostics(
-    home: HomeAssistant, entry: MockConfigEntry, told: Diagnostics
+    home: HomeAssistant, entry: MockConfigEntry, download: Diagnostics
 ) -> None:
     await home.config_entries.async_unload(entry.entry_id)
 
-    found = await told(entry)
+    found = await download(entry)
 
     assert found["account"]["state"] == "not_loaded"
     assert found["agents"] == []
 
 
-async def test_conversations_are_told_up_to_a_number(entry: MockConfigEntry, say: Say, told: Diagnostics) -> None:
+async def test_conversations_are_told_up_to_a_number(entry: MockConfigEntry, say: Say, download: Diagnostics) -> None:
     for number in range(22):
         await say("turn on kitchen light", f"conversation {number}")
 
-    windows = (await told(entry))["agents"][0]["windows"]
+    windows = (await download(entry))["agents"][0]["windows"]
 
     assert (windows["conversations"], len(windows["newest"])) == (22, 20)
 
@@ -187,7 +141,7 @@ SECRETS = {
 
 
 async def test_no_secret_and_nothing_that_was_said_or_written_is_in_it(
-    home: HomeAssistant, set_up: SetUp, say: Say, told: Diagnostics, model_server: ModelServer
+    home: HomeAssistant, set_up: SetUp, say: Say, download: Diagnostics, model_server: ModelServer
 ) -> None:
     host = model_server.url.removeprefix("http://")
     account = {
@@ -203,7 +157,7 @@ async def test_no_secret_and_nothing_that_was_said_or_written_is_in_it(
     of_the_window = {"entity_id": AGENT, "conversation_id": SECRETS["conversation"], "add": [SECRETS["tag"]]}
     await home.services.async_call(DOMAIN, "tag_exchange", of_the_window, blocking=True)
 
-    found = await told(entry)
+    found = await download(entry)
 
     assert found["agents"][0]["windows"]["newest"][0]["message_count"] == 4
     shown = json.dumps(found).lower()
@@ -224,9 +178,9 @@ async def test_no_secret_and_nothing_that_was_said_or_written_is_in_it(
     ],
 )
 async def test_address_is_told_without_what_may_be_a_secret(
-    set_up: SetUp, told: Diagnostics, url: str, shown: str | None
+    set_up: SetUp, download: Diagnostics, url: str, shown: str | None
 ) -> None:
-    found = await told(await set_up(account={CONF_URL: url}))
+    found = await download(await set_up(account={CONF_URL: url}))
 
     assert found["account"]["url"] == shown
     assert "swordfish" not in str(found)

@@ -9,7 +9,7 @@ from homeassistant.exceptions import HomeAssistantError, ServiceValidationError
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
-from custom_components.windowed_conversation import services
+from custom_components.windowed_conversation.agents.actions import conversations
 from custom_components.windowed_conversation.const import (
     CONF_PROVIDER,
     CONF_ROUTING,
@@ -115,7 +115,7 @@ async def test_failure_of_the_provider_is_told(
 async def test_provider_that_does_not_answer_is_not_waited_for(
     home: HomeAssistant, account, say: Say, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(services, "_COUNT_DEADLINE", 0.2)
+    monkeypatch.setattr(conversations, "_COUNT_DEADLINE", 0.2)
     await account(PROVIDER_OPENAI)
     await say("my name is Ada")
     model_server.fault("no_answer")
