@@ -47,8 +47,8 @@ from custom_components.windowed_conversation.const import (
     RecordLevel,
 )
 from custom_components.windowed_conversation.flows import account_trial, options
-from custom_components.windowed_conversation.flows.agent_sections import agent_sections
-from custom_components.windowed_conversation.flows.numbers import NumberField
+from custom_components.windowed_conversation.flows.agent import agent_sections
+from custom_components.windowed_conversation.flows.fields import NumberField
 from custom_components.windowed_conversation.memory import KINDS
 from custom_components.windowed_conversation.providers.errors import RateLimited
 from custom_components.windowed_conversation.providers.profile import EFFORTS
@@ -98,6 +98,9 @@ def words(*names: str) -> set[str]:
 def steps(*names: str) -> set[str]:
     """Return the steps of the flows in these modules."""
     methods = {node.name for node in syntax(*names) if isinstance(node, ast.AsyncFunctionDef)}
+    methods |= {
+        name for node in syntax(*names) if isinstance(node, ast.Assign) for name in map(ast.unparse, node.targets)
+    }
     return {name.removeprefix("async_step_") for name in methods if name.startswith("async_step_")}
 
 
@@ -153,7 +156,7 @@ def test_every_error_and_abort_is_one_of_the_flows() -> None:
     ranges = range_texts(agent_sections({CONF_PROVIDER: PROVIDER_OPENAI}))
     assert ranges <= agent["error"].keys()
     assert agent["error"].keys() - ranges | agent["abort"].keys() <= words("flows/agent")
-    ranges = range_texts(options._schema().schema)
+    ranges = range_texts(options._fields())
     assert ranges <= TEXTS["options"]["error"].keys()
     assert TEXTS["options"]["error"].keys() - ranges <= words("flows/options")
     assert {*account_trial._LIST_ERRORS.values(), *account_trial._MODEL_ERRORS.values()} <= account["error"].keys()
@@ -161,7 +164,7 @@ def test_every_error_and_abort_is_one_of_the_flows() -> None:
 
 def test_error_of_a_number_names_its_range() -> None:
     errors = TEXTS["options"]["error"] | TEXTS["config_subentries"][SUBENTRY_CONVERSATION]["error"]
-    ranges = range_texts(agent_sections({CONF_PROVIDER: PROVIDER_OPENAI}) | options._schema().schema)
+    ranges = range_texts(agent_sections({CONF_PROVIDER: PROVIDER_OPENAI}) | options._fields())
     names = {key: key.removesuffix("_out_of_range") for key in ranges}
 
     named = {key: {f"{name}_least", f"{name}_most"} for key, name in names.items()}

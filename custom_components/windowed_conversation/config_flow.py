@@ -1,4 +1,4 @@
-"""The account forms: which server and which key, tried with a real call. To add, reauthenticate or reconfigure.
+"""The forms of an account (server, key), tried with a real call: to add, reauthenticate or reconfigure it.
 
 The forms of agents, and of the window's settings, are in `flows`.
 """
@@ -47,8 +47,15 @@ from .flows.account_trial import (
     async_try_model,
 )
 from .flows.agent import AgentFlow
-from .flows.model_fields import async_model_fields, has_deployments, models_to_choose, suggested_model
-from .flows.names import account_name, agent_name, name_or_suggestion
+from .flows.fields import (
+    account_name,
+    agent_name,
+    async_model_fields,
+    has_deployments,
+    models_to_choose,
+    name_or_suggestion,
+    suggested_model,
+)
 from .flows.options import WindowOptionsFlow
 
 # The forms of new accounts, in the order of the menu, and the kind of account that each adds.
@@ -74,7 +81,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
 
     @override
     async def async_step_user(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Ask which model answers what Home Assistant does not understand, if any."""
+        """Ask for the kind of account."""
         return self.async_show_menu(step_id="user", menu_options=[*_STEPS, "local"])
 
     async def async_step_local(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
@@ -119,22 +126,16 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
 
     async def async_step_reauth(self, entry_data: Mapping[str, Any]) -> ConfigFlowResult:
         """Start to ask for another key after the server refused the current one."""
-        if CONF_API_KEY in entry_data:
-            return await self.async_step_reauth_confirm()
-        return await self.async_step_reauth_first_key()
+        self._form_step = "reauth_confirm" if CONF_API_KEY in entry_data else "reauth_first_key"
+        return await self.async_step_reauth_confirm()
 
     async def async_step_reauth_confirm(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Ask for another key and try it."""
-        return await self._async_reauth_form("reauth_confirm", user_input)
-
-    async def async_step_reauth_first_key(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Ask for a key if there was none: the server requires one now, or a proxy in front of it refuses requests."""
-        return await self._async_reauth_form("reauth_first_key", user_input)
-
-    async def _async_reauth_form(self, step_id: str, user_input: dict[str, Any] | None) -> ConfigFlowResult:
+        """Ask for another key and try it. If there was none, the server requires one now, or a proxy in front of it."""
         known = self._get_reauth_entry().data
         self._form = account_form(known) or self._form
-        return await self._async_account_form(step_id, user_input, known)
+        return await self._async_account_form(self._form_step, user_input, known)
+
+    async_step_reauth_first_key = async_step_reauth_confirm
 
     async def _async_account_form(
         self, step_id: str, user_input: dict[str, Any] | None, known: Mapping[str, Any]
@@ -164,9 +165,9 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
             entered, key_only=key_only, key_known=key_known, typed_key=self._typed_key, error=error
         )
         errors = {self._form.place_of(error, key_only=key_only): error} if error else {}
-        told = {**self._form.links, "url": entered.get(CONF_URL, ""), "new_address": new_address}
+        placeholders = {**self._form.links, "url": entered.get(CONF_URL, ""), "new_address": new_address}
         return self.async_show_form(
-            step_id=self._form_step, data_schema=schema, errors=errors, description_placeholders=told
+            step_id=self._form_step, data_schema=schema, errors=errors, description_placeholders=placeholders
         )
 
     async def _async_server_found(self, tried: TriedAccount) -> ConfigFlowResult:
@@ -174,7 +175,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
             return self.async_abort(reason="already_configured")
         self._tried = tried
         if self.source == SOURCE_USER:
-            return await self._async_first_agent(None)
+            return await self.async_step_model()
         entry = self._get_reauth_entry() if self.source == SOURCE_REAUTH else self._get_reconfigure_entry()
         error = await self._async_error_of_first_agent(entry, tried)
         if error is not None:
@@ -200,18 +201,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
         return error if error in OF_THE_ACCOUNT else None
 
     async def async_step_model(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Ask for the first agent's name and one of the models that the server lists."""
-        return await self._async_first_agent(user_input)
-
-    async def async_step_unlisted_model(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Ask for the first agent's name and its model where the server lists none."""
-        return await self._async_first_agent(user_input)
-
-    async def async_step_deployment(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Ask for the first agent's name and its deployment on Azure."""
-        return await self._async_first_agent(user_input)
-
-    async def _async_first_agent(self, user_input: dict[str, Any] | None) -> ConfigFlowResult:
+        """Ask for the first agent's name and its model. Its forms differ in their texts and the field for the model."""
         assert self._tried is not None
         errors: dict[str, str] = {}
         if user_input is not None:
@@ -229,6 +219,9 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
             errors=errors,
             description_placeholders={"memory_days": str(DEFAULT_MEMORY_DAYS)},
         )
+
+    # where the server lists no models, and for Azure
+    async_step_unlisted_model = async_step_deployment = async_step_model
 
     async def _async_model_schema(self, tried: TriedAccount) -> probatio.Schema:
         fields = await async_model_fields(self.hass, tried.data, tried.models)

@@ -24,7 +24,7 @@ _SHORTEST_SHOWN = 0.05
 def async_describe_events(
     hass: HomeAssistant, async_describe_event: Callable[[str, str, Callable[[Event], dict[str, Any]]], None]
 ) -> None:
-    """Say what the events of turns and of forgetting mean."""
+    """Register the descriptions of the events of turns and of forgetting."""
 
     def describe(sentence: Callable[[HomeAssistant, Mapping[str, Any]], str]) -> Callable[[Event], dict[str, Any]]:
         @callback

@@ -12,10 +12,10 @@ from .const import DOMAIN
 
 
 class LeftFlow(RepairsFlow):
-    """Asks what is to become of the file. While the integration is not loaded, Home Assistant shows `confirm`."""
+    """Asks whether to delete the file. While the integration is not loaded, Home Assistant shows `confirm`."""
 
     async def async_step_init(self, user_input: dict[str, Any] | None = None) -> RepairsFlowResult:
-        """Offer both."""
+        """Offer to delete or to keep the file."""
         issue = ir.async_get(self.hass).async_get_issue(DOMAIN, self.issue_id)
         placeholders = issue.translation_placeholders if issue else None
         return self.async_show_menu(menu_options=["delete", "keep"], description_placeholders=placeholders)

@@ -12,7 +12,7 @@ from homeassistant.data_entry_flow import FlowResultType, section
 import custom_components.windowed_conversation
 from custom_components.windowed_conversation.agents.issues import Issue
 from custom_components.windowed_conversation.const import DOMAIN, SUBENTRY_CONVERSATION
-from custom_components.windowed_conversation.flows.numbers import NumberField
+from custom_components.windowed_conversation.flows.fields import NumberField
 
 _TRANSLATIONS = Path(custom_components.windowed_conversation.__path__[0]) / "translations" / "en.json"
 _TEXTS = json.loads(_TRANSLATIONS.read_text(encoding="utf-8"))

@@ -19,7 +19,7 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_NONE,
     PROVIDER_OPENAI_CHAT,
 )
-from custom_components.windowed_conversation.flows.names import agent_name
+from custom_components.windowed_conversation.flows.fields import agent_name
 from demo.model_server import ModelServer
 from tests.model_lists import OLLAMA, OPENAI, ROUTER
 from tests.repository_files import TEXTS

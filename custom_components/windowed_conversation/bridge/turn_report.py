@@ -1,4 +1,4 @@
-"""Reports of turns and summaries in the conversation trace and on the event bus: ids and figures, no text."""
+"""Turns and summaries in the conversation trace and on the event bus: ids and numbers, no text."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -22,7 +22,7 @@ EVENT_FORGOTTEN = f"{DOMAIN}_forgotten"
 
 @callback
 def entity_of_agent(hass: HomeAssistant, agent_id: str) -> str:
-    """Return the entity of one of our agents, or what another agent is known by."""
+    """Return the entity of one of our agents, or the id of another agent, which is its entity."""
     return er.async_get(hass).async_get_entity_id(conversation.DOMAIN, DOMAIN, agent_id) or agent_id
 
 
@@ -44,7 +44,7 @@ def answer_attributes(hass: HomeAssistant, outcome: Outcome) -> dict[str, Any]:
 def async_trace_turn(outcome: Outcome, answer: Mapping[str, Any], stats: WindowStats) -> None:
     """Add a turn to the conversation trace; `answer` is the result of `answer_attributes`.
 
-    `stats` are the figures at the answer: a local one is not in the window yet.
+    `stats` are those at the answer: a local one is not in the window yet.
     """
     budget = {
         "history_tokens": stats.max_tokens,
@@ -61,7 +61,7 @@ def async_trace_turn(outcome: Outcome, answer: Mapping[str, Any], stats: WindowS
 @callback
 def async_fire_turn(
     hass: HomeAssistant,
-    who: dict[str, str],
+    ids: dict[str, str],
     outcome: Outcome,
     answer: Mapping[str, Any],
     before_and_after: tuple[WindowStats, WindowStats],
@@ -70,45 +70,45 @@ def async_fire_turn(
 ) -> None:
     """Fire the event of a turn, and of a trim if there was one.
 
-    `who` has the ids of agent and conversation, `answer` is the result of `answer_attributes`, `context` names the
+    `ids` has those of agent and conversation, `answer` is the result of `answer_attributes`, `context` names the
     user. The cost of the turn is not known yet; the sensors show it.
     """
     before, after = before_and_after
-    hass.bus.async_fire(EVENT_TURN, {**who, **_turn(outcome), **answer}, context=context)
-    _fire_trimmed(hass, who, after, before)
+    hass.bus.async_fire(EVENT_TURN, {**ids, **_turn(outcome), **answer}, context=context)
+    _fire_trimmed(hass, ids, after, before)
 
 
 @callback
 def async_fire_summarized(
     hass: HomeAssistant,
-    who: dict[str, str],
+    ids: dict[str, str],
     counts: dict[str, int],
     usage: Usage,
     before_and_after: tuple[WindowStats, WindowStats],
 ) -> dict[str, Any]:
     """Fire the event of a summary, and of a trim if it evicted exchanges. Return the data of the event."""
     before, after = before_and_after
-    told = {**who, **counts, "usage": _usage(usage)}
-    hass.bus.async_fire(EVENT_SUMMARIZED, told)
-    _fire_trimmed(hass, who, after, before)
-    return told
+    data = {**ids, **counts, "usage": asdict(usage)}
+    hass.bus.async_fire(EVENT_SUMMARIZED, data)
+    _fire_trimmed(hass, ids, after, before)
+    return data
 
 
 @callback
 def async_fire_forgotten(hass: HomeAssistant, agent_id: str, conversation: str, exchanges: int) -> None:
     """Fire the event of a conversation that has lost exchanges because something was forgotten."""
-    who = {"entity_id": entity_of_agent(hass, agent_id), "conversation_id": conversation}
-    hass.bus.async_fire(EVENT_FORGOTTEN, {**who, "exchanges": exchanges})
+    ids = {"entity_id": entity_of_agent(hass, agent_id), "conversation_id": conversation}
+    hass.bus.async_fire(EVENT_FORGOTTEN, {**ids, "exchanges": exchanges})
 
 
-def _fire_trimmed(hass: HomeAssistant, who: dict[str, str], stats: WindowStats, before: WindowStats) -> None:
+def _fire_trimmed(hass: HomeAssistant, ids: dict[str, str], stats: WindowStats, before: WindowStats) -> None:
     if stats.evicted_exchanges > before.evicted_exchanges:
         evicted = {
             "exchanges": stats.evicted_exchanges - before.evicted_exchanges,
             "messages": stats.evicted_messages - before.evicted_messages,
             "tokens": stats.evicted_tokens - before.evicted_tokens,
         }
-        hass.bus.async_fire(EVENT_TRIMMED, {**who, "evicted": evicted})
+        hass.bus.async_fire(EVENT_TRIMMED, {**ids, "evicted": evicted})
 
 
 def _turn(outcome: Outcome) -> dict[str, Any]:
@@ -117,14 +117,10 @@ def _turn(outcome: Outcome) -> dict[str, Any]:
         "requests": outcome.requests,
         "tool_calls": outcome.tool_calls,
         "failed_tool_calls": outcome.failed_tool_calls,
-        "usage": _usage(outcome.usage),
+        "usage": asdict(outcome.usage),
         "time_to_first_token": outcome.first_token,
         "duration": outcome.duration,
     }
-
-
-def _usage(usage: Usage) -> dict[str, int]:
-    return asdict(usage)
 
 
 def _cache(outcome: Outcome) -> dict[str, Any] | None:

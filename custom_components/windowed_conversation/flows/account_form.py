@@ -1,4 +1,4 @@
-"""The fields of the form for each kind of account, and the account's data from what was entered."""
+"""The fields of the form for each kind of account, and the account's data from the values entered."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -161,7 +161,7 @@ ACCOUNT_FORMS = {
 }
 
 
-# What follows the base URL in the URL of a request: documentation shows that one, and people copy it.
+# The path after the base URL in the URL of a request: documentation shows that one, and people copy it.
 _ENDPOINT = re.compile(r"(/chat/completions|(?<=/v1)/(completions|models|responses))$")
 
 # Names of home networks: RFC 6762, RFC 8375, ICANN's resolution 2024.07.29.06, and those that routers give.

@@ -1,7 +1,10 @@
-"""The forms of an agent. The URL and the key of its model belong to the account."""
+"""The forms of an agent, with sections for settings that few people change, closed unless they have changes.
 
-from collections.abc import Collection
-from typing import Any
+The URL and the key of its model belong to the account.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any, override
 
 from homeassistant.config_entries import (
     SOURCE_RECONFIGURE,
@@ -10,7 +13,8 @@ from homeassistant.config_entries import (
     ConfigSubentryFlow,
     SubentryFlowResult,
 )
-from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_PROMPT, Platform
+from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_PROMPT, Platform, UnitOfTime
+from homeassistant.data_entry_flow import section
 from homeassistant.helpers import entity_registry as er, llm
 from homeassistant.helpers.selector import (
     EntitySelector,
@@ -18,19 +22,80 @@ from homeassistant.helpers.selector import (
     SelectOptionDict,
     SelectSelector,
     SelectSelectorConfig,
+    SelectSelectorMode,
     TemplateSelector,
 )
 import probatio
 
 from ..agents.agent import AccountData
-from ..agents.config import DEFAULT_ROUTING
-from ..const import CONF_FALLBACK_AGENTS, CONF_FAMILY, CONF_PROVIDER, CONF_ROUTING, DOMAIN, MEMORY_API, PROVIDER_NONE
-from ..providers import ListedModel
+from ..agents.config import (
+    DEFAULT_COMPACTION,
+    DEFAULT_CONTEXT_PLACEMENT,
+    DEFAULT_COUNTING,
+    DEFAULT_FALLBACK_TIMEOUT,
+    DEFAULT_HEAD_START,
+    DEFAULT_LIMITS,
+    DEFAULT_MEMORY,
+    DEFAULT_RECORD,
+    DEFAULT_ROUTING,
+    DEFAULT_SCOPE,
+    DEFAULT_STATES,
+    default_temperature,
+)
+from ..bridge.account import can_shorten
+from ..const import (
+    CONF_COMPACTION,
+    CONF_CONTEXT_PLACEMENT,
+    CONF_CONTEXT_TOKENS,
+    CONF_COUNTING,
+    CONF_EFFORT,
+    CONF_EXCLUDED_TAGS,
+    CONF_FALLBACK_AGENTS,
+    CONF_FALLBACK_TIMEOUT,
+    CONF_FAMILY,
+    CONF_HEAD_START,
+    CONF_HISTORY_TOKENS,
+    CONF_IDLE_TIMEOUT,
+    CONF_LIMITS,
+    CONF_MAX_ANSWER_TOKENS,
+    CONF_MEMORY,
+    CONF_PROVIDER,
+    CONF_RECORD,
+    CONF_ROUTING,
+    CONF_SCOPE,
+    CONF_STATES,
+    CONF_STATES_DOMAINS,
+    CONF_TEMPERATURE,
+    CONF_TOOL_ITERATIONS,
+    CONF_TOP_P,
+    CONF_TURN_TIMEOUT,
+    DOMAIN,
+    MEMORY_API,
+    PROVIDER_NONE,
+    Compaction,
+    Counting,
+    RecordLevel,
+)
+from ..providers import DEFAULT_SETTINGS, EFFORTS, ListedModel
+from ..turn.context import ContextPlacement
 from ..turn.routing import Routing
-from .agent_sections import agent_sections, choice, in_sections, out_of_sections, sections_in_use
-from .model_fields import async_model_fields, has_deployments, models_to_choose, suggested_model
-from .names import agent_name, name_or_suggestion
-from .numbers import limits_of
+from ..turn.scope import Scope
+from .fields import (
+    Field,
+    OutOfRangeError,
+    agent_name,
+    async_model_fields,
+    choice,
+    dropdown,
+    has_deployments,
+    limits_of,
+    models_to_choose,
+    name_or_suggestion,
+    number,
+    suggested_model,
+    switch,
+    tokens,
+)
 
 _PRIVACY_PAGE = "https://github.com/windowed-conversation/windowed-conversation/blob/main/docs/privacy.md"
 
@@ -40,6 +105,17 @@ _NEW_AGENT: dict[str, Any] = {
     CONF_ROUTING: DEFAULT_ROUTING,
 }
 
+# Tags that people may want to exclude; any other can be typed.
+_OFTEN_EXCLUDED = ["route:local", "tool_call"]
+# Domains that some people ask about; any other can be typed.
+_OFTEN_ADDED = ["automation", "number", "select", "sun", "timer", "update"]
+
+_MODEL_SETTINGS = "model_settings"
+_CONVERSATIONS = "conversations"
+_HOME = "home"
+# The sections of the form; an agent's data is flat.
+_UNKNOWN_TO_DATA = (_MODEL_SETTINGS, _CONVERSATIONS, _HOME)
+
 
 class AgentFlow(ConfigSubentryFlow):
     """The subentry flow that adds an agent, or changes one."""
@@ -48,22 +124,13 @@ class AgentFlow(ConfigSubentryFlow):
     _suggested_name = ""
 
     async def async_step_user(self, user_input: dict[str, Any] | None = None) -> SubentryFlowResult:
-        """Add an agent."""
-        return await self._async_agent_form(None)
+        """Add an agent, or change one."""
+        return await self.async_step_agent()
 
-    async def async_step_reconfigure(self, user_input: dict[str, Any] | None = None) -> SubentryFlowResult:
-        """Change an agent."""
-        return await self._async_agent_form(None)
+    async_step_reconfigure = async_step_user
 
     async def async_step_agent(self, user_input: dict[str, Any] | None = None) -> SubentryFlowResult:
-        """Ask how an agent behaves."""
-        return await self._async_agent_form(user_input)
-
-    async def async_step_deployment(self, user_input: dict[str, Any] | None = None) -> SubentryFlowResult:
-        """Ask how an agent with a deployment on Azure behaves."""
-        return await self._async_agent_form(user_input)
-
-    async def _async_agent_form(self, user_input: dict[str, Any] | None) -> SubentryFlowResult:
+        """Ask for the settings of an agent."""
         if self._get_entry().state is not ConfigEntryState.LOADED:
             return self.async_abort(reason="entry_not_loaded")
         errors: dict[str, str] = {}
@@ -74,14 +141,16 @@ class AgentFlow(ConfigSubentryFlow):
         account, listed = self._get_entry().data, await self._models()
         if user_input is None and self._needs_a_name_typed(listed):
             errors = {CONF_MODEL: "no_models"}
-        known = in_sections(self._known(listed), account)
-        form = await self._schema(listed, sections_in_use(account, known, user_input))
+        known = _in_sections(self._known(listed), account)
+        form = await self._schema(listed, _sections_in_use(account, known, user_input))
         return self.async_show_form(
             step_id="deployment" if has_deployments(account) else "agent",
             data_schema=self.add_suggested_values_to_schema(form, user_input or known),
             errors=errors,
             description_placeholders={**limits_of(form), "privacy_page": _PRIVACY_PAGE},
         )
+
+    async_step_deployment = async_step_agent
 
     def _known(self, listed: list[ListedModel]) -> dict[str, Any]:
         """Return the agent's known data before anything is entered."""
@@ -110,7 +179,7 @@ class AgentFlow(ConfigSubentryFlow):
         return errors
 
     def _agent_entered(self, user_input: dict[str, Any]) -> SubentryFlowResult:
-        data = out_of_sections(user_input)
+        data = _out_of_sections(user_input)
         entered = data.pop(CONF_NAME, "")
         if self._has_model:
             names = {name: data.pop(name, "").strip() for name in (CONF_MODEL, CONF_FAMILY)}
@@ -138,7 +207,7 @@ class AgentFlow(ConfigSubentryFlow):
                 **await async_model_fields(self.hass, account, listed),
                 probatio.Optional(CONF_PROMPT): TemplateSelector(),
                 probatio.Optional(CONF_LLM_HASS_API, default=list): self._api_selector(),
-                probatio.Required(CONF_ROUTING): choice(CONF_ROUTING, Routing),
+                **choice(CONF_ROUTING, Routing),
                 probatio.Optional(CONF_FALLBACK_AGENTS): self._fallback_selector(),
             }
         return probatio.Schema(fields | agent_sections(account, opened))
@@ -167,3 +236,110 @@ class AgentFlow(ConfigSubentryFlow):
         if account.server is None or has_deployments(entry.data):
             return []
         return await account.server.async_models()
+
+
+class _Section(section):
+    """A section that shows its own errors: Home Assistant would show them at the top of the form, out of sight."""
+
+    def __init__(self, fields: dict[Any, Any], *, collapsed: bool) -> None:
+        super().__init__(probatio.Schema(fields), {"collapsed": collapsed})
+
+    @override
+    def __call__(self, value: Any) -> Any:
+        try:
+            return super().__call__(value)
+        except probatio.MultipleInvalid as err:
+            first = err.errors[0]
+            # the key of a translation as it is; the text of Home Assistant with the name of the field
+            message = first.error_message if isinstance(first, OutOfRangeError) else str(first)
+            raise probatio.Invalid(message) from err
+
+
+def agent_sections(account: Mapping[str, Any], opened: Collection[str] = ()) -> dict[Any, Any]:
+    """Return the sections of an agent's form, closed except for `opened`."""
+    return {
+        probatio.Required(name): _Section(fields, collapsed=name not in opened)
+        for name, fields in _fields_of_sections(account).items()
+    }
+
+
+def _sections_in_use(
+    account: Mapping[str, Any], before: Mapping[str, Any], entered: Mapping[str, Any] | None
+) -> set[str]:
+    """Return the sections to show open: those with changes, or the only one of an account without a model."""
+    if account[CONF_PROVIDER] == PROVIDER_NONE:
+        return {_CONVERSATIONS}
+    if entered is None:
+        return set()
+    sections = _fields_of_sections(account)
+    return {
+        name
+        for name, fields in sections.items()
+        if any(entered[name].get(str(field)) != _before(field, before.get(name, {})) for field in fields)
+    }
+
+
+def _in_sections(data: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an agent's data in the shape of the form."""
+    sections = _fields_of_sections(account)
+    inside = {
+        name: {str(field): data[field] for field in sections[name] if field in data}
+        for name in _UNKNOWN_TO_DATA
+        if name in sections
+    }
+    return {**data, **inside}
+
+
+def _out_of_sections(entered: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the form's input in the shape of an agent's data."""
+    outside = {name: value for name, value in entered.items() if name not in _UNKNOWN_TO_DATA}
+    return outside | {field: value for name in _UNKNOWN_TO_DATA for field, value in entered.get(name, {}).items()}
+
+
+def _fields_of_sections(account: Mapping[str, Any]) -> dict[str, Field]:
+    memory = switch(CONF_MEMORY, default=DEFAULT_MEMORY) | choice(CONF_RECORD, RecordLevel, DEFAULT_RECORD)
+    conversations = choice(CONF_SCOPE, Scope, DEFAULT_SCOPE) | tokens(CONF_HISTORY_TOKENS)
+    if account[CONF_PROVIDER] == PROVIDER_NONE:
+        return {_CONVERSATIONS: conversations | memory}
+    excluded_tags = {probatio.Optional(CONF_EXCLUDED_TAGS, default=list): dropdown(_OFTEN_EXCLUDED, multiple=True)}
+    placement = choice(CONF_CONTEXT_PLACEMENT, ContextPlacement, DEFAULT_CONTEXT_PLACEMENT)
+    domains = {probatio.Optional(CONF_STATES_DOMAINS, default=list): dropdown(_OFTEN_ADDED, multiple=True)}
+    return {
+        _MODEL_SETTINGS: _model_fields(account),
+        _CONVERSATIONS: conversations | excluded_tags | placement | memory,
+        _HOME: switch(CONF_STATES, default=DEFAULT_STATES) | domains,
+        CONF_LIMITS: _limits_fields(),
+    }
+
+
+def _model_fields(account: Mapping[str, Any]) -> Field:
+    # buttons could not be left empty again
+    efforts = SelectSelectorConfig(options=list(EFFORTS), translation_key=CONF_EFFORT, mode=SelectSelectorMode.DROPDOWN)
+    temperature = default_temperature(account)
+    suggested = probatio.UNDEFINED if temperature is None else temperature
+    compaction = choice(CONF_COMPACTION, Compaction, DEFAULT_COMPACTION) if can_shorten(account) else {}
+    return {
+        probatio.Optional(CONF_EFFORT): SelectSelector(efforts),
+        **number(CONF_TEMPERATURE, 0, 2, step=0.1, default=suggested, required=False),
+        **number(CONF_TOP_P, 0, 1, step=0.05),
+        **tokens(CONF_CONTEXT_TOKENS),
+        **tokens(CONF_MAX_ANSWER_TOKENS, DEFAULT_SETTINGS.max_answer_tokens),
+        **choice(CONF_COUNTING, Counting, DEFAULT_COUNTING),
+        **compaction,
+        **switch(CONF_HEAD_START, default=DEFAULT_HEAD_START),
+    }
+
+
+def _limits_fields() -> Field:
+    seconds, limits = UnitOfTime.SECONDS, DEFAULT_LIMITS
+    return {
+        **number(CONF_FALLBACK_TIMEOUT, 1, 300, seconds, default=DEFAULT_FALLBACK_TIMEOUT),
+        **number(CONF_IDLE_TIMEOUT, 1, 300, seconds),
+        **number(CONF_TURN_TIMEOUT, 1, 600, seconds, default=limits.turn),
+        **number(CONF_TOOL_ITERATIONS, 1, 50, default=limits.tool_iterations),
+    }
+
+
+def _before(field: Any, known: Mapping[str, Any]) -> Any:
+    default = None if field.default is probatio.UNDEFINED else field.default()
+    return known.get(str(field), default)

@@ -8,7 +8,6 @@ from homeassistant.const import PERCENTAGE, Platform, UnitOfTime
 from homeassistant.core import HomeAssistant
 from homeassistant.data_entry_flow import section
 from homeassistant.helpers.selector import (
-    BooleanSelector,
     DeviceSelector,
     DeviceSelectorConfig,
     EntityFilterSelectorConfig,
@@ -48,18 +47,7 @@ from ..const import (
     Persistence,
 )
 from ..window import ToolResults
-from .numbers import limits_of, number_field, tokens_field
-
-_DEFAULTS = {
-    CONF_HISTORY_TOKENS: DEFAULT_POLICY.history_tokens,
-    CONF_TOOL_RESULTS: DEFAULT_POLICY.tool_results,
-    CONF_RESULT_CAP: DEFAULT_POLICY.result_cap_tokens,
-    CONF_MAX_WINDOWS: DEFAULT_MAX_WINDOWS,
-    CONF_EXPIRY_HOURS: DEFAULT_EXPIRY_HOURS,
-    CONF_PERSISTENCE: DEFAULT_PERSISTENCE,
-    CONF_MEMORY_DAYS: DEFAULT_MEMORY_DAYS,
-    CONF_SUMMARIZE: DEFAULT_POLICY.summarize,
-}
+from .fields import choice, limits_of, number, switch, tokens
 
 # The section of the list that all accounts share.
 _DEVICES = "devices"
@@ -71,25 +59,20 @@ _MOST_TOOL_TURNS = 100
 _MOST_WINDOWS = 10_000
 
 
-def _schema() -> probatio.Schema:
-    results = SelectSelectorConfig(options=list(get_args(ToolResults.__value__)), translation_key=CONF_TOOL_RESULTS)
-    persistence = SelectSelectorConfig(options=list(Persistence), translation_key=CONF_PERSISTENCE)
-    windows = number_field(CONF_MAX_WINDOWS, 1, _MOST_WINDOWS)
-    days = number_field(CONF_MEMORY_DAYS, 1, _MOST_DAYS, UnitOfTime.DAYS)
-    return probatio.Schema(
-        {
-            probatio.Required(CONF_HISTORY_TOKENS): tokens_field(CONF_HISTORY_TOKENS),
-            probatio.Optional(CONF_TRIM_SHARE): number_field(CONF_TRIM_SHARE, 0, _LARGEST_SHARE, PERCENTAGE),
-            probatio.Required(CONF_TOOL_RESULTS, default=DEFAULT_POLICY.tool_results): SelectSelector(results),
-            probatio.Optional(CONF_MAX_TOOL_TURNS): number_field(CONF_MAX_TOOL_TURNS, 1, _MOST_TOOL_TURNS),
-            probatio.Required(CONF_RESULT_CAP, default=DEFAULT_POLICY.result_cap_tokens): tokens_field(CONF_RESULT_CAP),
-            probatio.Required(CONF_MAX_WINDOWS, default=DEFAULT_MAX_WINDOWS): windows,
-            probatio.Required(CONF_EXPIRY_HOURS): number_field(CONF_EXPIRY_HOURS, 1, _LONGEST_EXPIRY, UnitOfTime.HOURS),
-            probatio.Required(CONF_PERSISTENCE): SelectSelector(persistence),
-            probatio.Required(CONF_MEMORY_DAYS, default=DEFAULT_MEMORY_DAYS): days,
-            probatio.Required(CONF_SUMMARIZE, default=DEFAULT_POLICY.summarize): BooleanSelector(),
-        }
-    )
+def _fields() -> dict[Any, Any]:
+    policy = DEFAULT_POLICY
+    return {
+        **tokens(CONF_HISTORY_TOKENS, policy.history_tokens),
+        **number(CONF_TRIM_SHARE, 0, _LARGEST_SHARE, PERCENTAGE),
+        **choice(CONF_TOOL_RESULTS, get_args(ToolResults.__value__), policy.tool_results),
+        **number(CONF_MAX_TOOL_TURNS, 1, _MOST_TOOL_TURNS),
+        **tokens(CONF_RESULT_CAP, policy.result_cap_tokens),
+        **number(CONF_MAX_WINDOWS, 1, _MOST_WINDOWS, default=DEFAULT_MAX_WINDOWS),
+        **number(CONF_EXPIRY_HOURS, 1, _LONGEST_EXPIRY, UnitOfTime.HOURS, default=DEFAULT_EXPIRY_HOURS),
+        **choice(CONF_PERSISTENCE, Persistence, DEFAULT_PERSISTENCE),
+        **number(CONF_MEMORY_DAYS, 1, _MOST_DAYS, UnitOfTime.DAYS, default=DEFAULT_MEMORY_DAYS),
+        **switch(CONF_SUMMARIZE, default=policy.summarize),
+    }
 
 
 async def _async_people(hass: HomeAssistant) -> dict[str, str]:
@@ -99,7 +82,7 @@ async def _async_people(hass: HomeAssistant) -> dict[str, str]:
 
 
 def _owners_field(names: Mapping[str, str]) -> ObjectSelector:
-    """Return the field for which satellite is whose."""
+    """Return the field for the owners of satellites."""
     people = SelectSelectorConfig(
         options=[SelectOptionDict(value=person, label=name) for person, name in names.items()],
         mode=SelectSelectorMode.DROPDOWN,
@@ -146,9 +129,12 @@ class WindowOptionsFlow(OptionsFlow):
             if error is None:
                 return self._entered(known, listed.get(CONF_DEVICE_OWNERS, []))
             errors = {_DEVICES: error}
-        fields = probatio.Schema({probatio.Optional(CONF_DEVICE_OWNERS): _owners_field(people)})
-        schema = _schema().extend({probatio.Optional(_DEVICES): section(fields, {"collapsed": not errors})})
-        known = {**_DEFAULTS, **known, _DEVICES: listed}
+        fields = _fields()
+        defaults = {str(marker): marker.default() for marker in fields if marker.default is not probatio.UNDEFINED}
+        owners_field = probatio.Schema({probatio.Optional(CONF_DEVICE_OWNERS): _owners_field(people)})
+        devices = section(owners_field, {"collapsed": not errors})
+        schema = probatio.Schema({**fields, probatio.Optional(_DEVICES): devices})
+        known = {**defaults, **known, _DEVICES: listed}
         return self.async_show_form(
             step_id="init",
             data_schema=self.add_suggested_values_to_schema(schema, known),
@@ -157,7 +143,7 @@ class WindowOptionsFlow(OptionsFlow):
         )
 
     def _entered(self, options: dict[str, Any], listed: list[dict[str, str]]) -> ConfigFlowResult:
-        """Store the settings, and in all accounts whose the devices are."""
+        """Store the settings, and the owners of devices in all accounts."""
         owners = {owned[ATTR_DEVICE]: owned[ATTR_PERSON] for owned in listed}
         for entry in self.hass.config_entries.async_entries(DOMAIN):
             if entry is not self.config_entry:
