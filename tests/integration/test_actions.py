@@ -185,23 +185,6 @@ async def test_no_action_is_omitted_of_these_tests(home: HomeAssistant, entry: M
     assert home.services.async_services_for_domain(DOMAIN).keys() == tested
 
 
-async def test_turn_goes_on_through_any_number_of_resets(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, agent_of, model_server: ModelServer
-) -> None:
-    await say("my name is Ada")
-    model_server.change(delay=0.01)
-    turn = asyncio.create_task(say("the word is pelican"))
-    await until(lambda: model_server.open_streams > 0)
-
-    resets = await asyncio.gather(*(act(home, "reset_window") for _ in range(20)), return_exceptions=True)
-
-    assert {type(reset) for reset in resets} == {ServiceValidationError}
-    assert {getattr(reset, "translation_key", None) for reset in resets} == {"window_in_use"}
-    await turn
-    (window,) = agent_of(entry).windows.loaded().values()
-    assert [message.role for message in window.messages()] == ["system", *["user", "assistant"] * 2]
-
-
 async def test_resets_that_come_together_forget_once_and_then_find_nothing(
     home: HomeAssistant, entry: MockConfigEntry, say: Say
 ) -> None:
@@ -215,6 +198,7 @@ async def test_resets_that_come_together_forget_once_and_then_find_nothing(
 @pytest.mark.parametrize(
     ("action", "told"),
     [
+        ("reset_window", "being answered"),
         ("tag_exchange", "being answered"),
         ("summarize_window", "being answered"),
         ("count_tokens", "being answered"),
@@ -248,18 +232,6 @@ async def test_agent_without_a_model_has_nothing_to_send(
 
     with pytest.raises(ServiceValidationError, match="does not use a model"):
         await act(home, action)
-
-
-async def test_turn_is_told_on_the_bus_without_its_text(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
-    events = async_capture_events(home, f"{DOMAIN}_turn")
-
-    await say("my name is Ada")
-
-    (event,) = events
-    assert (event.data["entity_id"], event.data["conversation_id"]) == (AGENT, "test")
-    assert (event.data["route"], event.data["reason"], event.data["error"]) == ("llm", "no_local_match", None)
-    assert event.data["usage"]["input"] > 0
-    assert "Ada" not in str(event.data)
 
 
 async def test_trim_is_told_on_the_bus(home: HomeAssistant, set_up: SetUp, say: Say, agent_of) -> None:

@@ -210,6 +210,8 @@ async def test_record_sensors_and_server_agree_to_the_token_and_the_cent(home: H
     used, ends = tokens(turns), Counter(turn.end for turn in turns)
     taken = [turn for turn in turns if turn.route != "summary"]
     statistics = next(agent for agent in async_agents(home) if agent.config.name == "Ada").statistics
+    totals, costs = statistics.on_disk.totals, statistics.on_disk.costs
+    answered = Counter(turn.route for turn in taken if turn.end == "answered")
     sums = {"prompt": sum(each.input for each in used), "cached": sum(each.cached for each in used)}
     unknown = sum((priced(each) for each in tokens([turn for turn in turns if turn.cost is None])), Decimal())
     known = sum((Decimal(turn.cost) for turn in turns if turn.cost is not None), Decimal())
@@ -218,30 +220,17 @@ async def test_record_sensors_and_server_agree_to_the_token_and_the_cent(home: H
     assert sum(len(turn.requests) for turn in turns) == traffic.asked
     assert sums == {name: traffic.sent[name] for name in sums}
     assert sum(each.output for each in used) == traffic.sent["completion"]
-    assert sums["prompt"] == statistics.on_disk.totals.input_tokens
-    assert sums["cached"] == statistics.on_disk.totals.cached_input_tokens
-    assert sum(each.output for each in used) == statistics.on_disk.totals.output_tokens
-    assert known == statistics.on_disk.costs.known
+    assert sums["prompt"] == totals.input_tokens
+    assert sums["cached"] == totals.cached_input_tokens
+    assert sum(each.output for each in used) == totals.output_tokens
+    assert known == costs.known
     assert known + unknown == traffic.cost
-    assert sum(turn.cost is None for turn in turns) == statistics.on_disk.costs.without_price
+    assert sum(turn.cost is None for turn in turns) == costs.without_price
     assert ends["cancelled"] == traffic.cancelled > 0
     assert memory_of(home).writer.counts.dropped == memory_of(home).writer.counts.refused == 0
     assert {"local", "llm", "fallback", "summary"} <= {turn.route for turn in turns}
-
-
-@pytest.mark.long
-async def test_sensors_count_the_turns_and_requests_of_the_record(home: HomeAssistant, traffic: Traffic) -> None:
-    await traffic.take(TURNS)
-    await written(home)
-
-    turns = [turn for turn in await recorded(home) if turn.agent == next(iter(traffic.entry.subentries))]
-    taken = [turn for turn in turns if turn.route != "summary"]
-    answered = Counter(turn.route for turn in taken if turn.end == "answered")
-    totals = next(agent for agent in async_agents(home) if agent.config.name == "Ada").statistics.on_disk.totals
-
     assert totals.turns_local == answered["local"] > 0
     assert totals.turns_fallback == answered["fallback"] > 0
     assert totals.turns_model == answered["llm"] + answered["fallback"]
     assert totals.turns_failed == sum(turn.end == "error" for turn in taken) > 0
-    assert totals.requests == sum(len(turn.requests) for turn in turns) == traffic.asked
     assert totals.tool_calls == sum(len(each.called) for turn in taken for each in turn.requests) > 0

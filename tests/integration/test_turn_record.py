@@ -2,13 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from decimal import Decimal
 import json
 from pathlib import Path
 from typing import Any
 
 from homeassistant.components.conversation.trace import async_get_traces
-from homeassistant.const import CONF_MODEL, CONF_URL
 from homeassistant.core import Context, HomeAssistant
 import pytest
 from pytest_homeassistant_custom_component.common import async_capture_events
@@ -24,7 +22,6 @@ from custom_components.windowed_conversation.const import (
     CONF_SUMMARIZE,
     DOMAIN,
     PROVIDER_NONE,
-    PROVIDER_OPENAI,
     RecordLevel,
 )
 from custom_components.windowed_conversation.memory import Memory, TurnListing, TurnRecord, fingerprint
@@ -34,7 +31,6 @@ from .actions import act
 from .conftest import AGENT, Say, SayAtOnce, SetUp, until, written
 from .more_agents import add_agent, remove_agent
 from .remembered import memory_of
-from .states import state_of
 
 SECRET = "pelican"
 
@@ -153,6 +149,19 @@ async def test_local_turn_has_its_answer_and_costs_nothing(whole: Any, say: Say,
     assert (turn.words.said, turn.words.answer) == ("turn on the kitchen light", "Turned on the switch")
 
 
+@pytest.mark.parametrize(
+    ("agent", "ends"), [({CONF_MEMORY: False}, ["answered"]), ({CONF_RECORD: RecordLevel.OFF}, [])]
+)
+async def test_record_depends_on_its_level_and_not_on_memory(
+    set_up: SetUp, say: Say, turns: Turns, agent: dict[str, Any], ends: list[str]
+) -> None:
+    await set_up(**agent)
+
+    await say("hello there")
+
+    assert [turn.end for turn in await turns()] == ends
+
+
 async def test_account_without_a_model_is_recorded(set_up: SetUp, say: Say, turns: Turns) -> None:
     await set_up(account={CONF_PROVIDER: PROVIDER_NONE})
 
@@ -163,22 +172,6 @@ async def test_account_without_a_model_is_recorded(set_up: SetUp, say: Say, turn
         ("local", "answered", None),
         ("local", "error", "LocalAnswerFailed"),
     ]
-
-
-async def test_agent_without_memory_is_recorded(set_up: SetUp, say: Say, turns: Turns) -> None:
-    await set_up(**{CONF_MEMORY: False})
-
-    await say("hello there")
-
-    assert [turn.end for turn in await turns()] == ["answered"]
-
-
-async def test_nothing_is_recorded_where_that_is_off(set_up: SetUp, say: Say, turns: Turns) -> None:
-    await set_up(**{CONF_RECORD: RecordLevel.OFF})
-
-    await say("hello there")
-
-    assert await turns() == []
 
 
 async def test_failure_says_which_error_it_was(entry: Any, say: Say, turns: Turns, model_server: ModelServer) -> None:
@@ -259,22 +252,6 @@ async def test_summary_is_recorded_by_itself(
     assert summary.words.answer
 
 
-async def test_cost_of_a_turn_is_that_of_the_sensor(
-    home: HomeAssistant, set_up: SetUp, say: Say, turns: Turns, model_server: ModelServer
-) -> None:
-    model_server.change(models=("gpt-4o-mini",))
-    account = {CONF_PROVIDER: PROVIDER_OPENAI, CONF_URL: model_server.url}
-    await set_up(account=account, **{CONF_MODEL: "gpt-4o-mini"})
-
-    await say("hello there, consider the sea")
-    cost = state_of(home, "sensor.ada_last_turn_cost").state
-    await say("turn on the kitchen light")
-
-    model, local = await turns()
-    assert Decimal(model.cost or 0) == Decimal(cost) > 0
-    assert local.cost == "0"
-
-
 async def test_words_go_when_something_is_forgotten_that_was_told_before(
     home: HomeAssistant, whole: Any, say: Say, turns: Turns, memory_file: Path
 ) -> None:
@@ -287,21 +264,6 @@ async def test_words_go_when_something_is_forgotten_that_was_told_before(
     found = await turns()
     assert {turn.level for turn in found} == {"figures"}
     assert SECRET not in str(found)
-    assert not await home.async_add_executor_job(_is_in_files, memory_file, SECRET)
-
-
-async def test_words_of_a_turn_that_failed_go_when_they_are_forgotten(
-    *, home: HomeAssistant, whole: Any, say: Say, turns: Turns, model_server: ModelServer, memory_file: Path
-) -> None:
-    model_server.fault("401", 1)
-    await say(f"consider that the wifi password is {SECRET}")
-    await say(f"remember that the wifi password is {SECRET}")
-    assert (await turns())[0].end == "error"
-    assert SECRET in str((await turns())[0].words)
-
-    await say(f"forget that the wifi password is {SECRET}")
-
-    assert SECRET not in str(await turns())
     assert not await home.async_add_executor_job(_is_in_files, memory_file, SECRET)
 
 

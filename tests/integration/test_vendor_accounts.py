@@ -253,16 +253,6 @@ def test_section_that_may_hold_the_mistake_stays_open(changed: dict[str, str], e
     assert schema["advanced"].options["collapsed"] is collapsed
 
 
-@one_of_each_vendor
-async def test_missing_credit_may_be_told_with_the_models(form: Submit, kind: Kind, model_server: ModelServer) -> None:
-    model_server.fault("quota", 1)
-
-    shown = await form(**kind.entered(model_server))
-
-    assert shown["errors"] == {"base": "no_credit"}
-    assert key_shown(shown) == "key"
-
-
 @pytest.mark.parametrize("classic", [CLASSIC_CHAT, CLASSIC_RESPONSES], ids=lambda kind: kind.name)
 async def test_version_that_there_never_was_is_told(
     home: HomeAssistant, model_server: ModelServer, classic: Kind
