@@ -37,10 +37,10 @@ from .const import (
     PROVIDER_OPENAI_CHAT,
     SUBENTRY_CONVERSATION,
 )
-from .flows.account_form import ACCOUNT_FORMS, account_form, account_title, urls_of
+from .flows.account_form import ACCOUNT_FORMS, account_form, account_title, base_urls
 from .flows.account_trial import (
-    OF_THE_ACCOUNT,
-    OF_THE_MODEL,
+    ACCOUNT_ERRORS,
+    MODEL_ERRORS,
     RejectedAccount,
     TriedAccount,
     async_try_account,
@@ -88,7 +88,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
         """Add an account without a model: there is nothing to enter."""
         account = {CONF_PROVIDER: PROVIDER_NONE}
         self._async_abort_entries_match(account)
-        return self._created("Home Assistant", account, agent_name(self.hass, account, ""), {})
+        return self._create("Home Assistant", account, agent_name(self.hass, account, ""), {})
 
     async def async_step_openai(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask for an account with OpenAI and try it."""
@@ -131,23 +131,23 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
 
     async def async_step_reauth_confirm(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask for another key and try it. If there was none, the server requires one now, or a proxy in front of it."""
-        known = self._get_reauth_entry().data
-        self._form = account_form(known) or self._form
-        return await self._async_account_form(self._form_step, user_input, known)
+        account = self._get_reauth_entry().data
+        self._form = account_form(account) or self._form
+        return await self._async_account_form(self._form_step, user_input, account)
 
     async_step_reauth_first_key = async_step_reauth_confirm
 
     async def _async_account_form(
-        self, step_id: str, user_input: dict[str, Any] | None, known: Mapping[str, Any]
+        self, step_id: str, user_input: dict[str, Any] | None, account: Mapping[str, Any]
     ) -> ConfigFlowResult:
         self._form_step = step_id
-        entered = self._form.entered(user_input or {}, known)
+        entered = self._form.account_data(user_input or {}, account)
         self._typed_key = (user_input or {}).get(CONF_API_KEY, "").strip()
         if user_input is None:
             return self._show_account_form(entered)
         if self._form.key_required and CONF_API_KEY not in entered:
             return self._show_account_form(entered, "key_missing")
-        urls = urls_of(entered.get(CONF_URL, self._form.url), has_key=CONF_API_KEY in entered)
+        urls = base_urls(entered.get(CONF_URL, self._form.url), has_key=CONF_API_KEY in entered)
         if not urls:
             return self._show_account_form(entered, "invalid_url")
         tried = await async_try_account(self.hass, entered, urls)
@@ -160,24 +160,24 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
     def _show_account_form(
         self, entered: Mapping[str, Any], error: str = "", new_address: str = ""
     ) -> ConfigFlowResult:
-        key_only, key_known = self.source == SOURCE_REAUTH, self.source == SOURCE_RECONFIGURE
+        key_only, key_exists = self.source == SOURCE_REAUTH, self.source == SOURCE_RECONFIGURE
         schema = self._form.schema(
-            entered, key_only=key_only, key_known=key_known, typed_key=self._typed_key, error=error
+            entered, key_only=key_only, key_exists=key_exists, typed_key=self._typed_key, error=error
         )
-        errors = {self._form.place_of(error, key_only=key_only): error} if error else {}
+        errors = {self._form.error_field(error, key_only=key_only): error} if error else {}
         placeholders = {**self._form.links, "url": entered.get(CONF_URL, ""), "new_address": new_address}
         return self.async_show_form(
             step_id=self._form_step, data_schema=schema, errors=errors, description_placeholders=placeholders
         )
 
     async def _async_server_found(self, tried: TriedAccount) -> ConfigFlowResult:
-        if self.source != SOURCE_REAUTH and self._is_another_account(tried.data):
+        if self.source != SOURCE_REAUTH and self._exists(tried.data):
             return self.async_abort(reason="already_configured")
         self._tried = tried
         if self.source == SOURCE_USER:
             return await self.async_step_model()
         entry = self._get_reauth_entry() if self.source == SOURCE_REAUTH else self._get_reconfigure_entry()
-        error = await self._async_error_of_first_agent(entry, tried)
+        error = await self._async_first_agent_error(entry, tried)
         if error is not None:
             return self._show_account_form(tried.data, error)
         # A listener sets the account up again if it has changed; an account that failed to set up has none.
@@ -187,18 +187,18 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
             return self.async_update_and_abort(entry, data=tried.data)
         return self.async_update_reload_and_abort(entry, data=tried.data)
 
-    def _is_another_account(self, account: Mapping[str, Any]) -> bool:
+    def _exists(self, account: Mapping[str, Any]) -> bool:
         """Return whether another account already has exactly this data."""
         own_id = self.context.get("entry_id")
         entries = self._async_current_entries(include_ignore=False)
         return any(dict(entry.data) == account for entry in entries if entry.entry_id != own_id)
 
-    async def _async_error_of_first_agent(self, entry: ConfigEntry, tried: TriedAccount) -> str | None:
+    async def _async_first_agent_error(self, entry: ConfigEntry, tried: TriedAccount) -> str | None:
         """Return the error of an agent's model: not every server checks a key when it lists models."""
         models = (agent.data.get(CONF_MODEL) for agent in entry.get_subentries_of_type(SUBENTRY_CONVERSATION))
         model = next(filter(None, models), None)
         error = await async_try_model(tried, model) if model else None
-        return error if error in OF_THE_ACCOUNT else None
+        return error if error in ACCOUNT_ERRORS else None
 
     async def async_step_model(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask for the first agent's name and its model. Its forms differ in their texts and the field for the model."""
@@ -208,10 +208,10 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
             model = user_input[CONF_MODEL].strip()
             error = await async_try_model(self._tried, model) if model else "model_missing"
             if error is None:
-                return self._agent_named(self._tried, user_input)
-            if error in OF_THE_ACCOUNT:
+                return self._create_with_agent(self._tried, user_input)
+            if error in ACCOUNT_ERRORS:
                 return self._show_account_form(self._tried.data, error)
-            errors = {CONF_MODEL if error in {"model_missing", *OF_THE_MODEL} else "base": error}
+            errors = {CONF_MODEL if error in {"model_missing", *MODEL_ERRORS} else "base": error}
         schema = self.add_suggested_values_to_schema(await self._async_model_schema(self._tried), user_input)
         return self.async_show_form(
             step_id=_model_step(self._tried),
@@ -232,7 +232,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
     def _suggested_name(self, tried: TriedAccount) -> str:
         return agent_name(self.hass, tried.data, suggested_model(tried.data, tried.models))
 
-    def _agent_named(self, tried: TriedAccount, user_input: dict[str, Any]) -> ConfigFlowResult:
+    def _create_with_agent(self, tried: TriedAccount, user_input: dict[str, Any]) -> ConfigFlowResult:
         account, model = tried.data, user_input[CONF_MODEL].strip()
         data = {
             CONF_MODEL: model,
@@ -243,9 +243,9 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
             data[CONF_FAMILY] = family
         title = account_name(self.hass, account_title(self._form, account))
         entered, suggested = user_input.get(CONF_NAME, ""), self._suggested_name(tried)
-        return self._created(title, account, name_or_suggestion(self.hass, account, entered, suggested, model), data)
+        return self._create(title, account, name_or_suggestion(self.hass, account, entered, suggested, model), data)
 
-    def _created(self, title: str, account: dict[str, Any], name: str, agent: dict[str, Any]) -> ConfigFlowResult:
+    def _create(self, title: str, account: dict[str, Any], name: str, agent: dict[str, Any]) -> ConfigFlowResult:
         """Create the entry of an account with its first agent."""
         first = ConfigSubentryData(data=agent, subentry_type=SUBENTRY_CONVERSATION, title=name, unique_id=None)
         return self.async_create_entry(title=title, data=account, subentries=[first])

@@ -246,9 +246,9 @@ async def test_model_or_deployment_that_is_not_there_is_told(
 )
 def test_section_that_may_hold_the_mistake_stays_open(changed: dict[str, str], error: str, collapsed: bool) -> None:
     form = ACCOUNT_FORMS[PROVIDER_OPENAI]
-    known = {**form.entered({}, {}), **changed}
+    known = {**form.account_data({}, {}), **changed}
 
-    schema = form.schema(known, key_only=False, key_known=False, error=error).schema
+    schema = form.schema(known, key_only=False, key_exists=False, error=error).schema
 
     assert schema["advanced"].options["collapsed"] is collapsed
 

@@ -29,7 +29,7 @@ _CLOCK_WAS_SET = 1_767_225_600
 
 
 class ConversationStore:
-    """The stored conversations of an agent, and their changes since then. Outlives a reload."""
+    """The stored conversations of an agent, and their unwritten changes. Outlives a reload."""
 
     def __init__(self, store: AgentStore, agent_id: str, config: AgentConfig, create: Callable[[str], Window]) -> None:
         self._store = store
@@ -39,13 +39,13 @@ class ConversationStore:
             create, read=self._async_read, max_windows=config.max_windows, idle_seconds=config.expiry_seconds
         )
         # The exchanges of each stored conversation by their numbers, None if it was not read yet.
-        self._written: dict[str, dict[int, Exchange] | None] = {}
-        # Whether that is known. Nothing is written before: it could replace what is stored.
-        self._is_known = False
+        self._stored: dict[str, dict[int, Exchange] | None] = {}
+        # Nothing is written before the stored conversations were listed: it could replace one of them.
+        self._is_listed = False
         self._has_new_file = False
 
     async def async_start(self) -> None:
-        """Take in which conversations are stored, and write from now on what changes in them."""
+        """List the stored conversations, and write their changes from now on."""
         await self.async_refresh()
         self._store.sources.append(self.changes)
         self._store.on_new_file.append(self._write_anew)
@@ -53,30 +53,30 @@ class ConversationStore:
 
     @callback
     def stop(self) -> None:
-        """Write nothing more."""
+        """Stop writing."""
         self._store.sources.remove(self.changes)
         self._store.on_new_file.remove(self._write_anew)
         self._store.on_opened.remove(self._async_refresh_once)
 
     @callback
     def _write_anew(self) -> None:
-        # it may have what could be read of a damaged file
-        self._written = dict.fromkeys(self._written)
+        # it may have the readable rows of a damaged file
+        self._stored = dict.fromkeys(self._stored)
         self._has_new_file = True
 
     async def _async_refresh_once(self) -> None:
-        if self._has_new_file or not self._is_known:
+        if self._has_new_file or not self._is_listed:
             self._has_new_file = False
             await self.async_refresh()
-        # what was said in those is written with their contents
-        for key in self.windows.unread_keys():
+        # their new exchanges are written together with their contents
+        for key in self.windows.without_contents():
             await self.windows.load(key)
         self._store.async_save_soon()
 
     async def async_refresh(self) -> None:
-        """Take in which conversations are stored now, and their figures. Those in working memory stay as they are.
+        """List the conversations in the file, with their statistics. Those in working memory stay as they are.
 
-        What was said before it was known that a conversation is stored is added to it.
+        Exchanges from before the first listing are added to the stored conversation.
         """
         try:
             stored = await self._store.async_read(self._read_all, list[StoredConversation]())
@@ -84,12 +84,12 @@ class ConversationStore:
             return
         now = time.time()
         for each in stored:
-            self._written.setdefault(each.key, None)
+            self._stored.setdefault(each.key, None)
         self.windows.shelve(
-            {each.key: (each.stats, _idle(each.used, now)) for each in stored if self._is_kept(each.key)},
-            is_late=not self._is_known,
+            {each.key: (each.stats, _idle(each.used, now)) for each in stored if self._is_stored(each.key)},
+            is_late=not self._is_listed,
         )
-        self._is_known = True
+        self._is_listed = True
         self.windows.expire()
 
     async def _async_read(self, key: str) -> Snapshot | None:
@@ -99,7 +99,7 @@ class ConversationStore:
         except MemoryUnavailable:
             return None
         snapshot = found or Snapshot("")
-        self._written[key] = {exchange.number: exchange for exchange in snapshot.exchanges}
+        self._stored[key] = {exchange.number: exchange for exchange in snapshot.exchanges}
         return snapshot._replace(conversation_id=WindowKey.parse(key).conversation)
 
     @callback
@@ -108,43 +108,43 @@ class ConversationStore:
         if persistence is not self._persistence:
             self._persistence = persistence
             self._store.async_save()
-            # no byte stays of what is not kept any more
+            # no byte stays of conversations that are not stored any more
             self._store.writer.call(Memory.erase)
 
     @callback
     def save(self) -> None:
-        """Write all that has changed, of every agent."""
+        """Write all changes, of every agent."""
         self._store.async_save()
 
     def changes(self) -> Iterator[Write]:
-        """Yield the writes for all changes in the conversations since the last time."""
-        if not self._is_known:
+        """Yield the writes for all changes in the conversations since the last call."""
+        if not self._is_listed:
             return
         for key, window in self.windows.loaded().items():
             changed = window.changed_exchanges()
-            if self._is_kept(key):
-                exchanges = window.exchanges() if self._written.get(key) is None and not window.is_open else changed
+            if self._is_stored(key):
+                exchanges = window.exchanges() if self._stored.get(key) is None and not window.is_open else changed
                 if exchanges is not None:
                     yield from self._change(key, window, exchanges)
-        for key in [key for key in self._written if key not in self.windows or not self._is_kept(key)]:
-            del self._written[key]
+        for key in [key for key in self._stored if key not in self.windows or not self._is_stored(key)]:
+            del self._stored[key]
             yield Write(partial(delete_conversation, agent=self._agent_id, key=key))
 
     def _change(self, key: str, window: Window, exchanges: tuple[Exchange, ...]) -> Iterator[Write]:
-        if self._written.get(key, {}) is None:
+        if self._stored.get(key, {}) is None:
             # another conversation had the key, and was dropped before anybody read it
             yield Write(partial(delete_conversation, agent=self._agent_id, key=key))
-        before, now = self._written.get(key) or {}, {exchange.number: exchange for exchange in exchanges}
+        before, now = self._stored.get(key) or {}, {exchange.number: exchange for exchange in exchanges}
         changed = [exchange for number, exchange in now.items() if before.get(number) is not exchange]
-        if now or key in self._written:
-            used = time.time() - self.windows.idle_seconds(key)
+        if now or key in self._stored:
+            used = time.time() - (self.windows.now() - self.windows.last_used(key))
             change = ConversationChange(
                 self._agent_id, key, round(used, 3), window.stats(), changed, before.keys() - now.keys()
             )
-            self._written[key] = now
+            self._stored[key] = now
             yield Write(partial(write_change, change=change))
 
-    def _is_kept(self, key: str) -> bool:
+    def _is_stored(self, key: str) -> bool:
         if self._persistence is Persistence.OWN:
             return not _is_ulid(WindowKey.parse(key).conversation)
         return self._persistence is Persistence.ALL
@@ -165,9 +165,9 @@ def _idle(used: float, now: float) -> float:
 
 @lru_cache(maxsize=1024)
 def _is_ulid(conversation_id: str) -> bool:
-    """Return whether Home Assistant made the id, by its own rule: what is no ULID is the user's own and is kept.
+    """Return whether Home Assistant made the id, by its own rule. Any other id is the user's own.
 
-    It is asked before every write, of every window.
+    Cached, because it runs before every write, for every window.
     """
     with suppress(ValueError):
         ulid_to_bytes(conversation_id)

@@ -61,55 +61,55 @@ class AccountForm:
     advanced: tuple[str, ...] = ()
 
     def schema(
-        self, known: Mapping[str, Any], *, key_only: bool, key_known: bool, typed_key: str = "", error: str = ""
+        self, account: Mapping[str, Any], *, key_only: bool, key_exists: bool, typed_key: str = "", error: str = ""
     ) -> probatio.Schema:
-        """Return the fields, filled with known values. Of keys, only one that was typed just now is shown again."""
-        key = probatio.Required if self.key_required and not key_known else probatio.Optional
+        """Return the fields, filled with the account. Of keys, only one that was typed just now is shown again."""
+        key = probatio.Required if self.key_required and not key_exists else probatio.Optional
         suggested = {"suggested_value": typed_key} if typed_key else None
         fields: dict[Any, Any] = {key(CONF_API_KEY, description=suggested): _KEY_FIELD}
         if not key_only:
-            address = {} if CONF_URL in self.advanced else self._field(CONF_URL, known)
-            fields = {**address, **fields, **self._advanced_section(known, error)}
+            address = {} if CONF_URL in self.advanced else self._field(CONF_URL, account)
+            fields = {**address, **fields, **self._advanced_section(account, error)}
         return probatio.Schema(fields)
 
-    def entered(self, user_input: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the account's data after a form. Known values that were not asked for stay; emptied ones are removed.
+    def account_data(self, user_input: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the account's data after a form. Values without a field stay; emptied ones are removed.
 
         A required key stays, and so does the vendor's own URL.
         """
         advanced = user_input.get(_ADVANCED)
-        kept = known if advanced is None else {name: known[name] for name in known.keys() - {*self.advanced}}
-        flat = {**kept, **user_input, **(advanced or {}), CONF_PROVIDER: self.provider}
+        unchanged = account if advanced is None else {name: account[name] for name in account.keys() - {*self.advanced}}
+        flat = {**unchanged, **user_input, **(advanced or {}), CONF_PROVIDER: self.provider}
         flat.pop(_ADVANCED, None)
         texts = {name: value.strip() if isinstance(value, str) else value for name, value in flat.items()}
         if self.key_required and not texts.get(CONF_API_KEY):
-            texts[CONF_API_KEY] = known.get(CONF_API_KEY)
+            texts[CONF_API_KEY] = account.get(CONF_API_KEY)
         if CONF_URL in self.advanced:
             texts[CONF_URL] = texts.get(CONF_URL) or self.url
         return {name: value for name, value in texts.items() if value or name == CONF_URL}
 
-    def _field(self, name: str, known: Mapping[str, Any]) -> dict[Any, Any]:
+    def _field(self, name: str, account: Mapping[str, Any]) -> dict[Any, Any]:
         match name:
             case "url":
-                suggested = {"suggested_value": known.get(CONF_URL) or self.url}
+                suggested = {"suggested_value": account.get(CONF_URL) or self.url}
                 return {probatio.Required(CONF_URL, description=suggested): _URL_FIELD}
             case "format":
-                return {probatio.Required(CONF_FORMAT, default=known.get(CONF_FORMAT, DEFAULT_FORMAT)): _FORMAT_FIELD}
+                return {probatio.Required(CONF_FORMAT, default=account.get(CONF_FORMAT, DEFAULT_FORMAT)): _FORMAT_FIELD}
             case _:
-                return {probatio.Optional(name, description={"suggested_value": known.get(name)}): TextSelector()}
+                return {probatio.Optional(name, description={"suggested_value": account.get(name)}): TextSelector()}
 
-    def _advanced_section(self, known: Mapping[str, Any], error: str) -> dict[Any, Any]:
+    def _advanced_section(self, account: Mapping[str, Any], error: str) -> dict[Any, Any]:
         if not self.advanced:
             return {}
         fields: dict[Any, Any] = {}
         for name in self.advanced:
-            fields |= self._field(name, known)
+            fields |= self._field(name, account)
         usual = {CONF_URL: self.url, CONF_FORMAT: DEFAULT_FORMAT}
-        differs = any(known.get(name, usual.get(name)) != usual.get(name) for name in self.advanced)
+        differs = any(account.get(name, usual.get(name)) != usual.get(name) for name in self.advanced)
         collapsed = not differs and error not in _ERRORS_OF_ADVANCED
         return {probatio.Required(_ADVANCED): section(probatio.Schema(fields), {"collapsed": collapsed})}
 
-    def place_of(self, error: str, *, key_only: bool) -> str:
+    def error_field(self, error: str, *, key_only: bool) -> str:
         """Return the place to show an error: at its field or section, or above all fields."""
         if error == "key_missing":
             return CONF_API_KEY
@@ -168,8 +168,8 @@ _ENDPOINT = re.compile(r"(/chat/completions|(?<=/v1)/(completions|models|respons
 _HOME_DOMAINS = ("home", "home.arpa", "internal", "lan", "local", "localdomain", "localhost")
 
 
-def urls_of(entered: str, *, has_key: bool) -> list[str]:
-    """Return the base URLs that a text may stand for, in the order to try, or none if it cannot be a URL.
+def base_urls(entered: str, *, has_key: bool) -> list[str]:
+    """Return the base URLs that a text may mean, in the order to try, or none if it cannot be a URL.
 
     The path of a request and a query are removed. Without a scheme, a host at home gets http, and any other https.
     The latter gets http as well unless a key or a password would be sent without encryption.

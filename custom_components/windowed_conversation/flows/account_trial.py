@@ -42,9 +42,9 @@ from ..providers import (
 from ..window import Message
 
 # Errors that another key, or another value in the account's form, can fix.
-OF_THE_ACCOUNT = frozenset({"invalid_auth", "wrong_api_version"})
+ACCOUNT_ERRORS = frozenset({"invalid_auth", "wrong_api_version"})
 # Errors of the chosen model.
-OF_THE_MODEL = frozenset({"no_such_deployment", "no_such_model", "unsuitable_model"})
+MODEL_ERRORS = frozenset({"no_such_deployment", "no_such_model", "unsuitable_model"})
 
 # Providers whose API is usually under `/v1`.
 _UNDER_V1 = (PROVIDER_OPENAI, PROVIDER_OPENAI_CHAT)
@@ -95,7 +95,7 @@ async def async_try_account(
     except Redirected as err:
         return RejectedAccount("redirected", err.address)
     except ProviderError as err:
-        key = _key(_LIST_ERRORS, err)
+        key = _error_key(_LIST_ERRORS, err)
         wrong_version = isinstance(err, BadRequest) and CONF_API_VERSION in account
         return RejectedAccount("wrong_api_version" if wrong_version else key)
 
@@ -109,11 +109,11 @@ async def async_try_model(account: TriedAccount, model: str) -> str | None:
         return None
     request = Request(model, _TRIAL, max_answer_tokens=_TRIAL_TOKENS)
     try:
-        await _async_hear(account.provider, request)
+        await _async_ask(account.provider, request)
     except Incomplete, Refused, RateLimited:
         return None
     except ProviderError as err:
-        key = _key(_MODEL_ERRORS, err)
+        key = _error_key(_MODEL_ERRORS, err)
         if key == "no_such_model" and account.data[CONF_PROVIDER] == PROVIDER_AZURE:
             return "no_such_deployment"
         # older API versions list models, but do not support the format
@@ -151,7 +151,7 @@ async def _async_list_models(hass: HomeAssistant, account: dict[str, Any]) -> Tr
     return TriedAccount(account, provider, await provider.list_models())
 
 
-async def _async_hear(provider: Provider, request: Request) -> None:
+async def _async_ask(provider: Provider, request: Request) -> None:
     ask = provider.unstreamed_answer if isinstance(provider, AnswersUnstreamed) else provider.stream
     try:
         async with asyncio.timeout(_TRIAL_SECONDS), aclosing(ask(request)) as events:
@@ -161,7 +161,7 @@ async def _async_hear(provider: Provider, request: Request) -> None:
         raise DeadlineExceeded("no whole answer in time") from err
 
 
-def _key(errors: Mapping[type[ProviderError], str], error: ProviderError) -> str:
+def _error_key(errors: Mapping[type[ProviderError], str], error: ProviderError) -> str:
     if isinstance(error, Unavailable) and error.has_answered:
         return "server_failed"
     return next((key for kind, key in errors.items() if isinstance(error, kind)), "cannot_connect")

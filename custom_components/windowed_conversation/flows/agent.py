@@ -114,7 +114,7 @@ _MODEL_SETTINGS = "model_settings"
 _CONVERSATIONS = "conversations"
 _HOME = "home"
 # The sections of the form; an agent's data is flat.
-_UNKNOWN_TO_DATA = (_MODEL_SETTINGS, _CONVERSATIONS, _HOME)
+_FORM_SECTIONS = (_MODEL_SETTINGS, _CONVERSATIONS, _HOME)
 
 
 class AgentFlow(ConfigSubentryFlow):
@@ -137,38 +137,38 @@ class AgentFlow(ConfigSubentryFlow):
         if user_input is not None:
             errors = self._errors(user_input)
             if not errors:
-                return self._agent_entered(user_input)
-        account, listed = self._get_entry().data, await self._models()
-        if user_input is None and self._needs_a_name_typed(listed):
+                return self._store_agent(user_input)
+        account, models = self._get_entry().data, await self._models()
+        if user_input is None and self._offers_no_model(models):
             errors = {CONF_MODEL: "no_models"}
-        known = _in_sections(self._known(listed), account)
-        form = await self._schema(listed, _sections_in_use(account, known, user_input))
+        data = _in_sections(self._agent_data(models), account)
+        form = await self._schema(models, _open_sections(account, data, user_input))
         return self.async_show_form(
             step_id="deployment" if has_deployments(account) else "agent",
-            data_schema=self.add_suggested_values_to_schema(form, user_input or known),
+            data_schema=self.add_suggested_values_to_schema(form, user_input or data),
             errors=errors,
             description_placeholders={**limits_of(form), "privacy_page": _PRIVACY_PAGE},
         )
 
     async_step_deployment = async_step_agent
 
-    def _known(self, listed: list[ListedModel]) -> dict[str, Any]:
-        """Return the agent's known data before anything is entered."""
+    def _agent_data(self, models: list[ListedModel]) -> dict[str, Any]:
+        """Return the data that the form suggests."""
         if self.source == SOURCE_USER:
             account = self._get_entry().data
-            self._suggested_name = agent_name(self.hass, account, suggested_model(account, listed))
+            self._suggested_name = agent_name(self.hass, account, suggested_model(account, models))
             return {CONF_NAME: self._suggested_name, **_NEW_AGENT}
         subentry = self._get_reconfigure_subentry()
-        known = {CONF_NAME: subentry.title, CONF_PROMPT: llm.DEFAULT_INSTRUCTIONS_PROMPT, **subentry.data}
+        data = {CONF_NAME: subentry.title, CONF_PROMPT: llm.DEFAULT_INSTRUCTIONS_PROMPT, **subentry.data}
         # the form would refuse its own suggestion if it included an API that no longer exists
         there = {api.id for api in self._apis()}
-        known[CONF_LLM_HASS_API] = [api for api in known.get(CONF_LLM_HASS_API, ()) if api in there]
-        return known
+        data[CONF_LLM_HASS_API] = [api for api in data.get(CONF_LLM_HASS_API, ()) if api in there]
+        return data
 
-    def _needs_a_name_typed(self, listed: list[ListedModel]) -> bool:
-        """Return whether a new agent needs a model name although the list offers none."""
+    def _offers_no_model(self, models: list[ListedModel]) -> bool:
+        """Return whether the name of a new agent's model must be typed because the server lists none."""
         account, is_new = self._get_entry().data, self.source == SOURCE_USER
-        return self._has_model and is_new and not has_deployments(account) and not models_to_choose(account, listed)
+        return self._has_model and is_new and not has_deployments(account) and not models_to_choose(account, models)
 
     def _errors(self, user_input: dict[str, Any]) -> dict[str, str]:
         errors: dict[str, str] = {}
@@ -178,7 +178,7 @@ class AgentFlow(ConfigSubentryFlow):
             errors[CONF_MODEL] = "model_missing"
         return errors
 
-    def _agent_entered(self, user_input: dict[str, Any]) -> SubentryFlowResult:
+    def _store_agent(self, user_input: dict[str, Any]) -> SubentryFlowResult:
         data = _out_of_sections(user_input)
         entered = data.pop(CONF_NAME, "")
         if self._has_model:
@@ -196,7 +196,7 @@ class AgentFlow(ConfigSubentryFlow):
     def _has_model(self) -> bool:
         return bool(self._get_entry().data[CONF_PROVIDER] != PROVIDER_NONE)
 
-    async def _schema(self, listed: list[ListedModel], opened: Collection[str]) -> probatio.Schema:
+    async def _schema(self, models: list[ListedModel], open_sections: Collection[str]) -> probatio.Schema:
         """Return the form. Settings that are rarely changed are in sections."""
         account = self._get_entry().data
         # a browser submits no required field that is empty
@@ -204,13 +204,13 @@ class AgentFlow(ConfigSubentryFlow):
         fields: dict[Any, Any] = {(probatio.Optional if may_be_empty else probatio.Required)(CONF_NAME): str}
         if self._has_model:
             fields |= {
-                **await async_model_fields(self.hass, account, listed),
+                **await async_model_fields(self.hass, account, models),
                 probatio.Optional(CONF_PROMPT): TemplateSelector(),
                 probatio.Optional(CONF_LLM_HASS_API, default=list): self._api_selector(),
                 **choice(CONF_ROUTING, Routing),
                 probatio.Optional(CONF_FALLBACK_AGENTS): self._fallback_selector(),
             }
-        return probatio.Schema(fields | agent_sections(account, opened))
+        return probatio.Schema(fields | agent_sections(account, open_sections))
 
     def _fallback_selector(self) -> EntitySelector:
         """Return a field for all conversation entities except the agent's own."""
@@ -255,15 +255,15 @@ class _Section(section):
             raise probatio.Invalid(message) from err
 
 
-def agent_sections(account: Mapping[str, Any], opened: Collection[str] = ()) -> dict[Any, Any]:
-    """Return the sections of an agent's form, closed except for `opened`."""
+def agent_sections(account: Mapping[str, Any], open_sections: Collection[str] = ()) -> dict[Any, Any]:
+    """Return the sections of an agent's form, closed except for `open_sections`."""
     return {
-        probatio.Required(name): _Section(fields, collapsed=name not in opened)
+        probatio.Required(name): _Section(fields, collapsed=name not in open_sections)
         for name, fields in _fields_of_sections(account).items()
     }
 
 
-def _sections_in_use(
+def _open_sections(
     account: Mapping[str, Any], before: Mapping[str, Any], entered: Mapping[str, Any] | None
 ) -> set[str]:
     """Return the sections to show open: those with changes, or the only one of an account without a model."""
@@ -275,7 +275,7 @@ def _sections_in_use(
     return {
         name
         for name, fields in sections.items()
-        if any(entered[name].get(str(field)) != _before(field, before.get(name, {})) for field in fields)
+        if any(entered[name].get(str(field)) != _previous_value(field, before.get(name, {})) for field in fields)
     }
 
 
@@ -284,7 +284,7 @@ def _in_sections(data: Mapping[str, Any], account: Mapping[str, Any]) -> dict[st
     sections = _fields_of_sections(account)
     inside = {
         name: {str(field): data[field] for field in sections[name] if field in data}
-        for name in _UNKNOWN_TO_DATA
+        for name in _FORM_SECTIONS
         if name in sections
     }
     return {**data, **inside}
@@ -292,8 +292,8 @@ def _in_sections(data: Mapping[str, Any], account: Mapping[str, Any]) -> dict[st
 
 def _out_of_sections(entered: Mapping[str, Any]) -> dict[str, Any]:
     """Return the form's input in the shape of an agent's data."""
-    outside = {name: value for name, value in entered.items() if name not in _UNKNOWN_TO_DATA}
-    return outside | {field: value for name in _UNKNOWN_TO_DATA for field, value in entered.get(name, {}).items()}
+    outside = {name: value for name, value in entered.items() if name not in _FORM_SECTIONS}
+    return outside | {field: value for name in _FORM_SECTIONS for field, value in entered.get(name, {}).items()}
 
 
 def _fields_of_sections(account: Mapping[str, Any]) -> dict[str, Field]:
@@ -340,6 +340,6 @@ def _limits_fields() -> Field:
     }
 
 
-def _before(field: Any, known: Mapping[str, Any]) -> Any:
+def _previous_value(field: Any, data: Mapping[str, Any]) -> Any:
     default = None if field.default is probatio.UNDEFINED else field.default()
-    return known.get(str(field), default)
+    return data.get(str(field), default)

@@ -139,19 +139,19 @@ def has_deployments(account: Mapping[str, Any]) -> bool:
     return bool(account[CONF_PROVIDER] == PROVIDER_AZURE)
 
 
-def models_to_choose(account: Mapping[str, Any], listed: Sequence[ListedModel]) -> list[str]:
+def models_to_choose(account: Mapping[str, Any], models: Sequence[ListedModel]) -> list[str]:
     """Return the names that a form offers."""
     if has_deployments(account):
         return []
-    return conversation_models(vendor_of(account), (model.id for model in listed))
+    return conversation_models(vendor_of(account), (model.id for model in models))
 
 
-def suggested_model(account: Mapping[str, Any], listed: Sequence[ListedModel]) -> str:
+def suggested_model(account: Mapping[str, Any], models: Sequence[ListedModel]) -> str:
     """Return the name that a form suggests, or an empty one if it offers none."""
-    return recommended_model(vendor_of(account), models_to_choose(account, listed)) or ""
+    return recommended_model(vendor_of(account), models_to_choose(account, models)) or ""
 
 
-async def async_model_fields(hass: HomeAssistant, account: Mapping[str, Any], listed: Sequence[ListedModel]) -> Field:
+async def async_model_fields(hass: HomeAssistant, account: Mapping[str, Any], models: Sequence[ListedModel]) -> Field:
     """Return the field for the model, and on Azure one for the model of the deployment.
 
     With a list, one of its models is the default: otherwise the browser chooses the first.
@@ -159,10 +159,10 @@ async def async_model_fields(hass: HomeAssistant, account: Mapping[str, Any], li
     if has_deployments(account):
         families = await async_families(hass, Vendor.AZURE)
         return {probatio.Required(CONF_MODEL): TextSelector(), probatio.Optional(CONF_FAMILY): dropdown(families)}
-    names = models_to_choose(account, listed)
+    names = models_to_choose(account, models)
     if not names:
         return {probatio.Required(CONF_MODEL): TextSelector()}
-    return {probatio.Required(CONF_MODEL, default=suggested_model(account, listed)): dropdown(names)}
+    return {probatio.Required(CONF_MODEL, default=suggested_model(account, models)): dropdown(names)}
 
 
 def agent_name(hass: HomeAssistant, account: Mapping[str, Any], model: str) -> str:

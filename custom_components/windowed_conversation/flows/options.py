@@ -104,11 +104,11 @@ def _owners_field(names: Mapping[str, str]) -> ObjectSelector:
     )
 
 
-def _error_of(listed: list[dict[str, str]]) -> str | None:
+def _owners_error(devices: list[dict[str, str]]) -> str | None:
     """Return the error in a list of devices and their owners, or None."""
-    if not all(owned.get(ATTR_PERSON) for owned in listed):
+    if not all(device.get(ATTR_PERSON) for device in devices):
         return "device_without_person"
-    return "device_owned_twice" if len({owned[ATTR_DEVICE] for owned in listed}) < len(listed) else None
+    return "device_owned_twice" if len({device[ATTR_DEVICE] for device in devices}) < len(devices) else None
 
 
 class WindowOptionsFlow(OptionsFlow):
@@ -119,32 +119,32 @@ class WindowOptionsFlow(OptionsFlow):
         people = await _async_people(self.hass)
         # the field would refuse somebody who is not there any more
         owners = {device: person for device, person in async_device_owners(self.hass).items() if person in people}
-        known = with_device_owners(self.config_entry.options, owners)
-        listed = {CONF_DEVICE_OWNERS: known.pop(CONF_DEVICE_OWNERS, [])}
+        suggested = with_device_owners(self.config_entry.options, owners)
+        devices = {CONF_DEVICE_OWNERS: suggested.pop(CONF_DEVICE_OWNERS, [])}
         errors: dict[str, str] = {}
         if user_input is not None:
-            known = dict(user_input)
-            listed = known.pop(_DEVICES, listed)
-            error = _error_of(listed.get(CONF_DEVICE_OWNERS, []))
+            suggested = dict(user_input)
+            devices = suggested.pop(_DEVICES, devices)
+            error = _owners_error(devices.get(CONF_DEVICE_OWNERS, []))
             if error is None:
-                return self._entered(known, listed.get(CONF_DEVICE_OWNERS, []))
+                return self._store(suggested, devices.get(CONF_DEVICE_OWNERS, []))
             errors = {_DEVICES: error}
         fields = _fields()
         defaults = {str(marker): marker.default() for marker in fields if marker.default is not probatio.UNDEFINED}
         owners_field = probatio.Schema({probatio.Optional(CONF_DEVICE_OWNERS): _owners_field(people)})
-        devices = section(owners_field, {"collapsed": not errors})
-        schema = probatio.Schema({**fields, probatio.Optional(_DEVICES): devices})
-        known = {**defaults, **known, _DEVICES: listed}
+        devices_section = section(owners_field, {"collapsed": not errors})
+        schema = probatio.Schema({**fields, probatio.Optional(_DEVICES): devices_section})
+        suggested = {**defaults, **suggested, _DEVICES: devices}
         return self.async_show_form(
             step_id="init",
-            data_schema=self.add_suggested_values_to_schema(schema, known),
+            data_schema=self.add_suggested_values_to_schema(schema, suggested),
             errors=errors,
             description_placeholders=limits_of(schema),
         )
 
-    def _entered(self, options: dict[str, Any], listed: list[dict[str, str]]) -> ConfigFlowResult:
+    def _store(self, options: dict[str, Any], devices: list[dict[str, str]]) -> ConfigFlowResult:
         """Store the settings, and the owners of devices in all accounts."""
-        owners = {owned[ATTR_DEVICE]: owned[ATTR_PERSON] for owned in listed}
+        owners = {device[ATTR_DEVICE]: device[ATTR_PERSON] for device in devices}
         for entry in self.hass.config_entries.async_entries(DOMAIN):
             if entry is not self.config_entry:
                 self.hass.config_entries.async_update_entry(entry, options=with_device_owners(entry.options, owners))
