@@ -1,4 +1,4 @@
-"""The kinds of accounts that vendors have, each at the scripted server: what is entered, kept, and asked."""
+"""The kinds of accounts that vendors have, each at the scripted server: form input, account data, and request paths."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _CHAT_ADDRESS = "/openai/deployments/scripted/chat/completions"
 class Kind:
     """A kind of account: the step of its form, its data without address and key, and where its model is asked.
 
-    `path` is appended to the server's address. `title` is what the account is called at the server's host. `tried` is
+    `path` is appended to the server's address. `title` is the account's title at the server's host. `tried` is
     where its model is tried, if that is not where it is asked.
     """
 

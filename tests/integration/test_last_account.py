@@ -35,7 +35,7 @@ from .store_file import Disk, issues, placeholders
 
 ISSUE = "memory_left_all"
 WEEK = timedelta(days=7)
-# Words of the fact, of a turn with its conversation, and of the summary.
+# Words of memory and of the record, and one of a conversation.
 MARKS = ("quokka", "wombat", "numbat")
 
 type Choose = Callable[[str], Coroutine[Any, Any, Any]]

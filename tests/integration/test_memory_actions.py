@@ -1,4 +1,4 @@
-"""The actions on memory: what they do, to whom they show what, and what they refuse."""
+"""The actions on memory: effects, responses, rights, and refusals."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -101,7 +101,7 @@ def folder(home: HomeAssistant, tmp_path: Path) -> Path:
 
 
 async def texts(home: HomeAssistant, context: Context | None = None, action: str = "list_memories", **data: Any):
-    """Return the texts of what is listed, or what another action returns."""
+    """Return the texts of the memories in the response of an action."""
     return [each["text"] for each in (await act(home, action, context, **data))["memories"]]
 
 
@@ -257,7 +257,7 @@ async def test_absurd_figures_and_texts_are_refused(home: HomeAssistant, entry, 
         await act(home, action, **data)
 
 
-# who may do what
+# rights
 async def test_person_sees_their_own_and_the_homes(home: HomeAssistant, told, people: People) -> None:
     assert await texts(home, people.ada) == [TEA, DENTIST, BINS]
     assert await texts(home, people.ada, person="person.ada") == [TEA, DENTIST, BINS]
@@ -500,7 +500,7 @@ async def test_memory_that_cannot_be_used_is_told(
     await stop(home, entry)
     await home.async_add_executor_job(memory_file.unlink)
     await home.async_add_executor_job(memory_file.mkdir)
-    # what waits for the store in the background would be waited for by all else that sets an account up in tests
+    # the fixture that sets an account up would wait for the store as well
     assert await home.config_entries.async_setup(entry.entry_id)
 
     with pytest.raises(HomeAssistantError) as refused:

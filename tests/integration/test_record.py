@@ -1,4 +1,4 @@
-"""The record of a turn: who answered and who failed before, what was used, what was asked of the prompt cache."""
+"""A turn in its event, its trace and the sensor: the answering agent, failures, usage, and the prompt cache."""
 
 from dataclasses import fields
 from typing import Any

@@ -68,7 +68,7 @@ def price(usage: PricedUsage) -> Decimal:
 
 @dataclass
 class Traffic:
-    """Turns of all kinds, one after the other; `sent` and `asked` add up what the server has sent."""
+    """Turns of all kinds, one after the other; `sent` and `asked` add up the usage that the server has sent."""
 
     home: HomeAssistant
     entry: MockConfigEntry
@@ -80,7 +80,7 @@ class Traffic:
     cancelled: int = 0
 
     async def take(self, turns: int) -> None:
-        """Take turns, and have what follows them done."""
+        """Take turns, with the steps after each turn."""
         kinds = self.random.choices(list(_KINDS), list(_KINDS.values()), k=turns)
         for number, kind in enumerate(kinds):
             await getattr(self, f"_{kind}")(number)

@@ -1,4 +1,4 @@
-"""The actions on the record of turns: what they return, to whom they show what, and what they refuse."""
+"""The actions on the record of turns: responses, rights, and refusals."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
@@ -34,7 +34,7 @@ NIGHT = datetime.now(UTC).replace(hour=3, minute=0, second=0, microsecond=0) - t
 ADAS, GRACES, NOBODYS, EARLIER = "turn-0003", "turn-0002", "turn-0001", "turn-0000"
 EVERY_TURN = [ADAS, GRACES, NOBODYS, EARLIER]
 FIGURES = set(re.findall(r"`(\w+)`", " ".join(row[0] for row in table(DOCS / "actions.md", "The figures of a turn"))))
-# What each of them has said.
+# A word of each turn.
 WORDS = {"pelican": ADAS, "heron": GRACES, "ibis": NOBODYS}
 
 

@@ -1,4 +1,4 @@
-"""The record of turns: what an agent's turns leave in it at each level, and what forgetting takes out of it."""
+"""The record of turns: its contents at each level, and after something was forgotten."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

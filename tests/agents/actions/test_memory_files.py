@@ -1,4 +1,4 @@
-"""Files of JSON lines: whole or not at all, and no copy of what is in them is left behind."""
+"""Files of JSON lines: whole or not at all, and no copy of their lines is left behind."""
 
 from collections.abc import Iterator
 import errno
