@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from homeassistant.components import conversation
 from homeassistant.components.conversation import ConversationInput
-from homeassistant.config_entries import ConfigEntryState
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers import entity_registry as er
@@ -67,7 +66,7 @@ def async_learn(hass: HomeAssistant, billed: Billed) -> None:
 
 @callback
 def async_follow_servers(hass: HomeAssistant, outcome: Outcome) -> None:
-    """Tell the servers that were asked in a turn how it went."""
+    """Pass the outcome of a turn to the servers of its models."""
     for failure in outcome.all_failures:
         has_begun = failure.error is outcome.error and outcome.has_begun
         for server in _servers(hass, failure.agent):
@@ -79,46 +78,7 @@ def async_follow_servers(hass: HomeAssistant, outcome: Outcome) -> None:
 
 
 def _servers(hass: HomeAssistant, agent_id: str) -> Iterator[AccountServer]:
-    for account in _accounts(hass, agent_id):
-        if account.runtime_data.server is not None:
+    accounts: list[AccountConfigEntry] = hass.config_entries.async_loaded_entries(DOMAIN)
+    for account in accounts:
+        if agent_id in account.subentries and account.runtime_data.server is not None:
             yield account.runtime_data.server
-
-
-def _accounts(hass: HomeAssistant, agent_id: str) -> Iterator[AccountConfigEntry]:
-    for account in hass.config_entries.async_entries(DOMAIN):
-        if agent_id in account.subentries and account.state is ConfigEntryState.LOADED:
-            yield account
-
-
-class EntityAgent:
-    """The `FallbackAgent` of one turn, by its entity id.
-
-    It has its own conversation, which contains only the turns that it answered.
-    """
-
-    def __init__(self, hass: HomeAssistant, entity_id: str, user_input: ConversationInput) -> None:
-        self.agent = entity_id
-        self._hass = hass
-        self._user_input = user_input
-
-    async def answer(self) -> str:
-        """Return the agent's answer to the input. Raises `ProviderError` if it has none."""
-        asked = self._user_input
-        try:
-            result = await conversation.async_converse(
-                self._hass,
-                asked.text,
-                f"{asked.conversation_id}-{self.agent}",
-                asked.context,
-                language=asked.language,
-                agent_id=self.agent,
-                device_id=asked.device_id,
-                satellite_id=asked.satellite_id,
-                extra_system_prompt=asked.extra_system_prompt,
-            )
-        except (HomeAssistantError, ValueError) as err:
-            raise Unavailable(f"another agent failed ({type(err).__name__})") from err
-        speech = str(result.response.speech.get("plain", {}).get("speech") or "")
-        if result.response.response_type is IntentResponseType.ERROR or not speech:
-            raise Unavailable("another agent had no answer")
-        return speech

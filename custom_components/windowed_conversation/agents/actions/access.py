@@ -38,12 +38,12 @@ _PERSON = "person"
 _USER_ID = "user_id"
 
 
-def figure(value: object) -> int:
-    """Return a whole number, also of a template's text; raises `probatio.Invalid`."""
-    figure = value if isinstance(value, int) else cv.positive_int(value)
-    if not is_figure(figure) or (isinstance(value, float) and value != figure):
+def natural_number(value: object) -> int:
+    """Return a number without a fraction, also of a template's text; raises `probatio.Invalid`."""
+    number = value if isinstance(value, int) else cv.positive_int(value)
+    if not is_figure(number) or (isinstance(value, float) and value != number):
         raise probatio.Invalid(f"expected a whole number from 0 to {GREATEST_FIGURE}")
-    return figure
+    return number
 
 
 def _seconds(value: object) -> float:
@@ -67,7 +67,7 @@ CONVERSATION_FIELDS: dict[Any, Any] = {
 def limit_field(most: int, default: int) -> dict[Any, Any]:
     """Return the field for the largest number of results."""
     key = probatio.Optional(ATTR_LIMIT, default=default)
-    return {key: probatio.All(figure, probatio.Range(min=1, max=most))}
+    return {key: probatio.All(natural_number, probatio.Range(min=1, max=most))}
 
 
 def span_fields(end: str) -> dict[Any, Any]:

@@ -56,9 +56,9 @@ from .access import (
     async_conversation,
     async_readable_agents,
     checked_id,
-    figure,
     iso_time,
     limit_field,
+    natural_number,
     visible_windows,
 )
 
@@ -313,12 +313,12 @@ _IMPORT = _schema({probatio.Required("conversation"): dict})
 _FORK = _schema({probatio.Required("new_conversation_id"): cv.string})
 _TAG = _schema(
     {
-        probatio.Optional("exchange", default=1): figure,
+        probatio.Optional("exchange", default=1): natural_number,
         probatio.Optional("add", default=list): _TAGS,
         probatio.Optional("remove", default=list): _TAGS,
     }
 )
-_SUMMARIZE = _schema({probatio.Optional("keep", default=_DEFAULT_KEEP): figure})
+_SUMMARIZE = _schema({probatio.Optional("keep", default=_DEFAULT_KEEP): natural_number})
 _COUNT = _schema({probatio.Optional("text", default=_DEFAULT_TEXT): _TEXT})
 
 ACTIONS = (

@@ -45,9 +45,9 @@ from .access import (
     PERSON_FIELD,
     PersonTarget,
     async_person_target,
-    figure,
     iso_time,
     limit_field,
+    natural_number,
     span_fields,
 )
 from .memory_files import checked_path, json_lines, lines_with_owner, read_lines, write_lines
@@ -280,7 +280,7 @@ _QUERY = probatio.All(cv.string, probatio.Length(min=1, max=_QUERY_LENGTH))
 _IDS = probatio.All(cv.ensure_list, probatio.Length(min=1, max=_MOST_IDS), [_kind_and_row])
 _MEMORIES = probatio.All(cv.ensure_list, probatio.Length(max=_MOST_IMPORTED), [probatio.Any(dict, str)])
 _EVERYONE_FIELD = {probatio.Optional(ATTR_EVERYONE, default=False): cv.boolean}
-_OFFSET_FIELD = {probatio.Optional("offset", default=0): figure}
+_OFFSET_FIELD = {probatio.Optional("offset", default=0): natural_number}
 _FILENAME_FIELD = {probatio.Optional(ATTR_FILENAME): FILENAME}
 
 _REMEMBER = {probatio.Required("text"): _fact, probatio.Optional("private"): cv.boolean}

@@ -36,9 +36,9 @@ from .access import (
     async_agent,
     async_caller,
     async_person_target,
-    figure,
     iso_time,
     limit_field,
+    natural_number,
     permitted_entity,
     span_fields,
 )
@@ -329,7 +329,7 @@ _LIST = probatio.Schema(
 _GET = probatio.Schema(
     {
         probatio.Required("turn_id"): _TURN_ID,
-        probatio.Optional("request"): probatio.All(figure, probatio.Range(min=1, max=1_000)),
+        probatio.Optional("request"): probatio.All(natural_number, probatio.Range(min=1, max=1_000)),
     }
 )
 _EXPORT = probatio.Schema({**_WHICH, probatio.Required(ATTR_FILENAME): FILENAME})
