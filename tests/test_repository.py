@@ -22,8 +22,8 @@ from custom_components.windowed_conversation.agents.actions.conversations import
 )
 from custom_components.windowed_conversation.agents.actions.turns import TURN_OUTCOMES, TURN_ROUTES
 from custom_components.windowed_conversation.agents.issues import Issue
-from custom_components.windowed_conversation.agents.statistics import LastRoute
-from custom_components.windowed_conversation.bridge.errors import _FAILURES, Failure, failure_of
+from custom_components.windowed_conversation.agents.statistics import LAST_ROUTES
+from custom_components.windowed_conversation.bridge.errors import _TEXTS, ErrorText, error_text_of
 from custom_components.windowed_conversation.const import (
     ATTR_DEVICE,
     ATTR_PERSON,
@@ -173,11 +173,11 @@ def test_error_of_a_number_names_its_range() -> None:
 
 
 def test_every_exception_has_its_text_and_every_text_its_exception() -> None:
-    told = first_arguments("Failure")
+    told = first_arguments("ErrorText")
     refused = first_arguments("translated_error", "refusal", "agent_refusal")
     refused |= set(_CODEC_ERRORS.values())
 
-    assert told >= {failure.key for failure in _FAILURES.values()}
+    assert told >= {failure.key for failure in _TEXTS.values()}
     assert TEXTS["exceptions"].keys() == told | refused
 
 

@@ -22,7 +22,7 @@ from .agents.last_account import async_leave, async_leaving
 from .agents.setup import async_set_up_account
 from .agents.store import async_start_store, async_store
 from .bridge.account import async_create_provider
-from .bridge.errors import failure_of, translated_error
+from .bridge.errors import error_text_of, translated_error
 from .bridge.home_states import async_follow_home
 from .bridge.memory_tools import MemoryAPI
 from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE
@@ -109,7 +109,7 @@ async def _async_provider(hass: HomeAssistant, entry: AccountConfigEntry) -> Pro
     try:
         return await async_create_provider(hass, entry.data)
     except ProviderError as err:
-        failure = failure_of(err)
+        failure = error_text_of(err)
         raise translated_error(failure.key, ConfigEntryError, **failure.placeholders or {}) from err
 
 

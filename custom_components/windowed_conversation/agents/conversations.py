@@ -69,7 +69,7 @@ class ConversationStore:
             self._has_new_file = False
             await self.async_refresh()
         # their new exchanges are written together with their contents
-        for key in self.windows.without_contents():
+        for key in self.windows.unread_keys():
             await self.windows.load(key)
         self._store.async_save_soon()
 
@@ -137,7 +137,7 @@ class ConversationStore:
         before, now = self._stored.get(key) or {}, {exchange.number: exchange for exchange in exchanges}
         changed = [exchange for number, exchange in now.items() if before.get(number) is not exchange]
         if now or key in self._stored:
-            used = time.time() - (self.windows.now() - self.windows.last_used(key))
+            used = time.time() - self.windows.idle_seconds(key)
             change = ConversationChange(
                 self._agent_id, key, round(used, 3), window.stats(), changed, before.keys() - now.keys()
             )

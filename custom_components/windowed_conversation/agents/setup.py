@@ -7,12 +7,11 @@ from homeassistant.core import HomeAssistant, callback
 from homeassistant.exceptions import ConfigEntryError
 
 from ..bridge.account import async_open_connection, is_at_home, vendor_of
-from ..bridge.calibration import ModelCalibrations
 from ..bridge.errors import translated_error
 from ..bridge.exact_counting import ExactCounter, async_exact_counter
-from ..bridge.models import async_model_profile, listed_model
+from ..bridge.models import async_model_profile
 from ..const import SUBENTRY_CONVERSATION
-from ..providers import ListedModel, Profile, Provider, Vendor
+from ..providers import ListedModel, Provider
 from ..turn.budget import Budget
 from ..turn.deadlines import Pause
 from ..turn.ports import Billed, Model

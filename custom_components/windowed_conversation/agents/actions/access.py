@@ -22,7 +22,7 @@ from ...const import ATTR_PERSON, DOMAIN
 from ...memory import NAME_LENGTH, Memory, MemoryUnavailable
 from ...turn.errors import IdTooLong
 from ...turn.scope import WindowKey, check_id
-from ...window import GREATEST_FIGURE, Window, WindowStats, is_figure, is_in_turn
+from ...window import MAX_COUNT, Window, WindowStats, is_count, is_in_turn
 from ..agent import Agent
 from ..lookup import async_agent_ids, async_agents, async_find_agent
 from ..store import async_store
@@ -41,8 +41,8 @@ _USER_ID = "user_id"
 def natural_number(value: object) -> int:
     """Return a number without a fraction, also of a template's text; raises `probatio.Invalid`."""
     number = value if isinstance(value, int) else cv.positive_int(value)
-    if not is_figure(number) or (isinstance(value, float) and value != number):
-        raise probatio.Invalid(f"expected a whole number from 0 to {GREATEST_FIGURE}")
+    if not is_count(number) or (isinstance(value, float) and value != number):
+        raise probatio.Invalid(f"expected a whole number from 0 to {MAX_COUNT}")
     return number
 
 

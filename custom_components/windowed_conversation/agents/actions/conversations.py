@@ -21,7 +21,7 @@ from homeassistant.helpers import config_validation as cv, llm
 from homeassistant.util.json import JsonObjectType, JsonValueType
 import probatio
 
-from ...bridge.errors import failure_of, translated_error
+from ...bridge.errors import error_text_of, translated_error
 from ...const import DOMAIN
 from ...memory import MemoryUnavailable
 from ...providers import ProviderError
@@ -39,8 +39,8 @@ from ...window import (
     Window,
     WindowBusy,
     WindowStats,
-    recounted,
-    recounted_message,
+    recount_exchange,
+    recount_message,
 )
 from ...window.codecs import CodecError, Malformed, NewerVersion, NotOurs, TooLarge, dump_snapshot, load_snapshot
 from ..agent import Agent
@@ -98,7 +98,7 @@ async def _async_list_conversations(call: ServiceCall) -> ServiceResponse:
     """Return the statistics of the newest conversations, of one agent or of all."""
     limit = call.data[ATTR_LIMIT]
     found = [
-        (agent.windows.now() - agent.windows.last_used(key), entity_id, key, stats)
+        (agent.windows.idle_seconds(key), entity_id, key, stats)
         for entity_id, agent in (await async_readable_agents(call)).items()
         for key, stats in islice(visible_windows(agent, call), limit)
         if stats.exchange_count
@@ -167,7 +167,7 @@ async def _async_reset_window(call: ServiceCall) -> None:
         conversation.agent.windows.drop(conversation.key)
     except WindowBusy as err:
         raise conversation.refusal("window_in_use") from err
-    conversation.agent.tell()
+    conversation.agent.notify_listeners()
 
 
 async def _async_export_conversation(call: ServiceCall) -> ServiceResponse:
@@ -201,10 +201,10 @@ async def _async_read(hass: HomeAssistant, data: object, counter: TokenCounter) 
     snapshot = await hass.async_add_executor_job(load_snapshot, data)
     exchanges = list[Exchange]()
     for exchange in snapshot.exchanges:
-        exchanges.append(recounted(exchange, counter))
+        exchanges.append(recount_exchange(exchange, counter))
         # a counter is not thread-safe, and a long conversation must not block the event loop
         await asyncio.sleep(0)
-    system = snapshot.system and recounted_message(snapshot.system, counter)
+    system = snapshot.system and recount_message(snapshot.system, counter)
     return snapshot._replace(system=system, exchanges=tuple(exchanges))
 
 
@@ -221,7 +221,7 @@ def _begin(agent: Agent, key: WindowKey, snapshot: Snapshot, call: ServiceCall) 
     if str(key) in agent.windows:
         raise agent_refusal("conversation_exists", call, conversation=key.conversation)
     agent.windows.restore(str(key), snapshot._replace(conversation_id=key.conversation))
-    agent.tell()
+    agent.notify_listeners()
 
 
 async def _async_tag_exchange(call: ServiceCall) -> None:
@@ -237,7 +237,7 @@ async def _async_tag_exchange(call: ServiceCall) -> None:
         raise conversation.refusal("window_in_use") from err
     except InvalidTag as err:
         raise agent_refusal("invalid_tag", call) from err
-    conversation.agent.tell()
+    conversation.agent.notify_listeners()
 
 
 async def _async_summarize_window(call: ServiceCall) -> ServiceResponse:
@@ -288,7 +288,7 @@ def _llm_context(call: ServiceCall) -> llm.LLMContext:
 
 
 def _model_error(error: ProviderError | TurnError) -> HomeAssistantError:
-    failure = failure_of(error)
+    failure = error_text_of(error)
     return translated_error(failure.key, HomeAssistantError, **failure.placeholders or {})
 
 
