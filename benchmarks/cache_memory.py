@@ -47,7 +47,7 @@ _SHARE = 0.25
 def new_home() -> home.Home:
     """Return a home of 200 entities, of which some are not as usual."""
     day, made = Day(200), home.Home()
-    made.names.put_areas({area: (area,) for area in day.areas})
+    made.area_names = {area: (area,) for area in day.areas}
     odd = day.odd()
     for thing in day.things:
         kind, state = thing.kind, thing.kind.states[1] if thing.entity_id in odd else thing.initial
@@ -55,8 +55,9 @@ def new_home() -> home.Home:
         text = state_text.state_text(kind.domain, state, kind.attributes, "°C")
         standing = state_text.standing_of(kind.domain, device_class, state, text)
         label = state_text.kind_of(kind.domain, device_class)
-        made.put(thing.entity_id, home.EntityState(thing.area, thing.name, text, label, standing, domain=kind.domain))
-        made.names.put(thing.entity_id, (thing.name,), thing.area)
+        made.entities[thing.entity_id] = state_text.EntityState(
+            thing.area, thing.name, text, label, standing, domain=kind.domain, names=(thing.name,)
+        )
     return made
 
 
@@ -96,9 +97,9 @@ class Remembering:
         listed = home.NO_STATES
         if self.states:
             limit = live_context.LIVE_TOKENS - (lines.tokens if lines else 0)
-            listed = home.states_of(
-                self.states,
-                self.states.asked(text),
+            listed = home.build_states_text(
+                self.states.entities,
+                self.states.named(text),
                 "Kitchen",
                 home.NO_STATES,
                 limit=min(limit, home.STATES_TOKENS),

@@ -40,7 +40,7 @@ _SECONDS = 60.0
 _WARM = 10.0
 _RELOAD = 3.0
 _SAID = ("hello", "good evening")
-_FOLLOWING = ("*/bridge/home_states.py", "*/turn/asked.py", "*/turn/home.py", "*/turn/state_text.py")
+_FOLLOWING = ("*/bridge/home_states.py", "*/turn/named_entities.py", "*/turn/home.py", "*/turn/state_text.py")
 
 
 class Source:

@@ -8,18 +8,18 @@ from typing import Any
 from hypothesis import given, settings, strategies as st
 import pytest
 
-from custom_components.windowed_conversation.turn.asked import KindWords
 from custom_components.windowed_conversation.turn.home import (
     NO_STATES,
     STATES_TOKENS,
-    EntityState,
     Home,
-    Standing,
-    States,
-    listing,
-    states_of,
+    StatesText,
+    build_listing,
+    build_states_text,
 )
+from custom_components.windowed_conversation.turn.named_entities import KindWords
 from custom_components.windowed_conversation.turn.state_text import (
+    EntityState,
+    Standing,
     area_name,
     kind_of,
     one_name,
@@ -61,25 +61,19 @@ def entity(kind: str, area: str, name: str = "", *, odd: bool = False, state: st
         at,
         domain,
         domain if domain == "select" else "",
+        (name or f"{area} {kind}".strip(),),
     )
 
 
 def home_of(entities: Mapping[str, EntityState]) -> Home:
-    home = Home()
-    home.kinds = ENGLISH
-    home.names.put_areas({area: (area,) for area in AREAS if area})
-    for key, each in entities.items():
-        put(home, key, each)
-    return home
+    return Home(dict(entities), {area: (area,) for area in AREAS if area}, ENGLISH)
 
 
-def put(home: Home, key: str, each: EntityState) -> None:
-    home.put(key, each)
-    home.names.put(key, (each.name,), each.area)
-
-
-def told(home: Home, said: str = "hello", area: str = "", before: States = NO_STATES, **more: Any) -> States:
-    return states_of(home, home.asked(said), area, before, **{"limit": STATES_TOKENS, "count": tokens_of, **more})
+def states_text(
+    home: Home, sentence: str = "hello", area: str = "", before: StatesText = NO_STATES, **more: Any
+) -> StatesText:
+    limits = {"limit": STATES_TOKENS, "count": tokens_of, **more}
+    return build_states_text(home.entities, home.named(sentence), area, before, **limits)
 
 
 @pytest.fixture
@@ -156,16 +150,16 @@ def home() -> Home:
     ],
 )
 def test_what_a_sentence_needs_comes_first(home: Home, said: str, area: str, text: str) -> None:
-    assert told(home, said, area).text == text
+    assert states_text(home, said, area).text == text
 
 
 def test_what_has_changed_since_the_last_turn_is_marked(home: Home) -> None:
-    before = told(home, now=100.0)
-    put(home, "light.Office", entity("light", "Office", at=150))
-    put(home, "lock.Kitchen", entity("lock", "Kitchen", odd=True, at=150))
-    put(home, "window.Office", entity("window", "Office", odd=True, at=50))
+    before = states_text(home, now=100.0)
+    home.entities["light.Office"] = entity("light", "Office", at=150)
+    home.entities["lock.Kitchen"] = entity("lock", "Kitchen", odd=True, at=150)
+    home.entities["window.Office"] = entity("window", "Office", odd=True, at=50)
 
-    assert told(home, before=before).text.split(" | ")[:3] == [
+    assert states_text(home, before=before).text.split(" | ")[:3] == [
         "Office: Office light=off (changed), Office window=open",
         "Hall: Hall window=open",
         "Kitchen: Kitchen lock=unlocked (changed)",
@@ -173,14 +167,14 @@ def test_what_has_changed_since_the_last_turn_is_marked(home: Home) -> None:
 
 
 def test_entity_without_a_state_comes_after_what_is_known(home: Home) -> None:
-    put(home, "light.Hall", entity("light", "Hall", state="unavailable"))
+    home.entities["light.Hall"] = entity("light", "Hall", state="unavailable")
 
-    assert told(home).text.startswith("Hall: Hall window=open, Hall light=unavailable | Office")
+    assert states_text(home).text.startswith("Hall: Hall window=open, Hall light=unavailable | Office")
 
 
 def test_what_does_not_fit_is_counted_by_kind_and_state() -> None:
     home = home_of({f"light.{number}": entity("light", f"Area {number}", odd=True) for number in range(90)})
-    states = told(home)
+    states = states_text(home)
 
     assert states.text.endswith(f" | not listed: {90 - len(states.listed)} light on")
     assert 150 < states.tokens == tokens_of(states.text) <= STATES_TOKENS
@@ -189,26 +183,25 @@ def test_what_does_not_fit_is_counted_by_kind_and_state() -> None:
 def test_domain_that_the_agent_does_not_get_is_counted_unless_it_is_named() -> None:
     home = home_of({"select.mode": entity("mode", "", "boiler mode")})
 
-    assert told(home).text == "not listed: 1 others"
-    assert told(home, domains=("select",)).text == "not listed: 1 select"
-    assert told(home, "what is the boiler mode?").text == "no area: boiler mode=eco"
+    assert states_text(home).text == "not listed: 1 others"
+    assert states_text(home, domains=("select",)).text == "not listed: 1 select"
+    assert states_text(home, "what is the boiler mode?").text == "no area: boiler mode=eco"
 
 
 def test_home_without_entities_and_limit_without_room_have_no_text(home: Home) -> None:
-    assert told(Home()).text == ""
-    assert told(home, limit=5).text == ""
+    assert states_text(Home()).text == ""
+    assert states_text(home, limit=5).text == ""
 
 
 def test_entity_that_moves_or_is_dropped_is_nowhere_else(home: Home) -> None:
-    put(home, "light.Office", entity("light", "Kitchen", "Lamp", odd=True))
-    home.drop("window.Hall")
-    home.names.drop("window.Hall")
+    home.entities["light.Office"] = entity("light", "Kitchen", "Lamp", odd=True)
+    del home.entities["window.Hall"]
 
-    assert told(home).text.startswith("Kitchen: Lamp=on | not listed")
+    assert states_text(home).text.startswith("Kitchen: Lamp=on | not listed")
 
 
 def test_listing_has_the_unusual_first_and_says_what_the_rest_is(home: Home) -> None:
-    states = listing(home.entities, "Kitchen", 50, tokens_of)
+    states = build_listing(home.entities, "Kitchen", 50, tokens_of)
 
     assert states.text.startswith("Hall: Hall window=open | Office: Office light=on | Kitchen: ")
     assert states.text.endswith("rest closed, locked, off")
@@ -251,14 +244,14 @@ def test_text_is_true_of_every_entity_and_within_the_limit(
 ) -> None:
     made = [entity(kind, area_name(area), one_name(name) or kind, odd=odd) for kind, area, name, odd in things]
     home = home_of({str(number): each for number, each in enumerate(made)})
-    before = told(home, said, limit=limit, now=1.0)
+    before = states_text(home, said, limit=limit, now=1.0)
     for number, (kind, area, name, odd) in enumerate(later):
-        put(home, str(number), entity(kind, area_name(area), one_name(name) or kind, odd=odd, at=2.0))
+        home.entities[str(number)] = entity(kind, area_name(area), one_name(name) or kind, odd=odd, at=2.0)
 
-    _check(home, told(home, said, "Kitchen", before, limit=limit), limit)
+    _check(home, states_text(home, said, "Kitchen", before, limit=limit), limit)
 
 
-def _check(home: Home, states: States, limit: int) -> None:
+def _check(home: Home, states: StatesText, limit: int) -> None:
     """Check what a text says of the entities that it lists, counts, and calls as usual."""
     assert tokens_of(states.text) == states.tokens <= limit
     assert not re.search(r"[\[\];\n]", states.text)
@@ -268,7 +261,7 @@ def _check(home: Home, states: States, limit: int) -> None:
     numbers = [re.findall(r"(?:^|, )(\d+) ", part[12:]) for part in parts if part.startswith("not listed: ")]
     left = [each for key, each in home.entities.items() if key not in states.listed]
     as_usual = [each for each in left if each.standing is Standing.USUAL and not each.extra]
-    assert not parts or {word for each in usual for word in each} == {each.word for each in as_usual}
+    assert not parts or {word for each in usual for word in each} == {each.label for each in as_usual}
     assert not parts or sum(int(each) for part in numbers for each in part) == len(left) - len(as_usual)
 
 

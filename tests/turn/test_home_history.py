@@ -7,7 +7,6 @@ from zoneinfo import ZoneInfo
 from hypothesis import given, strategies as st
 import pytest
 
-from custom_components.windowed_conversation.turn.home import EntityState
 from custom_components.windowed_conversation.turn.home_history import (
     MOST_CHANGES,
     Span,
@@ -15,6 +14,7 @@ from custom_components.windowed_conversation.turn.home_history import (
     history_text,
     span_of,
 )
+from custom_components.windowed_conversation.turn.state_text import EntityState
 
 ZONE = ZoneInfo("Europe/Amsterdam")
 # The clock was set back in the night before.

@@ -13,8 +13,8 @@ from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback
 
 from ..bridge.errors import faults_logged
 from ..bridge.tools import ToolSchemas
-from ..providers import ModelProfile, Vendor
-from ..turn.home import States
+from ..providers import Profile, Vendor
+from ..turn.home import StatesText
 from ..turn.memory_dialog import LastAnswer
 from ..turn.ports import Billed, Model
 from ..turn.profile import Profile as MemoryProfile
@@ -72,8 +72,8 @@ class Agent:
         # The last answers of memory, by conversation: somebody may say yes to one.
         self.last_answers: dict[str, LastAnswer] = {}
         # The states that the last turn of each conversation has listed.
-        self.listed: WeakKeyDictionary[Window, States] = WeakKeyDictionary()
-        self.model = model
+        self.listed: WeakKeyDictionary[Window, StatesText] = WeakKeyDictionary()
+        self._model = model
         # The windows of which a summary is being written.
         self.summarizing: set[Window] = set()
         self._listeners: list[Callable[[], None]] = []

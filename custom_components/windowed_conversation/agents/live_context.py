@@ -12,7 +12,7 @@ from ..bridge.home_states import async_home_states
 from ..bridge.home_tools import home_tools
 from ..memory import Fact, Memory, Recalled
 from ..turn.context import ContextPlacement, Stamp
-from ..turn.home import NO_STATES, STATES_TOKENS, States, states_of
+from ..turn.home import NO_STATES, STATES_TOKENS, StatesText, build_states_text
 from ..turn.live_context import LIVE_TOKENS, LiveContext, context_sections, context_text
 from ..turn.narration import Narrator
 from ..turn.profile import Profile, new_profile
@@ -60,7 +60,7 @@ class TurnContext:
         self._found: Sequence[Recalled] = ()
         self._seconds = 0.0
         self._recalled: Addition | None = None
-        self._states: States | None = None
+        self._states: StatesText | None = None
         self._listed_before = agent.listed.get(window, NO_STATES)
         self._is_in_system = config.context_placement is ContextPlacement.SYSTEM
         self._stamp_tokens = self._count(context_sections(stamp, "", ())) if self._is_in_system else 0
@@ -148,8 +148,8 @@ class TurnContext:
         """Return whether a sentence names an entity or a kind of things of the home."""
         if self._home is None:
             return False
-        asked = self._home.home(self._language).asked(said)
-        return bool(asked.entities or asked.kinds)
+        named = self._home.home(self._language).named(said)
+        return bool(named.entities or named.kinds)
 
     def _lines(self, exchanges: Sequence[Exchange], most: int) -> Addition | None:
         if not self._found:
@@ -160,16 +160,22 @@ class TurnContext:
         found = (each for each in self._found if not is_of_home(each, self._names_home))
         return chosen_lines(found, sent, self._narrator, self._count, most)
 
-    def _states_within(self, limit: int) -> States:
+    def _states_within(self, limit: int) -> StatesText:
         """Return the states of the home: the same in all requests of the turn, unless one has less room for them."""
         domains = self._agent.config.states
         if self._home is None or domains is None:
             return NO_STATES
         if self._states is None or self._states.tokens > limit:
-            home, before = self._home.home(self._language), self._listed_before
-            asked, area = home.asked(self._speaker.said), area_name(self._stamp.area or "")
-            self._states = states_of(
-                home, asked, area, before, limit=limit, count=self._count, domains=domains, now=time.time()
+            home = self._home.home(self._language)
+            self._states = build_states_text(
+                home.entities,
+                home.named(self._speaker.said),
+                area_name(self._stamp.area or ""),
+                self._listed_before,
+                limit=limit,
+                count=self._count,
+                domains=domains,
+                now=time.time(),
             )
             self._agent.listed[self._window] = self._states
         return self._states

@@ -1,4 +1,4 @@
-"""The states of the exposed entities, followed by what changes: a turn only reads them."""
+"""The states of the exposed entities, which follow all changes, so that a turn only reads them."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -17,9 +17,9 @@ from homeassistant.helpers.translation import async_get_translations
 from homeassistant.util.hass_dict import HassKey
 
 from ..const import DOMAIN
-from ..turn.asked import KindWords
-from ..turn.home import EntityState, Home
-from ..turn.state_text import area_name, kind_of, one_name, standing_of, state_text
+from ..turn.home import Home
+from ..turn.named_entities import KindWords
+from ..turn.state_text import EntityState, area_name, kind_of, one_name, standing_of, state_text
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ _USUAL_CLASSES: Mapping[str, frozenset[str | None]] = {
         "wind_speed",
     )),
 }  # fmt: skip
-# What people have words for, besides what is exposed: names of kinds come from these integrations.
+# The integrations whose names of kinds of things people use.
 _KINDS_OF = (
     "alarm_control_panel", "binary_sensor", "climate", "cover", "fan", "humidifier", "lawn_mower", "light", "lock",
     "media_player", "sensor", "siren", "switch", "vacuum", "valve", "water_heater",
@@ -74,7 +74,7 @@ class HomeStates:
 
     @callback
     def async_start(self) -> None:
-        """Begin to follow what changes."""
+        """Begin to follow changes of states, registries and exposure."""
         bus, hass = self._hass.bus, self._hass
         self._unsubscribe = (
             bus.async_listen(EVENT_STATE_CHANGED, self._on_state),
@@ -158,7 +158,7 @@ class HomeStates:
             return
         self._is_behind = False
         areas = ar.async_get(self._hass).async_list_areas()
-        self._home.names.put_areas({area_name(each.name): (each.name, *each.aliases) for each in areas})
+        self._home.area_names = {area_name(each.name): (each.name, *each.aliases) for each in areas}
         for state in self._hass.states.async_all():
             self._consider(state)
 
@@ -167,12 +167,12 @@ class HomeStates:
         """Add an entity if it is exposed, and drop it otherwise."""
         entity_id = state.entity_id
         if async_should_expose(self._hass, conversation.DOMAIN, entity_id):
-            self._exposed[entity_id] = self._named(state)
+            self._exposed[entity_id] = self._names_and_area(state)
             self._put(state)
         else:
             self._drop(entity_id)
 
-    def _named(self, state: State) -> tuple[tuple[str, ...], str]:
+    def _names_and_area(self, state: State) -> tuple[tuple[str, ...], str]:
         """Return the names that Home Assistant matches, and the area."""
         hass = self._hass
         entry = er.async_get(hass).async_get(state.entity_id)
@@ -189,22 +189,19 @@ class HomeStates:
     def _put(self, state: State) -> None:
         """Replace the state of an exposed entity. One that cannot be read hides no other entity."""
         try:
-            self._home.put(state.entity_id, self._entity(state))
+            self._home.entities[state.entity_id] = self._entity(state)
         except (ArithmeticError, LookupError, TypeError, ValueError) as err:
-            self._home.drop(state.entity_id)
+            self._home.entities.pop(state.entity_id, None)
             if state.entity_id not in self._odd:
                 self._odd.add(state.entity_id)
                 _LOGGER.warning("The state of %s cannot be read: %s", state.entity_id, type(err).__name__)
-            return
-        names, area = self._exposed[state.entity_id]
-        self._home.names.put(state.entity_id, names, area)
 
     def _entity(self, state: State) -> EntityState:
         domain, attributes = state.domain, state.attributes
         device_class = attributes.get("device_class")
         text = state_text(domain, state.state, attributes, self._hass.config.units.temperature_unit)
         names, area = self._exposed[state.entity_id]
-        # what changes within rounding has not changed
+        # a change within rounding is none
         before = self._home.entities.get(state.entity_id)
         is_same = before is not None and before.state == text
         classes = _USUAL_CLASSES.get(domain)
@@ -218,12 +215,12 @@ class HomeStates:
             before.changed if before is not None and is_same else state.last_updated_timestamp,
             domain,
             "" if is_common else domain,
+            names,
         )
 
     def _drop(self, entity_id: str) -> None:
         self._exposed.pop(entity_id, None)
-        self._home.drop(entity_id)
-        self._home.names.drop(entity_id)
+        self._home.entities.pop(entity_id, None)
 
 
 _HOME: HassKey[HomeStates] = HassKey(f"{DOMAIN}_home")
@@ -237,7 +234,7 @@ def async_home_states(hass: HomeAssistant) -> HomeStates | None:
 
 @callback
 def async_follow_home(hass: HomeAssistant) -> CALLBACK_TYPE:
-    """Follow the states of the home, once for all who want them; returns what ends that."""
+    """Follow the states of the home, once for all who want them. Return the callback that ends it."""
     states = hass.data.get(_HOME)
     if states is None:
         states = hass.data[_HOME] = HomeStates(hass)

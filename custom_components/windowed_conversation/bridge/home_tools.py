@@ -1,25 +1,22 @@
 """The tools that look up states of the home and how they have changed, for our agents that know the home."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from functools import partial
 from typing import Any, override
 
 from homeassistant.core import HomeAssistant, callback, split_entity_id
-from homeassistant.helpers import area_registry as ar, entity_registry as er, llm
+from homeassistant.helpers import area_registry as ar, llm
 from homeassistant.helpers.recorder import get_instance
 from homeassistant.util import dt as dt_util
 from homeassistant.util.json import JsonObjectType
 import probatio
 
 from ..const import DOMAIN
-from ..turn.home import EntityState, listing
+from ..turn.home import build_listing
 from ..turn.home_history import Change, Span, SpanError, history_text, span_of
-from ..turn.home_search import Found, in_areas, named, of_domains
-from ..turn.state_text import area_name, state_text
+from ..turn.named_entities import EntitySearch, search_entities
+from ..turn.state_text import EntityState, area_name, state_text
 from .home_states import HomeStates, async_home_states
-
-type Entities = Mapping[str, EntityState]
 
 # The most tokens of states in one result, and the most areas, domains or names in one call.
 LISTING_TOKENS = 600
@@ -43,7 +40,7 @@ _BAD_TIME = {
 
 
 class _HomeTool(llm.Tool):
-    """A tool that reads what is exposed to Assist."""
+    """A tool that reads entities that are exposed to Assist."""
 
     integration = DOMAIN
     annotations = _READS
@@ -79,22 +76,22 @@ class GetStatesTool(_HomeTool):
         states = async_home_states(hass)
         if states is None:
             return _refused("unavailable", _UNAVAILABLE)
-        found = _found(hass, states, **filters) if filters else Found(self._often_asked(states))
-        listed = listing(found.entities, _area_of_speaker(hass, llm_context), LISTING_TOKENS, self._count)
-        if not listed.listed:
+        found = _search(hass, states, **filters) if filters else EntitySearch(self._common(states))
+        listing = build_listing(found.entities, _area_of_speaker(hass, llm_context), LISTING_TOKENS, self._count)
+        if not listing.listed:
             return _refused("not_found", _NOT_FOUND)
-        missed: JsonObjectType = {"not_found": list(found.missed)} if found.missed else {}
+        missing: JsonObjectType = {"not_found": list(found.missing)} if found.missing else {}
         # the time comes first, so that not even the beginning of an old result claims to be the present
         at = f"{dt_util.now():%Y-%m-%d %H:%M}"
-        return llm.ToolResult(data={"at": at, "note": _NOTE, "states": listed.text, **missed})
+        return llm.ToolResult(data={"at": at, "note": _NOTE, "states": listing.text, **missing})
 
-    def _often_asked(self, states: HomeStates) -> Entities:
+    def _common(self, states: HomeStates) -> dict[str, EntityState]:
         entities = states.home().entities
         return {key: each for key, each in entities.items() if not each.extra or each.extra in self._domains}
 
 
 class GetHistoryTool(_HomeTool):
-    """Says how the state of one entity has changed, from the recorder."""
+    """Lists the changes of one entity's state, from the recorder."""
 
     name = f"{DOMAIN}__get_history"
     title = "Get history"
@@ -123,9 +120,9 @@ class GetHistoryTool(_HomeTool):
         if states is None:
             return _refused("unavailable", _UNAVAILABLE)
         areas = [given["area"]] if given.get("area") else []
-        entities = _found(hass, states, areas=areas, names=[given["name"]]).entities
+        entities = _search(hass, states, areas=areas, names=[given["name"]]).entities
         if len(entities) != 1:
-            return _not_one(entities)
+            return _refused("several_found", _SEVERAL) if entities else _refused("not_found", _NOT_FOUND)
         span = span_of(given.get("start", ""), given.get("end", ""), dt_util.now())
         if isinstance(span, SpanError):
             return _refused("bad_time", _BAD_TIME[span])
@@ -150,35 +147,28 @@ def home_tools(count: Callable[[str], int], domains: tuple[str, ...]) -> tuple[l
 
 
 def _with_lists(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments with a list for what a model gives as a single text."""
+    """Return the arguments with a list where a model gives a single text."""
     return {name: [value] if isinstance(value, str) else value for name, value in arguments.items()}
 
 
 @callback
-def _found(
+def _search(
     hass: HomeAssistant,
     states: HomeStates,
-    *,
-    areas: list[str] | None = None,
-    domains: list[str] | None = None,
-    names: list[str] | None = None,
-) -> Found:
-    """Return the exposed entities that are meant, of any domain."""
-    entities = in_areas(states.home().entities, _area_names(hass, areas or ()))
-    return named(of_domains(entities, domains or ()), names or (), partial(_aliases, hass))
+    areas: Iterable[str] = (),
+    domains: Iterable[str] = (),
+    names: Iterable[str] = (),
+) -> EntitySearch:
+    """Return the exposed entities that the arguments name, of any domain."""
+    return search_entities(states.home().entities, _area_names(hass, areas), domains, names)
 
 
-def _area_names(hass: HomeAssistant, areas: Any) -> Iterator[str]:
+def _area_names(hass: HomeAssistant, areas: Iterable[str]) -> Iterator[str]:
     """Yield the names of areas, those that have one of these as an alias included."""
     registry = ar.async_get(hass)
     for area in areas:
         yield area
         yield from (each.name for each in registry.async_get_areas_by_alias(area_name(area)))
-
-
-def _aliases(hass: HomeAssistant, entity_id: str) -> list[str]:
-    entry = er.async_get(hass).async_get(entity_id)
-    return er.async_get_entity_aliases(hass, entry) if entry is not None else []
 
 
 def _changes(hass: HomeAssistant, entity_id: str, span: Span) -> tuple[list[Change], datetime]:
@@ -204,12 +194,6 @@ def _area_of_speaker(hass: HomeAssistant, llm_context: llm.LLMContext) -> str:
     area_id = llm.async_get_match_preferences(hass, llm_context).area_id
     area = ar.async_get(hass).async_get_area(area_id) if area_id else None
     return area_name(area.name) if area else ""
-
-
-def _not_one(entities: Entities) -> llm.ToolResult:
-    if not entities:
-        return _refused("not_found", _NOT_FOUND)
-    return _refused("several_found", _SEVERAL)
 
 
 def _refused(reason: str, text: str) -> llm.ToolResult:

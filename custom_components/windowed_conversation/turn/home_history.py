@@ -1,11 +1,13 @@
-"""The history of a state: the time that a model asks about, and the changes as one line."""
+"""The history of a state: the span of time that a model asks about, and the changes as one line."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from itertools import groupby
+from operator import itemgetter
 
-from .home import EntityState
+from .state_text import EntityState
 
 MOST_CHANGES = 24
 _USUAL = timedelta(days=1)
@@ -17,7 +19,7 @@ type Change = tuple[datetime, str]
 
 
 class SpanError(StrEnum):
-    """Why a model's times cannot be used."""
+    """The reason that a model's times cannot be used."""
 
     NO_TIME = "no_time"
     BACKWARDS = "backwards"
@@ -46,7 +48,7 @@ def span_of(start: str, end: str, now: datetime) -> Span | SpanError:
 
 
 def _time(text: str, now: datetime) -> datetime:
-    """Return the time that a text says. Raises `ValueError` and `OverflowError`."""
+    """Return the time in a text. Raises `ValueError` and `OverflowError`."""
     time = datetime.fromisoformat(text.strip()[:_LONGEST_TIME])
     return (time if time.tzinfo else time.replace(tzinfo=now.tzinfo)).astimezone(now.tzinfo)
 
@@ -56,23 +58,15 @@ def history_text(entity: EntityState, states: Iterable[Change], until: datetime)
 
     Equal states in a row are one. `until` is when the last one ends.
     """
-    changes = list(_changes(states))
+    changes = [next(equal) for _, equal in groupby(states, itemgetter(1))]
     listed = changes[-MOST_CHANGES:]
     name = f"{entity.area}: {entity.name}" if entity.area else entity.name
     earlier = f" | {len(changes) - len(listed)} earlier changes" if len(changes) > len(listed) else ""
     return f"{name}: {', '.join(_lines(listed))} | until {until:%Y-%m-%d %H:%M}{earlier}"
 
 
-def _changes(states: Iterable[Change]) -> Iterator[Change]:
-    last: str | None = None
-    for at, state in states:
-        if state != last:
-            yield at, state
-        last = state
-
-
 def _lines(changes: Sequence[Change]) -> Iterator[str]:
-    """Yield the changes; a date is written where it is another one than before."""
+    """Yield the changes, with a date where it is another one than before."""
     day = ""
     for at, state in changes:
         date = f"{at:%Y-%m-%d} "

@@ -1,14 +1,17 @@
-"""The state of one entity in a few words: rounded, with what people ask about. Whatever it holds is data."""
+"""The state of one entity in a few words: rounded, with the details that people ask about. All of it is data."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
 import math
 import re
 from typing import Any
 
 from .context import without_breaks
-from .home import Standing
 
-# What separates and closes states in a text, besides what does so in the prefix.
+UNKNOWN_STATES = frozenset({"unavailable", "unknown"})
+
+# Separators of states in a text, besides those that separate or close parts of the prefix.
 _SEPARATES = re.compile(r"[=|,]+")
 _CUT = "…"
 _MOST_CHARACTERS = 60
@@ -29,14 +32,14 @@ _USUAL: Mapping[str, frozenset[str]] = {
     "media_player": frozenset({"off", "idle", "standby"}),
     "vacuum": frozenset({"docked", "idle", "off"}),
 }
-# What shades and connects is used both ways, who is home changes all the time.
+# Shades and plugs are used both ways, and people come and go all the time.
 _USED_BOTH_WAYS = frozenset(
     {"awning", "battery_charging", "blind", "curtain", "damper", "plug", "presence", "shade", "shutter"}
 )
 
 _DETECTED = ("clear", "detected")
 _OPEN = ("closed", "open")
-# What off and on mean, by the device class of a binary sensor.
+# The texts of off and on, by the device class of a binary sensor.
 _BINARY: Mapping[str, tuple[str, str]] = {
     "battery": ("normal", "low"),
     "carbon_monoxide": _DETECTED,
@@ -59,12 +62,53 @@ _BINARY: Mapping[str, tuple[str, str]] = {
     "window": _OPEN,
 }
 
+_MEASUREMENTS = "measurements"
+
 type Attributes = Mapping[str, Any]
+
+
+class Standing(StrEnum):
+    """The standing of an entity: as usual, not as usual, or without a usual state."""
+
+    USUAL = "usual"
+    UNUSUAL = "unusual"
+    MEASURED = "measured"
+
+
+@dataclass(frozen=True, slots=True)
+class EntityState:
+    """An entity as a request lists it: its area, name and state hold no separators.
+
+    `kind` is its device class or domain. `extra` is its domain if only agents that were given this domain get it.
+    `changed` is when its state has changed, in seconds since the epoch, and `names` are all names it is called by.
+    """
+
+    area: str
+    name: str
+    state: str
+    kind: str = ""
+    standing: Standing = Standing.MEASURED
+    changed: float = 0.0
+    domain: str = ""
+    extra: str = ""
+    names: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """The label under which it is counted: "measurements", "light on", or for a usual one "off"."""
+        # without details, such as "on" of "on 50%"
+        word = self.state.partition(" ")[0]
+        if self.standing is Standing.USUAL:
+            return word
+        if self.standing is Standing.UNUSUAL:
+            is_low = self.kind == "battery" and self.state not in UNKNOWN_STATES
+            return f"{self.kind} {'low' if is_low else word}"
+        return _MEASUREMENTS if self.domain == "sensor" else self.kind
 
 
 def one_name(text: str, most: int = _MOST_CHARACTERS) -> str:
     """Return a text as one name among others: on one line, without separators, at most so long."""
-    # what is many times too long is not read to its end
+    # a text that is many times too long is not read to its end
     name = " ".join(_SEPARATES.sub(" ", without_breaks(text[: 4 * most])).split())
     return name if len(name) <= most else f"{name[: most - 1]}{_CUT}"
 
@@ -81,7 +125,7 @@ def kind_of(domain: str, device_class: object) -> str:
 
 def standing_of(domain: str, device_class: object, state: str, text: str) -> Standing:
     """Return whether a state, and the text that was made of it, is as usual for such a thing."""
-    if state in ("unavailable", "unknown") or " battery " in f" {text}":
+    if state in UNKNOWN_STATES or " battery " in f" {text}":
         return Standing.UNUSUAL
     if isinstance(device_class, str) and device_class in _USED_BOTH_WAYS:
         return Standing.MEASURED
@@ -98,7 +142,7 @@ def standing_of(domain: str, device_class: object, state: str, text: str) -> Sta
 
 def state_text(domain: str, state: str, attributes: Attributes, temperature_unit: str) -> str:
     """Return the text of the state of an entity; `temperature_unit` is that of the user's system."""
-    if state in ("unavailable", "unknown"):
+    if state in UNKNOWN_STATES:
         return state
     more = _MORE.get(domain)
     words = [_plain(domain, state, attributes), *(more(state, attributes, temperature_unit) if more else ())]
@@ -185,7 +229,7 @@ def _quoted(title: str) -> str:
 
 
 def _number(value: object) -> float | None:
-    """Return a finite number, or None for what is none."""
+    """Return a finite number, or None if the value is none."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:

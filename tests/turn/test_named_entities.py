@@ -1,9 +1,10 @@
 """The entities, areas and kinds that a sentence names."""
 
-from hypothesis import given, strategies as st
 import pytest
 
-from custom_components.windowed_conversation.turn.asked import KindWords, NameIndex
+from custom_components.windowed_conversation.turn.home import Home
+from custom_components.windowed_conversation.turn.named_entities import KindWords
+from custom_components.windowed_conversation.turn.state_text import EntityState
 
 NAMES = {
     "light.kitchen": ("Kitchen ceiling light", "Kitchen"),
@@ -16,13 +17,17 @@ NAMES = {
 
 
 @pytest.fixture
-def names() -> NameIndex:
-    index = NameIndex()
+def home() -> Home:
+    made = Home(area_names={each: (each,) for _, each in NAMES.values()})
+    made.area_names = {**made.area_names, "Attic": ("Attic", "loft"), "Yard": ("Yard",)}
     for key, (name, area) in NAMES.items():
-        index.put(key, (name,), area)
-    index.put("lock.front", ("Front door", "entrance"), "Hall")
-    index.put_areas({each: (each,) for _, each in NAMES.values()} | {"Attic": ("Attic", "loft"), "Yard": ("Yard",)})
-    return index
+        put(made, key, area, name)
+    put(made, "lock.front", "Hall", "Front door", "entrance")
+    return made
+
+
+def put(home: Home, key: str, area: str, *names: str) -> None:
+    home.entities[key] = EntityState(area, names[0], "on", names=names)
 
 
 @pytest.mark.parametrize(
@@ -41,41 +46,18 @@ def names() -> NameIndex:
         ("", set(), set()),
     ],
 )
-def test_sentence_names_entities_and_areas(names: NameIndex, said: str, entities: set[str], areas: set[str]) -> None:
-    asked = names.asked(said)
-    assert (set(asked.entities), set(asked.areas)) == (entities, areas)
+def test_sentence_names_entities_and_areas(home: Home, said: str, entities: set[str], areas: set[str]) -> None:
+    named = home.named(said)
+    assert (set(named.entities), set(named.areas)) == (entities, areas)
 
 
-def test_new_name_replaces_the_old_one(names: NameIndex) -> None:
-    names.put("cover.garage", ("Big gate", "Portal"), "Yard")
-    assert not names.asked("is the garage door open?").entities
-    assert names.asked("is the big gate in the yard open?").entities == ("cover.garage",)
+def test_entity_in_another_area_is_found_there(home: Home) -> None:
+    put(home, "sensor.bed", "Attic", "Temperature")
+    assert home.named("what is the temperature in the attic?").entities == ("sensor.bed",)
 
 
-def test_entity_that_is_gone_is_not_named(names: NameIndex) -> None:
-    names.drop("cover.garage")
-    asked = names.asked("is the garage door open?")
-    assert not asked.entities
-
-
-def test_entity_in_another_area_is_found_there(names: NameIndex) -> None:
-    names.put("sensor.bed", ("Temperature",), "Attic")
-    assert names.asked("what is the temperature in the attic?").entities == ("sensor.bed",)
-
-
-def test_long_sentence_is_read_only_at_its_beginning(names: NameIndex) -> None:
-    assert not names.asked("well " * 60 + "is the garage door open?").entities
-
-
-@given(st.lists(st.tuples(st.sampled_from("abcd"), st.text("ab xyzü-", max_size=12), st.sampled_from(["", "a b"]))))
-def test_index_is_as_if_only_the_newest_names_had_been_put(puts: list[tuple[str, str, str]]) -> None:
-    index, fresh = NameIndex(), NameIndex()
-    for key, name, area in puts:
-        index.put(key, (name, name[::-1]), area)
-    for key, name, area in {put[0]: put for put in puts}.values():
-        fresh.put(key, (name, name[::-1]), area)
-    for _, name, area in puts:
-        assert index.asked(f"{name} {area}") == fresh.asked(f"{name} {area}")
+def test_long_sentence_is_read_only_at_its_beginning(home: Home) -> None:
+    assert not home.named("well " * 60 + "is the garage door open?").entities
 
 
 @pytest.mark.parametrize(
