@@ -54,7 +54,7 @@ from custom_components.windowed_conversation.providers.errors import RateLimited
 from custom_components.windowed_conversation.providers.profile import EFFORTS
 from custom_components.windowed_conversation.sensor import COSTS, MEMORY, RECORDS, SENSORS
 from custom_components.windowed_conversation.turn.context import ContextPlacement
-from custom_components.windowed_conversation.turn.remembering import Phrase
+from custom_components.windowed_conversation.turn.remember_requests import Phrase
 from custom_components.windowed_conversation.turn.routing import Routing
 from custom_components.windowed_conversation.turn.scope import Scope
 

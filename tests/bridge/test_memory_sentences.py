@@ -1,24 +1,18 @@
 """Sentences of each language that ask something of memory, and as many that ask nothing of it."""
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 import json
 from pathlib import Path
 
 import pytest
 
 from custom_components.windowed_conversation.bridge.memory_sentences import (
-    Correct,
-    ForgetEverything,
-    ForgetThat,
-    RememberThat,
-    WhatIsKnown,
-    WhoHears,
-    Wish,
+    MemoryRequest,
+    Verb,
     assent,
     is_loaded,
     languages,
-    matched,
+    match_request,
 )
 
 from .ordinary_sentences import ordinary_sentences
@@ -26,27 +20,20 @@ from .ordinary_sentences import ordinary_sentences
 FOLDER = Path(__file__).parent
 SENTENCES = json.loads((FOLDER / "memory_sentences.json").read_text("utf-8"))
 EVERYDAY = json.loads((FOLDER / "everyday_memory_sentences.json").read_text("utf-8"))
-WISHES: dict[str, Callable[[str], Wish]] = {
-    "remember": RememberThat,
-    "forget": ForgetThat,
-    "forget_everything": ForgetEverything,
-    "correct": partial(Correct, is_sure=True),
-    "correct_unsure": partial(Correct, is_sure=False),
-    "hears": WhoHears,
-}
 
 
-def asked() -> Iterator[tuple[str, str, Wish | None]]:
+def requests() -> Iterator[tuple[str, str, MemoryRequest | None]]:
     for language, sentences in (*SENTENCES.items(), *EVERYDAY.items()):
-        for name, wish in WISHES.items():
-            yield from ((language, said, wish(text)) for said, text in sentences.get(name, {}).items())
-        yield from ((language, said, WhatIsKnown()) for said in sentences["known"])
+        for verb in (each for each in Verb if each is not Verb.LIST_FACTS):
+            captures = sentences.get(verb, {}).items()
+            yield from ((language, said, MemoryRequest(verb, text)) for said, text in captures)
+        yield from ((language, said, MemoryRequest(Verb.LIST_FACTS)) for said in sentences["known"])
         yield from ((language, said, None) for said in sentences["nothing"])
 
 
-@pytest.mark.parametrize(("language", "said", "wish"), asked())
-def test_a_sentence_asks_of_memory_what_it_says(language: str, said: str, wish: Wish | None) -> None:
-    assert matched(said, language) == wish
+@pytest.mark.parametrize(("language", "said", "expected"), requests())
+def test_a_sentence_asks_of_memory_what_it_says(language: str, said: str, expected: MemoryRequest | None) -> None:
+    assert match_request(said, language) == expected
 
 
 # How many ordinary sentences are drawn for each language.
@@ -54,17 +41,20 @@ ORDINARY = 500
 MARKS = str.maketrans("", "", "¿?.!,:;")
 
 
-def heard() -> Iterator[tuple[str, str, type[Wish]]]:
-    for language, said, wish in asked():
+def unmarked() -> Iterator[tuple[str, str, Verb]]:
+    for language, said, request in requests():
+        if request is None:
+            continue
         # a heading needs its colon, and a name in Swedish and Danish its capital
-        needs_marks = isinstance(wish, RememberThat) and (":" in said or "Anna" in said)
-        if wish is not None and not needs_marks:
-            yield language, said.lower().translate(MARKS).strip(), type(wish)
+        if request.verb is not Verb.REMEMBER or not (":" in said or "Anna" in said):
+            yield language, said.lower().translate(MARKS).strip(), request.verb
 
 
-@pytest.mark.parametrize(("language", "said", "kind"), heard())
-def test_a_sentence_needs_no_capitals_and_marks(language: str, said: str, kind: type[Wish]) -> None:
-    assert type(matched(said, language)) is kind
+@pytest.mark.parametrize(("language", "said", "verb"), unmarked())
+def test_a_sentence_needs_no_capitals_and_marks(language: str, said: str, verb: Verb) -> None:
+    request = match_request(said, language)
+    assert request is not None
+    assert request.verb.removesuffix("_unsure") == verb.removesuffix("_unsure")
 
 
 def test_there_are_ten_languages() -> None:
@@ -74,32 +64,32 @@ def test_there_are_ten_languages() -> None:
 
 @pytest.mark.parametrize("language", ["en-GB", "EN", "en_US"])
 def test_a_language_of_a_country_is_that_language(language: str) -> None:
-    assert matched("What do you remember?", language) == WhatIsKnown()
+    assert match_request("What do you remember?", language) == MemoryRequest(Verb.LIST_FACTS)
 
 
 def test_a_language_without_sentences_asks_nothing() -> None:
-    assert matched("What do you remember?", "fi") is None
+    assert match_request("What do you remember?", "fi") is None
 
 
-def test_a_language_is_loaded_once_a_sentence_was_matched() -> None:
-    matched("What do you remember?", "pt-BR")
+def test_a_language_is_loaded_once_a_sentence_was_match_request() -> None:
+    match_request("What do you remember?", "pt-BR")
 
     assert is_loaded("pt-PT")
 
 
 def test_a_language_without_sentences_is_never_loaded() -> None:
-    matched("What do you remember?", "fi")
+    match_request("What do you remember?", "fi")
 
     assert not is_loaded("fi")
 
 
 def test_a_story_is_no_sentence() -> None:
-    assert matched(f"Remember that {'I like tea and ' * 100}coffee", "en") is None
+    assert match_request(f"Remember that {'I like tea and ' * 100}coffee", "en") is None
 
 
 def test_a_fact_keeps_its_capitals_and_its_marks() -> None:
-    assert matched("Remember that Dr. Keller, the vet, is at 5-7 Main St.", "en") == RememberThat(
-        "Dr. Keller, the vet, is at 5-7 Main St"
+    assert match_request("Remember that Dr. Keller, the vet, is at 5-7 Main St.", "en") == MemoryRequest(
+        Verb.REMEMBER, "Dr. Keller, the vet, is at 5-7 Main St"
     )
 
 
@@ -126,7 +116,7 @@ def test_a_language_without_sentences_knows_few_answers(said: str, answer: bool 
 def test_hardly_an_ordinary_sentence_is_taken_for_one_of_memory(language: str) -> None:
     ordinary = ordinary_sentences(language, ORDINARY)
 
-    taken = [said for said in ordinary if matched(said, language)]
+    taken = [said for said in ordinary if match_request(said, language)]
 
     assert len(ordinary) == ORDINARY
     assert len(taken) <= ORDINARY // 100, taken

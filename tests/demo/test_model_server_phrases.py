@@ -10,7 +10,7 @@ from homeassistant.helpers import area_registry as ar, entity_registry as er, ll
 from homeassistant.setup import async_setup_component
 import pytest
 
-from custom_components.windowed_conversation.bridge.memory_sentences import matched
+from custom_components.windowed_conversation.bridge.memory_sentences import match_request
 from demo.model_server import WHAT_TO_TRY
 
 from .model_talk import called, result
@@ -58,7 +58,7 @@ async def test_a_phrase_is_left_to_the_model(home, phrase):
 
 
 def test_memory_leaves_every_phrase_to_the_model():
-    assert [phrase for phrase, _ in WHAT_TO_TRY if matched(phrase, "en")] == []
+    assert [phrase for phrase, _ in WHAT_TO_TRY if match_request(phrase, "en")] == []
 
 
 @pytest.mark.parametrize("sentence", ["turn on the kitchen light", "please switch on the kitchen light"])

@@ -24,7 +24,7 @@ from custom_components.windowed_conversation.bridge.tools import ToolSchemas, as
 from custom_components.windowed_conversation.const import DOMAIN, MEMORY_API
 from custom_components.windowed_conversation.memory import Forgotten, Memory
 from custom_components.windowed_conversation.turn.memory_dialog import LastAnswer, MemoryDialog
-from custom_components.windowed_conversation.turn.remembering import Remembering
+from custom_components.windowed_conversation.turn.remember_requests import MemoryReply
 from custom_components.windowed_conversation.turn.routing import Reason, Situation
 from custom_components.windowed_conversation.turn.scope import WindowKey
 from custom_components.windowed_conversation.turn.speaker import Speaker
@@ -87,7 +87,7 @@ def forgotten() -> list[Forgotten]:
 def forget(access: MemoryAccess, forgotten: list[Forgotten]) -> Forget:
     """Forget, and note what was forgotten."""
 
-    async def forget(work: Callable[[Memory], Remembering]) -> Remembering:
+    async def forget(work: Callable[[Memory], MemoryReply]) -> MemoryReply:
         done = await access.async_change(work)
         forgotten.extend(filter(None, [done.forgotten]))
         return done

@@ -4,7 +4,7 @@ import pytest
 
 from custom_components.windowed_conversation.memory.words import Words
 from custom_components.windowed_conversation.turn.first_person import speaks_of_oneself
-from custom_components.windowed_conversation.turn.quotes import is_of_quote, is_quoted
+from custom_components.windowed_conversation.turn.quotes import is_quoted, is_supported_by
 
 SAID = "By the way, my dentist is now on  Tuesday at four, and turn on the café lamp!"
 
@@ -54,7 +54,7 @@ def test_a_quote_of_what_was_not_said_is_not_found(quote: str, said: str) -> Non
     ],
 )
 def test_a_fact_may_put_its_quote_in_other_words(fact: str, quote: str, speaker: str | None) -> None:
-    assert is_of_quote(fact, quote, speaker, Words(("en",)))
+    assert is_supported_by(fact, quote, speaker, Words(("en",)))
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_fact_may_put_its_quote_in_other_words(fact: str, quote: str, speaker:
     ids=["from elsewhere", "without a subject", "translated"],
 )
 def test_a_fact_that_its_quote_does_not_say_is_not_taken(fact: str, quote: str) -> None:
-    assert not is_of_quote(fact, quote, "Anna", Words(("en",)))
+    assert not is_supported_by(fact, quote, "Anna", Words(("en",)))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from ..bridge.memory_tools import memory_tools
 from ..memory import Memory
 from ..turn.forgetting import without_forgetting
 from ..turn.memory_dialog import MemoryDialog
-from ..turn.remembering import Remembering
+from ..turn.remember_requests import MemoryReply
 from ..turn.speaker import Speaker
 from .agent import Agent
 from .forgetting import async_forget_by
@@ -40,8 +40,8 @@ def memory_use(agent: Agent, speaker: Speaker, key: str) -> MemoryUse:
     if not agent.config.memory or not agent.config.llm_apis:
         return MemoryUse(answers)
 
-    async def forget_by_tool(work: Callable[[Memory], Remembering]) -> Remembering:
-        done: Remembering | None = None
+    async def forget_by_tool(work: Callable[[Memory], MemoryReply]) -> MemoryReply:
+        done: MemoryReply | None = None
         try:
             done = await forget(work)
         finally:

@@ -4,10 +4,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Protocol
 
 from ..memory import Memory
-from ..turn.remembering import Remembering
+from ..turn.remember_requests import MemoryReply
 
-# Does work that forgets, and has what was forgotten leave windows and prompts, too. Raises MemoryUnavailable.
-type Forget = Callable[[Callable[[Memory], Remembering]], Coroutine[Any, Any, Remembering]]
+# Does work that forgets, also in windows and prompts. Raises MemoryUnavailable.
+type Forget = Callable[[Callable[[Memory], MemoryReply]], Coroutine[Any, Any, MemoryReply]]
 
 
 class MemoryAccess(Protocol):

@@ -1,4 +1,4 @@
-"""Answers about memory that need no model: what is asked by words, and what is said in return."""
+"""Answers about memory that need no model: requests to remember, correct, list and forget facts, by words."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -8,24 +8,21 @@ from homeassistant.core import HomeAssistant
 from ..memory import Memory, MemoryUnavailable
 from ..turn.forget_requests import forget_everything, forget_fact
 from ..turn.memory_dialog import MemoryDialog
-from ..turn.remembering import Phrase, Remembering, correct, quoted, remember, what_is_known, who_hears
+from ..turn.remember_requests import (
+    MemoryReply,
+    Phrase,
+    correct,
+    list_facts,
+    list_listeners,
+    quoted,
+    remember,
+)
 from ..turn.speaker import Speaker
 from .memory_access import Forget, MemoryAccess
-from .memory_sentences import (
-    Correct,
-    ForgetEverything,
-    ForgetThat,
-    RememberThat,
-    WhatIsKnown,
-    WhoHears,
-    Wish,
-    assent,
-    is_loaded,
-    matched,
-)
+from .memory_sentences import MemoryRequest, Verb, assent, is_loaded, match_request
 from .texts import async_text, plural
 
-_NOTHING = Remembering(Phrase.NOTHING_KNOWN)
+_NOTHING = MemoryReply(Phrase.NOTHING_KNOWN)
 _ENDS = (".", "?", "!")
 _UNQUOTED = (Phrase.REMEMBERED_OWN_CLAUSE, Phrase.REMEMBERED_HOME_CLAUSE)
 
@@ -42,80 +39,69 @@ class MemoryAnswer:
     asks: bool = False
 
 
+@dataclass(frozen=True, slots=True)
 class MemoryAnswers:
-    """Answers one input from memory, if that is what it asks by words. Without memory, it only forgets."""
+    """Answers one input from memory, if its words ask for that. Without memory, it only forgets."""
 
-    def __init__(
-        self,
-        hass: HomeAssistant,
-        memory: MemoryAccess,
-        speaker: Speaker,
-        forget: Forget,
-        dialog: MemoryDialog,
-        *,
-        has_memory: bool = True,
-    ) -> None:
-        self._hass = hass
-        self._has_memory = has_memory
-        self._memory = memory
-        self._speaker = speaker
-        self._forget = forget
-        self._dialog = dialog
+    hass: HomeAssistant
+    memory: MemoryAccess
+    speaker: Speaker
+    forget: Forget
+    dialog: MemoryDialog
+    has_memory: bool = True
 
     async def answer(self) -> MemoryAnswer | None:
-        """Carry out what the input asks of memory and return the answer, or None if it asks nothing of memory."""
-        if not is_loaded(self._speaker.language):
+        """Carry out the input's request and return the answer, or None if it asks nothing of memory."""
+        text, language = self.speaker.said, self.speaker.language
+        if not is_loaded(language):
             # the first sentence of a language waits for the disk
-            await self._hass.async_add_executor_job(matched, self._speaker.said, self._speaker.language)
-        forgets = self._dialog.last.forgets
+            await self.hass.async_add_executor_job(match_request, text, language)
+        forgets = self.dialog.last.forgets
         try:
-            done = await self._async_agreed()
-            if done is None:
-                wish = matched(self._speaker.said, self._speaker.language)
-                forgets = isinstance(wish, ForgetThat | ForgetEverything)
-                done = await self._async_done(wish) if forgets or self._has_memory else None
+            reply = await self._async_agreed()
+            if reply is None and (request := match_request(text, language)):
+                forgets = request.forgets
+                reply = await self._async_reply(request)
         except MemoryUnavailable as err:
-            done = Remembering(Phrase.BACKUP if err.reason == "backup" else Phrase.UNAVAILABLE)
-        if done is None:
+            reply = MemoryReply(Phrase.BACKUP if err.reason == "backup" else Phrase.UNAVAILABLE)
+        if reply is None:
             return None
-        self._dialog.put(done, forgets=forgets)
-        return MemoryAnswer(await self._async_speech(done), is_kept=not forgets, asks=done.then is not None)
+        self.dialog.put(reply, forgets=forgets)
+        return MemoryAnswer(await self._async_speech(reply), is_kept=not forgets, asks=reply.then is not None)
 
-    async def _async_agreed(self) -> Remembering | None:
+    async def _async_agreed(self) -> MemoryReply | None:
         """Return the result of a yes or a no to the question before, or None if this is neither."""
-        last = self._dialog.last
-        if last.then is None or (agreed := assent(self._speaker.said, self._speaker.language)) is None:
+        last = self.dialog.last
+        if last.then is None or (agreed := assent(self.speaker.said, self.speaker.language)) is None:
             return None
         if not agreed:
-            return Remembering(Phrase.NOT_FORGOTTEN if last.forgets else Phrase.ALL_RIGHT)
-        return await (self._forget(last.then) if last.forgets else self._memory.async_read(last.then, _NOTHING))
+            return MemoryReply(Phrase.NOT_FORGOTTEN if last.forgets else Phrase.ALL_RIGHT)
+        return await (self.forget(last.then) if last.forgets else self.memory.async_read(last.then, _NOTHING))
 
-    async def _async_done(self, wish: Wish | None) -> Remembering | None:
-        speaker, named = self._speaker, self._dialog.last.named
-        match wish:
-            case None:
-                return None
-            case ForgetThat() | ForgetEverything():
-                return await self._forget(partial(_forgotten, wish, speaker))
-            case WhatIsKnown() | WhoHears():
-                return await self._memory.async_read(partial(_answered, wish, speaker, named), _NOTHING)
-            case RememberThat() | Correct():
-                return await self._memory.async_change(partial(_remembered, wish, speaker, named))
+    async def _async_reply(self, request: MemoryRequest) -> MemoryReply | None:
+        if request.forgets:
+            return await self.forget(partial(_forget, request, self.speaker))
+        if not self.has_memory:
+            return None
+        work = partial(_reply, request, self.speaker, self.dialog.last.named)
+        if request.verb in (Verb.LIST_FACTS, Verb.LIST_LISTENERS):
+            return await self.memory.async_read(work, _NOTHING)
+        return await self.memory.async_change(work)
 
-    async def _async_speech(self, done: Remembering) -> str:
-        *before, last = [await self._async_sentence(each) for each in (done, *done.rest)]
+    async def _async_speech(self, reply: MemoryReply) -> str:
+        *before, last = [await self._async_sentence(each) for each in (reply, *reply.rest)]
         return " ".join([*(each if each.endswith(_ENDS) else f"{each}." for each in before), last])
 
-    async def _async_sentence(self, said: Remembering) -> str:
-        text = await self._async_text(said.phrase)
-        facts = "; ".join(said.facts if said.phrase in _UNQUOTED else map(quoted, said.facts))
-        counts = await self._async_counts(said.counts) if any(said.counts) else ""
-        return text.format(facts=facts, replaced=facts, more=said.more, counts=counts)
+    async def _async_sentence(self, reply: MemoryReply) -> str:
+        text = await self._async_text(reply.phrase)
+        facts = "; ".join(reply.facts if reply.phrase in _UNQUOTED else map(quoted, reply.facts))
+        counts = await self._async_counts(reply.counts) if any(reply.counts) else ""
+        return text.format(facts=facts, replaced=facts, more=reply.more, counts=counts)
 
     async def _async_counts(self, counts: tuple[int, int]) -> str:
-        """Return "2 facts and 14 turns", without what there is none of."""
+        """Return "2 facts and 14 turns", without a part that counts none."""
         parts = [
-            (await self._async_text(f"{name}_{plural(self._speaker.language, count)}")).format(count=count)
+            (await self._async_text(f"{name}_{plural(self.speaker.language, count)}")).format(count=count)
             for name, count in zip(("memory_facts", "memory_turns"), counts, strict=True)
             if count
         ]
@@ -124,26 +110,21 @@ class MemoryAnswers:
         return (await self._async_text(Phrase.AND)).format(first=parts[0], last=parts[1])
 
     async def _async_text(self, key: str) -> str:
-        return await async_text(self._hass, self._speaker.language, "common", key)
+        return await async_text(self.hass, self.speaker.language, "common", key)
 
 
-def _forgotten(wish: ForgetThat | ForgetEverything, speaker: Speaker, memory: Memory) -> Remembering:
-    if isinstance(wish, ForgetThat):
-        return forget_fact(memory, speaker, wish.text)
-    return forget_everything(memory, speaker, wish.about)
+def _forget(request: MemoryRequest, speaker: Speaker, memory: Memory) -> MemoryReply:
+    forget = forget_fact if request.verb is Verb.FORGET else forget_everything
+    return forget(memory, speaker, request.text)
 
 
-def _answered(
-    wish: WhatIsKnown | WhoHears, speaker: Speaker, named: tuple[int, ...], memory: Memory
-) -> Remembering | None:
-    if isinstance(wish, WhoHears):
-        return who_hears(memory, speaker, wish.about, named)
-    return what_is_known(memory, speaker)
-
-
-def _remembered(
-    wish: RememberThat | Correct, speaker: Speaker, named: tuple[int, ...], memory: Memory
-) -> Remembering | None:
-    if isinstance(wish, Correct):
-        return correct(memory, speaker, wish.text, is_sure=wish.is_sure, named=named)
-    return remember(memory, speaker, wish.text, speaker.said)
+def _reply(request: MemoryRequest, speaker: Speaker, named: tuple[int, ...], memory: Memory) -> MemoryReply | None:
+    match request.verb:
+        case Verb.LIST_FACTS:
+            return list_facts(memory, speaker)
+        case Verb.LIST_LISTENERS:
+            return list_listeners(memory, speaker, request.text, named)
+        case Verb.REMEMBER:
+            return remember(memory, speaker, request.text, speaker.said)
+        case _:
+            return correct(memory, speaker, request.text, is_sure=request.verb is Verb.CORRECT, named=named)

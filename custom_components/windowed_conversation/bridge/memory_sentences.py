@@ -3,9 +3,10 @@
 "Remember to buy milk" is no fact but something to do: it is left to lists, reminders and models.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache, partial
+from enum import StrEnum
+from functools import cache
 import json
 from pathlib import Path
 import re
@@ -16,8 +17,9 @@ from hassil.recognize import RecognizeResult, recognize_all
 
 from ..memory import FACT_LENGTH
 from ..turn.captures import is_question
+from ..turn.speaker import base_language
 
-_FILE = Path(__file__).with_suffix(".json")
+_FILE = Path(__file__).with_name("memory_sentences.json")
 
 # A longer text is a story, for the model to understand.
 _LONGEST = FACT_LENGTH + 100
@@ -28,66 +30,46 @@ _FEWEST_WORDS = 2
 _OUTER = " \t\r\n.,;:!?¡¿…\"'“”„«»‘’-–—"  # noqa: RUF001 - of several scripts
 _APOSTROPHES = str.maketrans("’‘ʼ", "'''")  # noqa: RUF001 - of several scripts
 
-# Words in the template that belong to what is remembered: "remember {me} {text}".
-_TAKEN = ("me", "text", "more")
+# Words in the template that belong to a captured fact: "remember {me} {text}".
+_CAPTURED = ("me", "text", "more")
 _WILDCARDS = ("text", "more")
 # How a request begins that is a question only in form: "can you".
 _CAN = "can"
 _LISTS = ("me", _CAN)
-# Templates that capture a subject instead of a fact, and those that are questions.
-_ABOUT = ("forget_everything", "forget_oneself")
-_ASKED = ("hears_fact",)
+# Templates that capture no text.
+_WITHOUT_TEXT = ("known", "hears")
 
 # Understood in every language.
 _YES = ("yes", "ok", "okay")
 _NO = ("no",)
-# hassil finds no template in "corrige ça : ..."; what is said keeps its length, for its spans.
+# hassil finds no template in "corrige ça : ..."; the sentence keeps its length, for its spans.
 _SPACED_MARK = re.compile(r"\s([:;])")
 _SPOKEN_WORDS = re.compile(r"[\w']+")
 
 
-@dataclass(frozen=True, slots=True)
-class RememberThat:
-    """A fact to remember, in the words in which it was told."""
+class Verb(StrEnum):
+    """The kinds of requests, by the names of their templates. A correction that is not sure may correct anything."""
 
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class WhatIsKnown:
-    """The question of what is remembered."""
-
-
-@dataclass(frozen=True, slots=True)
-class ForgetThat:
-    """A fact to forget, which may be stored in other words."""
-
-    text: str
+    REMEMBER = "remember"
+    CORRECT = "correct"
+    CORRECT_UNSURE = "correct_unsure"
+    LIST_FACTS = "known"
+    LIST_LISTENERS = "hears"
+    FORGET = "forget"
+    FORGET_EVERYTHING = "forget_everything"
 
 
 @dataclass(frozen=True, slots=True)
-class ForgetEverything:
-    """A subject of which everything is to be forgotten."""
+class MemoryRequest:
+    """A request to memory, and the fact or the subject that it is about in the speaker's words, empty without one."""
 
-    about: str
+    verb: Verb
+    text: str = ""
 
-
-@dataclass(frozen=True, slots=True)
-class Correct:
-    """A fact that corrects one that is remembered. It may correct something else that was said if not `is_sure`."""
-
-    text: str
-    is_sure: bool
-
-
-@dataclass(frozen=True, slots=True)
-class WhoHears:
-    """The question of who else can hear a fact, or whatever was told if it is about none."""
-
-    about: str = ""
-
-
-type Wish = RememberThat | WhatIsKnown | ForgetThat | ForgetEverything | Correct | WhoHears
+    @property
+    def forgets(self) -> bool:
+        """Whether something is to be forgotten."""
+        return self.verb in (Verb.FORGET, Verb.FORGET_EVERYTHING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +77,8 @@ class _Sentences:
     """The templates of a language.
 
     No sentence is without a `trigger`, which is looked for first. `headings` stand before a colon. `clause` is how a
-    clause begins where the same words may be followed by an infinitive: "kom ihåg att". `please` is around what is
-    captured, and `oneself` is "me".
+    clause begins where the same words may be followed by an infinitive: "kom ihåg att". `please` stands before or after
+    a captured text, and `oneself` is "me".
     """
 
     trigger: re.Pattern[str]
@@ -113,27 +95,28 @@ def languages() -> tuple[str, ...]:
 
 
 def is_loaded(language: str) -> bool:
-    """Return whether `matched` answers at once. It takes about a millisecond, and much longer if it loads."""
-    return _base(language) in _loaded
+    """Return whether `match_request` answers at once. It takes about a millisecond, and much longer if it loads."""
+    return base_language(language) in _loaded
 
 
-def matched(text: str, language: str) -> Wish | None:
-    """Return the wish for memory in a text, None if there is none. The first call in a language waits for the disk."""
-    sentences = _sentences(_base(language))
+def match_request(text: str, language: str) -> MemoryRequest | None:
+    """Return the request in a text, None if there is none. The first call in a language waits for the disk."""
+    sentences = _sentences(base_language(language))
     said = text.strip()
     if sentences is None or len(said) > _LONGEST or not sentences.trigger.search(said):
         return None
     found = list(recognize_all(_SPACED_MARK.sub(r"\1 ", said.translate(_APOSTROPHES)), sentences.intents))
-    if any(each.intent.name == "nothing" for each in found):
+    if any(each.intent.name == _NO_REQUEST for each in found):
         return None
-    wishes = [wish for each in found if (wish := _wish(each, said, sentences))]
-    return _under_heading(said, sentences) or min(wishes, key=_length, default=None)
+    requests = [request for each in found if (request := _request(each, said, sentences))]
+    # the template that says more itself is meant
+    return _under_heading(said, sentences) or min(requests, key=lambda request: len(request.text), default=None)
 
 
 def assent(text: str, language: str) -> bool | None:
     """Return whether a text, as the answer to a question, is a plain yes or a plain no; None if it is neither."""
     words = " ".join(_SPOKEN_WORDS.findall(text.translate(_APOSTROPHES).casefold()))
-    yes, no = _answers(_base(language))
+    yes, no = _answers(base_language(language))
     if yes.fullmatch(words):
         return True
     return False if no.fullmatch(words) else None
@@ -158,71 +141,57 @@ def _any_of(phrases: Iterable[str]) -> str:
     return rf"(?:{'|'.join(sorted(map(re.escape, spoken), key=len, reverse=True)) or '(?!)'})\b(?!')"
 
 
-_QUESTIONS: dict[str, Wish] = {"known": WhatIsKnown(), "hears": WhoHears()}
-_WISHES: dict[str, Callable[[str], Wish]] = {
-    "forget": ForgetThat,
-    "forget_clause": ForgetThat,
-    "forget_everything": ForgetEverything,
-    "forget_oneself": ForgetEverything,
-    "correct": partial(Correct, is_sure=True),
-    "correct_unsure": partial(Correct, is_sure=False),
-    "hears_fact": WhoHears,
+_VERBS = {
+    "known": Verb.LIST_FACTS,
+    "hears": Verb.LIST_LISTENERS,
+    "forget": Verb.FORGET,
+    "forget_clause": Verb.FORGET,
+    "forget_everything": Verb.FORGET_EVERYTHING,
+    "forget_oneself": Verb.FORGET_EVERYTHING,
+    "correct": Verb.CORRECT,
+    "correct_unsure": Verb.CORRECT_UNSURE,
+    "hears_fact": Verb.LIST_LISTENERS,
+    "remember": Verb.REMEMBER,
+    "remember_clause": Verb.REMEMBER,
 }
-_OTHER_INTENTS = ("remember", "remember_clause", "nothing")
+_NO_REQUEST = "nothing"
 
 
-def _wish(found: RecognizeResult, said: str, sentences: _Sentences) -> Wish | None:
-    name = found.intent.name
-    if name in _QUESTIONS:
-        return _QUESTIONS[name]
-    spans = [each.text_span for each in found.entities_list if each.name in _TAKEN and each.text_span]
+def _request(found: RecognizeResult, said: str, sentences: _Sentences) -> MemoryRequest | None:
+    name, verb = found.intent.name, _VERBS[found.intent.name]
+    if name in _WITHOUT_TEXT:
+        return MemoryRequest(verb)
+    spans = [each.text_span for each in found.entities_list if each.name in _CAPTURED and each.text_span]
     start, end = min((start for start, _ in spans), default=0), max((end for _, end in spans), default=0)
     text = sentences.oneself if name == "forget_oneself" else _clean(said[start:end], sentences.please)
-    if name not in _ABOUT and not _is_told(text, said, is_request=name in _ASKED or _CAN in found.entities):
+    may_ask = verb is Verb.LIST_LISTENERS or _CAN in found.entities
+    if verb is not Verb.FORGET_EVERYTHING and not _is_fact(text, said, may_be_question=may_ask):
         return None
     if not text or (name.endswith("_clause") and not sentences.clause.match(text)):
         return None
-    if name.startswith("remember"):
-        return RememberThat(text)
-    return _WISHES[name](text)
+    return MemoryRequest(verb, text)
 
 
-def _under_heading(said: str, sentences: _Sentences) -> RememberThat | None:
+def _under_heading(said: str, sentences: _Sentences) -> MemoryRequest | None:
     heading, _, text = said.partition(":")
     text = _clean(text, sentences.please)
-    if not _is_told(text, said) or not any(recognize_all(heading, sentences.headings)):
+    if not _is_fact(text, said) or not any(recognize_all(heading, sentences.headings)):
         return None
-    return RememberThat(text)
+    return MemoryRequest(Verb.REMEMBER, text)
 
 
 def _clean(text: str, please: re.Pattern[str]) -> str:
     return please.sub("", text.strip(_OUTER)).strip(_OUTER)
 
 
-def _is_told(text: str, said: str, *, is_request: bool = False) -> bool:
-    """Return whether a text is a fact. A request may be put as a question."""
-    return len(text.split()) >= _FEWEST_WORDS and (is_request or not is_question(said))
-
-
-def _length(wish: Wish) -> int:
-    """Return the length of the wildcards' captures: the template that says more itself is meant."""
-    match wish:
-        case WhatIsKnown():
-            return 0
-        case ForgetEverything(text) | WhoHears(text):
-            return len(text)
-        case _:
-            return len(wish.text)
+def _is_fact(text: str, said: str, *, may_be_question: bool = False) -> bool:
+    return len(text.split()) >= _FEWEST_WORDS and (may_be_question or not is_question(said))
 
 
 @cache
 def _file() -> dict[str, dict[str, Any]]:
     languages: dict[str, dict[str, Any]] = json.loads(_FILE.read_text(encoding="utf-8"))
     return languages
-
-
-def _base(language: str) -> str:
-    return language.replace("_", "-").partition("-")[0].casefold()
 
 
 _loaded: dict[str, _Sentences] = {}
@@ -243,7 +212,7 @@ def _load(language: str, data: dict[str, Any]) -> _Sentences:
         "expansion_rules": data["rules"],
         "skip_words": [*data["please"], *data["thanks"], *data["openers"]],
     }
-    templates = {name: data[name] for name in (*_QUESTIONS, *_WISHES, *_OTHER_INTENTS) if name in data}
+    templates = {name: data[name] for name in (*_VERBS, _NO_REQUEST) if name in data}
     return _Sentences(
         re.compile(data["trigger"], re.IGNORECASE),
         _intents(parts, templates),
@@ -255,7 +224,7 @@ def _load(language: str, data: dict[str, Any]) -> _Sentences:
 
 
 def _please(please: list[str], thanks: list[str]) -> re.Pattern[str]:
-    """Return the pattern of either around what is captured. A fact may begin with thanks: "grazie a Luca ..."."""
+    """Return the pattern of either around a captured text. A fact may begin with thanks: "grazie a Luca ..."."""
     before, after = "|".join(map(re.escape, please)), "|".join(map(re.escape, [*please, *thanks]))
     return re.compile(rf"^(?:{before})\b\W*|(?:\W+|^)(?:{after})$", re.IGNORECASE)
 

@@ -14,8 +14,8 @@ from ..const import DOMAIN, MEMORY_API
 from ..memory import FACT_LENGTH, QUOTE_LENGTH, Memory, MemoryUnavailable
 from ..turn.forget_requests import FORGET_TOOL, forget_fact
 from ..turn.memory_dialog import MemoryDialog
-from ..turn.quotes import is_of_quote, is_quoted
-from ..turn.remembering import Phrase, Remembering, recalled_lines, remember
+from ..turn.quotes import is_quoted, is_supported_by
+from ..turn.remember_requests import MemoryReply, Phrase, recalled_lines, remember
 from ..turn.speaker import Speaker
 from .memory_access import Forget, MemoryAccess
 from .memory_sentences import assent
@@ -103,13 +103,13 @@ class RememberTool(_MemoryTool):
         text, quote, speaker = arguments["text"], arguments["quote"], self._speaker
         if not is_quoted(quote, speaker.said):
             return _refused("quote_not_found", _NOT_QUOTED)
-        if not is_of_quote(text, quote, speaker.name, speaker.words()):
+        if not is_supported_by(text, quote, speaker.name, speaker.words()):
             return _refused("quote_says_something_else", _NOT_OF_QUOTE)
         try:
-            done = remember(memory, speaker, text, quote, source="tool", replaces=arguments.get("replaces", ""))
+            reply = remember(memory, speaker, text, quote, source="tool", replaces=arguments.get("replaces", ""))
         except ValueError:
             return _refused("quote_says_something_else", _NOT_OF_QUOTE)
-        return _told(done)
+        return _result(reply)
 
 
 class RecallTool(_MemoryTool):
@@ -156,16 +156,16 @@ class ForgetTool(_MemoryTool):
     async def _async_result(self, arguments: dict[str, Any]) -> llm.ToolResult:
         speaker, query, last = self._speaker, arguments["query"], self._dialog.last
         if last.then and last.forgets and assent(speaker.said, speaker.language):
-            return _told(await self._forget(last.then))
-        done = await self._forget(lambda opened: forget_fact(opened, speaker, query))
-        self._dialog.put(done, forgets=True)
-        return _told(done)
+            return _result(await self._forget(last.then))
+        reply = await self._forget(lambda opened: forget_fact(opened, speaker, query))
+        self._dialog.put(reply, forgets=True)
+        return _result(reply)
 
 
 class MemoryAPI(llm.API):
-    """The LLM API for other agents: it finds what belongs to the home, and what the user does not keep private.
+    """The LLM API for other agents: it finds memories of the home, and the user's own that are not private.
 
-    Those agents can prove neither what the user said nor that nobody else reads along, so they can only read. Our own
+    Those agents can prove neither the user's words nor that nobody else reads along, so they can only read. Our own
     agents have their tools instead.
     """
 
@@ -197,28 +197,22 @@ def memory_tools(memory: MemoryAccess, speaker: Speaker, forget: Forget, dialog:
     )
 
 
-def _told(done: Remembering) -> llm.ToolResult:
-    match done.phrase:
+def _result(reply: MemoryReply) -> llm.ToolResult:
+    match reply.phrase:
         case Phrase.REMEMBERED_OWN | Phrase.REMEMBERED_OWN_CLAUSE:
-            return _remembered(done, "the user only")
+            data = {"remembered": reply.facts[0], "for": "the user only"}
         case Phrase.REMEMBERED_HOME | Phrase.REMEMBERED_HOME_CLAUSE:
-            return _remembered(done, "everybody here")
+            data = {"remembered": reply.facts[0], "for": "everybody here"}
         case Phrase.FORGOTTEN:
-            return llm.ToolResult(data={"forgotten": list(done.facts)})
+            return llm.ToolResult(data={"forgotten": list(reply.facts)})
         case Phrase.FORGOTTEN_PAST:
             return llm.ToolResult(data={"forgotten": "what was said about it"})
         case Phrase.SEVERAL_FOUND:
-            data: JsonObjectType = {"error": done.phrase, "error_text": _SEVERAL, "several": list(done.facts)}
-            return llm.ToolResult(data=data, error=True)
+            return _refused(reply.phrase, _SEVERAL, {"several": list(reply.facts)})
         case _:
-            return _refused(done.phrase, _REFUSALS[done.phrase])
+            return _refused(reply.phrase, _REFUSALS[reply.phrase])
+    return llm.ToolResult(data={**data, "replaced": reply.rest[0].facts[0]} if reply.rest else dict(data))
 
 
-def _remembered(done: Remembering, whose: str) -> llm.ToolResult:
-    """Return the tool's result: the remembered fact, its owner, and the fact that it replaces."""
-    data: JsonObjectType = {"remembered": done.facts[0], "for": whose}
-    return llm.ToolResult(data={**data, "replaced": done.rest[0].facts[0]} if done.rest else data)
-
-
-def _refused(reason: str, text: str) -> llm.ToolResult:
-    return llm.ToolResult(data={"error": reason, "error_text": text}, error=True)
+def _refused(reason: str, text: str, data: JsonObjectType | None = None) -> llm.ToolResult:
+    return llm.ToolResult(data={"error": reason, "error_text": text, **(data or {})}, error=True)

@@ -5,6 +5,7 @@ from homeassistant.helpers.translation import async_get_translations
 from homeassistant.util.language import matches
 
 from ..const import DOMAIN
+from ..turn.speaker import base_language
 
 # The languages of spoken texts, see `translations/`. The first is the fallback.
 LANGUAGES = ("en", "da", "de", "es", "fr", "it", "nl", "pl", "pt", "pt-BR", "sv")
@@ -26,7 +27,7 @@ async def async_text(hass: HomeAssistant, language: str, category: str, key: str
 
 def plural(language: str, count: int) -> str:
     """Return the form of a text that a count takes in a spoken language: "one", "few" or "other"."""
-    base = language.replace("_", "-").partition("-")[0].casefold()
+    base = base_language(language)
     if count == 1 or (base == "fr" and count == 0):
         return "one"
     return "few" if base == "pl" and count % 10 in _FEW and count % 100 not in _TEENS else "other"

@@ -1,8 +1,9 @@
-"""Texts that say something of their speaker, recognized by their words alone."""
+"""Texts that are about their speaker, recognized by their words alone."""
 
 import re
 
 from ..memory import spoken, words_for_oneself
+from .speaker import base_language
 
 # Besides the pronouns of `memory`: forms that it does not search by, and verbs where they need no pronoun.
 _SELF_WORDS = {
@@ -27,17 +28,14 @@ _WE = re.compile("我们|我們|私たち|僕たち|俺たち")
 
 
 def speaks_of_oneself(text: str, language: str) -> bool:
-    """Return whether a text says something of its speaker. In a language without word lists every text may."""
-    base = language.replace("_", "-").partition("-")[0].casefold()
+    """Return whether a text is about its speaker. In a language without word lists every text may be."""
+    base = base_language(language)
     pronouns = words_for_oneself((base,))
     words = spoken(text).split()
     if not pronouns or not words:
         return not pronouns
     if base in _UNSPACED:
         return not pronouns.isdisjoint(_WE.sub("", text))
-    first = words[1:2] if words[0] in _NEGATIONS else words[:1]
-    return not pronouns.isdisjoint(words) or _has(words, _SELF_WORDS, base) or _has(first, _VERBS_AT_THE_START, base)
-
-
-def _has(words: list[str], lists: dict[str, str], language: str) -> bool:
-    return not set(lists.get(language, "").split()).isdisjoint(words)
+    first = words[1] if words[0] in _NEGATIONS and len(words) > 1 else words[0]
+    own_words = pronouns.union(_SELF_WORDS.get(base, "").split())
+    return not own_words.isdisjoint(words) or first in _VERBS_AT_THE_START.get(base, "").split()

@@ -8,8 +8,8 @@ from functools import partial
 
 from ..memory import Forgotten, Memory, spoken
 from .first_person import speaks_of_oneself
-from .quotes import is_of_quote
-from .remembering import MOST_NAMED, Phrase, Remembering, meant_facts
+from .quotes import is_supported_by
+from .remember_requests import MOST_NAMED, MemoryReply, Phrase, matching_facts
 from .speaker import Speaker
 
 # The name of the tool by which a model forgets.
@@ -22,84 +22,84 @@ _MOST_PAST = 100
 _FEWEST_WORDS = 2
 
 
-def forget_fact(memory: Memory, speaker: Speaker, query: str) -> Remembering:
+def forget_fact(memory: Memory, speaker: Speaker, query: str) -> MemoryReply:
     """Forget the one fact that is meant, or else what was said in these words. If several match, only list them."""
-    meant = meant_facts(memory, speaker, query)
+    meant = matching_facts(memory, speaker, query)
     if len({spoken(fact.text) for fact in meant}) > 1:
-        return Remembering(Phrase.SEVERAL_FOUND, tuple(fact.text for fact in meant[:MOST_NAMED]))
+        return MemoryReply(Phrase.SEVERAL_FOUND, tuple(fact.text for fact in meant[:MOST_NAMED]))
     if not meant:
         return _forget_past(memory, speaker, query)
     ids = tuple(fact.id for fact in meant)
     forget = partial(_forget_named, person=speaker.person, ids=ids, text=meant[0].text)
     if speaker.by_device or len(meant) > 1:
-        return Remembering(Phrase.ASK_FACT, (meant[0].text,), then=forget)
+        return MemoryReply(Phrase.ASK_FACT, (meant[0].text,), then=forget)
     return forget(memory)
 
 
-def forget_everything(memory: Memory, speaker: Speaker, about: str) -> Remembering:
+def forget_everything(memory: Memory, speaker: Speaker, about: str) -> MemoryReply:
     """Forget everything that has all of the words. About "me" it is everything that the speaker owns."""
     if speaks_of_oneself(about, speaker.language) and not speaker.words().question(about).words:
         return _ask_for_person(memory, speaker)
     selected = memory.forget(query=about, person=speaker.person, dry_run=True)
     if not selected.has_words:
-        return Remembering(Phrase.NOT_FOUND)
+        return MemoryReply(Phrase.NOT_FOUND)
     if len(selected.facts) > _MOST_FACTS or _past(selected) > _MOST_PAST:
-        return Remembering(Phrase.TOO_MUCH)
+        return MemoryReply(Phrase.TOO_MUCH)
     found = [fact for fact in memory.facts(speaker.person) if fact.id in selected.facts]
     # in a window that others share, what is private is forgotten and not said
     named = tuple(fact.text for fact in found if speaker.is_alone or not fact.private)
     forget = partial(_forget_matching, person=speaker.person, query=about, named=named)
     if speaker.by_device or len(found) > 1:
-        return Remembering(Phrase.ASK, counts=_counts(len(found), selected), then=forget)
+        return MemoryReply(Phrase.ASK, counts=_counts(len(found), selected), then=forget)
     return forget(memory)
 
 
-def _ask_for_person(memory: Memory, speaker: Speaker) -> Remembering:
+def _ask_for_person(memory: Memory, speaker: Speaker) -> MemoryReply:
     if speaker.person is None:
-        return Remembering(Phrase.UNKNOWN_SPEAKER)
+        return MemoryReply(Phrase.UNKNOWN_SPEAKER)
     selected = memory.forget(person=speaker.person, dry_run=True)
     own = sum(fact.person is not None for fact in memory.facts(speaker.person))
     forget, counts = partial(_forget_person, person=speaker.person), _counts(own, selected)
-    return Remembering(Phrase.ASK_EVERYTHING, counts=counts, then=forget) if any(counts) else forget(memory)
+    return MemoryReply(Phrase.ASK_EVERYTHING, counts=counts, then=forget) if any(counts) else forget(memory)
 
 
-def _forget_past(memory: Memory, speaker: Speaker, query: str) -> Remembering:
+def _forget_past(memory: Memory, speaker: Speaker, query: str) -> MemoryReply:
     """Forget turns, episodes and exchanges that have the words, if these are the speaker's own."""
     words = speaker.words()
-    if len(words.question(query).words) < _FEWEST_WORDS or not is_of_quote(query, speaker.said, None, words):
-        return Remembering(Phrase.NOT_FOUND)
+    if len(words.question(query).words) < _FEWEST_WORDS or not is_supported_by(query, speaker.said, None, words):
+        return MemoryReply(Phrase.NOT_FOUND)
     selected = _matching_past(memory, speaker.person, query, dry_run=True)
     if not selected.has_words:
-        return Remembering(Phrase.NOT_FOUND)
+        return MemoryReply(Phrase.NOT_FOUND)
     if _past(selected) > _MOST_PAST:
-        return Remembering(Phrase.TOO_MUCH)
+        return MemoryReply(Phrase.TOO_MUCH)
     forget = partial(_forget_matching_past, person=speaker.person, query=query)
     if speaker.by_device:
-        return Remembering(Phrase.ASK, counts=_counts(0, selected), then=forget)
+        return MemoryReply(Phrase.ASK, counts=_counts(0, selected), then=forget)
     return forget(memory)
 
 
-def _forget_named(memory: Memory, person: str | None, ids: tuple[int, ...], text: str) -> Remembering:
+def _forget_named(memory: Memory, person: str | None, ids: tuple[int, ...], text: str) -> MemoryReply:
     forgotten = memory.forget(ids=[("fact", each) for each in ids], person=person)
-    return Remembering(Phrase.FORGOTTEN, (text,), forgotten=forgotten)
+    return MemoryReply(Phrase.FORGOTTEN, (text,), forgotten=forgotten)
 
 
-def _forget_matching(memory: Memory, person: str | None, query: str, named: tuple[str, ...]) -> Remembering:
+def _forget_matching(memory: Memory, person: str | None, query: str, named: tuple[str, ...]) -> MemoryReply:
     forgotten = memory.forget(query=query, person=person)
-    return Remembering(Phrase.FORGOTTEN if named else Phrase.FORGOTTEN_PAST, named, forgotten=forgotten)
+    return MemoryReply(Phrase.FORGOTTEN if named else Phrase.FORGOTTEN_PAST, named, forgotten=forgotten)
 
 
-def _forget_matching_past(memory: Memory, person: str | None, query: str) -> Remembering:
+def _forget_matching_past(memory: Memory, person: str | None, query: str) -> MemoryReply:
     forgotten = _matching_past(memory, person, query, dry_run=False)
-    return Remembering(Phrase.FORGOTTEN_PAST, forgotten=forgotten)
+    return MemoryReply(Phrase.FORGOTTEN_PAST, forgotten=forgotten)
 
 
 def _matching_past(memory: Memory, person: str | None, query: str, *, dry_run: bool) -> Forgotten:
     return memory.forget(query=query, person=person, kinds=("turn", "episode"), dry_run=dry_run)
 
 
-def _forget_person(memory: Memory, person: str) -> Remembering:
-    return Remembering(Phrase.FORGOTTEN_PERSON, forgotten=memory.forget(person=person))
+def _forget_person(memory: Memory, person: str) -> MemoryReply:
+    return MemoryReply(Phrase.FORGOTTEN_PERSON, forgotten=memory.forget(person=person))
 
 
 def _past(forgotten: Forgotten) -> int:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import time
 
 from ..memory import Memory
-from .remembering import Remembering
+from .remember_requests import MemoryReply
 from .speaker import Speaker
 
 # How long a question waits for its answer, in seconds: as long as a session of Home Assistant's.
@@ -14,16 +14,16 @@ _PATIENCE = 300.0
 
 @dataclass(frozen=True, slots=True)
 class LastAnswer:
-    """The last answer of memory in a conversation, and whom it was given to.
+    """The last answer of memory in a conversation, and its listener.
 
     `then` is done if they agree, `named` are the ids of the facts in it, and `forgets` whether it was about something
     to forget.
     """
 
-    then: Callable[[Memory], Remembering] | None
+    then: Callable[[Memory], MemoryReply] | None
     named: tuple[int, ...]
     forgets: bool
-    whom: tuple[str | None, str | None]
+    listener: tuple[str | None, str | None]
     at: float = field(default_factory=time.monotonic)
 
     @property
@@ -33,9 +33,9 @@ class LastAnswer:
 
 
 class MemoryDialog:
-    """The last answers of memory, by conversation, as one input sees them: its own, which is there for it alone.
+    """The last answers of memory, by conversation, as one input sees them: only that of its own conversation.
 
-    Whatever else is said in a conversation than a yes leaves everything as it is.
+    A reply other than a yes leaves everything as it is.
     """
 
     def __init__(self, answers: dict[str, LastAnswer], key: str, speaker: Speaker) -> None:
@@ -45,10 +45,10 @@ class MemoryDialog:
             del answers[each]
         self._answers = answers
         self._key = key
-        self._whom = (speaker.person, speaker.device)
-        is_theirs = last is not None and last.is_recent and last.whom == self._whom
-        self.last = last if is_theirs and last is not None else LastAnswer(None, (), forgets=False, whom=self._whom)
+        self._listener = (speaker.person, speaker.device)
+        is_theirs = last is not None and last.is_recent and last.listener == self._listener
+        self.last = last if is_theirs and last else LastAnswer(None, (), forgets=False, listener=self._listener)
 
-    def put(self, done: Remembering, *, forgets: bool) -> None:
+    def put(self, reply: MemoryReply, *, forgets: bool) -> None:
         """Keep an answer for the next input."""
-        self._answers[self._key] = LastAnswer(done.then, done.named, forgets, self._whom)
+        self._answers[self._key] = LastAnswer(reply.then, reply.named, forgets, self._listener)

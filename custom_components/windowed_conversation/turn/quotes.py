@@ -5,13 +5,13 @@ from collections.abc import Iterator
 from ..memory import Words, plain_word, split_words
 
 # The share of a fact's words that must be in its quote; the rest is the model's wording.
-_SHARE = 0.5
+_SUPPORTED = 0.5
 
 
 def is_quoted(quote: str, said: str) -> bool:
-    """Return whether a quote is part of what was said. Case, accents, punctuation and spaces are ignored.
+    """Return whether a quote is part of a spoken sentence. Case, accents, punctuation and spaces are ignored.
 
-    A quote of one word must be all that was said: "the" proves nothing.
+    A quote of one word must be the whole sentence: "the" proves nothing.
     """
     wanted, found = list(_tokens(quote)), list(_tokens(said))
     if not wanted or len(wanted) < min(2, len(found)):
@@ -19,16 +19,16 @@ def is_quoted(quote: str, said: str) -> bool:
     return any(found[start : start + len(wanted)] == wanted for start in range(len(found) - len(wanted) + 1))
 
 
-def is_of_quote(fact: str, quote: str, speaker: str | None, words: Words) -> bool:
-    """Return whether a fact says what its quote says: at least half of its words are in the quote.
+def is_supported_by(fact: str, quote: str, speaker: str | None, words: Words) -> bool:
+    """Return whether a quote supports a fact: at least half of the fact's words are in the quote.
 
     The speaker's name in the fact may stand for "I" in the quote.
     """
     names = words.held(speaker) if speaker else set()
-    told = set(words.question(fact).words) - names
-    if not told:
+    content = set(words.question(fact).words) - names
+    if not content:
         return is_quoted(fact, quote)
-    return len(told & words.held(quote)) >= _SHARE * len(told)
+    return len(content & words.held(quote)) >= _SUPPORTED * len(content)
 
 
 def _tokens(text: str) -> Iterator[str]:

@@ -7,6 +7,11 @@ from ..memory import Words
 from .scope import WindowKey, memory_access
 
 
+def base_language(language: str) -> str:
+    """Return a language without its country: "pt" for "pt-BR"."""
+    return language.replace("_", "-").partition("-")[0].casefold()
+
+
 @dataclass(frozen=True, slots=True)
 class Speaker:
     """The speaker of an exchange, with their language and their words.
@@ -34,7 +39,7 @@ class Speaker:
 
     @property
     def stamp_name(self) -> str | None:
-        """The name for the stamp, with how it is known if nobody is signed in."""
+        """The name for the stamp, which says so if it is known only by the device."""
         return f"{self.name}, by this device" if self.by_device and self.name else self.name
 
     def in_window(self, key: WindowKey) -> Self:

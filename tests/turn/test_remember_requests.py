@@ -9,14 +9,14 @@ import pytest
 
 from custom_components.windowed_conversation.memory import Episode, Memory, PastTurn
 from custom_components.windowed_conversation.turn.forget_requests import forget_everything, forget_fact
-from custom_components.windowed_conversation.turn.remembering import (
+from custom_components.windowed_conversation.turn.remember_requests import (
+    MemoryReply,
     Phrase,
-    Remembering,
     correct,
+    list_facts,
+    list_listeners,
     recalled_lines,
     remember,
-    what_is_known,
-    who_hears,
 )
 from custom_components.windowed_conversation.turn.speaker import Speaker
 from tests.memory.content import add_episode
@@ -42,27 +42,27 @@ def speaker(who: str, said: str, language: str = "en") -> Speaker:
     return SPEAKERS[who](said, language)
 
 
-def told(memory: Memory, who: str, *texts: str, language: str = "en") -> Remembering:
+def told(memory: Memory, who: str, *texts: str, language: str = "en") -> MemoryReply:
     """Remember the texts and return what became of the last one."""
     return [remember(memory, speaker(who, text, language), text, text) for text in texts][-1]
 
 
-def forgotten(memory: Memory, who: str, query: str) -> Remembering:
+def forgotten(memory: Memory, who: str, query: str) -> MemoryReply:
     return forget_fact(memory, speaker(who, f"Forget that {query}"), query)
 
 
-def agreed(memory: Memory, asked: Remembering) -> Remembering:
+def agreed(memory: Memory, asked: MemoryReply) -> MemoryReply:
     """Say yes to what was asked back."""
     assert asked.then is not None
     return asked.then(memory)
 
 
-def sentences(done: Remembering) -> list[tuple[Phrase, tuple[str, ...]]]:
+def sentences(done: MemoryReply) -> list[tuple[Phrase, tuple[str, ...]]]:
     return [(each.phrase, each.facts) for each in (done, *done.rest)]
 
 
 def known(memory: Memory, who: str) -> tuple[str, ...]:
-    done = what_is_known(memory, speaker(who, "What do you know?"))
+    done = list_facts(memory, speaker(who, "What do you know?"))
     return tuple(fact for _, facts in sentences(done) for fact in facts)
 
 
@@ -74,7 +74,7 @@ def test_a_fact_about_oneself_is_ones_own_and_private(memory: Memory) -> None:
     done = told(memory, "anna", "I am allergic to hazelnuts")
 
     (fact,) = memory.facts("anna-id")
-    assert done == Remembering(Phrase.REMEMBERED_OWN, ("I am allergic to hazelnuts",))
+    assert done == MemoryReply(Phrase.REMEMBERED_OWN, ("I am allergic to hazelnuts",))
     assert (fact.person, fact.private, fact.quote) == ("anna-id", True, "I am allergic to hazelnuts")
     assert known(memory, "ben") == known(memory, "someone") == known(memory, "anna among others") == ()
 
@@ -89,7 +89,7 @@ def test_a_fact_about_the_home_is_everyones(memory: Memory) -> None:
 def test_an_unknown_speaker_tells_of_the_home_only(memory: Memory) -> None:
     told(memory, "someone", "The bins go out on Friday")
 
-    assert told(memory, "someone", "My name is Ada") == Remembering(Phrase.UNKNOWN_SPEAKER)
+    assert told(memory, "someone", "My name is Ada") == MemoryReply(Phrase.UNKNOWN_SPEAKER)
     assert known(memory, "someone") == ("The bins go out on Friday",)
 
 
@@ -99,7 +99,7 @@ def test_what_a_quote_says_of_oneself_is_private_however_a_model_puts_it(memory:
     remember(memory, speaker("anna", quote), "Anna worked for Bosch", quote)
     refused = remember(memory, speaker("someone", quote), "The employer was Bosch", quote)
 
-    assert refused == Remembering(Phrase.UNKNOWN_SPEAKER)
+    assert refused == MemoryReply(Phrase.UNKNOWN_SPEAKER)
     assert known(memory, "ben") == ()
 
 
@@ -170,7 +170,7 @@ def test_a_fact_told_a_hundred_times_is_one(memory: Memory) -> None:
 def test_ones_own_facts_and_those_of_the_home_are_told_apart(memory: Memory) -> None:
     told(memory, "anna", "I like tea", "The bins go out on Friday", "I like jazz")
 
-    done = what_is_known(memory, speaker("anna", "What do you know?"))
+    done = list_facts(memory, speaker("anna", "What do you know?"))
 
     assert sentences(done) == [
         (Phrase.KNOWN_OWN, ("I like jazz", "I like tea")),
@@ -182,7 +182,7 @@ def test_ones_own_facts_and_those_of_the_home_are_told_apart(memory: Memory) -> 
 def test_who_has_told_nothing_of_themselves_is_told_so(memory: Memory) -> None:
     told(memory, "ben", "The bins go out on Friday")
 
-    done = what_is_known(memory, speaker("anna", "What do you know?"))
+    done = list_facts(memory, speaker("anna", "What do you know?"))
 
     assert sentences(done) == [
         (Phrase.NOTHING_KNOWN_OWN, ()),
@@ -193,7 +193,7 @@ def test_who_has_told_nothing_of_themselves_is_told_so(memory: Memory) -> None:
 def test_an_unknown_speaker_is_told_of_the_home_alone(memory: Memory) -> None:
     told(memory, "ben", "The bins go out on Friday")
 
-    assert sentences(what_is_known(memory, speaker("someone", "What do you know?"))) == [
+    assert sentences(list_facts(memory, speaker("someone", "What do you know?"))) == [
         (Phrase.KNOWN_HOME, ("The bins go out on Friday",))
     ]
 
@@ -202,10 +202,10 @@ def test_all_that_is_known_is_told_in_parts(memory: Memory) -> None:
     told(memory, "ben", *(f"The cousin {name} lives in Rome" for name in ("Ute", "Olga", "Ida", "Eva", "Zoe", "Kim")))
     told(memory, "anna", "I like tea", "I like jazz")
 
-    first = what_is_known(memory, speaker("anna", "What do you know?"))
+    first = list_facts(memory, speaker("anna", "What do you know?"))
     second = agreed(memory, first)
 
-    assert first.rest[-1] == Remembering(Phrase.GO_ON, more=1)
+    assert first.rest[-1] == MemoryReply(Phrase.GO_ON, more=1)
     assert sentences(second) == [(Phrase.KNOWN_HOME, ("The cousin Ute lives in Rome",))]
     assert second.then is None
 
@@ -220,7 +220,7 @@ def test_a_clause_is_read_out_with_its_conjunction(memory: Memory) -> None:
 
 
 def test_nothing_is_known_at_first(memory: Memory) -> None:
-    assert what_is_known(memory, speaker("anna", "What do you know?")) == Remembering(Phrase.NOTHING_KNOWN)
+    assert list_facts(memory, speaker("anna", "What do you know?")) == MemoryReply(Phrase.NOTHING_KNOWN)
 
 
 @pytest.mark.parametrize("query", ["the bins go out on Friday", "The bin goes out on a Friday", "bins on Friday"])
@@ -253,7 +253,7 @@ def test_of_several_that_may_be_meant_none_is_forgotten(memory: Memory) -> None:
 def test_what_is_not_known_is_not_forgotten(memory: Memory, query: str) -> None:
     told(memory, "anna", "The bins go out on Friday")
 
-    assert forgotten(memory, "anna", query) == Remembering(Phrase.NOT_FOUND)
+    assert forgotten(memory, "anna", query) == MemoryReply(Phrase.NOT_FOUND)
 
 
 @pytest.mark.parametrize("who", ["ben", "someone", "anna among others"])
@@ -283,7 +283,7 @@ def test_a_model_forgets_nothing_that_was_said_in_words_of_its_own(memory: Memor
 
     done = forget_fact(memory, speaker("anna", "summarize this page"), "old employer Bosch")
 
-    assert done == Remembering(Phrase.NOT_FOUND)
+    assert done == MemoryReply(Phrase.NOT_FOUND)
 
 
 def test_everything_about_a_subject_is_forgotten(memory: Memory) -> None:
@@ -330,7 +330,7 @@ def test_everything_about_oneself_is_what_one_owns(memory: Memory, language: str
 def test_everything_about_oneself_needs_a_known_speaker(memory: Memory) -> None:
     told(memory, "anna", "The bins go out on Friday")
 
-    assert forget_everything(memory, speaker("someone", "me"), "me") == Remembering(Phrase.UNKNOWN_SPEAKER)
+    assert forget_everything(memory, speaker("someone", "me"), "me") == MemoryReply(Phrase.UNKNOWN_SPEAKER)
 
 
 def test_more_than_one_fact_is_asked_for_before_it_is_gone(memory: Memory) -> None:
@@ -388,7 +388,7 @@ def test_what_corrects_no_fact_is_left_to_others(memory: Memory) -> None:
 def test_a_correction_that_is_meant_as_one_is_remembered(memory: Memory) -> None:
     done = correct(memory, speaker("anna", ""), "the bins go out on Friday", is_sure=True)
 
-    assert done == Remembering(Phrase.REMEMBERED_HOME, ("the bins go out on Friday",))
+    assert done == MemoryReply(Phrase.REMEMBERED_HOME, ("the bins go out on Friday",))
 
 
 @pytest.mark.parametrize(
@@ -399,13 +399,13 @@ def test_a_correction_that_is_meant_as_one_is_remembered(memory: Memory) -> None
 def test_people_are_told_who_else_hears_what_was_just_named(memory: Memory, text: str, phrase: Phrase) -> None:
     named = told(memory, "anna", text).named
 
-    assert who_hears(memory, speaker("anna", ""), "", named) == Remembering(phrase, (text,))
+    assert list_listeners(memory, speaker("anna", ""), "", named) == MemoryReply(phrase, (text,))
 
 
 def test_people_are_told_who_else_hears_a_fact_that_they_name(memory: Memory) -> None:
     told(memory, "anna", "I like tea", "The spare key is under the pot")
 
-    assert who_hears(memory, speaker("anna", ""), "the spare key is under the pot", ()) == Remembering(
+    assert list_listeners(memory, speaker("anna", ""), "the spare key is under the pot", ()) == MemoryReply(
         Phrase.HEARD_HOME, ("The spare key is under the pot",)
     )
 
@@ -414,24 +414,24 @@ def test_who_has_a_device_is_told_that_it_is_taken_for_them(memory: Memory) -> N
     named = told(memory, "anna", "I like tea").named
     asked = replace(speaker("anna", ""), has_device=True)
 
-    assert who_hears(memory, asked, "", named) == Remembering(Phrase.HEARD_AT_DEVICE, ("I like tea",))
+    assert list_listeners(memory, asked, "", named) == MemoryReply(Phrase.HEARD_AT_DEVICE, ("I like tea",))
 
 
 def test_who_asks_of_nothing_in_particular_is_told_the_rule(memory: Memory) -> None:
-    assert who_hears(memory, speaker("anna", ""), "", ()) == Remembering(Phrase.HEARD_GENERAL)
+    assert list_listeners(memory, speaker("anna", ""), "", ()) == MemoryReply(Phrase.HEARD_GENERAL)
 
 
 def test_who_else_knows_something_of_the_world_is_not_for_memory(memory: Memory) -> None:
     told(memory, "anna", "I like tea")
 
-    assert who_hears(memory, speaker("anna", ""), "the moon is made of cheese", ()) is None
+    assert list_listeners(memory, speaker("anna", ""), "the moon is made of cheese", ()) is None
 
 
 @pytest.mark.parametrize("about", ["it", "the moon"])
 def test_everything_about_nothing_is_nothing(memory: Memory, about: str) -> None:
     told(memory, "anna", "The bins go out on Friday")
 
-    assert forget_everything(memory, speaker("anna", about), about) == Remembering(Phrase.NOT_FOUND)
+    assert forget_everything(memory, speaker("anna", about), about) == MemoryReply(Phrase.NOT_FOUND)
 
 
 def test_too_much_is_not_forgotten_by_one_sentence(memory: Memory) -> None:
@@ -439,7 +439,7 @@ def test_too_much_is_not_forgotten_by_one_sentence(memory: Memory) -> None:
 
     done = forget_everything(memory, speaker("ben", "Forget everything about Leo"), "Leo")
 
-    assert done == Remembering(Phrase.TOO_MUCH)
+    assert done == MemoryReply(Phrase.TOO_MUCH)
     assert memory.figures().facts == 11
 
 

@@ -1,0 +1,278 @@
+"""Requests to remember, correct and recall, by words or through a model's tools; `forget_requests` forgets.
+
+Every function waits for the disk. Most return a `MemoryReply`.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, tzinfo
+from enum import StrEnum
+from functools import partial
+import re
+from types import EllipsisType
+
+from ..memory import Fact, Forgotten, Memory, MemoryFull, Recalled, Words, fact_text, one_line, spoken
+from .fact_updates import find_updated
+from .first_person import speaks_of_oneself
+from .narration import HOME, SUMMARY_OF
+from .speaker import Speaker
+
+# How many facts are read out at a time, and how many are named if several match.
+_MOST_READ = 7
+MOST_NAMED = 3
+# How many lines a model gets for a question, and how long each is at most.
+_LINES = 8
+_LENGTH = 300
+# The share of the words that a fact must have to match a query, and to be corrected.
+_MATCHES = 0.6
+_SIMILAR = 0.5
+_CANDIDATES = 20
+
+# Conjunctions after which German, Dutch, Swedish and Danish have another word order than a sentence.
+_CLAUSE = r"(?:^|\W)(dass|daß|dat|att|at)\s+{}"
+
+
+class Phrase(StrEnum):
+    """The sentences of memory's answers: their translation keys."""
+
+    REMEMBERED_OWN = "memory_remembered_own"
+    REMEMBERED_OWN_CLAUSE = "memory_remembered_own_clause"
+    REMEMBERED_HOME = "memory_remembered_home"
+    REMEMBERED_HOME_CLAUSE = "memory_remembered_home_clause"
+    REPLACES = "memory_replaces"
+    UNKNOWN_SPEAKER = "memory_unknown_speaker"
+    FULL = "memory_full"
+    KNOWN_OWN = "memory_known_own"
+    KNOWN_HOME = "memory_known_home"
+    NOTHING_KNOWN = "memory_nothing_known"
+    NOTHING_KNOWN_OWN = "memory_nothing_known_own"
+    GO_ON = "memory_go_on"
+    ALL_RIGHT = "memory_all_right"
+    HEARD_OWN = "memory_heard_own"
+    HEARD_AT_DEVICE = "memory_heard_at_device"
+    HEARD_HOME = "memory_heard_home"
+    HEARD_GENERAL = "memory_heard_general"
+    ASK = "memory_ask"
+    ASK_EVERYTHING = "memory_ask_everything"
+    ASK_FACT = "memory_ask_fact"
+    FACTS_ONE = "memory_facts_one"
+    FACTS_FEW = "memory_facts_few"
+    FACTS_OTHER = "memory_facts_other"
+    TURNS_ONE = "memory_turns_one"
+    TURNS_FEW = "memory_turns_few"
+    TURNS_OTHER = "memory_turns_other"
+    AND = "memory_and"
+    NOT_FORGOTTEN = "memory_not_forgotten"
+    FORGOTTEN = "memory_forgotten"
+    FORGOTTEN_PAST = "memory_forgotten_past"
+    FORGOTTEN_PERSON = "memory_forgotten_person"
+    NOT_FOUND = "memory_not_found"
+    SEVERAL_FOUND = "memory_several_found"
+    TOO_MUCH = "memory_too_much"
+    UNAVAILABLE = "memory_unavailable"
+    BACKUP = "memory_backup"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryReply:
+    """An answer about memory, the facts that it names, and the change to memory. `rest` is said after it.
+
+    `more` counts the facts that are not named, `counts` the facts and turns that a question is about. `named` has the
+    ids of the facts, `stored` that of the fact that was remembered. `then` is done if the person agrees.
+    """
+
+    phrase: Phrase
+    facts: tuple[str, ...] = ()
+    more: int = 0
+    counts: tuple[int, int] = (0, 0)
+    named: tuple[int, ...] = field(default=(), compare=False)
+    stored: int | None = field(default=None, compare=False)
+    forgotten: Forgotten | None = None
+    then: Callable[[Memory], MemoryReply] | None = field(default=None, compare=False)
+    rest: tuple[MemoryReply, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NewFact:
+    """A fact to remember, the words of its speaker, and its owner; without an owner it is the home's."""
+
+    text: str
+    quote: str
+    source: str
+    owner: str | None = None
+    private: bool = False
+
+
+def quoted(text: str) -> str:
+    """Return a text in quotation marks that it cannot close."""
+    return f'"{text.translate(_MARKS)}"'
+
+
+_MARKS = str.maketrans(dict.fromkeys('"“”„«»', "'"))
+
+
+def remember(
+    memory: Memory, speaker: Speaker, text: str, quote: str, *, source: str = "said", replaces: str = ""
+) -> MemoryReply:
+    """Remember a fact: the speaker's own and private if it says "I" or "my", else the home's.
+
+    `replaces` is the fact that it updates, where that is known. Raise ValueError if the text has no words.
+    """
+    fact = _new_fact(speaker, text, quote, source)
+    return MemoryReply(Phrase.UNKNOWN_SPEAKER) if fact is None else remember_fact(memory, speaker, fact, replaces)
+
+
+def remember_fact(memory: Memory, speaker: Speaker, fact: NewFact, replaces: str = "") -> MemoryReply:
+    """Remember a fact of an owner that the caller has decided; the rest is as in `remember`.
+
+    It closes the fact of the same owner that is named, or else the one that it updates.
+    """
+    words, text = speaker.words(), fact_text(fact.text)
+    named = matching_facts(memory, speaker, replaces, fact.owner) if replaces else []
+    if len(named) == 1:
+        return _store(memory, speaker, fact, named[0])
+    known = _search(memory, speaker, text, fact.owner)
+    return _store(memory, speaker, fact, find_updated(text, known, speaker.language, words))
+
+
+def correct(
+    memory: Memory, speaker: Speaker, text: str, *, is_sure: bool, named: tuple[int, ...] = ()
+) -> MemoryReply | None:
+    """Remember a fact in place of the one that it corrects, one of those that were `named` before others.
+
+    Return None if the speaker may have corrected something else, because no such fact is known and they are not sure.
+    """
+    fact = _new_fact(speaker, text, speaker.said, "said")
+    if fact is None:
+        return MemoryReply(Phrase.UNKNOWN_SPEAKER) if is_sure else None
+    words, found = speaker.words(), _search(memory, speaker, text, fact.owner)
+    candidates = [each for each in found if each.id in named] or found
+    similar = _matching(text, candidates, words, _SIMILAR)
+    old = find_updated(fact_text(text), candidates, speaker.language, words)
+    old = old or (similar[0] if len(similar) == 1 else None)
+    return _store(memory, speaker, fact, old) if old or is_sure else None
+
+
+def list_facts(memory: Memory, speaker: Speaker, start: int = 0) -> MemoryReply:
+    """Name the newest facts from a place on: the speaker's own, then the home's. Ask whether to go on."""
+    known = sorted(memory.facts(speaker.person, private=speaker.is_alone), key=lambda fact: fact.person is None)
+    end = start + _MOST_READ
+    page = known[start:end]
+    if not page:
+        return MemoryReply(Phrase.NOTHING_KNOWN)
+    own, homes = _by_owner(page)
+    replies = [MemoryReply(Phrase.KNOWN_OWN, own)] if own else []
+    if not own and not start and speaker.person is not None:
+        replies.append(MemoryReply(Phrase.NOTHING_KNOWN_OWN))
+    if homes:
+        replies.append(MemoryReply(Phrase.KNOWN_HOME, homes))
+    then = None
+    if end < len(known):
+        replies.append(MemoryReply(Phrase.GO_ON, more=len(known) - end))
+        then = partial(list_facts, speaker=speaker, start=end)
+    return replace(replies[0], named=tuple(fact.id for fact in page), then=then, rest=tuple(replies[1:]))
+
+
+def list_listeners(memory: Memory, speaker: Speaker, about: str, named: tuple[int, ...]) -> MemoryReply | None:
+    """Name the people who can hear a fact, or those that were just `named`. Return None if no such fact is known."""
+    if about:
+        named = tuple(fact.id for fact in matching_facts(memory, speaker, about))
+        if not named:
+            return None
+    facts = memory.facts(speaker.person, private=speaker.is_alone)
+    own, homes = _by_owner([fact for fact in facts if fact.id in named])
+    alone = Phrase.HEARD_AT_DEVICE if speaker.has_device else Phrase.HEARD_OWN
+    replies = [MemoryReply(phrase, some) for phrase, some in ((alone, own), (Phrase.HEARD_HOME, homes)) if some]
+    first, *rest = replies or [MemoryReply(Phrase.HEARD_GENERAL)]
+    return replace(first, named=named, rest=tuple(rest))
+
+
+def _by_owner(facts: Iterable[Fact]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return a person's facts and the home's, each with the conjunction of its clause."""
+    own: list[str] = []
+    homes: list[str] = []
+    for fact in facts:
+        text = " ".join(filter(None, (_conjunction(fact.text, fact.quote), fact.text)))
+        (homes if fact.person is None else own).append(text)
+    return tuple(own), tuple(homes)
+
+
+def _conjunction(text: str, quote: str) -> str:
+    found = re.search(_CLAUSE.format(re.escape(text)), quote, re.IGNORECASE)
+    return found[1].casefold() if found else ""
+
+
+def recalled_lines(memory: Memory, speaker: Speaker, query: str, zone: tzinfo) -> tuple[str, ...]:
+    """Return memories that match a question and that the speaker may know, best first, as lines of data for a model."""
+    found = memory.recall(query, person=speaker.person, speaker=speaker.name, limit=_LINES, private=speaker.is_alone)
+    return tuple(_line(recalled, speaker, zone) for recalled in found)
+
+
+def _line(recalled: Recalled, speaker: Speaker, zone: tzinfo) -> str:
+    who = HOME if recalled.person is None else speaker.name or recalled.person
+    if recalled.kind == "episode":
+        who = f"{who}, {SUMMARY_OF}"
+    text = one_line((recalled.excerpt or recalled.text).replace("\n", " / "), _LENGTH)
+    return f"{datetime.fromtimestamp(recalled.at, zone):%Y-%m-%d}, {who}: {quoted(text)}"
+
+
+def matching_facts(
+    memory: Memory, speaker: Speaker, query: str, owner: str | EllipsisType | None = ...
+) -> list[Recalled]:
+    """Return the facts that a query matches best, of one owner if one is given."""
+    return _matching(query, _search(memory, speaker, query, owner), speaker.words(), _MATCHES)
+
+
+def _search(memory: Memory, speaker: Speaker, query: str, owner: str | EllipsisType | None) -> list[Recalled]:
+    found = memory.recall(
+        query,
+        person=speaker.person,
+        speaker=speaker.name,
+        kinds=("fact",),
+        limit=_CANDIDATES,
+        private=speaker.is_alone,
+    )
+    return [fact for fact in found if owner is ... or fact.person == owner]
+
+
+def _matching(query: str, facts: list[Recalled], words: Words, least: float) -> list[Recalled]:
+    """Return the facts in the very words of a query, or else those with most of the words."""
+    same = [fact for fact in facts if spoken(fact.text) == spoken(query)]
+    wanted = set(words.question(query).words)
+    if same or not wanted:
+        return same
+    shares = [len(wanted & words.held(fact.text)) / len(wanted) for fact in facts]
+    best = max(shares, default=0.0)
+    return [fact for fact, share in zip(facts, shares, strict=True) if share == best >= least]
+
+
+def _new_fact(speaker: Speaker, text: str, quote: str, source: str) -> NewFact | None:
+    """Return a fact and its owner, or None if it is about a speaker who is unknown."""
+    is_own = speaks_of_oneself(text, speaker.language) or speaks_of_oneself(quote, speaker.language)
+    if is_own and speaker.person is None:
+        return None
+    return NewFact(text, quote, source, speaker.person if is_own else None, is_own)
+
+
+def _store(memory: Memory, speaker: Speaker, fact: NewFact, old: Recalled | None) -> MemoryReply:
+    text = fact_text(fact.text)
+    try:
+        stored = memory.add_fact(
+            text,
+            person=fact.owner,
+            private=fact.private,
+            source=fact.source,
+            quote=fact.quote,
+            replaces=old.id if old else None,
+            teller=speaker.person,
+            conversation=speaker.conversation,
+        )
+    except MemoryFull:
+        return MemoryReply(Phrase.FULL)
+    has_clause = bool(_conjunction(text, one_line(fact.quote, len(fact.quote))))
+    if fact.owner is None:
+        phrase = Phrase.REMEMBERED_HOME_CLAUSE if has_clause else Phrase.REMEMBERED_HOME
+    else:
+        phrase = Phrase.REMEMBERED_OWN_CLAUSE if has_clause else Phrase.REMEMBERED_OWN
+    rest = (MemoryReply(Phrase.REPLACES, (old.text,)),) if old else ()
+    return MemoryReply(phrase, (text,), named=(stored,), stored=stored, rest=rest)
