@@ -78,7 +78,7 @@ class Remembering:
             if self.memory and number >= from_turn:
                 line = self._recall(self.memory, _NAME[2], at)
                 self.asked += 1
-                self.found += line is not None and "Lovelace" in str(line.lines)
+                self.found += "Lovelace" in str(line.lines)
             prefix = context.Stamp(datetime.fromtimestamp(at, UTC), "Anna").prefix()
             window.open(prefix + turn[0].text)
             live = live_context.LiveContext(self._live(turn[0].text, at))
@@ -93,10 +93,10 @@ class Remembering:
 
     def _live(self, text: str, at: float) -> str:
         """Return the text of a turn's live context."""
-        lines = self._recall(self.memory, text, at) if self.memory else None
+        lines = self._recall(self.memory, text, at) if self.memory else recall.RecalledLines()
         listed = home.NO_STATES
         if self.states:
-            limit = live_context.LIVE_TOKENS - (lines.tokens if lines else 0)
+            limit = live_context.LIVE_TOKENS - lines.tokens
             listed = home.build_states_text(
                 self.states.entities,
                 self.states.named(text),
@@ -105,14 +105,14 @@ class Remembering:
                 limit=min(limit, home.STATES_TOKENS),
                 count=ours.CheapCounter.count,
             )
-        return live_context.context_text(listed.text, lines.lines if lines else ())
+        return live_context.context_text(listed.text, lines.lines)
 
-    def _recall(self, memory: Memory, text: str, at: float) -> recall.Addition | None:
+    def _recall(self, memory: Memory, text: str, at: float) -> recall.RecalledLines:
         """Return the lines that a turn recalls besides those in the window, as the agent chooses them."""
-        known = recall.sent_in(self.window.exchanges(), (), text)
+        known = recall.sent_context(self.window.exchanges(), (), text)
         found = memory.recall(text, person="anna", speaker="Anna", limit=recall.CANDIDATES)
         narrator = narration.Narrator("Anna", datetime.fromtimestamp(at, UTC))
-        return recall.chosen_lines(found, known, narrator, ours.CheapCounter.count, recall.RECALLED_TOKENS)
+        return recall.choose_lines(found, known, narrator, ours.CheapCounter.count, recall.RECALLED_TOKENS)
 
 
 def short_turns(number: int, seed: int) -> list[Turn]:

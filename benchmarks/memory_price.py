@@ -162,7 +162,7 @@ class On(Off):
         """Begin a turn."""
         window = self.windows[said.person]
         narrator = narration.Narrator(_PEOPLE[said.person], datetime.fromtimestamp(said.at, UTC))
-        made = profile.new_profile(self.memory.facts(said.person), narrator, cheap_count)
+        made = profile.build_prompt_facts(self.memory.facts(said.person), narrator, cheap_count)
         window.set_system(profile.with_profile(system_prompt(), made))
         super().begin(said)
         find = [
@@ -171,9 +171,9 @@ class On(Off):
             )
             for kinds in (("fact",), ("episode", "turn"))
         ]
-        known = recall.sent_in(window.exchanges(), made.sources, said.text)
-        added = recall.chosen_lines(recall.in_turn(*find), known, narrator, cheap_count, recall.RECALLED_TOKENS)
-        self.lines = added.lines if added else ()
+        known = recall.sent_context(window.exchanges(), made.sources, said.text)
+        added = recall.choose_lines(recall.alternate(*find), known, narrator, cheap_count, recall.RECALLED_TOKENS)
+        self.lines = added.lines
 
 
 WAYS: dict[str, Callable[[Memory], Off]] = {"off": Off, "on": On, "others": Others}

@@ -21,7 +21,7 @@ from custom_components.windowed_conversation.const import (
 )
 from custom_components.windowed_conversation.memory import Fact
 from custom_components.windowed_conversation.turn.context import ContextPlacement
-from custom_components.windowed_conversation.turn.profile import HEADING, Profile, new_profile
+from custom_components.windowed_conversation.turn.profile import HEADING, PromptFacts, build_prompt_facts
 from custom_components.windowed_conversation.turn.scope import Scope
 from demo.model_server import ModelServer
 
@@ -200,11 +200,11 @@ async def test_profile_is_made_anew_only_for_facts_that_have_changed(
 ) -> None:
     made = []
 
-    def make(facts: list[Fact], *more: Any) -> Profile:
+    def make(facts: list[Fact], *more: Any) -> PromptFacts:
         made.append([fact.text for fact in facts])
-        return new_profile(facts, *more)
+        return build_prompt_facts(facts, *more)
 
-    monkeypatch.setattr(live_context, "new_profile", make)
+    monkeypatch.setattr(live_context, "build_prompt_facts", make)
     # until it is known how the model counts
     await fill(say, 3)
     made.clear()

@@ -12,8 +12,8 @@ from custom_components.windowed_conversation.turn.narration import Narrator
 from custom_components.windowed_conversation.turn.profile import (
     HEADING,
     PROFILE_TOKENS,
-    Profile,
-    new_profile,
+    PromptFacts,
+    build_prompt_facts,
     with_profile,
 )
 from custom_components.windowed_conversation.window import EstimatedCounter
@@ -31,8 +31,8 @@ def fact(number: int, text: str = "Tea at five", **fields: Any) -> Fact:
     return Fact(number, text, NOW, **values)
 
 
-def profile_of(*facts: Fact) -> Profile:
-    return new_profile(facts, ADA, count)
+def profile_of(*facts: Fact) -> PromptFacts:
+    return build_prompt_facts(facts, ADA, count)
 
 
 def test_facts_are_sentences_under_whose_they_are_the_newest_first() -> None:
@@ -78,7 +78,7 @@ def test_it_has_room_for_a_hundred_facts_of_a_home() -> None:
 
 
 def test_nothing_to_tell_is_no_heading() -> None:
-    assert profile_of() == Profile()
+    assert profile_of() == PromptFacts()
 
 
 @pytest.mark.parametrize(
@@ -107,10 +107,10 @@ def test_it_has_a_line_for_each_fact_and_no_more_tokens_than_it_may(texts: list[
 @pytest.mark.parametrize(
     ("system", "profile", "prompt"),
     [
-        ("Be brief.", Profile("Tea."), "Be brief.\n\nTea."),
-        ("", Profile("Tea."), "Tea."),
+        ("Be brief.", PromptFacts("Tea."), "Be brief.\n\nTea."),
+        ("", PromptFacts("Tea."), "Tea."),
         ("Be brief.", None, "Be brief."),
     ],
 )
-def test_it_is_at_the_end_of_the_prompt(system: str, profile: Profile | None, prompt: str) -> None:
+def test_it_is_at_the_end_of_the_prompt(system: str, profile: PromptFacts | None, prompt: str) -> None:
     assert with_profile(system, profile) == prompt

@@ -17,12 +17,12 @@ from custom_components.windowed_conversation.turn.live_context import (
 from custom_components.windowed_conversation.turn.narration import Narrator
 from custom_components.windowed_conversation.turn.recall import (
     RECALLED_TOKENS,
-    Addition,
-    Sent,
-    chosen_lines,
-    in_turn,
+    RecalledLines,
+    SentContext,
+    alternate,
+    choose_lines,
     is_of_home,
-    sent_in,
+    sent_context,
 )
 from custom_components.windowed_conversation.window import (
     EstimatedCounter,
@@ -35,7 +35,7 @@ from custom_components.windowed_conversation.window import (
 AT = 1_795_000_000.0
 MORNING = datetime(2026, 11, 23, 8, 5, tzinfo=UTC)
 ADA = Narrator("Ada", MORNING)
-NOTHING = Sent()
+NOTHING = SentContext()
 
 count = EstimatedCounter().count
 
@@ -48,9 +48,8 @@ def fact(text: str, person: str | None = "ada", number: int = 1) -> Recalled:
     return Recalled("fact", number, text, AT, person, 1.0)
 
 
-def chosen(*found: Recalled, sent: Sent = NOTHING, most: int = RECALLED_TOKENS) -> tuple[str, ...]:
-    addition = chosen_lines(found, sent, ADA, count, most)
-    return addition.lines if addition else ()
+def chosen(*found: Recalled, sent: SentContext = NOTHING, most: int = RECALLED_TOKENS) -> tuple[str, ...]:
+    return choose_lines(found, sent, ADA, count, most).lines
 
 
 def exchanges(said: str) -> tuple[Exchange, ...]:
@@ -120,8 +119,8 @@ def test_turn_that_asked_or_commanded_the_home_is_known(found: Recalled, is_home
 def test_two_facts_come_before_each_turn() -> None:
     facts, turns = [fact("Tea", number=number) for number in range(5)], [turn("hello", number=9)] * 2
 
-    assert [each.id for each in in_turn(facts, turns)] == [0, 1, 9, 2, 3, 9, 4]
-    assert [each.id for each in in_turn((), turns)] == [9, 9]
+    assert [each.id for each in alternate(facts, turns)] == [0, 1, 9, 2, 3, 9, 4]
+    assert [each.id for each in alternate((), turns)] == [9, 9]
 
 
 def test_answer_that_is_too_long_is_omitted_and_what_was_said_stays() -> None:
@@ -153,7 +152,7 @@ def test_no_more_is_looked_for_after_four_lines_that_do_not_fit() -> None:
         counted.append(text)
         return count(text)
 
-    chosen_lines((fact("Tea at five"), *long_turns(19)), NOTHING, ADA, counting, RECALLED_TOKENS)
+    choose_lines((fact("Tea at five"), *long_turns(19)), NOTHING, ADA, counting, RECALLED_TOKENS)
 
     assert sum("long" in text for text in counted) == 4
 
@@ -165,28 +164,28 @@ def test_what_was_said_twice_is_one_line() -> None:
 
 
 def test_answer_to_the_same_question_is_not_recalled() -> None:
-    sent = sent_in((), (), "what is  my name?")
+    sent = sent_context((), (), "what is  my name?")
 
     assert chosen(turn("what is my name?\nI do not know."), turn("my name is Ada", number=2), sent=sent) == (
         '2026-11-18 Ada: "my name is Ada"',
     )
 
 
-def test_nothing_that_fits_is_no_addition() -> None:
-    assert chosen_lines([turn("word " * 300)], NOTHING, ADA, count, RECALLED_TOKENS) is None
+def test_nothing_that_fits_is_no_line() -> None:
+    assert choose_lines([turn("word " * 300)], NOTHING, ADA, count, RECALLED_TOKENS) == RecalledLines()
 
 
 @given(st.lists(st.text(max_size=400), max_size=20), st.integers(-20, RECALLED_TOKENS))
 def test_lines_break_no_prefix_and_cost_no_more_than_they_may(texts: list[str], most: int) -> None:
     found = [turn(text, number=number) for number, text in enumerate(texts)]
-    addition = chosen_lines(found, NOTHING, ADA, count, most) or Addition((), 0)
+    recalled = choose_lines(found, NOTHING, ADA, count, most)
     stamp = Stamp(MORNING, "Ada").prefix()
-    context = LiveContext(context_text("", addition.lines))
+    context = LiveContext(context_text("", recalled.lines))
     prefix = with_context((Message.user(stamp),), stamp, context)[0].content
 
-    assert addition.tokens == count(recalled_text(addition.lines)) <= max(most, 0)
+    assert recalled.tokens == count(recalled_text(recalled.lines)) <= max(most, 0)
     assert (prefix.count("["), prefix.count("]"), len(prefix.splitlines())) == (1, 1, 2)
-    assert len(addition.sources) == len(addition.lines)
+    assert len(recalled.sources) == len(recalled.lines)
 
 
 @pytest.mark.parametrize(
@@ -199,12 +198,12 @@ def test_lines_break_no_prefix_and_cost_no_more_than_they_may(texts: list[str], 
     ids=["a turn", "a long turn", "a fact"],
 )
 def test_what_the_window_holds_is_not_recalled(found: Recalled, said: str) -> None:
-    assert chosen(found, sent=sent_in(exchanges(said), ())) == ()
+    assert chosen(found, sent=sent_context(exchanges(said), ())) == ()
 
 
 def test_turn_that_the_window_only_mentions_is_recalled() -> None:
-    assert chosen(turn("Ada\nHello."), sent=sent_in(exchanges("my name is Ada, yes"), ()))
+    assert chosen(turn("Ada\nHello."), sent=sent_context(exchanges("my name is Ada, yes"), ()))
 
 
 def test_fact_of_the_profile_is_not_recalled() -> None:
-    assert chosen(fact("Tea", number=7), sent=sent_in((), ["fact:7"])) == ()
+    assert chosen(fact("Tea", number=7), sent=sent_context((), ["fact:7"])) == ()

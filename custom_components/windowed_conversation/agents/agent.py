@@ -17,7 +17,7 @@ from ..providers import Profile, Vendor
 from ..turn.home import StatesText
 from ..turn.memory_dialog import LastAnswer
 from ..turn.ports import Billed, Model
-from ..turn.profile import Profile as MemoryProfile
+from ..turn.profile import PromptFacts
 from ..turn.routing import Routing
 from ..window import Window
 from .config import AgentConfig
@@ -67,8 +67,8 @@ class Agent:
         self.learn = learn
         self.head_start = head_start
         self.schemas = ToolSchemas()
-        # The memory profiles of the last turns, with the revision of the facts, by owner.
-        self.profiles: dict[Hashable, tuple[object, MemoryProfile]] = {}
+        # The profiles that the last turns have made, with the revision of the facts, by whom they are for.
+        self.profiles: dict[Hashable, tuple[object, PromptFacts]] = {}
         # The last answers of memory, by conversation: somebody may say yes to one.
         self.last_answers: dict[str, LastAnswer] = {}
         # The states that the last turn of each conversation has listed.

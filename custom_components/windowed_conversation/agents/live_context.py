@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 import logging
 import time
 from typing import Any, NamedTuple
@@ -15,8 +16,16 @@ from ..turn.context import ContextPlacement, Stamp
 from ..turn.home import NO_STATES, STATES_TOKENS, StatesText, build_states_text
 from ..turn.live_context import LIVE_TOKENS, LiveContext, context_sections, context_text
 from ..turn.narration import Narrator
-from ..turn.profile import Profile, new_profile
-from ..turn.recall import CANDIDATES, RECALLED_TOKENS, Addition, chosen_lines, in_turn, is_of_home, sent_in
+from ..turn.profile import PromptFacts, build_prompt_facts
+from ..turn.recall import (
+    CANDIDATES,
+    RECALLED_TOKENS,
+    RecalledLines,
+    alternate,
+    choose_lines,
+    is_of_home,
+    sent_context,
+)
 from ..turn.speaker import Speaker
 from ..turn.state_text import area_name
 from ..window import Exchange, TextKind, Window
@@ -34,13 +43,13 @@ DEADLINE = 0.05
 NO_FIGURES: Mapping[str, Any] = {"recalled_tokens": None, "recall_ms": None}
 
 
-class _Read(NamedTuple):
+class _Memories(NamedTuple):
     """The facts of the window's owner, or None if unchanged, their revision, and the search results."""
 
     facts: list[Fact] | None
     revision: object
-    facts_found: list[Recalled]
-    others_found: list[Recalled]
+    found_facts: list[Recalled]
+    found_others: list[Recalled]
 
 
 class TurnContext:
@@ -48,7 +57,7 @@ class TurnContext:
 
     def __init__(self, agent: Agent, window: Window, speaker: Speaker, stamp: Stamp, language: str) -> None:
         config = agent.config
-        self.profile: Profile | None = None
+        self.profile: PromptFacts | None = None
         self._agent = agent
         self._window = window
         self._speaker = speaker
@@ -59,9 +68,9 @@ class TurnContext:
         self._narrator = Narrator(speaker.name, stamp.now)
         self._found: Sequence[Recalled] = ()
         self._seconds = 0.0
-        self._recalled: Addition | None = None
+        self._recalled = RecalledLines()
         self._states: StatesText | None = None
-        self._listed_before = agent.listed.get(window, NO_STATES)
+        self._states_before = agent.listed.get(window, NO_STATES)
         self._is_in_system = config.context_placement is ContextPlacement.SYSTEM
         self._stamp_tokens = self._count(context_sections(stamp, "", ())) if self._is_in_system else 0
 
@@ -74,69 +83,53 @@ class TurnContext:
 
     @property
     def figures(self) -> Mapping[str, Any]:
-        """How much was added, for the trace and the last turn's attributes."""
-        recalled = self._recalled.tokens if self._recalled else 0
-        figures = {"recalled_tokens": recalled, "recall_ms": round(1000 * self._seconds, 1)}
+        """The sizes of the added parts, for the trace and the last turn's attributes."""
+        figures = NO_FIGURES
+        if self._memory is not None:
+            figures = {"recalled_tokens": self._recalled.tokens, "recall_ms": round(1000 * self._seconds, 1)}
         if self._home is None:
-            return figures if self._memory is not None else NO_FIGURES
+            return figures
         states = self._states or NO_STATES
-        listed = {"states_listed": len(states.listed), "states_tokens": states.tokens}
-        return {**(figures if self._memory is not None else NO_FIGURES), **listed}
+        return {**figures, "states_listed": len(states.listed), "states_tokens": states.tokens}
 
     async def async_read(self) -> None:
-        """Read the facts and search for what was said; without memory, or if it is late, the turn goes on without."""
+        """Read the facts and search memory; without memory, or if it is late, the turn goes on without."""
         if self._memory is None:
             return
-        agent, speaker, at, began = self._agent, self._speaker, time.time(), time.monotonic()
         # everybody who uses the window gets the prompt
-        owner = speaker.person if speaker.is_alone else None
-        key = (owner, speaker.is_alone, self._narrator.owner)
-        made, made_profile = agent.profiles.get(key, (None, None))
-
-        def read(memory: Memory) -> _Read:
-            # read before the facts, so that the next turn notices a change in between
-            revision = memory.facts_revision()
-            is_known = made_profile is not None and made == revision
-            facts = None if is_known else memory.facts(owner, private=speaker.is_alone)
-            facts_found, others_found = memory.recall_apart(
-                speaker.said,
-                ("fact",),
-                ("episode", "turn"),
-                person=speaker.person,
-                speaker=speaker.name if speaker.person else None,
-                limit=CANDIDATES,
-                private=speaker.is_alone,
-            )
-            return _Read(facts, revision, facts_found, others_found)
-
-        found: _Read | None = None
+        owner = self._speaker.person if self._speaker.is_alone else None
+        key = (owner, self._speaker.is_alone, self._narrator.owner)
+        revision, profile = self._agent.profiles.get(key, (None, None))
+        read = partial(_read_memories, speaker=self._speaker, owner=owner, known=revision if profile else None)
+        memories: _Memories | None = None
+        at, began = time.time(), time.monotonic()
         try:
             async with asyncio.timeout(DEADLINE):
-                found = await self._memory.async_read(read, _Read([], None, [], []))
-        except Exception as err:  # noqa: BLE001 - whatever it is, a turn goes on without memory
+                memories = await self._memory.async_read(read, _Memories([], None, [], []))
+        except Exception as err:  # noqa: BLE001 - a turn goes on without memory after any error
             _LOGGER.debug("A turn continues without memory: %s", type(err).__name__)
         self._seconds = time.monotonic() - began
-        # what is known may have been forgotten meanwhile
+        # the facts of the last profile may have been forgotten meanwhile
         if not self._memory.is_from_before(at):
-            self.profile = made_profile if found is None else self._made(key, found, made_profile)
+            self.profile = profile if memories is None else self._new_profile(key, memories, profile)
 
-    def _made(self, key: Hashable, found: _Read, made: Profile | None) -> Profile:
-        """Take in what was read, and return the profile, a new one if the facts have changed."""
-        self._found = tuple(in_turn(found.facts_found, found.others_found))
-        if made is None or found.facts is not None:
-            made = new_profile(found.facts or (), self._narrator, self._count_fixed)
+    def _new_profile(self, key: Hashable, memories: _Memories, profile: PromptFacts | None) -> PromptFacts:
+        """Keep the search results, and return the profile, a new one if the facts have changed."""
+        self._found = tuple(alternate(memories.found_facts, memories.found_others))
+        if profile is None or memories.facts is not None:
+            count = partial(self._agent.counter.count_as, TextKind.FIXED)
+            profile = build_prompt_facts(memories.facts or (), self._narrator, count)
         profiles = self._agent.profiles
         profiles.pop(key, None)
-        profiles[key] = found.revision, made
+        profiles[key] = memories.revision, profile
         if len(profiles) > _MOST_PROFILES:
             del profiles[next(iter(profiles))]
-        return made
+        return profile
 
     def live(self, exchanges: Sequence[Exchange], limit: int) -> LiveContext:
         """Return the live context of a request that sends these closed exchanges, within this number of tokens."""
         limit -= self._stamp_tokens
-        self._recalled = self._lines(exchanges, min(RECALLED_TOKENS, limit // 2 if self._home else limit))
-        recalled = self._recalled or Addition((), 0)
+        recalled = self._recalled = self._lines(exchanges, min(RECALLED_TOKENS, limit // 2 if self._home else limit))
         states = self._states_within(min(STATES_TOKENS, limit - recalled.tokens)).text
         if self._is_in_system:
             text = context_sections(self._stamp, states, recalled.lines)
@@ -144,21 +137,18 @@ class TurnContext:
             text = context_text(states, recalled.lines)
         return LiveContext(text, self._count(text), frozenset(recalled.sources))
 
-    def _names_home(self, said: str) -> bool:
+    def _names_home(self, sentence: str) -> bool:
         """Return whether a sentence names an entity or a kind of things of the home."""
         if self._home is None:
             return False
-        named = self._home.home(self._language).named(said)
+        named = self._home.home(self._language).named(sentence)
         return bool(named.entities or named.kinds)
 
-    def _lines(self, exchanges: Sequence[Exchange], most: int) -> Addition | None:
-        if not self._found:
-            return None
-        profile = self.profile.sources if self.profile else ()
-        sent = sent_in(exchanges, profile, self._speaker.said)
+    def _lines(self, exchanges: Sequence[Exchange], most: int) -> RecalledLines:
+        sent = sent_context(exchanges, self.profile.sources if self.profile else (), self._speaker.said)
         # few of them are looked at before there is no room left
         found = (each for each in self._found if not is_of_home(each, self._names_home))
-        return chosen_lines(found, sent, self._narrator, self._count, most)
+        return choose_lines(found, sent, self._narrator, self._count, most)
 
     def _states_within(self, limit: int) -> StatesText:
         """Return the states of the home: the same in all requests of the turn, unless one has less room for them."""
@@ -167,27 +157,40 @@ class TurnContext:
             return NO_STATES
         if self._states is None or self._states.tokens > limit:
             home = self._home.home(self._language)
-            self._states = build_states_text(
+            self._states = self._agent.listed[self._window] = build_states_text(
                 home.entities,
                 home.named(self._speaker.said),
                 area_name(self._stamp.area or ""),
-                self._listed_before,
+                self._states_before,
                 limit=limit,
                 count=self._count,
                 domains=domains,
                 now=time.time(),
             )
-            self._agent.listed[self._window] = self._states
         return self._states
 
     def _count(self, text: str) -> int:
         return self._agent.counter.count(text)
 
-    def _count_fixed(self, text: str) -> int:
-        return self._agent.counter.count_as(TextKind.FIXED, text)
+
+def _read_memories(memory: Memory, speaker: Speaker, owner: str | None, known: object) -> _Memories:
+    """Read the facts of an owner unless their revision is `known`, and search memory for the speaker's sentence."""
+    # read before the facts, so that the next turn notices a change in between
+    revision = memory.facts_revision()
+    facts = None if revision == known else memory.facts(owner, private=speaker.is_alone)
+    found_facts, found_others = memory.recall_apart(
+        speaker.said,
+        ("fact",),
+        ("episode", "turn"),
+        person=speaker.person,
+        speaker=speaker.name if speaker.person else None,
+        limit=CANDIDATES,
+        private=speaker.is_alone,
+    )
+    return _Memories(facts, revision, found_facts, found_others)
 
 
 def tools_of_home(agent: Agent) -> tuple[llm.Tool, ...]:
-    """Return the tools that look up what the home was and is, none for an agent that does not know it."""
+    """Return the tools that look up states and their history, none for an agent that does not know the home."""
     domains = agent.config.states
     return () if domains is None else home_tools(agent.counter.count, domains)

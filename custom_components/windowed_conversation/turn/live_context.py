@@ -17,7 +17,7 @@ _MEMORY = "memory, quoted"
 
 @dataclass(frozen=True, slots=True)
 class LiveContext:
-    """The text that a request adds to the stamp, its tokens, and the ids of what memory lends to the answer."""
+    """The text that a request adds to the stamp, its tokens, and the ids of the memories in it."""
 
     text: str = ""
     tokens: int = 0
@@ -51,19 +51,13 @@ def with_context(messages: tuple[Message, ...], prefix: str, context: LiveContex
     """
     if not context.text:
         return messages
-    if not prefix:
-        return _in_system(messages, context)
-    place = next(place for place in reversed(range(len(messages))) if messages[place].role is Role.USER)
-    message = messages[place]
-    head = prefix.removesuffix(f"{PREFIX_CLOSES}\n\n")
-    content = f"{head}{context.text}{message.content.removeprefix(head)}"
-    newest = with_content(message, content, (message.tokens or 0) + context.tokens)
-    return (*messages[:place], newest, *messages[place + 1 :])
-
-
-def _in_system(messages: tuple[Message, ...], context: LiveContext) -> tuple[Message, ...]:
-    if messages[0].role is not Role.SYSTEM:
-        tokens = context.tokens + MESSAGE_OVERHEAD
-        return (Message.system(context.text.lstrip(), tokens=tokens), *messages)
-    system = messages[0]
-    return (with_content(system, system.content + context.text, (system.tokens or 0) + context.tokens), *messages[1:])
+    if prefix:
+        place = next(place for place in reversed(range(len(messages))) if messages[place].role is Role.USER)
+        head = prefix.removesuffix(f"{PREFIX_CLOSES}\n\n")
+        content = f"{head}{context.text}{messages[place].content.removeprefix(head)}"
+    elif messages[0].role is Role.SYSTEM:
+        place, content = 0, messages[0].content + context.text
+    else:
+        return (Message.system(context.text.lstrip(), tokens=context.tokens + MESSAGE_OVERHEAD), *messages)
+    message = with_content(messages[place], content, (messages[place].tokens or 0) + context.tokens)
+    return (*messages[:place], message, *messages[place + 1 :])

@@ -1,4 +1,4 @@
-"""Recall: which lines of what was found enter the context of a turn."""
+"""Recall: the choice of the search results that enter the context of a turn as lines."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -27,16 +27,21 @@ _CUT = "…"
 
 
 @dataclass(frozen=True, slots=True)
-class Addition:
-    """Recalled lines, oldest first, their tokens in total, and the ids of their sources."""
+class RecalledLines:
+    """Recalled lines with their times, oldest first, their tokens in total, and the ids of their sources."""
 
-    lines: tuple[str, ...]
-    tokens: int
+    dated: tuple[tuple[float, str], ...] = ()
+    tokens: int = 0
     sources: tuple[str, ...] = ()
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The lines, oldest first so that a correction comes last."""
+        return tuple(line for _, line in self.dated)
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentContext:
     """The texts of users and summaries that the model is sent anyway, and the facts of the profile as sources."""
 
     texts: tuple[str, ...] = ()
@@ -52,91 +57,76 @@ class Sent:
         return any(words.removesuffix(_CUT) in text for text in self.texts)
 
 
-def _words(found: Recalled) -> str:
-    """Return the words of a past turn, or the text of a fact or a summary."""
-    return found.text.partition("\n")[0] if found.kind == "turn" else found.text
-
-
-def sent_in(exchanges: Iterable[Exchange], sources: Iterable[str], asked: str = "") -> Sent:
+def sent_context(exchanges: Iterable[Exchange], sources: Iterable[str], question: str = "") -> SentContext:
     """Return the texts of these exchanges beside these sources.
 
     The current question is one of them: earlier answers to the same question may be wrong or out of date.
     """
-    exchanges = tuple(exchanges)
-    said = (
+    texts = (
         " ".join(message.content.split())
         for exchange in exchanges
         for message in exchange.messages
         if message.role is Role.USER or is_summary(exchange)
     )
-    return Sent((*said, " ".join(asked.split())), frozenset(sources))
+    return SentContext((*texts, " ".join(question.split())), frozenset(sources))
+
+
+def _words(found: Recalled) -> str:
+    """Return the words of a past turn, or the text of a fact or a summary."""
+    return found.text.partition("\n")[0] if found.kind == "turn" else found.text
 
 
 def is_of_home(found: Recalled, names_home: Callable[[str], bool]) -> bool:
-    """Return whether a turn asked or commanded the home: what it says of states was true only then.
+    """Return whether a turn asked or commanded the home: its answer was true only then.
 
     `names_home` returns whether a sentence names an entity or a kind of things of the home.
     """
-    return found.kind == "turn" and (any(map(_is_of_home, found.tools)) or names_home(_words(found)))
+    return found.kind == "turn" and (any(map(_reads_or_sets_home, found.tools)) or names_home(_words(found)))
 
 
-def _is_of_home(tool: str) -> bool:
+def _reads_or_sets_home(tool: str) -> bool:
     namespace, _, name = tool.rpartition("__")
     return name.startswith(_COMMANDS) or name in _LOOKS_UP or namespace == _SCRIPTS
 
 
-def in_turn(facts: Iterable[Recalled], others: Iterable[Recalled]) -> Iterator[Recalled]:
+def alternate(facts: Iterable[Recalled], others: Iterable[Recalled]) -> Iterator[Recalled]:
     """Yield two facts for each turn or summary, so that neither kind takes all the room."""
     facts, others = iter(facts), iter(others)
     while chunk := (*islice(facts, _FACTS_FOR_EACH), *islice(others, 1)):
         yield from chunk
 
 
-def chosen_lines(
-    found: Iterable[Recalled], sent: Sent, narrator: Narrator, count: Callable[[str], int], most: int
-) -> Addition | None:
-    """Return whole lines of what is not sent yet, best first, up to `most` tokens, or None if there are none."""
-    chosen = _Chosen(narrator, count, most)
-    chosen_before = set[str]()
-    misses = 0
+def choose_lines(
+    found: Iterable[Recalled], sent: SentContext, narrator: Narrator, count: Callable[[str], int], most: int
+) -> RecalledLines:
+    """Return whole lines of search results that the model is not sent yet, best first, up to `most` tokens."""
+    chosen, misses = RecalledLines(), 0
+    chosen_words: set[str] = set()
     for each in found:
         words = _words(each).casefold()
-        if words in chosen_before or sent.has(each):
+        if words in chosen_words or sent.has(each):
             continue
-        if chosen.add(each):
-            chosen_before.add(words)
-            misses = 0
-        else:
+        longer = _with_line(chosen, each, narrator.recalled(each), count, most)
+        if longer is None:
             misses += 1
-        if (chosen.lines and misses >= _MOST_MISSES) or most - chosen.tokens < _SHORTEST:
+        else:
+            chosen, misses = longer, 0
+            chosen_words.add(words)
+        if (chosen.dated and misses >= _MOST_MISSES) or most - chosen.tokens < _SHORTEST:
             break
-    return Addition(chosen.lines, chosen.tokens, tuple(chosen.sources)) if chosen.lines else None
+    return chosen
 
 
-class _Chosen:
-    """The lines that were chosen, oldest first so that a correction comes last, and their tokens in the context."""
-
-    def __init__(self, narrator: Narrator, count: Callable[[str], int], most: int) -> None:
-        self.tokens = 0
-        self.sources: list[str] = []
-        self._dated: list[tuple[float, str]] = []
-        self._narrator = narrator
-        self._count = count
-        self._most = most
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        return tuple(line for _, line in self._dated)
-
-    def add(self, found: Recalled) -> bool:
-        """Add the most complete line that fits, and return whether there is one."""
-        for line in self._narrator.recalled(found):
-            # the line alone is counted first: most do not fit
-            if self.tokens + self._count(line) > self._most:
-                continue
-            dated = sorted((*self._dated, (found.at, line)))
-            if (tokens := self._count(recalled_text(tuple(each for _, each in dated)))) <= self._most:
-                self._dated, self.tokens = dated, tokens
-                self.sources.append(key_of(found.kind, found.id))
-                return True
-        return False
+def _with_line(
+    chosen: RecalledLines, found: Recalled, lines: Iterable[str], count: Callable[[str], int], most: int
+) -> RecalledLines | None:
+    """Return the lines with the first of these that fits, None if none does."""
+    for line in lines:
+        # the line alone is counted first: most do not fit
+        if chosen.tokens + count(line) > most:
+            continue
+        dated = tuple(sorted((*chosen.dated, (found.at, line))))
+        tokens = count(recalled_text(tuple(each for _, each in dated)))
+        if tokens <= most:
+            return RecalledLines(dated, tokens, (*chosen.sources, key_of(found.kind, found.id)))
+    return None
