@@ -78,10 +78,10 @@ class HomeStates:
         bus, hass = self._hass.bus, self._hass
         self._unsubscribe = (
             bus.async_listen(EVENT_STATE_CHANGED, self._on_state),
-            bus.async_listen(er.EVENT_ENTITY_REGISTRY_UPDATED, self._on_change),
-            bus.async_listen(dr.EVENT_DEVICE_REGISTRY_UPDATED, self._on_change),
-            bus.async_listen(ar.EVENT_AREA_REGISTRY_UPDATED, self._on_change),
-            bus.async_listen(EVENT_CORE_CONFIG_UPDATE, self._on_change),
+            bus.async_listen(er.EVENT_ENTITY_REGISTRY_UPDATED, self._fall_behind),
+            bus.async_listen(dr.EVENT_DEVICE_REGISTRY_UPDATED, self._fall_behind),
+            bus.async_listen(ar.EVENT_AREA_REGISTRY_UPDATED, self._fall_behind),
+            bus.async_listen(EVENT_CORE_CONFIG_UPDATE, self._fall_behind),
             async_listen_entity_updates(hass, conversation.DOMAIN, self._fall_behind),
         )
         self._fall_behind()
@@ -137,23 +137,17 @@ class HomeStates:
             self._put(state)
 
     @callback
-    def _on_change(self, _event: Event[Any]) -> None:
-        self._fall_behind()
-
-    @callback
-    def _fall_behind(self) -> None:
+    def _fall_behind(self, _event: Event[Any] | None = None) -> None:
         """Have everything looked at again: once for all changes, by the next turn or a little later."""
         self._is_behind = True
         if self._timer is None:
             self._timer = async_call_later(self._hass, _LATEST, self._on_time)
 
     @callback
-    def _on_time(self, _now: datetime) -> None:
-        self._timer = None
-        self._catch_up()
-
-    @callback
-    def _catch_up(self) -> None:
+    def _catch_up(self, now: datetime | None = None) -> None:
+        """Look at all entities again if anything has changed; `now` is given by the timer."""
+        if now is not None:
+            self._timer = None
         if not self._is_behind or not self._unsubscribe:
             return
         self._is_behind = False

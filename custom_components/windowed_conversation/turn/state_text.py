@@ -1,6 +1,6 @@
 """The state of one entity in a few words: rounded, with the details that people ask about. All of it is data."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 import math
@@ -144,8 +144,7 @@ def state_text(domain: str, state: str, attributes: Attributes, temperature_unit
     """Return the text of the state of an entity; `temperature_unit` is that of the user's system."""
     if state in UNKNOWN_STATES:
         return state
-    more = _MORE.get(domain)
-    words = [_plain(domain, state, attributes), *(more(state, attributes, temperature_unit) if more else ())]
+    words = [_plain(domain, state, attributes), *_details(domain, state, attributes, temperature_unit)]
     battery = _number(attributes.get("battery_level"))
     if battery is not None and battery < _LOW_BATTERY:
         words.append(f"battery {_rounded(battery, '%')}")
@@ -162,70 +161,51 @@ def _plain(domain: str, state: str, attributes: Attributes) -> str:
     return state if number is None else _rounded(number, str(unit or ""))
 
 
-def _light(state: str, attributes: Attributes, _unit: str) -> tuple[str, ...]:
-    brightness = _number(attributes.get("brightness"))
-    if state != "on" or brightness is None:
-        return ()
-    return (f"{max(1, round(_FULL * min(brightness / _BRIGHTEST, 1)))}%",)
+def _details(domain: str, state: str, attributes: Attributes, unit: str) -> Iterator[str]:
+    """Yield details of a state, such as brightness, position, temperature, or title."""
+    if domain in _CURRENT_AND_TARGET:
+        yield from _current_and_target(attributes, *_CURRENT_AND_TARGET[domain], unit)
+    elif domain == "media_player" and state in ("playing", "paused", "buffering"):
+        title = attributes.get("media_title")
+        if isinstance(title, str) and title:
+            yield f'"{one_name(title, _MOST_CHARACTERS - 20).replace('"', "'")}"'
+    elif domain == "weather" and (temperature := _number(attributes.get("temperature"))) is not None:
+        yield _rounded(temperature, str(attributes.get("temperature_unit") or unit))
+    elif domain == "todo":
+        yield "to do"
+    else:
+        yield from _percentage(domain, state, attributes)
 
 
-def _position(_state: str, attributes: Attributes, _unit: str) -> tuple[str, ...]:
-    position = _number(attributes.get("current_position"))
-    return () if position is None or not 0 < position < _FULL else (_rounded(position, "%"),)
+def _percentage(domain: str, state: str, attributes: Attributes) -> Iterator[str]:
+    if domain == "light" and state == "on" and (brightness := _number(attributes.get("brightness"))) is not None:
+        yield f"{max(1, round(_FULL * min(brightness / _BRIGHTEST, 1)))}%"
+    if domain == "fan" and state == "on" and (speed := _number(attributes.get("percentage"))) is not None:
+        yield _rounded(speed, "%")
+    position = _number(attributes.get("current_position")) if domain in ("cover", "valve") else None
+    if position is not None and 0 < position < _FULL:
+        yield _rounded(position, "%")
 
 
-def _fan(state: str, attributes: Attributes, _unit: str) -> tuple[str, ...]:
-    percentage = _number(attributes.get("percentage"))
-    return () if state != "on" or percentage is None else (_rounded(percentage, "%"),)
-
-
-def _climate(_state: str, attributes: Attributes, unit: str) -> tuple[str, ...]:
-    now, target = _number(attributes.get("current_temperature")), _number(attributes.get("temperature"))
-    low, high = _number(attributes.get("target_temp_low")), _number(attributes.get("target_temp_high"))
-    words = [] if now is None else [_rounded(now, unit)]
-    if target is not None:
-        words.append(f"set to {_rounded(target, unit)}")
-    elif low is not None and high is not None:
-        words.append(f"set to {_rounded(low, unit)} - {_rounded(high, unit)}")
-    return tuple(words)
-
-
-def _humidifier(_state: str, attributes: Attributes, _unit: str) -> tuple[str, ...]:
-    now, target = _number(attributes.get("current_humidity")), _number(attributes.get("humidity"))
-    words = [] if now is None else [_rounded(now, "%")]
-    return (*words, *(() if target is None else (f"set to {_rounded(target, '%')}",)))
-
-
-def _media(state: str, attributes: Attributes, _unit: str) -> tuple[str, ...]:
-    title = attributes.get("media_title")
-    return (_quoted(title),) if isinstance(title, str) and title and state in ("playing", "paused", "buffering") else ()
-
-
-def _weather(_state: str, attributes: Attributes, unit: str) -> tuple[str, ...]:
-    temperature = _number(attributes.get("temperature"))
-    return () if temperature is None else (_rounded(temperature, str(attributes.get("temperature_unit") or unit)),)
-
-
-def _todo(_state: str, _attributes: Attributes, _unit: str) -> tuple[str, ...]:
-    return ("to do",)
-
-
-_MORE: Mapping[str, Callable[[str, Attributes, str], tuple[str, ...]]] = {
-    "climate": _climate,
-    "cover": _position,
-    "fan": _fan,
-    "humidifier": _humidifier,
-    "light": _light,
-    "media_player": _media,
-    "todo": _todo,
-    "valve": _position,
-    "water_heater": _climate,
-    "weather": _weather,
+# The attributes with the current and the wanted value, by domain; without a unit it is a temperature.
+_CURRENT_AND_TARGET = {
+    "climate": ("current_temperature", "temperature", ""),
+    "humidifier": ("current_humidity", "humidity", "%"),
+    "water_heater": ("current_temperature", "temperature", ""),
 }
 
 
-def _quoted(title: str) -> str:
-    return f'"{one_name(title, _MOST_CHARACTERS - 20).replace('"', "'")}"'
+def _current_and_target(attributes: Attributes, current: str, target: str, own_unit: str, unit: str) -> Iterator[str]:
+    unit = own_unit or unit
+    now, wanted, low, high = (
+        _number(attributes.get(name)) for name in (current, target, "target_temp_low", "target_temp_high")
+    )
+    if now is not None:
+        yield _rounded(now, unit)
+    if wanted is not None:
+        yield f"set to {_rounded(wanted, unit)}"
+    elif low is not None and high is not None:
+        yield f"set to {_rounded(low, unit)} - {_rounded(high, unit)}"
 
 
 def _number(value: object) -> float | None:
