@@ -44,7 +44,7 @@ EVERY_WORD = HOMES | ADAS | GRACES | GONE | HIDDEN | SAID
 
 FACTS = frozenset({"heron", "finch", "wren", "puffin", "gull"})
 NOTHING = frozenset[str]()
-# What the speakers may know where nobody else has the window, and where all share it.
+# The words that the speakers may know where nobody else has the window, and where all share it.
 ALONE = {
     "Ada": HOMES | ADAS,
     "Grace": HOMES | GRACES,
@@ -81,7 +81,7 @@ def words_in(text: object) -> frozenset[str]:
 
 @dataclass(slots=True)
 class House:
-    """The house: `speakers` has how each speaks, `agents` the agent with each scope, `exported` what was forgotten."""
+    """The house: how each of its `speakers` speaks, its agents by scope, and the forgotten memories (`exported`)."""
 
     home: HomeAssistant
     model_server: ModelServer
@@ -104,12 +104,12 @@ class House:
     async def say(
         self, who: str, text: str = QUESTION, scope: Scope = Scope.CONVERSATION, conversation_id: str | None = None
     ) -> str:
-        """Return the answer to what somebody says, in a conversation of theirs if none is named."""
+        """Return the answer to somebody's sentence, in a conversation of theirs if none is named."""
         where = conversation_id or f"of {who}"
         return speech(await self.say_it(text, where, agent_id=self.agents[scope], **self.speakers[who]))
 
     async def sent(self, who: str, text: str = QUESTION, scope: Scope = Scope.CONVERSATION, **more: Any) -> list[Any]:
-        """Return the requests that follow from what somebody says."""
+        """Return the requests that follow from somebody's sentence."""
         self.model_server.log.clear()
         await self.say(who, text, scope, **more)
         assert self.model_server.requests
@@ -192,7 +192,7 @@ def inside_a_turn(look: Look) -> Look:
 async def furnish(
     home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, placement: ContextPlacement, **agent: Any
 ) -> House:
-    """Set up a house with an agent of each scope, and let it forget what is to be forgotten."""
+    """Set up a house with an agent of each scope, and let it forget some memories."""
     home.states.async_set("light.hawk", "on", {"friendly_name": "Hawk lamp"})
     async_expose_entity(home, "conversation", "light.hawk", should_expose=False)
     bedside = _device(home, "bedside")
@@ -242,7 +242,7 @@ def _device(home: HomeAssistant, name: str) -> str:
 
 
 def _tell(memory: Memory, ada: str, grace: str) -> None:
-    """Store what the house remembers, and what it is going to forget."""
+    """Store the memories of the house, and those that it is going to forget."""
     memory.add_fact("The heron locker has spare fuses", at=_AT)
     memory.add_turn(PastTurn("h", _AT, "ibis stamps, locker", "Yes"))
     add_episode(memory, Episode("k", _AT, _AT, "Crane kites, locker"))
@@ -264,7 +264,7 @@ def _tell(memory: Memory, ada: str, grace: str) -> None:
 
 
 async def _forget(house: House) -> None:
-    """Have what is to be forgotten forgotten by whom it concerns."""
+    """Have the people forget the memories that are to be forgotten."""
     rows = [each for each in map(json.loads, house.exported) if words_in(each) & GONE - {"dodo"}]
     for who, person in (("Ada", house.context("Ada").user_id), ("automation", None)):
         ids = [f"{each['kind']}:{each['id']}" for each in rows if each.get("person") == person]

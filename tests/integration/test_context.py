@@ -46,7 +46,7 @@ def device(home: HomeAssistant) -> Callable[[MockConfigEntry, str, str], str]:
 
 
 def sent(model_server: ModelServer, request: int = -1) -> tuple[str, list[str]]:
-    """Return the system prompt and what the user said, by the newest request or another one."""
+    """Return the system prompt and the user's messages, by the newest request or another one."""
     first, *messages = model_server.requests[request].body["messages"]
     assert first["role"] == "system"
     return first["content"], [message["content"] for message in messages if message["role"] == "user"]
@@ -79,33 +79,6 @@ async def test_context_is_the_end_of_the_system_prompt_where_that_is_chosen(
     assert said == ["who am I?"]
 
 
-async def test_system_prompt_may_be_the_context_alone(
-    set_up: SetUp, say: Say, model_server: ModelServer, freezer: FrozenDateTimeFactory
-) -> None:
-    freezer.move_to(MORNING)
-    await set_up(prompt="{{ '' }}", llm_hass_api=[], **IN_SYSTEM)
-
-    await say("who am I?")
-
-    assert sent(model_server)[0] == "## Time\nMonday 2026-11-23 08:05"
-
-
-async def test_context_is_that_of_the_newest_turn_and_what_was_said_stays_as_it_was(
-    set_up: SetUp, say: Say, model_server: ModelServer, freezer: FrozenDateTimeFactory
-) -> None:
-    freezer.move_to(MORNING)
-    await set_up(**IN_SYSTEM)
-    await say("my name is Ada")
-    freezer.move_to(LATER)
-
-    await say("who am I?")
-
-    system, said = sent(model_server)
-    assert system.endswith("## Time\nMonday 2026-11-23 08:07")
-    assert system.count("## Time") == 1
-    assert said == ["my name is Ada", "who am I?"]
-
-
 async def test_conversation_goes_on_when_the_place_changes(
     home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, freezer: FrozenDateTimeFactory
 ) -> None:
@@ -125,22 +98,6 @@ async def test_conversation_goes_on_when_the_place_changes(
         sent(model_server, 0)[0],
         [f"{prefix}my name is Ada", "who am I?", f"{prefix}what is my name?"],
     )
-
-
-async def test_turn_that_fails_takes_its_context_with_it(
-    set_up: SetUp, say: Say, agent_of, model_server: ModelServer, freezer: FrozenDateTimeFactory
-) -> None:
-    freezer.move_to(MORNING)
-    agent = agent_of(await set_up(**IN_SYSTEM))
-    await say("my name is Ada")
-    (window,) = agent.windows.loaded().values()
-    before = window.messages()
-    freezer.move_to(LATER)
-    model_server.fault("500")
-
-    await say("who am I?")
-
-    assert window.messages() == before
 
 
 async def test_fallback_agent_is_asked_as_the_first_one_was(

@@ -1,4 +1,4 @@
-"""Random days in a real home: a request says how it is, and nothing of what is hidden, whatever has happened."""
+"""Random days in a real home: a request has the home's states and no hidden entity, after any events."""
 
 from collections.abc import Callable, Coroutine
 import json
@@ -53,7 +53,7 @@ def states_in(messages: list[dict[str, Any]]) -> tuple[dict[str, str], list[str]
 
 
 class Day:
-    """A day in the home, of which the seed decides what happens."""
+    """A day in the home, of which the seed decides the events."""
 
     def __init__(self, home: HomeAssistant, entry: MockConfigEntry, seed: int) -> None:
         self._home = home
@@ -75,7 +75,7 @@ class Day:
 
     @property
     def hidden(self) -> list[str]:
-        """The names of what is hidden."""
+        """The names of hidden entities."""
         exposed = er.async_get(self._home).entities
         return [
             state.name

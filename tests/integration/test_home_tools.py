@@ -1,4 +1,4 @@
-"""The tools that look up the home: who is offered them, what they say, and that nothing hidden is ever in it."""
+"""The tools that look up the home: which agents have them, their results, and that nothing hidden is ever in it."""
 
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
@@ -38,7 +38,7 @@ async def mock_recorder_before_hass(async_test_recorder: Any) -> None:
 
 @pytest.fixture
 async def recorder(hass: HomeAssistant, async_test_recorder: Any) -> AsyncIterator[Any]:
-    """Run the recorder, which has to be there before what is recorded."""
+    """Run the recorder, which has to be there before the recorded states."""
     async with async_test_recorder(hass) as instance:
         yield instance
 
@@ -72,7 +72,7 @@ class Tools:
 
 @pytest.fixture
 async def tools(home: HomeAssistant, set_up: SetUp, say_at_once: SayAtOnce, model_server: ModelServer) -> Tools:
-    """Set up an agent that knows the home, and return what it gets from tools."""
+    """Set up an agent that knows the home, and return its tools."""
     await set_up(**{CONF_STATES: True, CONF_MEMORY: False})
     return Tools(home, say_at_once, model_server)
 

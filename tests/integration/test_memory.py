@@ -24,7 +24,7 @@ from demo.model_server import ModelServer
 
 from .conftest import Say, SayAtOnce, SetUp, speech, until, written
 from .more_agents import add_agent, remove_agent
-from .remembered import add_fact, facts_of, memory_of
+from .remembered import add_fact, memory_of
 from .store_file import Disk, issues
 
 DAY = 86_400.0
@@ -181,18 +181,6 @@ async def test_what_is_said_is_not_logged_when_it_cannot_be_written(
     assert [line for line in ours if SECRET in line] == []
 
 
-async def test_it_is_read_in_the_executor_and_changed_by_the_thread_that_writes(home: HomeAssistant, entry) -> None:
-    memory = memory_of(home)
-    assert await memory.async_recall("tea") == []
-    assert await facts_of(home) == []
-
-    fact = await add_fact(home, "Tea at five")
-
-    assert [found.text for found in await memory.async_recall("tea")] == ["Tea at five"]
-    assert (await memory.async_change(lambda opened: opened.forget(ids=[("fact", fact)]))).facts == (fact,)
-    assert await facts_of(home) == []
-
-
 async def test_damaged_file_is_set_aside_and_raises_an_issue(
     home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk
 ) -> None:
@@ -282,11 +270,3 @@ async def test_diagnostics_have_figures_of_memory_and_no_text(home: HomeAssistan
 
     assert diagnostics["memory"]["counts"]["written"] >= 1
     assert SECRET not in str(diagnostics)
-
-
-async def test_what_was_forgotten_by_words_leaves_the_window(entry, say: Say, agent_of) -> None:
-    for text in ("remember that the bins go out on Friday", "hello there", "forget that the bins go out on Friday"):
-        await say(text, "mine")
-
-    (window,) = agent_of(entry).windows.loaded().values()
-    assert [exchange.messages[0].content.endswith("hello there") for exchange in window.exchanges()] == [True]

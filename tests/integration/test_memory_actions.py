@@ -1,4 +1,4 @@
-"""The actions on memory: effects, responses, rights, and refusals."""
+"""The actions on memory: their effects, the rights of their callers, and their refusals."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -17,7 +17,7 @@ import pytest
 from custom_components.windowed_conversation.memory import PastTurn
 
 from .actions import MEMORY_ACTIONS, TURN_ACTIONS, act
-from .conftest import Say, SetUp, stop, written
+from .conftest import SetUp, stop, written
 from .remembered import add_fact, facts_of, memory_of
 
 BINS, DENTIST, TEA, HANSEN = (
@@ -101,7 +101,7 @@ def folder(home: HomeAssistant, tmp_path: Path) -> Path:
 
 
 async def texts(home: HomeAssistant, context: Context | None = None, action: str = "list_memories", **data: Any):
-    """Return the texts of the memories in the response of an action."""
+    """Return the texts of the memories that an action returns."""
     return [each["text"] for each in (await act(home, action, context, **data))["memories"]]
 
 
@@ -190,16 +190,6 @@ async def test_dry_run_shows_what_would_go_and_leaves_it(home: HomeAssistant, to
     assert len(await everything(home)) == 4
 
 
-async def test_open_conversation_does_not_repeat_what_was_forgotten(
-    home: HomeAssistant, entry, say: Say, people: People, agent_of
-) -> None:
-    await say("the word is pelican", context=people.ada)
-
-    assert (await act(home, "forget", people.ada, everything=True))["turns"] == 1
-
-    assert "pelican" not in str([window.messages() for window in agent_of(entry).windows.loaded().values()])
-
-
 @pytest.mark.parametrize(
     ("who", "action", "data", "key"),
     [
@@ -258,13 +248,6 @@ async def test_absurd_figures_and_texts_are_refused(home: HomeAssistant, entry, 
 
 
 # rights
-async def test_person_sees_their_own_and_the_homes(home: HomeAssistant, told, people: People) -> None:
-    assert await texts(home, people.ada) == [TEA, DENTIST, BINS]
-    assert await texts(home, people.ada, person="person.ada") == [TEA, DENTIST, BINS]
-    assert await texts(home, people.grace) == [HANSEN, BINS]
-    assert await texts(home, people.grace, "recall", query="dentist") == [HANSEN]
-
-
 async def test_who_may_only_read_sees_and_changes_nothing(home: HomeAssistant, told, people: People) -> None:
     assert await texts(home, people.guest) == [BINS]
 
@@ -273,26 +256,6 @@ async def test_who_may_only_read_sees_and_changes_nothing(home: HomeAssistant, t
             await act(home, action, people.guest, **data)
         assert refused.value.permission == "control"
     assert len(await everything(home)) == 4
-
-
-@pytest.mark.parametrize("who", ["admin", "automation"])
-async def test_what_is_private_is_shown_to_nobody_else(home: HomeAssistant, told, people: People, who: str) -> None:
-    caller = getattr(people, who)
-
-    assert await texts(home, caller) == [BINS]
-    assert await texts(home, caller, person="person.ada", kinds=["fact", "turn"]) == [TEA, BINS]
-    assert await texts(home, caller, "recall", query="dentist", person="person.ada") == []
-    dry_run = await act(home, "forget", caller, query="dentist", person="person.ada", dry_run=True)
-    assert (dry_run["facts"], dry_run["turns"]) == (0, 0)
-
-
-async def test_what_is_private_is_not_shown_to_a_model_by_a_script(
-    home: HomeAssistant, entry, told, people: People, agent_of
-) -> None:
-    async with agent_of(entry).windows.turn("everyone's"):
-        assert await texts(home, people.ada) == [TEA, BINS]
-        with pytest.raises(ServiceValidationError):
-            await act(home, "export_memories", people.ada)
 
 
 @pytest.mark.parametrize("who", ["admin", "automation"])
@@ -500,7 +463,7 @@ async def test_memory_that_cannot_be_used_is_told(
     await stop(home, entry)
     await home.async_add_executor_job(memory_file.unlink)
     await home.async_add_executor_job(memory_file.mkdir)
-    # the fixture that sets an account up would wait for the store as well
+    # the other ways to set an account up in tests would wait for the store in the background
     assert await home.config_entries.async_setup(entry.entry_id)
 
     with pytest.raises(HomeAssistantError) as refused:

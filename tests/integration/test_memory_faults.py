@@ -48,7 +48,7 @@ def full(disk: Disk, memory: Memory) -> Iterator[None]:
 
 @contextmanager
 def read_only(disk: Disk, memory: Memory) -> Iterator[None]:
-    """Refuse to write what is open, and to open it for writing."""
+    """Refuse to write open files, and to open files for writing."""
     as_it_is = os.open
 
     def refuse(path: Any, flags: int, *more: Any, **named: Any) -> int:
@@ -73,7 +73,7 @@ def _delete(files: Iterable[Path]) -> None:
 
 @contextmanager
 def deleted(disk: Disk, memory: Memory) -> Iterator[None]:
-    """Delete the file and what is beside it."""
+    """Delete the file and those beside it."""
     disk(lambda path: _delete(path.parent.iterdir()))
     yield
 

@@ -85,7 +85,7 @@ def forgotten() -> list[Forgotten]:
 
 @pytest.fixture
 def forget(access: MemoryAccess, forgotten: list[Forgotten]) -> Forget:
-    """Forget, and note what was forgotten."""
+    """Forget, and record the result."""
 
     async def forget(work: Callable[[Memory], MemoryReply]) -> MemoryReply:
         done = await access.async_change(work)
@@ -102,7 +102,7 @@ def last_answers() -> dict[str, LastAnswer]:
 
 @pytest.fixture
 def say(home: HomeAssistant, access: MemoryAccess, forget: Forget, last_answers: dict[str, LastAnswer]):
-    """Answer a sentence locally. Return what was said, and what the window records."""
+    """Answer a sentence locally. Return the answer, and the messages that the window records."""
 
     async def say(
         text: str, user: User | None = None, language: str = "en"
@@ -174,13 +174,6 @@ async def test_what_is_remembered_is_read_back_in_the_speakers_language(
     assert answer in speech
 
 
-async def test_an_unknown_speaker_is_told_why_nothing_is_remembered(say, memory: Memory) -> None:
-    speech, _ = await say("Remember that my name is Ada")
-
-    assert speech.startswith("I do not know who is speaking.")
-    assert memory.figures().facts == 0
-
-
 async def test_an_integrations_user_is_an_unknown_speaker(home: HomeAssistant, say, memory: Memory) -> None:
     phone = await home.auth.async_create_system_user("Voice over IP")
 
@@ -225,13 +218,6 @@ async def test_a_tool_remembers_nothing_else(call, memory: Memory, text: str, qu
     assert memory.figures().facts == 0
 
 
-async def test_a_tool_remembers_nothing_of_an_unknown_speaker(call, memory: Memory) -> None:
-    result = await call("remember", unknown=True, text="The dentist is on Tuesday at four", quote=QUOTE)
-
-    assert (result.error, result.data["error"]) == (True, "memory_unknown_speaker")
-    assert memory.figures().facts == 0
-
-
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
@@ -259,16 +245,6 @@ async def test_tools_recall_and_forget_what_was_remembered(call, memory: Memory,
     assert gone.data == {"forgotten": [TEXT]}
     assert [each.facts for each in forgotten] == [(1,)]
     assert memory.figures().facts == 0
-
-
-async def test_a_tool_names_what_may_be_meant(call, memory: Memory) -> None:
-    memory.add_fact("Leo likes green tea")
-    memory.add_fact("Leo likes black tea")
-
-    result = await call("forget", query="Leo likes tea")
-
-    assert (result.error, result.data["error"]) == (True, "memory_several_found")
-    assert set(result.data["several"]) == {"Leo likes green tea", "Leo likes black tea"}
 
 
 async def test_tool_forgets_nothing_of_who_is_known_by_the_device_before_their_yes(call, memory: Memory) -> None:
@@ -326,21 +302,6 @@ async def test_the_schemas_of_the_tools_are_the_same_in_every_turn(
 
     assert all(one is two for one, two in zip(*turns, strict=True))
     assert turns[0][2].parameters["required"] == ["text", "quote"]
-
-
-async def test_other_agents_may_look_up_what_is_not_private(
-    hass: HomeAssistant, memory: Memory, access: MemoryAccess, anna: User
-) -> None:
-    memory.add_fact("The dentist is Doctor Keller")
-    memory.add_fact("My dentist is on Tuesday", person=anna.id, private=True)
-    llm.async_register_api(hass, MemoryAPI(hass, lambda: access))
-
-    api = await llm.async_get_api(hass, MEMORY_API, context_of(anna))
-    result = await api.async_call_tool(llm.ToolInput("recall", {"query": "dentist"}))
-
-    assert [tool.name for tool in api.tools] == ["recall"]
-    data: Any = result.data
-    assert [line.partition(", ")[2] for line in data["recalled"]] == ['the home: "The dentist is Doctor Keller"']
 
 
 async def test_other_agents_have_no_tools_where_there_is_no_memory(hass: HomeAssistant) -> None:

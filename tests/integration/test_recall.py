@@ -1,4 +1,4 @@
-"""Memory's additions to a turn of the model: for whom, where, and for how long."""
+"""Memory's additions to a turn of the model: their listeners, their place, and their duration."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -14,15 +14,11 @@ from pytest_homeassistant_custom_component.common import MockUser
 
 from custom_components.windowed_conversation.agents import live_context
 from custom_components.windowed_conversation.const import (
-    CONF_CONTEXT_PLACEMENT,
     CONF_HISTORY_TOKENS,
     CONF_MEMORY,
-    CONF_SCOPE,
 )
 from custom_components.windowed_conversation.memory import Fact
-from custom_components.windowed_conversation.turn.context import ContextPlacement
 from custom_components.windowed_conversation.turn.profile import HEADING, PromptFacts, build_prompt_facts
-from custom_components.windowed_conversation.turn.scope import Scope
 from demo.model_server import ModelServer
 
 from .account_kinds import VENDORS, Kind
@@ -33,7 +29,7 @@ from .test_turns import window_of
 
 SMALL = {CONF_HISTORY_TOKENS: 600}
 
-# how Anthropic's format says what is to be cached
+# the mark of Anthropic's format for a part to be cached
 _MARK = re.compile(r', "cache_control": \{[^}]*\}')
 
 
@@ -60,7 +56,7 @@ def sent(model_server: ModelServer) -> str:
 
 
 async def fill(say: Say, turns: int = 12, **more: Any) -> ConversationResult:
-    """Say so much that what was said before is evicted."""
+    """Say so much that earlier exchanges are evicted."""
     for number in range(turns):
         result = await say(
             f"consider that the locker number {number} is the {number} times seventh on the left", **more
@@ -69,7 +65,7 @@ async def fill(say: Say, turns: int = 12, **more: Any) -> ConversationResult:
 
 
 async def tell(home: HomeAssistant, *facts: tuple[str, Context | None, bool]) -> None:
-    """Store facts: what, whose, and whether it is private."""
+    """Store facts: the text, the owner, and whether it is private."""
     for text, whose, private in facts:
         await add_fact(home, text, person=whose.user_id if whose else None, private=private)
 
@@ -92,46 +88,6 @@ def dated(profile: str) -> str:
     return found[0] if found else ""
 
 
-async def test_private_fact_reaches_its_owner_and_nobody_else(
-    home: HomeAssistant, entry, say: Say, model_server: ModelServer, *, ada: Context, grace: Context
-) -> None:
-    await tell(home, ("Dentist on Tuesday", ada, True))
-    await say("when is the dentist?", "hers", context=grace)
-    await say("when is the dentist?", "satellite", device_id="kitchen")
-    assert "Dentist" not in sent(model_server)
-
-    await say("when is the dentist?", "mine", context=ada)
-    assert "Dentist on Tuesday" in asked(model_server)[0]
-
-
-@pytest.mark.parametrize("placement", ContextPlacement)
-async def test_window_that_people_share_has_nothing_private(
-    home: HomeAssistant,
-    set_up: SetUp,
-    say: Say,
-    model_server: ModelServer,
-    *,
-    ada: Context,
-    placement: ContextPlacement,
-) -> None:
-    await set_up(**{CONF_SCOPE: Scope.AGENT, CONF_CONTEXT_PLACEMENT: placement})
-    await tell(home, ("Dentist on Tuesday", ada, True), ("Dentists cost a lot", None, False))
-    await say("when is the dentist?", context=ada)
-
-    assert "Dentist on Tuesday" not in sent(model_server)
-    assert "Dentists cost a lot" in asked(model_server)[0]
-
-
-async def test_satellite_gets_what_is_the_homes_only(
-    home: HomeAssistant, entry, say: Say, ada: Context, model_server: ModelServer
-) -> None:
-    await tell(home, ("The bins go out on Friday", None, False), ("Hates bins", ada, False))
-    await say("what about the bins?", device_id="kitchen")
-
-    assert "The bins go out on Friday" in asked(model_server)[0]
-    assert "Hates bins" not in sent(model_server)
-
-
 async def test_turn_that_left_the_window_is_recalled(
     set_up: SetUp, say: Say, ada: Context, model_server: ModelServer
 ) -> None:
@@ -148,25 +104,6 @@ async def test_turn_that_left_the_window_is_recalled(
     assert "CONTEXT" not in speech(await say("what is my name?", context=ada))
 
 
-async def test_what_another_person_said_is_not_recalled(
-    entry, say: Say, ada: Context, grace: Context, model_server: ModelServer
-) -> None:
-    await say("my name is Ada Lovelace", "mine", context=ada)
-    model_server.log.clear()
-
-    await say("what is my name?", "hers", context=grace)
-    await say("what is my name?", "satellite", device_id="kitchen")
-
-    assert "Lovelace" not in sent(model_server)
-
-
-async def test_what_the_window_holds_is_not_recalled(entry, say: Say, ada: Context, model_server: ModelServer) -> None:
-    await say("my name is Ada Lovelace", context=ada)
-    await say("what is my name?", context=ada)
-
-    assert "Lovelace" not in asked(model_server)[1]
-
-
 @pytest.mark.parametrize("kind", [None, *VENDORS], ids=lambda each: getattr(each, "name", "chat"))
 async def test_between_trims_each_request_begins_with_the_one_before_up_to_its_question(
     set_up: SetUp, say: Say, model_server: ModelServer, *, ada: Context, kind: Kind | None
@@ -181,7 +118,7 @@ async def test_between_trims_each_request_begins_with_the_one_before_up_to_its_q
 
     requests = [parts(request.body) for request in model_server.requests]
     is_grown = [after[: len(before) - 1] == before[:-1] for before, after in pairwise(requests)]
-    # what the answer to the former led to, and what the latter's question did
+    # a trim after the former's answer, or before the latter's question
     trimmed = [before < after for before, after in zip(trims, trims[2:], strict=False)]
     assert "memory, quoted" in sent(model_server)
     assert [pair for pair in zip(is_grown, trimmed, strict=True) if pair == (False, False)] == []
@@ -249,7 +186,7 @@ async def test_late_memory_leaves_the_turn_as_it_is(
     await tell(home, ("The bins go out on Friday", None, False))
     monkeypatch.setattr(live_context, "DEADLINE", 0.0)
 
-    # else what is read may be there by the time that the loop looks
+    # else the result may be there by the time that the loop looks
     memory = memory_of(home).writer.opened
     assert memory is not None
     with memory.database._reading:

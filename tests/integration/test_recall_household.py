@@ -1,6 +1,6 @@
 """Many facts, of which few fit in a prompt: does a turn of the model have the one that answers?
 
-`memory_more_facts.txt` is written for this repository (CC0): what else people tell such a home, in sections by owner.
+`memory_more_facts.txt` is written for this repository (CC0): further facts of such a home, in sections by owner.
 """
 
 from collections.abc import Iterator
@@ -39,7 +39,7 @@ def more_facts() -> Iterator[dict[str, Any]]:
 
 
 def tell(memory: Memory, people: dict[str | None, str | None]) -> None:
-    """Store what people tell in 200 days, and forget what has to be forgotten."""
+    """Store the facts of 200 days, and forget those that have to be forgotten."""
     rows: dict[str | None, int] = {}
     for told in sorted((*_HOUSEHOLD["told"], *more_facts()), key=lambda told: told["day"]):
         owner = people.get(told["scope"])

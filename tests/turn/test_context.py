@@ -90,13 +90,6 @@ def test_what_nobody_sees_of_a_name_is_not_told() -> None:
     assert stamp.sections()["speaker"] == "Ad[31ma of the hills"
 
 
-def test_name_of_which_nothing_is_seen_is_none() -> None:
-    stamp = Stamp(MORNING, speaker="\u200b\x00", device=" \u202e ")
-
-    assert stamp.prefix() == Stamp(MORNING).prefix()
-    assert stamp.sections() == Stamp(MORNING).sections()
-
-
 @given(st.text(alphabet=st.characters()))
 def test_plain_name_is_one_line_of_what_can_be_seen(name: str) -> None:
     plain = plain_name(name)
@@ -104,11 +97,6 @@ def test_plain_name_is_one_line_of_what_can_be_seen(name: str) -> None:
     assert not {unicodedata.category(char) for char in plain} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
     assert plain == " ".join(plain.split())
     assert plain_name(plain) == plain
-
-
-@given(st.text(alphabet=st.characters(categories=["L", "N", "P", "S"])))
-def test_plain_name_keeps_what_can_be_seen(name: str) -> None:
-    assert plain_name(name) == name
 
 
 @pytest.mark.parametrize(

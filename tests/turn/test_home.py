@@ -1,4 +1,4 @@
-"""The states that a sentence needs, in few tokens, whatever the names and values, and a true account of the rest."""
+"""The states that a sentence needs, in few tokens, for any names and values, and a true account of the rest."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -33,7 +33,7 @@ ENGLISH = KindWords(
     ("en",), [("window", "Window"), ("door", "Door"), ("light", "Light"), ("temperature", "Temperature")]
 )
 
-# Of each kind: its domain, its device class, what it is called, as usual and not.
+# Of each kind: its domain, its device class, its usual and its unusual state.
 KINDS = {
     "light": ("light", None, "off", "on"),
     "window": ("binary_sensor", "window", "off", "on"),
@@ -252,7 +252,7 @@ def test_text_is_true_of_every_entity_and_within_the_limit(
 
 
 def _check(home: Home, states: StatesText, limit: int) -> None:
-    """Check what a text says of the entities that it lists, counts, and calls as usual."""
+    """Check the account of a text: the entities that it lists, counts, and calls as usual."""
     assert tokens_of(states.text) == states.tokens <= limit
     assert not re.search(r"[\[\];\n]", states.text)
     assert states.listed == {key: home.entities[key].state for key in states.listed}

@@ -76,17 +76,6 @@ async def test_all_requests_of_a_turn_have_the_same_context(
     assert len(source.asked) == 1
 
 
-async def test_later_request_and_window_have_nothing_of_it(
-    take: Take, asked: Question, window: Window, model_server: ModelServer
-) -> None:
-    await take("hello", asked=asked)
-
-    await take("and you?", asked=asked)
-
-    assert _contents(model_server.requests[-1])[0] == f"{PREFIX}hello"
-    assert not any("states" in message.content for message in window.messages())
-
-
 async def test_context_of_the_system_prompt_is_at_its_end_and_not_in_the_window(
     take: Take, asked: Question, source: Source, window: Window, model_server: ModelServer
 ) -> None:

@@ -1,4 +1,4 @@
-"""The profile at the end of the system prompt: dense, whole sentences, and data whatever was told."""
+"""The profile at the end of the system prompt: dense, whole sentences, and data in any case."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Recall: which lines of what was found enter the context, and how they are written."""
+"""Recall: the choice of search results for the context, and their lines."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -127,22 +127,12 @@ def test_answer_that_is_too_long_is_omitted_and_what_was_said_stays() -> None:
     assert chosen(turn("my name is Ada\n" + "Hello. " * 200)) == ('2026-11-18 Ada: "my name is Ada"',)
 
 
-def test_line_that_does_not_fit_makes_room_for_the_next() -> None:
-    assert chosen(turn("word " * 300), turn("my name is Ada", number=2)) == ('2026-11-18 Ada: "my name is Ada"',)
-
-
 def long_turns(count: int) -> tuple[Recalled, ...]:
     return tuple(turn(f"{number} " + "long " * 300, number=number) for number in range(10, 10 + count))
 
 
 def test_however_many_lines_do_not_fit_the_first_that_fits_is_recalled() -> None:
     assert chosen(*long_turns(19), fact("Tea at five")) == ('2026-11-18 Ada: "Tea at five"',)
-
-
-def test_three_lines_that_do_not_fit_make_room_for_the_next() -> None:
-    lines = chosen(fact("Tea at five"), *long_turns(3), fact("Milk at six", number=2))
-
-    assert set(lines) == {'2026-11-18 Ada: "Tea at five"', '2026-11-18 Ada: "Milk at six"'}
 
 
 def test_no_more_is_looked_for_after_four_lines_that_do_not_fit() -> None:

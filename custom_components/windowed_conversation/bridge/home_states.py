@@ -141,7 +141,7 @@ class HomeStates:
         """Have everything looked at again: once for all changes, by the next turn or a little later."""
         self._is_behind = True
         if self._timer is None:
-            self._timer = async_call_later(self._hass, _LATEST, self._on_time)
+            self._timer = async_call_later(self._hass, _LATEST, self._catch_up)
 
     @callback
     def _catch_up(self, now: datetime | None = None) -> None:

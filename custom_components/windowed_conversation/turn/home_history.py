@@ -10,7 +10,7 @@ from operator import itemgetter
 from .state_text import EntityState
 
 MOST_CHANGES = 24
-_USUAL = timedelta(days=1)
+_DEFAULT_SPAN = timedelta(days=1)
 # Longer times are cut to this, up to their end: Home Assistant keeps ten days unless the user changed that.
 _LONGEST = timedelta(days=31)
 _LONGEST_TIME = 40
@@ -40,7 +40,7 @@ def span_of(start: str, end: str, now: datetime) -> Span | SpanError:
     """
     try:
         until = min(_time(end, now), now) if end.strip() else now
-        since = _time(start, now) if start.strip() else until - _USUAL
+        since = _time(start, now) if start.strip() else until - _DEFAULT_SPAN
         since = max(since, until - _LONGEST)
     except ValueError, OverflowError:
         return SpanError.NO_TIME

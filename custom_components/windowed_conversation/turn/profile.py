@@ -14,7 +14,7 @@ HEADING = "## Memory of earlier conversations\n\nWhat people told, the newest fi
 _REPETITION = 30 * 86_400.0
 _MOST_REPETITIONS = 12
 # When this many lines in a row do not fit, there is no room left.
-_MOST_MISSES = 10
+_MOST_OMITTED = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def _chosen(facts: list[Fact], narrator: Narrator, count: Callable[[str], int]) 
         if tokens + cost <= PROFILE_TOKENS:
             tokens, misses = tokens + cost, 0
             chosen.append(fact)
-        elif (misses := misses + 1) >= _MOST_MISSES:
+        elif (misses := misses + 1) >= _MOST_OMITTED:
             break
     return chosen
 
