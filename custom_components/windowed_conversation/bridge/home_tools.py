@@ -76,7 +76,7 @@ class GetStatesTool(_HomeTool):
         states = async_home_states(hass)
         if states is None:
             return _refused("unavailable", _UNAVAILABLE)
-        found = _search(hass, states, **filters) if filters else EntitySearch(self._common(states))
+        found = _search(hass, states, **filters) if filters else EntitySearch(self._usual_entities(states))
         listing = build_listing(found.entities, _area_of_speaker(hass, llm_context), LISTING_TOKENS, self._count)
         if not listing.listed:
             return _refused("not_found", _NOT_FOUND)
@@ -85,7 +85,7 @@ class GetStatesTool(_HomeTool):
         at = f"{dt_util.now():%Y-%m-%d %H:%M}"
         return llm.ToolResult(data={"at": at, "note": _NOTE, "states": listing.text, **missing})
 
-    def _common(self, states: HomeStates) -> dict[str, EntityState]:
+    def _usual_entities(self, states: HomeStates) -> dict[str, EntityState]:
         entities = states.home().entities
         return {key: each for key, each in entities.items() if not each.extra or each.extra in self._domains}
 

@@ -90,7 +90,7 @@ class MemoryAnswers:
 
     async def _async_speech(self, reply: MemoryReply) -> str:
         *before, last = [await self._async_sentence(each) for each in (reply, *reply.rest)]
-        return " ".join([*(each if each.endswith(_ENDS) else f"{each}." for each in before), last])
+        return " ".join([each if each.endswith(_ENDS) else f"{each}." for each in before] + [last])
 
     async def _async_sentence(self, reply: MemoryReply) -> str:
         text = await self._async_text(reply.phrase)

@@ -106,11 +106,11 @@ def match_request(text: str, language: str) -> MemoryRequest | None:
     if sentences is None or len(said) > _LONGEST or not sentences.trigger.search(said):
         return None
     found = list(recognize_all(_SPACED_MARK.sub(r"\1 ", said.translate(_APOSTROPHES)), sentences.intents))
-    if any(each.intent.name == _NO_REQUEST for each in found):
+    if _NO_REQUEST in [each.intent.name for each in found]:
         return None
-    requests = [request for each in found if (request := _request(each, said, sentences))]
     # the template that says more itself is meant
-    return _under_heading(said, sentences) or min(requests, key=lambda request: len(request.text), default=None)
+    requests = {len(request.text): request for each in reversed(found) if (request := _request(each, said, sentences))}
+    return _under_heading(said, sentences) or (requests[min(requests)] if requests else None)
 
 
 def assent(text: str, language: str) -> bool | None:
@@ -162,7 +162,7 @@ def _request(found: RecognizeResult, said: str, sentences: _Sentences) -> Memory
     if name in _WITHOUT_TEXT:
         return MemoryRequest(verb)
     spans = [each.text_span for each in found.entities_list if each.name in _CAPTURED and each.text_span]
-    start, end = min((start for start, _ in spans), default=0), max((end for _, end in spans), default=0)
+    start, end = min([start for start, _ in spans], default=0), max([end for _, end in spans], default=0)
     text = sentences.oneself if name == "forget_oneself" else _clean(said[start:end], sentences.please)
     may_ask = verb is Verb.LIST_LISTENERS or _CAN in found.entities
     if verb is not Verb.FORGET_EVERYTHING and not _is_fact(text, said, may_be_question=may_ask):
