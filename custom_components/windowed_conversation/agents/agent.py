@@ -13,7 +13,7 @@ from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback
 
 from ..bridge.errors import faults_logged
 from ..bridge.tools import ToolSchemas
-from ..providers import Profile, Vendor
+from ..providers import ModelProfile, Vendor
 from ..turn.home import StatesText
 from ..turn.memory_dialog import LastAnswer
 from ..turn.ports import Billed, Model
@@ -73,7 +73,7 @@ class Agent:
         self.last_answers: dict[str, LastAnswer] = {}
         # The states that the last turn of each conversation has listed.
         self.listed: WeakKeyDictionary[Window, StatesText] = WeakKeyDictionary()
-        self._model = model
+        self.model = model
         # The windows of which a summary is being written.
         self.summarizing: set[Window] = set()
         self._listeners: list[Callable[[], None]] = []

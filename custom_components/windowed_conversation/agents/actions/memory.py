@@ -31,7 +31,7 @@ from ...memory import (
     fact_text,
 )
 from ...turn.first_person import speaks_of_oneself
-from ...turn.remembering import NewFact, Phrase, remember_as
+from ...turn.remember_requests import NewFact, Phrase, remember_fact
 from ...turn.speaker import Speaker
 from ..forgetting import async_forget_everywhere
 from ..store import AgentStore, async_store
@@ -71,7 +71,7 @@ async def _async_remember(call: ServiceCall) -> ServiceResponse:
     speaker = Speaker(text, language, target.person, target.name, is_alone=target.is_own)
     fact = NewFact(text, "", _SOURCE, None if is_the_homes else target.person, private)
     async with usable_memory(call.hass) as memory:
-        done = await memory.async_change(lambda opened: remember_as(opened, speaker, fact))
+        done = await memory.async_change(lambda opened: remember_fact(opened, speaker, fact))
     if done.phrase is Phrase.FULL or done.stored is None:
         raise refusal("memory_full")
     replaced = next((old.facts[0] for old in done.rest), None)
