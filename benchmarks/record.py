@@ -9,7 +9,7 @@
 """
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 import random
@@ -19,7 +19,7 @@ from types import SimpleNamespace
 from typing import cast
 
 from custom_components.windowed_conversation.agents.recording import late_record
-from custom_components.windowed_conversation.memory import LateRecord, Memory, TurnListing, TurnRecord
+from custom_components.windowed_conversation.memory import Memory, TurnListing, TurnRecord
 from custom_components.windowed_conversation.providers import Provider, Request, ToolSchema, Usage
 from custom_components.windowed_conversation.store import Writer
 from custom_components.windowed_conversation.turn.attempts import Attempt, End, Purpose
@@ -56,7 +56,7 @@ _VOCABULARY = (
 _LANGUAGES = ("en", "de")
 
 
-def turns(number: int, ends_at: float, seed: int = 0) -> Iterator[LateRecord]:
+def turns(number: int, ends_at: float, seed: int = 0) -> Iterator[Callable[[], TurnRecord]]:
     """Yield whole turns, evenly over the week before a time; every fourth one calls a tool and asks twice."""
     # nobody asks it
     provider = cast("Provider", SimpleNamespace(name="openai_responses"))

@@ -125,8 +125,8 @@ def _total(name: str, unit: str | None = None, **more: Any) -> AgentSensorDescri
     )
 
 
-def _memory_value(name: str, **more: Any) -> AgentSensorDescription:
-    """Return the sensor of a field of `Figures`: unknown while memory is off, 0 before there is any."""
+def _remembered(name: str, **more: Any) -> AgentSensorDescription:
+    """Return a figure of `MemoryFigures`: unknown while memory is off, 0 before there is any."""
 
     def value(agent: Agent) -> StateType:
         store = async_store(agent.hass)

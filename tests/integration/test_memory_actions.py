@@ -488,7 +488,7 @@ async def known_person(home: HomeAssistant) -> str:
 
 
 async def test_memory_that_is_full_is_told(home: HomeAssistant, entry, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("custom_components.windowed_conversation.memory.facts.MOST_FACTS", 1)
+    monkeypatch.setattr("custom_components.windowed_conversation.memory.rows.MOST_FACTS", 1)
     await act(home, "remember", text=BINS)
 
     for action, data in (("remember", {"text": TEA}), ("import_memories", {"memories": [fact(8, TEA)]})):

@@ -4,7 +4,7 @@ import sqlite3
 from typing import Any
 
 from custom_components.windowed_conversation.memory import PastTurn
-from custom_components.windowed_conversation.memory.turns import store_episode
+from custom_components.windowed_conversation.memory.rows import insert
 from custom_components.windowed_conversation.memory.words import Words
 
 DAY = 86_400.0
@@ -24,7 +24,7 @@ def turn(said, answer="", *, conversation="c1", at=NOW, person=None):
 def add_episode(memory, episode):
     """Store an episode, whatever it stands for, and return its id."""
     with memory.database.write() as connection:
-        return store_episode(connection, memory._words, episode)
+        return insert(connection, memory._words, episode)
 
 
 def texts(found):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from custom_components.windowed_conversation.memory import Episode, Listing, Memory, Summary
-from custom_components.windowed_conversation.memory.episodes import EXCERPT_LENGTH, excerpt
+from custom_components.windowed_conversation.memory.search import EXCERPT_LENGTH, excerpt
 
 from .content import NOW, add_episode, turn
 

@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Memory, MemoryFull, facts
+from custom_components.windowed_conversation.memory import Memory, MemoryFull, rows
 
 from .content import NOW, texts, turn
 
@@ -124,7 +124,7 @@ def test_a_person_needs_a_name_that_can_be_stored(memory, person) -> None:
 
 
 def test_the_oldest_that_is_no_longer_true_makes_room(memory, monkeypatch) -> None:
-    monkeypatch.setattr(facts, "MOST_FACTS", 2)
+    monkeypatch.setattr(rows, "MOST_FACTS", 2)
     first = memory.add_fact("Bins: Wednesday")
     second = memory.add_fact("Bins: Friday", replaces=first)
     third = memory.add_fact("Bins: Monday", replaces=second)
@@ -133,7 +133,7 @@ def test_the_oldest_that_is_no_longer_true_makes_room(memory, monkeypatch) -> No
 
 
 def test_no_fact_that_is_true_makes_room(memory, monkeypatch) -> None:
-    monkeypatch.setattr(facts, "MOST_FACTS", 1)
+    monkeypatch.setattr(rows, "MOST_FACTS", 1)
     memory.add_fact("Bins: Wednesday")
 
     with pytest.raises(MemoryFull):

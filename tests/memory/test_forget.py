@@ -8,7 +8,7 @@ import sqlite3
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Episode, Forgotten, Memory, Repetitions, facts, index, turns
+from custom_components.windowed_conversation.memory import Episode, Forgotten, Memory, index, rows
 from custom_components.windowed_conversation.store import Room
 
 from .content import DAY, NOW, add_episode, file_bytes, indexed, stored, turn
@@ -141,64 +141,6 @@ def test_with_a_fact_of_a_person_go_no_turns_of_another(memory) -> None:
     assert memory.forget(ids=[("fact", fact)]).turns == ()
 
 
-def test_who_told_a_fact_may_have_repeated_it_since_they_first_did(memory) -> None:
-    fact = memory.add_fact("Tea at five", teller="anna", at=NOW)
-    memory.add_fact("tea at five!", teller="ben", at=NOW + 5)
-    memory.add_fact("Tea at five", teller="anna", at=NOW + 9)
-    memory.add_fact("Choir on Tuesday", teller="ben", at=NOW + 1)
-
-    assert memory.forget(ids=[("fact", fact)]).since == {"anna": NOW, "ben": NOW + 5}
-
-
-def test_each_fact_counts_from_its_own_time(memory) -> None:
-    memory.add_fact("The dentist is on Tuesday", person="anna", private=True, at=NOW)
-    memory.add_fact("The dentist is called Hansen", teller="ben", at=NOW + 5)
-
-    assert memory.forget(query="dentist").since == {"anna": NOW, "ben": NOW + 5}
-
-
-def test_a_fact_of_unknown_speakers_may_have_been_repeated_by_nobody_known(memory) -> None:
-    fact = memory.add_fact("The safe code is quokka", conversation="c1", at=NOW)
-    memory.add_turn(turn("What is the code of the safe?", "It is quokka.", person="ben", at=NOW + 1))
-
-    forgotten = memory.forget(ids=[("fact", fact)])
-
-    assert (len(forgotten.turns), forgotten.since) == (1, {})
-    assert forgotten.moments == {"c1": [NOW, NOW + 1]}
-
-
-def test_what_a_person_said_of_their_own_fact_before_it_was_remembered_counts(memory) -> None:
-    memory.add_turn(turn("My safe code is quokka", person="anna", at=NOW))
-    fact = memory.add_fact("The safe code is quokka", person="anna", private=True, at=NOW + 9)
-
-    assert memory.forget(ids=[("fact", fact)]).since == {"anna": NOW}
-
-
-@pytest.mark.parametrize(
-    ("said", "answer", "is_lent"),
-    [
-        ("what is in it?", "Bread, I think.", True),
-        ("is bread in it?", "Bread is.", False),
-        ("what is the code?", "Sure! It is quokka.", True),
-        ("how are you?", "Sure! I am well.", False),
-    ],
-    ids=["a word", "the user's own", "its answer", "the beginning of its answer"],
-)
-def test_an_answer_is_from_memory_if_it_has_words_that_only_memory_has(said, answer, is_lent) -> None:
-    repetitions = Repetitions(("en",), ())
-
-    assert repetitions.lend("Where is the bread?\nSure! Code quokka.", said, answer) is is_lent
-
-
-def test_others_may_repeat_what_an_unknown_speaker_said_but_not_a_single_word(memory) -> None:
-    rows = [
-        memory.add_turn(turn(said, "It is so.", person=person))
-        for said, person in (("The safe code is quokka", None), ("Bread!", None), ("Tea at five", "anna"))
-    ]
-
-    assert memory.forget(ids=[("turn", row) for row in rows]).told == ("The safe code is quokka",)
-
-
 def test_with_a_fact_goes_the_episode_of_the_conversation_in_which_it_was_told(memory) -> None:
     fact = memory.add_fact("The safe code is quokka", teller="anna", conversation="c1", at=NOW)
     for since, at, conversation, person in (
@@ -233,16 +175,6 @@ def test_with_all_of_a_person_goes_that_they_told_a_fact_of_the_home(memory, pat
     assert b"quokka" not in file_bytes(path)
 
 
-def test_of_many_tellings_the_newest_are_kept(memory, monkeypatch) -> None:
-    monkeypatch.setattr(facts, "_MOST_TELLINGS", 2)
-    for at in range(4):
-        fact = memory.add_fact("Tea at five", teller="anna", at=NOW + at)
-    memory.add_fact("Choir on Tuesday", teller="ben", at=NOW)
-
-    assert memory.forget(ids=[("fact", fact)]).since == {"anna": NOW + 2}
-    assert memory.forget(query="choir").since == {"ben": NOW}
-
-
 def test_by_person_goes_what_is_theirs_and_nothing_of_the_home(memory) -> None:
     memory.add_fact("Anna likes tea", person="anna")
     memory.add_fact("Ben likes tea", person="ben")
@@ -268,15 +200,6 @@ def test_by_time_goes_what_is_older(memory) -> None:
     assert memory.forget(before=NOW, kinds=("turn", "episode")) == Forgotten(turns=(old,), erased=True)
     assert [found.id for found in memory.recall("bread", kinds=("turn",))] == [new]
     assert len(memory.facts()) == 1
-
-
-def test_everything_goes_with_a_time_that_never_comes(memory, path) -> None:
-    memory.add_fact("The tea is quokka")
-    memory.add_turn(turn("quokka tea"))
-
-    memory.forget(before=float("inf"))
-
-    assert b"quokka" not in file_bytes(path)
 
 
 def test_what_was_moved_between_pages_leaves_no_copy(memory, path) -> None:
@@ -341,8 +264,8 @@ def test_what_another_process_still_reads_is_erased_later(memory, path) -> None:
 
 
 def test_what_made_room_is_gone_from_the_index(memory, path, monkeypatch) -> None:
-    monkeypatch.setattr(turns, "MOST_TURNS", 1)
-    monkeypatch.setattr(turns, "_EVERY", 1)
+    monkeypatch.setitem(rows.MOST_ROWS, "turn", 1)
+    monkeypatch.setattr(rows, "_EVERY", 1)
     memory.add_turn(turn("quokka", at=NOW))
     memory.add_turn(turn("bread", at=NOW + 1))
 
@@ -366,16 +289,6 @@ def test_a_damaged_file_goes_with_what_is_forgotten(memory, path) -> None:
     assert not aside.exists()
 
 
-def test_a_damaged_file_stays_when_time_forgets(memory, path) -> None:
-    aside = path.with_name("memory.db.damaged")
-    aside.write_bytes(b"quokka")
-    memory.add_turn(turn("bread"))
-
-    memory.forget(before=NOW + 1)
-
-    assert aside.exists()
-
-
 def test_an_agent_takes_its_turns_and_their_episodes_along_and_leaves_facts_and_the_others(memory, path) -> None:
     fact = memory.add_fact("Bread is in the cellar")
     gone = memory.add_turn(replace(turn("quokka bread"), agent="a1"))
@@ -389,12 +302,6 @@ def test_an_agent_takes_its_turns_and_their_episodes_along_and_leaves_facts_and_
         *(("turn", row) for row in kept),
     }
     assert b"quokka" not in file_bytes(path)
-
-
-def test_an_agent_that_nobody_knows_has_nothing_to_forget(memory) -> None:
-    memory.add_turn(turn("bread"))
-
-    assert memory.forget(agent="a1") == NOTHING
 
 
 def test_turns_expire_by_the_time_of_their_agent(memory, path) -> None:
@@ -455,9 +362,9 @@ def test_others_forget_in_the_same_transaction_and_count_what_they_lose(path, dr
     class Cupboard:
         """Another room, with a copy of each text."""
 
-        def forget(self, connection, forgotten, selection, *, dry_run):
+        def forget(self, connection, erasure, *, dry_run):
             connection.execute("DELETE FROM copy" if not dry_run else "SELECT 1")
-            return selection.query == "tea"
+            return erasure.selection.query == "tea"
 
     memory = Memory(path, ("en",), rooms=(Room("CREATE TABLE IF NOT EXISTS copy (text TEXT)"),), companion=Cupboard())
     with memory.database.write() as connection:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Episode, search
+from custom_components.windowed_conversation.memory import Episode, RecallQuery, search
 
 from .content import DAY, NOW, add_episode, texts, turn
 
@@ -70,7 +70,9 @@ def test_groups_of_kinds_are_recalled_apart(memory) -> None:
         memory.add_turn(turn(f"The bins go out on Friday, {number}", at=NOW + number))
         memory.add_fact(f"The bins of house {number} go out on Friday")
 
-    facts, turns = memory.recall_apart("when do the bins go out?", ("fact",), ("turn", "episode"), limit=3)
+    facts, turns = memory.recall_groups(
+        RecallQuery("when do the bins go out?", limit=3), ("fact",), ("turn", "episode")
+    )
 
     assert facts == memory.recall("when do the bins go out?", kinds=("fact",), limit=3)
     assert turns == memory.recall("when do the bins go out?", kinds=("turn", "episode"), limit=3)

@@ -8,7 +8,6 @@ import sqlite3
 import pytest
 
 from custom_components.windowed_conversation.memory import (
-    LateRecord,
     TurnCost,
     TurnListing,
     TurnRecord,
@@ -132,7 +131,7 @@ def test_a_turn_is_stored_once(memory) -> None:
 
 
 def test_a_late_record_is_made_when_it_is_stored(memory) -> None:
-    memory.add([LateRecord(lambda: record(1))])
+    memory.add([lambda: record(1)])
 
     assert listed(memory) == ["turn-0001"]
 

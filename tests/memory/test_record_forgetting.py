@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Memory, TurnListing, record_forgetting
+from custom_components.windowed_conversation.memory import Memory, TurnListing, record as record_module
 
 from .content import DAY, NOW, file_bytes, turn
 from .recorded import record, whole
@@ -133,8 +133,8 @@ def test_export_of_everything_can_be_loaded_after_rows_were_forgotten(memory) ->
 
 
 def test_oldest_turns_and_words_make_room(memory, monkeypatch) -> None:
-    monkeypatch.setattr(record_forgetting, "MOST_TURN_RECORDS", 400)
-    monkeypatch.setattr(record_forgetting, "MOST_WHOLE", 50)
+    monkeypatch.setattr(record_module, "MOST_TURN_RECORDS", 400)
+    monkeypatch.setattr(record_module, "MOST_WHOLE", 50)
 
     memory.add([whole(number, f"Hello {number}") for number in range(500)])
 

@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Episode, PastTurn, turns
+from custom_components.windowed_conversation.memory import Episode, PastTurn, rows
 
 from .content import NOW, add_episode, texts, turn
 
@@ -49,8 +49,8 @@ def test_the_texts_of_a_turn_are_bounded(memory) -> None:
 
 
 def test_the_oldest_turns_make_room(memory, monkeypatch) -> None:
-    monkeypatch.setattr(turns, "MOST_TURNS", 3)
-    monkeypatch.setattr(turns, "_EVERY", 1)
+    monkeypatch.setitem(rows.MOST_ROWS, "turn", 3)
+    monkeypatch.setattr(rows, "_EVERY", 1)
     for number in range(6):
         memory.add_turn(turn(f"bread {number}", at=NOW + number))
 

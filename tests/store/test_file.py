@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Memory, schema
+from custom_components.windowed_conversation.memory import Memory, index
 from custom_components.windowed_conversation.store import Room, StoreUnavailable, delete_file, file, set_aside, size
 from tests.memory.content import indexed, stored, turn
 
@@ -157,7 +157,7 @@ def test_a_newer_file_is_left_alone(path) -> None:
 
 
 def test_without_fts5_it_says_so(path, monkeypatch) -> None:
-    monkeypatch.setattr(schema, "_PROBE", ("CREATE VIRTUAL TABLE temp.probe USING fts0(words)",))
+    monkeypatch.setattr(index, "_PROBE", ("CREATE VIRTUAL TABLE temp.probe USING fts0(words)",))
 
     assert reason_to_open(path) == "no_fts5"
 

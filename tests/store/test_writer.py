@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.memory import LateRecord, Memory, TurnCost, transfer
+from custom_components.windowed_conversation.memory import Memory, TurnCost, transfer
 from custom_components.windowed_conversation.store import (
     State,
     StoreUnavailable,
@@ -435,7 +435,7 @@ def test_a_call_fails_where_the_file_turns_out_to_be_damaged_at_the_end(make, pa
 def test_five_thousand_records_that_wait_are_written_before_it_is_closed(make, path) -> None:
     writer = make()
     for number in range(5_000):
-        writer.put(LateRecord(partial(whole, number, f"Hello {number % 7}")))
+        writer.put(partial(whole, number, f"Hello {number % 7}"))
         writer.put(TurnCost(f"turn-{number:04}", "0.25"))
 
     writer.start()
@@ -449,10 +449,10 @@ def test_five_thousand_records_that_wait_are_written_before_it_is_closed(make, p
 
 def test_a_record_that_cannot_be_made_is_counted_and_stops_nothing_else(make, path) -> None:
     writer = make()
-    writer.put(LateRecord(partial(record, 1)))
-    writer.put(LateRecord(partial(record, 2, at="never")))
-    writer.put(LateRecord(partial(record, 4, nothing=0)))
-    writer.put(LateRecord(partial(record, 3)))
+    writer.put(partial(record, 1))
+    writer.put(partial(record, 2, at="never"))
+    writer.put(partial(record, 4, nothing=0))
+    writer.put(partial(record, 3))
     writer.start()
 
     assert writer.drain(_ENOUGH)

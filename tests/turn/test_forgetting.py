@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.memory import KINDS, Forgotten, Selection
-from custom_components.windowed_conversation.store import Database
+from custom_components.windowed_conversation.memory import Forgotten, Memory, PastTurn, Summary, rows
 from custom_components.windowed_conversation.turn.context import Stamp
-from custom_components.windowed_conversation.turn.forgetting import CONVERSATIONS, ConversationForgetting, Erasure
+from custom_components.windowed_conversation.turn.forgetting import (
+    CONVERSATIONS,
+    ConversationForgetting,
+    ForgottenExchanges,
+)
 from custom_components.windowed_conversation.turn.profile import HEADING
 from custom_components.windowed_conversation.turn.scope import WindowKey
 from custom_components.windowed_conversation.window import Exchange, Message, Native, ToolCall, WindowStats
@@ -25,18 +28,12 @@ from custom_components.windowed_conversation.window.codecs.rows import (
 from custom_components.windowed_conversation.window.restore import Snapshot
 from custom_components.windowed_conversation.window.summary import QUESTION
 from custom_components.windowed_conversation.window.tags import SUMMARY
+from tests.memory.recorded import whole
 
-HOMES = frozenset({None})
 SHARED = str(WindowKey("mine"))
 HERS, HIS = (str(WindowKey("mine", person)) for person in ("anna", "ben"))
 AGENT = "agent"
 STATS = WindowStats(0, 0, 0, 1000, 0.0, 0, False, {}, 0, 0, 0, 0, 0)
-
-
-def selection(**conditions: Any) -> Selection:
-    """Return a selection of memories to forget, a fact if nothing else is said."""
-    nothing: dict[str, Any] = dict.fromkeys(("ids", "since", "before", "query"))
-    return Selection(**{**nothing, "person": ..., "kinds": KINDS, **(conditions or {"ids": (("fact", 7),)})})
 
 
 def exchange(
@@ -51,93 +48,111 @@ def window(*exchanges: Exchange, system: Message | None = None) -> Snapshot:
     return Snapshot("mine", system, exchanges)
 
 
+def said(snapshot: Snapshot) -> list[str]:
+    return [each.messages[0].content for each in snapshot.exchanges]
+
+
 class Store:
-    """Conversations in a file, and the windows in working memory; `gone` is how many exchanges were concerned."""
+    """A memory, conversations in its file, and windows in working memory."""
 
     def __init__(self, path: Path) -> None:
-        self.database = Database(path, [CONVERSATIONS])
-        self.erasures: list[Erasure] = []
-        self.gone = 0
+        self.conversations = ConversationForgetting()
+        self.memory = Memory(path, ("en",), rooms=(CONVERSATIONS,), companion=self.conversations)
+        self.losses: list[ForgottenExchanges] = []
+        self.facts: list[int] = []
+
+    def state(self, text: str = "Geese are loud", by: str | None = "anna", at: float = 100.0, **more: Any) -> None:
+        """Store a fact, which Anna states at 100 by default."""
+        owner = by if more.get("private") else None
+        self.facts.append(self.memory.add_fact(text, person=owner, teller=by, at=at, **more))
+
+    def say(self, text: str, at: float, person: str | None = None, conversation: str = "mine") -> int:
+        """Store a turn."""
+        return self.memory.add_turn(PastTurn(conversation, at, text, "It is so.", "other", person))
 
     def keep(self, *exchanges: Exchange, key: str = SHARED, agent: str = AGENT) -> None:
         """Store a conversation."""
-        numbered = [each.with_number(number) for number, each in enumerate(exchanges)]
-        with self.database.write() as connection:
+        numbered = [each.numbered(number) for number, each in enumerate(exchanges)]
+        with self.memory.database.write() as connection:
             write_change(connection, ConversationChange(agent, key, 1.0, STATS, numbered))
 
-    def forget(
-        self,
-        forgotten: Forgotten,
-        live: dict[tuple[str, str], Snapshot] | None = None,
-        *,
-        selected: Selection | None = None,
-        dry_run: bool = False,
-    ) -> None:
-        """Forget in what is stored, and beside it in windows in working memory."""
-        forgetting = ConversationForgetting(("en",))
-        with forgetting.beside(live or {}) as erasures, self.database.write() as connection:
-            self.gone = forgetting.forget(connection, forgotten, selected or selection(), dry_run=dry_run)
-        self.erasures = list(erasures)
+    def forget(self, live: dict[tuple[str, str], Snapshot] | None = None, **conditions: Any) -> Forgotten:
+        """Forget, by default all facts by their ids, also in windows in working memory."""
+        conditions = conditions or {"ids": [("fact", each) for each in self.facts]}
+        with self.conversations.beside(live or {}) as losses:
+            forgotten = self.memory.forget(**conditions)
+        self.losses = list(losses)
+        return forgotten
 
-    def rest(self, snapshot: Snapshot, forgotten: Forgotten, key: str = SHARED) -> Snapshot:
-        """Return the rest of a window in working memory."""
-        self.forget(forgotten, {(AGENT, key): snapshot})
-        (erasure,) = self.erasures
-        return erasure.rest((AGENT, key), snapshot)
+    def rest(self, snapshot: Snapshot, key: str = SHARED, **conditions: Any) -> Snapshot:
+        """Return the rest of a window in working memory after forgetting."""
+        self.forget({(AGENT, key): snapshot}, **conditions)
+        (losses,) = self.losses
+        return losses.rest((AGENT, key), snapshot)
 
-    def left(self, snapshot: Snapshot, forgotten: Forgotten, key: str = SHARED) -> list[str]:
-        """Return the words in the rest of a window in working memory."""
-        return said(self.rest(snapshot, forgotten, key))
+    def left(self, snapshot: Snapshot, key: str = SHARED, **conditions: Any) -> list[str]:
+        """Return the words in the rest of a window in working memory after forgetting."""
+        return said(self.rest(snapshot, key, **conditions))
 
     def kept(self, key: str = SHARED, agent: str = AGENT) -> list[str] | None:
         """Return the words in a stored conversation, or None if there is none."""
-        with self.database.read() as connection:
+        with self.memory.database.read() as connection:
             found = read_conversation(connection, agent, key)
         return None if found is None else said(found)
 
     def stats(self) -> WindowStats:
         """Return the figures of the only stored conversation."""
-        with self.database.read() as connection:
+        with self.memory.database.read() as connection:
             (found,) = stored_conversations(connection)
         return found.stats
-
-
-def said(snapshot: Snapshot) -> list[str]:
-    return [each.messages[0].content for each in snapshot.exchanges]
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     store = Store(tmp_path / "store.db")
-    with closing(store.database):
+    with closing(store.memory):
         yield store
 
 
-def told(
-    *texts: str, since: dict[str, float] | None = None, people: Iterable[str | None] = HOMES, **more: Any
-) -> Forgotten:
-    """Return a forgotten fact, which Anna told at 100 unless it is said otherwise."""
-    by_person = {"anna": 100.0} if since is None else since
-    return Forgotten(
-        **{
-            "facts": (7,),
-            "since": by_person,
-            "people": frozenset(people),
-            "told": texts,
-            "texts": {("fact", 7): "; ".join(texts)},
-            **more,
-        }
+def test_what_forget_loses(store: Store) -> None:
+    """All places lose a fact of the home, which Anna stated in the kitchen at 100, and nothing else of these."""
+    store.say("Where is the key?", at=50.0, person="anna", conversation="kitchen")
+    store.say("The key lies under the pot", at=100.0, person="anna", conversation="kitchen")
+    store.say("Under the pot lies the key", at=200.0, person="ben", conversation="hall")
+    store.say("Where is the pot?", at=300.0, person="ben", conversation="hall")
+    store.memory.add(
+        [Summary("kitchen", 100.0, 101.0, ("The key lies under the pot",), "Of a hiding place.", "", "other", "anna")]
     )
+    store.memory.add([whole(50, "Where is the key?", person="anna")])
+    store.state("The key lies under the red pot", conversation="kitchen")
+    store.state("The key lies under the mat", at=90.0)
+    store.memory.add_fact("The key lies under the tree", replaces=store.facts[0], at=400.0)
+    repeated, recalled = exchange(10.0, "the key lies under the tree"), exchange(20.0, "where?", "A tree.", ["fact:3"])
+    store.keep(repeated, recalled, exchange(500.0, "is the tree green?"), exchange(600.0, "where is my key?"), key=HIS)
+    store.keep(exchange(50.0, "before"), exchange(99.5, "meanwhile"), exchange(150.0, "after"), key=HERS)
+    store.keep(exchange(99.5, "meanwhile"), exchange(150.0, "after"), key="kitchen")
+
+    forgotten = store.forget(ids=[("fact", 3)])
+
+    assert (forgotten.facts, forgotten.turns, forgotten.episodes, len(forgotten.wordless)) == ((1, 3), (2, 3), (1,), 1)
+    assert store.kept(HIS) == ["is the tree green?", "where is my key?"]
+    assert store.kept(HERS) == ["before"]
+    assert store.kept("kitchen") == ["after"]
+    assert [fact.text for fact in store.memory.facts()] == ["The key lies under the mat"]
 
 
-def test_all_from_then_on_goes_from_the_windows_of_the_person_who_told_it(store: Store) -> None:
-    snapshot = window(*(exchange(at, f"at {at}") for at in (10.0, 98.0, 99.0, 500.0)))
+def test_all_from_then_on_goes_from_the_windows_of_the_person_who_stated_it(store: Store) -> None:
+    store.state()
 
-    assert store.left(snapshot, told(), HERS) == ["at 10.0", "at 98.0"]
+    assert store.left(window(*(exchange(at, f"at {at}") for at in (10.0, 98.0, 99.0, 500.0))), HERS) == [
+        "at 10.0",
+        "at 98.0",
+    ]
 
 
 @pytest.mark.parametrize("key", [SHARED, HIS], ids=["without an owner", "another person's"])
-def test_other_windows_lose_what_repeats_it_and_nothing_else(store: Store, key: str) -> None:
+def test_other_windows_lose_its_repetitions_and_nothing_else(store: Store, key: str) -> None:
+    store.state("The bins go out on Friday")
     snapshot = window(
         exchange(1.0, "the bins are out on Friday"),
         exchange(200.0, "when do the bins go out?", "They go on Friday."),
@@ -145,28 +160,65 @@ def test_other_windows_lose_what_repeats_it_and_nothing_else(store: Store, key: 
         exchange(None, "undated"),
     )
 
-    assert store.left(snapshot, told("The bins go out on Friday"), key) == ["hello", "undated"]
+    assert store.left(snapshot, key) == ["hello", "undated"]
 
 
-def test_each_counts_from_their_own_time(store: Store) -> None:
-    forgotten, snapshot = told(since={"anna": 100.0, "ben": 300.0}), window(exchange(200.0), exchange(400.0))
+@pytest.mark.parametrize("private", [False, True], ids=["of the home", "of a person"])
+def test_each_person_counts_from_the_first_time_that_they_stated_a_fact(store: Store, *, private: bool) -> None:
+    store.state("Geese fear cats", at=100.0, private=private)
+    store.state("Cats like milk", by="ben", at=300.0)
+    store.state("cats like milk!", by="ben", at=500.0)
+    snapshot = window(exchange(200.0), exchange(400.0))
 
-    assert (len(store.left(snapshot, forgotten, HERS)), len(store.left(snapshot, forgotten, HIS))) == (0, 1)
+    assert store.left(snapshot, HERS) == []
+    store.state("Geese fear cats", at=100.0, private=private)
+    store.state("Cats like milk", by="ben", at=300.0)
+    assert store.left(snapshot, HIS) == ["hello"]
+
+
+def test_of_many_statements_the_newest_count(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "_MOST_TELLINGS", 2)
+    for at in (10.0, 20.0, 30.0, 40.0):
+        store.state(by="ben", at=at)
+    store.state(at=0.0, by=None)
+
+    assert store.left(window(exchange(25.0), exchange(35.0)), HIS) == ["hello"]
+
+
+def test_a_persons_own_words_of_their_fact_count_before_it_was_stored(store: Store) -> None:
+    store.say("My code is quokka", at=50.0, person="anna")
+    store.state("The code is quokka", private=True)
+
+    assert store.left(window(exchange(40.0), exchange(60.0)), HERS) == ["hello"]
+
+
+@pytest.mark.parametrize(
+    ("text", "person", "left"),
+    [("The safe code is quokka", None, 0), ("Quokka!", None, 1), ("The safe code is quokka", "anna", 1)],
+    ids=["an unknown speaker's", "a single word", "a person's"],
+)
+def test_repetitions_of_an_unknown_speakers_turn_go(store: Store, text: str, person: str | None, left: int) -> None:
+    row = store.say(text, at=1.0, person=person, conversation="other")
+
+    assert len(store.left(window(exchange(10.0, "quokka is the code of the safe")), ids=[("turn", row)])) == left
 
 
 def test_a_window_of_before_is_the_same_one(store: Store) -> None:
+    store.state()
     snapshot = window(exchange(10.0))
 
-    assert store.rest(snapshot, told(), HERS) is snapshot
+    assert store.rest(snapshot, HERS) is snapshot
 
 
 def test_what_goes_counts_as_evicted(store: Store) -> None:
-    rest = store.rest(window(exchange(10.0), exchange(200.0), exchange(300.0)), told(), HERS)
+    store.state()
+    rest = store.rest(window(exchange(10.0), exchange(200.0), exchange(300.0)), HERS)
 
     assert (rest.evicted.exchanges, rest.evicted.messages, rest.evicted.tokens) == (2, 4, 20)
 
 
-def test_what_tools_were_asked_and_what_they_returned_repeats_it_too(store: Store) -> None:
+def test_arguments_and_results_of_tools_repeat_it_too(store: Store) -> None:
+    store.state("The bins go out on Friday")
     call = ToolCall("1", "note", {"text": "bins out"})
     looked_up = exchange(1.0, "what is it?")
     messages = (
@@ -175,14 +227,15 @@ def test_what_tools_were_asked_and_what_they_returned_repeats_it_too(store: Stor
         Message.tool("1", "note", "On Friday", created=4.0, tokens=1),
     )
 
-    assert store.left(window(looked_up._replace(messages=messages)), told("The bins go out on Friday")) == []
+    assert store.left(window(looked_up._replace(messages=messages))) == []
 
 
 def test_a_stamp_repeats_nothing(store: Store) -> None:
+    store.state("Anna comes on Tuesday")
     stamp = Stamp(datetime(2026, 11, 24, tzinfo=UTC), "Anna").prefix()
     snapshot = window(exchange(1.0, f"{stamp}hello"), exchange(2.0, f"{stamp}Anna is here on Tuesday"))
 
-    assert store.left(snapshot, told("Anna comes on Tuesday")) == [f"{stamp}hello"]
+    assert store.left(snapshot) == [f"{stamp}hello"]
 
 
 @pytest.mark.parametrize(
@@ -198,10 +251,10 @@ def test_a_stamp_repeats_nothing(store: Store) -> None:
 def test_a_summary_that_only_its_provider_reads_goes_where_it_may_have_it(
     store: Store, key: WindowKey, left: list[str]
 ) -> None:
+    store.state(at=4.0, conversation="kitchen")
     summary = exchange(2.0, QUESTION, native=Native("openai", "m", {"encrypted": "..."}))
-    forgotten = told("tea", since={"anna": 2.5}, conversations=frozenset({"kitchen"}))
 
-    assert store.left(window(exchange(1.0), summary, exchange(3.0)), forgotten, str(key)) == left
+    assert store.left(window(exchange(1.0), summary, exchange(5.0)), str(key)) == left
 
 
 def test_a_summary_that_can_be_read_is_judged_by_its_words(store: Store) -> None:
@@ -210,28 +263,25 @@ def test_a_summary_that_can_be_read_is_judged_by_its_words(store: Store) -> None
         exchange(at, QUESTION, text)._replace(messages=(first, Message.assistant(text, created=3.0, tokens=5)))
         for at, text in ((3.0, "Anna asked for green tea."), (4.0, "You spoke of the bins."))
     )
-    forgotten = told("Anna likes green tea", moments={"mine": [2.0]})
-
-    assert store.left(window(of_tea), forgotten) == []
-    assert store.left(window(of_bins), forgotten) == [QUESTION]
-
-
-def test_evicted_exchanges_are_not_summarized_if_one_of_them_goes(store: Store) -> None:
-    snapshot = window(exchange(5.0))._replace(pending_exchanges=(exchange(1.0, "the tea is green"), exchange(2.0)))
-
-    rest = store.rest(snapshot, told("the tea is green"))
-
-    assert (said(rest), rest.pending_exchanges) == (["hello"], ())
+    for summary, left in ((of_tea, []), (of_bins, [QUESTION])):
+        store.state("Anna likes green tea", at=3.0, conversation="mine")
+        assert store.left(window(summary)) == left
 
 
-def test_evicted_exchanges_are_summarized_if_all_of_them_stay(store: Store) -> None:
-    snapshot = window(exchange(5.0))._replace(pending_exchanges=(exchange(2.0),))
+@pytest.mark.parametrize(("evicted", "is_same"), [("the tea is green", False), ("hello", True)])
+def test_evicted_exchanges_are_summarized_if_all_of_them_stay(store: Store, evicted: str, *, is_same: bool) -> None:
+    store.state("the tea is green")
+    snapshot = window(exchange(5.0))._replace(pending_summary=(exchange(1.0, evicted), exchange(2.0)))
 
-    assert store.rest(snapshot, told("the tea is green")) is snapshot
+    rest = store.rest(snapshot)
+
+    assert (said(rest), rest is snapshot, bool(rest.pending_summary)) == (["hello"], is_same, is_same)
 
 
-def test_an_exchange_without_a_time_goes_from_the_windows_of_the_person_who_told_it(store: Store) -> None:
-    assert store.left(window(exchange(1.0), exchange(None, "undated")), told(), HERS) == ["hello"]
+def test_an_exchange_without_a_time_goes_from_the_windows_of_the_person_who_stated_it(store: Store) -> None:
+    store.state()
+
+    assert store.left(window(exchange(1.0), exchange(None, "undated")), HERS) == ["hello"]
 
 
 @pytest.mark.parametrize(
@@ -246,107 +296,101 @@ def test_an_exchange_without_a_time_goes_from_the_windows_of_the_person_who_told
 def test_an_exchange_in_which_it_was_recalled_goes_if_the_answer_has_it_from_there(
     store: Store, asked: str, answer: str, left: int
 ) -> None:
-    recalled = exchange(2.0, asked, answer, sources=["fact:7", "fact:8"])
+    store.state("The cat food is in the cellar")
 
-    assert len(store.left(window(recalled), told("The cat food is in the cellar"))) == left
+    assert len(store.left(window(exchange(2.0, asked, answer, sources=["fact:1", "fact:8"])))) == left
+
+
+@pytest.mark.parametrize(("answer", "left"), [("Sure! It is quokka.", 0), ("Sure! I am well.", 1)])
+def test_an_answer_goes_with_a_recalled_turn_if_it_has_more_than_the_beginning_of_its_answer(
+    store: Store, answer: str, left: int
+) -> None:
+    row = store.memory.add_turn(PastTurn("other", 1.0, "Where is the bread?", "Sure! Code quokka."))
+    snapshot = window(exchange(20.0, "how are you?", answer, sources=[f"turn:{row}"]))
+
+    assert len(store.left(snapshot, ids=[("turn", row)])) == left
 
 
 def test_the_exchange_in_which_it_was_said_goes_and_nothing_after_it(store: Store) -> None:
+    row = store.say("Bread", at=4.0)
     snapshot = window(*(exchange(at, f"at {at}") for at in (1.0, 3.0, 5.0)))
-    forgotten = Forgotten(turns=(3,), people=HOMES, moments={"mine": [4.0]}, conversations=frozenset({"mine"}))
+    store.keep(*snapshot.exchanges, key="other")
 
-    assert store.left(snapshot, forgotten) == ["at 1.0", "at 5.0"]
-    assert len(store.left(snapshot, forgotten, "other")) == 3
+    assert store.left(snapshot, ids=[("turn", row)]) == ["at 1.0", "at 5.0"]
+    assert len(store.kept("other") or ()) == 3
 
 
 @pytest.mark.parametrize("exchanges", [(exchange(1.0),), (exchange(1.0), exchange(200.0))], ids=["before", "after"])
-@pytest.mark.parametrize("key", [str(WindowKey("mine", "anna")), SHARED], ids=["hers", "shared"])
+@pytest.mark.parametrize("key", [HERS, SHARED], ids=["hers", "shared"])
 def test_profile_goes_because_it_may_have_it(store: Store, exchanges: tuple[Exchange, ...], key: str) -> None:
+    store.state()
     system = Message.system(f"Be brief.\n\n{HEADING}\ntea", tokens=100)
 
-    rest = store.rest(window(*exchanges, system=system), told(), key)
+    rest = store.rest(window(*exchanges, system=system), key)
 
     assert rest.system is not None
     assert rest.system.content == "Be brief."
 
 
-@pytest.mark.parametrize(
-    "forgotten",
-    [told(people={"anna"}), Forgotten(turns=(3,), people=HOMES)],
-    ids=["another person's", "no fact"],
-)
-def test_profile_stays_where_it_cannot_have_been(store: Store, forgotten: Forgotten) -> None:
-    system = Message.system(f"Be brief.\n\n{HEADING}\ntea")
-    snapshot = window(exchange(1.0), system=system)
+def test_profile_stays_where_it_cannot_have_been(store: Store) -> None:
+    store.state(private=True)
+    row = store.say("Bread", at=50.0, conversation="other")
+    snapshot = window(exchange(1.0), system=Message.system(f"Be brief.\n\n{HEADING}\ntea"))
 
-    assert store.rest(snapshot, forgotten, HIS) is snapshot
+    assert store.rest(snapshot, HIS) is snapshot
+    assert store.rest(snapshot, HERS, ids=[("turn", row)]) is snapshot
 
 
-def test_what_somebody_else_was_told_in_the_same_words_goes_too(store: Store) -> None:
-    snapshot = window(exchange(1.0, "my dentist is on Tuesday"))
+def test_a_window_loses_the_same_words_of_another_person(store: Store) -> None:
+    store.state("My dentist is on Tuesday", private=True)
 
-    assert store.left(snapshot, told("My dentist is on Tuesday", people={"anna"}), HIS) == []
+    assert store.left(window(exchange(1.0, "my dentist is on Tuesday")), HIS) == []
 
 
-def test_what_was_said_after_the_windows_were_looked_at_is_judged_as_well(store: Store) -> None:
-    store.forget(told("the tea is green"), {(AGENT, SHARED): window(exchange(1.0))})
-    (erasure,) = store.erasures
+def test_exchanges_after_the_decision_are_judged_as_well(store: Store) -> None:
+    store.state("the tea is green")
+    store.forget({(AGENT, SHARED): window(exchange(1.0))})
+    (losses,) = store.losses
 
-    rest = erasure.rest((AGENT, SHARED), window(exchange(1.0), exchange(2.0, "the tea is green"), exchange(3.0, "bye")))
+    rest = losses.rest((AGENT, SHARED), window(exchange(1.0), exchange(2.0, "the tea is green"), exchange(3.0, "bye")))
 
     assert said(rest) == ["hello", "bye"]
 
 
 def test_what_goes_from_the_stored_version_goes_from_the_other(store: Store) -> None:
+    store.state("the tea is green")
     store.keep(exchange(1.0, "what is it?", "The tea is green."))
 
-    store.forget(told("the tea is green"), {(AGENT, SHARED): window(exchange(1.0, "what is it?", "[result]"))})
-
-    (erasure,) = store.erasures
-    assert erasure.rest((AGENT, SHARED), window(exchange(1.0, "what is it?", "[result]"))).exchanges == ()
+    assert store.left(window(exchange(1.0, "what is it?", "[result]"))) == []
 
 
 def test_stored_conversation_loses_the_same_and_its_figures_say_so(store: Store) -> None:
-    store.keep(exchange(10.0), exchange(200.0), exchange(300.0), key=HERS)
+    store.state("the tea is green")
+    store.keep(exchange(1.0), exchange(2.0, "the tea is green"), exchange(300.0, "bye"))
 
-    store.forget(told())
-
-    assert store.kept(HERS) == ["hello"]
-    assert (store.gone, store.stats().exchange_count, store.stats().current_tokens) == (2, 1, 10)
-    assert (store.stats().evicted_exchanges, store.stats().evicted_messages) == (2, 4)
-
-
-def test_stored_conversation_loses_one_in_the_middle(store: Store) -> None:
-    store.keep(exchange(1.0), exchange(2.0, "the tea is green"), exchange(3.0, "bye"))
-
-    store.forget(told("the tea is green"))
+    assert store.forget().exchanges == 1
 
     assert store.kept() == ["hello", "bye"]
-
-
-def test_stored_conversation_of_which_nothing_is_left_is_deleted(store: Store) -> None:
-    store.keep(exchange(200.0), key=HERS)
-
-    store.forget(told())
-
-    assert store.kept(HERS) is None
+    assert (store.stats().exchange_count, store.stats().current_tokens) == (2, 20)
+    assert (store.stats().evicted_exchanges, store.stats().evicted_messages) == (1, 2)
 
 
 def test_conversation_that_is_stored_and_in_working_memory_counts_once(store: Store) -> None:
+    store.state()
     store.keep(exchange(200.0), exchange(300.0), key=HERS)
+    live = {(AGENT, HERS): window(exchange(200.0), exchange(300.0), exchange(400.0))}
 
-    store.forget(told(), {(AGENT, HERS): window(exchange(200.0), exchange(300.0), exchange(400.0))})
+    assert store.forget(live).exchanges == 3
+    assert store.kept(HERS) is None
 
-    assert (store.gone, store.kept(HERS)) == (3, None)
 
-
-def test_nothing_changes_where_somebody_asks_only_what_would_be_forgotten(store: Store) -> None:
+def test_a_dry_run_changes_nothing(store: Store) -> None:
+    store.state()
     store.keep(exchange(10.0), exchange(200.0), key=HERS)
 
-    store.forget(told(), dry_run=True)
+    assert store.forget(ids=[("fact", 1)], dry_run=True).exchanges == 1
 
-    assert (store.gone, store.erasures) == (1, [])
-    assert store.kept(HERS) == ["hello", "hello"]
+    assert (store.losses, store.kept(HERS)) == ([], ["hello", "hello"])
 
 
 @pytest.mark.parametrize(
@@ -360,14 +404,13 @@ def test_nothing_changes_where_somebody_asks_only_what_would_be_forgotten(store:
     ],
     ids=["an administrator", "one's own", "everybody's", "another person's", "an unknown speaker's"],
 )
-@pytest.mark.parametrize("forgotten", [Forgotten(), told("Ben is in", since={})], ids=["nothing", "something else"])
 def test_words_of_the_query_are_forgotten_where_the_person_may_forget_them(
-    store: Store, *, person: str | EllipsisType | None, owner: str | None, kept: list[str], forgotten: Forgotten
+    store: Store, *, person: str | EllipsisType | None, owner: str | None, kept: list[str]
 ) -> None:
     key = str(WindowKey("mine", owner))
     store.keep(exchange(1.0, "the tea is green"), exchange(2.0), key=key)
 
-    store.forget(forgotten, selected=selection(query="the tea is green", person=person))
+    store.forget(query="the tea is green", person=person)
 
     assert store.kept(key) == kept
 
@@ -376,7 +419,7 @@ def test_all_of_a_person_goes_from_their_windows_only(store: Store) -> None:
     store.keep(exchange(1.0), key=HERS)
     store.keep(exchange(1.0), key=HIS)
 
-    store.forget(Forgotten(), selected=selection(person="anna"))
+    store.forget(person="anna")
 
     assert (store.kept(HERS), store.kept(HIS)) == (None, ["hello"])
 
@@ -384,17 +427,17 @@ def test_all_of_a_person_goes_from_their_windows_only(store: Store) -> None:
 def test_all_of_an_agent_goes_from_its_windows_only(store: Store) -> None:
     store.keep(exchange(1.0))
     store.keep(exchange(1.0), agent="other")
+    # a turn of the home's, which other agents may have recalled
+    store.say("Bread", at=1.5)
 
-    # its turns were the home's, and others may have recalled them
-    of_the_home = Forgotten(turns=(7,), people=HOMES, conversations=frozenset({"mine"}), moments={"mine": [1.5]})
-    store.forget(of_the_home, selected=selection(agent=AGENT))
+    store.forget(agent="other")
 
-    assert (store.kept(), store.kept(agent="other")) == (None, ["hello"])
+    assert (store.kept(), store.kept(agent="other")) == (["hello"], None)
 
 
 def test_of_a_span_of_time_its_exchanges_go(store: Store) -> None:
     store.keep(*(exchange(at, f"at {at}") for at in (10.0, 20.0, 30.0)))
 
-    store.forget(Forgotten(), selected=selection(since=15.0, before=25.0))
+    store.forget(since=15.0, before=25.0)
 
     assert store.kept() == ["at 10.0", "at 30.0"]

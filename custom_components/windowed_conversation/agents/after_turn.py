@@ -126,7 +126,7 @@ def summarize(agent: Agent, turn: EndedTurn) -> None:
 def remember(agent: Agent, turn: EndedTurn) -> None:
     """Give the turn to memory, which is written in another thread."""
     store, kept = async_store(agent.hass), _past_turn(agent, turn)
-    if agent.config.memory and store is not None and kept is not None and not store.is_from_before(_began_at(turn)):
+    if agent.config.memory and store and kept and not store.predates_forgetting(_began_at(turn)):
         store.async_put(kept)
 
 

@@ -12,7 +12,7 @@ from homeassistant.core import Event, HomeAssistant, callback
 from ..bridge.turn_report import async_fire_forgotten
 from ..const import DOMAIN
 from ..memory import Forgotten, Memory, MemoryUnavailable
-from ..turn.forgetting import Erasure, Gone, find_gone, without_forgotten
+from ..turn.forgetting import ForgottenExchanges, Gone, find_gone, without_forgotten
 from ..turn.scope import WindowKey
 from ..window import Snapshot
 from .kept import async_agent_states
@@ -21,17 +21,17 @@ from .store import AgentStore, async_store
 
 _LOGGER = logging.getLogger(__name__)
 
-# Between two tries to forget what belongs to somebody who is gone, in seconds.
+# Seconds between two tries to forget everything of a removed person or agent.
 _PAUSE = 60.0
 
 
 async def async_forget_everywhere(hass: HomeAssistant, **conditions: Any) -> Forgotten:
-    """Forget what meets the conditions, see `Memory.forget`, and return it. Raises `MemoryUnavailable`."""
+    """Forget everything that meets the conditions, see `Memory.forget`. Raises `MemoryUnavailable`."""
     return await async_forget_by(hass, lambda memory: memory.forget(**conditions))
 
 
 async def async_forget_by[Result](hass: HomeAssistant, work: Callable[[Memory], Result]) -> Result:
-    """Run work on memory, remove what it forgot from the windows in working memory, and return its result.
+    """Run work on memory, remove forgotten exchanges from the windows in working memory, and return its result.
 
     A window in use follows when its turn ends. Raises `MemoryUnavailable`, and then nothing was forgotten.
     """
@@ -46,43 +46,42 @@ async def async_forget_by[Result](hass: HomeAssistant, work: Callable[[Memory], 
 
 async def _async_forget[Result](hass: HomeAssistant, store: AgentStore, work: Callable[[Memory], Result]) -> Result:
     with store.forgetting():
-        kept = async_agent_states(hass)
         live = {
             (agent_id, key): snapshot
-            for agent_id, each in kept.items()
+            for agent_id, each in async_all_kept(hass).items()
             for key, snapshot in each.windows.snapshots().items()
         }
 
-        def forget(memory: Memory) -> tuple[Result, list[Erasure]]:
-            with store.conversations.beside(live) as erasures:
-                return work(memory), erasures
+        def forget(memory: Memory) -> tuple[Result, list[ForgottenExchanges]]:
+            with store.conversations.beside(live) as losses:
+                return work(memory), losses
 
-        result, erasures = await store.async_change(forget)
-        for erasure in erasures:
+        result, losses = await store.async_change(forget)
+        for each in losses:
             # other agents may have been set up meanwhile
-            for agent_id, each in async_agent_states(hass).items():
-                each.windows.rewrite(partial(_rest, erasure, agent_id))
-            _tell(hass, erasure)
+            for agent_id, account in async_agent_states(hass).items():
+                account.windows.rewrite(partial(_rest, each, agent_id))
+            _fire_forgotten(hass, each)
         for agent in async_agents(hass):
             agent.profiles.clear()
-    if erasures:
-        for each in async_agent_states(hass).values():
-            await each.conversations.async_refresh()
+    if losses:
+        for account in async_agent_states(hass).values():
+            await account.conversations.async_refresh()
         for agent in async_agents(hass):
             agent.schedule_notify()
     return result
 
 
+def _rest(losses: ForgottenExchanges, agent_id: str, key: str, snapshot: Snapshot) -> Snapshot:
+    return losses.rest((agent_id, key), snapshot)
+
+
 @callback
-def _tell(hass: HomeAssistant, erasure: Erasure) -> None:
-    """Have the activity say which conversations have lost something. An agent that is gone has no activity."""
-    for (agent_id, key), exchanges in erasure.lost.items():
-        if exchanges and agent_id != erasure.selection.agent:
+def _fire_forgotten(hass: HomeAssistant, losses: ForgottenExchanges) -> None:
+    """Name the conversations that have lost something in the activity. A removed agent has no activity."""
+    for (agent_id, key), exchanges in losses.lost.items():
+        if exchanges and agent_id != losses.erasure.selection.agent:
             async_fire_forgotten(hass, agent_id, WindowKey.parse(key).conversation, exchanges)
-
-
-def _rest(erasure: Erasure, agent_id: str, key: str, snapshot: Snapshot) -> Snapshot:
-    return erasure.rest((agent_id, key), snapshot)
 
 
 async def async_without_forgotten(hass: HomeAssistant, snapshot: Snapshot) -> Snapshot:
@@ -93,7 +92,7 @@ async def async_without_forgotten(hass: HomeAssistant, snapshot: Snapshot) -> Sn
 
 
 async def async_forget_gone(hass: HomeAssistant, removed: Collection[str] = ()) -> None:
-    """Forget what belongs to people, agents and accounts that are not there any more; `removed` are such agents.
+    """Forget everything of people, agents and accounts that are not there any more; `removed` are such agents.
 
     Also those that were removed while nothing was set up. Waits until the store can be used.
     """
@@ -111,7 +110,7 @@ async def async_forget_gone(hass: HomeAssistant, removed: Collection[str] = ()) 
 
 @callback
 def async_follow_users(hass: HomeAssistant) -> None:
-    """Forget from now on what is of a person whose user is removed."""
+    """Forget from now on everything of a person whose user is removed."""
 
     @callback
     def on_removed(event: Event) -> None:
@@ -123,7 +122,7 @@ def async_follow_users(hass: HomeAssistant) -> None:
 
 
 async def _async_patiently(hass: HomeAssistant, forget: Callable[[AgentStore], Coroutine[Any, Any, object]]) -> None:
-    """Forget as soon as the store can be used. What is not done when Home Assistant stops is done after the start."""
+    """Forget as soon as the store can be used. If Home Assistant stops before, the next start does it."""
     while (store := async_store(hass)) is not None:
         try:
             await forget(store)

@@ -11,7 +11,7 @@ from homeassistant.helpers import llm
 
 from ..bridge.home_states import async_home_states
 from ..bridge.home_tools import home_tools
-from ..memory import Fact, Memory, Recalled
+from ..memory import Fact, Memory, Recalled, RecallQuery
 from ..turn.context import ContextPlacement, Stamp
 from ..turn.home import NO_STATES, STATES_TOKENS, StatesText, build_states_text
 from ..turn.live_context import LIVE_TOKENS, LiveContext, context_sections, context_text
@@ -97,21 +97,30 @@ class TurnContext:
         if self._memory is None:
             return
         # everybody who uses the window gets the prompt
-        owner = self._speaker.person if self._speaker.is_alone else None
-        key = (owner, self._speaker.is_alone, self._narrator.owner)
-        revision, profile = self._agent.profiles.get(key, (None, None))
-        read = partial(_read_memories, speaker=self._speaker, owner=owner, known=revision if profile else None)
-        memories: _Memories | None = None
-        at, began = time.time(), time.monotonic()
+        owner = speaker.person if speaker.is_alone else None
+        key = (owner, speaker.is_alone, self._narrator.owner)
+        made, made_profile = agent.profiles.get(key, (None, None))
+
+        def read(memory: Memory) -> _Read:
+            # read before the facts, so that the next turn notices a change in between
+            revision = memory.facts_revision()
+            is_known = made_profile is not None and made == revision
+            facts = None if is_known else memory.facts(owner, private=speaker.is_alone)
+            name = speaker.name if speaker.person else None
+            query = RecallQuery(speaker.said, speaker.person, name, CANDIDATES, private=speaker.is_alone)
+            facts_found, others_found = memory.recall_groups(query, ("fact",), ("episode", "turn"))
+            return _Read(facts, revision, facts_found, others_found)
+
+        found: _Read | None = None
         try:
             async with asyncio.timeout(DEADLINE):
                 memories = await self._memory.async_read(read, _Memories([], None, [], []))
         except Exception as err:  # noqa: BLE001 - a turn goes on without memory after any error
             _LOGGER.debug("A turn continues without memory: %s", type(err).__name__)
         self._seconds = time.monotonic() - began
-        # the facts of the last profile may have been forgotten meanwhile
-        if not self._memory.is_from_before(at):
-            self.profile = profile if memories is None else self._new_profile(key, memories, profile)
+        # what is known may have been forgotten meanwhile
+        if not self._memory.predates_forgetting(at):
+            self.profile = made_profile if found is None else self._made(key, found, made_profile)
 
     def _new_profile(self, key: Hashable, memories: _Memories, profile: PromptFacts | None) -> PromptFacts:
         """Keep the search results, and return the profile, a new one if the facts have changed."""

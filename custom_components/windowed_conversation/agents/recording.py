@@ -1,6 +1,6 @@
 """The record of a turn or a summary. The thread that writes makes most of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from functools import lru_cache, partial
@@ -13,7 +13,6 @@ from ..const import RecordLevel
 from ..memory import (
     CallRecord,
     FailureRecord,
-    LateRecord,
     RequestRecord,
     Sent,
     Tokens,
@@ -125,18 +124,18 @@ def _put(
     store, level = async_store(agent.hass), agent.config.record
     if store is None or level is RecordLevel.OFF:
         return
-    is_whole = level is RecordLevel.FULL and not store.is_from_before(figures.at)
+    is_whole = level is RecordLevel.WHOLE and not store.predates_forgetting(figures.at)
     store.async_put(late_record(figures, tuple(attempts), started, words if is_whole else None))
 
 
 def late_record(
     figures: TurnRecord, attempts: Sequence[Attempt], started: float, words: tuple[str, str] | None
-) -> LateRecord:
-    """Return a record to be made of its figures, its requests, and what was said and heard, if that is kept.
+) -> Callable[[], TurnRecord]:
+    """Return a function that makes a record of its figures, requests, and words, if these are to be stored.
 
     `started` is when the turn began, in seconds on the monotonic clock.
     """
-    return LateRecord(partial(_made, figures, attempts, started, words))
+    return partial(_made, figures, attempts, started, words)
 
 
 def _made(

@@ -151,9 +151,8 @@ class AgentStore:
         self._records: list[object] = []
         self._changed: dict[StoredValue, None] = {}
         self._timer: asyncio.TimerHandle | None = None
-        languages = (hass.config.language, "en")
-        self._languages = languages
-        self.conversations = ConversationForgetting(languages)
+        self._languages = (hass.config.language, "en")
+        self.conversations = ConversationForgetting()
         self.writer = Writer(
             store_path(hass),
             self._open,
@@ -265,7 +264,7 @@ class AgentStore:
             self._forgotten_at = time.monotonic()
             self.async_save()
 
-    def is_from_before(self, began: float) -> bool:
+    def predates_forgetting(self, began: float) -> bool:
         """Return whether what began at a time may contain what is being forgotten, or was forgotten after that time.
 
         Time is in seconds since the epoch.

@@ -208,7 +208,7 @@ class ConversationTurn:
         store = async_store(self.agent.hass)
         for exchange in handled_by_pipeline(self.chat_log, self.entity_id, self.window.messages()):
             self.agent.last_answers.pop(self.key, None)
-            if store is not None and store.is_from_before(exchange[0].created or -math.inf):
+            if store is not None and store.predates_forgetting(exchange[0].created or -math.inf):
                 continue
             try:
                 self.window.record(exchange, tags={f"route:{Route.LOCAL}"})

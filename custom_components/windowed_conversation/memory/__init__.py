@@ -1,69 +1,50 @@
 """Past turns, facts and episodes in an SQLite file, and recall from it. Needs a stemmer, but no Home Assistant."""
 
-from .errors import BadLine, MemoryFull
-from .forget import Repetitions
-from .memory import Memory
-from .records import KINDS, Episode, Fact, Figures, Forgotten, Kind, Loaded, PastTurn, Recalled, Summary, Tombstone
-from .search import Listing
-from .selection import Companion, Selection
-from .storage import MemoryUnavailable
-from .texts import FACT_LENGTH, NAME_LENGTH, QUOTE_LENGTH, fact_text, one_line
-from .turn_record import (
-    CallRecord,
-    End,
-    FailureRecord,
-    LateRecord,
-    RequestRecord,
-    Sent,
-    Tokens,
-    TurnCost,
-    TurnListing,
-    TurnRecord,
-    TurnWords,
-    fingerprint,
+from .erasure import (
+    Erasure as Erasure,
+    ExchangeOwner as ExchangeOwner,
+    ExchangeText as ExchangeText,
+    any_between as any_between,
 )
-from .words import Words, plain_word, split_words, spoken, words_for_oneself
-
-__all__ = [
-    "FACT_LENGTH",
-    "KINDS",
-    "NAME_LENGTH",
-    "QUOTE_LENGTH",
-    "BadLine",
-    "CallRecord",
-    "Companion",
-    "End",
-    "Episode",
-    "Fact",
-    "FailureRecord",
-    "Figures",
-    "Forgotten",
-    "Kind",
-    "LateRecord",
-    "Listing",
-    "Loaded",
-    "Memory",
-    "MemoryFull",
-    "MemoryUnavailable",
-    "PastTurn",
-    "Recalled",
-    "Repetitions",
-    "RequestRecord",
-    "Selection",
-    "Sent",
-    "Summary",
-    "Tokens",
-    "Tombstone",
-    "TurnCost",
-    "TurnListing",
-    "TurnRecord",
-    "TurnWords",
-    "Words",
-    "fact_text",
-    "fingerprint",
-    "one_line",
-    "plain_word",
-    "split_words",
-    "spoken",
-    "words_for_oneself",
-]
+from .index import MemoryUnavailable as MemoryUnavailable
+from .memory import Memory as Memory
+from .records import (
+    KINDS as KINDS,
+    BadLine as BadLine,
+    CallRecord as CallRecord,
+    End as End,
+    Episode as Episode,
+    Fact as Fact,
+    FailureRecord as FailureRecord,
+    Forgotten as Forgotten,
+    Kind as Kind,
+    Loaded as Loaded,
+    MemoryFigures as MemoryFigures,
+    MemoryFull as MemoryFull,
+    PastTurn as PastTurn,
+    Recalled as Recalled,
+    RequestRecord as RequestRecord,
+    Selection as Selection,
+    Sent as Sent,
+    Summary as Summary,
+    Tokens as Tokens,
+    Tombstone as Tombstone,
+    TurnCost as TurnCost,
+    TurnListing as TurnListing,
+    TurnRecord as TurnRecord,
+    TurnWords as TurnWords,
+    fingerprint as fingerprint,
+)
+from .search import Listing as Listing, RecallQuery as RecallQuery
+from .words import (
+    FACT_LENGTH as FACT_LENGTH,
+    NAME_LENGTH as NAME_LENGTH,
+    QUOTE_LENGTH as QUOTE_LENGTH,
+    Words as Words,
+    fact_text as fact_text,
+    one_line as one_line,
+    plain_word as plain_word,
+    split_words as split_words,
+    spoken as spoken,
+    words_for_oneself as words_for_oneself,
+)

@@ -1,6 +1,6 @@
 """`Memory`, the public interface of this package."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 import math
 from pathlib import Path
@@ -8,21 +8,35 @@ import sqlite3
 import time
 from types import EllipsisType
 
-from .episodes import store_summary
-from .facts import ToldFact, facts, tell
-from .forget import forget, forget_teller, is_unerased, select, select_expired, set_erased, set_unerased
-from .index import merge, reindex
-from .record_forgetting import expire_records
-from .record_reading import TurnRecords
-from .record_rows import store_cost, store_turn_record
-from .records import KINDS, Fact, Figures, Forgotten, Kind, Loaded, PastTurn, Recalled, Summary, Tombstone
-from .schema import fact_changes, memory_room, unindexed
-from .search import Listing, Search, newest, search
-from .selection import Companion, Selection
-from .storage import MemoryUnavailable, store
+from .erasure import (
+    Companion,
+    decide,
+    delete_forgotten,
+    delete_teller,
+    is_unerased,
+    select_expired,
+    set_unerased,
+)
+from .index import MemoryUnavailable, fact_changes, memory_room, merge, reindex, store, unindexed
+from .record import TurnRecords, expire_records, store_cost, store_turn_record
+from .records import (
+    KINDS,
+    Fact,
+    Forgotten,
+    Kind,
+    Loaded,
+    MemoryFigures,
+    PastTurn,
+    Recalled,
+    Selection,
+    Summary,
+    Tombstone,
+    TurnCost,
+    TurnRecord,
+)
+from .rows import NewFact, facts, insert, store_fact, store_summary
+from .search import Listing, RecallQuery, newest, search
 from .transfer import export_forgotten, export_rows, load
-from .turn_record import LateRecord, TurnCost, TurnRecord
-from .turns import store_turn
 from .words import Words
 
 _QUESTION_LENGTH = 1_000
@@ -39,7 +53,7 @@ _PEOPLE = """
 class Memory:
     """One file of turns, facts and episodes. Thread-safe; every call blocks on the disk.
 
-    Other rooms may have their tables in the same file. `companion` forgets their copies of what is forgotten here.
+    Other rooms may have their tables in the same file. `companion` deletes their copies of forgotten memories.
     """
 
     def __init__(
@@ -51,9 +65,9 @@ class Memory:
         companion: Companion | None = None,
     ) -> None:
         """Open the file, or create it. Raises `MemoryUnavailable` if neither is possible."""
-        known = tuple(languages)
+        languages = tuple(languages)
         # stemmers are not thread-safe: each is used only while its connection is held
-        self._words, self._asked = Words(known), Words(known)
+        self._words, self._reading_words = Words(languages), Words(languages)
         self._companion = companion
         self.database = store.Database(Path(path), (memory_room(self._words.version), *rooms))
         self.record = TurnRecords(self.database)
@@ -66,21 +80,23 @@ class Memory:
     def add_turn(self, turn: PastTurn) -> int:
         """Store an ended turn and return its id."""
         with self.database.write() as connection:
-            return store_turn(connection, self._words, turn)
+            return insert(connection, self._words, turn)
 
-    def add(self, records: Iterable[PastTurn | Summary | TurnRecord | LateRecord | TurnCost | store.Write]) -> None:
-        """Store turns, summaries and records of turns, and what other rooms write, in one transaction.
+    def add(
+        self, records: Iterable[PastTurn | Summary | TurnRecord | Callable[[], TurnRecord] | TurnCost | store.Write]
+    ) -> None:
+        """Store turns, summaries, records of turns or functions that make one, and writes of other rooms.
 
-        A summary becomes the episode of its turns. It is skipped if any of these turns is not stored, or belongs to
-        another person. The record of a turn that is stored already stays as it is.
+        They are one transaction. A summary becomes the episode of its turns. It is skipped if any of these turns is not
+        stored, or belongs to another person. The record of a turn that is stored already stays as it is.
         """
         contents: dict[str, int] = {}
-        made = [each.make() if isinstance(each, LateRecord) else each for each in records]
+        made = [each() if callable(each) else each for each in records]
         with self.database.write() as connection:
             for record in made:
                 match record:
                     case PastTurn():
-                        store_turn(connection, self._words, record)
+                        insert(connection, self._words, record)
                     case Summary():
                         store_summary(connection, self._words, record)
                     case TurnRecord():
@@ -105,13 +121,13 @@ class Memory:
     ) -> int:
         """Store a fact of a person or of the home, and return its id. A known fact keeps its id.
 
-        `replaces` is the id of an outdated fact, which is not found any more. `teller` is who told it, by default its
-        owner, and `conversation` is where. Raises `ValueError` if the outdated fact has another owner.
+        `replaces` is the id of an outdated fact, which is not found any more. `teller` is the person who stated it, by
+        default its owner, in a `conversation`. Raises `ValueError` if the outdated fact has another owner.
         """
         now = time.time() if at is None else at
-        told = ToldFact(text, person, private, source, quote, at=now, confirmed=now)
+        fact = NewFact(text, person, private, source, quote, at=now, confirmed=now)
         with self.database.write() as connection:
-            return tell(connection, self._words, told, replaces, teller=teller, conversation=conversation)
+            return store_fact(connection, self._words, fact, replaces, teller=teller, conversation=conversation)
 
     def recall(
         self,
@@ -125,38 +141,15 @@ class Memory:
         until: float | None = None,
         private: bool = True,
     ) -> list[Recalled]:
-        """Return the memories that match a question and that this person may see, best first.
+        """Return the memories that match a question and that this person may see, best first; see `RecallQuery`."""
+        times = -math.inf if since is None else since, math.inf if until is None else until
+        return self.recall_groups(RecallQuery(query, person, speaker, limit, *times, private), tuple(kinds))[0]
 
-        `person` is an id; `speaker` is the name that "I" and "my" stand for. If `person` is None, the speaker is
-        unknown and sees only the home's memories. With `private=False`, results exclude memories that must not enter
-        a shared window.
-        """
-        return self.recall_apart(
-            query, tuple(kinds), person=person, speaker=speaker, limit=limit, since=since, until=until, private=private
-        )[0]
-
-    def recall_apart(
-        self,
-        query: str,
-        *groups: tuple[Kind, ...],
-        person: str | None = None,
-        speaker: str | None = None,
-        limit: int = 10,
-        since: float | None = None,
-        until: float | None = None,
-        private: bool = True,
-    ) -> list[list[Recalled]]:
-        """Return the results of `recall` for each group of kinds, up to `limit` for each."""
+    def recall_groups(self, query: RecallQuery, *groups: tuple[Kind, ...]) -> list[list[Recalled]]:
+        """Return the results of `recall` for each group of kinds, up to the limit for each."""
         with self.database.read() as connection:
-            asked = Search(
-                self._asked.question(query[:_QUESTION_LENGTH], speaker),
-                person,
-                private,
-                max(0, limit),
-                -math.inf if since is None else since,
-                math.inf if until is None else until,
-            )
-            return [search(connection, kinds, asked) for kinds in groups]
+            question = self._reading_words.question(query.text[:_QUESTION_LENGTH], query.speaker)
+            return [search(connection, kinds, query, question) for kinds in groups]
 
     def facts(self, person: str | None = None, *, private: bool = True) -> list[Fact]:
         """Return the facts that this person may see: those of the home first, each group newest first."""
@@ -189,55 +182,55 @@ class Memory:
         private: bool = True,
         dry_run: bool = False,
     ) -> Forgotten:
-        """Forget everything that meets all conditions, and what repeats it. No byte of it stays in the file.
+        """Forget everything that meets all conditions, and its repetitions. No byte of it stays in the file.
 
         With `ids` or a `query`, a person can forget anything they may see; with `private=False`, anything that may
-        enter a shared window. Otherwise, they forget only what they own, never what belongs to the home. If `person` is
-        `...`, the owner is ignored, as administrators need it. With an `agent`, its turns and episodes are forgotten,
-        but no facts. `dry_run` deletes nothing.
+        enter a shared window. Otherwise, they forget only their own memories, never the home's. If `person` is `...`,
+        the owner is ignored, as administrators need it. With an `agent`, its turns and episodes are forgotten, but no
+        facts. `dry_run` deletes nothing. See `Erasure` for all that is lost.
         """
-        chosen = Selection(
-            None if ids is None else tuple(ids), person, since, before, query, tuple(kinds), agent, private
-        )
+        named = None if ids is None else tuple(ids)
+        selection = Selection(named, person, since, before, query, tuple(kinds), agent, private)
         # rows that are not indexed are not found by their words
-        while chosen.is_asked_for and self.reindex():
+        while selection.is_asked_for and self.reindex():
             pass
         if dry_run:
             with self.database.read() as connection:
-                return self._with_others(connection, select(connection, self._asked, chosen), chosen, dry_run=True)
+                return self._decide(connection, self._reading_words, selection, dry_run=True)
         with self.database.write() as connection:
-            selected = select(connection, self._words, chosen)
-            forgotten = self._with_others(connection, selected, chosen, dry_run=False)
-            forget(connection, self._words, forgotten, is_asked_for=chosen.is_asked_for)
-            forget_teller(connection, chosen)
-            # nobody can tell what is in damaged rows and files
-            if chosen.is_asked_for and connection.execute("DELETE FROM set_aside").rowcount:
+            forgotten = self._decide(connection, self._words, selection, dry_run=False)
+            delete_forgotten(connection, self._words, forgotten, is_asked_for=selection.is_asked_for)
+            delete_teller(connection, selection)
+            # nobody knows the content of damaged rows and files
+            if selection.is_asked_for and connection.execute("DELETE FROM set_aside").rowcount:
                 set_unerased(connection)
                 self.database.rows_set_aside = 0
             unerased = is_unerased(connection)
         erased = not unerased or self.erase()
-        if chosen.is_asked_for:
+        if selection.is_asked_for:
             erased = store.delete_set_aside(self.database.path) and erased
         return replace(forgotten, erased=erased)
 
-    def _with_others(
-        self, connection: sqlite3.Connection, forgotten: Forgotten, chosen: Selection, *, dry_run: bool
+    def _decide(
+        self, connection: sqlite3.Connection, words: Words, selection: Selection, *, dry_run: bool
     ) -> Forgotten:
+        erasure = decide(connection, words, selection)
         if self._companion is None:
-            return forgotten
-        return replace(forgotten, exchanges=self._companion.forget(connection, forgotten, chosen, dry_run=dry_run))
+            return erasure.forgotten
+        exchanges = self._companion.forget(connection, erasure, dry_run=dry_run)
+        return replace(erasure.forgotten, exchanges=exchanges)
 
     def expire(self, before: Mapping[str, float], others: float, whole_before: float = -math.inf) -> Forgotten:
         """Forget the turns that ended before their agent's time in `before`, or before `others` for all other agents.
 
-        The record loses those turns, too, and the words of turns that began before `whole_before`. Also erases what
-        could not be erased when it was forgotten.
+        The record loses those turns, too, and the words of turns that began before `whole_before`. Also erases deleted
+        rows that could not be erased before.
         """
         with self.database.write() as connection:
             if expire_records(connection, before, others, whole_before):
                 set_unerased(connection)
             expired = select_expired(connection, before, others)
-            forget(connection, self._words, expired)
+            delete_forgotten(connection, self._words, expired)
             unerased = is_unerased(connection)
         return replace(expired, erased=not unerased or self.erase())
 
@@ -252,7 +245,7 @@ class Memory:
             if not self.database.checkpoint():
                 return False
             with self.database.write() as connection:
-                set_erased(connection)
+                connection.execute("DELETE FROM setting WHERE name = 'unerased'")
         except MemoryUnavailable:
             return False
         return True
@@ -260,14 +253,11 @@ class Memory:
     def export(self, person: str | None = None) -> Iterator[str]:
         """Yield the memories that this person may see as JSON lines, or everything if `person` is None."""
         for kind in KINDS:
-            after = 0
-            while True:
+            rows = [(0, "")]
+            while rows:
                 with self.database.read() as connection:
-                    rows = export_rows(connection, kind, person, after, _STEP)
+                    rows = export_rows(connection, kind, person, rows[-1][0], _STEP)
                 yield from (line for _, line in rows)
-                if len(rows) < _STEP:
-                    break
-                after = rows[-1][0]
         if person is None:
             with self.database.read() as connection:
                 forgotten = export_forgotten(connection)
@@ -304,10 +294,10 @@ class Memory:
                 raise
             return False
 
-    def figures(self) -> Figures:
+    def figures(self) -> MemoryFigures:
         """Return the figures of the stored memories."""
         with self.database.read() as connection:
-            return Figures(
+            return MemoryFigures(
                 facts=_count(connection, "fact WHERE replaced_by IS NULL"),
                 turns=_count(connection, "turn"),
                 episodes=_count(connection, "episode"),
@@ -336,6 +326,6 @@ class Memory:
         self.database.close()
 
 
-def _count(connection: sqlite3.Connection, what: str) -> int:
-    count: int = connection.execute(f"SELECT count(*) FROM {what}").fetchone()[0]
+def _count(connection: sqlite3.Connection, rows: str) -> int:
+    count: int = connection.execute(f"SELECT count(*) FROM {rows}").fetchone()[0]
     return count

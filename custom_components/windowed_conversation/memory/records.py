@@ -1,7 +1,9 @@
-"""The values that memory stores and returns. Times are seconds since the epoch."""
+"""The values and errors of memory and of the record of turns. Times are seconds since the epoch."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from hashlib import sha256
+import math
+from types import EllipsisType
 from typing import Literal, NamedTuple
 
 type Kind = Literal["fact", "episode", "turn"]
@@ -92,15 +94,8 @@ class Recalled:
 class Forgotten:
     """The ids of what was forgotten, or would be. `erased` is True if no byte of it is left in the file.
 
-    `records` are rows of the record of turns, and `wordless` those of which only the figures stay; `recorded` counts
-    those of them that had the words of the query. `exchanges` counts what the windows on conversations have lost. The
-    rest helps others to find their own copies:
-
-    - `since`: by person, since when they may have repeated what they told or said themselves
-    - `people`: who alone could see it, None for everybody
-    - `conversations`: where it was said, and `moments` when, in order, by conversation
-    - `told`: the texts that others may repeat
-    - `texts`: what is forgotten, by kind and id
+    `records` are rows of the record of turns, and `wordless` those that lose their words and keep their figures;
+    `recorded` counts those of them that had the words of the query. `exchanges` counts the losses of conversations.
     """
 
     facts: tuple[int, ...] = ()
@@ -111,12 +106,6 @@ class Forgotten:
     recorded: int = 0
     exchanges: int = 0
     erased: bool = False
-    since: Mapping[str, float] = field(default_factory=dict, compare=False)
-    people: frozenset[str | None] = field(default=frozenset(), compare=False)
-    conversations: frozenset[str] = field(default=frozenset(), compare=False)
-    moments: Mapping[str, Sequence[float]] = field(default_factory=dict, compare=False)
-    told: tuple[str, ...] = field(default=(), compare=False, repr=False)
-    texts: Mapping[tuple[Kind, int], str] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def has_any(self) -> bool:
@@ -134,6 +123,41 @@ class Forgotten:
         return {"fact": self.facts, "turn": self.turns, "episode": self.episodes}
 
 
+class Selection(NamedTuple):
+    """Conditions of a request to forget, all of which must be met. If `person` is `...`, the owner does not matter.
+
+    An `agent` has turns and episodes, but no facts. With `ids` or a `query`, the selection covers all rows that the
+    person may see, and without `private` those that may enter a shared window.
+    """
+
+    ids: tuple[tuple[Kind, int], ...] | None = None
+    person: str | EllipsisType | None = ...
+    since: float | None = None
+    before: float | None = None
+    query: str | None = None
+    kinds: tuple[Kind, ...] = KINDS
+    agent: str | None = None
+    private: bool = True
+
+    @property
+    def is_named(self) -> bool:
+        """Whether it names items, not only their owner or age."""
+        return self.ids is not None or self.query is not None
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether a person asked for this, as opposed to expiry."""
+        return self.is_named or self.person is not ... or self.agent is not None or self.since is not None
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The times from which and before which something is selected."""
+        return (
+            -math.inf if self.since is None else self.since,
+            math.inf if self.before is None else self.before,
+        )
+
+
 @dataclass(frozen=True, slots=True)
 class Loaded:
     """The number of loaded lines that were added, already known, or refused because they were forgotten."""
@@ -144,7 +168,7 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class MemoryFigures:
     """The numbers of current facts, turns, episodes, bytes on disk, and rows that are not indexed yet.
 
     `unerased`: whether bytes of deleted rows may be in the file.
@@ -164,3 +188,169 @@ class Tombstone(NamedTuple):
     kind: Kind
     id: int
     at: float
+
+
+class MemoryFull(ValueError):
+    """The limit of facts is reached. Nothing was added, and no current fact is dropped for a new one."""
+
+
+class BadLine(ValueError):
+    """A line that cannot be loaded; nothing was loaded. `line` is counted from 1."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__(f"line {line} is not one that memory exports")
+        self.line = line
+
+
+type Level = Literal["figures", "whole"]
+type End = Literal["answered", "error", "cancelled"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The reported usage of a request: `input` includes `cached` and `cache_written`, `output` `reasoning`.
+
+    `cleared` is what it has dropped from the request.
+    """
+
+    input: int = 0
+    cached: int = 0
+    output: int = 0
+    cache_written: int = 0
+    reasoning: int = 0
+    cleared: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The content of a request: the system prompt, the tool list as JSON, and the other messages, each as JSON."""
+
+    system: str
+    tools: str
+    messages: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRecord:
+    """A request to a model, however it ended.
+
+    `began` is in seconds from the start of its turn, `duration` and `first_token` from its own. `agent` is the id of
+    the agent whose model it is, `purpose` is `answer`, `summary` or `compaction`, `parameters` a JSON object, `finish`
+    the provider's own word. `prompt` and `tools` are fingerprints of the system prompt and the tool list, None if there
+    was none; `called` has the names of the tools called. `error` is the class of the error, `usage` None if nothing was
+    reported. `sent` is only kept at level `whole`, and only read with a single turn.
+    """
+
+    agent: str
+    provider: str
+    model: str
+    end: End
+    purpose: str = "answer"
+    began: float = 0.0
+    duration: float = 0.0
+    first_token: float | None = None
+    parameters: str = "{}"
+    prompt: str | None = None
+    tools: str | None = None
+    called: tuple[str, ...] = ()
+    error: str | None = None
+    finish: str | None = None
+    usage: Tokens | None = None
+    sent: Sent | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FailureRecord:
+    """An agent that was asked before the one that answered, by its id, and the class of its error."""
+
+    agent: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallRecord:
+    """A tool call: its arguments as JSON, and the result as it was sent, or None if it was not."""
+
+    name: str
+    arguments: str
+    result: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnWords:
+    """The words of a turn: the input, the answer, and the tool calls."""
+
+    said: str
+    answer: str
+    calls: tuple[CallRecord, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRecord:
+    """A turn that ended, or a summary, whose route is `summary` and whose `cause` is the id of the turn before it.
+
+    `id` sorts by time. `at` is when it began, in seconds since the epoch; `first_token` and `duration` are in seconds
+    from then. `error` is the class of the error and `message` its text for the log. `answered_by` is the id of the
+    agent that answered. `failed_tool_calls` is how many tool calls returned an error. `cost` is a decimal number of US
+    dollars, or None if it is unknown. `words` are only kept at level `whole`, and only read with a single turn.
+    """
+
+    id: str
+    at: float
+    agent: str
+    route: str
+    end: End
+    reason: str | None = None
+    conversation: str | None = None
+    person: str | None = None
+    device: str | None = None
+    entity_id: str | None = None
+    error: str | None = None
+    message: str | None = None
+    answered_by: str | None = None
+    failures: tuple[FailureRecord, ...] = ()
+    first_token: float | None = None
+    duration: float = 0.0
+    tools: tuple[str, ...] = ()
+    failed_tool_calls: int = 0
+    cost: str | None = None
+    cause: str | None = None
+    level: Level = "figures"
+    requests: tuple[RequestRecord, ...] = ()
+    words: TurnWords | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnCost:
+    """The cost of a turn in US dollars, known after its record was written."""
+
+    turn: str
+    cost: str
+
+
+class TurnListing(NamedTuple):
+    """The conditions of a list of turns: all must be met. The newest come first, up to `limit`.
+
+    `people` has the owners among whom to list, None among them for unknown speakers; without it everybody's are listed.
+    `agents` has the ids of the agents among which to list, all without it.
+    `tool` is the name of a tool, with its namespace or without. `after` is the id of the last turn of the page before.
+    `error` is the class of an error, `end` how a turn ended.
+    """
+
+    since: float = -math.inf
+    until: float = math.inf
+    agent: str | None = None
+    people: frozenset[str | None] | None = None
+    route: str | None = None
+    end: End | None = None
+    error: str | None = None
+    tool: str | None = None
+    conversation: str | None = None
+    after: str | None = None
+    limit: int = 50
+    agents: frozenset[str] | None = None
+
+
+def fingerprint(text: str) -> str:
+    """Return the SHA-256 of a text in hexadecimal digits: equal texts have equal ones."""
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()

@@ -5,17 +5,19 @@ are excluded inside the query, before a hit lends its score to its neighbours.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 import json
 import math
+import re
 import sqlite3
 from typing import NamedTuple
 
-from .episodes import excerpt
 from .records import KINDS, Kind, Recalled
-from .selection import visible
-from .words import Question
+from .words import Question, one_line, plain_word
 
+EXCERPT_LENGTH = 300
+_SENTENCES = re.compile(r"(?<=[.!?;…])\s+|(?<=[\u3002\uff01\uff1f\uff1b])")
+
+_OWN = {"fact": "(:private OR NOT {row}.private)", "episode": ":private", "turn": ":private"}
 # a part of a word says less than a whole word, and a fact has more of them
 _PARTS: dict[Kind, float] = {"fact": 0.1, "episode": 0.2, "turn": 0.2}
 _HITS = 300
@@ -65,6 +67,15 @@ _NEIGHBOURS = """
 """
 
 
+def visible(kind: Kind, row: str) -> str:
+    """Return the SQL condition on the rows of a table that a person may see: their own and the home's.
+
+    Its parameters are `person` and `private`. An unknown speaker owns nothing. A shared window gets no private facts,
+    and nothing from a person's turns and episodes.
+    """
+    return f"({row}.person IS NULL OR ({row}.person = :person AND {_OWN[kind].format(row=row)}))"
+
+
 def _hits(kind: Kind) -> str:
     return _HITS_OF.format(kind=kind, parts=_PARTS[kind], hits=_HITS, visible=visible(kind, kind))
 
@@ -88,45 +99,59 @@ _SEARCHES: dict[Kind, str] = {
 }
 
 
-class Search(NamedTuple):
-    """A question, its asker, whether private items may be found, how many, and the time span."""
+class RecallQuery(NamedTuple):
+    """A question to memory: who asks it, the most results, and their time span.
 
-    question: Question
-    person: str | None
-    private: bool
-    limit: int
-    since: float
-    until: float
+    `person` is an id; `speaker` is the name that "I" and "my" stand for. If `person` is None, the speaker is unknown
+    and sees only the home's memories. With `private=False`, results exclude memories that must not enter a shared
+    window.
+    """
 
-
-def search(connection: sqlite3.Connection, kinds: tuple[Kind, ...], asked: Search) -> list[Recalled]:
-    """Return the matches, best first. With equal scores, facts precede episodes, and episodes precede turns."""
-    found = [recalled for kind in KINDS if kind in kinds for recalled in _found(connection, kind, asked)]
-    best = sorted(found, key=lambda recalled: -recalled.score)[: asked.limit]
-    return [_with_excerpt(recalled, asked.question) for recalled in best]
-
-
-def _with_excerpt(recalled: Recalled, question: Question) -> Recalled:
-    if recalled.kind != "episode":
-        return recalled
-    return replace(recalled, excerpt=excerpt(recalled.text, question.words))
+    text: str
+    person: str | None = None
+    speaker: str | None = None
+    limit: int = 10
+    since: float = -math.inf
+    until: float = math.inf
+    private: bool = True
 
 
-def _found(connection: sqlite3.Connection, kind: Kind, asked: Search) -> Iterator[Recalled]:
-    match = _match(connection, kind, asked.question)
+def search(
+    connection: sqlite3.Connection, kinds: tuple[Kind, ...], query: RecallQuery, question: Question
+) -> list[Recalled]:
+    """Return the matches of a question, best first. With equal scores, the order is that of `KINDS`."""
+    found = [recalled for kind in KINDS if kind in kinds for recalled in _found(connection, kind, query, question)]
+    return sorted(found, key=lambda recalled: -recalled.score)[: max(0, query.limit)]
+
+
+def _found(connection: sqlite3.Connection, kind: Kind, query: RecallQuery, question: Question) -> Iterator[Recalled]:
+    match = _match(connection, kind, question)
     if not match:
         return
-    parameters = {
-        "match": match,
-        "person": asked.person,
-        "private": asked.private,
-        "since": asked.since,
-        "until": asked.until,
-        "limit": asked.limit,
-    }
+    parameters = {**query._asdict(), "match": match, "limit": max(0, query.limit)}
     for row, score, at, text, person, conversation, private, tools in connection.execute(_SEARCHES[kind], parameters):
-        said, used = text.strip("\n"), tuple((tools or "").split())
-        yield Recalled(kind, row, said, at, person, score, conversation, bool(private), tools=used)
+        part = excerpt(text, question.words) if kind == "episode" else ""
+        names = tuple((tools or "").split())
+        yield Recalled(kind, row, text.strip("\n"), at, person, score, conversation, bool(private), part, names)
+
+
+def excerpt(text: str, wanted: tuple[str, ...]) -> str:
+    """Return the sentence with the most of these terms, and the sentences after it, up to a maximum length."""
+    if len(text) <= EXCERPT_LENGTH:
+        return text
+    sentences = [sentence for sentence in _SENTENCES.split(text) if sentence]
+    counts = [sum(term in sentence for term in wanted) for sentence in map(_plain, sentences)]
+    chosen, *following = sentences[counts.index(max(counts)) :]
+    for sentence in following:
+        if len(chosen) + len(sentence) >= EXCERPT_LENGTH:
+            break
+        chosen = f"{chosen} {sentence}"
+    return chosen if len(chosen) <= EXCERPT_LENGTH else one_line(chosen, EXCERPT_LENGTH)
+
+
+def _plain(sentence: str) -> str:
+    folded = sentence.casefold()
+    return folded if folded.isascii() else plain_word(folded)
 
 
 def _match(connection: sqlite3.Connection, kind: Kind, question: Question) -> str:
@@ -163,7 +188,7 @@ _LISTED = """
 class Listing(NamedTuple):
     """The conditions of a list: its person, kinds, times, ids, and length.
 
-    Without `private`, the list has only what may enter a shared window.
+    Without `private`, the list has only memories that may enter a shared window.
     """
 
     person: str | None = None
@@ -183,10 +208,7 @@ def newest(connection: sqlite3.Connection, listing: Listing) -> list[Recalled]:
     found = connection.execute(
         _LISTED.format(rows=" UNION ALL ".join(_rows(kind, listing.ids) for kind in dict.fromkeys(listing.kinds))),
         {
-            "person": listing.person,
-            "private": listing.private,
-            "since": listing.since,
-            "until": listing.until,
+            **listing._asdict(),
             "limit": max(0, listing.limit),
             "offset": max(0, listing.offset),
             **{f"{kind}_ids": json.dumps([row for of, row in listing.ids or () if of == kind]) for kind in KINDS},

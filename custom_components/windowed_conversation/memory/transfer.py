@@ -12,21 +12,18 @@ import sqlite3
 from typing import Any
 
 from . import index
-from .errors import BadLine, MemoryFull
-from .facts import ToldFact, close_fact, same_fact, store_fact
-from .records import KINDS, Episode, Kind, Loaded, PastTurn
-from .selection import visible
-from .texts import ANSWER_LENGTH, EPISODE_LENGTH, SAID_LENGTH, fact_text, moment, one_line
-from .turns import store_episode, store_turn
-from .words import Words
+from .records import KINDS, BadLine, Episode, Kind, Loaded, MemoryFull, PastTurn
+from .rows import NewFact, close_fact, equal_fact, insert, row_values
+from .search import visible
+from .words import Words, moment
 
-type _Record = ToldFact | PastTurn | Episode
+type _Record = NewFact | PastTurn | Episode
 
 _MANY = 1_000
 # the integers that every JSON reader reads exactly
 _HIGHEST = 2**53
 
-_RECORDS: dict[Kind, type[ToldFact | PastTurn | Episode]] = {"fact": ToldFact, "turn": PastTurn, "episode": Episode}
+_RECORDS: dict[Kind, type[_Record]] = {"fact": NewFact, "turn": PastTurn, "episode": Episode}
 
 
 class _Fields:
@@ -149,7 +146,8 @@ class _Loader:
         by = fields.read("replaced_by", int | None)
         stored = self._known(kind, row, record, is_current=by is None)
         if stored is None:
-            stored = self._store(kind, row, record)
+            kept, origin = (None, row) if self._is_taken(kind, row) else (row, None)
+            stored = insert(self._connection, self._words, record, kept, origin)
             self._on_added(kind)
         else:
             self.known += 1
@@ -186,25 +184,14 @@ class _Loader:
         return self._has(f"{kind} WHERE id = ?", row) or self._has("tombstone WHERE kind = ? AND id = ?", kind, row)
 
     def _known(self, kind: Kind, row: int, record: _Record, *, is_current: bool) -> int | None:
-        """Return the row that says the same, or None. A row whose id is free is new, unless it repeats a fact."""
+        """Return the equal row, or None. A row whose id is free is new, unless it repeats a fact."""
         found = None
         if self._is_taken(kind, row):
-            query, said = _SAME[kind], _said(record)
-            found = self._row(f"{query} AND id = :id", {**said, "id": row}) or self._row(query, said)
-        if found is None and isinstance(record, ToldFact) and is_current:
-            found = same_fact(self._connection, record)
+            query, values = _SAME[kind], {**row_values(record)[1], "id": row}
+            found = self._row(f"{query} AND id = :id", values) or self._row(query, values)
+        if found is None and isinstance(record, NewFact) and is_current:
+            found = equal_fact(self._connection, record)
         return found
-
-    def _store(self, kind: Kind, row: int, record: _Record) -> int:
-        taken = self._is_taken(kind, row)
-        kept, origin = (None, row) if taken else (row, None)
-        match record:
-            case ToldFact():
-                return store_fact(self._connection, self._words, record, kept, origin)
-            case PastTurn():
-                return store_turn(self._connection, self._words, record, kept, origin)
-            case Episode():
-                return store_episode(self._connection, self._words, record, kept, origin)
 
     def _has(self, what: str, *parameters: object) -> bool:
         return self._connection.execute(f"SELECT 1 FROM {what}", parameters).fetchone() is not None
@@ -224,25 +211,3 @@ def _kind(fields: _Fields, name: str) -> Kind:
 def _record(fields: _Fields, kind: Kind) -> _Record:
     record = _RECORDS[kind]
     return record(**{each.name: fields.read(each.name, each.type) for each in dataclasses.fields(record)})
-
-
-def _said(record: _Record) -> dict[str, object]:
-    """Return the fields by which two rows are compared."""
-    match record:
-        case ToldFact():
-            return {"at": record.at, "person": record.person, "text": fact_text(record.text)}
-        case PastTurn():
-            return {
-                "at": record.at,
-                "person": record.person,
-                "conversation": record.conversation,
-                "said": one_line(record.said, SAID_LENGTH),
-                "answer": one_line(record.answer, ANSWER_LENGTH),
-            }
-        case Episode():
-            return {
-                "at": record.at,
-                "person": record.person,
-                "conversation": record.conversation,
-                "text": one_line(record.text, EPISODE_LENGTH),
-            }

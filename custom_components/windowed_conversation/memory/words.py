@@ -1,20 +1,24 @@
-"""Words as the index has them.
+"""Texts as memory has them: on one line and of bounded length, and split into the words of the index.
 
-Each word passes through the stemmers of all languages, English first, so that one term stands for it whatever its
-language is.
+Each word passes through the Snowball stemmers of all languages, English first, so that one term stands for it in any
+language.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
+import importlib
+from importlib.metadata import version
+from importlib.util import find_spec
 from itertools import pairwise
 import json
+import math
 from pathlib import Path
 import re
+import sys
+from types import ModuleType
 from typing import NamedTuple
 import unicodedata
-
-from .stemmers import Stem, stemmer_version, stemmers
 
 # Stop words, and words for oneself, by language; read at import, which Home Assistant does outside the event loop.
 _SMALL_WORDS = json.loads(Path(__file__).with_name("stop_words.json").read_text(encoding="utf-8"))
@@ -32,6 +36,62 @@ _UNSPACED = (
 )
 _RUNS = re.compile(rf"([{_UNSPACED}]+)|([^\W_{_UNSPACED}]+)")
 _MARKS = re.compile(r"[\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0670]")
+
+type Stem = Callable[[str], str]
+
+_PACKAGE = "snowballstemmer"
+_ALONE = f"{__name__}.{_PACKAGE}"
+
+_ALGORITHMS = {
+    "ar": "arabic",
+    "ca": "catalan",
+    "cs": "czech",
+    "da": "danish",
+    "de": "german",
+    "el": "greek",
+    "en": "english",
+    "eo": "esperanto",
+    "es": "spanish",
+    "et": "estonian",
+    "eu": "basque",
+    "fa": "persian",
+    "fi": "finnish",
+    "fr": "french",
+    "ga": "irish",
+    "hi": "hindi",
+    "hu": "hungarian",
+    "hy": "armenian",
+    "id": "indonesian",
+    "it": "italian",
+    "lt": "lithuanian",
+    "nb": "norwegian",
+    "ne": "nepali",
+    "nl": "dutch",
+    "nn": "norwegian",
+    "no": "norwegian",
+    "pl": "polish",
+    "pt": "portuguese",
+    "ro": "romanian",
+    "ru": "russian",
+    "sr": "serbian",
+    "sv": "swedish",
+    "ta": "tamil",
+    "tr": "turkish",
+}
+
+FACT_LENGTH = 300
+QUOTE_LENGTH = 500
+SAID_LENGTH = 2_000
+ANSWER_LENGTH = 4_000
+EPISODE_LENGTH = 2_000
+NAME_LENGTH = 255
+
+# open and close, besides the two that Unicode takes for signs
+_BRACKETS = {"Ps", "Pe"}
+_ANGLES = "<>"
+# The characters that join letters and emoji
+_JOINERS = "\u200c\u200d"
+_CUT = "…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +151,9 @@ class Words:
     """Splits texts into words for the languages of a home. Not thread-safe, because stemmers keep state."""
 
     def __init__(self, languages: tuple[str, ...]) -> None:
+        self.languages = languages
         bases = tuple(
-            sorted({language.casefold().replace("_", "-").partition("-")[0] for language in languages}, key=_turn)
+            sorted({language.casefold().replace("_", "-").partition("-")[0] for language in languages}, key=_order)
         )
         self.version = f"{_VERSION} {','.join(bases)} {stemmer_version()}"
         self._stemmers: tuple[Stem, ...] = stemmers(bases)
@@ -165,13 +226,13 @@ class Words:
         return plain_word(stemmed)
 
 
-def _turn(language: str) -> tuple[bool, str]:
-    # it takes little off a word of another language
+def _order(language: str) -> tuple[bool, str]:
+    # English first: it takes little off a word of another language
     return language != "en", language
 
 
 def spoken(text: str) -> str:
-    """Return only the words of a text, to compare what was said."""
+    """Return only the words of a text, for comparison with others."""
     return " ".join(word for word, _ in split_words(text))
 
 
@@ -200,3 +261,77 @@ def _ends(word: str) -> Iterator[str]:
     """Yield the beginning and the end of a word: "nonna" begins like "nonne", "hazelnuts" ends like "nuts"."""
     if len(word) >= _END:
         yield from (f"0{word[:_END]}", f"{word[-_END:]}0")
+
+
+def stemmer_version() -> str:
+    """Return a version that changes whenever the stems may change, for the same languages."""
+    return f"{_PACKAGE} {version(_PACKAGE)}"
+
+
+def stemmers(languages: tuple[str, ...]) -> tuple[Stem, ...]:
+    """Return the stemmers of the languages that have one."""
+    names = dict.fromkeys(_ALGORITHMS[language] for language in languages if language in _ALGORITHMS)
+    return tuple(_stemmer(name) for name in names)
+
+
+def _stemmer(name: str) -> Stem:
+    module = importlib.import_module(f"{_package()}.{name}_stemmer")
+    stem: Stem = getattr(module, f"{name.capitalize()}Stemmer")().stemWord
+    return stem
+
+
+def _package() -> str:
+    """Return a package through which single stemmers can be imported; importing all of them takes 10 MB."""
+    if _ALONE not in sys.modules:
+        spec = find_spec(_PACKAGE)
+        if spec is None or spec.submodule_search_locations is None:
+            raise ModuleNotFoundError(f"No module named {_PACKAGE!r}", name=_PACKAGE)
+        package = ModuleType(_ALONE)
+        package.__path__ = spec.submodule_search_locations
+        sys.modules[_ALONE] = package
+    return _ALONE
+
+
+def one_line(text: str, length: int) -> str:
+    """Return a text on one line without control characters, cut between words if it is too long."""
+    # the rest is cut off anyway
+    shown = text[: length * 4]
+    if not shown.isprintable():
+        shown = "".join(" " if _is_control(character) else character for character in shown)
+    line = " ".join(shown.split())
+    if len(line) <= length:
+        return line
+    kept = line[: length - len(_CUT)]
+    start, space, _ = kept.rpartition(" ")
+    return (start if space and len(start) > length // 2 else kept) + _CUT
+
+
+def fact_text(text: str) -> str:
+    """Return a fact's text, in which nothing can end its line or close a bracket around it."""
+    shown = "".join(" " if _is_bracket(character) else character for character in text[: FACT_LENGTH * 4])
+    fact = one_line(shown, FACT_LENGTH)
+    if not re.search(r"\w", fact):
+        raise ValueError("A fact needs words")
+    return fact
+
+
+def name(text: str | None) -> str | None:
+    """Return the id of a person, a conversation and so on. Raises `ValueError` if it cannot be stored unchanged."""
+    if text is not None and not 0 < len(text.encode()) <= NAME_LENGTH:
+        raise ValueError(f"A name has 1 to {NAME_LENGTH} bytes")
+    return text
+
+
+def moment(at: float) -> float:
+    """Return a time. Raises `ValueError` if it is not a finite number of seconds."""
+    if isinstance(at, bool) or not math.isfinite(at):
+        raise ValueError("A time is a finite number of seconds")
+    return float(at)
+
+
+def _is_bracket(character: str) -> bool:
+    return unicodedata.category(character) in _BRACKETS or character in _ANGLES
+
+
+def _is_control(character: str) -> bool:
+    return unicodedata.category(character) in {"Cc", "Cf", "Cs", "Zl", "Zp"} and character not in _JOINERS

@@ -1,22 +1,20 @@
-"""Forgetting in the windows on conversations, in the store and in working memory.
+"""Forgetting in the windows on conversations, in the store and in working memory, as an `Erasure` of memory decides.
 
 A model may repeat a fact in any words, in any later exchange. So all exchanges since then leave the windows of the
-person who told it. Other windows lose only the exchanges that repeat the words, or have them from memory: a family and
-its automations should not lose their conversations because somebody forgets a fact.
+person who stated it. Other windows lose only the exchanges that repeat the words, or have them from memory: a family
+and its automations should not lose their conversations because somebody forgets a fact.
 """
 
-from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, takewhile
 import json
 import math
 from operator import attrgetter
 import sqlite3
 from typing import NamedTuple
 
-from ..memory import KINDS, Forgotten, Kind, Memory, Repetitions, Selection, Tombstone
+from ..memory import KINDS, Erasure, ExchangeOwner, ExchangeText, Kind, Memory, Tombstone, any_between
 from ..store import Room, check_sum, delete_values, owners_of_values
 from ..window import QUESTION, EvictionCounts, Exchange, Message, Snapshot, is_summary, with_content
 from ..window.codecs.rows import (
@@ -38,7 +36,7 @@ from .scope import WindowKey
 
 CONVERSATIONS = Room(TABLES.format(sum=check_sum(TEXTS["exchange"])), TEXTS, mend=delete_orphans)
 
-# A window by its agent and its key, and an exchange by when it began and with what.
+# A window by its agent and its key, and an exchange by the time and the content of its first message.
 type Place = tuple[str, str]
 type _Key = tuple[float | None, str]
 
@@ -49,131 +47,84 @@ def _messages(exchange: Exchange) -> int:
     return len(exchange.messages)
 
 
-@dataclass(frozen=True, slots=True)
-class Erasure:
-    """The decision on each exchange after forgetting, by the selection behind it.
+class ForgottenExchanges:
+    """The exchanges that windows lose by an erasure. `lost` counts them by window."""
 
-    `told` finds what repeats it, `asked` what repeats the query, and `lent` are its texts by their names as sources.
-    `goes` has for each window which of its exchanges go, and `lost` how many it has lost.
-    """
+    def __init__(self, erasure: Erasure) -> None:
+        self.erasure = erasure
+        self.lost: dict[Place, int] = {}
+        self._texts = {key_of(*item): text for item, text in erasure.texts.items()}
+        self._kept: dict[Place, dict[_Key, bool]] = {}
 
-    forgotten: Forgotten
-    selection: Selection
-    told: Repetitions
-    asked: Repetitions
-    lent: Mapping[str, str]
-    goes: dict[Place, dict[_Key, bool]] = field(default_factory=dict)
-    lost: dict[Place, int] = field(default_factory=dict)
-
-    def judge(self, place: Place, versions: Collection[Snapshot]) -> None:
-        """Decide which exchanges of a window go. What goes in one version of it goes in all of them."""
-        goes = self.goes[place] = {}
-        for exchange in chain.from_iterable((*each.pending_exchanges, *each.exchanges) for each in versions):
-            goes[_key(exchange)] = goes.get(_key(exchange)) or self._takes(place, exchange)
+    def decide(self, place: Place, versions: Collection[Snapshot]) -> None:
+        """Decide which exchanges of a window are lost. An exchange that one version of it loses is lost in all."""
+        kept = self._kept[place] = {}
+        for exchange in chain.from_iterable((*each.pending_summary, *each.exchanges) for each in versions):
+            kept[_key(exchange)] = kept.get(_key(exchange), True) and self._keeps(place, exchange)
         there = {_key(exchange) for each in versions for exchange in each.exchanges}
-        self.lost[place] = sum(map(goes.__getitem__, there))
+        self.lost[place] = sum(not kept[key] for key in there)
 
     def rest(self, place: Place, snapshot: Snapshot) -> Snapshot:
         """Return the part of a window that may stay, the same snapshot if all of it may."""
-        goes = self.goes.get(place, {})
+        kept = self._kept.get(place, {})
 
         def stays(exchange: Exchange) -> bool:
-            # not known is what was said since the windows were looked at
+            # an exchange since the decision is not in it
             key = _key(exchange)
-            return not (goes[key] if key in goes else self._takes(place, exchange))
+            return kept[key] if key in kept else self._keeps(place, exchange)
 
-        if not all(map(stays, snapshot.pending_exchanges)):
-            snapshot = snapshot._replace(pending_exchanges=())
-        rest = tuple(filter(stays, snapshot.exchanges))
-        return _with_rest(snapshot, rest, has_profile=not self._is_in_profile(place))
+        if not all(map(stays, snapshot.pending_summary)):
+            snapshot = snapshot._replace(pending_summary=())
+        people, rest = self.erasure.people, tuple(filter(stays, snapshot.exchanges))
+        is_in_profile = self.erasure.forgotten.facts and (None in people or WindowKey.parse(place[1]).user in people)
+        return _with_rest(snapshot, rest, has_profile=not is_in_profile)
 
-    def _takes(self, place: Place, exchange: Exchange) -> bool:
-        """Return whether an exchange of a window goes."""
-        if self.selection.agent is not None:
-            # what an agent that is gone was told stays where others know it
-            return self.selection.agent == place[0]
+    def _keeps(self, place: Place, exchange: Exchange) -> bool:
         window = WindowKey.parse(place[1])
-        return self._is_since(window, exchange) or self._has_words(window, exchange)
-
-    def _is_since(self, window: WindowKey, exchange: Exchange) -> bool:
-        """Return whether an exchange may have it in any words: by its time, or because nobody can read it."""
-        since = self.forgotten.since.get(window.user or "")
-        if _is_opaque(exchange) and (since is not None or window.conversation in self.forgotten.conversations):
-            return True
-        if since is not None and _end(exchange) >= since:
-            return True
-        if not is_summary(exchange) and _may_hold(exchange, self.forgotten.moments.get(window.conversation, ())):
-            return True
-        return self._is_owned(window) and self._is_in_span(exchange)
-
-    def _has_words(self, window: WindowKey, exchange: Exchange) -> bool:
-        """Return whether an exchange repeats the words, or has some of them from memory."""
         said, *answers = _texts(exchange)
-        text = "\n".join((said, *answers))
-        if self.told.are_in(text) or (self._may_ask(window) and self.asked.are_in(text)):
-            return True
-        lent = (self.lent[source] for source in exchange.sources & self.lent.keys())
-        return any(self.told.lend(each, said, "\n".join(answers)) for each in lent)
-
-    def _may_ask(self, window: WindowKey) -> bool:
-        """Return whether who forgets may change a window in which the words of the query are."""
-        person = self.selection.person
-        return person is ... or window.user in {None, person}
-
-    def _is_in_profile(self, place: Place) -> bool:
-        """Return whether the system prompt of a window may have what is forgotten."""
-        people = self.forgotten.people
-        return bool(self.forgotten.facts) and (None in people or WindowKey.parse(place[1]).user in people)
-
-    def _is_owned(self, window: WindowKey) -> bool:
-        """Return whether a window belongs to the person that everything is forgotten of."""
-        selection = self.selection
-        if selection.is_named or "turn" not in selection.kinds:
-            return False
-        return selection.person is ... or (window.user is not None and window.user == selection.person)
-
-    def _is_in_span(self, exchange: Exchange) -> bool:
-        since, before = self.selection.since, self.selection.before
-        is_recent = since is None or _end(exchange) >= since
-        return is_recent and (before is None or (exchange.messages[0].created or -math.inf) < before)
+        first, last = exchange.messages[0], exchange.messages[-1]
+        text = ExchangeText(
+            said,
+            "\n".join(answers),
+            recalled=tuple(self._texts[source] for source in exchange.sources & self._texts.keys()),
+            is_summary=is_summary(exchange),
+            is_readable=first.content != QUESTION or last.native is None,
+        )
+        owner = ExchangeOwner(place[0], window.user, window.conversation)
+        return self.erasure.keeps(text, first.created, _end(exchange), owner)
 
 
 class ConversationForgetting:
-    """Forgets in conversations what memory forgets, in the same transaction. For the thread that writes.
+    """Deletes forgotten exchanges from conversations, in memory's transaction. For the thread that writes.
 
     Implements `Companion`.
     """
 
-    def __init__(self, languages: tuple[str, ...]) -> None:
-        self._languages = languages
+    def __init__(self) -> None:
         self._live: Mapping[Place, Snapshot] = {}
-        self._erasures: list[Erasure] = []
+        self._losses: list[ForgottenExchanges] = []
 
     @contextmanager
-    def beside(self, live: Mapping[Place, Snapshot]) -> Iterator[list[Erasure]]:
-        """Also look at windows in working memory. Yield a list of what is to be removed from them, filled meanwhile."""
-        self._live, self._erasures = live, []
+    def beside(self, live: Mapping[Place, Snapshot]) -> Iterator[list[ForgottenExchanges]]:
+        """Also decide about windows in working memory. Yield a list of the losses, filled meanwhile."""
+        self._live, self._losses = live, []
         try:
-            yield self._erasures
+            yield self._losses
         finally:
-            self._live, self._erasures = {}, []
+            self._live, self._losses = {}, []
 
-    def forget(
-        self, connection: sqlite3.Connection, forgotten: Forgotten, selection: Selection, *, dry_run: bool
-    ) -> int:
-        """Delete what is to be forgotten from stored conversations, and return how many exchanges are concerned."""
-        told, asked = (Repetitions(self._languages, each) for each in (forgotten.told, [selection.query or ""]))
-        lent = {key_of(*item): text for item, text in forgotten.texts.items()}
-        erasure = Erasure(forgotten, selection, told, asked, lent)
+    def forget(self, connection: sqlite3.Connection, erasure: Erasure, *, dry_run: bool) -> int:
+        """Delete the lost exchanges of stored conversations, and return how many are lost in all windows."""
+        losses = ForgottenExchanges(erasure)
         stored = {(each.agent, each.key): each for each in stored_conversations(connection)}
         for place in stored.keys() | self._live.keys():
             contents = read_conversation(connection, *place) if place in stored else None
-            erasure.judge(place, [*filter(None, (contents, self._live.get(place)))])
+            losses.decide(place, [*filter(None, (contents, self._live.get(place)))])
             if contents is not None and not dry_run:
-                _write(connection, stored[place], contents, erasure.rest(place, contents))
+                _write(connection, stored[place], contents, losses.rest(place, contents))
         if not dry_run:
-            self._erasures.append(erasure)
-        return sum(erasure.lost.values())
+            self._losses.append(losses)
+        return sum(losses.lost.values())
 
 
 def _write(connection: sqlite3.Connection, stored: StoredConversation, before: Snapshot, rest: Snapshot) -> None:
@@ -208,7 +159,7 @@ class Gone(NamedTuple):
     owners: frozenset[str] = frozenset()
 
     def forget(self, memory: Memory, kinds: Iterable[Kind] = KINDS) -> None:
-        """Forget what they own: conversations, values, and these kinds in memory."""
+        """Forget their conversations, values, and these kinds in memory."""
         for person in self.people:
             memory.forget(person=person, kinds=kinds)
         for agent in self.owners:
@@ -247,15 +198,10 @@ def without_forgotten(snapshot: Snapshot, tombstones: Collection[Tombstone]) -> 
     sources = frozenset(key_of(each.kind, each.id) for each in tombstones)
     times = sorted(each.at for each in tombstones)
     first = next((_end(each) for each in snapshot.exchanges if _may_hold(each, times)), math.inf)
-    return _with_rest(snapshot, snapshot.exchanges[: _first(snapshot.exchanges, first, sources)], has_profile=True)
-
-
-def _first(exchanges: tuple[Exchange, ...], since: float, sources: frozenset[str]) -> int:
-    """Return the place of the first exchange that ended since a time, or for which one of the sources was recalled."""
-    for place, exchange in enumerate(exchanges):
-        if (since < math.inf and _end(exchange) >= since) or not sources.isdisjoint(exchange.sources):
-            return place
-    return len(exchanges)
+    kept = takewhile(
+        lambda each: (first == math.inf or _end(each) < first) and sources.isdisjoint(each.sources), snapshot.exchanges
+    )
+    return _with_rest(snapshot, tuple(kept), has_profile=True)
 
 
 def _with_rest(snapshot: Snapshot, rest: tuple[Exchange, ...], *, has_profile: bool) -> Snapshot:
@@ -278,10 +224,7 @@ def _sum(figure: Callable[[Exchange], int], exchanges: tuple[Exchange, ...]) -> 
 def _may_hold(exchange: Exchange, times: Sequence[float]) -> bool:
     """Return whether one of these times, in order, is one of an exchange. A summary may be about any time before it."""
     start = -math.inf if is_summary(exchange) else exchange.messages[0].created
-    if start is None:
-        return False
-    place = bisect_left(times, start)
-    return place < len(times) and times[place] <= _end(exchange)
+    return start is not None and any_between(times, start, _end(exchange))
 
 
 def _end(exchange: Exchange) -> float:
@@ -293,21 +236,16 @@ def _key(exchange: Exchange) -> _Key:
     return exchange.messages[0].created, exchange.messages[0].content
 
 
-def _is_opaque(exchange: Exchange) -> bool:
-    """Return whether it is a summary that only its provider reads."""
-    return exchange.messages[0].content == QUESTION and exchange.messages[-1].native is not None
-
-
 def _texts(exchange: Exchange) -> Iterator[str]:
     """Yield the texts of an exchange: first those of its messages, then the arguments of its tool calls."""
-    # a stamp has names and weekdays, and nothing that was said
+    # a stamp has names and weekdays, and no words of the user
     yield from (said_in(message.content) for message in exchange.messages)
     for call in chain.from_iterable(message.tool_calls for message in exchange.messages):
         yield json.dumps(dict(call.arguments), ensure_ascii=False, default=str)
 
 
 def without_profile(system: Message | None) -> Message | None:
-    """Return a system message without the profile, which may have what was forgotten.
+    """Return a system message without the profile, which may have forgotten facts.
 
     Its tokens are in proportion until a turn sets the next one.
     """

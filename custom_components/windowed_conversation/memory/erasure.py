@@ -1,0 +1,455 @@
+"""Forgetting: an `Erasure` says once what a request takes from memory, from the record, and from conversations."""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
+from dataclasses import dataclass, replace
+import json
+import math
+import sqlite3
+from typing import Any, NamedTuple, Protocol
+
+from .index import delete
+from .record import delete_records, delete_words
+from .records import KINDS, Forgotten, Kind, Selection
+from .search import visible
+from .words import Question, Words, spoken
+
+# The share of a text's words that a repetition of it has.
+_SHARE = 0.6
+# Of a text by an unknown speaker, a single word occurs in too many other texts.
+_FEWEST_WORDS = 2
+
+_TEXTS: dict[Kind, str] = {"turn": "said || char(10) || answer", "episode": "text"}
+_AMONG = "{} IN (SELECT value FROM json_each({}))"
+_FACTS, _TURNS, _EPISODES = (_AMONG.format("id", each) for each in (":facts", ":turns", ":episodes"))
+_OF_FACTS = _AMONG.format("fact", ":facts")
+
+_REPLACED = f"""
+    WITH RECURSIVE earlier (id) AS (
+        SELECT id FROM fact WHERE {_FACTS} UNION SELECT fact.id FROM fact JOIN earlier ON fact.replaced_by = earlier.id
+    )
+    SELECT id FROM earlier
+"""
+# An episode may have a fact in other words if it covers the time at which a person stated that.
+_COVERING = f"""
+    SELECT episode.id FROM telling JOIN episode USING (conversation)
+    WHERE {_OF_FACTS} AND telling.at BETWEEN episode.since AND episode.at
+    AND (episode.person IS NULL OR episode.person IS telling.person)
+"""
+_SUMMARIZING = f"""
+    SELECT episode.id FROM turn JOIN episode USING (conversation)
+    WHERE {_AMONG.format("turn.id", ":turns")} AND turn.at BETWEEN episode.since AND episode.at
+    AND episode.agent IS turn.agent AND episode.person IS turn.person
+"""
+# Each person who alone could see the rows, and each of their conversations.
+_SEEN = f"""
+    SELECT CASE WHEN private THEN fact.person END, conversation
+    FROM fact LEFT JOIN telling ON telling.fact = id WHERE {_FACTS}
+    UNION SELECT person, conversation FROM turn WHERE {_TURNS}
+    UNION SELECT person, conversation FROM episode WHERE {_EPISODES}
+"""
+_SINCE = f"""
+    SELECT person, min(at) FROM (
+        SELECT person, at FROM fact WHERE {_FACTS} UNION ALL SELECT person, at FROM telling WHERE {_OF_FACTS}
+        UNION ALL SELECT person, at FROM turn WHERE {_AMONG.format("id", ":own_turns")}
+        UNION ALL SELECT person, since FROM episode WHERE {_AMONG.format("id", ":own_episodes")}
+    ) WHERE person IS NOT NULL GROUP BY person
+"""
+_MOMENTS = f"""
+    SELECT conversation, at FROM turn WHERE {_TURNS}
+    UNION SELECT conversation, at FROM telling WHERE {_OF_FACTS} AND conversation IS NOT NULL ORDER BY at
+"""
+_ROW_TEXTS = f"""
+    SELECT 'fact', id, text FROM fact WHERE {_FACTS}
+    UNION ALL SELECT 'turn', id, {_TEXTS["turn"]} FROM turn WHERE {_TURNS}
+    UNION ALL SELECT 'episode', id, text FROM episode WHERE {_EPISODES}
+"""
+_BY_UNKNOWN = f"""
+    SELECT said FROM turn WHERE :named AND person IS NULL AND {_AMONG.format("id", ":own_turns")}
+    UNION SELECT text FROM episode WHERE :named AND person IS NULL AND {_EPISODES}
+"""
+
+# A window passes the words of one person on to others: their turns in it count as well.
+_HEARD = """
+    SELECT row FROM turn_record JOIN record_words ON record_words.turn = row
+    WHERE at >= :since AND at < :before AND (
+        :everybody OR coalesce(figures ->> 'person', '') IN (SELECT value FROM json_each(:people))
+        OR figures ->> 'conversation' IN (SELECT value FROM json_each(:conversations))
+        OR figures ->> 'conversation' IN (
+            SELECT figures ->> 'conversation' FROM turn_record
+            WHERE figures ->> 'person' IN (SELECT value FROM json_each(:people))
+        )
+    )
+"""
+_OWNED = """
+    SELECT row FROM turn_record WHERE at >= :since AND at < :before
+    AND (:anybody OR figures ->> 'person' = :person) AND (:agent IS NULL OR figures ->> 'agent' = :agent)
+"""
+_RECORDED = f"""
+    SELECT said || char(10) || answer || char(10) || calls FROM record_words WHERE {_AMONG.format("turn", ":rows")}
+"""
+
+
+class ExchangeOwner(NamedTuple):
+    """The owner of an exchange: an agent, a conversation, and the person who owns the window, None if it is shared."""
+
+    agent: str
+    person: str | None
+    conversation: str
+
+
+class ExchangeText(NamedTuple):
+    """The words of an exchange, and the forgotten texts that memory recalled for it.
+
+    `is_readable`: whether its words are known; only its provider can read some summaries.
+    """
+
+    said: str
+    answer: str
+    recalled: tuple[str, ...] = ()
+    is_summary: bool = False
+    is_readable: bool = True
+
+
+class _Wording:
+    """The words of one text. Another text repeats it if it has `enough` of those `wanted`."""
+
+    def __init__(self, words: Words, text: str) -> None:
+        self.wanted = frozenset(words.question(text).words)
+        self.enough = math.ceil(_SHARE * len(self.wanted))
+
+    def is_repeated_in(self, terms: AbstractSet[str]) -> bool:
+        return len(self.wanted & terms) >= self.enough > 0
+
+
+class _Wordings:
+    """Finds the texts that repeat most words of any of these texts."""
+
+    def __init__(self, words: Words, texts: Iterable[str]) -> None:
+        self._wordings: dict[str, list[_Wording]] = {}
+        for each in (_Wording(words, text) for text in texts):
+            for word in each.wanted:
+                self._wordings.setdefault(word, []).append(each)
+
+    def are_in(self, terms: Iterable[str]) -> bool:
+        counts = Counter(each for term in terms for each in self._wordings.get(term, ()))
+        return any(count >= each.enough for each, count in counts.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """The losses of a request to forget. One thread at a time may use it.
+
+    Memory loses the rows in `forgotten`:
+
+    - the facts, turns and episodes that the selection names, and the facts that these facts replaced
+    - turns and episodes with a fact's quote or most of its words; for a person's fact only their own and the home's
+    - episodes of a conversation over the time at which a person stated a fact in it, or that summarize a lost turn
+
+    The record loses the rows of a person or agent, without whom nothing is left to know, and the words of every turn
+    whose people or conversation may have heard of the facts and turns, as nobody knows how it repeats them. All other
+    places, which are windows, stored conversations and summaries, ask `keeps` about each exchange.
+
+    - `since`: from when each person may have repeated their own words in any other words
+    - `people`: the people who alone could see the rows, None for everybody
+    - `conversations`: those in which the rows came to be, and `moments` the times in each, in order
+    - `texts`: the forgotten texts by kind and id
+    """
+
+    selection: Selection
+    forgotten: Forgotten
+    since: Mapping[str, float]
+    people: AbstractSet[str | None]
+    conversations: AbstractSet[str]
+    moments: Mapping[str, Sequence[float]]
+    texts: Mapping[tuple[Kind, int], str]
+    _words: Words
+    _wordings: _Wordings
+    _query: _Wordings
+
+    def keeps(self, text: ExchangeText, began: float | None, ended: float, owner: ExchangeOwner) -> bool:
+        """Return whether an exchange stays, by its words, its times and its owner.
+
+        If an agent is forgotten, exactly its exchanges go. Otherwise an exchange goes if it repeats most words of
+        something forgotten, or of the query where the person may change the window; if its answer has words that only
+        a forgotten text has; or if it may have them in any other words: it is from a person's window since that person
+        first stated them, it went on while they were stated, it is a summary nobody can read of that person or
+        conversation, or everything of its owner in this span of time is forgotten.
+        """
+        if self.selection.agent is not None:
+            # facts that the agent heard stay where other agents have them
+            return self.selection.agent != owner.agent
+        return not (self._may_have_heard(text, began, ended, owner) or self._is_repeated_in(text, owner.person))
+
+    def _may_have_heard(self, text: ExchangeText, began: float | None, ended: float, owner: ExchangeOwner) -> bool:
+        since = self.since.get(owner.person or "")
+        if not text.is_readable and (since is not None or owner.conversation in self.conversations):
+            return True
+        if since is not None and ended >= since:
+            return True
+        moments = () if began is None or text.is_summary else self.moments.get(owner.conversation, ())
+        if moments and any_between(moments, began or 0.0, ended):
+            return True
+        return self._has_all_of(owner.person) and self._is_in_span(began, ended)
+
+    def _has_all_of(self, person: str | None) -> bool:
+        if self.selection.is_named or "turn" not in self.selection.kinds:
+            return False
+        return self.selection.person is ... or (person is not None and person == self.selection.person)
+
+    def _is_in_span(self, began: float | None, ended: float) -> bool:
+        since, before = self.selection.span
+        return ended >= since and (began or -math.inf) < before
+
+    def repeats_query(self, text: str) -> bool:
+        """Return whether a text has most words of the query."""
+        return self._query.are_in(self._words.held(text))
+
+    def _is_repeated_in(self, text: ExchangeText, person: str | None) -> bool:
+        terms = self._words.held(f"{text.said}\n{text.answer}")
+        may_change = self.selection.person is ... or person in {None, self.selection.person}
+        if self._wordings.are_in(terms) or (may_change and self._query.are_in(terms)):
+            return True
+        return any(self._lent(each, text) for each in text.recalled)
+
+    def _lent(self, recalled: str, text: ExchangeText) -> bool:
+        """Return whether an answer has a word of a recalled text that is not in the user's words, so it is from there.
+
+        If a turn is that text, models often begin an answer as its answer, on the second line: that must be repeated.
+        """
+        first, _, second = recalled.partition("\n")
+        lent = self._words.held(text.answer) - self._words.held(text.said)
+        is_from_first = not lent.isdisjoint(self._words.question(first).words)
+        return is_from_first or _Wording(self._words, second).is_repeated_in(lent)
+
+
+class Companion(Protocol):
+    """Another owner of tables in the same file, with copies of memory's content."""
+
+    def forget(self, connection: sqlite3.Connection, erasure: Erasure, *, dry_run: bool) -> int:
+        """Delete the copies in the same transaction, or with `dry_run` nothing, and return the number of exchanges."""
+        ...
+
+
+def any_between(times: Sequence[float], first: float, last: float) -> bool:
+    """Return whether one of these times, in order, is in a span."""
+    place = bisect_left(times, first)
+    return place < len(times) and times[place] <= last
+
+
+def decide(connection: sqlite3.Connection, words: Words, selection: Selection) -> Erasure:
+    """Return the erasure of everything that meets the conditions. Raises `ValueError` if there is no condition."""
+    if not selection.is_asked_for and selection.before is None:
+        raise ValueError("Forgetting needs a condition")
+    rows, own = _select_rows(connection, words, selection)
+    values: dict[str, Any] = {f"{kind}s": json.dumps([*each]) for kind, each in rows.items()}
+    values |= {f"own_{kind}s": json.dumps([*each]) for kind, each in own.items()} | {"named": selection.is_named}
+
+    def read(query: str) -> list[tuple[Any, ...]]:
+        return connection.execute(query, values).fetchall()
+
+    seen = read(_SEEN)
+    moments: dict[str, list[float]] = {}
+    for conversation, at in read(_MOMENTS):
+        moments.setdefault(conversation, []).append(at)
+    unknown = [text for (text,) in read(_BY_UNKNOWN) if len(words.question(text).words) >= _FEWEST_WORDS]
+    stated = [text for each in read(f"SELECT text, quote FROM fact WHERE {_FACTS}") for text in each]
+    # of its own, as its stemmers are used by another thread
+    matching = Words(words.languages)
+    erasure = Erasure(
+        selection=selection,
+        forgotten=Forgotten(tuple(sorted(rows["fact"])), tuple(sorted(rows["turn"])), tuple(sorted(rows["episode"]))),
+        since=dict(read(_SINCE)),
+        people=frozenset(person for person, _ in seen),
+        conversations=frozenset(conversation for _, conversation in seen if conversation is not None),
+        moments=moments,
+        texts={(kind, row): text for kind, row, text in read(_ROW_TEXTS)},
+        _words=matching,
+        _wordings=_Wordings(matching, {*stated, *unknown}),
+        _query=_Wordings(matching, [selection.query or ""]),
+    )
+    return replace(erasure, forgotten=_with_record(connection, erasure))
+
+
+def _select_rows(
+    connection: sqlite3.Connection, words: Words, selection: Selection
+) -> tuple[dict[Kind, set[int]], dict[Kind, set[int]]]:
+    """Return the rows of each kind, and those among them that do not only repeat a fact of the home."""
+    question = None if selection.query is None else words.question(selection.query)
+    rows: dict[Kind, set[int]] = {kind: set() for kind in KINDS}
+    for kind in selection.kinds:
+        rows[kind] = _matching_conditions(connection, kind, selection)
+        if question is not None:
+            rows[kind].intersection_update(_matching_words(connection, words, kind, question))
+
+    def linked(query: str, kind: Kind) -> set[int]:
+        return {row for (row,) in connection.execute(query, {f"{kind}s": json.dumps([*rows[kind]])})}
+
+    rows["fact"] = linked(_REPLACED, "fact")
+    own = {kind: set(rows[kind]) for kind in _TEXTS}
+    rows["episode"] |= linked(_COVERING, "fact")
+    for fact in rows["fact"]:
+        for kind in _TEXTS:
+            is_owned, repeating = _repeating(connection, words, fact, kind)
+            rows[kind] |= repeating
+            own[kind] |= repeating if is_owned else set()
+    rows["episode"] |= linked(_SUMMARIZING, "turn")
+    return rows, own
+
+
+def _matching_conditions(connection: sqlite3.Connection, kind: Kind, selection: Selection) -> set[int]:
+    whose = "true"
+    if selection.person is not ...:
+        whose = visible(kind, kind) if selection.is_named else "person = :person"
+    if selection.agent is not None:
+        whose += " AND agent = :agent" if kind in _TEXTS else " AND false"
+    among = "true" if selection.ids is None else _AMONG.format("id", ":ids")
+    since, before = selection.span
+    rows = connection.execute(
+        f"SELECT id FROM {kind} WHERE {among} AND at >= :since AND at < :before AND {whose}",
+        {
+            "ids": json.dumps([row for of, row in selection.ids or () if of == kind]),
+            "since": since,
+            "before": before,
+            "person": None if selection.person is ... else selection.person,
+            "agent": selection.agent,
+            "private": selection.private,
+        },
+    )
+    return {row for (row,) in rows}
+
+
+def _matching_words(connection: sqlite3.Connection, words: Words, kind: Kind, question: Question) -> Iterator[int]:
+    """Yield the rows that contain all words of a question, outdated facts included."""
+    terms = [_joined(" AND ", question.words), *(f'"{beginning}" *' for beginning in question.beginnings)]
+    yield from _indexed(connection, kind, " AND ".join(filter(None, terms)))
+    if kind == "fact":
+        for row, text in connection.execute("SELECT id, text FROM fact WHERE replaced_by IS NOT NULL"):
+            if words.holds(text, question):
+                yield row
+
+
+def _repeating(connection: sqlite3.Connection, words: Words, fact: int, kind: Kind) -> tuple[bool, set[int]]:
+    """Return whether a fact has an owner, and the turns or episodes that repeat it.
+
+    Those are its owner's and the home's, or anyone's if it is the home's.
+    """
+    person, text, quote = connection.execute("SELECT person, text, quote FROM fact WHERE id = ?", (fact,)).fetchone()
+    quote_spoken, quote_words = spoken(quote), words.question(quote).words
+    wording = _Wording(words, text)
+    candidates = set(_indexed(connection, kind, _joined(" AND ", quote_words)))
+    # a text with enough of the words has at least one of these
+    some = sorted(wording.wanted)[max(0, wording.enough - 1) :]
+    candidates.update(_indexed(connection, kind, _joined(" OR ", some)))
+    texts = connection.execute(
+        f"SELECT id, {_TEXTS[kind]} FROM {kind} WHERE {_AMONG.format('id', '?1')} "
+        "AND (?2 IS NULL OR person IS NULL OR person = ?2)",
+        (json.dumps([*candidates]), person),
+    )
+    repeating = {
+        row
+        for row, each in texts
+        if (quote_words and quote_spoken in spoken(each)) or wording.is_repeated_in(words.held(each))
+    }
+    return person is not None, repeating
+
+
+def _joined(between: str, words: Iterable[str]) -> str:
+    return between.join(f'"{word}"' for word in words)
+
+
+def _indexed(connection: sqlite3.Connection, kind: Kind, match: str) -> Iterator[int]:
+    if match:
+        rows = connection.execute(f"SELECT rowid FROM {kind}_words WHERE {kind}_words MATCH ?", (f"words : ({match})",))
+        yield from (row for (row,) in rows)
+
+
+def _with_record(connection: sqlite3.Connection, erasure: Erasure) -> Forgotten:
+    """Return the forgotten rows with those of the record: the rows of an owner, and rows that lose their words.
+
+    Nobody knows how a turn says the same in other words: each that may have heard it loses its words, also of a time
+    before memory has it, because memory does not have the turns that failed.
+    """
+    selection, forgotten = erasure.selection, erasure.forgotten
+    person, (since, before) = selection.person, selection.span
+    rows, wordless = set[int](), set[int]()
+    if not selection.is_named and "turn" in selection.kinds:
+        owner = {"anybody": person is ..., "person": None if person is ... else person, "agent": selection.agent}
+        rows = {row for (row,) in connection.execute(_OWNED, {"since": since, "before": before, **owner})}
+    if selection.query is not None:
+        wordless |= _heard(connection, None if person is ... else {person, None}, selection.span)
+    if forgotten.has_any:
+        people = None if None in erasure.people else erasure.people
+        wordless |= _heard(connection, people, (-math.inf, math.inf), erasure.conversations)
+    wordless -= rows
+    recorded = 0
+    if selection.query is not None:
+        texts = connection.execute(_RECORDED, {"rows": json.dumps([*wordless])})
+        recorded = sum(erasure.repeats_query(text) for (text,) in texts)
+    return replace(forgotten, records=tuple(sorted(rows)), wordless=tuple(sorted(wordless)), recorded=recorded)
+
+
+def _heard(
+    connection: sqlite3.Connection,
+    people: AbstractSet[str | None] | None,
+    span: tuple[float, float],
+    conversations: AbstractSet[str] = frozenset(),
+) -> set[int]:
+    """Return the rows of the record with words of a time span that these people (None: all people) may have heard."""
+    since, before = span
+    rows = connection.execute(
+        _HEARD,
+        {
+            "since": since,
+            "before": before,
+            "everybody": people is None,
+            "people": json.dumps([each or "" for each in people or ()]),
+            "conversations": json.dumps([*conversations]),
+        },
+    )
+    return {row for (row,) in rows}
+
+
+def select_expired(connection: sqlite3.Connection, before: Mapping[str, float], others: float) -> Forgotten:
+    """Return the turns that ended before the time given for their agent, or `others`, and their episodes."""
+    rows: dict[Kind, set[int]] = {}
+    for kind in _TEXTS:
+        old = connection.execute(f"SELECT id, at, agent FROM {kind} WHERE at < ?", (max([others, *before.values()]),))
+        rows[kind] = {row for row, at, agent in old if at < before.get(agent, others)}
+    turns = {"turns": json.dumps([*rows["turn"]])}
+    episodes = rows["episode"].union(row for (row,) in connection.execute(_SUMMARIZING, turns))
+    return Forgotten(turns=tuple(sorted(rows["turn"])), episodes=tuple(sorted(episodes)))
+
+
+def delete_forgotten(
+    connection: sqlite3.Connection, words: Words, forgotten: Forgotten, *, is_asked_for: bool = False
+) -> None:
+    """Delete the forgotten rows, and note that their bytes are not erased yet."""
+    for kind, rows in forgotten.ids.items():
+        delete(connection, words, kind, rows, is_asked_for=is_asked_for)
+    delete_records(connection, forgotten.records)
+    delete_words(connection, forgotten.wordless)
+    if forgotten != Forgotten():
+        set_unerased(connection)
+
+
+def delete_teller(connection: sqlite3.Connection, selection: Selection) -> None:
+    """Delete the trace that a person of whom everything is forgotten has stated facts of others."""
+    if selection.is_named or selection.person in {..., None} or selection.agent is not None:
+        return
+    telling = connection.execute(
+        "DELETE FROM telling WHERE person = ? AND at >= ? AND at < ?", (selection.person, *selection.span)
+    )
+    if telling.rowcount:
+        set_unerased(connection)
+
+
+def set_unerased(connection: sqlite3.Connection) -> None:
+    """Note that the file may have bytes of deleted rows."""
+    connection.execute("INSERT OR REPLACE INTO setting VALUES ('unerased', 1)")
+
+
+def is_unerased(connection: sqlite3.Connection) -> bool:
+    """Return whether bytes of deleted rows may still be in the file."""
+    return connection.execute("SELECT 1 FROM setting WHERE name = 'unerased'").fetchone() is not None

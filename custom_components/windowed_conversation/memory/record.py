@@ -1,0 +1,344 @@
+"""The record of turns in the file: figures as JSON in one row, words beside them, each text once."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import asdict, replace
+import json
+import sqlite3
+from typing import Any, NamedTuple
+
+from .index import store
+from .records import (
+    CallRecord,
+    FailureRecord,
+    RequestRecord,
+    Sent,
+    Tokens,
+    TurnCost,
+    TurnListing,
+    TurnRecord,
+    TurnWords,
+    fingerprint,
+)
+from .words import moment
+
+MOST_TURN_RECORDS = 200_000
+MOST_WHOLE = 20_000
+# counting takes time
+_EVERY = 500
+# In characters. No conversation that fits a window has longer ones.
+_LONGEST_SAID = 16_000
+_LONGEST_CONTENT = 1_000_000
+_LONGEST_CALL = 100_000
+_LONGEST_FIGURE = 500
+_HIGHEST = 2**53
+_CUT = "…"
+
+_LONGEST_LIST = 1_000
+# How many turns an export reads at once.
+_STEP = 100
+
+_AMONG = "{} IN (SELECT value FROM json_each({}))"
+_TURNS = """
+    SELECT row, id, at, figures, EXISTS (SELECT 1 FROM record_words WHERE record_words.turn = turn_record.row)
+    FROM turn_record
+"""
+# Home Assistant puts a namespace before the own names of some tools (`intent__HassTurnOn`).
+_HAS_TOOL = """
+    EXISTS (
+        SELECT 1 FROM json_each(figures, '$.tools')
+        WHERE value = :tool OR substr(value, -length('__' || :tool)) = '__' || :tool
+    )
+"""
+# The SQL conditions by the fields of a `TurnListing`.
+_CONDITIONS = {
+    "since": "at >= :since",
+    "until": "at <= :until",
+    **{each: f"figures ->> '{each}' = :{each}" for each in ("agent", "route", "end", "error", "conversation")},
+    "people": _AMONG.format("coalesce(figures ->> 'person', '')", ":people"),
+    "agents": _AMONG.format("figures ->> 'agent'", ":agents"),
+    "tool": _HAS_TOOL,
+    "after": "id < :after",
+}
+_OLDEST = "SELECT {row} FROM {table} ORDER BY {row} LIMIT max(0, (SELECT count(*) FROM {table}) - ?)"
+
+# The rows of texts that a transaction has stored or found: successive requests send mostly the same texts.
+type _ContentRows = dict[str, int]
+
+
+def store_turn_record(connection: sqlite3.Connection, record: TurnRecord, contents: _ContentRows) -> None:
+    """Store the record of a turn with its requests. One that is there already is not stored again.
+
+    `contents` is shared by the records of a transaction.
+    """
+    added = connection.execute(
+        "INSERT OR IGNORE INTO turn_record (id, at, figures) VALUES (?, ?, ?)",
+        (record.id, moment(record.at), _json(_figures(record))),
+    )
+    row = added.lastrowid
+    if not added.rowcount or row is None:
+        return
+    if record.words is not None:
+        _store_words(connection, row, record.words)
+        for number, request in enumerate(record.requests):
+            if request.sent is not None:
+                _store_sent(connection, (row, number), request.sent, contents)
+    if row % _EVERY == 0:
+        _make_room(connection)
+        contents.clear()
+
+
+def store_cost(connection: sqlite3.Connection, cost: TurnCost) -> None:
+    """Store the cost of a turn, if its record is there."""
+    connection.execute(
+        "UPDATE turn_record SET figures = json_set(figures, '$.cost', ?) WHERE id = ?",
+        (cost.cost[:_LONGEST_FIGURE], cost.turn),
+    )
+
+
+def _figures(record: TurnRecord) -> Any:
+    """Return a record as JSON, without words, empty fields, and those with columns of their own."""
+    fields = asdict(record)
+    for name in ("id", "at", "level", "words"):
+        del fields[name]
+    for request in fields["requests"]:
+        del request["sent"]
+    return _bounded(fields)
+
+
+def _bounded(value: Any) -> Any:
+    """Return a value for JSON, with every text and number in bounds. A server has written some of them."""
+    match value:
+        case str():
+            return _cut(value, _LONGEST_FIGURE)
+        case int():
+            return min(max(value, 0), _HIGHEST)
+        case float():
+            return moment(value)
+        case dict():
+            return {name: _bounded(each) for name, each in value.items() if each not in (None, "", ())}
+        case tuple():
+            return [_bounded(each) for each in value]
+    return value
+
+
+def _store_words(connection: sqlite3.Connection, turn: int, words: TurnWords) -> None:
+    calls = [
+        [each.name, _cut(each.arguments, _LONGEST_CALL), each.result and _cut(each.result, _LONGEST_CALL)]
+        for each in words.calls
+    ]
+    connection.execute(
+        "INSERT INTO record_words VALUES (?, ?, ?, ?)",
+        (turn, _cut(words.said, _LONGEST_SAID), _cut(words.answer, _LONGEST_SAID), _json(calls)),
+    )
+
+
+def _store_sent(connection: sqlite3.Connection, place: tuple[int, int], sent: Sent, contents: _ContentRows) -> None:
+    system, tools, *messages = (
+        _content(connection, each, contents) for each in (sent.system, sent.tools, *sent.messages)
+    )
+    connection.execute("INSERT INTO record_sent VALUES (?, ?, ?, ?, ?)", (*place, system, tools, _json(messages)))
+
+
+def _content(connection: sqlite3.Connection, text: str, contents: _ContentRows) -> int:
+    """Return the row of a text, a new one if it has none."""
+    if text not in contents:
+        mark = bytes.fromhex(fingerprint(text))
+        find = "SELECT id FROM record_content WHERE fingerprint = ?"
+        row = (
+            connection.execute(find, (mark,)).fetchone()
+            or connection.execute(
+                "INSERT INTO record_content (fingerprint, text) VALUES (?, ?) RETURNING id",
+                (mark, _cut(text, _LONGEST_CONTENT)),
+            ).fetchone()
+        )
+        contents[text] = row[0]
+    return contents[text]
+
+
+def _cut(text: str, length: int) -> str:
+    sound = text.encode(errors="replace").decode()
+    return sound if len(sound) <= length else sound[: length - len(_CUT)] + _CUT
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+class _Row(NamedTuple):
+    row: int
+    record: TurnRecord
+
+
+class TurnRecords:
+    """The record of turns in an open file. Every method raises MemoryUnavailable."""
+
+    def __init__(self, database: store.Database) -> None:
+        self._database = database
+
+    def newest(self, listing: TurnListing) -> list[TurnRecord]:
+        """Return turns with their figures, newest first; at most 1,000 of them."""
+        with self._database.read() as connection:
+            return [each.record for each in _listed(connection, listing)]
+
+    def get(self, turn: str) -> TurnRecord | None:
+        """Return one turn with its words if they are kept, or None if there is no such turn."""
+        with self._database.read() as connection:
+            found = _turns(connection, "WHERE id = ?", (turn,))
+            return _with_words(connection, found[0]) if found else None
+
+    def export(self, listing: TurnListing) -> Iterator[str]:
+        """Yield the turns that meet the conditions as lines of JSON, newest first, without a limit.
+
+        A line is a turn, of the kind `turn_record`, or a text, of the kind `content`. The requests of turns name texts
+        by their ids; the line of a text comes before that of the first turn which names it.
+        """
+        exported: set[int] = set()
+        after = listing.after
+        while True:
+            with self._database.read() as connection:
+                page = _listed(connection, listing._replace(after=after, limit=_STEP))
+                lines = [line for each in page for line in _lines(connection, each, exported)]
+            yield from lines
+            if len(page) < _STEP:
+                return
+            after = page[-1].record.id
+
+
+def _listed(connection: sqlite3.Connection, listing: TurnListing) -> list[_Row]:
+    values = {name: each for name, each in listing._asdict().items() if each is not None}
+    conditions = " AND ".join(_CONDITIONS[name] for name in values if name in _CONDITIONS)
+    values |= {
+        name: json.dumps([each or "" for each in owners])
+        for name, owners in values.items()
+        if isinstance(owners, frozenset)
+    }
+    values["limit"] = min(max(listing.limit, 0), _LONGEST_LIST)
+    return _turns(connection, f"WHERE {conditions} ORDER BY id DESC LIMIT :limit", values)
+
+
+def _turns(connection: sqlite3.Connection, where: str, values: Any) -> list[_Row]:
+    rows = connection.execute(_TURNS + where, values).fetchall()
+    return [_Row(row, _turn(turn, at, json.loads(figures), has_words)) for row, turn, at, figures, has_words in rows]
+
+
+def _turn(turn: str, at: float, figures: dict[str, Any], has_words: int) -> TurnRecord:
+    figures["failures"] = tuple(FailureRecord(**each) for each in figures.get("failures", ()))
+    figures["tools"] = tuple(figures.get("tools", ()))
+    figures["requests"] = tuple(map(_request, figures.get("requests", ())))
+    return TurnRecord(id=turn, at=at, level="whole" if has_words else "figures", **figures)
+
+
+def _request(figures: dict[str, Any]) -> RequestRecord:
+    usage = figures.pop("usage", None)
+    called = tuple(figures.pop("called", ()))
+    return RequestRecord(called=called, usage=None if usage is None else Tokens(**usage), **figures)
+
+
+def _with_words(connection: sqlite3.Connection, found: _Row) -> TurnRecord:
+    words = _words(connection, found.row)
+    if words is None:
+        return found.record
+    sent: dict[int, Sent] = {}
+    for number, system, tools, messages in _sent_rows(connection, found.row):
+        # a damaged text is missing
+        texts = dict(_contents(connection, {system, tools, *messages}))
+        rest = tuple(texts[row] for row in messages if row in texts)
+        sent[number] = Sent(texts.get(system, ""), texts.get(tools, ""), rest)
+    requests = tuple(replace(each, sent=sent.get(number)) for number, each in enumerate(found.record.requests))
+    return replace(found.record, words=words, requests=requests)
+
+
+def _words(connection: sqlite3.Connection, turn: int) -> TurnWords | None:
+    found = connection.execute("SELECT said, answer, calls FROM record_words WHERE turn = ?", (turn,)).fetchone()
+    if found is None:
+        return None
+    said, answer, calls = found
+    return TurnWords(said, answer, tuple(CallRecord(*each) for each in json.loads(calls)))
+
+
+def _sent_rows(connection: sqlite3.Connection, turn: int) -> list[tuple[int, int, int, list[int]]]:
+    """Return the number of each request of a turn, with the rows of its texts."""
+    rows = connection.execute(
+        "SELECT number, system, tools, messages FROM record_sent WHERE turn = ? ORDER BY number", (turn,)
+    )
+    return [(number, system, tools, json.loads(messages)) for number, system, tools, messages in rows]
+
+
+def _contents(connection: sqlite3.Connection, rows: Collection[int]) -> list[tuple[int, str]]:
+    query = f"SELECT id, text FROM record_content WHERE {_AMONG.format('id', '?')} ORDER BY id"
+    return connection.execute(query, (json.dumps([*rows]),)).fetchall()
+
+
+def _lines(connection: sqlite3.Connection, found: _Row, exported: set[int]) -> Iterator[str]:
+    """Yield the line of a turn, and before it those of its texts that are not exported yet."""
+    fields = _fields(replace(found.record, words=_words(connection, found.row)))
+    for number, system, tools, messages in _sent_rows(connection, found.row):
+        fields["requests"][number]["sent"] = {"system": system, "tools": tools, "messages": messages}
+        new = {system, tools, *messages} - exported
+        exported |= new
+        for row, text in _contents(connection, new):
+            yield json.dumps({"kind": "content", "id": row, "text": text}, ensure_ascii=False)
+    yield json.dumps(fields, ensure_ascii=False)
+
+
+def _fields(record: TurnRecord) -> dict[str, Any]:
+    """Return a turn as JSON has it, without empty fields."""
+    fields = {"kind": "turn_record", **_filled(asdict(record))}
+    fields["requests"] = [_filled(asdict(each)) for each in record.requests]
+    for each in fields["requests"]:
+        each["parameters"] = json.loads(each["parameters"])
+    return fields
+
+
+def _filled(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value not in (None, ())}
+
+
+def delete_records(connection: sqlite3.Connection, rows: Collection[int]) -> None:
+    """Delete turns from the record."""
+    delete_words(connection, rows)
+    connection.execute(f"DELETE FROM turn_record WHERE {_AMONG.format('row', '?')}", (json.dumps([*rows]),))
+
+
+def delete_words(connection: sqlite3.Connection, rows: Collection[int]) -> None:
+    """Delete the words of turns, and the texts that no other turn has sent. The figures stay."""
+    if not rows:
+        return
+    for table in ("record_words", "record_sent"):
+        connection.execute(f"DELETE FROM {table} WHERE {_AMONG.format('turn', '?')}", (json.dumps([*rows]),))
+    # a damaged list must not keep texts that are to be deleted
+    connection.execute("""
+        DELETE FROM record_content WHERE id NOT IN (
+            SELECT system FROM record_sent UNION SELECT tools FROM record_sent
+            UNION SELECT value FROM record_sent, json_each(iif(json_valid(messages), messages, '[]'))
+        )
+    """)
+
+
+def expire_records(
+    connection: sqlite3.Connection, before: Mapping[str, float], others: float, whole_before: float
+) -> bool:
+    """Delete the turns that began before the time of their agent, or of all other agents, and older words.
+
+    Return whether there was anything to delete.
+    """
+    rows = connection.execute(
+        "SELECT row, at, figures ->> 'agent' FROM turn_record WHERE at < ?", (max([others, *before.values()]),)
+    )
+    expired = [row for row, at, agent in rows if at < before.get(agent, others)]
+    delete_records(connection, expired)
+    wordless = _ids(
+        connection, "SELECT turn FROM record_words JOIN turn_record ON row = turn WHERE at < ?", whole_before
+    )
+    delete_words(connection, wordless)
+    return bool(expired or wordless)
+
+
+def _make_room(connection: sqlite3.Connection) -> None:
+    """Delete the oldest turns, and the oldest words, of those above the limits."""
+    delete_records(connection, _ids(connection, _OLDEST.format(row="row", table="turn_record"), MOST_TURN_RECORDS))
+    delete_words(connection, _ids(connection, _OLDEST.format(row="turn", table="record_words"), MOST_WHOLE))
+
+
+def _ids(connection: sqlite3.Connection, query: str, value: float) -> list[int]:
+    return [row for (row,) in connection.execute(query, (value,))]

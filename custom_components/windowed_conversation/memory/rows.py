@@ -1,0 +1,249 @@
+"""The rows of facts, turns and episodes. A repeated fact is one row; an outdated one points to its replacement."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+import sqlite3
+from typing import Any
+
+from . import index
+from .records import Episode, Fact, Kind, MemoryFull, PastTurn, Summary
+from .search import visible
+from .words import (
+    ANSWER_LENGTH,
+    EPISODE_LENGTH,
+    NAME_LENGTH,
+    QUOTE_LENGTH,
+    SAID_LENGTH,
+    Words,
+    fact_text,
+    moment,
+    name,
+    one_line,
+    spoken,
+)
+
+MOST_FACTS = 5_000
+MOST_ROWS: Mapping[Kind, int] = {"turn": 200_000, "episode": 20_000}
+# How many times a fact was stated are kept, the newest.
+_MOST_TELLINGS = 100
+# counting takes time
+_EVERY = 500
+
+_WHOSE = "conversation = :conversation AND agent IS :agent AND person IS :person"
+
+
+@dataclass(frozen=True, slots=True)
+class NewFact:
+    """A fact to store, as a user stated it or as it was exported; `told` counts how often it was stated."""
+
+    text: str
+    person: str | None
+    private: bool
+    source: str
+    quote: str
+    at: float
+    confirmed: float
+    told: int = 1
+
+    def __post_init__(self) -> None:
+        """Refuse a private fact without an owner, which nobody could see."""
+        if self.private and self.person is None:
+            raise ValueError("A private fact is a person's")
+
+
+def store_fact(
+    connection: sqlite3.Connection,
+    words: Words,
+    fact: NewFact,
+    replaces: int | None,
+    *,
+    teller: str | None = None,
+    conversation: str | None = None,
+) -> int:
+    """Store a fact, or confirm the equal one, and close the fact that it replaces. Return its id.
+
+    `teller` is the person who stated it, by default its owner; it is stored with the conversation.
+    """
+    if replaces is not None:
+        replaces = _current(connection, fact.person, replaces)
+    row = equal_fact(connection, fact)
+    if row is None:
+        row = insert(connection, words, fact)
+    else:
+        connection.execute(
+            "UPDATE fact SET confirmed = max(confirmed, ?), told = told + 1, private = private OR ? WHERE id = ?",
+            (moment(fact.confirmed), fact.private, row),
+        )
+    if replaces not in {None, row}:
+        close_fact(connection, words, replaces, row)
+    connection.execute(
+        "INSERT INTO telling VALUES (?, ?, ?, ?)",
+        (row, moment(fact.confirmed), name(teller or fact.person), name(conversation)),
+    )
+    older = "SELECT rowid FROM telling WHERE fact = ? ORDER BY at DESC LIMIT -1 OFFSET ?"
+    connection.execute(f"DELETE FROM telling WHERE rowid IN ({older})", (row, _MOST_TELLINGS))
+    return row
+
+
+def close_fact(connection: sqlite3.Connection, words: Words, row: int, by: int) -> None:
+    """Mark a fact as outdated."""
+    index.remove(connection, words, "fact", row)
+    connection.execute("UPDATE fact SET replaced_by = ? WHERE id = ?", (by, row))
+
+
+def equal_fact(connection: sqlite3.Connection, fact: NewFact) -> int | None:
+    """Return the id of the same owner's current fact in the same words, or None."""
+    found = connection.execute(
+        "SELECT id FROM fact WHERE person IS ? AND spoken = ? AND replaced_by IS NULL",
+        (fact.person, spoken(fact_text(fact.text))),
+    ).fetchone()
+    return found[0] if found else None
+
+
+def facts(connection: sqlite3.Connection, person: str | None, *, private: bool) -> list[Fact]:
+    """Return the facts that this person may see: those of the home first, each group newest first."""
+    rows = connection.execute(
+        f"""
+        SELECT id, text, at, person, private, source, quote, confirmed, told FROM fact
+        WHERE replaced_by IS NULL AND {visible("fact", "fact")}
+        ORDER BY person IS NOT NULL, at DESC, id DESC
+        """,
+        {"person": person, "private": private},
+    )
+    return [Fact(row, text, at, owner, bool(secret), *rest) for row, text, at, owner, secret, *rest in rows]
+
+
+def insert(
+    connection: sqlite3.Connection,
+    words: Words,
+    record: NewFact | PastTurn | Episode,
+    row: int | None = None,
+    origin: int | None = None,
+) -> int:
+    """Store a new row and return its id. A turn becomes the last one of its conversation."""
+    kind, values = row_values(record)
+    if kind == "fact":
+        _make_room_for_fact(connection, words)
+    elif kind == "turn":
+        last = "SELECT coalesce(max(place) + 1, 0) FROM turn WHERE conversation = ?"
+        values["place"] = connection.execute(last, (values["conversation"],)).fetchone()[0]
+    values |= {"id": row, "origin": origin}
+    places = ", ".join(f":{column}" for column in values)
+    stored = connection.execute(f"INSERT INTO {kind} ({', '.join(values)}) VALUES ({places})", values).lastrowid
+    assert stored is not None
+    index.add(connection, words, kind, stored)
+    if kind in MOST_ROWS and stored % _EVERY == 0:
+        index.delete_oldest(connection, words, kind, MOST_ROWS[kind])
+    return stored
+
+
+def row_values(record: NewFact | PastTurn | Episode) -> tuple[Kind, dict[str, Any]]:
+    """Return the table of a record, and its columns in bounds. Raises `ValueError` for one without words."""
+    match record:
+        case NewFact():
+            text = fact_text(record.text)
+            return "fact", {
+                "at": moment(record.at),
+                "person": name(record.person),
+                "private": record.private,
+                "text": text,
+                "spoken": spoken(text),
+                "source": one_line(record.source, QUOTE_LENGTH),
+                "quote": one_line(record.quote, QUOTE_LENGTH),
+                "confirmed": moment(record.confirmed),
+                "told": record.told,
+            }
+        case PastTurn():
+            if not (one_line(record.said, SAID_LENGTH) or one_line(record.answer, ANSWER_LENGTH)):
+                raise ValueError("A turn needs words")
+            return "turn", {
+                **_context_values(record),
+                "device": name(record.device),
+                "tools": _joined(record.tools),
+                "said": one_line(record.said, SAID_LENGTH),
+                "answer": one_line(record.answer, ANSWER_LENGTH),
+            }
+        case Episode():
+            text = one_line(record.text, EPISODE_LENGTH)
+            if not text:
+                raise ValueError("An episode needs words")
+            return "episode", {**_context_values(record), "since": moment(record.since), "text": text}
+
+
+def _context_values(record: PastTurn | Episode) -> dict[str, Any]:
+    return {
+        "at": moment(record.at),
+        "conversation": name(record.conversation),
+        "person": name(record.person),
+        "agent": name(record.agent),
+    }
+
+
+def _joined(tools: tuple[str, ...]) -> str | None:
+    """Return the names of tools as one text, as many as fit."""
+    joined = " ".join(dict.fromkeys(tools))
+    return joined.encode()[:NAME_LENGTH].decode(errors="ignore") or None
+
+
+def store_summary(connection: sqlite3.Connection, words: Words, summary: Summary) -> int | None:
+    """Store a summary as an episode, in place of the one that it replaces, and return its id.
+
+    Returns None if any of its turns is not stored for this person: forgotten or expired words, and those that were
+    never to be stored, must not come back in other words.
+    """
+    whose = {"conversation": summary.conversation, "agent": summary.agent, "person": summary.person}
+    since, at, earlier = summary.since, summary.until, None
+    if summary.earlier:
+        earlier = connection.execute(
+            f"SELECT id, since, at FROM episode WHERE {_WHOSE} AND text = :text ORDER BY id DESC",
+            {**whose, "text": one_line(summary.earlier, EPISODE_LENGTH)},
+        ).fetchone()
+        if earlier is None:
+            return None
+        since, at = min(since, earlier[1]), max(at, earlier[2])
+    times = _times(connection, whose, summary)
+    if times is None or not (earlier or times):
+        return None
+    if earlier:
+        index.delete(connection, words, "episode", [earlier[0]])
+    since, at = min([since, *times]), max([at, *times])
+    episode = Episode(summary.conversation, since, at, summary.text, summary.agent, summary.person)
+    return insert(connection, words, episode)
+
+
+def _times(connection: sqlite3.Connection, whose: dict[str, str | None], summary: Summary) -> list[float] | None:
+    """Return the times of the turns of a summary, or None if one of them is not stored."""
+    wanted = {one_line(said, SAID_LENGTH) for said in summary.said}
+    rows = connection.execute(
+        f"SELECT said, at FROM turn WHERE {_WHOSE} AND at >= :since", {**whose, "since": summary.since}
+    )
+    found = [(said, at) for said, at in rows if said in wanted]
+    return None if wanted - {said for said, _ in found} else [at for _, at in found]
+
+
+def _current(connection: sqlite3.Connection, person: str | None, row: int) -> int:
+    """Return the current fact that has replaced this one, or itself. Raises `ValueError` if it has another owner."""
+    found = connection.execute(
+        """
+        WITH RECURSIVE later (id, by, person) AS (
+            SELECT id, replaced_by, person FROM fact WHERE id = ?
+            UNION SELECT fact.id, fact.replaced_by, fact.person FROM fact JOIN later ON fact.id = later.by
+        )
+        SELECT id, person FROM later WHERE by IS NULL
+        """,
+        (row,),
+    ).fetchone()
+    if found is None or found[1] != person:
+        raise ValueError("A fact replaces one of the same owner")
+    current: int = found[0]
+    return current
+
+
+def _make_room_for_fact(connection: sqlite3.Connection, words: Words) -> None:
+    """Delete the oldest outdated fact if the limit of facts is reached."""
+    if connection.execute("SELECT count(*) FROM fact").fetchone()[0] < MOST_FACTS:
+        return
+    oldest = connection.execute("SELECT id FROM fact WHERE replaced_by IS NOT NULL ORDER BY id LIMIT 1").fetchone()
+    if oldest is None:
+        raise MemoryFull("There are as many facts as memory can have")
+    index.delete(connection, words, "fact", oldest)
