@@ -69,7 +69,7 @@ def test_requirement_is_a_floor_and_the_floor_is_tested(requirement: str) -> Non
 
 def test_requirements_are_the_packages_that_are_imported() -> None:
     foreign = set(imported()) - sys.stdlib_module_names - OF_OTHERS
-    by_name = {node.value for node in syntax("memory/stemmers") if isinstance(node, ast.Constant)}
+    by_name = {node.value for node in syntax("memory/words") if isinstance(node, ast.Constant)}
 
     assert foreign | ({"snowballstemmer"} & by_name) == set(map(module_of, MANIFEST["requirements"]))
 

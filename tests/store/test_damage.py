@@ -11,8 +11,8 @@ from custom_components.windowed_conversation.memory import Episode, TurnListing
 from custom_components.windowed_conversation.store import (
     StoreUnavailable,
     delete_set_aside,
+    file,
     read_value,
-    room,
     set_aside,
 )
 from tests.memory.content import NOW, add_episode, file_bytes, indexed, stored, texts, turn
@@ -98,7 +98,7 @@ def test_what_is_left_beside_a_row_that_was_set_aside_is_still_read(full, table)
 def test_letters_that_are_none_stop_nothing_and_are_in_no_error(full, caplog) -> None:
     memory = opened(full)
     with closing(sqlite3.connect(full)) as beside:
-        beside.create_function("text_sum", -1, room.text_sum, deterministic=True)
+        beside.create_function("text_sum", -1, file.text_sum, deterministic=True)
         beside.execute("UPDATE fact SET text = CAST(x'ff' || text AS TEXT)")
         beside.execute("UPDATE record_sent SET messages = '[QUOKKA' WHERE turn = 2")
         beside.commit()
@@ -291,7 +291,7 @@ def test_an_index_that_cannot_be_made_anew_is_a_damaged_file(full) -> None:
     memory = opened(full)
     failure = sqlite3.DatabaseError()
     failure.sqlite_errorcode = sqlite3.SQLITE_CORRUPT_VTAB
-    memory.database._rooms = (room.Room("", mend=fail),)
+    memory.database._rooms = (file.Room("", mend=fail),)
 
     with pytest.raises(StoreUnavailable) as refused, memory.database.read():
         raise failure

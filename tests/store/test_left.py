@@ -3,11 +3,11 @@
 import pytest
 
 from custom_components.windowed_conversation.store import (
-    come_back,
+    cancel_deletion,
+    cancel_deletion_of,
     delete_overdue,
-    keep_left,
-    leave,
     owners_of_values,
+    schedule_deletion,
 )
 
 from .files import opened
@@ -16,7 +16,7 @@ from .test_values import write
 
 @pytest.mark.parametrize(("now", "is_deleted"), [(99.9, False), (100.0, True), (1e9, True)])
 def test_a_file_is_deleted_when_its_time_has_come(memory, path, now: float, is_deleted: bool) -> None:
-    leave(memory.database, 100.0, {})
+    schedule_deletion(memory.database, 100.0, {})
     memory.close()
 
     assert delete_overdue(path, now) == is_deleted
@@ -24,35 +24,35 @@ def test_a_file_is_deleted_when_its_time_has_come(memory, path, now: float, is_d
 
 
 def test_a_file_that_is_in_use_again_is_kept(memory, path) -> None:
-    leave(memory.database, 100.0, {"a1": 30})
+    schedule_deletion(memory.database, 100.0, {"a1": 30})
 
-    assert come_back(memory.database) == {"a1": 30}
+    assert cancel_deletion(memory.database) == {"a1": 30}
 
     memory.close()
     assert not delete_overdue(path, 1e9)
 
 
 def test_a_file_that_somebody_keeps_is_kept_and_its_days_as_well(memory, path) -> None:
-    leave(memory.database, 100.0, {"a1": 30})
+    schedule_deletion(memory.database, 100.0, {"a1": 30})
     memory.close()
 
-    keep_left(path)
+    cancel_deletion_of(path)
 
     assert not delete_overdue(path, 1e9)
     again = opened(path)
-    assert come_back(again.database) == {"a1": 30}
+    assert cancel_deletion(again.database) == {"a1": 30}
     again.close()
 
 
 def test_days_of_agents_that_were_gone_before_stay(memory) -> None:
-    leave(memory.database, 100.0, {"a1": 30, "a2": 1})
-    leave(memory.database, 200.0, {"a2": 90})
+    schedule_deletion(memory.database, 100.0, {"a1": 30, "a2": 1})
+    schedule_deletion(memory.database, 200.0, {"a2": 90})
 
-    assert come_back(memory.database) == {"a1": 30, "a2": 90}
+    assert cancel_deletion(memory.database) == {"a1": 30, "a2": 90}
 
 
 def test_what_the_file_says_of_itself_has_no_owner(memory) -> None:
-    leave(memory.database, 100.0, {})
+    schedule_deletion(memory.database, 100.0, {})
 
     with memory.database.read() as connection:
         assert owners_of_values(connection) == set()
@@ -60,14 +60,14 @@ def test_what_the_file_says_of_itself_has_no_owner(memory) -> None:
 
 @pytest.mark.parametrize("rotten", ["7", '{"until": "soon", "days": {}}', '{"until": 1.0}'])
 def test_a_file_of_which_nobody_knows_until_when_is_kept(memory, path, rotten: str) -> None:
-    write(memory, rotten, "", "left")
+    write(memory, rotten, "", "deletion")
     memory.close()
 
     assert not delete_overdue(path, 1e9)
 
 
 def test_there_is_nothing_to_do_without_a_file_that_can_be_read(path) -> None:
-    keep_left(path)
+    cancel_deletion_of(path)
     assert not delete_overdue(path, 1e9)
     assert not path.exists()
 

@@ -17,12 +17,12 @@ import pytest
 
 from custom_components.windowed_conversation.memory import Memory, TurnCost, transfer
 from custom_components.windowed_conversation.store import (
-    State,
+    StoreState,
     StoreUnavailable,
     Write,
     Writer,
     file,
-    upkeep,
+    queue,
     writer as module,
 )
 from tests.memory.content import file_bytes, indexed, stored, turn
@@ -466,7 +466,7 @@ def _turns(state):
 @pytest.fixture
 def telling(make):
     """Return a writer that has begun, and a queue of the states that it tells."""
-    told = SimpleQueue[State]()
+    told = SimpleQueue[StoreState]()
     writer = make(on_state=told.put)
     writer.start()
     return writer, told
@@ -485,7 +485,7 @@ def test_a_state_tells_how_many_rows_were_damaged_until_they_are_forgotten(make,
     memory.add([turn("BREAD"), turn("BUTTER")])
     memory.close()
     overwrite(path, b"BREAD", b"BREAK")
-    told = SimpleQueue[State]()
+    told = SimpleQueue[StoreState]()
     writer = make(on_state=told.put)
     writer.start()
     until(told, lambda state: state.rows_set_aside == 1 and _turns(state) == 1)
@@ -511,7 +511,7 @@ def test_what_was_loaded_at_once_is_found_a_little_later(telling, tmp_path, monk
 
 
 def test_what_could_not_be_erased_is_erased_later(telling, path, monkeypatch) -> None:
-    monkeypatch.setattr(upkeep, "_ERASE_AGAIN", 0.0)
+    monkeypatch.setattr(queue, "_ERASE_AGAIN", 0.0)
     writer, told = telling
     writer.put(turn("QUOKKA"))
     assert writer.drain(_ENOUGH)
@@ -549,7 +549,7 @@ def test_a_fault_of_the_daily_work_stops_nothing_and_says_nothing_of_what_was_sa
         raise RuntimeError(_SAID)
 
     opened(path).close()
-    told = SimpleQueue[State]()
+    told = SimpleQueue[StoreState]()
     writer = make(daily=fail, on_state=told.put)
     writer.start()
     until(told, lambda state: state.reason == "fault")

@@ -10,7 +10,7 @@ from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers import issue_registry as ir
 
 from ..const import DOMAIN
-from ..store import Reason, State
+from ..store import Reason, StoreState
 from ..turn.budget import Shortfall
 from ..window import WindowRegistry, WindowStats
 from .window_health import FULL, Health
@@ -136,8 +136,8 @@ def async_raise_or_clear_server(hass: HomeAssistant, entry_id: str, account: str
 
 
 @callback
-def async_raise_or_clear_store(hass: HomeAssistant, path: Path, state: State) -> None:
-    """Raise issues for the reason why the store is off and for damaged parts that were set aside; clear all others."""
+def async_raise_or_clear_store(hass: HomeAssistant, path: Path, state: StoreState) -> None:
+    """Raise issues for why the store is off and for what was damaged and set aside, and clear all others."""
     reason: Reason | None = "damaged" if state.reason is None and state.set_aside is not None else state.reason
     issue = None if reason is None else _MEMORY_ISSUES.get(reason, Issue.MEMORY_FAULT)
     placeholders = {"path": str(state.set_aside or path if reason == "damaged" else path)}

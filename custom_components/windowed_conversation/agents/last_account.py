@@ -13,7 +13,7 @@ from homeassistant.util import dt as dt_util
 from homeassistant.util.hass_dict import HassKey
 
 from ..const import DOMAIN
-from ..store import delete_file, delete_overdue, keep_left
+from ..store import cancel_deletion_of, delete_file, delete_overdue
 from .issues import async_raise_or_clear_left
 from .store import async_leave_store, async_store, store_path
 
@@ -60,7 +60,7 @@ async def async_delete_left(hass: HomeAssistant) -> bool:
 async def async_keep_left(hass: HomeAssistant) -> bool:
     """Keep the file that the last account has left for good. Return whether that was possible."""
     try:
-        await hass.async_add_executor_job(keep_left, store_path(hass))
+        await hass.async_add_executor_job(cancel_deletion_of, store_path(hass))
     except sqlite3.Error:
         return False
     return True

@@ -24,13 +24,13 @@ from ..memory import Memory, MemoryUnavailable, Recalled, Tombstone
 from ..store import (
     VALUES,
     Reason,
-    State,
+    StoreState,
     Write,
     Writer,
-    come_back,
+    cancel_deletion,
     delete_overdue,
-    leave,
     read_value,
+    schedule_deletion,
     write_value,
 )
 from ..turn.forgetting import CONVERSATIONS, ConversationForgetting, forget_all_but_memory
@@ -236,7 +236,7 @@ class AgentStore:
             return True
         finally:
             await self._hass.async_add_executor_job(self.writer.close, _DRAIN)
-            async_raise_or_clear_store(self._hass, self.writer.path, State())
+            async_raise_or_clear_store(self._hass, self.writer.path, StoreState())
 
     @callback
     def async_listen(self, listener: Callable[[], None]) -> CALLBACK_TYPE:
@@ -311,7 +311,7 @@ class AgentStore:
         delete_overdue(path, time.time())
         memory = Memory(path, self._languages, rooms=(CONVERSATIONS, VALUES), companion=self.conversations)
         try:
-            self._days_of_gone = come_back(memory.database)
+            self._days_of_gone = cancel_deletion(memory.database)
         except BaseException:
             memory.close()
             raise
@@ -319,7 +319,7 @@ class AgentStore:
 
     def _leave(self, until: float, memory: Memory) -> bool:
         forget_all_but_memory(memory)
-        leave(memory.database, until, self._days)
+        schedule_deletion(memory.database, until, self._days)
         figures = memory.figures()
         return bool(figures.facts or figures.turns or figures.episodes)
 
@@ -352,11 +352,11 @@ class AgentStore:
             self._hass.async_create_background_task(read(), "read from the store")
         self.async_save_soon()
 
-    def _on_state(self, state: State) -> None:
+    def _on_state(self, state: StoreState) -> None:
         self.run_in_loop(self._follow, state)
 
     @callback
-    def _follow(self, state: State) -> None:
+    def _follow(self, state: StoreState) -> None:
         if self._hass.is_stopping:
             return
         if state.reason != self._reason:

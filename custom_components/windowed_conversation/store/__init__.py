@@ -3,36 +3,28 @@
 Each room has its tables in it: memory and the record of turns in `memory`, conversations in `window`.
 """
 
-from .database import Database
-from .errors import Reason, StoreUnavailable
-from .file import delete_file, delete_set_aside, set_aside, size
-from .left import come_back, delete_overdue, keep_left, leave
-from .queue import Write
-from .room import Room, check_sum, run_script
-from .values import VALUES, delete_values, owners_of_values, read_value, write_value
-from .writer import State, Writer
-
-__all__ = [
-    "VALUES",
-    "Database",
-    "Reason",
-    "Room",
-    "State",
-    "StoreUnavailable",
-    "Write",
-    "Writer",
-    "check_sum",
-    "come_back",
-    "delete_file",
-    "delete_overdue",
-    "delete_set_aside",
-    "delete_values",
-    "keep_left",
-    "leave",
-    "owners_of_values",
-    "read_value",
-    "run_script",
-    "set_aside",
-    "size",
-    "write_value",
-]
+from .database import Database as Database
+from .file import (
+    Reason as Reason,
+    Room as Room,
+    StoreUnavailable as StoreUnavailable,
+    check_sum as check_sum,
+    delete_file as delete_file,
+    delete_set_aside as delete_set_aside,
+    run_script as run_script,
+    set_aside as set_aside,
+    size as size,
+)
+from .queue import Write as Write
+from .values import (
+    VALUES as VALUES,
+    cancel_deletion as cancel_deletion,
+    cancel_deletion_of as cancel_deletion_of,
+    delete_overdue as delete_overdue,
+    delete_values as delete_values,
+    owners_of_values as owners_of_values,
+    read_value as read_value,
+    schedule_deletion as schedule_deletion,
+    write_value as write_value,
+)
+from .writer import StoreState as StoreState, Writer as Writer

@@ -6,13 +6,11 @@ from pathlib import Path
 import sqlite3
 from threading import Lock
 
-from .errors import StoreUnavailable
-from .file import open_file, reason_of, unavailable
-from .room import Room
+from .file import Room, StoreUnavailable, open_file, reason_of, unavailable
 
 
 class Database:
-    """The open file. Errors about it are raised as `StoreUnavailable`, and none of them quotes what is stored.
+    """The open file. Errors about it are raised as `StoreUnavailable`, and none of them quotes stored text.
 
     `is_new`: whether the file was created now. `rows_set_aside` is the number of damaged rows that were
     set aside when it was opened, until they are deleted.
@@ -24,8 +22,7 @@ class Database:
         self._rooms = rooms
         self._writing, self._reading = Lock(), Lock()
         self._closed = False
-        opened = open_file(path, rooms)
-        self._writer, self._reader, self.is_new = opened.writer, opened.reader, opened.is_new
+        self._writer, self._reader, self.is_new = open_file(path, rooms)
         self._inode = path.stat().st_ino
         self.rows_set_aside: int = self._reader.execute("SELECT count(*) FROM set_aside").fetchone()[0]
 
@@ -85,7 +82,7 @@ class Database:
             if reason == "damaged" and not self.close():
                 # another thread has set it aside, and the one in its place is a new one
                 reason = "closed"
-            # without its cause, the text of which may quote what is stored
+            # without its cause, whose text may quote stored text
             raise unavailable(reason, self.path) from None
 
     def _mends_indexes(self) -> bool:

@@ -1,21 +1,23 @@
-"""The file on disk: opening it, setting a damaged one aside, and what SQLite's errors say about it."""
+"""The file on disk: its tables in rooms, opening it, damage, and the reasons for which it cannot be used.
 
-from collections.abc import Sequence
-from contextlib import suppress
+Damage is a row whose text differs from its checksum, or a file of which only a part can be read.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
 import errno
 import os
 from pathlib import Path
 import sqlite3
-from typing import NamedTuple
-
-from .damage import SET_ASIDE, is_whole, salvage, set_rows_aside
-from .errors import Reason, StoreUnavailable
-from .room import Room, run_script, text_sum
+import time
+from typing import Any, Literal
+import zlib
 
 # A file of another version is not read.
 _VERSION = 1
 _BUSY_SECONDS = 5.0
-# What was committed survives a power cut: what was forgotten must not come back.
+# A commit survives a power cut: forgotten words must not come back.
 _SYNCHRONOUS = "FULL"
 # In bytes: the size of a page, and of the log before it is moved into the file.
 _PAGE = 2_048
@@ -40,19 +42,79 @@ _REASONS_TO_OPEN: dict[int | None, Reason] = {
     errno.ENOSPC: "full",
 }
 
-
-class Opened(NamedTuple):
-    """An open file: a connection to write, one to read, and whether the file was created now."""
-
-    writer: sqlite3.Connection
-    reader: sqlite3.Connection
-    is_new: bool
+type Reason = Literal[
+    "away", "backup", "closed", "damaged", "fault", "full", "index", "locked", "newer", "no_fts5", "read_only"
+]
 
 
-def open_file(path: Path, rooms: Sequence[Room]) -> Opened:
+class StoreUnavailable(Exception):
+    """The store cannot be used now. The call that raised this has changed nothing.
+
+    - `away`: the file cannot be reached, or was moved or deleted
+    - `backup`: a backup is being made, and nothing is written meanwhile
+    - `closed`: the store was closed
+    - `damaged`: the file is no database, or a broken one; it was moved to `set_aside`, and the next one takes over its
+      readable part
+    - `fault`: something else went wrong
+    - `full`: the disk is full
+    - `index`: an index was broken; it is empty now, and is rebuilt from the tables
+    - `locked`: another process has locked the file
+    - `newer`: a newer version wrote the file; nothing was changed
+    - `no_fts5`: this Python's SQLite has no FTS5, or one that cannot delete securely (before 3.42)
+    - `read_only`: the file cannot be written
+    """
+
+    def __init__(self, reason: Reason, set_aside: Path | None = None) -> None:
+        super().__init__(reason)
+        self.reason: Reason = reason
+        self.set_aside = set_aside
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The tables of one subject.
+
+    `script` creates those that are missing, and `prepare` follows it in the same transaction. `texts` has the columns
+    of each table with checked texts, see `check_sum`. `mend` empties the room's indexes after one was damaged or a row
+    was lost, so that they are made anew.
+    """
+
+    script: str
+    texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    prepare: Callable[[sqlite3.Connection], None] = lambda connection: None
+    mend: Callable[[sqlite3.Connection], None] = lambda connection: None
+
+
+def check_sum(columns: tuple[str, ...]) -> str:
+    """Return the SQL expression for the checksum of some columns. SQLite itself has no checksums."""
+    return f"text_sum({', '.join(f'CAST({column} AS BLOB)' for column in columns)})"
+
+
+def text_sum(*texts: bytes | None) -> int:
+    """Return the checksum of the bytes of some texts."""
+    return zlib.crc32(b"\0".join(text or b"" for text in texts))
+
+
+def run_script(connection: sqlite3.Connection, script: str) -> None:
+    """Run the statements of a script in the present transaction, which `executescript` would commit."""
+    statement = ""
+    for part in script.split(";"):
+        statement += f"{part};"
+        # a trigger contains semicolons
+        if sqlite3.complete_statement(statement):
+            connection.execute(statement)
+            statement = ""
+
+
+# The readable parts of damaged rows. Nobody can tell their content, so forgetting empties it.
+SET_ASIDE = Room("CREATE TABLE IF NOT EXISTS set_aside (of TEXT NOT NULL, at REAL NOT NULL, content BLOB)")
+
+
+def open_file(path: Path, rooms: Sequence[Room]) -> tuple[sqlite3.Connection, sqlite3.Connection, bool]:
     """Open the file, or create it, readable by its owner only. Raises `StoreUnavailable`.
 
-    Damaged rows are set aside. A new file takes over what can be read of a damaged one.
+    Returns a connection to write, one to read, and whether the file was created now. Damaged rows are set aside. A new
+    file takes over the readable part of a damaged one.
     """
     opened: list[sqlite3.Connection] = []
     try:
@@ -68,7 +130,7 @@ def open_file(path: Path, rooms: Sequence[Room]) -> Opened:
         if (reason := reason_of(error)) is None:
             raise
         raise unavailable(reason, path) from None
-    return Opened(writer, reader, is_new)
+    return writer, reader, is_new
 
 
 def _set_up(connection: sqlite3.Connection, path: Path, rooms: Sequence[Room]) -> bool:
@@ -115,7 +177,7 @@ def unavailable(reason: Reason, path: Path) -> StoreUnavailable:
     if reason != "damaged":
         return StoreUnavailable(reason)
     aside = set_aside(path)
-    # what is beside an earlier one does not fit this one
+    # the files beside an earlier one do not fit this one
     delete_set_aside(path)
     for end in _BESIDE:
         with suppress(FileNotFoundError):
@@ -174,3 +236,85 @@ def connect(path: Path) -> sqlite3.Connection:
     connection.text_factory = lambda raw: raw.decode(errors="replace")
     connection.create_function("text_sum", -1, text_sum, deterministic=True)
     return connection
+
+
+def is_whole(connection: sqlite3.Connection, rooms: Sequence[Room]) -> bool:
+    """Return whether the structure of the file is undamaged, at least without the indexes of the rooms.
+
+    Empties damaged indexes, in the caller's transaction.
+    """
+    if _is_sound(connection):
+        return True
+    try:
+        for room in rooms:
+            room.mend(connection)
+    except sqlite3.Error:
+        return False
+    return _is_sound(connection)
+
+
+def _is_sound(connection: sqlite3.Connection) -> bool:
+    return bool(connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
+
+
+def set_rows_aside(connection: sqlite3.Connection, room: Room) -> None:
+    """Set each row aside whose text differs from its checksum, in the caller's transaction."""
+    found = False
+    for table, columns in room.texts.items():
+        damaged = connection.execute(f"SELECT rowid FROM {table} WHERE sum IS NOT {check_sum(columns)}").fetchall()
+        for (row,) in damaged:
+            content = " || x'00' || ".join(f"coalesce(CAST({column} AS BLOB), x'')" for column in columns)
+            connection.execute(
+                f"INSERT INTO set_aside SELECT ?, ?, CAST({content} AS BLOB) FROM {table} WHERE rowid = ?",
+                (table, time.time(), row),
+            )
+            connection.execute(f"DELETE FROM {table} WHERE rowid = ?", (row,))
+        found |= bool(damaged)
+    if found:
+        room.mend(connection)
+
+
+def salvage(connection: sqlite3.Connection, damaged: Path, rooms: Sequence[Room]) -> None:
+    """Copy the readable rows of a damaged file, table by table, in the caller's transaction."""
+    with closing(sqlite3.connect(damaged)) as old:
+        old.text_factory = bytes
+        old.create_function("text_sum", -1, text_sum, deterministic=True)
+        # while it is empty: no id is given again
+        _copy(connection, old, "sqlite_sequence", {})
+        for room in rooms:
+            for table in _tables(connection, room):
+                _copy(connection, old, table, room.texts)
+            room.mend(connection)
+
+
+def _tables(connection: sqlite3.Connection, room: Room) -> list[str]:
+    """Return the tables of a room. A setting is about the file that it is in."""
+    found = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'setting'")
+    return [name for (name,) in found if f" {name} (" in room.script]
+
+
+def _copy(
+    connection: sqlite3.Connection, old: sqlite3.Connection, table: str, texts: Mapping[str, tuple[str, ...]]
+) -> None:
+    columns = [each for each in connection.execute(f"PRAGMA table_xinfo({table})") if not each[6]]
+    names = ", ".join(name for _, name, *_ in columns)
+    kinds = [kind for _, _, kind, *_ in columns]
+    last_first = ", ".join(f"{name} DESC" for _, name, _, _, _, key, _ in columns if key) or "rowid DESC"
+    insert = f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({', '.join('?' * len(columns))})"
+    whole = f" WHERE sum IS {check_sum(texts[table])}" if table in texts else ""
+    for row in _rows(old, f"SELECT {names} FROM {table}{whole}", last_first):
+        connection.execute(insert, [_value(value, kind) for value, kind in zip(row, kinds, strict=True)])
+
+
+def _rows(old: sqlite3.Connection, selected: str, last_first: str) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows that can be read: from the first one up to the damage, and from the last one down to it."""
+    for query in (selected, f"{selected} ORDER BY {last_first}"):
+        try:
+            yield from old.execute(query)
+        except sqlite3.Error:
+            continue
+        return
+
+
+def _value(value: object, kind: str) -> object:
+    return value.decode(errors="replace") if isinstance(value, bytes) and kind != "BLOB" else value

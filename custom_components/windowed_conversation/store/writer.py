@@ -1,4 +1,4 @@
-"""The thread that writes: it opens the file, commits what is queued, retries what failed, and tells its state."""
+"""The thread that writes: it opens the file, commits and retries the queued records, and publishes its state."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -12,9 +12,8 @@ import traceback
 from typing import Any
 
 from . import file
-from .errors import Reason, StoreUnavailable
-from .queue import Job, Queue, Write
-from .upkeep import OpenStore, Upkeep
+from .file import Reason, StoreUnavailable
+from .queue import Job, OpenStore, Queue, Upkeep, Write
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -32,7 +31,7 @@ _STAYS_OPEN: frozenset[Reason] = frozenset({"full", "index", "locked"})
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class StoreState:
     """Why the store is off (None if it is on), where a damaged file is kept, and the figures, or None if not read yet.
 
     `rows_set_aside` is the number of damaged rows that are not used.
@@ -69,7 +68,7 @@ class Writer[Opened: OpenStore]:
     """Owns a store. Thread-safe; only `drain`, `hold` and `close` block.
 
     `open_file` opens the file or creates it, in the writing thread, as soon as there is something to write. While
-    `may_create` is False, no file is created, and what would be written to it is dropped. In the writing thread,
+    `may_create` is False, no file is created, and its records are dropped. In the writing thread,
     `daily` is called with the open store at the start and every day, `on_opened` after each opening, and `on_state`
     with each new state.
     """
@@ -81,7 +80,7 @@ class Writer[Opened: OpenStore]:
         *,
         daily: Callable[[Opened], None] = lambda opened: None,
         on_opened: Callable[[Opened], None] = lambda opened: None,
-        on_state: Callable[[State], None] = lambda state: None,
+        on_state: Callable[[StoreState], None] = lambda state: None,
         most_waiting: int = _MOST_WAITING,
     ) -> None:
         self.path = path
@@ -90,7 +89,7 @@ class Writer[Opened: OpenStore]:
         self._on_opened = on_opened
         self._on_state = on_state
         self._opened: Opened | None = None
-        self._state = State()
+        self._state = StoreState()
         # the condition guards everything below
         self._changed = Condition()
         self._queue = Queue(most_waiting)
@@ -107,7 +106,7 @@ class Writer[Opened: OpenStore]:
         return self._opened
 
     @property
-    def state(self) -> State:
+    def state(self) -> StoreState:
         """The current state of the store."""
         return self._state
 
@@ -150,7 +149,7 @@ class Writer[Opened: OpenStore]:
     def check(self, *, repeat_daily: bool = False) -> None:
         """Have the figures read again, for instance after a read failed, and optionally the daily work repeated."""
         with self._changed:
-            self._upkeep.look_now()
+            self._upkeep.read_figures_soon()
             if repeat_daily:
                 self._upkeep.repeat()
             self._changed.notify_all()
@@ -188,7 +187,7 @@ class Writer[Opened: OpenStore]:
             self._changed.notify_all()
 
     def close(self, timeout: float) -> bool:
-        """Write what is queued, without retries, and close the file. Return whether it was done in time."""
+        """Write the queue, without retries, and close the file. Return whether it was done in time."""
         with self._changed:
             self._has_ended = True
             self._failures_in_a_row = 0
@@ -206,7 +205,7 @@ class Writer[Opened: OpenStore]:
         while self._wait():
             try:
                 self._step()
-            except Exception as err:  # noqa: BLE001 - whatever it is, the next try may succeed
+            except Exception as err:  # noqa: BLE001 - the next try may succeed
                 self._fail(err)
         self._close_file()
         with self._changed:
@@ -287,7 +286,7 @@ class Writer[Opened: OpenStore]:
     def _recover(self, figures: Any = None) -> None:
         """Set the state to usable, before callers get their results."""
         self._failures_in_a_row, self._paused_until = 0, -math.inf
-        self._tell(None, figures or self._state.figures)
+        self._set_state(None, figures or self._state.figures)
 
     def _on_done(
         self, items: Sequence[object], *, written: int = 0, refused: int = 0, error: str | None = None
@@ -313,13 +312,13 @@ class Writer[Opened: OpenStore]:
         if not isinstance(error, StoreUnavailable):
             error = StoreUnavailable("fault").with_traceback(error.__traceback__)
         if error.reason == "fault":
-            # not its message, which may quote what was said
+            # not its message, which may quote stored text
             _LOGGER.error("The store failed\n%s", "".join(traceback.format_tb(error.__traceback__)))
         if error.reason not in _STAYS_OPEN:
             self._close_file()
         is_mended = error.reason in _MENDED and not self._failures_in_a_row
         if not is_mended:
-            self._tell(error.reason, self._state.figures)
+            self._set_state(error.reason, self._state.figures)
         jobs: list[Job] = []
         with self._changed:
             pause = min(_FIRST_PAUSE * 2 ** min(self._failures_in_a_row, 10), _LONGEST_PAUSE)
@@ -338,11 +337,11 @@ class Writer[Opened: OpenStore]:
             self._opened.close()
             self._opened = None
 
-    def _tell(self, reason: Reason | None, figures: Any) -> None:
+    def _set_state(self, reason: Reason | None, figures: Any) -> None:
         aside = file.set_aside(self.path)
         opened = self._opened if reason is None else None
         rows = opened.rows_set_aside if opened is not None else self._state.rows_set_aside
-        state = State(reason, aside if aside.exists() else None, rows, figures)
+        state = StoreState(reason, aside if aside.exists() else None, rows, figures)
         if state != self._state:
             self._state = state
             self._on_state(state)
