@@ -359,14 +359,11 @@ def test_who_owns_something_is_known_until_it_is_forgotten(memory) -> None:
 
 @pytest.mark.parametrize("dry_run", [True, False])
 def test_others_forget_in_the_same_transaction_and_count_what_they_lose(path, dry_run) -> None:
-    class Cupboard:
-        """Another room, with a copy of each text."""
+    def forget(connection, erasure, dry_run):
+        connection.execute("DELETE FROM copy" if not dry_run else "SELECT 1")
+        return erasure.selection.query == "tea"
 
-        def forget(self, connection, erasure, *, dry_run):
-            connection.execute("DELETE FROM copy" if not dry_run else "SELECT 1")
-            return erasure.selection.query == "tea"
-
-    memory = Memory(path, ("en",), rooms=(Room("CREATE TABLE IF NOT EXISTS copy (text TEXT)"),), companion=Cupboard())
+    memory = Memory(path, ("en",), rooms=(Room("CREATE TABLE IF NOT EXISTS copy (text TEXT)"),), companion=forget)
     with memory.database.write() as connection:
         connection.execute("INSERT INTO copy VALUES ('Tea at five')")
 

@@ -57,7 +57,7 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self.conversations = ConversationForgetting()
-        self.memory = Memory(path, ("en",), rooms=(CONVERSATIONS,), companion=self.conversations)
+        self.memory = Memory(path, ("en",), rooms=(CONVERSATIONS,), companion=self.conversations.forget)
         self.losses: list[ForgottenExchanges] = []
         self.facts: list[int] = []
 

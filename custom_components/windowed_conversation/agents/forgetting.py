@@ -11,7 +11,7 @@ from homeassistant.core import Event, HomeAssistant, callback
 
 from ..bridge.turn_report import async_fire_forgotten
 from ..const import DOMAIN
-from ..memory import Forgotten, Memory, MemoryUnavailable
+from ..memory import Forgotten, Memory, MemoryUnavailable, Tombstone
 from ..turn.forgetting import ForgottenExchanges, Gone, find_gone, without_forgotten
 from ..turn.scope import WindowKey
 from ..window import Snapshot
@@ -87,7 +87,7 @@ def _fire_forgotten(hass: HomeAssistant, losses: ForgottenExchanges) -> None:
 async def async_without_forgotten(hass: HomeAssistant, snapshot: Snapshot) -> Snapshot:
     """Return the part of an older copy of a window that may stay, see `without_forgotten`; raises MemoryUnavailable."""
     store = async_store(hass)
-    tombstones = await store.async_tombstones() if store is not None else ()
+    tombstones = await store.async_read(Memory.tombstones, frozenset[Tombstone]()) if store is not None else ()
     return await hass.async_add_executor_job(without_forgotten, snapshot, tombstones)
 
 

@@ -20,7 +20,7 @@ from homeassistant.helpers.storage import STORAGE_DIR
 from homeassistant.util.hass_dict import HassKey
 
 from ..const import CONF_MEMORY, CONF_MEMORY_DAYS, CONF_PERSISTENCE, CONF_RECORD, DOMAIN, Persistence, RecordLevel
-from ..memory import Memory, MemoryUnavailable, Recalled, Tombstone
+from ..memory import Memory, MemoryUnavailable, Recalled
 from ..store import (
     VALUES,
     Reason,
@@ -39,8 +39,8 @@ from .issues import async_raise_or_clear_left, async_raise_or_clear_store
 
 _LOGGER = logging.getLogger(__name__)
 
-# In seconds: how long the end of Home Assistant waits for what is not written yet, and for the file to be closed,
-# how long a change is waited for, and a backup waits.
+# In seconds: how long the end of Home Assistant waits for pending writes, and for the file to be closed, the longest
+# wait for a change, and that of a backup.
 _DRAIN = 20.0
 _CLOSE = 1.0
 _CHANGE = 30.0
@@ -129,8 +129,8 @@ class StoredValue:
 class AgentStore:
     """The store of all agents. Its methods raise `MemoryUnavailable` while the file cannot be used.
 
-    What is to be written goes to `writer`, which never blocks. Reads run in the executor; changes run in the writing
-    thread, after everything queued before. `sources` return what has changed in the conversations of each agent.
+    Writes go to `writer`, which never blocks. Reads run in the executor; changes run in the writing
+    thread, after everything queued before. `sources` return the changes of the conversations of each agent.
     """
 
     def __init__(self, hass: HomeAssistant) -> None:
@@ -141,7 +141,7 @@ class AgentStore:
         # When something was last forgotten, on the monotonic clock, and how many deletions are in progress.
         self._forgotten_at = -math.inf
         self._forgetting = 0
-        # For how many days turns are kept, by agent; another thread reads it.
+        # The days for which turns are stored, by agent; another thread reads it.
         self._days: Mapping[str, int] = {}
         self._days_of_gone: Mapping[str, int] = {}
         self.sources: list[Callable[[], Iterable[Write]]] = []
@@ -195,7 +195,7 @@ class AgentStore:
 
     @callback
     def async_save_soon(self, value: StoredValue | None = None) -> None:
-        """Write what has changed in a moment."""
+        """Write the changes in a moment."""
         if value is not None:
             self._changed[value] = None
         if self._timer is None and not self._hass.is_stopping:
@@ -240,7 +240,7 @@ class AgentStore:
 
     @callback
     def async_listen(self, listener: Callable[[], None]) -> CALLBACK_TYPE:
-        """Call the listener when the state of the store has changed; return what ends that."""
+        """Call the listener when the state of the store has changed; return a function that ends that."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
@@ -248,13 +248,9 @@ class AgentStore:
         """Return the matching memories, best first; see `Memory.recall` for the conditions."""
         return await self.async_read(lambda memory: memory.recall(query, **conditions), [])
 
-    async def async_tombstones(self) -> frozenset[Tombstone]:
-        """Return the tombstones of memories that were forgotten on request."""
-        return await self.async_read(Memory.tombstones, frozenset())
-
     @contextmanager
     def forgetting(self) -> Iterator[None]:
-        """Take in no turn meanwhile, and none that has begun by then: it may repeat what is forgotten."""
+        """Take in no turn meanwhile, and none that has begun by then: it may repeat the forgotten words."""
         self.async_save()
         self._forgetting += 1
         try:
@@ -265,7 +261,7 @@ class AgentStore:
             self.async_save()
 
     def predates_forgetting(self, began: float) -> bool:
-        """Return whether what began at a time may contain what is being forgotten, or was forgotten after that time.
+        """Return whether something that began at a time may have words that were forgotten after it, or are just now.
 
         Time is in seconds since the epoch.
         """
@@ -309,7 +305,7 @@ class AgentStore:
     def _open(self, path: Path) -> Memory:
         """Open the file, unless it was kept for too long, and keep it for good."""
         delete_overdue(path, time.time())
-        memory = Memory(path, self._languages, rooms=(CONVERSATIONS, VALUES), companion=self.conversations)
+        memory = Memory(path, self._languages, rooms=(CONVERSATIONS, VALUES), companion=self.conversations.forget)
         try:
             self._days_of_gone = cancel_deletion(memory.database)
         except BaseException:
@@ -343,7 +339,7 @@ class AgentStore:
 
     @callback
     def _follow_opening(self, is_new: bool) -> None:
-        """Write what a new file lacks, all that is in working memory, and read what could not be read before."""
+        """Write everything in working memory to a new file, and read the values that could not be read before."""
         if self._hass.is_stopping:
             return
         for tell in tuple(self.on_new_file) if is_new else ():

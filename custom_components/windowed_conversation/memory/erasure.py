@@ -1,13 +1,13 @@
-"""Forgetting: an `Erasure` says once what a request takes from memory, from the record, and from conversations."""
+"""Forgetting: an `Erasure` is the one decision on the losses of memory, the record, and conversations."""
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass, replace
 import json
 import math
 import sqlite3
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from .index import delete
 from .record import delete_records, delete_words
@@ -151,7 +151,7 @@ class Erasure:
     whose people or conversation may have heard of the facts and turns, as nobody knows how it repeats them. All other
     places, which are windows, stored conversations and summaries, ask `keeps` about each exchange.
 
-    - `since`: from when each person may have repeated their own words in any other words
+    - `since`: the time from which each person may have repeated their own words in any other words
     - `people`: the people who alone could see the rows, None for everybody
     - `conversations`: those in which the rows came to be, and `moments` the times in each, in order
     - `texts`: the forgotten texts by kind and id
@@ -204,10 +204,10 @@ class Erasure:
 
     def repeats_query(self, text: str) -> bool:
         """Return whether a text has most words of the query."""
-        return self._query.are_in(self._words.held(text))
+        return self._query.are_in(self._words.term_set(text))
 
     def _is_repeated_in(self, text: ExchangeText, person: str | None) -> bool:
-        terms = self._words.held(f"{text.said}\n{text.answer}")
+        terms = self._words.term_set(f"{text.said}\n{text.answer}")
         may_change = self.selection.person is ... or person in {None, self.selection.person}
         if self._wordings.are_in(terms) or (may_change and self._query.are_in(terms)):
             return True
@@ -219,17 +219,14 @@ class Erasure:
         If a turn is that text, models often begin an answer as its answer, on the second line: that must be repeated.
         """
         first, _, second = recalled.partition("\n")
-        lent = self._words.held(text.answer) - self._words.held(text.said)
+        lent = self._words.term_set(text.answer) - self._words.term_set(text.said)
         is_from_first = not lent.isdisjoint(self._words.question(first).words)
         return is_from_first or _Wording(self._words, second).is_repeated_in(lent)
 
 
-class Companion(Protocol):
-    """Another owner of tables in the same file, with copies of memory's content."""
-
-    def forget(self, connection: sqlite3.Connection, erasure: Erasure, *, dry_run: bool) -> int:
-        """Delete the copies in the same transaction, or with `dry_run` nothing, and return the number of exchanges."""
-        ...
+# Deletes the copies that another room has in the same transaction, or nothing in a dry run (the last argument).
+# Returns the number of exchanges concerned.
+type Companion = Callable[[sqlite3.Connection, Erasure, bool], int]
 
 
 def any_between(times: Sequence[float], first: float, last: float) -> bool:
@@ -326,7 +323,7 @@ def _matching_words(connection: sqlite3.Connection, words: Words, kind: Kind, qu
     yield from _indexed(connection, kind, " AND ".join(filter(None, terms)))
     if kind == "fact":
         for row, text in connection.execute("SELECT id, text FROM fact WHERE replaced_by IS NOT NULL"):
-            if words.holds(text, question):
+            if words.has_all_of(text, question):
                 yield row
 
 
@@ -350,13 +347,13 @@ def _repeating(connection: sqlite3.Connection, words: Words, fact: int, kind: Ki
     repeating = {
         row
         for row, each in texts
-        if (quote_words and quote_spoken in spoken(each)) or wording.is_repeated_in(words.held(each))
+        if (quote_words and quote_spoken in spoken(each)) or wording.is_repeated_in(words.term_set(each))
     }
     return person is not None, repeating
 
 
 def _joined(between: str, words: Iterable[str]) -> str:
-    return between.join(f'"{word}"' for word in words)
+    return between.join([f'"{word}"' for word in words])
 
 
 def _indexed(connection: sqlite3.Connection, kind: Kind, match: str) -> Iterator[int]:
@@ -435,7 +432,7 @@ def delete_forgotten(
 
 
 def delete_teller(connection: sqlite3.Connection, selection: Selection) -> None:
-    """Delete the trace that a person of whom everything is forgotten has stated facts of others."""
+    """Delete the tellings of other people's facts by a person if everything of this person is forgotten."""
     if selection.is_named or selection.person in {..., None} or selection.agent is not None:
         return
     telling = connection.execute(

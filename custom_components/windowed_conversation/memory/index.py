@@ -101,7 +101,7 @@ _PROBE = (
     "DROP TABLE temp.probe",
 )
 
-# How much is merged at once: what is to be written meanwhile waits for it.
+# How much is merged at once: writes wait for it meanwhile.
 _MERGED_PAGES = 200
 # From how many deleted rows on the index is made anew, and how many rows it then takes in at once.
 _MANY = 1_000
@@ -151,14 +151,17 @@ def empty_index(connection: sqlite3.Connection, kind: Kind) -> None:
 
 def unindexed(connection: sqlite3.Connection, kind: Kind) -> int:
     """Return the id up to which rows are not indexed yet, or 0 if all are."""
-    value: int = connection.execute("SELECT value FROM setting WHERE name = ?", (f"unindexed {kind}",)).fetchone()[0]
-    return value
+    return _setting(connection, f"unindexed {kind}")
 
 
 def fact_changes(connection: sqlite3.Connection) -> int:
     """Return the number of times that any process added, changed or deleted facts."""
-    changes: int = connection.execute("SELECT value FROM setting WHERE name = 'fact changes'").fetchone()[0]
-    return changes
+    return _setting(connection, "fact changes")
+
+
+def _setting(connection: sqlite3.Connection, name: str) -> int:
+    value: int = connection.execute("SELECT value FROM setting WHERE name = ?", (name,)).fetchone()[0]
+    return value
 
 
 def add(connection: sqlite3.Connection, words: Words, kind: Kind, row: int) -> None:

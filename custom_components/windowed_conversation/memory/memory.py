@@ -217,8 +217,7 @@ class Memory:
         erasure = decide(connection, words, selection)
         if self._companion is None:
             return erasure.forgotten
-        exchanges = self._companion.forget(connection, erasure, dry_run=dry_run)
-        return replace(erasure.forgotten, exchanges=exchanges)
+        return replace(erasure.forgotten, exchanges=self._companion(connection, erasure, dry_run))
 
     def expire(self, before: Mapping[str, float], others: float, whole_before: float = -math.inf) -> Forgotten:
         """Forget the turns that ended before their agent's time in `before`, or before `others` for all other agents.

@@ -13,7 +13,7 @@ KINDS: tuple[Kind, ...] = ("fact", "episode", "turn")
 
 @dataclass(frozen=True, slots=True)
 class PastTurn:
-    """An ended turn: what was said and answered, by whom, where and when. With `person=None` it is the home's."""
+    """An ended turn: its words, person, place and time. With `person=None` it is the home's."""
 
     conversation: str
     at: float
@@ -41,9 +41,9 @@ class Episode:
 class Summary:
     """A new summary of turns, to be stored as their episode.
 
-    `said` has the user's words in each turn, and `earlier` is the text of the summary that this one replaces. From
-    `since` to `until` was said what it summarizes, beside the turns what memory does not keep. All turns belong to one
-    person, or to the home.
+    `said` has the user's words in each turn, and `earlier` is the text of the summary that this one replaces. It covers
+    the time from `since` to `until`, with turns that memory does not store. All turns belong to one person, or to the
+    home.
     """
 
     conversation: str
@@ -92,7 +92,7 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """The ids of what was forgotten, or would be. `erased` is True if no byte of it is left in the file.
+    """The ids of the memories that were forgotten, or would be. `erased` is True if no byte of it is left in the file.
 
     `records` are rows of the record of turns, and `wordless` those that lose their words and keep their figures;
     `recorded` counts those of them that had the words of the query. `exchanges` counts the losses of conversations.
@@ -210,7 +210,7 @@ type End = Literal["answered", "error", "cancelled"]
 class Tokens:
     """The reported usage of a request: `input` includes `cached` and `cache_written`, `output` `reasoning`.
 
-    `cleared` is what it has dropped from the request.
+    `cleared` are the tokens that the provider has dropped from the request.
     """
 
     input: int = 0

@@ -140,18 +140,14 @@ def excerpt(text: str, wanted: tuple[str, ...]) -> str:
     if len(text) <= EXCERPT_LENGTH:
         return text
     sentences = [sentence for sentence in _SENTENCES.split(text) if sentence]
-    counts = [sum(term in sentence for term in wanted) for sentence in map(_plain, sentences)]
+    plain = [plain_word(sentence.casefold()) for sentence in sentences]
+    counts = [sum(term in sentence for term in wanted) for sentence in plain]
     chosen, *following = sentences[counts.index(max(counts)) :]
     for sentence in following:
         if len(chosen) + len(sentence) >= EXCERPT_LENGTH:
             break
         chosen = f"{chosen} {sentence}"
     return chosen if len(chosen) <= EXCERPT_LENGTH else one_line(chosen, EXCERPT_LENGTH)
-
-
-def _plain(sentence: str) -> str:
-    folded = sentence.casefold()
-    return folded if folded.isascii() else plain_word(folded)
 
 
 def _match(connection: sqlite3.Connection, kind: Kind, question: Question) -> str:

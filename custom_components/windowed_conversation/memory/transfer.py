@@ -1,7 +1,7 @@
-"""Exports memory as JSON lines, and imports them. What was forgotten stays forgotten: its lines have no words.
+"""Exports memory as JSON lines, and imports them. Forgotten memories stay forgotten: their lines have no words.
 
-Ids are kept, and existing rows stay unchanged. If another row already has the id, the imported one gets a new id and
-keeps the old one as its origin. Many rows at once are not indexed, which would take most of the time; `reindex` does.
+Ids and existing rows stay unchanged. If another row already has the id, the imported one gets a new id and keeps the
+old one as its origin. Many rows at once are not indexed, which would take most of the time; `reindex` does.
 """
 
 from collections import Counter
@@ -68,7 +68,7 @@ _SAME: dict[Kind, str] = {
 def export_rows(
     connection: sqlite3.Connection, kind: Kind, person: str | None, after: int, most: int
 ) -> list[tuple[int, str]]:
-    """Return the next rows after an id with their lines, limited to what this person may see unless None."""
+    """Return the next rows after an id with their lines, of a person those that they may see."""
     rows = connection.execute(
         f"""
         SELECT :kind AS kind, id, at, {_COLUMNS[kind]} FROM {kind}
@@ -146,8 +146,8 @@ class _Loader:
         by = fields.read("replaced_by", int | None)
         stored = self._known(kind, row, record, is_current=by is None)
         if stored is None:
-            kept, origin = (None, row) if self._is_taken(kind, row) else (row, None)
-            stored = insert(self._connection, self._words, record, kept, origin)
+            new, origin = (None, row) if self._is_taken(kind, row) else (row, None)
+            stored = insert(self._connection, self._words, record, new, origin)
             self._on_added(kind)
         else:
             self.known += 1

@@ -199,25 +199,25 @@ class Words:
                 ends.update((end, None) for end in _ends(plain))
         return Question(tuple(words), tuple(beginnings), tuple(parts), tuple(ends))
 
-    def held(self, text: str) -> set[str]:
+    def term_set(self, text: str) -> set[str]:
         """Return the terms of a text's words."""
         return set(self.terms(text).words.split(" "))
 
-    def holds(self, text: str, question: Question) -> bool:
+    def has_all_of(self, text: str, question: Question) -> bool:
         """Return whether a text has all words of a question, and the question has any."""
-        held = self.held(text)
-        begun = (any(term.startswith(one) for term in held) for one in question.beginnings)
-        return bool(question.words or question.beginnings) and held.issuperset(question.words) and all(begun)
+        terms = self.term_set(text)
+        begun = (any(term.startswith(one) for term in terms) for one in question.beginnings)
+        return bool(question.words or question.beginnings) and terms.issuperset(question.words) and all(begun)
 
-    def _small_words_of(self, said: set[str]) -> _SmallWords:
+    def _small_words_of(self, spoken_words: set[str]) -> _SmallWords:
         """Return the small words of the home's languages, or of another language that the question is in.
 
         It is in the other language if more of its words are small there, at least two, but not all: some words mean
         more in another language.
         """
-        most = max(self._small_elsewhere, key=lambda small: len(said & small.stop), default=self._small)
-        found = len(said & most.stop)
-        return most if len(said) > found > max(1, len(said & self._small.stop)) else self._small
+        most = max(self._small_elsewhere, key=lambda small: len(spoken_words & small.stop), default=self._small)
+        found = len(spoken_words & most.stop)
+        return most if len(spoken_words) > found > max(1, len(spoken_words & self._small.stop)) else self._small
 
     def _stem_anew(self, word: str) -> str:
         stemmed = word
@@ -233,7 +233,7 @@ def _order(language: str) -> tuple[bool, str]:
 
 def spoken(text: str) -> str:
     """Return only the words of a text, for comparison with others."""
-    return " ".join(word for word, _ in split_words(text))
+    return " ".join([word for word, _ in split_words(text)])
 
 
 def split_words(text: str) -> Iterator[tuple[str, bool]]:
@@ -254,7 +254,8 @@ def _pairs(run: str) -> Iterator[str]:
 def _parts(word: str) -> Iterator[str]:
     """Yield the parts of a long word: "Heizung" shares some with "Fußbodenheizung"."""
     if len(word) >= _LONG:
-        yield from (word[start : start + _PART] for start in range(len(word) - _PART + 1))
+        for start in range(len(word) - _PART + 1):
+            yield word[start : start + _PART]
 
 
 def _ends(word: str) -> Iterator[str]:
@@ -301,9 +302,9 @@ def one_line(text: str, length: int) -> str:
     line = " ".join(shown.split())
     if len(line) <= length:
         return line
-    kept = line[: length - len(_CUT)]
-    start, space, _ = kept.rpartition(" ")
-    return (start if space and len(start) > length // 2 else kept) + _CUT
+    short = line[: length - len(_CUT)]
+    start, space, _ = short.rpartition(" ")
+    return (start if space and len(start) > length // 2 else short) + _CUT
 
 
 def fact_text(text: str) -> str:

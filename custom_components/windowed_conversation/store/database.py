@@ -1,7 +1,7 @@
 """One file for many threads: one thread writes at a time, and one reads beside it."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 import sqlite3
 from threading import Lock
@@ -29,8 +29,7 @@ class Database:
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
         """Hold a transaction, which is committed at the end, or rolled back after an error."""
-        with self._translated(), self._writing:
-            self._refuse_closed()
+        with self._using(self._writing):
             self._refuse_moved()
             self._writer.execute("BEGIN IMMEDIATE")
             try:
@@ -42,8 +41,7 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
         """Hold a snapshot of the file, which concurrent writes do not change."""
-        with self._translated(), self._reading:
-            self._refuse_closed()
+        with self._using(self._reading):
             self._reader.execute("BEGIN")
             try:
                 yield self._reader
@@ -52,15 +50,13 @@ class Database:
 
     def checkpoint(self) -> bool:
         """Move everything into the file itself. Return whether nothing is left beside it."""
-        with self._translated(), self._writing, self._reading:
-            self._refuse_closed()
+        with self._using(self._writing, self._reading):
             busy: int = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
             return not busy
 
     def rewrite(self) -> None:
         """Rewrite the whole file, as pages from which rows were moved may still hold deleted text."""
-        with self._translated(), self._writing:
-            self._refuse_closed()
+        with self._using(self._writing):
             self._writer.execute("VACUUM")
 
     def close(self) -> bool:
@@ -72,9 +68,15 @@ class Database:
         return was_open
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _using(self, *locks: Lock) -> Iterator[None]:
+        """Hold locks of the open file, and translate its errors."""
         try:
-            yield
+            with ExitStack() as stack:
+                for lock in locks:
+                    stack.enter_context(lock)
+                if self._closed:
+                    raise StoreUnavailable("closed")
+                yield
         except sqlite3.Error as error:
             reason = reason_of(error) or "fault"
             if reason == "index" and not self._mends_indexes():
@@ -97,10 +99,6 @@ class Database:
             finally:
                 _roll_back(self._writer)
         return True
-
-    def _refuse_closed(self) -> None:
-        if self._closed:
-            raise StoreUnavailable("closed")
 
     def _refuse_moved(self) -> None:
         # SQLite would keep using a deleted file

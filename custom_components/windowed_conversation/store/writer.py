@@ -32,7 +32,7 @@ _STAYS_OPEN: frozenset[Reason] = frozenset({"full", "index", "locked"})
 
 @dataclass(frozen=True, slots=True)
 class StoreState:
-    """Why the store is off (None if it is on), where a damaged file is kept, and the figures, or None if not read yet.
+    """The reason why the store is off, None if it is on; the path of a damaged file; the figures, None if not read yet.
 
     `rows_set_aside` is the number of damaged rows that are not used.
     """

@@ -22,9 +22,9 @@ _MOST_PAST = 100
 _FEWEST_WORDS = 2
 
 
-def forget_fact(memory: Memory, speaker: Speaker, query: str) -> MemoryReply:
-    """Forget the one fact that is meant, or else what was said in these words. If several match, only list them."""
-    meant = matching_facts(memory, speaker, query)
+def forget_fact(memory: Memory, speaker: Speaker, query: str) -> Remembering:
+    """Forget the one fact that is meant, or else the turns with these words. If several match, only list them."""
+    meant = meant_facts(memory, speaker, query)
     if len({spoken(fact.text) for fact in meant}) > 1:
         return MemoryReply(Phrase.SEVERAL_FOUND, tuple(fact.text for fact in meant[:MOST_NAMED]))
     if not meant:
@@ -46,7 +46,7 @@ def forget_everything(memory: Memory, speaker: Speaker, about: str) -> MemoryRep
     if len(selected.facts) > _MOST_FACTS or _past(selected) > _MOST_PAST:
         return MemoryReply(Phrase.TOO_MUCH)
     found = [fact for fact in memory.facts(speaker.person) if fact.id in selected.facts]
-    # in a window that others share, what is private is forgotten and not said
+    # in a window that others share, private facts are forgotten and not named
     named = tuple(fact.text for fact in found if speaker.is_alone or not fact.private)
     forget = partial(_forget_matching, person=speaker.person, query=about, named=named)
     if speaker.by_device or len(found) > 1:

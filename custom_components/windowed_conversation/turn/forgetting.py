@@ -54,24 +54,24 @@ class ForgottenExchanges:
         self.erasure = erasure
         self.lost: dict[Place, int] = {}
         self._texts = {key_of(*item): text for item, text in erasure.texts.items()}
-        self._kept: dict[Place, dict[_Key, bool]] = {}
+        self._stays: dict[Place, dict[_Key, bool]] = {}
 
     def decide(self, place: Place, versions: Collection[Snapshot]) -> None:
         """Decide which exchanges of a window are lost. An exchange that one version of it loses is lost in all."""
-        kept = self._kept[place] = {}
+        decisions = self._stays[place] = {}
         for exchange in chain.from_iterable((*each.pending_summary, *each.exchanges) for each in versions):
-            kept[_key(exchange)] = kept.get(_key(exchange), True) and self._keeps(place, exchange)
+            decisions[_key(exchange)] = decisions.get(_key(exchange), True) and self._keeps(place, exchange)
         there = {_key(exchange) for each in versions for exchange in each.exchanges}
-        self.lost[place] = sum(not kept[key] for key in there)
+        self.lost[place] = sum(not decisions[key] for key in there)
 
     def rest(self, place: Place, snapshot: Snapshot) -> Snapshot:
         """Return the part of a window that may stay, the same snapshot if all of it may."""
-        kept = self._kept.get(place, {})
+        decisions = self._stays.get(place, {})
 
         def stays(exchange: Exchange) -> bool:
             # an exchange since the decision is not in it
             key = _key(exchange)
-            return kept[key] if key in kept else self._keeps(place, exchange)
+            return decisions[key] if key in decisions else self._keeps(place, exchange)
 
         if not all(map(stays, snapshot.pending_summary)):
             snapshot = snapshot._replace(pending_summary=())
@@ -95,10 +95,7 @@ class ForgottenExchanges:
 
 
 class ConversationForgetting:
-    """Deletes forgotten exchanges from conversations, in memory's transaction. For the thread that writes.
-
-    Implements `Companion`.
-    """
+    """Deletes forgotten exchanges from conversations, in memory's transaction. For the thread that writes."""
 
     def __init__(self) -> None:
         self._live: Mapping[Place, Snapshot] = {}
@@ -113,7 +110,7 @@ class ConversationForgetting:
         finally:
             self._live, self._losses = {}, []
 
-    def forget(self, connection: sqlite3.Connection, erasure: Erasure, *, dry_run: bool) -> int:
+    def forget(self, connection: sqlite3.Connection, erasure: Erasure, dry_run: bool) -> int:
         """Delete the lost exchanges of stored conversations, and return how many are lost in all windows."""
         losses = ForgottenExchanges(erasure)
         stored = {(each.agent, each.key): each for each in stored_conversations(connection)}
@@ -174,9 +171,9 @@ def find_gone(memory: Memory, *, people: Collection[str], owners: Collection[str
     An agent that only memory knows may have come with an import, and its turns stay.
     """
     with memory.database.read() as connection:
-        stored, known = stored_conversations(connection), owners_of_values(connection)
+        stored, owners_in_file = stored_conversations(connection), owners_of_values(connection)
     users = memory.people().union(filter(None, (WindowKey.parse(each.key).user for each in stored)))
-    agents = known.union((each.agent for each in stored), removed)
+    agents = owners_in_file.union((each.agent for each in stored), removed)
     return Gone(frozenset(users.difference(people)), frozenset(agents.difference(owners)))
 
 
@@ -198,10 +195,10 @@ def without_forgotten(snapshot: Snapshot, tombstones: Collection[Tombstone]) -> 
     sources = frozenset(key_of(each.kind, each.id) for each in tombstones)
     times = sorted(each.at for each in tombstones)
     first = next((_end(each) for each in snapshot.exchanges if _may_hold(each, times)), math.inf)
-    kept = takewhile(
+    rest = takewhile(
         lambda each: (first == math.inf or _end(each) < first) and sources.isdisjoint(each.sources), snapshot.exchanges
     )
-    return _with_rest(snapshot, tuple(kept), has_profile=True)
+    return _with_rest(snapshot, tuple(rest), has_profile=True)
 
 
 def _with_rest(snapshot: Snapshot, rest: tuple[Exchange, ...], *, has_profile: bool) -> Snapshot:

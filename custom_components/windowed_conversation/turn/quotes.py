@@ -24,11 +24,11 @@ def is_supported_by(fact: str, quote: str, speaker: str | None, words: Words) ->
 
     The speaker's name in the fact may stand for "I" in the quote.
     """
-    names = words.held(speaker) if speaker else set()
-    content = set(words.question(fact).words) - names
-    if not content:
+    names = words.term_set(speaker) if speaker else set()
+    told = set(words.question(fact).words) - names
+    if not told:
         return is_quoted(fact, quote)
-    return len(content & words.held(quote)) >= _SUPPORTED * len(content)
+    return len(told & words.term_set(quote)) >= _SHARE * len(told)
 
 
 def _tokens(text: str) -> Iterator[str]:
