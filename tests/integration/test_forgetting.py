@@ -256,18 +256,6 @@ async def test_text_that_was_set_aside_because_it_is_damaged_is_deleted(
     assert files() == []
 
 
-async def test_another_persons_conversation_stays(home: HomeAssistant, entry, say: Say) -> None:
-    ada, grace = (Context(user_id=MockUser(name=name).add_to_hass(home).id) for name in ("Ada", "Grace"))
-    await say("remember that my dentist is on Tuesday", "hers", context=ada)
-    await say("consider that the cat is Tom", "theirs", context=grace)
-    await say("consider that the dog is Rex", "hers", context=ada)
-
-    await say("forget that my dentist is on Tuesday", "hers", context=ada)
-
-    held = await windows_of(home)
-    assert ("Tom" in held, "Rex" in held, "dentist" in held) == (True, False, False)
-
-
 async def test_removed_person_takes_their_conversations_along(
     home: HomeAssistant, entry, say: Say, files: Callable[[], list[str]]
 ) -> None:

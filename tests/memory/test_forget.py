@@ -56,15 +56,6 @@ def test_with_a_fact_goes_the_turn_it_was_said_in(memory) -> None:
     assert [found.id for found in memory.recall("light", person="anna")] == [other]
 
 
-def test_with_a_fact_go_the_turns_and_episodes_that_tell_it(memory) -> None:
-    told = memory.add_turn(turn("What is the code of the safe?", "It is quokka.", conversation="a"))
-    memory.add_turn(turn("Is the house safe?", "Yes, all doors are locked.", conversation="b"))
-    episode = add_episode(memory, Episode("c", NOW, NOW, "They changed the safe's code to quokka."))
-    fact = memory.add_fact("The safe code is quokka")
-
-    assert memory.forget(ids=[("fact", fact)]) == Forgotten((fact,), (told,), (episode,), erased=True)
-
-
 def test_with_a_fact_go_those_that_it_replaced(memory, path) -> None:
     old = memory.add_fact("The safe code is wombat")
     older = memory.add_fact("The safe code is dingo", replaces=old)
@@ -80,15 +71,6 @@ def test_what_is_no_longer_true_is_forgotten_by_its_words(memory) -> None:
 
     assert memory.forget(query="wombat").facts == (old,)
     assert [fact.id for fact in memory.facts()] == [new]
-
-
-def test_with_a_turn_go_the_episodes_that_stand_for_it(memory) -> None:
-    row = memory.add_turn(turn("bread", at=NOW))
-    covering = add_episode(memory, Episode("c1", NOW - 60, NOW + 60, "They spoke"))
-    add_episode(memory, Episode("c1", NOW + 61, NOW + 90, "They spoke again"))
-    add_episode(memory, Episode("c2", NOW - 60, NOW + 60, "Others spoke"))
-
-    assert memory.forget(ids=[("turn", row)]).episodes == (covering,)
 
 
 def test_by_words_goes_what_has_all_of_them(memory) -> None:
@@ -127,13 +109,6 @@ def test_a_person_forgets_a_fact_of_the_home_by_name(memory) -> None:
     assert memory.forget(ids=[("fact", fact)], person="anna").facts == (fact,)
 
 
-def test_with_a_fact_of_the_home_go_everybodys_turns_that_tell_it(memory) -> None:
-    fact = memory.add_fact("The safe code is quokka", quote="the code is quokka")
-    row = memory.add_turn(turn("Remember: the code is quokka", person="ben"))
-
-    assert memory.forget(ids=[("fact", fact)], person="anna").turns == (row,)
-
-
 def test_with_a_fact_of_a_person_go_no_turns_of_another(memory) -> None:
     fact = memory.add_fact("Anna likes quokkas", person="anna", quote="I like quokkas")
     memory.add_turn(turn("I like quokkas", person="ben"))
@@ -154,15 +129,6 @@ def test_with_a_fact_goes_the_episode_of_the_conversation_in_which_it_was_told(m
         add_episode(memory, Episode(conversation, since, at, "They spoke of a marsupial", person=person))
 
     assert memory.forget(ids=[("fact", fact)]).episodes == (1, 2)
-
-
-def test_who_told_a_fact_is_forgotten_with_it(memory, path) -> None:
-    fact = memory.add_fact("Tea at five", teller="quokka", conversation="wombat")
-
-    memory.forget(ids=[("fact", fact)])
-
-    assert b"quokka" not in file_bytes(path)
-    assert b"wombat" not in file_bytes(path)
 
 
 def test_with_all_of_a_person_goes_that_they_told_a_fact_of_the_home(memory, path) -> None:

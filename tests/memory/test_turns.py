@@ -5,9 +5,9 @@ import math
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Episode, PastTurn, rows
+from custom_components.windowed_conversation.memory import PastTurn, rows
 
-from .content import NOW, add_episode, texts, turn
+from .content import NOW, texts, turn
 
 
 def test_a_turn_is_recalled_as_what_was_said_and_answered(memory) -> None:
@@ -75,11 +75,3 @@ def test_nothing_stays_of_a_turn_that_was_refused(memory) -> None:
 
     assert memory.figures().turns == 0
     assert list(memory.export()) == []
-
-
-def test_an_episode_is_recalled(memory) -> None:
-    row = add_episode(memory, Episode("c1", NOW - 60, NOW, "They planned a trip to Portugal", person="anna"))
-
-    (found,) = memory.recall("Portugal", person="anna")
-
-    assert (found.kind, found.id, found.at, found.conversation) == ("episode", row, NOW, "c1")

@@ -304,8 +304,9 @@ def test_who_finds_the_damage_second_sets_nothing_aside(memory, path) -> None:
     failure = sqlite3.DatabaseError()
     failure.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
 
+    memory.close()
+
     with pytest.raises(StoreUnavailable) as refused, memory.database.read():
-        memory.database._closed = True
         raise failure
 
     assert refused.value.reason == "closed"

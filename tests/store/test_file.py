@@ -2,13 +2,8 @@
 
 from concurrent.futures import ThreadPoolExecutor
 import errno
-import os
-from pathlib import Path
-import signal
 import sqlite3
 import stat
-import subprocess
-import sys
 
 import pytest
 
@@ -17,8 +12,6 @@ from custom_components.windowed_conversation.store import Room, StoreUnavailable
 from tests.memory.content import indexed, stored, turn
 
 from .files import LANGUAGES, opened, rows
-
-_FOLDER = Path(file.__file__).parents[1]
 
 
 def reason_to_open(path):
@@ -65,36 +58,6 @@ def test_a_copy_of_the_one_file_has_everything_after_a_checkpoint(memory, path, 
 
     assert restored.facts() == memory.facts()
     restored.close()
-
-
-@pytest.mark.parametrize("content", [b"no database at all" * 1_000, b"SQLite format 3\x00" + b"\xff" * 8_000])
-def test_a_damaged_file_is_set_aside_and_the_next_memory_starts_anew(path, content) -> None:
-    path.write_bytes(content)
-
-    with pytest.raises(StoreUnavailable) as refused:
-        opened(path)
-
-    assert refused.value.reason == "damaged"
-    assert refused.value.set_aside is not None
-    assert refused.value.set_aside.read_bytes() == content
-    opened(path).close()
-
-
-def test_a_file_that_is_damaged_while_it_is_used_is_set_aside(memory, path) -> None:
-    for number in range(200):
-        memory.add_turn(turn(f"bread {number}"))
-    memory.checkpoint()
-    with path.open("r+b") as damaged:
-        damaged.seek(4_096)
-        damaged.write(b"\xff" * (path.stat().st_size - 4_096))
-
-    with pytest.raises(StoreUnavailable) as refused:
-        list(memory.export())
-
-    assert refused.value.reason == "damaged"
-    assert refused.value.set_aside is not None
-    assert refused.value.set_aside.exists()
-    opened(path).close()
 
 
 def test_a_damaged_index_is_made_anew(memory, path) -> None:
@@ -145,17 +108,6 @@ def test_nothing_is_left_of_a_file_that_is_deleted(memory, path) -> None:
     assert list(path.parent.iterdir()) == []
 
 
-def test_a_newer_file_is_left_alone(path) -> None:
-    opened(path).close()
-    newer = sqlite3.connect(path)
-    newer.execute(f"PRAGMA user_version = {file._VERSION + 1}")
-    newer.close()
-    content = path.read_bytes()
-
-    assert reason_to_open(path) == "newer"
-    assert path.read_bytes() == content
-
-
 def test_without_fts5_it_says_so(path, monkeypatch) -> None:
     monkeypatch.setattr(index, "_PROBE", ("CREATE VIRTUAL TABLE temp.probe USING fts0(words)",))
 
@@ -164,15 +116,6 @@ def test_without_fts5_it_says_so(path, monkeypatch) -> None:
 
 def test_a_folder_that_is_not_there_is_away(tmp_path) -> None:
     assert reason_to_open(tmp_path / "nowhere" / "memory.db") == "away"
-
-
-def test_what_was_deleted_while_it_was_used_is_away(memory, path) -> None:
-    path.unlink()
-
-    with pytest.raises(StoreUnavailable) as refused:
-        memory.add_fact("Tea at five")
-
-    assert refused.value.reason == "away"
 
 
 def test_what_another_process_writes_to_for_long_is_locked(path, monkeypatch) -> None:
@@ -240,35 +183,3 @@ def test_what_was_closed_says_so(memory) -> None:
         memory.recall("tea")
 
     assert refused.value.reason == "closed"
-
-
-_WRITER = """
-import sys
-
-sys.path.insert(0, sys.argv[1])
-
-from memory import Memory, PastTurn
-
-memory = Memory(sys.argv[2], ("en", "de"))
-for number in range(1_000_000):
-    row = memory.add_turn(PastTurn("c1", float(number), f"bread number {number}", "butter " * 20))
-    if number % 7 == 0:
-        memory.add_fact(f"Anna ate bread {number}", replaces=None)
-    print(row, flush=True)
-"""
-
-
-@pytest.mark.parametrize("turns", [3, 60, 250])
-def test_a_kill_leaves_all_that_was_stored_and_a_whole_file(path, turns) -> None:
-    with subprocess.Popen([sys.executable, "-c", _WRITER, _FOLDER, path], stdout=subprocess.PIPE, text=True) as writer:
-        assert writer.stdout is not None
-        last = [next(writer.stdout) for _ in range(turns)][-1]
-        os.kill(writer.pid, signal.SIGKILL)
-        stored_last = int(([last, *writer.stdout])[-1])
-
-    memory = opened(path)
-
-    assert memory.figures().turns >= stored_last
-    assert memory.database._writer.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-    assert indexed(path) == stored(path, LANGUAGES)
-    memory.close()

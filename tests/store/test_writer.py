@@ -229,15 +229,6 @@ def test_no_file_is_made_until_something_is_put(writer, path) -> None:
     assert not path.exists()
 
 
-def test_a_file_that_is_there_is_opened_at_the_start(make, path) -> None:
-    opened(path).close()
-    done = Event()
-
-    make(daily=lambda memory: done.set()).start()
-
-    assert done.wait(_ENOUGH)
-
-
 def test_a_locked_file_is_tried_again_until_it_is_free(make, path, states) -> None:
     opened(path).close()
     beside = sqlite3.connect(path, isolation_level=None)
@@ -271,19 +262,6 @@ def test_a_call_has_the_error_of_its_own_work(writer) -> None:
     with pytest.raises(ValueError, match="words"):
         writer.call(lambda memory: memory.add_fact("...")).result(_ENOUGH)
     assert writer.state.reason is None
-
-
-def test_a_call_fails_at_once_while_the_store_is_off(make, path) -> None:
-    opened(path).close()
-    beside = sqlite3.connect(path, isolation_level=None)
-    beside.execute("BEGIN EXCLUSIVE")
-    writer = make()
-    writer.start()
-
-    with pytest.raises(StoreUnavailable) as refused:
-        writer.call(lambda memory: memory.facts()).result(_ENOUGH)
-    assert refused.value.reason == "locked"
-    beside.close()
 
 
 @pytest.mark.parametrize("content", [b"no database at all" * 1_000, b"SQLite format 3\x00" + b"\xff" * 8_000])

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Forgotten, Memory, PastTurn, Summary, rows
+from custom_components.windowed_conversation.memory import Forgotten, Memory, PastTurn, Summary, Tombstone, rows
 from custom_components.windowed_conversation.turn.context import Stamp
 from custom_components.windowed_conversation.turn.forgetting import (
     CONVERSATIONS,
     ConversationForgetting,
     ForgottenExchanges,
+    without_forgotten,
 )
 from custom_components.windowed_conversation.turn.profile import HEADING
 from custom_components.windowed_conversation.turn.scope import WindowKey
@@ -50,6 +51,11 @@ def window(*exchanges: Exchange, system: Message | None = None) -> Snapshot:
 
 def said(snapshot: Snapshot) -> list[str]:
     return [each.messages[0].content for each in snapshot.exchanges]
+
+
+_QUESTION = Message.user(QUESTION, tags=frozenset({SUMMARY}), created=10.0)
+SUMMARIZED = Exchange((_QUESTION, Message.assistant("Tea.", created=11.0)), frozenset(), tokens=10)
+RECALLING = exchange(20.0, "now", sources=["fact:7"])
 
 
 class Store:
@@ -161,19 +167,6 @@ def test_other_windows_lose_its_repetitions_and_nothing_else(store: Store, key: 
     )
 
     assert store.left(snapshot, key) == ["hello", "undated"]
-
-
-@pytest.mark.parametrize("private", [False, True], ids=["of the home", "of a person"])
-def test_each_person_counts_from_the_first_time_that_they_stated_a_fact(store: Store, *, private: bool) -> None:
-    store.state("Geese fear cats", at=100.0, private=private)
-    store.state("Cats like milk", by="ben", at=300.0)
-    store.state("cats like milk!", by="ben", at=500.0)
-    snapshot = window(exchange(200.0), exchange(400.0))
-
-    assert store.left(snapshot, HERS) == []
-    store.state("Geese fear cats", at=100.0, private=private)
-    store.state("Cats like milk", by="ben", at=300.0)
-    assert store.left(snapshot, HIS) == ["hello"]
 
 
 def test_of_many_statements_the_newest_count(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,15 +304,6 @@ def test_an_answer_goes_with_a_recalled_turn_if_it_has_more_than_the_beginning_o
     assert len(store.left(snapshot, ids=[("turn", row)])) == left
 
 
-def test_the_exchange_in_which_it_was_said_goes_and_nothing_after_it(store: Store) -> None:
-    row = store.say("Bread", at=4.0)
-    snapshot = window(*(exchange(at, f"at {at}") for at in (1.0, 3.0, 5.0)))
-    store.keep(*snapshot.exchanges, key="other")
-
-    assert store.left(snapshot, ids=[("turn", row)]) == ["at 1.0", "at 5.0"]
-    assert len(store.kept("other") or ()) == 3
-
-
 @pytest.mark.parametrize("exchanges", [(exchange(1.0),), (exchange(1.0), exchange(200.0))], ids=["before", "after"])
 @pytest.mark.parametrize("key", [HERS, SHARED], ids=["hers", "shared"])
 def test_profile_goes_because_it_may_have_it(store: Store, exchanges: tuple[Exchange, ...], key: str) -> None:
@@ -441,3 +425,31 @@ def test_of_a_span_of_time_its_exchanges_go(store: Store) -> None:
     store.forget(since=15.0, before=25.0)
 
     assert store.kept() == ["at 10.0", "at 30.0"]
+
+
+@pytest.mark.parametrize(
+    ("exchanges", "tombstone", "left"),
+    [
+        ((exchange(10.0), exchange(20.0, "now"), exchange(30.0)), Tombstone("turn", 3, 20.5), ["hello"]),
+        ((exchange(10.0), exchange(20.0, "now"), exchange(30.0)), Tombstone("fact", 3, 20.0), ["hello"]),
+        (
+            (exchange(10.0), exchange(20.0, "now", sources=["fact:7"]), exchange(30.0)),
+            Tombstone("fact", 7, 1.0),
+            ["hello"],
+        ),
+        ((SUMMARIZED, exchange(20.0)), Tombstone("turn", 3, 1.0), []),
+        ((exchange(None),), Tombstone("turn", 3, 1.0), ["hello"]),
+    ],
+    ids=["in progress", "begun", "recalled", "a summary of an earlier time", "without a time"],
+)
+def test_an_older_copy_loses_all_from_the_exchange_that_may_have_it(
+    exchanges: tuple[Exchange, ...], tombstone: Tombstone, left: list[str]
+) -> None:
+    assert said(without_forgotten(window(*exchanges), [tombstone])) == left
+
+
+@pytest.mark.parametrize("tombstone", [Tombstone("turn", 3, 15.0), Tombstone("fact", 8, 1.0)])
+def test_an_older_copy_without_anything_forgotten_stays(tombstone: Tombstone) -> None:
+    snapshot = window(exchange(10.0), exchange(20.0, sources=["fact:7"]))
+
+    assert without_forgotten(snapshot, [tombstone]) is snapshot
