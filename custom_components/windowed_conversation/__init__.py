@@ -15,7 +15,7 @@ from homeassistant.helpers.typing import ConfigType
 from .agents.agent import AccountConfigEntry, AccountData
 from .agents.config import AgentConfig
 from .agents.device_owners import async_share_device_owners
-from .agents.forgetting import async_follow_users, async_forget_gone
+from .agents.forgetting import async_follow_users, async_forget_removed
 from .agents.issues import async_clear_issues, async_review_windows
 from .agents.kept import async_account_state, async_drop_removed
 from .agents.last_account import async_leave, async_leaving
@@ -99,7 +99,7 @@ def _async_forget_removed(hass: HomeAssistant, removed: Iterable[str] = ()) -> N
         async_clear_issues(hass, agent_id)
     if hass.config_entries.async_entries(DOMAIN):
         async_start_store(hass)
-        hass.async_create_background_task(async_forget_gone(hass, gone), "forget what belongs to nobody")
+        hass.async_create_background_task(async_forget_removed(hass, gone), "forget what belongs to nobody")
 
 
 async def _async_provider(hass: HomeAssistant, entry: AccountConfigEntry) -> Provider | None:

@@ -22,7 +22,7 @@ def turn(said, answer="", *, conversation="c1", at=NOW, person=None):
 
 
 def add_episode(memory, episode):
-    """Store an episode, whatever it stands for, and return its id."""
+    """Store an episode, without a look at its turns, and return its id."""
     with memory.database.write() as connection:
         return insert(connection, memory._words, episode)
 

@@ -1,7 +1,7 @@
-"""A year of talk between two friends, what one could ask of it, and how much of that a search finds.
+"""A year of talk between two friends, questions about it, and the share of answers that a search finds.
 
-`dialogues.txt` is written for this repository (CC0): sessions by day, one utterance a line, in braces the name of what
-one could ask for. `questions.txt` has the questions by that name.
+`dialogues.txt` is written for this repository (CC0): sessions by day, one utterance a line, in braces the name of the
+question that it answers. `questions.txt` has the questions by that name.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Forgetting: what is deleted, what stays, and that no byte is left."""
+"""Forgetting deletes the right rows and no others, and leaves no byte of them."""
 
 from dataclasses import replace
 import json

@@ -1,4 +1,4 @@
-"""The memories that a question finds, and for whom."""
+"""The memories that a question finds for each person."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Damage: what can still be read is used, and what cannot is set aside."""
+"""Damage: readable rows are used, and the others are set aside."""
 
 from contextlib import closing
 from dataclasses import replace
@@ -303,7 +303,6 @@ def test_an_index_that_cannot_be_made_anew_is_a_damaged_file(full) -> None:
 def test_who_finds_the_damage_second_sets_nothing_aside(memory, path) -> None:
     failure = sqlite3.DatabaseError()
     failure.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
-
     memory.close()
 
     with pytest.raises(StoreUnavailable) as refused, memory.database.read():

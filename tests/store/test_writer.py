@@ -1,4 +1,4 @@
-"""The writer: nothing is lost that was put while there was room, whatever becomes of the file meanwhile."""
+"""The writer: nothing is lost that was put while there was room, even if the file is damaged or locked meanwhile."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -562,7 +562,7 @@ for number in range(1_000_000):
 """
 
 
-# what one leaves is what the next begins with
+# each begins with the file that the one before has left
 _KILLS = 20
 
 

@@ -12,7 +12,7 @@ from homeassistant.core import Event, HomeAssistant, callback
 from ..bridge.turn_report import async_fire_forgotten
 from ..const import DOMAIN
 from ..memory import Forgotten, Memory, MemoryUnavailable, Tombstone
-from ..turn.forgetting import ForgottenExchanges, Gone, find_gone, without_forgotten
+from ..turn.forgetting import ForgottenExchanges, RemovedOwners, find_removed_owners, without_forgotten
 from ..turn.scope import WindowKey
 from ..window import Snapshot
 from .kept import async_agent_states
@@ -91,7 +91,7 @@ async def async_without_forgotten(hass: HomeAssistant, snapshot: Snapshot) -> Sn
     return await hass.async_add_executor_job(without_forgotten, snapshot, tombstones)
 
 
-async def async_forget_gone(hass: HomeAssistant, removed: Collection[str] = ()) -> None:
+async def async_forget_removed(hass: HomeAssistant, removed: Collection[str] = ()) -> None:
     """Forget everything of people, agents and accounts that are not there any more; `removed` are such agents.
 
     Also those that were removed while nothing was set up. Waits until the store can be used.
@@ -99,10 +99,10 @@ async def async_forget_gone(hass: HomeAssistant, removed: Collection[str] = ()) 
     people = {user.id for user in await hass.auth.async_get_users()}
     entries = hass.config_entries.async_entries(DOMAIN)
     owners = {entry.entry_id for entry in entries}.union(*(entry.subentries for entry in entries))
-    find = partial(find_gone, people=people, owners=owners, removed=removed)
+    find = partial(find_removed_owners, people=people, owners=owners, removed=removed)
 
     async def forget(store: AgentStore) -> None:
-        if (gone := await store.async_read(find, Gone())) != Gone():
+        if (gone := await store.async_read(find, RemovedOwners())) != RemovedOwners():
             await async_forget_by(hass, gone.forget)
 
     await _async_patiently(hass, forget)

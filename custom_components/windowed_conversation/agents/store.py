@@ -143,7 +143,7 @@ class AgentStore:
         self._forgetting = 0
         # The days for which turns are stored, by agent; another thread reads it.
         self._days: Mapping[str, int] = {}
-        self._days_of_gone: Mapping[str, int] = {}
+        self._days_of_removed: Mapping[str, int] = {}
         self.sources: list[Callable[[], Iterable[Write]]] = []
         # Called after a new file was made, and after each opening.
         self.on_new_file: list[Callable[[], None]] = []
@@ -307,7 +307,7 @@ class AgentStore:
         delete_overdue(path, time.time())
         memory = Memory(path, self._languages, rooms=(CONVERSATIONS, VALUES), companion=self.conversations.forget)
         try:
-            self._days_of_gone = cancel_deletion(memory.database)
+            self._days_of_removed = cancel_deletion(memory.database)
         except BaseException:
             memory.close()
             raise
@@ -321,7 +321,7 @@ class AgentStore:
 
     def _expire(self, memory: Memory) -> None:
         """Forget the turns that are old enough; those of an unknown agent are kept as long as any."""
-        now, days = time.time(), {**self._days_of_gone, **self._days}
+        now, days = time.time(), {**self._days_of_removed, **self._days}
         before = {agent: now - each * _SECONDS_PER_DAY for agent, each in days.items()}
         others = min(before.values(), default=now - DEFAULT_MEMORY_DAYS * _SECONDS_PER_DAY)
         memory.expire(before, others, now - _WHOLE_DAYS * _SECONDS_PER_DAY)

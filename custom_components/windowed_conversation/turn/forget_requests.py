@@ -5,8 +5,9 @@ the device. Every function waits for the disk.
 """
 
 from functools import partial
+from typing import Any
 
-from ..memory import Forgotten, Memory, spoken
+from ..memory import Forgotten, Kind, Memory, spoken
 from .first_person import speaks_of_oneself
 from .quotes import is_supported_by
 from .remember_requests import MOST_NAMED, MemoryReply, Phrase, matching_facts
@@ -15,6 +16,7 @@ from .speaker import Speaker
 # The name of the tool by which a model forgets.
 FORGET_TOOL = "forget"
 
+_PAST: tuple[Kind, ...] = ("turn", "episode")
 # The most facts and turns that one sentence may delete.
 _MOST_FACTS = 10
 _MOST_PAST = 100
@@ -29,8 +31,8 @@ def forget_fact(memory: Memory, speaker: Speaker, query: str) -> Remembering:
         return MemoryReply(Phrase.SEVERAL_FOUND, tuple(fact.text for fact in meant[:MOST_NAMED]))
     if not meant:
         return _forget_past(memory, speaker, query)
-    ids = tuple(fact.id for fact in meant)
-    forget = partial(_forget_named, person=speaker.person, ids=ids, text=meant[0].text)
+    ids = [("fact", fact.id) for fact in meant]
+    forget = partial(_forget, phrase=Phrase.FORGOTTEN, named=(meant[0].text,), ids=ids, person=speaker.person)
     if speaker.by_device or len(meant) > 1:
         return MemoryReply(Phrase.ASK_FACT, (meant[0].text,), then=forget)
     return forget(memory)
@@ -48,7 +50,8 @@ def forget_everything(memory: Memory, speaker: Speaker, about: str) -> MemoryRep
     found = [fact for fact in memory.facts(speaker.person) if fact.id in selected.facts]
     # in a window that others share, private facts are forgotten and not named
     named = tuple(fact.text for fact in found if speaker.is_alone or not fact.private)
-    forget = partial(_forget_matching, person=speaker.person, query=about, named=named)
+    phrase = Phrase.FORGOTTEN if named else Phrase.FORGOTTEN_PAST
+    forget = partial(_forget, phrase=phrase, named=named, query=about, person=speaker.person)
     if speaker.by_device or len(found) > 1:
         return MemoryReply(Phrase.ASK, counts=_counts(len(found), selected), then=forget)
     return forget(memory)
@@ -59,47 +62,28 @@ def _ask_for_person(memory: Memory, speaker: Speaker) -> MemoryReply:
         return MemoryReply(Phrase.UNKNOWN_SPEAKER)
     selected = memory.forget(person=speaker.person, dry_run=True)
     own = sum(fact.person is not None for fact in memory.facts(speaker.person))
-    forget, counts = partial(_forget_person, person=speaker.person), _counts(own, selected)
-    return MemoryReply(Phrase.ASK_EVERYTHING, counts=counts, then=forget) if any(counts) else forget(memory)
+    forget, counts = partial(_forget, phrase=Phrase.FORGOTTEN_PERSON, person=speaker.person), _counts(own, selected)
+    return Remembering(Phrase.ASK_EVERYTHING, counts=counts, then=forget) if any(counts) else forget(memory)
 
 
 def _forget_past(memory: Memory, speaker: Speaker, query: str) -> MemoryReply:
     """Forget turns, episodes and exchanges that have the words, if these are the speaker's own."""
     words = speaker.words()
-    if len(words.question(query).words) < _FEWEST_WORDS or not is_supported_by(query, speaker.said, None, words):
-        return MemoryReply(Phrase.NOT_FOUND)
-    selected = _matching_past(memory, speaker.person, query, dry_run=True)
+    if len(words.question(query).words) < _FEWEST_WORDS or not is_of_quote(query, speaker.said, None, words):
+        return Remembering(Phrase.NOT_FOUND)
+    selected = memory.forget(query=query, person=speaker.person, kinds=_PAST, dry_run=True)
     if not selected.has_words:
         return MemoryReply(Phrase.NOT_FOUND)
     if _past(selected) > _MOST_PAST:
-        return MemoryReply(Phrase.TOO_MUCH)
-    forget = partial(_forget_matching_past, person=speaker.person, query=query)
+        return Remembering(Phrase.TOO_MUCH)
+    forget = partial(_forget, phrase=Phrase.FORGOTTEN_PAST, query=query, person=speaker.person, kinds=_PAST)
     if speaker.by_device:
         return MemoryReply(Phrase.ASK, counts=_counts(0, selected), then=forget)
     return forget(memory)
 
 
-def _forget_named(memory: Memory, person: str | None, ids: tuple[int, ...], text: str) -> MemoryReply:
-    forgotten = memory.forget(ids=[("fact", each) for each in ids], person=person)
-    return MemoryReply(Phrase.FORGOTTEN, (text,), forgotten=forgotten)
-
-
-def _forget_matching(memory: Memory, person: str | None, query: str, named: tuple[str, ...]) -> MemoryReply:
-    forgotten = memory.forget(query=query, person=person)
-    return MemoryReply(Phrase.FORGOTTEN if named else Phrase.FORGOTTEN_PAST, named, forgotten=forgotten)
-
-
-def _forget_matching_past(memory: Memory, person: str | None, query: str) -> MemoryReply:
-    forgotten = _matching_past(memory, person, query, dry_run=False)
-    return MemoryReply(Phrase.FORGOTTEN_PAST, forgotten=forgotten)
-
-
-def _matching_past(memory: Memory, person: str | None, query: str, *, dry_run: bool) -> Forgotten:
-    return memory.forget(query=query, person=person, kinds=("turn", "episode"), dry_run=dry_run)
-
-
-def _forget_person(memory: Memory, person: str) -> MemoryReply:
-    return MemoryReply(Phrase.FORGOTTEN_PERSON, forgotten=memory.forget(person=person))
+def _forget(memory: Memory, *, phrase: Phrase, named: tuple[str, ...] = (), **conditions: Any) -> Remembering:
+    return Remembering(phrase, named, forgotten=memory.forget(**conditions))
 
 
 def _past(forgotten: Forgotten) -> int:

@@ -149,7 +149,7 @@ def without_forgetting(snapshot: Snapshot) -> Snapshot:
     return snapshot._replace(exchanges=snapshot.exchanges[:-1]) if is_forgetting else snapshot
 
 
-class Gone(NamedTuple):
+class RemovedOwners(NamedTuple):
     """People, and agents and accounts, that own something in the store and are not there any more."""
 
     people: frozenset[str] = frozenset()
@@ -165,7 +165,9 @@ class Gone(NamedTuple):
             delete_values(connection, self.owners)
 
 
-def find_gone(memory: Memory, *, people: Collection[str], owners: Collection[str], removed: Collection[str]) -> Gone:
+def find_removed_owners(
+    memory: Memory, *, people: Collection[str], owners: Collection[str], removed: Collection[str]
+) -> RemovedOwners:
     """Return the people and agents that are none of these; `removed` are agents of that kind.
 
     An agent that only memory knows may have come with an import, and its turns stay.
@@ -174,13 +176,13 @@ def find_gone(memory: Memory, *, people: Collection[str], owners: Collection[str
         stored, owners_in_file = stored_conversations(connection), owners_of_values(connection)
     users = memory.people().union(filter(None, (WindowKey.parse(each.key).user for each in stored)))
     agents = owners_in_file.union((each.agent for each in stored), removed)
-    return Gone(frozenset(users.difference(people)), frozenset(agents.difference(owners)))
+    return RemovedOwners(frozenset(users.difference(people)), frozenset(agents.difference(owners)))
 
 
 def forget_all_but_memory(memory: Memory) -> None:
     """Forget all conversations and values."""
-    gone = find_gone(memory, people=(), owners=(), removed=())
-    gone._replace(people=frozenset()).forget(memory, kinds=())
+    removed = find_removed_owners(memory, people=(), owners=(), removed=())
+    removed._replace(people=frozenset()).forget(memory, kinds=())
 
 
 def without_forgotten(snapshot: Snapshot, tombstones: Collection[Tombstone]) -> Snapshot:
