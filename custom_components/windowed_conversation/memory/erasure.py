@@ -10,7 +10,7 @@ import sqlite3
 from typing import Any, NamedTuple
 
 from .index import delete
-from .record import delete_records, delete_words
+from .record import AMONG, delete_records, delete_words
 from .records import KINDS, Forgotten, Kind, Selection
 from .search import visible
 from .words import Question, Words, spoken
@@ -21,9 +21,8 @@ _SHARE = 0.6
 _FEWEST_WORDS = 2
 
 _TEXTS: dict[Kind, str] = {"turn": "said || char(10) || answer", "episode": "text"}
-_AMONG = "{} IN (SELECT value FROM json_each({}))"
-_FACTS, _TURNS, _EPISODES = (_AMONG.format("id", each) for each in (":facts", ":turns", ":episodes"))
-_OF_FACTS = _AMONG.format("fact", ":facts")
+_FACTS, _TURNS, _EPISODES = (AMONG.format("id", each) for each in (":facts", ":turns", ":episodes"))
+_OF_FACTS = AMONG.format("fact", ":facts")
 
 _REPLACED = f"""
     WITH RECURSIVE earlier (id) AS (
@@ -39,7 +38,7 @@ _COVERING = f"""
 """
 _SUMMARIZING = f"""
     SELECT episode.id FROM turn JOIN episode USING (conversation)
-    WHERE {_AMONG.format("turn.id", ":turns")} AND turn.at BETWEEN episode.since AND episode.at
+    WHERE {AMONG.format("turn.id", ":turns")} AND turn.at BETWEEN episode.since AND episode.at
     AND episode.agent IS turn.agent AND episode.person IS turn.person
 """
 # Each person who alone could see the rows, and each of their conversations.
@@ -52,8 +51,8 @@ _SEEN = f"""
 _SINCE = f"""
     SELECT person, min(at) FROM (
         SELECT person, at FROM fact WHERE {_FACTS} UNION ALL SELECT person, at FROM telling WHERE {_OF_FACTS}
-        UNION ALL SELECT person, at FROM turn WHERE {_AMONG.format("id", ":own_turns")}
-        UNION ALL SELECT person, since FROM episode WHERE {_AMONG.format("id", ":own_episodes")}
+        UNION ALL SELECT person, at FROM turn WHERE {AMONG.format("id", ":own_turns")}
+        UNION ALL SELECT person, since FROM episode WHERE {AMONG.format("id", ":own_episodes")}
     ) WHERE person IS NOT NULL GROUP BY person
 """
 _MOMENTS = f"""
@@ -66,7 +65,7 @@ _ROW_TEXTS = f"""
     UNION ALL SELECT 'episode', id, text FROM episode WHERE {_EPISODES}
 """
 _BY_UNKNOWN = f"""
-    SELECT said FROM turn WHERE :named AND person IS NULL AND {_AMONG.format("id", ":own_turns")}
+    SELECT said FROM turn WHERE :named AND person IS NULL AND {AMONG.format("id", ":own_turns")}
     UNION SELECT text FROM episode WHERE :named AND person IS NULL AND {_EPISODES}
 """
 
@@ -87,7 +86,7 @@ _OWNED = """
     AND (:anybody OR figures ->> 'person' = :person) AND (:agent IS NULL OR figures ->> 'agent' = :agent)
 """
 _RECORDED = f"""
-    SELECT said || char(10) || answer || char(10) || calls FROM record_words WHERE {_AMONG.format("turn", ":rows")}
+    SELECT said || char(10) || answer || char(10) || calls FROM record_words WHERE {AMONG.format("turn", ":rows")}
 """
 
 
@@ -147,9 +146,9 @@ class Erasure:
     - turns and episodes with a fact's quote or most of its words; for a person's fact only their own and the home's
     - episodes of a conversation over the time at which a person stated a fact in it, or that summarize a lost turn
 
-    The record loses the rows of a person or agent, without whom nothing is left to know, and the words of every turn
-    whose people or conversation may have heard of the facts and turns, as nobody knows how it repeats them. All other
-    places, which are windows, stored conversations and summaries, ask `keeps` about each exchange.
+    The record loses the rows of a person or an agent of whom everything is forgotten, and the words of every turn by
+    people or in conversations that may have heard the facts and turns. All other places, which are windows, stored
+    conversations and the summaries in them, ask `keeps` about each exchange.
 
     - `since`: the time from which each person may have repeated their own words in any other words
     - `people`: the people who alone could see the rows, None for everybody
@@ -301,7 +300,7 @@ def _matching_conditions(connection: sqlite3.Connection, kind: Kind, selection: 
         whose = visible(kind, kind) if selection.is_named else "person = :person"
     if selection.agent is not None:
         whose += " AND agent = :agent" if kind in _TEXTS else " AND false"
-    among = "true" if selection.ids is None else _AMONG.format("id", ":ids")
+    among = "true" if selection.ids is None else AMONG.format("id", ":ids")
     since, before = selection.span
     rows = connection.execute(
         f"SELECT id FROM {kind} WHERE {among} AND at >= :since AND at < :before AND {whose}",
@@ -340,7 +339,7 @@ def _repeating(connection: sqlite3.Connection, words: Words, fact: int, kind: Ki
     some = sorted(wording.wanted)[max(0, wording.enough - 1) :]
     candidates.update(_indexed(connection, kind, _joined(" OR ", some)))
     texts = connection.execute(
-        f"SELECT id, {_TEXTS[kind]} FROM {kind} WHERE {_AMONG.format('id', '?1')} "
+        f"SELECT id, {_TEXTS[kind]} FROM {kind} WHERE {AMONG.format('id', '?1')} "
         "AND (?2 IS NULL OR person IS NULL OR person = ?2)",
         (json.dumps([*candidates]), person),
     )

@@ -37,7 +37,7 @@ _LONGEST_LIST = 1_000
 # How many turns an export reads at once.
 _STEP = 100
 
-_AMONG = "{} IN (SELECT value FROM json_each({}))"
+AMONG = "{} IN (SELECT value FROM json_each({}))"
 _TURNS = """
     SELECT row, id, at, figures, EXISTS (SELECT 1 FROM record_words WHERE record_words.turn = turn_record.row)
     FROM turn_record
@@ -54,8 +54,8 @@ _CONDITIONS = {
     "since": "at >= :since",
     "until": "at <= :until",
     **{each: f"figures ->> '{each}' = :{each}" for each in ("agent", "route", "end", "error", "conversation")},
-    "people": _AMONG.format("coalesce(figures ->> 'person', '')", ":people"),
-    "agents": _AMONG.format("figures ->> 'agent'", ":agents"),
+    "people": AMONG.format("coalesce(figures ->> 'person', '')", ":people"),
+    "agents": AMONG.format("figures ->> 'agent'", ":agents"),
     "tool": _HAS_TOOL,
     "after": "id < :after",
 }
@@ -265,7 +265,7 @@ def _sent_rows(connection: sqlite3.Connection, turn: int) -> list[tuple[int, int
 
 
 def _contents(connection: sqlite3.Connection, rows: Collection[int]) -> list[tuple[int, str]]:
-    query = f"SELECT id, text FROM record_content WHERE {_AMONG.format('id', '?')} ORDER BY id"
+    query = f"SELECT id, text FROM record_content WHERE {AMONG.format('id', '?')} ORDER BY id"
     return connection.execute(query, (json.dumps([*rows]),)).fetchall()
 
 
@@ -297,7 +297,7 @@ def _filled(fields: dict[str, Any]) -> dict[str, Any]:
 def delete_records(connection: sqlite3.Connection, rows: Collection[int]) -> None:
     """Delete turns from the record."""
     delete_words(connection, rows)
-    connection.execute(f"DELETE FROM turn_record WHERE {_AMONG.format('row', '?')}", (json.dumps([*rows]),))
+    connection.execute(f"DELETE FROM turn_record WHERE {AMONG.format('row', '?')}", (json.dumps([*rows]),))
 
 
 def delete_words(connection: sqlite3.Connection, rows: Collection[int]) -> None:
@@ -305,7 +305,7 @@ def delete_words(connection: sqlite3.Connection, rows: Collection[int]) -> None:
     if not rows:
         return
     for table in ("record_words", "record_sent"):
-        connection.execute(f"DELETE FROM {table} WHERE {_AMONG.format('turn', '?')}", (json.dumps([*rows]),))
+        connection.execute(f"DELETE FROM {table} WHERE {AMONG.format('turn', '?')}", (json.dumps([*rows]),))
     # a damaged list must not keep texts that are to be deleted
     connection.execute("""
         DELETE FROM record_content WHERE id NOT IN (

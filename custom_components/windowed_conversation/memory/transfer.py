@@ -74,14 +74,7 @@ def export_rows(
         SELECT :kind AS kind, id, at, {_COLUMNS[kind]} FROM {kind}
         WHERE id > :after AND (:all OR {visible(kind, kind)}) ORDER BY id LIMIT :most
         """,
-        {
-            "kind": kind,
-            "after": after,
-            "all": person is None,
-            "person": person,
-            "private": True,
-            "most": most,
-        },
+        {"kind": kind, "after": after, "all": person is None, "person": person, "private": True, "most": most},
     )
     names = [column[0] for column in rows.description]
     return [(row[1], _line(dict(zip(names, row, strict=True)))) for row in rows]
@@ -96,10 +89,10 @@ def export_forgotten(connection: sqlite3.Connection) -> list[str]:
 
 
 def _line(fields: dict[str, object]) -> str:
-    said = {name: value for name, value in fields.items() if value is not None}
-    if "private" in said:
-        said["private"] = bool(said["private"])
-    return json.dumps(said, ensure_ascii=False)
+    filled = {name: value for name, value in fields.items() if value is not None}
+    if "private" in filled:
+        filled["private"] = bool(filled["private"])
+    return json.dumps(filled, ensure_ascii=False)
 
 
 def load(connection: sqlite3.Connection, words: Words, lines: Iterable[str]) -> Loaded:
@@ -139,12 +132,15 @@ class _Loader:
             )
             return
         kind, row = _kind(fields, "kind"), fields.read("id", int)
-        record = _record(fields, kind)
-        if self._is_forgotten(kind, row, record.at):
+        record_type = _RECORDS[kind]
+        record = record_type(
+            **{each.name: fields.read(each.name, each.type) for each in dataclasses.fields(record_type)}
+        )
+        if self._has("tombstone WHERE kind = ? AND id = ? AND at = ?", kind, row, record.at):
             self.refused += 1
             return
         by = fields.read("replaced_by", int | None)
-        stored = self._known(kind, row, record, is_current=by is None)
+        stored = self._equal_row(kind, row, record, is_current=by is None)
         if stored is None:
             new, origin = (None, row) if self._is_taken(kind, row) else (row, None)
             stored = insert(self._connection, self._words, record, new, origin)
@@ -177,13 +173,10 @@ class _Loader:
             index.postpone(self._connection, kind)
             self._postponed.add(kind)
 
-    def _is_forgotten(self, kind: Kind, row: int, at: float) -> bool:
-        return self._has("tombstone WHERE kind = ? AND id = ? AND at = ?", kind, row, at)
-
     def _is_taken(self, kind: Kind, row: int) -> bool:
         return self._has(f"{kind} WHERE id = ?", row) or self._has("tombstone WHERE kind = ? AND id = ?", kind, row)
 
-    def _known(self, kind: Kind, row: int, record: _Record, *, is_current: bool) -> int | None:
+    def _equal_row(self, kind: Kind, row: int, record: _Record, *, is_current: bool) -> int | None:
         """Return the equal row, or None. A row whose id is free is new, unless it repeats a fact."""
         found = None
         if self._is_taken(kind, row):
@@ -193,8 +186,8 @@ class _Loader:
             found = equal_fact(self._connection, record)
         return found
 
-    def _has(self, what: str, *parameters: object) -> bool:
-        return self._connection.execute(f"SELECT 1 FROM {what}", parameters).fetchone() is not None
+    def _has(self, rows: str, *parameters: object) -> bool:
+        return self._connection.execute(f"SELECT 1 FROM {rows}", parameters).fetchone() is not None
 
     def _row(self, query: str, parameters: dict[str, object]) -> int | None:
         found = self._connection.execute(query, parameters).fetchone()
@@ -206,8 +199,3 @@ def _kind(fields: _Fields, name: str) -> Kind:
         if kind == fields.read(name, str):
             return kind
     raise ValueError("There is no such kind")
-
-
-def _record(fields: _Fields, kind: Kind) -> _Record:
-    record = _RECORDS[kind]
-    return record(**{each.name: fields.read(each.name, each.type) for each in dataclasses.fields(record)})
