@@ -125,7 +125,7 @@ def _total(name: str, unit: str | None = None, **more: Any) -> AgentSensorDescri
     )
 
 
-def _remembered(name: str, **more: Any) -> AgentSensorDescription:
+def _memory_value(name: str, **more: Any) -> AgentSensorDescription:
     """Return a figure of `MemoryFigures`: unknown while memory is off, 0 before there is any."""
 
     def value(agent: Agent) -> StateType:

@@ -78,7 +78,7 @@ class Store:
 
     def keep(self, *exchanges: Exchange, key: str = SHARED, agent: str = AGENT) -> None:
         """Store a conversation."""
-        numbered = [each.numbered(number) for number, each in enumerate(exchanges)]
+        numbered = [each.with_number(number) for number, each in enumerate(exchanges)]
         with self.memory.database.write() as connection:
             write_change(connection, ConversationChange(agent, key, 1.0, STATS, numbered))
 
@@ -264,11 +264,11 @@ def test_a_summary_that_can_be_read_is_judged_by_its_words(store: Store) -> None
 @pytest.mark.parametrize(("evicted", "is_same"), [("the tea is green", False), ("hello", True)])
 def test_evicted_exchanges_are_summarized_if_all_of_them_stay(store: Store, evicted: str, *, is_same: bool) -> None:
     store.state("the tea is green")
-    snapshot = window(exchange(5.0))._replace(pending_summary=(exchange(1.0, evicted), exchange(2.0)))
+    snapshot = window(exchange(5.0))._replace(pending_exchanges=(exchange(1.0, evicted), exchange(2.0)))
 
     rest = store.rest(snapshot)
 
-    assert (said(rest), rest is snapshot, bool(rest.pending_summary)) == (["hello"], is_same, is_same)
+    assert (said(rest), rest is snapshot, bool(rest.pending_exchanges)) == (["hello"], is_same, is_same)
 
 
 def test_an_exchange_without_a_time_goes_from_the_windows_of_the_person_who_stated_it(store: Store) -> None:

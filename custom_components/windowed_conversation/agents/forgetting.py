@@ -48,7 +48,7 @@ async def _async_forget[Result](hass: HomeAssistant, store: AgentStore, work: Ca
     with store.forgetting():
         live = {
             (agent_id, key): snapshot
-            for agent_id, each in async_all_kept(hass).items()
+            for agent_id, each in async_agent_states(hass).items()
             for key, snapshot in each.windows.snapshots().items()
         }
 

@@ -97,30 +97,21 @@ class TurnContext:
         if self._memory is None:
             return
         # everybody who uses the window gets the prompt
-        owner = speaker.person if speaker.is_alone else None
-        key = (owner, speaker.is_alone, self._narrator.owner)
-        made, made_profile = agent.profiles.get(key, (None, None))
-
-        def read(memory: Memory) -> _Read:
-            # read before the facts, so that the next turn notices a change in between
-            revision = memory.facts_revision()
-            is_known = made_profile is not None and made == revision
-            facts = None if is_known else memory.facts(owner, private=speaker.is_alone)
-            name = speaker.name if speaker.person else None
-            query = RecallQuery(speaker.said, speaker.person, name, CANDIDATES, private=speaker.is_alone)
-            facts_found, others_found = memory.recall_groups(query, ("fact",), ("episode", "turn"))
-            return _Read(facts, revision, facts_found, others_found)
-
-        found: _Read | None = None
+        owner = self._speaker.person if self._speaker.is_alone else None
+        key = (owner, self._speaker.is_alone, self._narrator.owner)
+        revision, profile = self._agent.profiles.get(key, (None, None))
+        read = partial(_read_memories, speaker=self._speaker, owner=owner, known=revision if profile else None)
+        memories: _Memories | None = None
+        at, began = time.time(), time.monotonic()
         try:
             async with asyncio.timeout(DEADLINE):
                 memories = await self._memory.async_read(read, _Memories([], None, [], []))
         except Exception as err:  # noqa: BLE001 - a turn goes on without memory after any error
             _LOGGER.debug("A turn continues without memory: %s", type(err).__name__)
         self._seconds = time.monotonic() - began
-        # what is known may have been forgotten meanwhile
+        # the facts of the last profile may have been forgotten meanwhile
         if not self._memory.predates_forgetting(at):
-            self.profile = made_profile if found is None else self._made(key, found, made_profile)
+            self.profile = profile if memories is None else self._new_profile(key, memories, profile)
 
     def _new_profile(self, key: Hashable, memories: _Memories, profile: PromptFacts | None) -> PromptFacts:
         """Keep the search results, and return the profile, a new one if the facts have changed."""
@@ -187,15 +178,9 @@ def _read_memories(memory: Memory, speaker: Speaker, owner: str | None, known: o
     # read before the facts, so that the next turn notices a change in between
     revision = memory.facts_revision()
     facts = None if revision == known else memory.facts(owner, private=speaker.is_alone)
-    found_facts, found_others = memory.recall_apart(
-        speaker.said,
-        ("fact",),
-        ("episode", "turn"),
-        person=speaker.person,
-        speaker=speaker.name if speaker.person else None,
-        limit=CANDIDATES,
-        private=speaker.is_alone,
-    )
+    name = speaker.name if speaker.person else None
+    query = RecallQuery(speaker.said, speaker.person, name, CANDIDATES, private=speaker.is_alone)
+    found_facts, found_others = memory.recall_groups(query, ("fact",), ("episode", "turn"))
     return _Memories(facts, revision, found_facts, found_others)
 
 

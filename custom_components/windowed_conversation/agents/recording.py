@@ -124,7 +124,7 @@ def _put(
     store, level = async_store(agent.hass), agent.config.record
     if store is None or level is RecordLevel.OFF:
         return
-    is_whole = level is RecordLevel.WHOLE and not store.predates_forgetting(figures.at)
+    is_whole = level is RecordLevel.FULL and not store.predates_forgetting(figures.at)
     store.async_put(late_record(figures, tuple(attempts), started, words if is_whole else None))
 
 

@@ -24,9 +24,9 @@ _MOST_PAST = 100
 _FEWEST_WORDS = 2
 
 
-def forget_fact(memory: Memory, speaker: Speaker, query: str) -> Remembering:
+def forget_fact(memory: Memory, speaker: Speaker, query: str) -> MemoryReply:
     """Forget the one fact that is meant, or else the turns with these words. If several match, only list them."""
-    meant = meant_facts(memory, speaker, query)
+    meant = matching_facts(memory, speaker, query)
     if len({spoken(fact.text) for fact in meant}) > 1:
         return MemoryReply(Phrase.SEVERAL_FOUND, tuple(fact.text for fact in meant[:MOST_NAMED]))
     if not meant:
@@ -63,27 +63,27 @@ def _ask_for_person(memory: Memory, speaker: Speaker) -> MemoryReply:
     selected = memory.forget(person=speaker.person, dry_run=True)
     own = sum(fact.person is not None for fact in memory.facts(speaker.person))
     forget, counts = partial(_forget, phrase=Phrase.FORGOTTEN_PERSON, person=speaker.person), _counts(own, selected)
-    return Remembering(Phrase.ASK_EVERYTHING, counts=counts, then=forget) if any(counts) else forget(memory)
+    return MemoryReply(Phrase.ASK_EVERYTHING, counts=counts, then=forget) if any(counts) else forget(memory)
 
 
 def _forget_past(memory: Memory, speaker: Speaker, query: str) -> MemoryReply:
     """Forget turns, episodes and exchanges that have the words, if these are the speaker's own."""
     words = speaker.words()
-    if len(words.question(query).words) < _FEWEST_WORDS or not is_of_quote(query, speaker.said, None, words):
-        return Remembering(Phrase.NOT_FOUND)
+    if len(words.question(query).words) < _FEWEST_WORDS or not is_supported_by(query, speaker.said, None, words):
+        return MemoryReply(Phrase.NOT_FOUND)
     selected = memory.forget(query=query, person=speaker.person, kinds=_PAST, dry_run=True)
     if not selected.has_words:
         return MemoryReply(Phrase.NOT_FOUND)
     if _past(selected) > _MOST_PAST:
-        return Remembering(Phrase.TOO_MUCH)
+        return MemoryReply(Phrase.TOO_MUCH)
     forget = partial(_forget, phrase=Phrase.FORGOTTEN_PAST, query=query, person=speaker.person, kinds=_PAST)
     if speaker.by_device:
         return MemoryReply(Phrase.ASK, counts=_counts(0, selected), then=forget)
     return forget(memory)
 
 
-def _forget(memory: Memory, *, phrase: Phrase, named: tuple[str, ...] = (), **conditions: Any) -> Remembering:
-    return Remembering(phrase, named, forgotten=memory.forget(**conditions))
+def _forget(memory: Memory, *, phrase: Phrase, named: tuple[str, ...] = (), **conditions: Any) -> MemoryReply:
+    return MemoryReply(phrase, named, forgotten=memory.forget(**conditions))
 
 
 def _past(forgotten: Forgotten) -> int:

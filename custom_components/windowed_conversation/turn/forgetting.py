@@ -59,7 +59,7 @@ class ForgottenExchanges:
     def decide(self, place: Place, versions: Collection[Snapshot]) -> None:
         """Decide which exchanges of a window are lost. An exchange that one version of it loses is lost in all."""
         decisions = self._stays[place] = {}
-        for exchange in chain.from_iterable((*each.pending_summary, *each.exchanges) for each in versions):
+        for exchange in chain.from_iterable((*each.pending_exchanges, *each.exchanges) for each in versions):
             decisions[_key(exchange)] = decisions.get(_key(exchange), True) and self._keeps(place, exchange)
         there = {_key(exchange) for each in versions for exchange in each.exchanges}
         self.lost[place] = sum(not decisions[key] for key in there)
@@ -73,8 +73,8 @@ class ForgottenExchanges:
             key = _key(exchange)
             return decisions[key] if key in decisions else self._keeps(place, exchange)
 
-        if not all(map(stays, snapshot.pending_summary)):
-            snapshot = snapshot._replace(pending_summary=())
+        if not all(map(stays, snapshot.pending_exchanges)):
+            snapshot = snapshot._replace(pending_exchanges=())
         people, rest = self.erasure.people, tuple(filter(stays, snapshot.exchanges))
         is_in_profile = self.erasure.forgotten.facts and (None in people or WindowKey.parse(place[1]).user in people)
         return _with_rest(snapshot, rest, has_profile=not is_in_profile)

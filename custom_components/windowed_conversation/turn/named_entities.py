@@ -39,11 +39,11 @@ class KindWords:
         self._words = Words(languages)
         self._kinds: defaultdict[frozenset[str], set[str]] = defaultdict(set)
         for kind, name in names:
-            self._kinds[frozenset(self._words.held(name))].add(kind)
+            self._kinds[frozenset(self._words.term_set(name))].add(kind)
 
     def named(self, sentence: str) -> frozenset[str]:
         """Return the kinds that a sentence names, in any number and case that a stemmer knows."""
-        held = self._words.held(" ".join(_words(sentence, _MOST_WORDS)))
+        held = self._words.term_set(" ".join(_words(sentence, _MOST_WORDS)))
         return frozenset(kind for words, kinds in self._kinds.items() if words <= held for kind in kinds)
 
 

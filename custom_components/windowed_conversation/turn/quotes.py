@@ -25,10 +25,10 @@ def is_supported_by(fact: str, quote: str, speaker: str | None, words: Words) ->
     The speaker's name in the fact may stand for "I" in the quote.
     """
     names = words.term_set(speaker) if speaker else set()
-    told = set(words.question(fact).words) - names
-    if not told:
+    content = set(words.question(fact).words) - names
+    if not content:
         return is_quoted(fact, quote)
-    return len(told & words.term_set(quote)) >= _SHARE * len(told)
+    return len(content & words.term_set(quote)) >= _SUPPORTED * len(content)
 
 
 def _tokens(text: str) -> Iterator[str]:

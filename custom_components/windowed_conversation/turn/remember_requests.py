@@ -241,7 +241,7 @@ def _matching(query: str, facts: list[Recalled], words: Words, least: float) -> 
     wanted = set(words.question(query).words)
     if same or not wanted:
         return same
-    shares = [len(wanted & words.term_set(fact.text)) / len(wanted) for fact in candidates]
+    shares = [len(wanted & words.term_set(fact.text)) / len(wanted) for fact in facts]
     best = max(shares, default=0.0)
     return [fact for fact, share in zip(facts, shares, strict=True) if share == best >= least]
 
