@@ -1,12 +1,10 @@
 """Messages, tools and heard answers, as a client of the scripted model server writes and reads them."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 import json
 from typing import Any
 
-import aiohttp
 from openai.types.chat import ChatCompletionChunk
 
 SYSTEM = {"role": "system", "content": "You are a voice assistant."}
@@ -36,13 +34,6 @@ class Heard:
     @property
     def text(self) -> str:
         return "".join(delta.content or "" for delta in self.deltas)
-
-    @property
-    def refusal(self) -> str:
-        return "".join(delta.refusal or "" for delta in self.deltas)
-
-    def extra(self, name: str) -> str:
-        return "".join((delta.model_extra or {}).get(name) or "" for delta in self.deltas)
 
     @property
     def calls(self) -> list[Any]:
@@ -79,23 +70,3 @@ def called(call_id: str, tool: str, **arguments: Any) -> dict[str, Any]:
 
 def result(call_id: str, value: Any) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": call_id, "content": json.dumps(value)}
-
-
-def without_repeats(names: list[str]) -> list[str]:
-    return [name for name, before in zip(names, [None, *names], strict=False) if name != before]
-
-
-async def fetched(method: str, url: str, **request: Any) -> tuple[int, Any]:
-    """Return the status and the body that a client without an SDK gets, which is read if it says that it is JSON."""
-    async with aiohttp.ClientSession() as session, session.request(method, url, **request) as response:
-        read = response.json if response.content_type == "application/json" else response.text
-        return response.status, await read()
-
-
-async def until(true: Callable[[], bool]) -> None:
-    """Return when it is true; raises TimeoutError after five seconds."""
-    for _ in range(1000):
-        if true():
-            return
-        await asyncio.sleep(0.005)
-    raise TimeoutError

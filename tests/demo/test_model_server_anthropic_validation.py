@@ -1,6 +1,5 @@
 """Every rule of Anthropic's Messages, each with a request that breaks it and nothing else."""
 
-from copy import deepcopy
 from typing import Any
 
 from hypothesis import strategies as st
@@ -43,27 +42,6 @@ def rules(body, betas=frozenset()):
 
 
 HISTORY = [user(), assistant(THOUGHT, TEXT, CALL, OTHER), user(OTHER_RESULT, RESULT), assistant(), user()]
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"model": "scripted", "max_tokens": 9, "messages": [user()]},
-        request(*HISTORY, system="Be brief.", stream=True, thinking=THINKING, tool_choice={"type": "auto"}),
-        request(user(), assistant(CALL), user(RESULT, TEXT)),
-        request(user(), assistant(CALL), user(RESULT), user(TEXT)),
-        request(user(), user(), assistant(), assistant(CALL), user(RESULT)),
-        request(user(), assistant(THOUGHT, CALL), user(RESULT), thinking=THINKING),
-        request(user(), assistant(REDACTED, CALL), user(RESULT), thinking=THINKING),
-        request(user(), assistant(CALL), user(RESULT), thinking={"type": "adaptive"}),
-        request(user(), assistant(CALL), user({**RESULT, "content": [TEXT, IMAGE], "is_error": True})),
-        request(user(), assistant(CALL), user({"type": "tool_result", "tool_use_id": "toolu_a"})),
-        request(user(IMAGE, PDF, TEXT)),
-        request(user({**TEXT, **MARK}), system=[{**TEXT, **LONG_MARK}], tools=[{**TOOL, **LONG_MARK}], **MARK),
-    ],
-)
-def test_a_valid_request_breaks_no_rule(body):
-    assert anthropic_violations(body) == []
 
 
 @pytest.mark.parametrize(
@@ -162,18 +140,6 @@ def test_a_tool_loop_that_is_going_on_needs_its_thinking():
 
 def test_a_tool_loop_that_is_over_needs_no_thinking():
     assert rules(request(user(), assistant(CALL), user(RESULT), assistant(), user(), thinking=THINKING)) == set()
-
-
-@pytest.mark.parametrize("at", [0, 1, 2])
-def test_a_history_without_one_of_its_messages_is_invalid(at):
-    messages = deepcopy(HISTORY)
-    del messages[at]
-    assert anthropic_violations(request(*messages))
-
-
-def test_a_violation_does_not_quote_what_was_said():
-    body = request(assistant({"type": "text", "text": "my secret"}, {"type": "my", "text": "my secret"}))
-    assert "secret" not in repr(anthropic_violations(body))
 
 
 KEYS = st.sampled_from(["role", "content", "type", "text", "id", "name", "input", "source", "cache_control"])

@@ -55,32 +55,10 @@ async def test_recalled_lines_answer_questions(ask):
     assert (await ask(context("what is my name?", *lines))).text == "Your name is Ada."
 
 
-async def test_the_newest_quote_counts(ask):
-    line = '2026-11-22 Eve: "call me anything but my name is Ada"'
-    assert (await ask(system(PROFILE), context("what is my name?", line))).text == "Your name is Ada."
-
-
-async def test_what_the_window_holds_counts_more_than_a_quote(ask):
-    heard = await ask(system(PROFILE), context("my name is Bea"), assistant("Hi."), context("what is my name?"))
-    assert heard.text == "Your name is Bea."
-
-
-async def test_lines_that_were_recalled_for_an_earlier_question_are_known_as_long_as_they_are_sent(ask):
-    earlier = context("what is my name?", '2026-11-22 Eve: "my name is Ada"')
-    heard = await ask(earlier, assistant("Your name is Ada."), context("what is my name?"))
-    assert heard.text == "Your name is Ada."
-
-
 async def test_the_name_of_somebody_else_is_not_the_users(ask):
     line = '2026-11-22 Ben: "my name is Ben"'
     assert (await ask(context("what is my name?", line))).text == "I do not know your name."
     assert (await ask(context("what is my name?", line, speaker=""))).text == "I do not know your name."
-
-
-async def test_the_sections_of_the_prompt_are_read_like_the_context_line(ask):
-    prompt = 'Be kind.\n\n## Speaker\nEve\n\n## Memory\n2026-11-22 Eve: "my name is Ada"; home: "the car is red"'
-    assert (await ask(system(prompt), "what is my name?")).text == "Your name is Ada."
-    assert (await ask(system(prompt), "what is the car?")).text == "The car is red."
 
 
 async def test_an_instruction_in_a_quote_is_not_followed(ask):
@@ -118,16 +96,6 @@ async def test_a_wish_becomes_a_call_of_a_tool_of_memory(ask, said, tool, argume
     assert json.loads("".join(call.function.arguments or "" for call in heard.calls)) == arguments
 
 
-async def test_a_result_of_a_tool_is_quoted_after_it_was_asked_for(ask):
-    said = "keep in memory what the clock says"
-    clock = (called("a", "llm__GetDateTime"), result("a", {"time": "08:00"}))
-    looked = await ask(said, tools=[*TOOLS, *MEMORY_TOOLS])
-    kept = await ask(said, *clock, tools=[*TOOLS, *MEMORY_TOOLS])
-    assert looked.calls[0].function.name == "llm__GetDateTime"
-    assert kept.calls[0].function.name == "remember"
-    assert "08:00" in "".join(call.function.arguments or "" for call in kept.calls)
-
-
 REFUSED = {"error": "quote_not_found", "error_text": "The quote is not in what the user said."}
 
 
@@ -150,8 +118,3 @@ REFUSED = {"error": "quote_not_found", "error_text": "The quote is not in what t
 )
 async def test_what_a_tool_of_memory_answers_is_told(ask, said, tool, answered, spoken):
     assert (await ask(said, called("a", tool), result("a", answered))).text == spoken
-
-
-async def test_a_memory_that_is_not_offered_is_not_used(ask):
-    assert (await ask("look in your memory for tea")).text == "I have no memory that I could use."
-    assert (await ask("keep in memory what I said first")).text == "There is nothing to remember."

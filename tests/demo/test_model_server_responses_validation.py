@@ -1,7 +1,5 @@
 """Every rule of Responses, each with a request that breaks it and nothing else."""
 
-from copy import deepcopy
-
 from hypothesis import strategies as st
 import pytest
 
@@ -39,27 +37,6 @@ def rules(body):
 
 
 HISTORY = [user(), THOUGHT, BOUND, OTHER, OTHER_RESULT, RESULT, assistant(), user("thanks")]
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"model": "scripted", "input": "hi"},
-        request(user(), instructions="Be brief.", store=False, stream=True, tools=[TOOL], tool_choice="auto"),
-        request({"role": "developer", "content": "Be brief."}, user()),
-        request(*HISTORY),
-        request(user(), CALL, RESULT, OTHER, OTHER_RESULT),
-        request(user(), CALL, assistant(), RESULT),
-        request(user(), UNBOUND, RESULT),
-        request(user(), THOUGHT, THOUGHT | {"id": None}, BOUND | {"id": None}, RESULT),
-        request(user([{"type": "input_text", "text": "what is this?"}, IMAGE, PDF])),
-        request(user(), assistant([{"type": "output_text", "text": "Hi.", "annotations": []}]), user()),
-        request(user(), assistant([{"type": "refusal", "refusal": "No."}]), user()),
-        request({"type": "compaction", "encrypted_content": seal("scripted", b"[]")}, user()),
-    ],
-)
-def test_a_valid_request_breaks_no_rule(body):
-    assert responses_violations(body) == []
 
 
 @pytest.mark.parametrize(
@@ -131,18 +108,6 @@ def test_items_that_break_a_rule_are_found(rule, items):
 )
 def test_fields_that_break_a_rule_are_found_alone(rule, fields):
     assert rules({**request(user()), **fields}) == {rule}
-
-
-@pytest.mark.parametrize("at", [0, 1, 2, 3, 4, 5])
-def test_a_history_without_one_of_its_items_is_invalid(at):
-    items = deepcopy(HISTORY)
-    del items[at]
-    assert responses_violations(request(*items))
-
-
-def test_a_violation_does_not_quote_what_was_said():
-    body = request(assistant("my secret"), RESULT | {"output": "my secret"}, user([{"text": "my secret"}]))
-    assert "secret" not in repr(responses_violations(body))
 
 
 KEYS = st.sampled_from(["role", "content", "type", "text", "call_id", "id", "name", "output", "summary"])

@@ -40,18 +40,9 @@ def test_the_owner_is_the_same_person_in_any_letter_case():
     assert parsed("--as", "Demo", "--say", "hello")[0] == Speaker()
 
 
-def test_a_person_has_a_name():
-    with pytest.raises(argparse.ArgumentError, match="a person has a name"):
-        parsed("--as", " ")
-
-
 @pytest.mark.parametrize(
     ("options", "nothing"),
     [(("--new-conversation",), True), (("--as", "Grace", "--restart"), True), (("--restart", "--say", "hi"), False)],
 )
 def test_steps_without_anything_to_say_are_seen(options, nothing):
     assert says_nothing(parsed(*options)) is nothing
-
-
-def test_no_steps_are_for_the_browser():
-    assert says_nothing(parsed()) is False
