@@ -46,7 +46,7 @@ class Taken:
 
 
 async def add_core(hass: HomeAssistant, domain: str, entered: Mapping[str, str], model: str) -> Contender:
-    """Set up core's integration with what is entered in its form, and with a model if it asks for one."""
+    """Set up core's integration with the values of its form, and with a model if it asks for one."""
     flow = hass.config_entries.flow
     form = await flow.async_init(domain, context={"source": SOURCE_USER})
     answers: Mapping[str, str] = entered

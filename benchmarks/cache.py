@@ -50,7 +50,7 @@ _RETAINED_GOAL = 0.85
 
 _COLOURS = {4_000: "#cf222e", 8_000: "#9a6700", 16_000: "#1a7f37", 32_000: "#0969da"}
 
-# What becomes of tool results: the shares that are simulated, and the policy, as far as the window has one.
+# Treatments of tool results: the shares that are simulated, and the policy, as far as the window has one.
 _KEPT, _STUBBED, _NEWEST = "results kept", "results stubbed", "newest 3 results kept"
 _RESULTS: dict[str, tuple[tuple[float, ...], dict[str, Any]]] = {_KEPT: (SHARES, {})}
 if {"tool_results", "max_tool_turns"} <= ours.POLICY_FIELDS:
@@ -91,7 +91,7 @@ class Bill:
 
 
 def add_to(total: Bill, requests: Iterable[tuple[int, Request]], from_turn: int) -> None:
-    """Add what the requests of a conversation come to, each with the number of its turn, from this turn on."""
+    """Add the sums of a conversation's requests, each with the number of its turn, from this turn on."""
     last: list[bytes] = []
     for number, request in requests:
         written = [_encode_json(message).encode() for message in request]
@@ -148,7 +148,7 @@ class Figures:
 
 
 def simulate(budget: int) -> list[Figures]:
-    """Return the figures: by share with results kept, and for the default share by what becomes of results."""
+    """Return the figures: by share with results kept, and for the default share by the treatment of results."""
     single = Bill()
     totals = {(results, share): Bill() for results, (shares, _) in _RESULTS.items() for share in shares}
     from_turn = round(_FILLED * budget / TURN_TOKENS)

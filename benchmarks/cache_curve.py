@@ -1,6 +1,6 @@
 """Curves over the share that a trim frees, as an SVG of our own: a chart library would be all that this needs it for.
 
-What is drawn is the caller's; here are the axes, the lines and where the names of the lines go.
+The data are the caller's; here are the axes, the lines and the places of their names.
 """
 
 from collections.abc import Iterator, Sequence

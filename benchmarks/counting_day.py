@@ -1,7 +1,7 @@
 """A day of four people at two satellites and two phones, as its requests are billed.
 
-What every request begins with differs by person and place: facts about the person, the area of the satellite. A server
-bills what o200k_base counts, four tokens a message, and `share` of the schemas of the tools. The newest message of each
+The beginning of a request differs by person and place: facts about the person, the area of the satellite. A server
+bills o200k_base's count, four tokens a message, and `share` of the schemas of the tools. The newest message of each
 request has a live context, which later requests no longer have.
 """
 
@@ -20,7 +20,7 @@ from custom_components.windowed_conversation.window import (
 from custom_components.windowed_conversation.window.tokens import frame_tokens, message_text, tool_text
 
 _SAID = json.loads(Path(__file__).with_name("counting_texts.json").read_text("utf-8"))["English"]
-# What a server may bill of the tools: less than their schemas, as they are, or as JSON on the wire.
+# The tools as a server may bill them: less than their schemas, as they are, or as JSON on the wire.
 SHARES = (0.55, 1.0, 1.4)
 _LIMITS = (150, 200, 300)
 
@@ -85,7 +85,7 @@ def _live_context(random: Random, limit: int, count: Count) -> str:
 def worst_by_hour(day: int, share: float, exact: Count) -> list[float]:
     """Return by how much live contexts within `_LIMITS` are miscounted after each hour, from 7 to 22, as signed shares.
 
-    Each is the worst of the limits, over three texts within that limit. `exact` is what the server counts.
+    Each is the worst of the limits, over three texts within that limit. `exact` is the server's count.
     """
     random = Random(day)
     calibrator = Calibrator()

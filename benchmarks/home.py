@@ -75,7 +75,7 @@ class Bill:
 
     @property
     def cost(self) -> float:
-        """What the input costs, in tokens that are not cached."""
+        """The price of the input, in tokens that are not cached."""
         return self.tokens - (1 - _CACHED_PRICE) * self.cached
 
     def row(self, name: str) -> str:

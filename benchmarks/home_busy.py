@@ -103,7 +103,7 @@ async def _time(hass: HomeAssistant, house: House, day: Day, agents: dict[str, C
                     if name == "states on":
                         sources[at].append(source.took)
                     conversation = taken.result.conversation_id
-                    # what follows an answer is in no turn
+                    # the work after an answer is in no turn
                     await asyncio.sleep(0.1)
     load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
     print(f"{_SIZE:,} entities, {_CHANGES_A_SECOND} changes a second, {number} conversations each; load {load}")
@@ -116,7 +116,7 @@ async def _time(hass: HomeAssistant, house: House, day: Day, agents: dict[str, C
 
 async def _trace(house: House, day: Day) -> None:
     tracemalloc.start()
-    # what is traced has to be there as a whole before it can grow
+    # the traced objects have to be complete before they can grow
     for is_real in (False, True):
         for thing in day.things:
             house.put(thing.entity_id, _another(house, thing, Random(thing.entity_id), real=is_real))

@@ -1,14 +1,14 @@
-"""A home of any size, and a day in it: what changes by itself, and what people ask and command. The same each time.
+"""A home of any size, and a day in it: changes, and people's questions and commands. The same each time.
 
 The home: areas with the same kinds of things in each, as `_KINDS` has them, 7 things in an area of the small home, 17
 in the middle one, 33 in the large one. Each is exposed to Assist, and its name begins with its area.
 
-What changes: 20 times a day for each entity, evenly over the day. 90 % of the changes are measurements that move within
+Changes: 20 times a day for each entity, evenly over the day. 90 % of the changes are measurements that move within
 rounding. The others are real: a light, a door, a motion, a degree.
 
-What is said: a hundred sentences, of which `_MIX` says how many are of which kind. Each question and each command is
+Sentences: a hundred, of which `_MIX` says how many are of which kind. Each question and each command is
 about a thing in the area of the speaker in one of two cases, else about any thing of the home; three areas have a
-satellite. Only sentences that reach the model are in it: what Home Assistant answers by itself costs nobody a request.
+satellite. Only sentences that reach the model are in it: Home Assistant's own answers cost nobody a request.
 `TALKS` says how they fall into conversations, which begin evenly over the day; twenty seconds are between two
 sentences of a conversation.
 """
@@ -95,7 +95,7 @@ class Thing:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A state that a thing takes on. `is_real` is False if it rounds to what was."""
+    """A state that a thing takes on. `is_real` is False if it rounds to the former one."""
 
     entity_id: str
     state: str

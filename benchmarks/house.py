@@ -1,4 +1,4 @@
-"""The home of a day in a real Home Assistant: it obeys commands, and knows what a right answer is."""
+"""The home of a day in a real Home Assistant: it obeys commands, and knows the right answers."""
 
 import re
 from typing import Any
@@ -13,18 +13,18 @@ from demo.model_server import HomeHistory
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _SAYS = re.compile(r"The .+? is (?P<state>.+?)\.?$")
-# What is answered to a question about several things if none of them is meant.
+# The answer to a question about several things if none of them is meant.
 _NONE = {
     **dict.fromkeys(("lights", "lights in area"), "Nothing is on."),
     "windows": "Nothing is open.",
     "unusual": "Everything is closed and off.",
 }
-# How far what is said may be from what is measured.
+# The largest difference of a spoken number from the measured one.
 _ROUNDING = {"°C": 0.25, "%": 0.5, "W": 0.5}
 
 
 class House:
-    """The home of a day in Home Assistant; it obeys commands, and notes what it has been."""
+    """The home of a day in Home Assistant; it obeys commands, and notes its former states."""
 
     def __init__(self, hass: HomeAssistant, day: Day) -> None:
         self._hass = hass
@@ -89,7 +89,7 @@ class House:
         return self._devices[area]
 
     def is_right(self, sentence: Sentence, answer: str) -> bool:
-        """Return whether what was asked is answered as it is, or what was commanded is done."""
+        """Return whether a question is answered with the real state, or a command is carried out."""
         states = {thing: self.state(thing).state for thing in sentence.about}
         if sentence.wanted:
             return set(states.values()) == {sentence.wanted}

@@ -1,4 +1,4 @@
-"""The household set: what two people tell a home in 200 days, what is asked later, and how memory and FTS5 find it."""
+"""The household set: facts of two people in 200 days, and how memory and FTS5 find them for later questions."""
 
 from collections.abc import Callable, Iterator
 import json
@@ -126,7 +126,7 @@ def plain_fts(tokenizer: str, texts: list[tuple[str, str]]) -> Callable[[str], l
 
 
 def _turns() -> Iterator[tuple[str, str, str, str | None]]:
-    """Yield name, what was said, what was answered, and whose it is: fifteen commands a day between the facts."""
+    """Yield name, sentence, answer, and owner of each turn: fifteen commands a day between the facts."""
     chance = random.Random(14)
     for day in range(201):
         for number in range(15):

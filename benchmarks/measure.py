@@ -131,7 +131,7 @@ def _run(contender: Contender, reference: Plain, conversation: Sequence[Turn], *
 def _take(
     contender: Contender, conversation: Sequence[Turn], numbers: Iterable[int], taken: dict[int, int], *, pure: bool
 ) -> None:
-    """Take these turns, and write down what each took; of a pure one only the samples."""
+    """Take these turns, and write down the time of each; of a pure one only the samples."""
     for number in numbers:
         turn = conversation[number - 1]
         if pure and not _is_sample(number):

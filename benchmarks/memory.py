@@ -100,7 +100,7 @@ class _Rows(list[Any]):
 
 
 def ask_all(path: Path) -> dict[str, float]:
-    """Ask everything in this process and return what it took, in milliseconds."""
+    """Ask everything in this process and return the times, in milliseconds."""
     memory = Memory(path, ("en", "de"))
     timed = _Timed(memory.database._reader)  # noqa: SLF001 - nothing else tells SQLite's time from ours
     memory.database._reader = timed  # type: ignore[assignment]  # noqa: SLF001

@@ -55,7 +55,7 @@ _PEOPLE = {"anna": "Anna", "ben": "Ben", None: None}
 _KNOWN_AT_FIRST = 44
 _QUESTIONS, _TOLD = 0.1, 0.1
 _TOOL_TURN = 4
-# What others recall for each question.
+# Tokens that others recall for each question.
 _RECALLED_BY_OTHERS = 10
 
 
@@ -93,7 +93,7 @@ class Bill:
 
     @property
     def cost(self) -> float:
-        """What the input costs, in tokens that are not cached."""
+        """The price of the input, in tokens that are not cached."""
         return self.tokens - (1 - _CACHED_PRICE) * self.cached
 
 
@@ -142,7 +142,7 @@ class Off:
 
 
 class Others(Off):
-    """All facts and what is recalled, in the system prompt of each turn."""
+    """All facts and the recalled lines, in the system prompt of each turn."""
 
     def begin(self, said: Said) -> None:
         """Begin a turn."""

@@ -41,7 +41,7 @@ class Contender(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A library and how it is used; `keeps` is what its budget is a number of.
+    """A library and how it is used; `keeps` is the unit of its budget.
 
     When it is `pure`, `append` only appends to a list, and `view` does all the work on that whole list: then the work
     need not be done after every turn to be measured after some of them. `in_database` is where its messages are.
@@ -112,7 +112,7 @@ class _LangChainHistory:
 
 
 class _LangChainTrimmed(_LangChainHistory):
-    """`trim_messages` on what the last one left."""
+    """`trim_messages` on the messages that the last call left."""
 
     @override
     def view(self) -> Sequence[Any]:

@@ -10,7 +10,7 @@ from tests.routing.homes import Home
 from tests.routing.judge import Say, said_in, sayer_by
 from tests.routing.stub import Stub
 
-# What a run that ends in an error is taken for.
+# The answer of a run that ends in an error.
 _FAULT = {"response_type": "error", "data": {"code": "failed_to_handle"}, "speech": {}}
 
 

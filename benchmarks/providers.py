@@ -157,7 +157,7 @@ class Bench:
         return int(record["first_content_ns"] - record["arrived_ns"])
 
     async def _close_streams(self) -> None:
-        """Close what was not read to its end, as core's llama.cpp does it, one generator after the other.
+        """Close streams that were not read to their end, as core's llama.cpp does it, one generator after the other.
 
         The event loop would close them when it ends, all at once, and those that are inside of another one twice.
         """

@@ -106,7 +106,7 @@ def _size(path: Path) -> float:
 
 
 def a_week(folder: Path) -> None:
-    """Print what a week of whole turns weighs, and what is left after its words have expired."""
+    """Print the size of a week of whole turns, before and after its words have expired."""
     path, now = folder / "memory.db", time.time()
     memory = Memory(path, _LANGUAGES)
     for each in turns(7 * _A_DAY, now):
@@ -130,7 +130,7 @@ def a_week(folder: Path) -> None:
 
 
 def a_stop(folder: Path) -> None:
-    """Print what `put` costs, and how long the writer takes for what waits."""
+    """Print the time of `put`, and of the writer for a queue."""
     waiting = list(turns(_WAITING, time.time()))
     writer = Writer(folder / "memory.db", _open)
     began = time.perf_counter()
@@ -149,7 +149,7 @@ def a_stop(folder: Path) -> None:
 
 
 def away(folder: Path, seconds: float) -> None:
-    """Print what is lost while the folder of the file is somewhere else."""
+    """Print the number of lost records while the folder of the file is somewhere else."""
     home = folder / "home"
     home.mkdir()
     writer = Writer(home / "memory.db", _open)

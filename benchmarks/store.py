@@ -43,7 +43,7 @@ WINDOWS = (4_000, 100_000)
 # In how many conversations the first turn of a start is measured.
 _TURNS = 20
 _PARTS = Path(__file__).with_name("store_parts.py")
-# What the new side may have at most, as a ratio, or in milliseconds.
+# The limits of the new side, as a ratio, or in milliseconds.
 _GOALS = {"bytes 4,000": 0.5, "bytes 100,000": 0.1, "set-up s": 0.5, "set-up MB": 0.5, "first turn ms": 5.0}
 
 type Figures = dict[str, float]

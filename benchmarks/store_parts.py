@@ -40,7 +40,7 @@ _IMPORTED = 1_000
 _QUIET = 0.5
 _LOOK = 0.02
 _APART = 288.0
-# Of what is said in the conversation from which all others are copied; no number that follows is like it.
+# A number in the conversation from which all others are copied; no number that follows is like it.
 _TOPIC = "the lamp and the door number none, which came to the garden with a letter"
 _WORDS = ("lamp", "cat", "door", "garden", "river", "mill", "clock", "bread", "snow", "letter", "boat", "apple", "crow")
 
@@ -48,7 +48,7 @@ type Figures = dict[str, float]
 
 
 class Loop(asyncio.SelectorEventLoop):
-    """An event loop whose clock can be put forward: what waits until then is due at once."""
+    """An event loop whose clock can be put forward: calls that are due by then run at once."""
 
     ahead = 0.0
 
@@ -76,7 +76,7 @@ class Written:
         return int(field(Path("/proc/self/io").read_text(), "wchar"))
 
     def now(self) -> Figures:
-        """Return the bytes of the integration: all, and by what they were written with."""
+        """Return the bytes of the integration: all, and by the way of writing."""
         return split(self.total(), self._replaced)
 
 
@@ -218,7 +218,7 @@ class Home:
         return exported
 
     async def fill(self, conversation_id: str, exported: Mapping[str, Any]) -> None:
-        """Begin a conversation with what was exported."""
+        """Begin a conversation with the exported messages."""
         await self.act(
             "import_conversation",
             entity_id=self.agent_id,

@@ -63,7 +63,7 @@ class LocalServer:
         self._slot = asyncio.Lock()
 
     def unload(self) -> None:
-        """Unload the model, and with it what it has read."""
+        """Unload the model, and with it its cache."""
         self._is_loaded, self._read = False, b""
 
     async def models(self, _request: web.Request) -> web.Response:
@@ -190,7 +190,7 @@ async def _pipeline(client: Client, model: Model, name: str, *, has_head_start: 
 async def _compare(
     client: Client, title: str, sides: dict[str, tuple[str, Callable[[], None]]], turns: int, own_time: float
 ) -> None:
-    """Print the first token of each side; a side is a pipeline, and what makes its server cold before each turn."""
+    """Print the first token of each side; a side is a pipeline, and a reset of its server before each turn."""
     times: dict[str, list[float]] = {name: [] for name in sides}
     for number in range(turns + 1):
         for name, (pipeline, make_cold) in sides.items():
@@ -198,7 +198,7 @@ async def _compare(
             turn = await take_voice_turn(client, f"{_QUESTION} {number}", pipeline=pipeline, speech=_SPEECH)
             if turn.error or turn.first_token is None or turn.recognized is None:
                 raise SystemExit(f"a turn failed: {turn.error}")
-            # the first turn of each shows what the next ones begin with
+            # the first turn of each shows the prompt of the next ones
             times[name] += [turn.first_token - turn.recognized] if number else []
     print(f"{title}, {turns} turns each (ms)")
     for name, measured in times.items():

@@ -32,7 +32,7 @@ _BUDGETS = (4_000, 100_000)
 _MEMORY_TURNS = 200
 _ALL_ON = "ours, all features on"
 
-# The goals: what is measured against them, and at most how much it may be.
+# The goals: the measured values, and the limit of each.
 _RATIO_GOAL, _GROWTH_GOAL, _MEMORY_GOAL = 4.0, 1.2, 500.0
 _GROWTH_FROM = {4_000: 100, 100_000: 1_000}
 
@@ -158,7 +158,7 @@ def _weigh_all(peers: Sequence[Peer], turns: Sequence[Turn]) -> dict[str, float]
 
 
 def _print_encoding(turns: Sequence[Turn]) -> None:
-    """Say what comes on top of ours before a request goes out."""
+    """Print the additions to our own time before a request goes out."""
     for budget in _BUDGETS:
         window = ours.new_window(system_prompt(), budget - SYSTEM_TOKENS, SHARE)
         for turn in turns:

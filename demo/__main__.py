@@ -46,7 +46,7 @@ _PROVIDER = "responses"
 _WINDOW = 2000
 # Seconds between the words of the scripted model: slow enough to see them come.
 _DELAY = 0.03
-# What core's own integration takes by default.
+# The default of core's own integration.
 _OPENAI_MODEL = "gpt-4o-mini"
 _OPENAI_URL = "https://api.openai.com/v1"
 _INTERRUPTED = 130

@@ -1,4 +1,4 @@
-"""The demo's automation: a button asks the agent what is still on, and the answer becomes a notification."""
+"""The demo's automation: a button asks the agent which devices are on, and the answer becomes a notification."""
 
 from demo.client import Client
 from demo.home import GOOD_NIGHT

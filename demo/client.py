@@ -1,6 +1,6 @@
 """Home Assistant's REST and websocket interfaces, as a person's browser uses them.
 
-What is done with them, areas, agents or turns, is in the modules that call this one.
+Areas, agents and turns are in the modules that call this one.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ import aiohttp
 
 Json = dict[str, Any]
 
-# Seconds. Far above what anything takes here, so that a wait that never ends is an error and no hang.
+# Seconds. Far above any time needed here, so that a wait that never ends is an error and no hang.
 ANSWER_TIMEOUT = 60.0
 START_TIMEOUT = 120.0
 

@@ -1,4 +1,4 @@
-"""The demo's dashboard: how full the window is, who answers, what it costs, something to try, and a week of it.
+"""The demo's dashboard: how full the window is, who answers, the costs, something to try, and a week of it.
 
 It is made of the sensors that the agent has, so an account without prices has no costs on it.
 """

@@ -2,4 +2,4 @@
 
 
 class DemoError(Exception):
-    """One sentence for a person: what is wrong and what to do about it."""
+    """One sentence for a person: the problem and its remedy."""

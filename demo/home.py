@@ -1,4 +1,4 @@
-"""The demo home: its areas, what stands in them, and what the agent may see of it.
+"""The demo home: its areas, the entities in them, and those that the agent may see.
 
 The entities themselves are in configuration.yaml; this puts them where a person would have put them.
 """
@@ -18,7 +18,7 @@ AREAS: dict[str, tuple[str, ...]] = {
 EXPOSED: tuple[str, ...] = tuple(entity for entities in AREAS.values() for entity in entities)
 GOOD_NIGHT = "input_button.good_night"
 
-# What template entities stand on and nobody needs to see.
+# The helpers of template entities, which nobody needs to see.
 _HIDDEN = (
     "input_boolean.kitchen_light_on",
     "input_boolean.living_room_light_on",
@@ -34,7 +34,7 @@ _HIDDEN = (
 
 
 async def furnish(client: Client) -> None:
-    """Put every entity into its area, expose it to Assist, and hide what is behind the walls. Repeatable."""
+    """Put every entity into its area, expose it to Assist, and hide the helpers of its templates. Repeatable."""
     known = {area["name"]: area["area_id"] for area in await client.command("config/area_registry/list")}
     for name, entities in AREAS.items():
         area_id = known.get(name) or (await client.command("config/area_registry/create", name=name))["area_id"]

@@ -1,6 +1,6 @@
 """A real Home Assistant as a child process: its configuration folder, its start and its end.
 
-What is in the home is in home.py and configuration.yaml.
+The content of the home is in home.py and configuration.yaml.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ INTEGRATIONS = (REPOSITORY / "custom_components" / "windowed_conversation", SCRI
 # Home Assistant's exit code for "start me again", after a restart from the browser.
 RESTART = 100
 
-# What Home Assistant always sets up and what asks the internet. A demo needs none of it, and works without a network.
+# Parts that Home Assistant always sets up, and that ask the internet. The demo needs none, and works without a network.
 _CALLING_OUT = ("analytics", "marketplace")
 
 # Seconds that Home Assistant has to write its state and end.
@@ -153,9 +153,9 @@ def _environment() -> dict[str, str]:
 
 
 def seed(config: Path, port: int, integrations: Iterable[Path] = INTEGRATIONS) -> None:
-    """Write what must be there before the start: configuration, integrations, port, and what is switched off.
+    """Write the files that a start needs: configuration, integrations, port, and the parts that are switched off.
 
-    What Home Assistant has written since is kept, except for the port.
+    Home Assistant's own changes of them are kept, except for the port.
     """
     storage = config / ".storage"
     storage.mkdir(parents=True, exist_ok=True)

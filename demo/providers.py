@@ -1,6 +1,6 @@
 """The providers that the demo knows, and how the scripted model is reached as each of them.
 
-What is entered in the account's form, and how, is in setup_agent.py.
+setup_agent.py fills in the account's form.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ _KEY = "scripted-key"
 
 @dataclass(frozen=True, slots=True)
 class _Provider:
-    """The account's form, as the menu names it, what is entered there, and what the scripted model is called.
+    """The account's form, as the menu names it, its values, and the name of the scripted model.
 
     Called like a model of the vendor, it has that one's price.
     """

@@ -23,7 +23,7 @@ _INDENT = " " * 9
 _LONGEST_INPUT = 500
 # The routes of turns that leave an exchange in the window, in the words of the sensor.
 _KEPT_ROUTES = ("local", "model")
-# Seconds that the sums have to follow: they show what is on disk, which is written in a moment.
+# Seconds that the sums have to follow: they show the state on disk, which is written in a moment.
 _SUMS_TIMEOUT = 10.0
 _PARTS = re.compile(r"\n|[^\S\n]+|\S+")
 
@@ -45,10 +45,10 @@ SENSOR_KEYS = (
 
 
 class Talk:
-    """Takes the steps: everybody has a conversation of their own, and what comes of each input is printed."""
+    """Takes the steps: everybody has a conversation of their own, and the outcome of each input is printed."""
 
     def __init__(self, people: People, watch: WindowWatch) -> None:
-        """Keep who can speak, and what prints the windows."""
+        """Keep the speakers, and the printer of the windows."""
         self._people = people
         self._watch = watch
         self._person = USER
@@ -134,7 +134,7 @@ def _print_difference(before: Json, after: Json, *, is_target: bool) -> None:
 
 
 class _Lines:
-    """Prints what is said and done while it comes."""
+    """Prints words and actions while they come."""
 
     def __init__(self) -> None:
         self._column = 0
@@ -153,7 +153,7 @@ class _Lines:
             print(f"{_INDENT}{call.name} {'failed' if call.failed else 'is done'}")
 
     def end(self, turn: Turn) -> None:
-        """Print what did not come in pieces, and end the line."""
+        """Print the rest that did not come in pieces, and end the line."""
         if not turn.pieces and turn.speech:
             self._print_text(turn.speech)
         self._end_line()

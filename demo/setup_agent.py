@@ -27,7 +27,7 @@ class Model:
     `form` is the account's, as the menu names it, and `wire_format` the one of OpenAI's two where it asks for one.
     `controls_home` offers it the tools of Assist. `window` is the size of the window in tokens for a new account.
     `is_scripted` is whether the scripted model answers under this name, `has_memory` whether its agent has memory,
-    `record` what is recorded of its turns, None the default.
+    `record` the level of its record of turns, None the default.
     """
 
     url: str

@@ -1,6 +1,6 @@
 """A small real model behind Chat Completions on loopback: SmolLM2-135M, run by llama.cpp on one thread.
 
-It writes fluent nonsense and calls no tools. It is here because no one here wrote what it says.
+It writes fluent nonsense and calls no tools. It is here because no one here wrote its answers.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ MODEL = "smollm2-135m"
 
 _CONTEXT_TOKENS = 4096
 _ANSWER_TOKENS = 400
-# More threads spin against whatever else runs on the machine, and are slower by a factor of twenty.
+# More threads spin against the other processes of the machine, and are slower by a factor of twenty.
 _THREADS = 1
 
 type _Put = Callable[[Any], None]
@@ -116,7 +116,7 @@ class SmallModel:
             put(_End("length" if written >= limit else "stop", _usage(stats, written)))
         except _StoppedError:
             return
-        except Exception as error:  # noqa: BLE001 - whatever it is belongs to the request, not to the thread
+        except Exception as error:  # noqa: BLE001 - any error belongs to the request, not to the thread
             if not is_gone():
                 put(error)
 
@@ -135,7 +135,7 @@ def _load() -> Any:
 
 
 def _quiet() -> Any:
-    """Keep llama.cpp's thousand lines of log from the terminal; what is returned must live as long as the model."""
+    """Keep llama.cpp's thousand lines of log from the terminal; the returned callback has to outlive the model."""
     bindings = import_module("llama_cpp_py_sync._cffi_bindings")
     ffi = bindings.get_ffi()
     callback = ffi.callback("ggml_log_callback", lambda _level, _text, _data: None)

@@ -35,7 +35,7 @@ type Step = Input | Speaker | Between
 
 
 def add_steps(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the steps, which are `steps` of what is parsed."""
+    """Add the options of the steps, which are `steps` of the parsed arguments."""
     for option, kind, about in (
         ("--say", Input, "say this without a browser, and end; repeatable, all in one conversation"),
         ("--important", partial(Input, important=True), "like --say, and tag the exchange as important"),

@@ -29,8 +29,8 @@ class ToolCall:
 class Turn:
     """The outcome of one input.
 
-    Times are seconds since it was sent. `recognized` is when it was known what was said, if it was heard. `targets` are
-    the entities that a local intent acted on; `error` is what went wrong, empty if nothing did.
+    Times are seconds since it was sent. `recognized` is the end of the recognition of speech, if any. `targets` are
+    the entities that a local intent acted on; `error` is the error's message, or empty.
     """
 
     text: str
@@ -94,7 +94,7 @@ async def take_turn(
 
 
 def take_event(turn: Turn, event: Json, elapsed: float, watch: Watcher) -> None:
-    """Add what an event of the pipeline says to the turn, `elapsed` seconds after it began."""
+    """Add an event of the pipeline to the turn, `elapsed` seconds after it began."""
     data = event["data"] or {}
     match event["type"]:
         case "run-start":
@@ -146,7 +146,7 @@ _SHOWN_ATTRIBUTES = {"brightness": "brightness", "temperature": "set to"}
 
 
 def shown(state: Json) -> str:
-    """Return the state and what else of it a person would notice, in words."""
+    """Return the state and the other values that a person would notice, in words."""
     attributes = state["attributes"]
     details = [
         f"{word} {attributes[key]}" for key, word in _SHOWN_ATTRIBUTES.items() if attributes.get(key) is not None

@@ -1,6 +1,6 @@
 """One turn by voice, as a satellite takes it: a sentence that is heard, the whole pipeline, the sound of the answer.
 
-What hears and speaks is scripted_voice, inside Home Assistant.
+scripted_voice, inside Home Assistant, recognizes and speaks.
 """
 
 import asyncio

@@ -20,7 +20,7 @@ _PATIENCE = 30.0
 
 
 class WindowWatch:
-    """Prints what comes in and goes out; `summarizes` is whether a summary is to be waited for after a trim.
+    """Prints the messages that come in and go out; `summarizes` is whether a summary is to be waited for after a trim.
 
     The client is that of the person whose conversation it is: nobody else may see it.
     """
@@ -37,7 +37,7 @@ class WindowWatch:
         await client.call(f"{DOMAIN}.tag_exchange", self._agent_id, conversation_id=conversation_id, add=["important"])
 
     async def tell(self, client: Client, conversation_id: str, *, asked_model: bool) -> None:
-        """Print what a turn has changed; only one that asked the model is followed by a summary."""
+        """Print the changes of a turn; only one that asked the model is followed by a summary."""
         if not await self._is_open(client, conversation_id):
             self._before.pop(conversation_id, None)
             print("Window   empty: what may repeat the forgotten has left it, too")

@@ -30,7 +30,7 @@ _CORE_PAGES = "https://www.home-assistant.io/integrations"
 _IOT_CLASSES = {"assumed_state", "calculated", "cloud_polling", "cloud_push", "local_polling", "local_push"}
 _INTEGRATION_TYPES = {"device", "entity", "hardware", "helper", "hub", "service", "system"}
 _QUALITY_SCALES = {"bronze", "silver", "gold", "platinum", "custom", "no_score", "internal", "legacy"}
-# What may be imported without being in the manifest (`ALLOWED_USED_COMPONENTS`), as far as it is of use here.
+# Integrations that may be imported without being in the manifest (of `ALLOWED_USED_COMPONENTS`, those used here).
 _FREE = {*Platform, "automation", "frontend", "homeassistant", "person", "script", "system_health", "zone"}
 _DISCOVERIES = ("discovery", "bluetooth", "hassio", "homekit", "mqtt", "ssdp", "zeroconf", "dhcp", "usb")
 _UNIQUE = ("async_set_unique_id", "_async_handle_discovery_without_unique_id", "register_discovery_flow")
@@ -90,7 +90,7 @@ def _broken(schema: probatio.Schema, value: object) -> Iterator[str]:
 
 
 def _check(is_right: Callable[[Any], object], wanted: str) -> Callable[[Any], Any]:
-    """Return a validator that takes what is right, and says what is wanted otherwise."""
+    """Return a validator that accepts a right value, and raises with the wanted form otherwise."""
 
     def check(value: Any) -> Any:
         if not is_right(value):
@@ -402,7 +402,7 @@ RULES = (_manifest, _dependencies, _config_flow, _config_schema, _translations, 
 
 
 def main() -> int:
-    """Print what breaks a rule; return the status."""
+    """Print each broken rule; return the status."""
     (folder,) = (path.parent for path in REPOSITORY.glob("custom_components/*/manifest.json"))
     found = findings(read(folder))
     print(*found, sep="\n", end="\n" if found else "")

@@ -1,4 +1,4 @@
-"""Check that a tag is this version, and print what CHANGELOG.md says of it: the text of the release.
+"""Check that a tag is this version, and print its part of CHANGELOG.md: the text of the release.
 
 usage: python3 scripts/check_release.py v1.2.3
 """
@@ -14,7 +14,7 @@ MANIFEST = Path("custom_components", "windowed_conversation", "manifest.json")
 
 
 class ReleaseError(Exception):
-    """The tag is no release of what is here."""
+    """The tag is no release of this repository."""
 
 
 def release_notes(tag: str, repository: Path = REPOSITORY) -> str:

@@ -72,7 +72,7 @@ def replaced_names(source: str, path: str = "") -> Iterator[tuple[int, str]]:
 
 
 def _words_for(name: str, rows: list[Row]) -> list[str]:
-    """Return the words of the table for what a name has of the others."""
+    """Return the words of the table that should replace others in a name."""
     snake = f"_{re.sub(r'(?<=[a-z])(?=[A-Z])', '_', name).lower()}_"
     return [row.word for row in rows if any(f"_{part}_" in snake for part in row.replaced)]
 
@@ -100,7 +100,7 @@ def _files() -> Iterator[Path]:
 
 
 def main() -> int:
-    """Print what was found, and return 1 if there is any."""
+    """Print the findings, and return 1 if there is any."""
     found = 0
     for path in _files():
         if path == Path(__file__).resolve():

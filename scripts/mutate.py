@@ -122,7 +122,7 @@ def is_caught(mutant: Mutant, copy: Path, limit: float) -> bool:
 
 @contextmanager
 def copies(count: int) -> Iterator[SimpleQueue[Path]]:
-    """Give copies of what git knows of the repository, and of what is new."""
+    """Give copies of the files that git knows, and of new ones."""
     listed = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     files = subprocess.run(listed, cwd=REPOSITORY, check=True, capture_output=True, text=True).stdout.split("\0")
     queue: SimpleQueue[Path] = SimpleQueue()
@@ -159,7 +159,7 @@ def survivors(mutants: list[Mutant], jobs: int) -> list[Mutant]:
 
 
 def main() -> None:
-    """Run what the command line says."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=60)

@@ -27,7 +27,7 @@ _SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Or: ast.And,
 }
 _FUNCTIONS = {"min": "max", "max": "min", "any": "all", "all": "any"}
-# What says what something is, not what it does.
+# Statements that describe, and do nothing.
 _DECLARING = {"annotation", "returns", "type_params", "decorator_list"}
 
 type _Change = tuple[ast.AST, str, Any]
@@ -58,9 +58,9 @@ def _first_line(code: str) -> str:
 
 
 def _changes(tree: ast.Module) -> Iterator[tuple[int, ast.AST, Callable[[], ast.AST | None]]]:
-    """Yield the line of each change, the statement or expression to show, and what makes it.
+    """Yield the line of each change, the statement or expression to show, and the function that makes it.
 
-    That returns what is there then, if it is another one.
+    The function returns the changed node, if it is another one.
     """
     for parent, name, place, node in _nodes(tree):
         for new in _replacements(node, name):

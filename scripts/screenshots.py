@@ -84,7 +84,7 @@ async def _take_dialog_and_device(browser: Browser, client: Client, account: Acc
     page = await (await logged_in(browser, client)).new_page()
     await _talk(page, client.url, _SAID)
     await page.locator("ha-assist-chat").screenshot(path=_PICTURES / "assist.png")
-    # the sums show what is on the disk
+    # the sums show the state on disk
     turns = (await sensors(client))["turns_model"]
     await states_when(client, lambda states: states[turns]["state"] == "3", _PATIENCE)
     await page.set_viewport_size({"width": 1280, "height": 1060})

@@ -1,4 +1,4 @@
-"""Anthropic's context editing: what the provider itself leaves out of a long conversation before the model reads it.
+"""Anthropic's context editing: the provider itself leaves parts of a long conversation out before the model reads it.
 
 https://platform.claude.com/docs/en/build-with-claude/context-editing
 """
@@ -32,7 +32,7 @@ def edits(body: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def edited(body: dict[str, Any], size: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the request of `size` tokens without the tool results that an edit clears, and what was applied."""
+    """Return the request of `size` tokens without the tool results that an edit clears, and the applied edits."""
     edit = next((each for each in edits(body) if each.get("type") == CLEAR_TOOL_USES), None)
     if edit is None:
         return body, []

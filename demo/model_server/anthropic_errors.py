@@ -1,4 +1,4 @@
-"""Errors as Anthropic writes them: the type says what it is, there are no codes.
+"""Errors as Anthropic writes them: each has a type, and none has a code.
 
 https://platform.claude.com/docs/en/api/errors
 """
@@ -39,7 +39,7 @@ _MESSAGES = {
 
 
 def anthropic_words(refusal: Refusal) -> Refusal:
-    """Return the refusal with Anthropic's status and type; an HTML page and HTTP 200 stay what they are."""
+    """Return the refusal with Anthropic's status and type; an HTML page and HTTP 200 stay the same."""
     if refusal.html:
         return refusal
     status, kind = _WORDS[refusal.reason]

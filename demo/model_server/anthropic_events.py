@@ -138,7 +138,7 @@ _CUMULATIVE = (
 
 
 def _usage(reply: Reply) -> dict[str, Any]:
-    """Return the usage; nothing where it is never reported. `input_tokens` is what no cache read or wrote."""
+    """Return the usage; nothing where it is never reported. `input_tokens` are those that no cache read or wrote."""
     usage = reply.usage
     if "no_usage" in reply.shapes:
         return {}

@@ -1,6 +1,6 @@
 """Azure OpenAI: OpenAI's two formats behind Azure's gateway, with its paths, keys, versions and errors.
 
-The gateway is in front of the models: what it refuses looks like Azure, what a model refuses like OpenAI. The classic
+The gateway is in front of the models: its refusals look like Azure's, those of a model like OpenAI's. The classic
 endpoint wants a dated `api-version`, `/openai/v1/` none. https://learn.microsoft.com/azure/ai-foundry/openai/reference
 """
 
@@ -43,7 +43,7 @@ _NO_DEPLOYMENT = (
     "please wait a moment and try again."
 )
 _DENIED = "Access denied due to invalid subscription key or wrong API endpoint."
-# What the gateway says itself: the code and the sentence.
+# The gateway's own errors: the code and the sentence.
 _GATEWAY: dict[Reason, tuple[str, str]] = {
     Reason.WRONG_KEY: ("401", _DENIED),
     Reason.UNAUTHENTICATED: ("401", _DENIED),
@@ -110,7 +110,7 @@ def azure_error(refusal: Refusal) -> dict[str, Any]:
 
 
 class AzureChat(ChatCompletions):
-    """Chat Completions behind the gateway. The first chunk has no choices: it says what the prompt's filter found."""
+    """Chat Completions behind the gateway. The first chunk has no choices but the results of the prompt's filter."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -168,7 +168,7 @@ class AzureResponses(Responses):
 
 
 def azure_models(_http: web.Request, state: State) -> dict[str, Any]:
-    """Return the list of models, each with what it can do."""
+    """Return the list of models, each with its capabilities."""
     capabilities = {"chat_completion": True, "completion": False, "embeddings": False, "inference": True}
     about = {"object": "model", "status": "succeeded", "capabilities": capabilities}
     life = {"lifecycle_status": "generally-available", "created_at": 0, "deprecation": {"inference": 4102444800}}

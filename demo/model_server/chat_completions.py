@@ -1,6 +1,6 @@
 """Chat Completions: requests read, answers and errors written, as OpenAI and compatible servers do.
 
-What is answered is the skills' business, how tool calls are cut up is `shapes`, what is valid is `validation`.
+The skills choose the answer, `shapes` cut up the tool calls, and `validation` has the rules of a request.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,6 +1,6 @@
-"""Servers of Chat Completions that demand back what they wrote beside text and calls, or refuse it. Shapes name them.
+"""Servers of Chat Completions that demand their fields beside text and calls back, or refuse them. Shapes name them.
 
-What they write and refuse is taken from their documentation and from reports, not from any client:
+The fields are taken from their documentation and from reports, not from any client:
 https://api-docs.deepseek.com/guides/thinking_mode#tool-calls, https://github.com/deepseek-ai/DeepSeek-V3/issues/1262,
 https://openrouter.ai/docs/use-cases/reasoning-tokens, https://ai.google.dev/gemini-api/docs/thought-signatures,
 https://github.com/langchain-ai/langchain/issues/24668, https://github.com/karthink/gptel/issues/774
@@ -18,7 +18,7 @@ from .wire import Reply, objects
 
 _MISTRAL_ID = re.compile(r"[a-zA-Z0-9]{9}")
 
-# What an id of a call begins with, by which a server knows its own.
+# The beginning of a call's id, by which a server knows its own.
 _DEEPSEEK, _OPENROUTER, _GOOGLE = "call_00_", "tool_", "function-call-"
 
 type Message = dict[str, Any]
@@ -60,7 +60,7 @@ def details(reply: Reply) -> list[dict[str, Any]]:
 
 
 def check_demands(body: dict[str, Any], shapes: tuple[str, ...]) -> None:
-    """Raise RefusedError where a request lacks what the server demands, or has what it refuses."""
+    """Raise RefusedError where a request lacks a field that the server demands, or has one that it refuses."""
     demand = demand_of(shapes)
     if demand is None:
         return

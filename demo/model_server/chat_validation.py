@@ -14,7 +14,7 @@ from .usage import prompt_bytes
 from .violations import TOOL_NAME, Violation, has_words, is_object_text, tool_violations, unknown_keys
 
 _ROLES = ("system", "user", "assistant", "tool")
-# What OpenAI, Azure, llama.cpp, Ollama, LM Studio and vLLM all take.
+# Fields that OpenAI, Azure, llama.cpp, Ollama, LM Studio and vLLM all take.
 _KNOWN_KEYS = frozenset(
     {
         "model", "messages", "tools", "tool_choice", "parallel_tool_calls", "stream", "stream_options",
@@ -22,7 +22,7 @@ _KNOWN_KEYS = frozenset(
         "stop", "seed", "user",
     }
 )  # fmt: skip
-# What OpenAI takes beside that, itself and on Azure; a compatible server may refuse it.
+# Fields that OpenAI takes beside those, itself and on Azure; a compatible server may refuse it.
 _OPENAI_KEYS = frozenset(
     {
         "metadata", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "safety_identifier",
@@ -46,7 +46,7 @@ def message_bytes(body: Any, *, without_newest: int = 0) -> bytes:
 def chat_violations(body: Any, *, openai: bool = False) -> list[Violation]:
     """Return every rule of Chat Completions that the body breaks, an empty list for a valid request.
 
-    What only OpenAI takes may be in it with `openai`, and where the model is one of OpenAI's by its name.
+    Fields that only OpenAI takes may be in it with `openai`, and where the model is one of OpenAI's by its name.
     """
     if not isinstance(body, dict):
         return [Violation("not_an_object", "", "the body is no JSON object")]

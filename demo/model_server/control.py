@@ -1,7 +1,7 @@
-"""The control API: what a test in another process asks of the server and changes in it.
+"""The control API, by which a test in another process reads and changes the server.
 
     GET    /control            settings (without the key), the armed fault, counts of requests, streams, connections
-    POST   /control            changes; only what is named changes:
+    POST   /control            changes only the named values:
                                {"fault": name or null, "times": n, "retry_after": seconds, "after_words": n,
                                 "code": text, "delay": seconds, "shapes": [...], "models": [...], "strict": bool,
                                 "key": text or null, "context_size": tokens or null}
@@ -74,7 +74,7 @@ def _shown(state: State) -> dict[str, Any]:
 
 
 def _apply(state: State, wanted: Any) -> None:
-    """Apply a change whole or not at all; raises ValueError that says what is wrong, or TypeError."""
+    """Apply a change whole or not at all; raises ValueError with the reason, or TypeError."""
     if not isinstance(wanted, dict):
         raise TypeError("a change is a JSON object")
     if unknown := wanted.keys() - {"fault", *_FAULT_OPTIONS, *_SETTINGS}:

@@ -54,14 +54,14 @@ class Turn:
 
     @property
     def context(self) -> dict[str, str]:
-        """What the context line says, by lower-case key: `[CONTEXT: time: Monday 2026-11-23 08:00; area: Attic]`."""
+        """The context line's values, by lower-case key: `[CONTEXT: time: Monday 2026-11-23 08:00; area: Attic]`."""
         found = _CONTEXT.match(self.text)
         pairs = (fact.partition(":") for fact in found["facts"].split(";")) if found else ()
         return {key.strip().lower(): value.strip() for key, _, value in pairs}
 
     @property
     def memory(self) -> str:
-        """What the context line quotes from memory, empty where it quotes nothing."""
+        """The quotes from memory in the context line, empty where there are none."""
         found = _CONTEXT.match(self.text)
         return (found["memory"] or "") if found else ""
 
@@ -94,7 +94,7 @@ class Conversation:
 
     @property
     def question(self) -> str:
-        """What the assistant said last before the newest user message."""
+        """The assistant's last words before the newest user message."""
         spoken = (turn.text for turn in reversed(self.earlier) if turn.role == "assistant" and turn.text)
         return next(spoken, "")
 
@@ -106,7 +106,7 @@ class Conversation:
         return [[Result(call, results.get(call.id, "")) for call in turn.calls] for turn in since if turn.calls]
 
     def tool(self, suffix: str) -> str | None:
-        """Return the offered tool with this name, whatever namespace (`intent__`) is before it."""
+        """Return the offered tool with this name, behind any namespace (`intent__`)."""
         return next((name for name in self.tools if name.split("__")[-1] == suffix), None)
 
 
@@ -121,6 +121,6 @@ class Answer:
     refusal: str = ""
 
     def __add__(self, other: Answer) -> Answer:
-        """Return one answer with what both think, say and call."""
+        """Return one answer with the thoughts, words and calls of both."""
         thought, said = self.reasoning + other.reasoning, self.text + other.text
         return replace(self, reasoning=thought, text=said, calls=self.calls + other.calls)

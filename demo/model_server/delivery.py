@@ -1,6 +1,6 @@
 """Writes an answer to a connection, holds it or breaks it on request: silence, a cut, bytes that are no event.
 
-What is written comes from the wire format; which fault is due, and when, from the armed fault.
+The bytes come from the wire format, the fault and its time from the armed fault.
 """
 
 import asyncio
@@ -75,7 +75,7 @@ class Delivery:
                 await self._cut()
 
     async def send(self, reply: Reply, wire: WireFormat) -> web.StreamResponse:
-        """Write the answer, up to where the fault breaks in."""
+        """Write the answer until the fault breaks in."""
         content_type = "text/event-stream; charset=utf-8" if reply.prompt.stream else "application/json"
         response = web.StreamResponse(headers={"Content-Type": content_type, "Cache-Control": "no-cache"})
         self._record.status = response.status
@@ -104,7 +104,7 @@ class Delivery:
         return frame.kind is FrameKind.TERMINAL or (after is not None and self._words >= after)
 
     async def _break(self, response: web.StreamResponse, frame: Frame, failures: _Failures) -> bool:
-        """Do what the fault does; returns whether that ends the answer."""
+        """Carry out the fault; returns whether it ends the answer."""
         assert self._armed
         match self._armed.fault.breaks:
             case Break.SILENT:

@@ -1,7 +1,7 @@
 """A server that drops the oldest messages of a request that is longer than its context, without saying so.
 
 As Ollama does: https://github.com/ollama/ollama/blob/main/server/prompt.go keeps the system messages and the last one,
-whatever their size. In a tool loop the last one is a result, so that the question may be dropped.
+at any size. In a tool loop the last one is a result, so that the question may be dropped.
 """
 
 from collections.abc import Iterable

@@ -28,7 +28,7 @@ from .wire import Prompt, Reply, WireFormat
 
 _THOUGHT = "The user wants an answer. I think about it, briefly. "
 
-# What a request needs to be answered, not to be counted or compacted.
+# Keys of a request that is to be answered, not counted or compacted.
 _RULES_OF_ANSWERS = frozenset({"ends_with_user", "ends_with_user_or_tool", "max_tokens"})
 
 type Wires = Callable[[web.Request], WireFormat]
@@ -65,7 +65,7 @@ class Endpoints:
         return self._recorded(wires, work, for_answer=True)
 
     def documents(self, wires: Wires, write: Callable[[Prompt], Any]) -> Handler:
-        """Return the handler that answers with what is written about the request: a count, a compaction."""
+        """Return the handler of a document about a request: a count, a compaction."""
 
         async def work(http: web.Request, record: Record, wire: WireFormat) -> web.StreamResponse:
             prompt = await self._read(http, record, wire)
@@ -82,7 +82,7 @@ class Endpoints:
         return self._recorded(wires, work)
 
     def lists(self, wires: Wires, write: ModelsBody) -> Handler:
-        """Return the handler that answers with what is written about the models."""
+        """Return the handler of a document about the models."""
 
         async def work(http: web.Request, record: Record, wire: WireFormat) -> web.StreamResponse:
             await self._fail_early(http, record, self._state.faults.take(whole_answer=False))
@@ -99,7 +99,7 @@ class Endpoints:
         *,
         for_answer: bool = False,
     ) -> Handler:
-        """Return the handler around `work`: the record, refusals, and what became of the request."""
+        """Return the handler around `work`: the record, refusals, and the request's outcome."""
 
         async def handler(http: web.Request) -> web.StreamResponse:
             wire = wires(http)
@@ -145,7 +145,7 @@ class Endpoints:
         return self._state.faults.take(whole_answer=True) or (ArmedFault(name) if name else None)
 
     async def _fail_early(self, http: web.Request, record: Record, armed: ArmedFault | None) -> None:
-        """Do what the fault does before an answer is begun; returns where that is nothing."""
+        """Carry out a fault that comes before the answer; returns where there is none."""
         if armed is None:
             return
         record.fault = armed.name
@@ -192,7 +192,7 @@ class Endpoints:
 
 
 def _completion(answer: Answer) -> tuple[int, int]:
-    """Return the tokens of what was thought, and of what was said and called."""
+    """Return the tokens of the thoughts, and those of the words and calls."""
     calls = (call.arguments for call in answer.calls)
     return completion_tokens(answer.reasoning, ()), completion_tokens(answer.text + answer.refusal, calls)
 

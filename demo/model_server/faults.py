@@ -165,7 +165,7 @@ FAULTS: dict[str, Fault] = {
     "same_call": Fault("the same tool call for ever, while a tool is offered", bend=_same_call),
 }
 
-# What the codes of the providers mean, for an error inside a stream.
+# The messages of the providers' codes, for an error inside a stream.
 _REASONS = {
     "rate_limit_exceeded": Reason.RATE_LIMITED,
     "rate_limit_error": Reason.RATE_LIMITED,
@@ -191,7 +191,7 @@ def fault_asked_for(said: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ArmedFault:
-    """A fault with what the caller set. `times` None: until it is cleared. `code` is for an error in the stream."""
+    """A fault with the caller's settings. `times` None: until it is cleared. `code` is for an error in the stream."""
 
     name: str
     times: int | None = None
@@ -210,7 +210,7 @@ class ArmedFault:
 
     @property
     def fault(self) -> Fault:
-        """The table's entry, with what the caller set."""
+        """The table's entry, with the caller's settings."""
         fault = FAULTS[self.name]
         if fault.after_words is not None and self.after_words is not None:
             fault = replace(fault, after_words=self.after_words)
@@ -220,7 +220,7 @@ class ArmedFault:
 
     @property
     def error_in_stream(self) -> Refusal:
-        """What an error object inside the stream says: what the code means, else that the model is overloaded."""
+        """The message of an error object inside the stream: the code's, else that the model is overloaded."""
         reason = _REASONS.get(self.code or "", Reason.OVERLOADED)
         return replace(_SERVER_ERROR, code=self.code, kind=self.code or "server_error", reason=reason)
 

@@ -132,7 +132,7 @@ def _whole_usage(reply: Reply) -> dict[str, Any]:
 
 
 def _counts(reply: Reply, thoughts: int, candidates: int) -> dict[str, Any]:
-    """Return the usage as it is reported: what is zero is left out."""
+    """Return the usage as it is reported, without zeros."""
     prompt = reply.usage.prompt
     counts = {
         "promptTokenCount": prompt,

@@ -40,7 +40,7 @@ _QUOTAS = {Reason.RATE_LIMITED: "PerMinute", Reason.NO_CREDIT: "PerDay"}
 
 
 def gemini_words(refusal: Refusal) -> Refusal:
-    """Return the refusal with Gemini's status and details; an HTML page and HTTP 200 stay what they are."""
+    """Return the refusal with Gemini's status and details; an HTML page and HTTP 200 stay the same."""
     if refusal.html:
         return refusal
     status, kind = _WORDS[refusal.reason]

@@ -35,7 +35,7 @@ def part_violations(part: object, where: str, role: str) -> Iterator[Violation]:
 
 def _text(part: dict[str, Any], where: str) -> Iterator[Violation]:
     text = part["text"]
-    # The model signs an empty part at the end of what it says: that one is sent back as it came.
+    # The model signs an empty part at the end of its words: that one is sent back as it came.
     if not isinstance(text, str) or not (text or "thoughtSignature" in part):
         yield Violation("content_empty", where, "must have a text parameter that is not empty")
 

@@ -12,7 +12,7 @@ from .conversation import Call, Turn
 from .media import Attachment, attachment
 from .wire import objects
 
-# What people and functions say, and the schemas that are theirs: their keys are their own.
+# The words of people and functions, and the schemas of functions: their keys are their own.
 _OPAQUE = frozenset({"args", "parameters", "parametersJsonSchema", "response"})
 _SNAKE = re.compile(r"_([a-z])")
 

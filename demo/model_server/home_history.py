@@ -21,7 +21,7 @@ class HomeHistory:
         self._states: dict[str, str] = {}
 
     def note(self, name: str, state: str) -> None:
-        """Take in what an entity is from now on; an empty state is one that is not there any more."""
+        """Take in an entity's new state; an empty state is one that is not there any more."""
         self._states[name] = state
         if not state:
             del self._states[name]

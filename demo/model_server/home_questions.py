@@ -16,7 +16,7 @@ from .outcome import outcome
 from .rules import Rule, pattern
 
 _STATES = r"on|off|open|closed|locked|unlocked|playing|running"
-# What is asked for in a room, and the domain in which a tool finds it.
+# Things in a room, and the domain in which a tool finds each.
 _MEASURED = {"temperature": "sensor", "humidity": "sensor"}
 # The other of two states, by which the rest answers whether something is so.
 _OTHER = {
@@ -60,7 +60,7 @@ def _names(conversation: Conversation) -> set[str]:
 
 
 def _measured(match: re.Match[str], conversation: Conversation) -> Answer:
-    """Answer what something in a room is, with the first entity of that room that has its name."""
+    """Answer a question about a thing in a room with the first entity of that room that has its name."""
     kind, area = match["kind"].lower(), match["area"].lower()
     if conversation.rounds and (error := outcome(conversation.rounds[-1][0]).error):
         return _failed(error)
@@ -84,7 +84,7 @@ class _Asked:
     no: str
 
     def answered(self, conversation: Conversation) -> Answer:
-        """Answer from what is listed, else look once."""
+        """Answer from the listed states, else look once."""
         if conversation.rounds and (error := outcome(conversation.rounds[-1][0]).error):
             return _failed(error)
         home = listed_home(conversation.turns, _looked_up(conversation))
@@ -151,7 +151,7 @@ def _before(conversation: Conversation) -> str:
 
 
 def _look_around(_match: re.Match[str], conversation: Conversation) -> Answer:
-    """Look with the tool, whatever is known."""
+    """Look with the tool in any case."""
     return _on(None, None).answered(conversation) if conversation.rounds else look(conversation)
 
 

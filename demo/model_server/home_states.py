@@ -44,7 +44,7 @@ class ListedHome:
     is_listed: bool = False
 
     def read(self, text: str) -> None:
-        """Take in a list: of what it counts, nothing more is known than before."""
+        """Take in a list: counted entities stay as they were known before."""
         self.is_listed = True
         self.counts = {}
         for part in text.split(" | "):

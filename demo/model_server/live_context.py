@@ -29,7 +29,7 @@ class Seen:
 
 
 def look(conversation: Conversation, **filters: str) -> Answer:
-    """Return the call that looks at what the filters name, which are name, area, domain."""
+    """Return the call that looks with these filters: name, area, domain."""
     if tool := conversation.tool(_OURS):
         return Answer(calls=(Call(tool, {f"{name}s": [value] for name, value in filters.items()}),))
     tool = conversation.tool(_CORES_TOOL)

@@ -1,4 +1,4 @@
-"""Images and documents in a request: what was sent, and what they cost.
+"""Images and documents in a request, and their costs.
 
 How a format writes them is its own business; in here is base64, data URLs, and the price in tokens.
 """
@@ -13,7 +13,7 @@ IMAGE_TYPES = ("image/gif", "image/jpeg", "image/png", "image/webp")
 DOCUMENT_TYPE = "application/pdf"
 MEDIA_TYPES = (*IMAGE_TYPES, DOCUMENT_TYPE)
 
-# What an attachment costs whatever its size: 300 tokens, about what the providers charge for a small picture.
+# Tokens of an attachment of any size, about the providers' price of a small picture.
 _COST_BYTES = 1200
 _TYPE_KEYS = frozenset({"media_type", "mimeType", "mime_type"})
 

@@ -60,7 +60,7 @@ _SOURCES: dict[str, Callable[[Conversation], str | None]] = {
 
 
 def _keep_what(match: re.Match[str], conversation: Conversation) -> Answer:
-    """Remember what something else says than the user's newest words."""
+    """Remember words of another source than the user's newest message."""
     source = match["source"].lower()
     if source == "the clock says" and not conversation.rounds:
         return _asked(conversation, _CLOCK_TOOL)

@@ -1,4 +1,4 @@
-"""The names of things in what a user says."""
+"""The names of things in a user's words."""
 
 import re
 

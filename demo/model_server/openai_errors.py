@@ -1,4 +1,4 @@
-"""Errors as OpenAI's two formats write them: one error object, of which the code says what it is."""
+"""Errors as OpenAI's two formats write them: one error object, told apart by its code."""
 
 from dataclasses import replace
 from typing import Any

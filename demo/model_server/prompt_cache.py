@@ -1,4 +1,4 @@
-"""Prompt caches as the providers document theirs: of every prompt's start, or only up to where the client set a mark.
+"""Prompt caches as the providers document theirs: of every prompt's start, or only up to the client's mark.
 
 Entries do not expire with time. The wire formats report on it in their own words.
 """

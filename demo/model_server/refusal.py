@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Reason(StrEnum):
-    """Why a request is refused: what a provider's own status, type and code are chosen by."""
+    """Reasons of a refusal, by which a provider's own status, type and code are chosen."""
 
     INVALID = auto()
     WRONG_KEY = auto()

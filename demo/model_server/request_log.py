@@ -32,7 +32,7 @@ class Outcome(StrEnum):
 class Record:
     """One request in the wire format `format`. Times are nanoseconds, or None if it did not come to that.
 
-    `raw` is the body as it came, `size` its bytes, `body` what it says; the control API leaves `raw` out.
+    `raw` is the body as it came, `size` its bytes, `body` its JSON; the control API leaves `raw` out.
     `for_answer` is whether the model is asked, not the list of models, a token count or a compaction.
     `usage` is empty until the answer has been billed.
     `first_event_ns` is when the first bytes of the answer were about to be written, `first_content_ns` the same for

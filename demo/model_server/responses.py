@@ -25,7 +25,7 @@ from .wire import Frame, Prompt, Reply, WireFormat, bearer, halves, objects
 
 
 class Responses(WireFormat):
-    """The format of `POST /v1/responses`. Nothing is stored, whatever `store` says."""
+    """The format of `POST /v1/responses`. Nothing is stored, with `store` neither."""
 
     name = "openai_responses"
 

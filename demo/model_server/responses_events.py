@@ -87,7 +87,7 @@ def _message(items: Items, item: dict[str, Any], at: int) -> Iterator[_Step]:
     yield opening, {"type": "response.content_part.added", **where, "part": {**part, field: ""}}
     for piece in pieces(part[field], items.reply.shapes):
         yield FrameKind.TEXT, {"type": f"response.{name}.delta", **where, "delta": piece, **extra}
-    # What is done is said again: to the client it is the end of the text.
+    # A finished part is written again: to the client it is the end of the text.
     yield FrameKind.CLOSING, {"type": f"response.{name}.done", **where, field: part[field], **extra}
     yield FrameKind.CLOSING, {"type": "response.content_part.done", **where, "part": part}
     yield _item(FrameKind.CLOSING, "done", at, item)

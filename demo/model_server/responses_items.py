@@ -31,7 +31,7 @@ class Items:
 
     @property
     def answer(self) -> Answer:
-        """What is answered."""
+        """The answer."""
         return self.reply.answer
 
     @property

@@ -1,6 +1,6 @@
 """The HTTP server: where it listens, its connections, how it starts and stops.
 
-What it does with a request is `endpoints`. Formats, skills, faults, validation and the control API have modules too.
+`endpoints` answers a request. Formats, skills, faults, validation and the control API have modules too.
 """
 
 import asyncio
@@ -91,7 +91,7 @@ class ModelServer(State):
         self._port = self._runner.addresses[0][1]
 
     async def stop(self) -> None:
-        """Break off what is being answered and close every connection."""
+        """Break off each answer and close every connection."""
         self._endpoints.stopping = True
         answering = set(self._endpoints.answering)
         for transport in self._transports():

@@ -22,7 +22,7 @@ _CALL_SHAPES: dict[str, str] = {
     "no_id": "each call whole, the id missing",
     "empty_id": "each call whole, the id an empty string",
 }
-# Servers of Chat Completions that want to see again what they wrote, or refuse it; see `chat_demands`.
+# Servers of Chat Completions that want to see their own fields again, or refuse them; see `chat_demands`.
 DEMANDS: dict[str, str] = {
     "deepseek": "as DeepSeek: thinks, and refuses an assistant message without `reasoning_content`",
     "openrouter": "as Gemini 3 at OpenRouter: refuses its calls without their `reasoning_details`",

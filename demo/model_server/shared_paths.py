@@ -49,7 +49,7 @@ def _owner(http: web.Request) -> _Owner:
 
 
 def owners_wire(http: web.Request) -> WireFormat:
-    """Return the format of whoever's request it is."""
+    """Return the format of a request."""
     return _owner(http).wire(http)
 
 

@@ -69,7 +69,7 @@ class State(ABC):
         self.scripted = Script(answers)
 
     def hold(self, after_words: int) -> Hold:
-        """Stop each answer after this many words until what is returned is released, or until `reset`."""
+        """Stop each answer after this many words until the returned event is set, or until `reset`."""
         self.held = Hold(after_words)
         return self.held
 

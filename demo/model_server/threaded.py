@@ -13,7 +13,7 @@ from .server import ModelServer
 def serve_in_thread(**options: Any) -> Iterator[ModelServer]:
     """Run a server, options as for `ModelServer`; use its `url` and `control_url`, or only read its attributes.
 
-    Raises what starting the server raises.
+    Raises the errors of the server's start.
     """
     loop = asyncio.new_event_loop()
     server = ModelServer(**options)

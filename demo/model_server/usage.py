@@ -1,6 +1,6 @@
 """Token usage: an estimate from the bytes of the request, in words that no wire format owns.
 
-What a prompt cache would have served is in `prompt_cache`.
+The tokens that a prompt cache would have served are in `prompt_cache`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -39,7 +39,7 @@ def prompt_bytes(tools: Iterable[Any], messages: Iterable[Any]) -> bytes:
 
 
 def part_bytes(part: Any) -> bytes:
-    """Return one part of a prompt in bytes for the cache: a line; attachments by their price, whatever their size."""
+    """Return one part of a prompt in bytes for the cache: a line; attachments by their price, not their size."""
     return to_bytes(priced(part)) + b"\n"
 
 
@@ -49,5 +49,5 @@ def tokens(data: bytes) -> int:
 
 
 def completion_tokens(text: str, arguments: Iterable[Mapping[str, Any]]) -> int:
-    """Return the estimate for what the model wrote."""
+    """Return the estimate for the model's words."""
     return tokens(text.encode() + b"".join(to_bytes(dict(each)) for each in arguments))

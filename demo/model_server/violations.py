@@ -16,7 +16,7 @@ TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A broken rule. `where` is a path into the body; `text` never quotes what people said."""
+    """A broken rule. `where` is a path into the body; `text` never quotes people's words."""
 
     rule: str
     where: str

@@ -80,7 +80,7 @@ class WireFormat(Protocol):
         ...
 
     def check(self, headers: Mapping[str, str]) -> None:
-        """Raise RefusedError where the request lacks what the format wants beside its body."""
+        """Raise RefusedError where the request lacks a header that the format wants."""
         ...
 
     def violations(self, body: Any) -> list[Violation]:

@@ -23,7 +23,7 @@ async def async_setup_entry(_hass: HomeAssistant, entry: ConfigEntry, add: AddCo
 
 
 class ScriptedSatellite(AssistSatelliteEntity):
-    """It has no loudspeaker: what it is answered is an attribute."""
+    """It has no loudspeaker: the answer is an attribute."""
 
     _attr_has_entity_name = True
     _attr_name = None

@@ -1,4 +1,4 @@
-"""Speech-to-text that hears what is typed into `input_text.spoken_sentence`, whatever the audio says."""
+"""Speech-to-text that returns the state of `input_text.spoken_sentence` for any audio."""
 
 from collections.abc import AsyncIterable
 from typing import override

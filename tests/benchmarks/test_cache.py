@@ -1,4 +1,4 @@
-"""The simulated prompt cache: what is cached of a request, and what the picture is made of."""
+"""The simulated prompt cache: the cached part of a request, and the data of the picture."""
 
 from xml.etree import ElementTree as ET
 

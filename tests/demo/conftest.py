@@ -30,7 +30,7 @@ async def client(server) -> AsyncIterator[AsyncOpenAI]:
 
 @pytest.fixture
 def ask(client) -> Ask:
-    """Streams an answer to the messages after a system message, `heard` up to where it ends or fails."""
+    """Streams an answer to the messages after a system message, `heard` until it ends or fails."""
 
     async def stream(*messages: Any, model: str = "scripted", tools: Any = TOOLS, heard: Heard | None = None) -> Heard:
         heard = heard or Heard()

@@ -1,4 +1,4 @@
-"""The rules of how a request tells the home: a broken one is found, and no valid request is."""
+"""The rules of a request's states of the home: a broken one is found, and no valid request is."""
 
 from openai import BadRequestError
 import pytest

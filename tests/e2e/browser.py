@@ -138,7 +138,7 @@ class AccountForm:
         await self.key.wait_for()
 
     async def enter(self, address: str, key: str) -> None:
-        """Enter a key and an address, which may be among what few change."""
+        """Enter a key and an address, which may be in the section of rare options."""
         await self.key.fill(key)
         url = self._form.locator("input[type=url]")
         if not await url.is_visible():
@@ -225,7 +225,7 @@ class AgentForm:
 
 
 async def save_screenshot(page: Page, name: str) -> None:
-    """Save what the page shows to .demo/screenshots where the environment has SCREENSHOTS set."""
+    """Save a picture of the page to .demo/screenshots where the environment has SCREENSHOTS set."""
     if os.environ.get("SCREENSHOTS"):
         _SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         await page.screenshot(path=_SCREENSHOTS / f"{name}.png")

@@ -48,7 +48,7 @@ async def whole_run(tmp_path_factory, model) -> AsyncIterator[House]:
             account = await create_account(client, Model(url=model.url, model="scripted"))
             pipeline = await prefer_agent(client, account.agent_id)
             yield House(home_assistant, model, client, account, pipeline, await sensors(client), said)
-    # once more when everything is written, what comes with the end included
+    # once more when everything is written, the messages of the end included
     tales = tell_tales(home_assistant.output.read_text(), said)
     assert not tales, f"in {home_assistant.output}: {tales}"
 

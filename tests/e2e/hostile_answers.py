@@ -251,12 +251,12 @@ def _for_ever(piece: bytes) -> Iterator[bytes]:
 
 
 def _bomb(piece: bytes) -> Reply:
-    """Return an answer that is a thousand times as long as what is sent, and has no end."""
+    """Return an answer that is a thousand times as long as its bytes, and has no end."""
     compressor = zlib.compressobj(9, wbits=31)
     blown_up = piece * (16 * _PIECE // len(piece))
 
     def compressed() -> bytes:
-        # what follows is written as if nothing had come before, so it can be sent again and again
+        # the rest is compressed as if nothing had come before, so it can be sent again and again
         return compressor.compress(blown_up) + compressor.flush(zlib.Z_FULL_FLUSH)
 
     first, again = compressed(), compressed()

@@ -1,6 +1,6 @@
 """The demo home as the end-to-end tests use it: talk to it, read its sensors, change its settings, read its log.
 
-What starts and stops it is in conftest.py. No test framework in here.
+conftest.py starts and stops it. No test framework in here.
 """
 
 import asyncio
@@ -17,13 +17,13 @@ from demo.setup_agent import DOMAIN, Account, change_agent, change_options, find
 from demo.turns import Turn, Watcher, settled_states, take_turn
 from demo.voice import take_voice_turn
 
-# Seconds that a state has to become what a test waits for.
+# Seconds that a test waits for a state.
 _PATIENCE = 10.0
 
-# What was said is looked for in the log; shorter texts than this are found in any log.
+# Spoken texts are looked for in the log; shorter ones than this are found in any log.
 _TELLING_LENGTH = 12
 _LIVE_CONTEXT = re.compile(r"; (?:states|memory, quoted): [^\]]*")
-# Characters of a log before what must not be in it, and twice as many after.
+# Characters of a log before a forbidden text, and twice as many after.
 _TALE = 500
 
 
@@ -100,7 +100,7 @@ class House:
         return state
 
     async def ask_other_account(self, text: str) -> str:
-        """Ask the agent of the account that a test has added, and return what it answers."""
+        """Ask the agent of the account that a test has added, and return its answer."""
         self.said.append(text)
         entries = await self.client.command("config_entries/get", domain=DOMAIN)
         (added,) = (entry["entry_id"] for entry in entries if entry["entry_id"] != self.account.entry_id)
@@ -143,5 +143,5 @@ async def wait_for[T](read: Callable[[], Awaitable[T]], is_right: Callable[[T], 
 
 
 def without_live_context(text: str) -> str:
-    """Return a message, or a request, without what only the newest request says."""
+    """Return a message, or a request, without the live context of the newest request."""
     return _LIVE_CONTEXT.sub("", text)

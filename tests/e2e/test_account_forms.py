@@ -56,7 +56,7 @@ async def make_each_mistake(page: Page, form: AccountForm, house: House, kind: K
 
 
 async def answer_in_the_end(page: Page, form: AccountForm, house: House, kind: Kind) -> str:
-    """End the forms, and return what the new agent answers."""
+    """End the forms, and return the new agent's answer."""
     await save_screenshot(page, f"{kind.menu}-model")
     await form.submit()
     await form.done()

@@ -20,7 +20,7 @@ _LONG = (
     *(part for number in range(16) for part in ("--say", f"remember that locker {number} is blue inside and outside")),
     *("--say", "what is the alarm code?", "--say", "what is my name?"),
 )
-# A name that leaves the window, and who knows it then. What memory may be late for on a busy machine is asked twice.
+# A name that leaves the window, and who knows it then. On a busy machine memory may be late: asked twice.
 _NAME = ("--say", "what is my name?")
 _STORY = (
     *("--say", "my name is Ada", "--say", "remember that the bins go out on Friday"),
@@ -30,7 +30,7 @@ _STORY = (
     *("--as", "Grace", *_NAME, *("--say", "when do the bins go out?") * 2),
     *("--restart", "--as", "demo", *_NAME * 2),
 )
-# What README shows to copy.
+# The commands of README.
 _SCREENPLAY = shlex.split(
     re.findall(r"^scripts/demo (--say .*)$", (REPOSITORY / "README.md").read_text("utf-8"), re.MULTILINE)[0]
 )
@@ -47,13 +47,13 @@ class Demo:
         )
 
     async def run(self, *options: str, **environment: str) -> tuple[int, str]:
-        """Return the exit code and what was printed."""
+        """Return the exit code and the output."""
         process = await self.start(*options, **environment)
         printed, _ = await process.communicate()
         return await process.wait(), printed.decode()
 
     async def start(self, *options: str, **environment: str) -> asyncio.subprocess.Process:
-        """Return the process; what it prints is on one pipe."""
+        """Return the process; its output is on one pipe."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
         return await asyncio.create_subprocess_exec(
             *(sys.executable, "-u", "-m", "demo", *self._options, *options),

@@ -1,4 +1,4 @@
-"""Hostile servers in front of a real Home Assistant: what they cost it, and what the user hears."""
+"""Hostile servers in front of a real Home Assistant: their cost for it, and the words that the user hears."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -72,7 +72,7 @@ class Home:
 
     @asynccontextmanager
     async def strained(self) -> AsyncIterator[Strain]:
-        """Measure what is done in this context."""
+        """Measure the work in this context."""
         strain, before = Strain(), await self.tasks()
         _forget_peak(self.pid)
         began = _megabytes(self.pid, "VmRSS")
@@ -99,7 +99,7 @@ class Agent:
     pipeline: str
 
     async def ask(self, answer: Callable[[Format], Reply]) -> tuple[Turn, Strain]:
-        """Ask something that is answered like this, and return what was heard and what it has cost."""
+        """Ask something that is answered like this, and return the answer and its cost."""
         self.server.answer = answer(self.format)
         async with self.home.strained() as strain:
             turn = await take_turn(self.home.client, _QUESTION, pipeline=self.pipeline)

@@ -1,4 +1,4 @@
-"""A Home Assistant that is killed while one talks: what is lost, what is counted, and what its sensors showed."""
+"""A Home Assistant that is killed while one talks: losses, counts, and the states of its sensors."""
 
 import asyncio
 from contextlib import closing
@@ -17,7 +17,7 @@ from demo.model_server import ModelServer
 from tests.e2e.house import House, wait_for
 from tests.e2e.test_restart import running, totals
 
-# A change waits for a moment; the rest is what the machine takes to write it.
+# A change waits for a moment; the rest is the machine's time to write it.
 _MOST_LOST = 2.0
 
 _STORE = ".storage/windowed_conversation.db"
@@ -71,7 +71,7 @@ async def run(house: House, conversation: str, seconds: float, pause: float = 1.
 
 
 def look_into_file(path: Path, conversation: str, killed: Killed) -> None:
-    """Take down what is in the file before anybody opens it again."""
+    """Take down the content of the file before anybody opens it again."""
     opened = sqlite3.connect(path)
     said = opened.execute("SELECT said FROM turn WHERE conversation = ? ORDER BY id", (conversation,))
     killed.remembered = [int(number) for (text,) in said for number in re.findall(r"number (\d+) is", text)]
@@ -95,7 +95,7 @@ def look_into_file(path: Path, conversation: str, killed: Killed) -> None:
 
 
 async def look_at(house: House, conversation: str, killed: Killed) -> None:
-    """Take down what a start after the kill brought back."""
+    """Take down the state after a start that follows the kill."""
     killed.shown_after = await wait_for(lambda: totals(house), lambda now: now["turns_model"].isdigit())
     action = "/api/services/windowed_conversation/export_conversation?return_response"
     asked = {"entity_id": house.account.agent_id, "conversation_id": conversation}
@@ -107,7 +107,7 @@ async def look_at(house: House, conversation: str, killed: Killed) -> None:
 async def is_kept(home_assistant: HomeAssistant) -> bool:
     """Return whether a turn is in the file, and Home Assistant has saved the account, which takes it a moment longer.
 
-    What belongs to an account that is not there is forgotten at the next start.
+    Data of an account that is not there are forgotten at the next start.
     """
     entries = home_assistant.config / ".storage" / "core.config_entries"
     try:

@@ -50,7 +50,7 @@ async def installed(tmp_path_factory) -> AsyncIterator[Installed]:
 
 
 async def _open(client: Client) -> None:
-    """Switch the Marketplace on, which the demo has off, and agree to what it warns of."""
+    """Switch the Marketplace on, which the demo has off, and agree to its warning."""
     (entry,) = await client.command("config_entries/get", domain="marketplace")
     await client.command("config_entries/disable", entry_id=entry["entry_id"], disabled_by=None)
     await wait_for(lambda: _info(client), lambda info: info.get("stage") == "running")

@@ -28,7 +28,7 @@ _EVENT = "windowed_conversation_turn"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A provider: the model that its agent asks, or the deployment of which, and by whose prices it is billed."""
+    """A provider: the model that its agent asks, or the deployment of which, and the provider whose prices it has."""
 
     model: str
     vendor: str

@@ -110,7 +110,7 @@ def written(messages: list[Any]) -> list[str]:
 
 
 def without_time_and_ids(body: dict[str, Any]) -> str:
-    """Return the bytes of a request, without a live context, and with what differs in each conversation the same."""
+    """Return the bytes of a request, without a live context, and with the ids of each conversation the same."""
     text = _COUNTED.sub(": tokens", _TIME.sub("time", without_live_context(json.dumps(body))))
     numbers = count()
     for call_id in dict.fromkeys(_CALL_ID.findall(text)):

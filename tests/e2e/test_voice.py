@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.e2e.house import House
 
-# What precedes the sound in an MP3 file is shorter.
+# The bytes before the sound in an MP3 file are fewer.
 _HEADER_BYTES = 512
 
 

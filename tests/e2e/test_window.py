@@ -79,7 +79,7 @@ async def test_between_trims_a_request_begins_with_the_bytes_of_the_one_before(s
     requests = (request.body["messages"] for request in small_house.model.requests)
     sent = [[without_live_context(json.dumps(message)) for message in request] for request in requests]
     is_grown = [after[: len(before)] == before for before, after in pairwise(sent)]
-    # what the answer to the former led to, and what the latter's question did
+    # the effects of the former's answer, and of the latter's question
     is_trimmed = [before < after for before, after in zip([0, 0, *evicted], evicted, strict=False)]
     assert [pair for pair in zip(is_grown, is_trimmed, strict=True) if pair == (False, False)] == []
     assert 1 <= is_grown.count(False) <= 8

@@ -18,7 +18,7 @@ type Build = Callable[[Plan], Coroutine[Any, Any, Home]]
 
 @pytest.fixture(autouse=True, scope="session")
 def _done_once() -> Iterator[None]:
-    """Have each home take over what is the same in all of them."""
+    """Have each home take over the parts that are the same in all of them."""
     with done_once():
         yield
 

@@ -57,7 +57,7 @@ class Fixture(Entity):
         self.changed()
 
     def changed(self) -> None:
-        """Write what is now."""
+        """Write the current state."""
         if self.hass:
             self.async_write_ha_state()
 
@@ -67,7 +67,7 @@ class Fixture(Entity):
 
 
 def word(value: object) -> str:
-    """Return the last part of what may be an enumeration's name: `cover.CoverDeviceClass.BLIND` is `BLIND`."""
+    """Return the last part of a text that may be an enumeration's name: `cover.CoverDeviceClass.BLIND` is `BLIND`."""
     return str(value).rpartition(".")[2]
 
 

@@ -26,7 +26,7 @@ from .things import CLASSES, TodoList
 _COMPONENTS = ("homeassistant", "conversation", "intent", "assist_pipeline")
 _ASSISTANT = "conversation"
 
-# What Home Assistant's own shopping list is called here: its entity's id is in the language of the home.
+# The name of Home Assistant's own shopping list here: its entity's id is in the language of the home.
 SHOPPING_LIST = "shopping_list"
 
 
@@ -45,7 +45,7 @@ class Plan:
 
     @classmethod
     def read(cls, fixtures: Json, **more: Any) -> Plan:
-        """Return the plan that a file of the data sets describes; `more` is what these files cannot say."""
+        """Return the plan that a file of the data sets describes; `more` are fields that these files cannot have."""
         return cls(
             specs=tuple(_spec(each) for each in fixtures["entities"]),
             areas={each["id"]: (each["name"], each.get("floor")) for each in fixtures["areas"]},
@@ -98,7 +98,7 @@ class Home:
 
     @property
     def announced(self) -> list[str]:
-        """What the satellites have announced, each message once."""
+        """The satellites' announcements, each message once."""
         return list(dict.fromkeys(text for satellite in self.satellites for text in satellite.announced))
 
     def seen(self) -> Seen:
@@ -107,7 +107,7 @@ class Home:
         return seen | ({SHOPPING_LIST: ("", {}, self.shopping.open_items)} if self.shopping else {})
 
     async def put_back(self, setup: Mapping[str, Json], timers: Iterable[str] = ()) -> None:
-        """Put the home back to how it was built, but for the states and attributes of `setup`, and set timers."""
+        """Restore the home as it was built, but for the states and attributes of `setup`, and set timers."""
         self.timers.clear()
         for satellite in self.satellites:
             satellite.announced.clear()

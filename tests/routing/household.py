@@ -1,4 +1,4 @@
-"""The people in a home and what they talk to: persons, zones, satellites, timers, and a shopping list."""
+"""The people in a home and the things around them: persons, zones, satellites, timers, and a shopping list."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, override
@@ -43,7 +43,7 @@ def put_person(hass: HomeAssistant, entity_id: str, place: str) -> None:
 
 
 class Satellite(AssistSatelliteEntity):
-    """A satellite that keeps what it is to announce."""
+    """A satellite that keeps its announcements."""
 
     _attr_supported_features = AssistSatelliteEntityFeature.ANNOUNCE
 
@@ -128,7 +128,7 @@ class ShoppingList:
 
     @property
     def open_items(self) -> tuple[str, ...]:
-        """What is still to be bought."""
+        """The items that are still to be bought."""
         return tuple(item["name"] for item in self._data.items if not item["complete"])
 
     def put(self, items: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""Says the sentences of a set to an agent and compares what came of each with what should have."""
+"""Says the sentences of a set to an agent and compares the outcome of each with the expected one."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
@@ -16,7 +16,7 @@ from .homes import Home, Seen
 from .sets import LOCAL, MODEL, Case, Set
 from .stub import QUESTION, STATEMENT, Stub
 
-# What Home Assistant's own agent says instead of handing a sentence on.
+# Answers of Home Assistant's own agent instead of handing a sentence on.
 _APOLOGIES = ("no_intent_match", "no_valid_targets")
 
 

@@ -20,7 +20,7 @@ class Kept:
 
 
 async def kept(home: Home, file: Json, say: Say, count: int) -> Kept:
-    """Compare what comes of sentences that are said to Home Assistant's own agent and to another."""
+    """Compare the outcomes of sentences that are said to Home Assistant's own agent and to another."""
     own = sayer(home, HOME_ASSISTANT_AGENT)
     timers = tuple(timer_names(file)[:1])
     right, lost = 0, []
@@ -39,7 +39,7 @@ async def kept(home: Home, file: Json, say: Say, count: int) -> Kept:
 
 
 async def _is_understood(home: Home, case: Case, drawn: Drawn) -> bool:
-    """Tell whether Home Assistant understands what the sentence was drawn from."""
+    """Return whether Home Assistant understands the sentence's template."""
     result = await recognise(home, case)
     if result is None or result.intent.name != drawn.intent:
         return False

@@ -17,7 +17,7 @@ from .homes import Plan
 
 LANGUAGES = ("en", "de", "fr", "es", "it", "nl")
 
-# What it finds is for a media player to say, which is not in these homes.
+# Its results are for a media player to say, which is not in these homes.
 _NO_SENTENCES = ("HassMediaSearchAndPlay",)
 
 
@@ -146,7 +146,7 @@ class _Filler:
         return text
 
     def _named(self) -> Sequence[str]:
-        """Return the names of what the template is for."""
+        """Return the names that the template is for."""
         domains = self.block.requires_context.get("domain") or self.block.slots.get("domain") or ()
         return [name for domain, name in self._names if domain in ([domains] if isinstance(domains, str) else domains)]
 

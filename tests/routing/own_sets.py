@@ -9,7 +9,7 @@ from .sets import EITHER, FOLDER, LOCAL, MODEL, Case, Set, load
 
 LANGUAGES = ("en", "de", "fr", "es", "it", "nl", "pl")
 
-# Sentences that must not do anything, whatever they are understood as.
+# Sentences that must not do anything in any reading.
 NEVER_ACTS = "never_acts"
 
 _EMPTY_HOME = "empty_home"

@@ -1,4 +1,4 @@
-"""Sentences of Home Assistant's own templates: what it matches correctly stays local."""
+"""Sentences of Home Assistant's own templates: correct matches stay local."""
 
 from homeassistant.core import HomeAssistant
 import pytest

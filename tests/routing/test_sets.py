@@ -1,4 +1,4 @@
-"""The sets: what Home Assistant does correctly stays local, and nothing else does."""
+"""The sets: sentences that Home Assistant understands correctly stay local, and no others do."""
 
 from homeassistant.core import HomeAssistant
 import pytest

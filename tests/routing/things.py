@@ -1,4 +1,4 @@
-"""More entities of a home in memory: what plays, heats, is measured or is listed; and each domain's class."""
+"""More entities of a home in memory: players, heaters, sensors and lists; and each domain's class."""
 
 from typing import Any, override
 
@@ -177,7 +177,7 @@ class TodoList(Fixture, TodoListEntity):
 
     @property
     def open_items(self) -> list[str]:
-        """What is still to be done."""
+        """The items that are still to be done."""
         items = self._attr_todo_items or ()
         return [item.summary or "" for item in items if item.status is TodoItemStatus.NEEDS_ACTION]
 

@@ -23,7 +23,7 @@ _WHOLE = 2
 
 @dataclass(slots=True)
 class Gap:
-    """The time between two ticks less what there should be, and the processor time of the loop's thread and of all.
+    """The time between two ticks less the planned one, and the processor time of the loop's thread and of all.
 
     A thread that holds the interpreter's lock blocks the loop as well, and a machine that has other things to do makes
     a gap in which nobody here computes. So the loop was blocked for as long as the gap lasted, and at most for as long
@@ -113,5 +113,5 @@ async def async_setup_entry(hass: HomeAssistant, entry: ConfigEntry) -> bool:
 
 
 def _name(task: asyncio.Task[Any]) -> str:
-    """Return the name of what a task runs."""
+    """Return the name of a task's coroutine."""
     return getattr(task.get_coro(), "__qualname__", task.get_name())

@@ -1,4 +1,4 @@
-"""An integration for the tests: what Home Assistant asks of other machines, it asks a server on loopback.
+"""An integration for the tests: Home Assistant's requests to other machines go to a server on loopback.
 
 The server finds the host's name at the beginning of the path. No request leaves the machine.
 """
