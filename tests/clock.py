@@ -3,14 +3,14 @@
 import asyncio
 from typing import Any, cast, override
 
-# How long an event loop that leaps looks for what happens in the machine, in seconds.
+# Seconds that an event loop that leaps waits for events of the machine.
 _GLANCE = 0.001
 
 
 class IdleClock:
     """Time that passes only while an event loop has nothing to do, and never by more than it waits for.
 
-    However long the work takes, here it takes no time: what is due first happens first, and what is due in a second
+    However long the work takes, here it takes no time: the first timer fires first, and one that is due in a second
     happens when a second was waited for and nothing else has happened in it.
     """
 
@@ -36,7 +36,7 @@ class IdleClock:
 
 
 class LeapingClock(IdleClock):
-    """Idle time that nobody has to wait for: it leaps to what is due next. For tests whose servers run in their loop.
+    """Idle time that nobody has to wait for: it leaps to the next timer. For tests whose servers run in their loop.
 
     It stands still while something runs in an executor.
     """

@@ -50,7 +50,7 @@ def enable_event_loop_debug() -> None:
 
 @_in_loop(autouse=True)
 def _generators_end() -> Iterator[None]:
-    """Close what the SDKs leave open, at the very end of each test, and fail it where the integration leaves any."""
+    """Close the SDKs' open generators at the very end of each test, and fail it where the integration leaves any."""
     loop = asyncio.get_event_loop()
     generators = OpenGenerators(loop)
     yield

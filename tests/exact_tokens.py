@@ -1,4 +1,4 @@
-"""tiktoken itself, with the vocabularies of the integration: what exact counts are compared with."""
+"""tiktoken itself, with the vocabularies of the integration, to compare exact counts with."""
 
 from functools import cache
 import gzip
@@ -20,7 +20,7 @@ def vocabulary(encoding: str) -> bytes:
 
 @cache
 def theirs(encoding: str) -> tiktoken.Encoding:
-    """Return tiktoken's encoding, from the folder where tiktoken keeps what it has downloaded; it checks the hash."""
+    """Return tiktoken's encoding, from the folder where tiktoken keeps its downloads; it checks the hash."""
     url = f"https://openaipublic.blob.core.windows.net/encodings/{encoding}.tiktoken"
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         Path(folder, sha1(url.encode()).hexdigest()).write_bytes(vocabulary(encoding))

@@ -1,4 +1,4 @@
-"""A TCP server in front of another one: counts connections, notes what is asked on them, and hangs up."""
+"""A TCP server in front of another one: counts connections, notes the requests on them, and hangs up."""
 
 import asyncio
 from contextlib import suppress

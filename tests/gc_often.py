@@ -1,4 +1,4 @@
-"""A pytest plugin that has garbage collected all the time, so that what depends on when it happens shows itself."""
+"""A pytest plugin that has garbage collected all the time, so that dependence on its time shows itself."""
 
 import gc
 

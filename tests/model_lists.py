@@ -1,4 +1,4 @@
-"""Lists of models as servers return them, with what is in them that cannot hold a conversation."""
+"""Lists of models as servers return them, including models that cannot hold a conversation."""
 
 # GET https://api.openai.com/v1/models, sorted as our providers sort it.
 OPENAI = (

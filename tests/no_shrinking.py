@@ -1,4 +1,4 @@
-"""A pytest plugin for runs that only ask whether anything fails: what fails is not made smaller."""
+"""A pytest plugin for runs that only ask whether anything fails: a failing example is not made smaller."""
 
 from hypothesis import Phase, settings
 

@@ -16,7 +16,7 @@ SDKS = {"anthropic", "google", "httpcore", "httpcore2", "httpx", "httpx2", "open
 class OpenGenerators:
     """Keeps a loop from closing generators when they are collected, and closes them on request.
 
-    Made before the loop runs what is watched.
+    Made before the loop runs the watched generators.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -26,7 +26,7 @@ class OpenGenerators:
         cast("Any", loop)._asyncgen_finalizer_hook = self._collected.append
 
     async def close(self) -> list[str]:
-        """Close what is open and return the names of the integration's own."""
+        """Close the open ones and return the names of the integration's own."""
         ours = list[str]()
         while left := list(self._left()):
             ours += [each.__qualname__ for each in left if _package(each) == OURS]

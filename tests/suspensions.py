@@ -1,4 +1,4 @@
-"""Cancels what runs at a suspension point of its own, counted from 1, so that each of them can be tried in turn."""
+"""Cancels a coroutine at a suspension point of its own, counted from 1, so that each of them can be tried in turn."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
@@ -41,7 +41,7 @@ class _CancelledAt:
 def _waiting(waits_for: Any) -> Generator[Any, Any, BaseException | None]:
     try:
         yield waits_for
-    except BaseException as err:  # noqa: BLE001 - whatever comes is for the coroutine
+    except BaseException as err:  # noqa: BLE001 - any error is for the coroutine
         return err
     return None
 
@@ -49,7 +49,7 @@ def _waiting(waits_for: Any) -> Generator[Any, Any, BaseException | None]:
 async def each_suspension_point(start: Callable[[], Coroutine[Any, Any, Any]]) -> AsyncIterator[int]:
     """Start something anew and cancel it at its first suspension point, then at its second, until it has no more.
 
-    Yields the point each time that it is over. Raises what it raises, and `AssertionError` when it is never done.
+    Yields the point each time that it is over. Raises its errors, and `AssertionError` when it is never done.
     """
     for point in range(1, _MOST_POINTS):
         cancelled = _CancelledAt(start(), point)

@@ -16,7 +16,7 @@ AGENT, OWNERS = ["config_subentries", "conversation"], ["selector", "device_owne
 FORGET = ["services", "forget"]
 MISSING = object()
 
-# The part of the integration, the path in it, what is put there, and what is said about it.
+# The part of the integration, the path in it, the new value there, and the finding.
 FAULTS: dict[str, tuple[str, list[str], object, str]] = {
     "unknown key of the manifest": ("manifest", ["requires"], [], "requires"),
     "manifest without an owner": ("manifest", ["codeowners"], MISSING, "codeowners"),

@@ -32,7 +32,7 @@ class Step:
 
     @property
     def called(self) -> str:
-        """What a call of it names."""
+        """The names in a call of it."""
         return self.name.rpartition(".")[2]
 
 
@@ -65,7 +65,7 @@ def functions(module: str) -> dict[str, ast.AST]:
 
 
 def named_in(node: ast.AST) -> set[str]:
-    """Return the names that a function uses; what its docstring says is no use."""
+    """Return the names that a function uses; names in its docstring are no use."""
     kinds = (ast.Name, ast.Attribute, ast.arg, ast.keyword)
     used = [each for each in ast.walk(node) if isinstance(each, kinds)]
     return {str(value) for each in used for field, value in ast.iter_fields(each) if field in {"id", "attr", "arg"}}

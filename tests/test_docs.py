@@ -1,4 +1,4 @@
-"""README and docs: links and commands lead somewhere, and what is documented is what there is, in both directions."""
+"""README and docs: links and commands lead somewhere, and the documented names are those of the code."""
 
 import argparse
 from collections.abc import Iterator

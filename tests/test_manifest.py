@@ -19,11 +19,11 @@ HACS = json.loads((REPOSITORY / "hacs.json").read_text())
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
 PINS = dict(re.findall(r"^([\w-]+)==(\S+)$", (REPOSITORY / "requirements" / "test.txt").read_text(), re.MULTILINE))
 
-# What HACS knows (hacs/validate/hacsjson.py).
+# The keys that HACS knows (hacs/validate/hacsjson.py).
 HACS_KEYS = {"name", "country", "hide_default_branch", "homeassistant", "persistent_directory", "render_readme"}
-# What a requirement is imported as, where that is not its name.
+# The import name of a requirement, where that is not its name.
 IMPORTED_AS = {"google-genai": "google"}
-# What Home Assistant brings, by itself or for its conversation integration, or an SDK.
+# Packages that Home Assistant brings, by itself or for its conversation integration, or an SDK.
 OF_OTHERS = {"hassil", "homeassistant", "httpx2", "probatio", "yarl"}
 
 

@@ -3,27 +3,18 @@
 from types import SimpleNamespace
 from typing import Any
 
-from tests.one_of_each import one_of_each
+from tests.one_of_each import half_of_integration, one_of
 
 FORMATS = "abcd"
 
 
-def chosen(*names: str) -> list[str]:
-    items: list[Any] = [SimpleNamespace(nodeid=name) for name in names]
-    return [item.nodeid for item in one_of_each(items)]
-
-
-def test_test_without_parameters_is_run() -> None:
-    assert chosen("test_a.py::test_one", "test_a.py::test_two") == ["test_a.py::test_one", "test_a.py::test_two"]
-
-
-def test_each_test_is_run_once_in_its_order() -> None:
-    names = [f"test_a.py::{name}[{each}]" for name in ("test_two", "test_one") for each in FORMATS]
-
-    assert [name.partition("[")[0] for name in chosen(*names)] == ["test_a.py::test_two", "test_a.py::test_one"]
-
-
 def test_tests_take_turns_with_their_parameters() -> None:
-    names = [f"test_a.py::test_{number}[{each}]" for number in range(100) for each in FORMATS]
+    assert {one_of(FORMATS, f"test_a.py::test_{number}") for number in range(100)} == set(FORMATS)
+    assert len({one_of(FORMATS, "test_a.py::test_one") for _ in range(3)}) == 1
 
-    assert {name[-2] for name in chosen(*names)} == set(FORMATS)
+
+def test_every_second_test_with_a_home_assistant_runs_and_one_of_each_file() -> None:
+    names = ["integration/test_a.py::one", "integration/test_a.py::two", "integration/test_b.py::one", "test_c.py::one"]
+    items: list[Any] = [SimpleNamespace(nodeid=f"tests/{name}") for name in (*names, "test_c.py::two")]
+
+    assert half_of_integration(items) == [items[0], *items[2:]]

@@ -60,13 +60,13 @@ from custom_components.windowed_conversation.turn.scope import Scope
 
 from .repository_files import ICONS, MANIFEST, MODULES, PACKAGE, REPOSITORY, TEXTS, calls, placeholders, syntax
 
-# Hidden folders that belong to the repository; the others are what tools leave behind.
+# Hidden folders that belong to the repository; the others are caches of tools.
 HIDDEN = {".ci", ".github"}
 
 # Steps that show nothing: they hand on, or make the entry at once.
 SILENT_STEPS = {"reauth", "local"}
 SILENT_AGENT_STEPS = {"user", "reconfigure"}
-# What Home Assistant's own part of a flow aborts with in our name (`_async_abort_entries_match`).
+# Reasons with which Home Assistant's own part of a flow aborts in our name (`_async_abort_entries_match`).
 INHERITED_ABORTS = {"already_configured"}
 
 REGISTRIES = re.compile(

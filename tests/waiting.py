@@ -1,4 +1,4 @@
-"""Waiting for what happens in another task: as soon as it has happened, and not for ever."""
+"""Waiting for something in another task: until it has happened, and not for ever."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The kinds of accounts that vendors have, each at the scripted server: form input, account data, and request paths."""
+"""The kinds of accounts that vendors have, each at the scripted server: their values and requests."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _CHAT_ADDRESS = "/openai/deployments/scripted/chat/completions"
 class Kind:
     """A kind of account: the step of its form, its data without address and key, and where its model is asked.
 
-    `path` is appended to the server's address. `title` is the account's title at the server's host. `tried` is
+    `path` is appended to the server's address. `title` is the account's name at the server's host. `tried` is
     where its model is tried, if that is not where it is asked.
     """
 
@@ -88,7 +88,7 @@ KINDS = (
     Kind("anthropic", "anthropic", {CONF_PROVIDER: PROVIDER_ANTHROPIC}, "/v1/messages", title="Anthropic ({host})"),
 )
 
-# One of each vendor, for what the format does not matter to.
+# One of each vendor, for tests to which the format does not matter.
 VENDORS = (KINDS[0], AZURE_RESPONSES, *KINDS[-2:])
 COMPATIBLE = Kind("server", "server", {CONF_PROVIDER: PROVIDER_OPENAI_CHAT}, "/v1/chat/completions", path="/v1")
 

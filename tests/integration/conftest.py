@@ -55,8 +55,11 @@ AGENT = "conversation.ada"
 
 DETECTOR = logging.getLogger("homeassistant.util.loop")
 
-# what the integration itself logs for debugging is formatted in every test
+# the integration's own messages for debugging are formatted in every test
 logging.getLogger("custom_components").setLevel(logging.DEBUG)
+# fifty messages about each home that is set up, a tenth of its time
+for _name in ("setup", "loader", "helpers.entity_registry", "components.sensor", "components.automation"):
+    logging.getLogger(f"homeassistant.{_name}").setLevel(logging.WARNING)
 
 type Say = Callable[..., Coroutine[Any, Any, ConversationResult]]
 type SayAtOnce = Callable[[str], Coroutine[Any, Any, ConversationResult]]
@@ -66,16 +69,20 @@ type SetUp = Callable[..., Coroutine[Any, Any, MockConfigEntry]]
 
 @pytest.fixture(autouse=True, scope="session")
 def _done_once() -> Iterator[None]:
-    """Have each home take over what is the same in all of them."""
+    """Have each home take over the parts that are the same in all of them."""
     with done_once():
         yield
 
 
 @pytest.fixture
 def memory_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the path of the test's own store. Writes do not wait for the disk, and turns wait for recall."""
+    """Return the path of the test's own store.
+
+    Writes do not wait for the disk, turns wait for recall, and a locked file is waited for for a moment only.
+    """
     monkeypatch.setattr(live_context, "DEADLINE", 60.0)
     monkeypatch.setattr(file, "_SYNCHRONOUS", "OFF")
+    monkeypatch.setattr(file, "_BUSY_SECONDS", 0.2)
     monkeypatch.setattr(store, "STORAGE_DIR", str(tmp_path))
     return tmp_path / f"{DOMAIN}.db"
 
@@ -98,7 +105,7 @@ def _never_blocks(memory_file: Path, disable_block_async_io: None, monkeypatch: 
     yield
     DETECTOR.removeHandler(told)
     found = [record.getMessage() for record in told.buffer]
-    # what the harness itself patches into Home Assistant it finds through pkgutil
+    # the harness itself finds its patches of Home Assistant through pkgutil
     assert [m for m in found if "blocking call" in m and "pkgutil.py" not in m] == []
 
 
@@ -169,7 +176,7 @@ class ShoppingList(TodoListEntity):
 
     @property
     def summaries(self) -> list[str | None]:
-        """What is on the list."""
+        """The items on the list."""
         return [item.summary for item in self._attr_todo_items or ()]
 
     def clear(self) -> None:
@@ -210,7 +217,7 @@ def set_up(home: HomeAssistant, model_server: ModelServer, every_sensor: None) -
     ) -> MockConfigEntry:
         data = {CONF_PROVIDER: PROVIDER_OPENAI_CHAT, CONF_URL: model_server.url, CONF_API_KEY: "key", **(account or {})}
         subentry = ConfigSubentryData(
-            # what a request holds is easier to see without the states of the home
+            # the content of a request is easier to see without the states of the home
             data={CONF_MODEL: "scripted", CONF_LLM_HASS_API: ["assist"], CONF_STATES: False, **agent},
             subentry_type=SUBENTRY_CONVERSATION,
             title="Ada",
@@ -318,13 +325,13 @@ async def listed(home: HomeAssistant) -> None:
 
 
 async def written(home: HomeAssistant) -> None:
-    """Have what waits written to disk, as at the end of Home Assistant: totals show what is there."""
+    """Have the queue written to disk, as at the end of Home Assistant: totals show the state there."""
     home.bus.async_fire(EVENT_HOMEASSISTANT_FINAL_WRITE)
     await home.async_block_till_done()
 
 
 async def stop(home: HomeAssistant, *entries: MockConfigEntry) -> None:
-    """Unload accounts, have everything written, and forget what is in memory, as the end of Home Assistant does."""
+    """Unload accounts, have everything written, and forget the state in memory, as the end of Home Assistant does."""
     for entry in entries:
         await home.config_entries.async_unload(entry.entry_id)
     await written(home)

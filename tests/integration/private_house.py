@@ -104,12 +104,12 @@ class House:
     async def say(
         self, who: str, text: str = QUESTION, scope: Scope = Scope.CONVERSATION, conversation_id: str | None = None
     ) -> str:
-        """Return the answer to somebody's sentence, in a conversation of theirs if none is named."""
+        """Return the answer to somebody's words, in a conversation of theirs if none is named."""
         where = conversation_id or f"of {who}"
         return speech(await self.say_it(text, where, agent_id=self.agents[scope], **self.speakers[who]))
 
     async def sent(self, who: str, text: str = QUESTION, scope: Scope = Scope.CONVERSATION, **more: Any) -> list[Any]:
-        """Return the requests that follow from somebody's sentence."""
+        """Return the requests that follow from somebody's words."""
         self.model_server.log.clear()
         await self.say(who, text, scope, **more)
         assert self.model_server.requests

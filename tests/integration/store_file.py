@@ -28,7 +28,7 @@ class Disk:
 
     @property
     def said(self) -> list[str] | None:
-        """What the turns in the file begin with, or None if there is no file."""
+        """The first sentences of the turns in the file, or None if there is no file."""
         return [row[0] for row in self.rows("SELECT said FROM turn ORDER BY id")] if self(Path.exists) else None
 
     @property
@@ -66,7 +66,7 @@ class Disk:
         return self(lambda path: sorted(each.name for each in path.parent.iterdir()))
 
     def lock(self) -> sqlite3.Connection:
-        """Keep the file locked until what is returned is closed."""
+        """Keep the file locked until the returned connection is closed."""
 
         def lock(path: Path) -> sqlite3.Connection:
             connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)

@@ -1,4 +1,4 @@
-"""The limit of an answer through Home Assistant: what a model is sent, whether it reasons or not."""
+"""The limit of an answer through Home Assistant: the limit that a model is sent, whether it reasons or not."""
 
 from dataclasses import replace
 

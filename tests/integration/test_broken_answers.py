@@ -76,6 +76,7 @@ async def test_answer_to_a_pipeline_is_what_was_streamed(
     assert response["response_type"] == "query_answer"
 
 
+@pytest.mark.long
 async def test_answer_that_takes_too_long_is_what_was_streamed(
     set_up: SetUp, dashboard: PipelineClient, model_server: ModelServer
 ) -> None:

@@ -1,4 +1,4 @@
-"""Old turns that the provider shortens in its own way: an agent's option, and what other providers are sent then."""
+"""Old turns that the provider shortens in its own way: an agent's option, and the requests to other providers then."""
 
 from collections.abc import Callable
 from typing import Any

@@ -32,7 +32,7 @@ async def process(home: HomeAssistant, text: str, conversation_id: str) -> dict[
 
 @pytest.fixture
 async def answers(home: HomeAssistant, entry: MockConfigEntry, model_server: ModelServer) -> list[dict[str, Any]]:
-    """Take 100 turns at the same time, ten in each of ten conversations, and return what was answered."""
+    """Take 100 turns at the same time, ten in each of ten conversations, and return the answers."""
     model_server.change(delay=0.001)
     turns = ((text, name) for number in _TURNS for name in _CONVERSATIONS for text in [said(name)[number]])
     return await asyncio.gather(*(process(home, text, name) for text, name in turns))

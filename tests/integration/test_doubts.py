@@ -115,6 +115,7 @@ async def test_who_is_home_is_known_without_a_model(anna, entry_without_model, s
     assert await seen_at_home(say) == dict.fromkeys(WHO_IS_HOME, 1)
 
 
+@pytest.mark.long
 async def test_nobody_is_seen_at_home_who_is_away(anna, home: HomeAssistant, entry, say: Say) -> None:
     home.states.async_set("person.anna", "not_home", {"friendly_name": "Anna"})
 

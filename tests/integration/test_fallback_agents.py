@@ -121,6 +121,7 @@ async def loading(set_up: SetUp, byte_server: ByteServer) -> MockConfigEntry:
     return first
 
 
+@pytest.mark.long
 async def test_model_at_home_is_loaded_while_a_fallback_agent_answers(
     loading: MockConfigEntry, say: Say, byte_server: ByteServer
 ) -> None:
@@ -133,6 +134,7 @@ async def test_model_at_home_is_loaded_while_a_fallback_agent_answers(
     assert answers == ["Nice to meet you, Grace.", "Your name is Grace.", "The model is here."]
 
 
+@pytest.mark.long
 async def test_load_ends_when_its_account_is_unloaded(
     home: HomeAssistant, loading: MockConfigEntry, say: Say, byte_server: ByteServer
 ) -> None:
@@ -145,6 +147,7 @@ async def test_load_ends_when_its_account_is_unloaded(
     assert byte_server.left == 1
 
 
+@pytest.mark.long
 async def test_slow_model_is_heard_if_no_fallback_agent_answers(
     loading: MockConfigEntry, say: Say, byte_server: ByteServer, model_server: ModelServer
 ) -> None:

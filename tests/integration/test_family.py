@@ -17,6 +17,7 @@ from homeassistant.auth.const import GROUP_ID_ADMIN, GROUP_ID_READ_ONLY, GROUP_I
 from homeassistant.core import Context, HomeAssistant
 from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers import device_registry as dr
+import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents.kept import async_agent_states
@@ -345,6 +346,7 @@ async def wrongs(family: Family, act: Act) -> list[str]:
     return wrong
 
 
+@pytest.mark.long
 async def test_sixty_acts_of_telling_and_forgetting_in_a_family(
     *,
     home: HomeAssistant,

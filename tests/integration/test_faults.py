@@ -1,4 +1,4 @@
-"""Whatever fails: the user hears why, in time; the window is as before the turn; the log has nothing that was said."""
+"""Failures: the user hears why, in time; the window is as before the turn; the log has nothing that was said."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ from .states import state_of
 
 SHORT_LIMITS = {CONF_IDLE_TIMEOUT: 0.3, CONF_TURN_TIMEOUT: 5, CONF_TOOL_ITERATIONS: 10}
 
-# What a person hears. Faults that a turn survives are not in here.
+# The words that a person hears. Faults that a turn survives are not in here.
 HEARD = {
     "400": "did not accept the request",
     "401": "did not accept the API key",
@@ -198,7 +198,7 @@ async def test_nothing_is_asked_where_home_assistant_answers_alone(
 
     result = await say("switch the flux capacitor into reverse")
 
-    # its sentence may repeat what was said
+    # its sentence may repeat the user's
     shown = state_of(home, "sensor.ada_last_route").attributes
     assert (shown["error"], shown["message"]) == ("local_answer_failed", None)
 
@@ -243,7 +243,7 @@ async def test_chat_log_that_another_agent_never_leaves_is_waited_for_as_long_as
     def busy(*_: object) -> None:
         raise InterruptedError
 
-    # what Home Assistant does from 2026.11 on
+    # Home Assistant does so from 2026.11 on
     monkeypatch.setattr(turns, "BUSY_ERRORS", (InterruptedError,))
     monkeypatch.setattr(conversation, "async_get_chat_log", busy)
     await set_up(**{CONF_LIMITS: SHORT_LIMITS | {CONF_TURN_TIMEOUT: 0.3}})

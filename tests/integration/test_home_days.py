@@ -129,6 +129,7 @@ class Day:
         return dict(done or {})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 async def test_request_says_how_the_home_is_and_nothing_of_what_is_hidden(
     home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, seed: int

@@ -21,7 +21,7 @@ type Record = Callable[[], Awaitable[TurnRecord]]
 
 @pytest.fixture
 async def hostile(home: HomeAssistant, set_up: SetUp, byte_server: ByteServer) -> ByteServer:
-    """Return a server that replies with what a test says, whose model an agent asks."""
+    """Return a server that replies with a test's words, whose model an agent asks."""
     models = {"object": "list", "data": [{"id": "scripted", "object": "model", "created": 1, "owned_by": "us"}]}
     byte_server.reply(json.dumps(models).encode(), headers=JSON)
     await set_up(account={CONF_URL: byte_server.url}, routing="llm_only")

@@ -1,4 +1,4 @@
-"""A small server's model reads the newest version of a fact, whatever the window has evicted."""
+"""A small server's model reads the newest version of a fact, with any evictions from the window."""
 
 import time
 

@@ -327,6 +327,7 @@ async def test_request_has_what_the_speaker_may_know(
     assert await wrong(house, REQUESTS) == {}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("placement", ContextPlacement)
 async def test_request_with_states_has_what_the_speaker_may_know(
     home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, placement: ContextPlacement

@@ -38,7 +38,7 @@ ODD = {
     "unknown tool": ("no_such_tool", "{}"),
     "odd name of a tool": ("a tool;\nwith \\ud83d" + "t" * 3000, "{}"),
 }
-# What no reader of JSON takes.
+# Texts that no reader of JSON takes.
 UNREADABLE = {"nested": nested(100_000), "digits": '{"name": ' + "9" * 5000 + "}"}
 
 

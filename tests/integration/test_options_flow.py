@@ -181,7 +181,7 @@ async def test_options_that_are_left_empty_follow_the_others(options_form: Submi
 
 @pytest.fixture
 def many_entities(home: HomeAssistant) -> None:
-    """Expose forty entities with long names, for a long tool result."""
+    """Expose this many entities that a tool's result about them is long."""
     for number in range(40):
         home.states.async_set(f"light.lamp_{number}", "on", {"friendly_name": f"lamp number {number} in the garden"})
         async_expose_entity(home, "conversation", f"light.lamp_{number}", should_expose=True)

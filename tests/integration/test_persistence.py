@@ -513,6 +513,7 @@ async def test_conversation_whose_id_has_a_separator_is_the_same_after_a_restart
     assert "Ada" in speech(await say("what is my name?", "a\x1fb"))
 
 
+@pytest.mark.long
 async def test_write_that_failed_is_repeated_though_nobody_speaks(
     *, entry, figure, say: Say, monkeypatch: pytest.MonkeyPatch, disk: Disk
 ) -> None:
@@ -536,7 +537,7 @@ async def blocked(home: HomeAssistant, entry: MockConfigEntry, disk: Disk) -> No
 
 
 async def start_without(home: HomeAssistant, entry: MockConfigEntry) -> None:
-    """Set an account up while the store cannot be used: what waits for the store is not waited for."""
+    """Set an account up while the store cannot be used: nobody waits for the queue."""
     assert await home.config_entries.async_setup(entry.entry_id)
     await home.async_block_till_done()
 

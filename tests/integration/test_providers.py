@@ -56,7 +56,7 @@ _MODELS = {
     "server": "scripted",
 }
 
-# What each of these models is given room to think, as it comes and with little effort.
+# The room that each of these models is given to think, as it comes and with little effort.
 _ROOM = {
     "responses": (8192, 4096),
     "chat": (0, 0),

@@ -22,7 +22,7 @@ from custom_components.windowed_conversation.turn.profile import HEADING, Prompt
 from demo.model_server import ModelServer
 
 from .account_kinds import VENDORS, Kind
-from .conftest import AGENT, Say, SetUp, speech, until
+from .conftest import AGENT, Say, SayAtOnce, SetUp, speech, until
 from .remembered import add_fact, facts_of, memory_of
 from .store_file import Disk
 from .test_turns import window_of
@@ -181,7 +181,13 @@ async def test_agent_without_memory_is_told_nothing(
 
 
 async def test_late_memory_leaves_the_turn_as_it_is(
-    home: HomeAssistant, entry, say: Say, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+    *,
+    home: HomeAssistant,
+    entry,
+    say: Say,
+    say_at_once: SayAtOnce,
+    model_server: ModelServer,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     await tell(home, ("The bins go out on Friday", None, False))
     monkeypatch.setattr(live_context, "DEADLINE", 0.0)
@@ -190,7 +196,7 @@ async def test_late_memory_leaves_the_turn_as_it_is(
     memory = memory_of(home).writer.opened
     assert memory is not None
     with memory.database._reading:
-        assert speech(await say("when do the bins go out?"))
+        assert speech(await say_at_once("when do the bins go out?"))
     assert "Friday" not in sent(model_server)
 
     monkeypatch.setattr(live_context, "DEADLINE", 60.0)
@@ -198,6 +204,7 @@ async def test_late_memory_leaves_the_turn_as_it_is(
     assert "Friday" in asked(model_server)[0]
 
 
+@pytest.mark.long
 async def test_locked_memory_leaves_the_prompt_as_it_is(
     home: HomeAssistant, entry, say: Say, model_server: ModelServer, disk: Disk
 ) -> None:

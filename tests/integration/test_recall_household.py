@@ -10,6 +10,7 @@ import random
 from typing import Any
 
 from homeassistant.core import Context, HomeAssistant
+import pytest
 from pytest_homeassistant_custom_component.common import MockUser
 
 from custom_components.windowed_conversation.agents.store import async_store
@@ -53,6 +54,7 @@ def tell(memory: Memory, people: dict[str | None, str | None]) -> None:
     memory.forget(ids=[("fact", rows[name]) for name in _HOUSEHOLD["deleted"]])
 
 
+@pytest.mark.long
 async def test_prompt_has_the_fact_that_answers_among_hundreds_of_others(
     home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
 ) -> None:

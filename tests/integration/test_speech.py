@@ -111,7 +111,7 @@ async def test_prefix_that_the_user_types_is_not_taken_for_ours(
 
 @pytest.fixture
 async def _takes_notes(home: HomeAssistant) -> None:
-    """Have Home Assistant repeat by itself what it is to write down."""
+    """Have Home Assistant repeat the text that it is to write down by itself."""
     trigger = {"platform": "conversation", "command": ["write down {words}"]}
     action = {"set_conversation_response": "Heard: {{ trigger.sentence }}"}
     assert await async_setup_component(home, "automation", {"automation": {"trigger": trigger, "action": [action]}})

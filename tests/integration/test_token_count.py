@@ -25,7 +25,7 @@ from .conftest import Say, SetUp
 from .more_agents import change_agent
 
 QUESTION = "what is my name?"
-# What a turn puts before what is said: the time and who spoke where.
+# The beginning of a user message: the time and who spoke where.
 CONTEXT_TOKENS = 60
 COUNTING = (PROVIDER_OPENAI, PROVIDER_ANTHROPIC, PROVIDER_GEMINI)
 

@@ -32,7 +32,7 @@ NAMED = {probatio.Required("name"): str}
 
 
 class Tool(llm.Tool):
-    """A light switch that does what a test wants."""
+    """A light switch whose action is a test's."""
 
     name = "test__HassTurnOn"
     description = "Turn something on."
@@ -59,7 +59,7 @@ class API(llm.API):
 
 @pytest.fixture
 def offer(home: HomeAssistant, set_up: SetUp):
-    """Set up an agent with one tool that does what the function does; `options` are the account's."""
+    """Set up an agent with one tool that calls the function; `options` are the account's."""
 
     async def offer(act: Callable[[], Awaitable[dict[str, Any]]], **options: Any) -> MockConfigEntry:
         api = API(hass=home, id="test", name="Test")
@@ -423,6 +423,7 @@ async def test_call_of_a_tool_from_the_history_that_the_speaker_may_not_use_is_a
     assert "not found" in messages[-1]["content"]
 
 
+@pytest.mark.long
 async def test_failing_tool_that_outlives_its_turn_is_not_logged(
     home: HomeAssistant, offer, model_server: ModelServer, say: Say, caplog: pytest.LogCaptureFixture
 ) -> None:

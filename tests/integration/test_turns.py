@@ -1,4 +1,4 @@
-"""Turns through a real Home Assistant: who answers, what changes in the home, what a request holds."""
+"""Turns through a real Home Assistant: the answering agent, changes in the home, the content of a request."""
 
 from itertools import pairwise
 import json
@@ -182,7 +182,7 @@ async def test_small_window_forgets_whole_exchanges_in_blocks(
 async def test_requests_between_trims_begin_with_the_same_bytes(
     set_up: SetUp, say: Say, model_server: ModelServer
 ) -> None:
-    # what is recalled leaves at trims of its own
+    # recalled lines leave at trims of their own
     entry = await set_up(**{CONF_HISTORY_TOKENS: 600, CONF_MEMORY: False})
     trims = []
     for number in range(14):

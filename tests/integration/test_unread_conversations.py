@@ -1,4 +1,4 @@
-"""Conversations that go on while what is stored of them cannot be read: nothing said meanwhile is lost or stays."""
+"""Conversations that go on while their stored part cannot be read: nothing said meanwhile is lost or stays."""
 
 from pathlib import Path
 

@@ -187,6 +187,7 @@ def test_fewer_tools_in_a_last_round_are_no_drop() -> None:
     assert bills.take(last, Usage(counting.tokens(last.messages), output=5), SERVER) is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("reads", [4096, 8192])
 @settings(deadline=None, max_examples=50)
 @given(talk=st.lists(long_turns, min_size=20, max_size=40), per_word=st.floats(1.0, 2.0))

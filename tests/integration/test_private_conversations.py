@@ -1,0 +1,218 @@
+"""The privacy of a conversation, its fork, its summary, imports and forgotten words, by speaker and scope."""
+
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
+
+from homeassistant.core import HomeAssistant
+import pytest
+
+from custom_components.windowed_conversation.turn.context import ContextPlacement
+from custom_components.windowed_conversation.turn.scope import Scope
+from demo.model_server import ModelServer, words
+
+from .conftest import Say, SetUp
+from .private_house import (
+    ADAS,
+    ALL,
+    ALONE,
+    FACTS,
+    GRACES_OPEN,
+    HOMES,
+    NOTHING,
+    Case,
+    House,
+    Look,
+    answered,
+    furnish,
+    inside_a_turn,
+    wrong,
+)
+
+SECRET, PLAIN = "my blue locker has a cobra in it", "consider that some blue locker has a viper in it"
+COBRA, VIPER = frozenset({"cobra"}), frozenset({"viper"})
+# What was said in the case comes first, and the rest as far as there is room for it.
+BLUE = "what about the blue locker?"
+
+
+async def talked_with_ada(house: House, scope: Scope = Scope.CONVERSATION) -> None:
+    await house.say("Ada", scope=scope, conversation_id="talk")
+
+
+def on_adas_talk(name: str, who: str) -> Look:
+    """Return a look at the response of an action on a conversation of Ada's."""
+
+    async def look(house: House) -> object:
+        await talked_with_ada(house)
+        return await show(name, who, house)
+
+    return look
+
+
+def after_ada(who: str, scope: Scope) -> Look:
+    """Return a look at the requests when somebody continues under the id of Ada's conversation."""
+
+    async def look(house: House) -> object:
+        await talked_with_ada(house, scope)
+        return await house.sent(who, scope=scope, conversation_id="talk")
+
+    return look
+
+
+def forked(by: str, who: str) -> Look:
+    """Return a look at the requests when somebody continues under the id of a fork of Ada's conversation."""
+
+    async def look(house: House) -> object:
+        await talked_with_ada(house)
+        names = {"conversation_id": "talk", "new_conversation_id": "fork"}
+        await house.perform("fork_conversation", by, entity_id=house.agents[Scope.CONVERSATION], **names)
+        return await house.sent(who, conversation_id="fork")
+
+    return look
+
+
+def told(teller: str, text: str, asker: str, scope: Scope = Scope.CONVERSATION) -> Look:
+    """Return a look at the requests when somebody asks one agent about something that somebody told another."""
+
+    async def look(house: House) -> object:
+        await house.say(teller, text, scope, "told")
+        return await house.sent(asker, BLUE, conversation_id="asked")
+
+    return look
+
+
+def summarized(teller: str, text: str, asker: str, scope: Scope = Scope.CONVERSATION) -> Look:
+    """Return a look at the requests when somebody asks for the content of a conversation's summary."""
+
+    async def look(house: House) -> object:
+        await house.say(teller, text, scope, "told")
+        await house.say(teller, "consider that it rains", scope, "told")
+        kept = {"entity_id": house.agents[scope], "keep": 1}
+        await house.act("summarize_window", teller, **kept)
+        return await house.sent(asker, BLUE, conversation_id="asked")
+
+    return look
+
+
+def forgotten(way: Callable[[House], Coroutine[Any, Any, object]], look: Look) -> Look:
+    """Return a look after Ada has told something, asked about it, and had it forgotten."""
+
+    async def after(house: House) -> object:
+        for text in ("consider that it rains", "consider that it snows"):
+            await house.say("Ada", text, conversation_id="talk")
+        await house.say("Ada", f"remember that {SECRET}", conversation_id="told")
+        await house.say("Ada", f"by the way, {SECRET}", conversation_id="told")
+        await house.say("Ada", BLUE, conversation_id="talk")
+        await way(house)
+        house.model_server.log.clear()
+        return await look(house)
+
+    return after
+
+
+async def summary(house: House) -> object:
+    """Return the requests for a summary of a conversation."""
+    kept = {"entity_id": house.agents[Scope.CONVERSATION], "conversation_id": "talk", "keep": 1}
+    await house.act("summarize_window", "Ada", **kept)
+    return [request.body for request in house.model_server.requests]
+
+
+async def shown_by_a_script(house: House) -> object:
+    """Return the view of Ada's conversation for a script without a user that a model has started as a tool."""
+    await talked_with_ada(house)
+    return await inside_a_turn(partial(show, "get_window", "automation"))(house)
+
+
+async def show(name: str, who: str, house: House) -> object:
+    entity_id = house.agents[Scope.CONVERSATION]
+    return await answered(house.act(name, who, entity_id=entity_id, conversation_id="talk"))
+
+
+async def summarized_for_all(house: House) -> object:
+    """Return a satellite's requests after the summary of a window in which Ada spoke, too."""
+    await house.say("Ada", "forget that some blue locker has a viper in it", Scope.AGENT)
+    for text in ("consider that it rains", "consider that it snows"):
+        await house.say("satellite", text, Scope.AGENT)
+    house.model_server.script(words("They looked for a viper in some blue locker."))
+    await house.act("summarize_window", "satellite", entity_id=house.agents[Scope.AGENT], keep=1)
+    return await house.sent("satellite", BLUE)
+
+
+def asks(who: str, what: str, look: Look, found: frozenset[str] = NOTHING) -> Case:
+    """Return the case in which somebody asks for something and finds it, or nothing."""
+    return Case(f"{who} asks for {what}", look, found, either=ALONE[who])
+
+
+async def imported(house: House) -> object:
+    """Return the requests after the import of an export that is older than the forgetting."""
+    await house.act("import_memories", "admin", memories=house.exported)
+    return await house.sent("Ada")
+
+
+async def imported_and_listed(house: House) -> object:
+    await house.act("import_memories", "automation", memories=house.exported)
+    return await house.act("list_memories", "Ada", kinds=ALL)
+
+
+WAYS: dict[str, Look] = {
+    "by words": lambda house: house.say("Ada", f"forget that {SECRET}"),
+    "by an action": lambda house: house.act("forget", "Ada", query="cobra"),
+    "by a tool": lambda house: house.used("Ada", "forget", query=SECRET),
+}
+LOOKS: dict[str, Look] = {
+    "goes on": lambda house: house.sent("Ada", conversation_id="talk"),
+    "begins anew": lambda house: house.sent("Ada", conversation_id="new"),
+    "has it summarized": summary,
+    "shows it": partial(show, "get_window", "Ada"),
+}
+CONVERSATIONS = (
+    *(
+        # what was recalled before may be gone, too
+        Case(f"Ada {what} after she had it forgotten {how}", forgotten(way, look), ADAS & FACTS, either=HOMES | ADAS)
+        for how, way in WAYS.items()
+        for what, look in LOOKS.items()
+    ),
+    Case("a script in a turn shows Ada's conversation", shown_by_a_script, NOTHING),
+    *(Case(f"{who} shows Ada's conversation", on_adas_talk("get_window", who), NOTHING) for who in ("Grace", "admin")),
+    # what was recalled is in no conversation
+    Case("Ada shows her conversation", on_adas_talk("get_window", "Ada"), (HOMES | ADAS) & FACTS),
+    Case("Grace exports Ada's conversation", on_adas_talk("export_conversation", "Grace"), NOTHING),
+    *(
+        Case(f"{who} goes on with Ada's conversation with the scope {scope}", after_ada(who, scope), ALONE[who])
+        for scope in (Scope.CONVERSATION, Scope.DEVICE, Scope.USER)
+        for who in ("Grace", "satellite")
+    ),
+    Case("Grace speaks after Ada in the window of all", after_ada("Grace", Scope.AGENT), HOMES | GRACES_OPEN),
+    Case("Ada goes on with her fork", forked("Ada", "Ada"), HOMES | ADAS),
+    *(Case(f"{who} goes on with Ada's fork", forked("Ada", who), ALONE[who]) for who in ("Grace", "satellite")),
+    Case("a satellite goes on with an automation's fork", forked("automation", "satellite"), HOMES),
+    asks("Ada", "what she told", told("Ada", SECRET, "Ada"), COBRA),
+    asks("Ada", "what was told at her satellite", told("Ada's satellite", SECRET, "Ada"), COBRA),
+    asks("satellite", "what one told of the home", told("satellite", PLAIN, "satellite"), VIPER),
+    *(asks(who, "what Ada told", told("Ada", SECRET, who)) for who in ("Grace", "guest", "satellite")),
+    *(
+        asks("satellite", f"what {who} told of themselves", told(who, SECRET, "satellite"))
+        for who in ("satellite", "service", "Ada's satellite", "guest")
+    ),
+    asks("service", "what the service told of itself", told("service", SECRET, "service")),
+    asks("Grace", "what Ada told all", told("Ada", f"remember that {SECRET}", "Grace", Scope.AGENT)),
+    *(
+        asks("satellite", f"what {who} had remembered", told(who, f"remember that {SECRET}", "satellite"))
+        for who in ("satellite", "service", "Ada")
+    ),
+    asks("Ada", "what was summarized for her", summarized("Ada", PLAIN, "Ada"), VIPER),
+    *(asks(who, "what was summarized for Ada", summarized("Ada", PLAIN, who)) for who in ("Grace", "satellite")),
+    asks("Grace", "what was summarized for all", summarized("Ada", PLAIN, "Grace", Scope.AGENT)),
+    asks("satellite", "what was summarized for all", summarized_for_all),
+    Case("Ada asks after an old export was imported", imported, HOMES | ADAS),
+    Case("Ada lists after an old export was imported", imported_and_listed, HOMES | ADAS),
+)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("placement", ContextPlacement)
+async def test_what_becomes_of_a_conversation_is_its_owners(
+    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, placement: ContextPlacement
+) -> None:
+    house = await furnish(home, set_up, say, model_server, placement)
+    assert await wrong(house, CONVERSATIONS) == {}
