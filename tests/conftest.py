@@ -13,7 +13,7 @@ import pytest_asyncio
 
 import custom_components.windowed_conversation  # noqa: F401
 from demo.model_server import ModelServer
-from tests.clock import IdleClock
+from tests.clock import IdleClock, LeapingClock
 from tests.open_generators import OpenGenerators
 from tests.providers.byte_server import ByteServer
 
@@ -61,6 +61,15 @@ def _generators_end() -> Iterator[None]:
 def idle_clock() -> Iterator[None]:
     """Have the event loop's time pass only where the loop waits: how long the machine takes is no time at all."""
     clock = IdleClock(asyncio.get_event_loop())
+    clock.start()
+    yield
+    clock.stop()
+
+
+@_in_loop
+def leaping_clock() -> Iterator[None]:
+    """Have nobody wait for a timer: the loop's time leaps to the next one. For tests whose servers are in the loop."""
+    clock = LeapingClock(asyncio.get_event_loop())
     clock.start()
     yield
     clock.stop()

@@ -30,8 +30,8 @@ type Hear = Callable[..., Awaitable[Heard]]
 
 
 @pytest.fixture(autouse=True)
-def _on_any_machine(idle_clock: None) -> None:
-    """Have no test depend on the speed of the machine."""
+def _on_any_machine(leaping_clock: None) -> None:
+    """Have no test depend on the speed of the machine, nor wait for a deadline."""
 
 
 @pytest.fixture

@@ -27,8 +27,8 @@ type Take = Callable[..., Coroutine[Any, Any, Outcome]]
 
 
 @pytest.fixture(autouse=True)
-def _on_any_machine(idle_clock: None) -> None:
-    """Have no test depend on the speed of the machine."""
+def _on_any_machine(leaping_clock: None) -> None:
+    """Have no test depend on the speed of the machine, nor wait for a deadline."""
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ Each server says its first word after 3, 14, 25, 45 and 100 seconds, on a clock 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -13,7 +13,6 @@ from aiohttp import web
 import httpx
 import httpx2
 import pytest
-import pytest_asyncio
 
 from custom_components.windowed_conversation.providers import DeadlineExceeded, Unavailable
 from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
@@ -25,7 +24,6 @@ from custom_components.windowed_conversation.turn.routing import Decision, Reaso
 from custom_components.windowed_conversation.turn.turn import Ways, run_turn
 from custom_components.windowed_conversation.window import Window, WindowPolicy
 from demo.model_server import ModelServer, call
-from tests.clock import LeapingClock
 from tests.providers.byte_server import ByteServer, Pause, Piece
 from tests.providers.wires.anthropic import AnthropicWire
 from tests.providers.wires.chat import ChatWire
@@ -43,18 +41,6 @@ OWN, OTHER, NOBODY = "own", "conversation.elsewhere", None
 
 # More than any turn takes: the SDKs wait for ten minutes.
 _SDK_TIMEOUT = 600.0
-
-
-_in_loop: Any = pytest_asyncio.fixture
-
-
-@_in_loop(autouse=True)
-def _on_any_machine() -> Iterator[None]:
-    """Have nobody wait for what these servers take their time for."""
-    clock = LeapingClock(asyncio.get_event_loop())
-    clock.start()
-    yield
-    clock.stop()
 
 
 @dataclass(frozen=True)
