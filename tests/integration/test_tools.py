@@ -198,45 +198,33 @@ def test_tool_that_is_made_anew_is_not_converted_again(offered) -> None:
     assert offered(schemas, switching(probatio.Schema({marker: str}))) is first
 
 
-def test_parameter_that_is_described_in_other_words_is_converted_again(offered) -> None:
+DESCRIBED = probatio.Required("name", description="A name")
+
+
+def reading() -> Any:
+    """Return a tool that only reads."""
+    tool = switching(probatio.Schema({DESCRIBED: str}))
+    tool.annotations = llm.ToolAnnotations(read_only=True)
+    return tool
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        switching(probatio.Schema({probatio.Required("name", description="An id"): str})),
+        switching(probatio.Schema({DESCRIBED: int})),
+        switching(probatio.Schema({DESCRIBED: str, probatio.Optional("area"): str})),
+        switching(probatio.Schema({DESCRIBED: str}), "Switch it."),
+        switching(probatio.Schema({DESCRIBED: str}, extra=probatio.ALLOW_EXTRA)),
+        reading(),
+    ],
+    ids=["description", "type", "another parameter", "description of the tool", "extra keys", "only reads"],
+)
+def test_tool_that_has_changed_is_converted_again(offered, changed: Any) -> None:
     schemas = ToolSchemas()
-    offered(schemas, switching(probatio.Schema({probatio.Required("name", description="A name"): str})))
+    before = offered(schemas, switching(probatio.Schema({DESCRIBED: str})))
 
-    changed = offered(schemas, switching(probatio.Schema({probatio.Required("name", description="An id"): str})))
-
-    assert changed.parameters["properties"]["name"]["description"] == "An id"
-
-
-def test_parameter_of_another_type_is_converted_again(offered) -> None:
-    schemas, marker = ToolSchemas(), probatio.Required("name")
-    offered(schemas, switching(probatio.Schema({marker: str})))
-
-    changed = offered(schemas, switching(probatio.Schema({marker: int})))
-
-    assert changed.parameters["properties"]["name"]["type"] == "integer"
-
-
-def test_parameter_that_is_added_is_converted_again(offered) -> None:
-    schemas, marker = ToolSchemas(), probatio.Required("name")
-    offered(schemas, switching(probatio.Schema({marker: str})))
-
-    changed = offered(schemas, switching(probatio.Schema({marker: str, probatio.Optional("area"): str})))
-
-    assert changed.parameters["properties"].keys() == {"name", "area"}
-
-
-def test_tool_that_is_described_in_other_words_is_converted_again(offered) -> None:
-    schemas, parameters = ToolSchemas(), probatio.Schema({probatio.Required("name"): str})
-    offered(schemas, switching(parameters))
-
-    assert offered(schemas, switching(parameters, "Switch it.")).description == "Switch it."
-
-
-def test_schema_that_takes_more_than_it_names_is_converted_again(offered) -> None:
-    schemas, marker = ToolSchemas(), probatio.Required("name")
-    closed = offered(schemas, switching(probatio.Schema({marker: str})))
-
-    assert offered(schemas, switching(probatio.Schema({marker: str}, extra=probatio.ALLOW_EXTRA))) != closed
+    assert before != offered(schemas, changed) == offered(ToolSchemas(), changed)
 
 
 def test_schema_that_is_no_mapping_is_converted_as_well(offered) -> None:
@@ -263,11 +251,8 @@ def test_parameters_that_are_no_schema_are_converted_as_well(offered, parameters
 
 
 def test_schema_says_whether_a_tool_only_reads(offered) -> None:
-    reading, writing = switching(probatio.Schema({})), switching(probatio.Schema({}))
-    reading.annotations = llm.ToolAnnotations(read_only=True)
-
-    assert offered(ToolSchemas(), reading).read_only
-    assert not offered(ToolSchemas(), writing).read_only
+    assert offered(ToolSchemas(), reading()).read_only
+    assert not offered(ToolSchemas(), switching(probatio.Schema({}))).read_only
 
 
 def test_tool_that_says_nothing_of_itself_may_change_something(offered) -> None:
@@ -275,15 +260,6 @@ def test_tool_that_says_nothing_of_itself_may_change_something(offered) -> None:
     object.__setattr__(tool, "annotations", None)
 
     assert not offered(ToolSchemas(), tool).read_only
-
-
-def test_tool_that_no_longer_only_reads_is_converted_again(offered) -> None:
-    schemas, tool = ToolSchemas(), switching(probatio.Schema({}))
-    tool.annotations = llm.ToolAnnotations(read_only=True)
-    offered(schemas, tool)
-    tool.annotations = llm.ToolAnnotations()
-
-    assert not offered(schemas, tool).read_only
 
 
 async def test_tools_of_home_assistant_that_only_read_are_known(home: HomeAssistant) -> None:

@@ -155,7 +155,6 @@ async def test_small_model_that_helps_out_costs_no_history(
     assert window.stats().evicted_messages == 0
 
 
-@pytest.mark.long
 async def test_last_error_is_told_when_nobody_answers(
     take: Take, chain: Question, window: Window, model_server: ModelServer, second_server: ModelServer
 ) -> None:
@@ -192,7 +191,6 @@ async def test_agent_of_another_integration_may_fail(
     assert [failure.agent for failure in outcome.failures] == ["own", "conversation.elsewhere"]
 
 
-@pytest.mark.long
 async def test_short_pause_is_waited_for_where_nobody_else_is(take: Take, model_server: ModelServer) -> None:
     model_server.fault("429", 1, retry_after=1)
 

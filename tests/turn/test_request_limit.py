@@ -49,7 +49,6 @@ def asked(server: ModelServer) -> list[str]:
     return [request.body["messages"][-1]["content"].rpartition("\n\n")[2] for request in server.requests]
 
 
-@pytest.mark.long
 async def test_no_more_requests_are_under_way_than_a_server_takes(start: Start, model_server: ModelServer) -> None:
     model_server.change(delay=0.05)
 
@@ -96,7 +95,6 @@ async def test_request_that_is_broken_off_makes_room_for_the_next(
     assert (await turns[1]).spoken == "Nice to meet you, Grace."
 
 
-@pytest.mark.long
 async def test_waiting_for_others_is_no_silence_of_the_server(
     start: Start, one_at_a_time: Question, model_server: ModelServer
 ) -> None:
@@ -107,7 +105,6 @@ async def test_waiting_for_others_is_no_silence_of_the_server(
     assert [outcome.error for outcome in await asyncio.gather(*turns)] == [None] * 3
 
 
-@pytest.mark.long
 async def test_waiting_for_others_is_a_part_of_the_turn(
     start: Start, one_at_a_time: Question, model_server: ModelServer
 ) -> None:

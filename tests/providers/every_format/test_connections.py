@@ -102,7 +102,6 @@ async def test_twenty_answers_use_one_connection(wire: Wire, ask: Ask, byte_serv
     assert byte_server.connections == 1
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("end", [ForEver(b":\n\n"), b" " * 2**20, asyncio.Event()], ids=["pings", "much", "silence"])
 async def test_what_comes_after_an_answer_is_not_waited_for(
     end: Piece, wire: Wire, ask: Ask, byte_server: ByteServer

@@ -110,7 +110,6 @@ async def test_server_that_is_not_there_is_one_of_our_errors(http_client: Any, u
         await open_connection(http_client, f"http://127.0.0.1:{unused_port}/v1")
 
 
-@pytest.mark.long
 async def test_server_that_says_nothing_is_one_of_our_errors(http_client: Any, silent_port: int) -> None:
     with pytest.raises(DeadlineExceeded):
         await open_connection(http_client, f"http://127.0.0.1:{silent_port}/v1")

@@ -44,7 +44,6 @@ async def first_event(answer: Any) -> Event:
         return await anext(events)
 
 
-@pytest.mark.long
 async def test_an_answer_with_more_behind_its_end(wire: Wire, hear: Hear) -> None:
     await hear(*wire.answer(Text(("hello",))), ForEver(b":\n\n"))
 
