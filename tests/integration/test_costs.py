@@ -222,17 +222,6 @@ async def test_answer_that_breaks_off_costs_nobody_knows_what(
     assert without_price() == 1
 
 
-async def test_answer_that_does_not_come_in_time_costs_nobody_knows_what(
-    set_up: SetUp, say: Say, home: HomeAssistant, openai, model_server: ModelServer
-) -> None:
-    await set_up(account=openai, **{CONF_MODEL: MINI, CONF_LIMITS: {CONF_TURN_TIMEOUT: 0.2}})
-    model_server.fault("silence_after_headers")
-
-    await say("my name is Ada")
-
-    assert state_of(home, TURN_COST).state == "unknown"
-
-
 @pytest.mark.long
 async def test_question_that_is_refused_at_once_has_cost_nothing(
     *, set_up: SetUp, say: Say, openai, cost, without_price, model_server: ModelServer
