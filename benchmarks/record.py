@@ -22,7 +22,7 @@ from custom_components.windowed_conversation.agents.recording import late_record
 from custom_components.windowed_conversation.memory import Memory, TurnListing, TurnRecord
 from custom_components.windowed_conversation.providers import Provider, Request, ToolSchema, Usage
 from custom_components.windowed_conversation.store import Writer
-from custom_components.windowed_conversation.turn.attempts import Attempt, End, Purpose
+from custom_components.windowed_conversation.turn.attempts import Attempt, AttemptResult, Purpose
 from custom_components.windowed_conversation.turn.budget import Budget
 from custom_components.windowed_conversation.turn.ports import Billed, Model
 from custom_components.windowed_conversation.window import Message, ToolCall, WindowPolicy
@@ -90,7 +90,9 @@ def _attempt(
 ) -> Attempt:
     request = Request(model.name, (Message.system(_SYSTEM), *history), tools)
     billed = Billed(model, request, Usage(8_000, 7_000, 40))
-    return Attempt(model, request, Purpose.ANSWER, End.ANSWERED, 0.0, 1.0, 0.5, billed, finish="stop", calls=calls)
+    return Attempt(
+        model, request, Purpose.ANSWER, AttemptResult.ANSWERED, 0.0, 1.0, 0.5, billed, finish="stop", calls=calls
+    )
 
 
 def _text(source: random.Random, words: int) -> str:

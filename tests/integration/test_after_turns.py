@@ -12,7 +12,7 @@ import pytest
 from custom_components.windowed_conversation.agents import after_turn
 from custom_components.windowed_conversation.agents.after_turn import STEPS
 from custom_components.windowed_conversation.agents.agent import Agent
-from custom_components.windowed_conversation.agents.ended_turn import EndedTurn
+from custom_components.windowed_conversation.agents.conversation_turn import ConversationTurn
 from custom_components.windowed_conversation.bridge import local_intents
 from demo.model_server import ModelServer
 
@@ -91,7 +91,7 @@ async def test_step_that_fails_stops_no_other_and_is_logged_without_its_text(
     done: list[int] = []
 
     def noted(number: int) -> Callable[..., None]:
-        def step(agent: Agent, turn: EndedTurn) -> None:
+        def step(agent: Agent, turn: ConversationTurn) -> None:
             if number == broken:
                 raise RuntimeError(SECRET)
             STEPS[number](agent, turn)

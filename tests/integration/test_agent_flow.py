@@ -38,7 +38,7 @@ from custom_components.windowed_conversation.const import (
     CONF_TOP_P,
     CONF_TURN_TIMEOUT,
 )
-from custom_components.windowed_conversation.turn.deadlines import Limits
+from custom_components.windowed_conversation.turn.deadlines import TurnLimits
 from demo.model_server import ModelServer
 
 from .account_kinds import AZURE_RESPONSES, KINDS
@@ -134,7 +134,7 @@ async def test_new_agent_is_as_it_was_entered(new_form: AgentForm, say: Say, mod
 
     assert model_server.requests[-1].body["messages"][0]["content"].startswith("You are Friday.")
     friday = next(agent for agent in entry.runtime_data.agents.values() if agent.config.name == "Friday")
-    assert friday.config.limits == Limits(fallback_timeout=8, idle_timeout=5, turn=30, tool_iterations=3)
+    assert friday.config.limits == TurnLimits(fallback_timeout=8, idle_timeout=5, turn=30, tool_iterations=3)
     assert friday.config.routing == "llm_only"
     assert friday.config.scope == "device"
     assert friday.config.context_placement == "system"

@@ -14,7 +14,8 @@ import pytest
 
 from custom_components.windowed_conversation.agents.store import AgentStore
 from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, DOMAIN
-from custom_components.windowed_conversation.turn.progress import Outcome
+from custom_components.windowed_conversation.turn.deadlines import TurnLimits
+from custom_components.windowed_conversation.turn.progress import Turn
 from custom_components.windowed_conversation.turn.routing import Decision, Reason, Route
 from demo.model_server import ModelServer, call, words
 
@@ -250,8 +251,10 @@ async def test_sensors_follow_by_themselves_and_once_for_turns_that_end_together
         changed.set()
 
     async_track_state_change_event(home, "sensor.ada_total_local_turns", on_change)
+    nothing: Any = None
+    turn = Turn(nothing, "", Decision(Route.LOCAL, Reason.LOCAL_MATCH), TurnLimits(), nothing, nothing)
     for _ in range(2):
-        agent_of(entry).statistics.on_turn(Outcome(Decision(Route.LOCAL, Reason.LOCAL_MATCH), duration=0.1), 0)
+        agent_of(entry).statistics.on_turn(turn, 0)
     await asyncio.wait_for(changed.wait(), 30)
 
     assert shown == ["2"]

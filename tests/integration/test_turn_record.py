@@ -205,7 +205,7 @@ async def test_cancelled_turn_is_recorded(
 
 
 async def test_fault_of_ours_is_an_error(entry: Any, say: Say, turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("custom_components.windowed_conversation.turn.turn.ask_in_order", lambda *_: 1 / 0)
+    monkeypatch.setattr("custom_components.windowed_conversation.turn.turn.try_models", lambda *_: 1 / 0)
 
     await say("hello there")
 

@@ -10,20 +10,19 @@ import pytest
 
 from custom_components.windowed_conversation.providers.openai.formats import ChatCompletions
 from custom_components.windowed_conversation.turn.budget import Budget
-from custom_components.windowed_conversation.turn.deadlines import Limits
+from custom_components.windowed_conversation.turn.deadlines import TurnLimits
 from custom_components.windowed_conversation.turn.ports import Model, Question
-from custom_components.windowed_conversation.turn.progress import Outcome
+from custom_components.windowed_conversation.turn.progress import Turn
 from custom_components.windowed_conversation.turn.routing import Routing
-from custom_components.windowed_conversation.turn.turn import Ways, run_turn
 from custom_components.windowed_conversation.window import EstimatedCounter, Window, WindowPolicy
 from demo.model_server import ModelServer
 from tests.providers.byte_server import ByteServer
 
-from .world import TOOLS, Access, Ear, Home, Local
+from .world import TOOLS, Ear, Home, Local, take_turn
 
 PREFIX = "[CONTEXT: time: Monday 2026-11-23 08:00; area: Attic]\n\n"
 
-type Take = Callable[..., Coroutine[Any, Any, Outcome]]
+type Take = Callable[..., Coroutine[Any, Any, Turn]]
 
 
 @pytest.fixture(autouse=True)
@@ -86,8 +85,8 @@ def take(window: Window, ear: Ear, question: Question) -> Take:
         routing: Routing = Routing.LLM_ONLY,
         local: Local | None = None,
         **limits: Any,
-    ) -> Outcome:
-        ways = Ways(local or Local(), Access(asked or question), ear)
-        return await run_turn(window, text, routing, ways, Limits(**limits))
+    ) -> Turn:
+        more: dict[str, Any] = {"routing": routing, "local": local, "limits": TurnLimits(**limits)}
+        return await take_turn(window, text, asked or question, ear, **more)
 
     return take

@@ -28,7 +28,7 @@ JSON_CALL = '{"name": "HassTurnOn", "arguments": {"name": "kitchen \\"} light", 
 def sorted_out(pieces: Iterable[str]) -> tuple[str, str]:
     """Return the speech and the thoughts, whole."""
     speech = SpeechFilter(TOOLS)
-    deltas = [delta for piece in pieces for delta in speech.feed(TextDelta(piece))] + [*speech.flush()]
+    deltas = [delta for piece in pieces for delta in speech.feed(piece)] + [*speech.flush()]
     spoken = "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))
     thought = "".join(delta.text for delta in deltas if isinstance(delta, ReasoningDelta))
     return spoken, thought

@@ -97,7 +97,7 @@ async def test_what_another_would_only_repeat_is_told(take: Take, chain: Questio
     outcome = await take("my name is Ada", asked=chain)
 
     assert isinstance(outcome.error, Refused)
-    assert outcome.failures == ()
+    assert outcome.failures == []
 
 
 async def test_nobody_else_is_asked_after_the_first_token(

@@ -8,23 +8,27 @@ import pytest
 
 from custom_components.windowed_conversation.providers import Finished, RateLimited, Usage
 from custom_components.windowed_conversation.providers.events import FinishReason
-from custom_components.windowed_conversation.turn.attempts import Attempt, End, Purpose, attempt, end_of
-from custom_components.windowed_conversation.turn.deadlines import Limits
+from custom_components.windowed_conversation.turn.attempts import (
+    Attempt,
+    AttemptResult,
+    OpenAttempt,
+    Purpose,
+    result_of,
+)
 from custom_components.windowed_conversation.turn.ports import Question
-from custom_components.windowed_conversation.turn.progress import Outcome
-from custom_components.windowed_conversation.turn.routing import Routing
-from custom_components.windowed_conversation.turn.turn import Ways, run_turn
+from custom_components.windowed_conversation.turn.progress import Turn
+from custom_components.windowed_conversation.turn.turn import run_turn
 from custom_components.windowed_conversation.window import Window
 from demo.model_server import ModelServer
 from tests.waiting import until
 
 from .conftest import Take
-from .world import Access, Ear, Local
+from .world import Ear, new_turn
 
 
-def told(outcome: Outcome) -> list[tuple[str, str | None, bool, bool]]:
+def told(outcome: Turn) -> list[tuple[str, str | None, bool, bool]]:
     """Return the end of each request, its error, whether it was billed and whether it may have cost something."""
-    return [(each.end, each.error, each.billed is not None, each.is_unbilled) for each in outcome.attempts]
+    return [(each.result, each.error, each.billed is not None, each.is_unbilled) for each in outcome.attempts]
 
 
 async def test_each_round_of_tools_is_a_request(take: Take, model_server: ModelServer) -> None:
@@ -64,7 +68,7 @@ async def test_request_that_fails_says_how(take: Take, model_server: ModelServer
     outcome = await take("tell me a story about the sea")
 
     assert told(outcome) == [ended]
-    assert outcome.end is End.ERROR
+    assert outcome.result is AttemptResult.ERROR
 
 
 async def test_request_that_is_sent_again_is_another(take: Take, model_server: ModelServer) -> None:
@@ -90,23 +94,22 @@ async def test_turn_that_took_too_long_has_cancelled_its_request(take: Take, mod
     outcome = await take("hello", turn=0.3)
 
     assert told(outcome) == [("cancelled", "CancelledError", False, True)]
-    assert outcome.end is End.ERROR
+    assert outcome.result is AttemptResult.ERROR
 
 
 async def test_request_of_a_cancelled_turn_is_cancelled(
     window: Window, question: Question, ear: Ear, model_server: ModelServer
 ) -> None:
-    ended: list[Outcome] = []
     model_server.fault("silence_mid_stream", 1)
-    ways = Ways(Local(), Access(question), ear, on_end=ended.append)
-    turn = asyncio.create_task(run_turn(window, "hello you", Routing.LLM_ONLY, ways, Limits()))
+    outcome = new_turn(window, "hello you", question, ear)
+    turn = asyncio.create_task(run_turn(outcome))
     await until(lambda: bool(ear.heard))
 
     turn.cancel()
     await asyncio.wait([turn])
 
-    assert told(ended[0]) == [("cancelled", "CancelledError", False, True)]
-    assert (ended[0].end, ended[0].interrupted) == (End.CANCELLED, True)
+    assert told(outcome) == [("cancelled", "CancelledError", False, True)]
+    assert (outcome.result, outcome.interrupted) == (AttemptResult.CANCELLED, True)
 
 
 async def test_pause_that_a_server_asked_for_sends_nothing(take: Take, question: Question) -> None:
@@ -115,13 +118,13 @@ async def test_pause_that_a_server_asked_for_sends_nothing(take: Take, question:
     outcome = await take("hello")
 
     assert isinstance(outcome.error, RateLimited)
-    assert outcome.attempts == ()
+    assert outcome.attempts == []
 
 
 async def test_turn_without_words_has_no_request(take: Take) -> None:
     outcome = await take("")
 
-    assert (outcome.attempts, outcome.requests, outcome.usage) == ((), 0, Usage())
+    assert (outcome.attempts, outcome.requests, outcome.usage) == ([], 0, Usage())
 
 
 def test_answer_that_was_whole_is_not_cancelled(question: Question) -> None:
@@ -129,26 +132,30 @@ def test_answer_that_was_whole_is_not_cancelled(question: Question) -> None:
     request = question.request((), ())
     with (
         suppress(asyncio.CancelledError),
-        attempt(question.model, request, Purpose.ANSWER, ended.append) as asked,
+        OpenAttempt(question.model, request, Purpose.ANSWER, ended.append) as asked,
     ):
         asked.on_event(Finished(FinishReason.STOP, "stop"))
         raise asyncio.CancelledError
 
-    assert [(each.end, each.error) for each in ended] == [(End.ANSWERED, None)]
+    assert [(each.result, each.error) for each in ended] == [(AttemptResult.ANSWERED, None)]
 
 
-def test_withdrawn_request_is_not_taken_down(question: Question) -> None:
+def test_discarded_request_is_not_recorded(question: Question) -> None:
     ended: list[Attempt] = []
-    with attempt(question.model, question.request((), ()), Purpose.COMPACTION, ended.append) as asked:
-        asked.withdraw()
+    with OpenAttempt(question.model, question.request((), ()), Purpose.COMPACTION, ended.append) as asked:
+        asked.discard()
 
     assert ended == []
 
 
 @pytest.mark.parametrize(
     ("error", "end"),
-    [(None, End.ANSWERED), (asyncio.CancelledError(), End.CANCELLED), (KeyError(), End.ERROR)],
+    [
+        (None, AttemptResult.ANSWERED),
+        (asyncio.CancelledError(), AttemptResult.CANCELLED),
+        (KeyError(), AttemptResult.ERROR),
+    ],
     ids=["none", "cancelled", "fault"],
 )
-def test_end_follows_from_the_error(error: BaseException | None, end: End) -> None:
-    assert end_of(error) is end
+def test_end_follows_from_the_error(error: BaseException | None, end: AttemptResult) -> None:
+    assert result_of(error) is end

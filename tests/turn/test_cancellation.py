@@ -8,10 +8,7 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.turn.deadlines import Limits
 from custom_components.windowed_conversation.turn.ports import Question
-from custom_components.windowed_conversation.turn.routing import Routing
-from custom_components.windowed_conversation.turn.turn import Ways, run_turn
 from custom_components.windowed_conversation.window import (
     EstimatedCounter,
     Message,
@@ -25,7 +22,7 @@ from tests.providers.wires import WIRES
 from tests.providers.wires.parts import Wire
 from tests.suspensions import each_suspension_point
 
-from .world import Access, Ear, Home, Local, Tool
+from .world import Ear, Home, Tool, take_turn
 
 BEFORE = (Message.user("my name is Ada"), Message.assistant("Nice to meet you, Ada."))
 # A server's connections outlive the requests on them.
@@ -112,8 +109,7 @@ async def sweep(asked: Question, text: str, begin: Callable[[Broken], None] = la
 
     async def turn() -> None:
         async with windows.turn("key", timeout=0) as window:
-            ways = Ways(Local(), Access(asked), broken.ear)
-            outcome = await run_turn(window, text, Routing.LLM_ONLY, ways, Limits())
+            outcome = await take_turn(window, text, asked, broken.ear)
             ended.append(type(outcome.error).__name__ if outcome.error else outcome.spoken)
 
     async def start() -> None:

@@ -14,7 +14,7 @@ from custom_components.windowed_conversation.providers.openai.formats import Res
 from custom_components.windowed_conversation.providers.settings import DEFAULT_SETTINGS, ModelSettings
 from custom_components.windowed_conversation.turn.attempts import Attempt
 from custom_components.windowed_conversation.turn.compaction import compact, to_compact
-from custom_components.windowed_conversation.turn.deadlines import Limits
+from custom_components.windowed_conversation.turn.deadlines import TurnLimits
 from custom_components.windowed_conversation.turn.ports import Question
 from custom_components.windowed_conversation.window import EstimatedCounter, Exchange, Message, Native
 from custom_components.windowed_conversation.window.summary import SummaryInput
@@ -60,7 +60,7 @@ async def asked(http_client: Any, byte_server: ByteServer, question: Question) -
 async def compacted(question: Question, **limits: Any) -> tuple[Native | None, list[Usage]]:
     """Return the compaction, or None, and the usage of each request for it."""
     attempts: list[Attempt] = []
-    native = await compact(question, MESSAGES, COUNTER, Limits(**limits), attempts.append)
+    native = await compact(question, MESSAGES, COUNTER, TurnLimits(**limits), attempts.append)
     return native, [each.billed.usage for each in attempts if each.billed]
 
 

@@ -6,11 +6,8 @@ import pytest
 
 from custom_components.windowed_conversation.providers import tools_tokens
 from custom_components.windowed_conversation.turn.budget import Budget
-from custom_components.windowed_conversation.turn.deadlines import Limits
 from custom_components.windowed_conversation.turn.ports import Billed, Question
-from custom_components.windowed_conversation.turn.progress import Outcome
-from custom_components.windowed_conversation.turn.routing import Routing
-from custom_components.windowed_conversation.turn.turn import Ways, run_turn
+from custom_components.windowed_conversation.turn.progress import Turn
 from custom_components.windowed_conversation.window import (
     CalibratedCounter,
     Calibrator,
@@ -23,7 +20,7 @@ from demo.model_server.request_log import Record
 from demo.model_server.usage import prompt_bytes, tokens
 
 from .conftest import Take
-from .world import Access, Ear, Home, Local
+from .world import Ear, Home, take_turn
 
 READS = 4096
 LINE = "consider that the locker number {0} with the {0} blue boxes is left in the cellar, behind the wooden door"
@@ -84,11 +81,10 @@ def take(window: Window, ear: Ear, asked: Question, calibrator: Calibrator) -> T
             texts = (tool.text for tool in request.tools)
             calibrator.learn(estimate_request(request.messages, texts), billed.usage.input)
 
-    async def take(text: str) -> Outcome:
+    async def take(text: str) -> Turn:
         tools = tools_tokens(asked.tools, CalibratedCounter(calibrator))
         model = replace(asked.model, budget=replace(asked.model.budget, schema_tokens=tools))
-        ways = Ways(Local(), Access(replace(asked, model=model)), ear, on_billed=learn)
-        return await run_turn(window, text, Routing.LLM_ONLY, ways, Limits())
+        return await take_turn(window, text, replace(asked, model=model), ear, on_billed=learn)
 
     return take
 

@@ -16,17 +16,14 @@ from custom_components.windowed_conversation.providers import (
 )
 from custom_components.windowed_conversation.providers.events import FinishReason
 from custom_components.windowed_conversation.turn.budget import Budget, live_room, room
-from custom_components.windowed_conversation.turn.deadlines import Limits
 from custom_components.windowed_conversation.turn.live_context import LIVE_TOKENS, LiveContext, recalled_text
 from custom_components.windowed_conversation.turn.ports import Model, Question
-from custom_components.windowed_conversation.turn.routing import Routing
-from custom_components.windowed_conversation.turn.turn import Ways, run_turn
 from custom_components.windowed_conversation.window import EstimatedCounter, Exchange, Window, WindowPolicy
 from demo.model_server import ModelServer, call, words
 from tests.providers.byte_server import DONE, STOP, ByteServer, text
 
 from .conftest import PREFIX, Take
-from .world import Access, Ear, Local
+from .world import Ear, take_turn
 
 _COUNT = EstimatedCounter().count
 _LIVE = "; states: Kitchen: Window=open | rest off"
@@ -254,8 +251,7 @@ async def test_what_was_said_last_is_in_the_request_if_it_fits(
     question = Question(model, "Be brief.", prefix, (), "Done.", live=notebook.live)
 
     for text_said in told:
-        ways = Ways(Local(), Access(question), Ear({}))
-        outcome = await run_turn(window, text_said, Routing.LLM_ONLY, ways, Limits())
+        outcome = await take_turn(window, text_said, question, Ear({}))
         assert outcome.error is None
         request = provider.requests[-1]
         size = messages_tokens(request.messages) + budget.schema_tokens + budget.max_answer_tokens

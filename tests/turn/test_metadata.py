@@ -151,7 +151,7 @@ def test_whatever_else_looks_like_metadata_is_spoken_at_any_cut(text: str) -> No
 )
 def test_call_in_a_text_is_known(*, text: str, has_call: bool) -> None:
     speech = SpeechFilter(TOOLS)
-    speech.feed(TextDelta(text))
+    speech.feed(text)
 
     assert speech.has_call is has_call
 
@@ -159,4 +159,4 @@ def test_call_in_a_text_is_known(*, text: str, has_call: bool) -> None:
 def test_tool_that_was_not_offered_is_not_called() -> None:
     speech = SpeechFilter()
 
-    assert list(speech.feed(TextDelta(JSON_CALL))) == [TextDelta(JSON_CALL)]
+    assert list(speech.feed(JSON_CALL)) == [TextDelta(JSON_CALL)]

@@ -155,7 +155,7 @@ async def test_refusal_without_a_known_reason_of_what_fits_is_told_at_once(
     outcome = await take("hello", asked=chain)
 
     assert isinstance(outcome.error, BadRequest)
-    assert outcome.failures == ()
+    assert outcome.failures == []
     assert len(byte_server.requests) == 1
 
 

@@ -23,9 +23,9 @@ from custom_components.windowed_conversation.providers.profile import (
     ReasoningStyle,
 )
 from custom_components.windowed_conversation.providers.settings import ModelSettings
-from custom_components.windowed_conversation.turn.attempts import Purpose, attempt
+from custom_components.windowed_conversation.turn.attempts import OpenAttempt, Purpose
 from custom_components.windowed_conversation.turn.budget import Budget
-from custom_components.windowed_conversation.turn.deadlines import Limits
+from custom_components.windowed_conversation.turn.deadlines import TurnLimits
 from custom_components.windowed_conversation.turn.ports import Model, Question
 from custom_components.windowed_conversation.turn.summary import ask_for_summary
 from custom_components.windowed_conversation.window import Message, Role, Window, WindowPolicy
@@ -93,7 +93,7 @@ def test_there_is_room_if_one_of_the_last_five_answers_had_a_thought(thoughts: l
         request = question.request((Message.user("hello"),), ())
         has_room = any(thoughts[max(number - 5, 0) : number])
         assert request.max_answer_tokens == (WITH_ROOM if has_room else LIMIT)
-        with attempt(question.model, request, Purpose.ANSWER, lambda _attempt: None) as asked:
+        with OpenAttempt(question.model, request, Purpose.ANSWER, lambda _attempt: None) as asked:
             asked.on_delta(ReasoningDelta("hm" if has_reasoning else " "))
             asked.on_event(Finished(FinishReason.STOP, "stop"))
 
@@ -256,7 +256,7 @@ async def test_broken_answer_does_not_show_that_the_model_does_not_reason(
 async def test_summary_follows_the_same_rule(question: Question, model_server: ModelServer) -> None:
     model_server.script(CUT, words("Ada likes pizza."))
 
-    summary = await ask_for_summary(question, TOLD, 100, Limits(), lambda _attempt: None)
+    summary = await ask_for_summary(question, TOLD, 100, TurnLimits(), lambda _attempt: None)
 
     assert summary == "Ada likes pizza."
     assert limits(model_server) == [200, 200 + 4096]
@@ -266,6 +266,6 @@ async def test_cut_summary_with_words_is_an_error(question: Question, model_serv
     model_server.script(replace(words("Ada likes"), finish=Finish.LENGTH))
 
     with pytest.raises(Incomplete):
-        await ask_for_summary(question, TOLD, 100, Limits(), lambda _attempt: None)
+        await ask_for_summary(question, TOLD, 100, TurnLimits(), lambda _attempt: None)
 
     assert limits(model_server) == [200]

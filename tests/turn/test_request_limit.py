@@ -8,20 +8,18 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import DeadlineExceeded, RateLimited
-from custom_components.windowed_conversation.turn.deadlines import Limits
+from custom_components.windowed_conversation.turn.deadlines import TurnLimits
 from custom_components.windowed_conversation.turn.ports import Question
-from custom_components.windowed_conversation.turn.progress import Outcome
+from custom_components.windowed_conversation.turn.progress import Turn
 from custom_components.windowed_conversation.turn.request_limit import MOST_REQUESTS, RequestLimit
-from custom_components.windowed_conversation.turn.routing import Routing
-from custom_components.windowed_conversation.turn.turn import Ways, run_turn
 from custom_components.windowed_conversation.window import EstimatedCounter, Window, WindowPolicy
 from demo.model_server import ModelServer
 from tests.at_once import most_at_once
 from tests.waiting import until
 
-from .world import Access, Ear, Home, Local
+from .world import Ear, Home, take_turn
 
-type Start = Callable[..., asyncio.Task[Outcome]]
+type Start = Callable[..., asyncio.Task[Turn]]
 
 
 @pytest.fixture
@@ -36,10 +34,10 @@ def start(question: Question) -> Start:
 
     def start(
         text: str, *, asked: Question | None = None, home: Home | None = None, **limits: Any
-    ) -> asyncio.Task[Outcome]:
+    ) -> asyncio.Task[Turn]:
         window = Window(text, WindowPolicy(), EstimatedCounter())
-        ways = Ways(Local(), Access(asked or question), Ear((home or Home()).tools))
-        return asyncio.create_task(run_turn(window, text, Routing.LLM_ONLY, ways, Limits(**limits)))
+        ear = Ear((home or Home()).tools)
+        return asyncio.create_task(take_turn(window, text, asked or question, ear, limits=TurnLimits(**limits)))
 
     return start
 
@@ -145,7 +143,7 @@ async def test_who_waited_does_not_ask_a_server_that_asked_for_a_pause_meanwhile
 ) -> None:
     model_server.fault("429", 1, retry_after=3600)
 
-    turns: list[Awaitable[Outcome]] = [start(f"my name is Ada{number}", asked=one_at_a_time) for number in range(5)]
+    turns: list[Awaitable[Turn]] = [start(f"my name is Ada{number}", asked=one_at_a_time) for number in range(5)]
     outcomes = await asyncio.gather(*turns)
 
     assert [type(outcome.error) for outcome in outcomes] == [RateLimited] * 5

@@ -8,7 +8,6 @@ from custom_components.windowed_conversation.turn.routing import (
     Reason,
     Route,
     Routing,
-    after_local_miss,
     asks_back,
     first_choice,
 )
@@ -34,11 +33,6 @@ NOW = 1_800_000_000.0
 )
 def test_first_choice(routing: Routing, text: str, route: Route, reason: Reason) -> None:
     assert first_choice(routing, text) == Decision(route, reason)
-
-
-@pytest.mark.parametrize("reason", [Reason.NO_LOCAL_MATCH, Reason.ANSWERS_QUESTION, Reason.UNKNOWN_PLACE])
-def test_what_is_not_answered_locally_goes_to_the_model_for_that_reason(reason: Reason) -> None:
-    assert after_local_miss(reason) == Decision(Route.LLM, reason)
 
 
 @pytest.mark.parametrize(

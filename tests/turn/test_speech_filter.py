@@ -77,19 +77,10 @@ def test_text_without_marks_passes_unchanged_and_immediately(pieces: list[str]) 
     speech = SpeechFilter()
     pieces = [f"x{piece}" for piece in pieces]
 
-    passed = [list(speech.feed(TextDelta(piece))) for piece in pieces]
+    passed = [list(speech.feed(piece)) for piece in pieces]
 
     assert passed == [[TextDelta(piece)] for piece in pieces]
     assert list(speech.flush()) == []
-
-
-def test_plain_delta_is_passed_on_itself() -> None:
-    speech, delta = SpeechFilter(), TextDelta(" word")
-    speech.feed(TextDelta("A"))
-
-    (passed,) = speech.feed(delta)
-
-    assert passed is delta
 
 
 @pytest.mark.parametrize(
@@ -107,7 +98,7 @@ def test_plain_delta_is_passed_on_itself() -> None:
     ],
 )
 def test_only_what_may_become_a_mark_is_held_back(piece: str, passed: str) -> None:
-    assert list(SpeechFilter().feed(TextDelta(piece))) == [TextDelta(passed)]
+    assert list(SpeechFilter().feed(piece)) == [TextDelta(passed)]
 
 
 @given(marked_texts)
@@ -121,7 +112,7 @@ def test_only_what_may_become_a_mark_is_held_back(piece: str, passed: str) -> No
 def test_no_more_is_held_back_than_the_longest_mark(text: str) -> None:
     speech = SpeechFilter(TOOLS)
     for char in text:
-        speech.feed(TextDelta(char))
+        speech.feed(char)
 
     assert sum(len(delta.text) for delta in speech.flush()) <= LONGEST_MARK
 
@@ -154,7 +145,7 @@ def work(text: str) -> int:
     speech = SpeechFilter(TOOLS)
     sys.setprofile(count)
     try:
-        list(speech.feed(TextDelta(Copied(text))))
+        list(speech.feed(Copied(text)))
         list(speech.flush())
     finally:
         sys.setprofile(None)

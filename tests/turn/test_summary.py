@@ -17,7 +17,7 @@ from custom_components.windowed_conversation.providers.events import Usage
 from custom_components.windowed_conversation.providers.profile import ModelProfile, ReasoningStyle
 from custom_components.windowed_conversation.turn.attempts import Attempt
 from custom_components.windowed_conversation.turn.budget import Budget
-from custom_components.windowed_conversation.turn.deadlines import Limits
+from custom_components.windowed_conversation.turn.deadlines import TurnLimits
 from custom_components.windowed_conversation.turn.errors import NoSummary
 from custom_components.windowed_conversation.turn.ports import Question
 from custom_components.windowed_conversation.turn.summary import ask_for_summary
@@ -56,7 +56,7 @@ async def ask(question: Question, passage: SummaryInput, **limits: Any) -> tuple
     def on_attempt(attempt: Attempt) -> None:
         usage.extend(billed.usage for billed in (attempt.billed,) if billed)
 
-    return await ask_for_summary(question, passage, 100, Limits(**limits), on_attempt), usage
+    return await ask_for_summary(question, passage, 100, TurnLimits(**limits), on_attempt), usage
 
 
 async def test_facts_are_in_the_summary(passage: SummaryInput, question: Question) -> None:

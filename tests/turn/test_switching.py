@@ -11,7 +11,7 @@ import pytest
 from custom_components.windowed_conversation.providers.profile import Caching, Effort, ModelProfile, ReasoningStyle
 from custom_components.windowed_conversation.providers.settings import ModelSettings
 from custom_components.windowed_conversation.turn.ports import Question
-from custom_components.windowed_conversation.turn.progress import Outcome
+from custom_components.windowed_conversation.turn.progress import Turn
 from custom_components.windowed_conversation.window import Window, WindowPolicy
 from demo.model_server import Answer, ModelServer, call, words
 from tests.providers.wires import WIRES
@@ -149,7 +149,7 @@ def violations(server: ModelServer) -> list[Any]:
 async def test_conversation_goes_on_whoever_answers(
     order: tuple[str, ...], take: Take, asked: Asked, receipts: Receipts, model_server: ModelServer
 ) -> None:
-    outcomes, lost = list[Outcome](), list[str]()
+    outcomes, lost = list[Turn](), list[str]()
     for name, (said, _) in zip(cycle(order), TOLD, strict=False):
         model_server.script(*SCRIPTS.get(said, ()))
         outcomes.append(await take(said, asked=asked(name)))

@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import DeadlineExceeded, ProviderError, Unavailable
-from custom_components.windowed_conversation.turn.deadlines import Limits
 from custom_components.windowed_conversation.turn.errors import LocalAnswerFailed, NothingSaid, PromptFailed, TurnError
 from custom_components.windowed_conversation.turn.ports import Billed, Question
 from custom_components.windowed_conversation.turn.routing import (
@@ -16,12 +15,11 @@ from custom_components.windowed_conversation.turn.routing import (
     Routing,
     Situation,
 )
-from custom_components.windowed_conversation.turn.turn import Ways, run_turn
 from custom_components.windowed_conversation.window import Message, ToolCall, Window
 from demo.model_server import FAULTS, ModelServer, call, thought, words
 
 from .conftest import PREFIX, Take
-from .world import Access, Ear, Home, Local
+from .world import Ear, Home, Local, take_turn
 
 LIGHT_IS_ON = (
     Message.assistant(tool_calls=(ToolCall("call_1", "HassTurnOn", {"name": "kitchen light"}),)),
@@ -59,8 +57,7 @@ async def test_what_each_request_has_cost_is_told_before_its_answer_is_kept(
         sent = billed.request.messages
         told.append((sent == window.messages(), len(sent), billed.usage.input > 0))
 
-    ways = Ways(Local(), Access(question), ear, on_billed=on_billed)
-    await run_turn(window, "switch on the kitchen light", Routing.LLM_ONLY, ways, Limits())
+    await take_turn(window, "switch on the kitchen light", question, ear, on_billed=on_billed)
 
     assert told == [(True, 2, True), (True, 4, True)]
 

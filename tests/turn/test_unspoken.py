@@ -7,17 +7,14 @@ from typing import override
 
 import pytest
 
-from custom_components.windowed_conversation.turn.deadlines import Limits
 from custom_components.windowed_conversation.turn.errors import EmptyAnswer
 from custom_components.windowed_conversation.turn.ports import Question, Spoken
-from custom_components.windowed_conversation.turn.routing import Routing
-from custom_components.windowed_conversation.turn.turn import Ways, run_turn
 from custom_components.windowed_conversation.window import INTERRUPTED_ANSWER, Message, Window
 from tests.providers.byte_server import CALLS, DONE, STOP, ByteServer, fragment, text
 
 from .conftest import Take
 from .spoken import JSON_CALL, SECTIONS
-from .world import Access, Ear, Home, Local
+from .world import Ear, Home, take_turn
 
 LOOK = fragment("{}", "homeassistant__GetLiveContext", index=0, id="call_0") + CALLS + DONE
 TEXT_CALL = "<tool_call>{}</tool_call>"
@@ -132,7 +129,7 @@ async def test_others_have_their_turn_while_a_long_text_is_read(
     byte_server.reply(said("a<|im_end|>" * 40_000))
     listener = Listener(home.tools)
 
-    await run_turn(window, "hello", Routing.LLM_ONLY, Ways(Local(), Access(byte_question), listener), Limits())
+    await take_turn(window, "hello", byte_question, listener)
 
     assert listener.text == "a" * 40_000
     assert len(listener.heard) > 10

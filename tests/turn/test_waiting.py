@@ -17,11 +17,10 @@ import pytest
 from custom_components.windowed_conversation.providers import DeadlineExceeded, Unavailable
 from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
 from custom_components.windowed_conversation.turn.budget import Budget
-from custom_components.windowed_conversation.turn.deadlines import IDLE_TIMEOUT, Limits
+from custom_components.windowed_conversation.turn.deadlines import IDLE_TIMEOUT, TurnLimits
 from custom_components.windowed_conversation.turn.ports import Model, Question
-from custom_components.windowed_conversation.turn.progress import Outcome
-from custom_components.windowed_conversation.turn.routing import Decision, Reason, Route, Routing
-from custom_components.windowed_conversation.turn.turn import Ways, run_turn
+from custom_components.windowed_conversation.turn.progress import Turn
+from custom_components.windowed_conversation.turn.routing import Decision, Reason, Route
 from custom_components.windowed_conversation.window import Window, WindowPolicy
 from demo.model_server import ModelServer, call
 from tests.providers.byte_server import ByteServer, Pause, Piece
@@ -32,7 +31,7 @@ from tests.providers.wires.parts import Call, Calls, Reasoning, Text, Wire
 from tests.providers.wires.responses import ResponsesWire
 
 from .test_asking import Elsewhere
-from .world import Access, Ear, Home, Local
+from .world import Ear, Home, take_turn
 
 DELAYS = (3, 14, 25, 45, 100)
 COMMENT = b": keep-alive\n\n"
@@ -132,9 +131,15 @@ class House:
         )
         return replace(self._question, model=model, fallback_agents=others)
 
-    async def ask(self, question: Question, **limits: Any) -> Outcome:
-        ways = Ways(Local(), Access(question), self._ear, background=self._in_background)
-        return await run_turn(self.window, "is the pelican in?", Routing.LLM_ONLY, ways, Limits(**limits))
+    async def ask(self, question: Question, **limits: Any) -> Turn:
+        return await take_turn(
+            self.window,
+            "is the pelican in?",
+            question,
+            self._ear,
+            background=self._in_background,
+            limits=TurnLimits(**limits),
+        )
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
         self.left_open.append(asyncio.create_task(work))
@@ -148,7 +153,7 @@ async def house(byte_server: ByteServer, question: Question, window: Window, ear
         await asyncio.gather(*house.left_open)
 
 
-async def answered(house: House, server: Server, way: str, *others: Any) -> list[Outcome]:
+async def answered(house: House, server: Server, way: str, *others: Any) -> list[Turn]:
     outcomes = []
     for delay in DELAYS:
         before, pieces = WAYS[way](delay, server.wire.answer(Reasoning(("hm",)), Text((ANSWER,))))
@@ -157,7 +162,7 @@ async def answered(house: House, server: Server, way: str, *others: Any) -> list
     return outcomes
 
 
-def who(outcomes: list[Outcome]) -> list[str | None]:
+def who(outcomes: list[Turn]) -> list[str | None]:
     return [outcome.answered_by for outcome in outcomes]
 
 

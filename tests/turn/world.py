@@ -7,9 +7,12 @@ import json
 from typing import Any
 
 from custom_components.windowed_conversation.providers.events import ReasoningDelta, TextDelta, ToolCallDone, ToolSchema
-from custom_components.windowed_conversation.turn.ports import Question, Spoken
-from custom_components.windowed_conversation.turn.routing import Reason, Situation
-from custom_components.windowed_conversation.window import Message, ToolCall
+from custom_components.windowed_conversation.turn.deadlines import TurnLimits
+from custom_components.windowed_conversation.turn.ports import Question, Reply, Spoken
+from custom_components.windowed_conversation.turn.progress import Turn, TurnHandlers
+from custom_components.windowed_conversation.turn.routing import Reason, Routing, Situation, first_choice
+from custom_components.windowed_conversation.turn.turn import run_turn
+from custom_components.windowed_conversation.window import Message, ToolCall, Window
 
 type Tool = Callable[..., Awaitable[Any]]
 
@@ -97,13 +100,13 @@ class Ear:
 
 @dataclass
 class Local:
-    """The `LocalAnswers` of a turn: an answer, the reason why there is none, or an error; `asked` is about what."""
+    """The local answers of a turn: an answer, the reason why there is none, or an error; `asked` are the situations."""
 
     outcome: tuple[Message, ...] | Exception | Reason = Reason.NO_LOCAL_MATCH
     asked: list[Situation] = field(default_factory=list)
 
     async def answer(self, situation: Situation) -> Callable[[], tuple[Message, ...]] | Reason:
-        """See `LocalAnswers.answer`."""
+        """See `TurnHandlers.answer_locally`."""
         self.asked.append(situation)
         match self.outcome:
             case Reason():
@@ -114,14 +117,30 @@ class Local:
                 return lambda: messages
 
 
-@dataclass
-class Access:
-    """The `ModelAccess` of a turn: a question, or an error."""
+def new_turn(
+    window: Window,
+    text: str,
+    question: Question | Exception,
+    reply: Reply,
+    *,
+    routing: Routing = Routing.LLM_ONLY,
+    local: Local | None = None,
+    limits: TurnLimits | None = None,
+    **handlers: Any,
+) -> Turn:
+    """Return a turn that `run_turn` can run; an error stands for a question that cannot be built."""
 
-    outcome: Question | Exception
+    async def build_question() -> Question:
+        if isinstance(question, Exception):
+            raise question
+        return question
 
-    async def question(self) -> Question:
-        """See `ModelAccess.question`."""
-        if isinstance(self.outcome, Exception):
-            raise self.outcome
-        return self.outcome
+    functions = TurnHandlers((local or Local()).answer, build_question, **handlers)
+    return Turn(window, text, first_choice(routing, text), limits or TurnLimits(), reply, functions)
+
+
+async def take_turn(window: Window, text: str, question: Question | Exception, reply: Reply, **more: Any) -> Turn:
+    """Return a turn that has run."""
+    turn = new_turn(window, text, question, reply, **more)
+    await run_turn(turn)
+    return turn

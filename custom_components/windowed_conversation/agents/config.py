@@ -17,7 +17,7 @@ from ..bridge.home_tools import GetStatesTool
 from ..const import MEMORY_API, Compaction, Counting, Persistence, RecordLevel
 from ..providers import DEFAULT_SETTINGS, Effort, ModelSettings
 from ..turn.context import ContextPlacement
-from ..turn.deadlines import Limits
+from ..turn.deadlines import TurnLimits
 from ..turn.routing import Routing
 from ..turn.scope import Scope
 from ..window import WindowPolicy
@@ -36,7 +36,7 @@ DEFAULT_PERSISTENCE = Persistence.OWN
 DEFAULT_RECORD = RecordLevel.STATISTICS
 DEFAULT_POLICY = WindowPolicy()
 DEFAULT_FALLBACK_TIMEOUT = 10.0
-DEFAULT_LIMITS = Limits(DEFAULT_FALLBACK_TIMEOUT)
+DEFAULT_LIMITS = TurnLimits(DEFAULT_FALLBACK_TIMEOUT)
 DEFAULT_STATES = True
 
 # A model that calls tools should not vary much. Ollama sets 1.0 if a request has none, against the file of the model:
@@ -71,7 +71,7 @@ class AgentConfig:
     counting: Counting
     context_tokens: int | None
     head_start: bool
-    limits: Limits
+    limits: TurnLimits
     expiry_seconds: float
     max_windows: int
     persistence: Persistence
@@ -151,10 +151,28 @@ def _policy(entry: ConfigEntry, agent: Mapping[str, Any]) -> WindowPolicy:
     )
 
 
-def _limits(data: Mapping[str, Any]) -> Limits:
-    return Limits(
-        fallback_timeout=float(data.get(const.CONF_FALLBACK_TIMEOUT, DEFAULT_FALLBACK_TIMEOUT)),
-        idle_timeout=float(data[const.CONF_IDLE_TIMEOUT]) if const.CONF_IDLE_TIMEOUT in data else None,
-        turn=float(data.get(const.CONF_TURN_TIMEOUT, DEFAULT_LIMITS.turn)),
-        tool_iterations=int(data.get(const.CONF_TOOL_ITERATIONS, DEFAULT_LIMITS.tool_iterations)),
+def _context_tokens(data: Mapping[str, Any]) -> int | None:
+    tokens = data.get(CONF_CONTEXT_TOKENS)
+    return None if tokens is None else _positive(CONF_CONTEXT_TOKENS, tokens)
+
+
+def _positive(name: str, number: Any) -> int:
+    if not int(number) > 0:
+        raise ValueError(f"{name} must be above 0, not {number!r}")
+    return int(number)
+
+
+def _expiry_seconds(options: Mapping[str, Any]) -> float:
+    hours = float(options.get(CONF_EXPIRY_HOURS, DEFAULT_EXPIRY_HOURS))
+    if not hours > 0:
+        raise ValueError(f"{CONF_EXPIRY_HOURS} must be above 0, not {hours!r}")
+    return hours * _SECONDS_PER_HOUR
+
+
+def _limits(data: Mapping[str, Any]) -> TurnLimits:
+    return TurnLimits(
+        fallback_timeout=float(data.get(CONF_FALLBACK_TIMEOUT, DEFAULT_FALLBACK_TIMEOUT)),
+        idle_timeout=float(data[CONF_IDLE_TIMEOUT]) if CONF_IDLE_TIMEOUT in data else None,
+        turn=float(data.get(CONF_TURN_TIMEOUT, DEFAULT_LIMITS.turn)),
+        tool_iterations=int(data.get(CONF_TOOL_ITERATIONS, DEFAULT_LIMITS.tool_iterations)),
     )

@@ -10,7 +10,7 @@ from homeassistant.core import HomeAssistant, callback
 
 from ..bridge.models import ModelUsage, async_cost
 from ..turn.ports import Billed
-from ..turn.progress import Outcome
+from ..turn.progress import Turn
 from .agent import Agent
 from .lookup import async_agent_ids, async_find_agent
 
@@ -18,7 +18,7 @@ type OnCost = Callable[[Decimal | None], None]
 
 
 @callback
-def async_price_turn(agent: Agent, turn: Outcome, on_cost: OnCost) -> None:
+def async_price_turn(agent: Agent, turn: Turn, on_cost: OnCost) -> None:
     """Count the cost of a turn over all models that it asked. A turn without requests has cost nothing.
 
     `on_cost` gets the cost, None if it is unknown. It is not called if the agent's model has no prices.

@@ -1,26 +1,27 @@
 """The debug log of turns: a line for each turn, each trim and each request. Ids and numbers, never words."""
 
+from collections.abc import Sequence
 import logging
 
 from ..turn.attempts import Attempt
 from ..window import WindowStats
 from .agent import Agent
-from .ended_turn import EndedTurn
+from .conversation_turn import ConversationTurn
 
 _LOGGER = logging.getLogger(__name__)
 
 
-def log_turn(agent: Agent, turn: EndedTurn) -> None:
+def log_turn(agent: Agent, turn: ConversationTurn) -> None:
     """Log a turn, its trim and its requests."""
     if not _LOGGER.isEnabledFor(logging.DEBUG):
         return
-    outcome, usage = turn.outcome, turn.outcome.usage
+    outcome, usage = turn.state, turn.state.usage
     _LOGGER.debug(
         "Turn %s with %s: %s by %s (%s), %d requests, %d calls (%d failed), tokens %d in %d cached %d out, "
         "first %s s, all %.3f s. Window: %s",
         turn.id,
         turn.entity_id,
-        outcome.end,
+        outcome.result,
         outcome.decision.route,
         outcome.decision.reason,
         outcome.requests,
@@ -38,7 +39,7 @@ def log_turn(agent: Agent, turn: EndedTurn) -> None:
         _LOGGER.debug("Trim in turn %s: %s. Window: %s", turn.id, _trimmed(turn.before, turn.after), _window(turn))
 
 
-def _window(turn: EndedTurn) -> str:
+def _window(turn: ConversationTurn) -> str:
     """Return the conversation, and how full its window is: `01J..., 12 messages, 1,234/8,000 tokens (15 %)`."""
     stats = turn.after
     tokens = f"{stats.current_tokens:,}/{stats.max_tokens:,} tokens ({stats.utilization:.0f} %)"
@@ -53,7 +54,7 @@ def _trimmed(before: WindowStats, after: WindowStats) -> str:
     return f"{exchanges} exchanges, {messages} messages, {after.evicted_tokens - before.evicted_tokens} tokens evicted"
 
 
-def log_requests(turn: str, attempts: tuple[Attempt, ...]) -> None:
+def log_requests(turn: str, attempts: Sequence[Attempt]) -> None:
     """Log each request of a turn or a summary."""
     for attempt in attempts:
         usage = attempt.billed.usage if attempt.billed else None
@@ -61,7 +62,7 @@ def log_requests(turn: str, attempts: tuple[Attempt, ...]) -> None:
             "Request in turn %s to %s: %s for %s (%s), tokens %s in %s cached %s out, first after %s s, %.3f s",
             turn,
             attempt.request.model,
-            attempt.end,
+            attempt.result,
             attempt.purpose,
             attempt.error or attempt.finish,
             usage and usage.input,

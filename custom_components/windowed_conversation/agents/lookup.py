@@ -12,7 +12,7 @@ from homeassistant.helpers.intent import IntentResponseType
 from ..const import DOMAIN
 from ..providers import Unavailable
 from ..turn.ports import Billed, FallbackAgent, Model
-from ..turn.progress import Outcome
+from ..turn.progress import Turn
 from .agent import AccountConfigEntry, Agent
 from .server import AccountServer
 
@@ -65,8 +65,8 @@ def async_learn(hass: HomeAssistant, billed: Billed) -> None:
 
 
 @callback
-def async_follow_servers(hass: HomeAssistant, outcome: Outcome) -> None:
-    """Pass the outcome of a turn to the servers of its models."""
+def async_follow_servers(hass: HomeAssistant, outcome: Turn) -> None:
+    """Tell the servers that were asked in a turn how it went."""
     for failure in outcome.all_failures:
         has_begun = failure.error is outcome.error and outcome.has_begun
         for server in _servers(hass, failure.agent):

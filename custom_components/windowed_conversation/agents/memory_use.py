@@ -1,11 +1,11 @@
-"""A turn's use of memory, by words and by a model's tools."""
+"""The use of memory in a turn, by words and by a model's tools."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 from homeassistant.helpers import llm
 
+from ..bridge.memory_access import Forget
 from ..bridge.memory_answers import MemoryAnswers
 from ..bridge.memory_tools import memory_tools
 from ..memory import Memory
@@ -14,49 +14,45 @@ from ..turn.memory_dialog import MemoryDialog
 from ..turn.remember_requests import MemoryReply
 from ..turn.speaker import Speaker
 from .agent import Agent
+from .conversation_turn import ConversationTurn
 from .forgetting import async_forget_by
 from .store import async_store
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryUse:
-    """The answers and the tools that memory has for one input; none if the agent has no memory.
-
-    `tools` makes the tools, which only a turn of the model needs. Only an agent that has other tools is given these, as
-    not every model takes tools.
-    """
-
-    answers: MemoryAnswers | None = None
-    tools: Callable[[], tuple[llm.Tool, ...]] = tuple
-
-
-def memory_use(agent: Agent, speaker: Speaker, key: str) -> MemoryUse:
-    """Return the `MemoryUse` of an input in the window of this key. Forgetting needs no memory."""
-    store = async_store(agent.hass)
+def memory_answers(turn: ConversationTurn) -> MemoryAnswers | None:
+    """Return the answers of memory to a turn's input, None without a store. Forgetting needs no memory."""
+    store = async_store(turn.hass)
     if store is None:
-        return MemoryUse()
-    forget, dialog = partial(async_forget_by, agent.hass), MemoryDialog(agent.last_answers, key, speaker)
-    answers = MemoryAnswers(agent.hass, store, speaker, forget, dialog, has_memory=agent.config.memory)
-    if not agent.config.memory or not agent.config.llm_apis:
-        return MemoryUse(answers)
+        return None
+    forget, has_memory = partial(async_forget_by, turn.hass), turn.agent.config.memory
+    return MemoryAnswers(turn.hass, store, turn.speaker, forget, turn.dialog, has_memory=has_memory)
 
-    async def forget_by_tool(work: Callable[[Memory], MemoryReply]) -> MemoryReply:
+
+def turn_memory_tools(turn: ConversationTurn) -> tuple[llm.Tool, ...]:
+    """Return the tools of memory for a turn, none if the agent has no memory."""
+
+    async def forget(work: Callable[[Memory], MemoryReply]) -> MemoryReply:
         done: MemoryReply | None = None
         try:
-            done = await forget(work)
+            done = await async_forget_by(turn.hass, work)
         finally:
             # the user's yes needs the question before it
             if done is None or done.then is None:
-                agent.windows.rewrite_after_turn(key, without_forgetting)
+                turn.agent.windows.rewrite_after_turn(turn.key, without_forgetting)
         return done
 
-    return MemoryUse(answers, partial(memory_tools, store, speaker, forget_by_tool, dialog))
+    return _memory_tools(turn.agent, turn.speaker, forget, turn.dialog)
 
 
-def counted_tools(agent: Agent) -> tuple[llm.Tool, ...]:
+def counted_memory_tools(agent: Agent) -> tuple[llm.Tool, ...]:
     """Return the tools that memory has for the agent's turns, to be counted and not called."""
+    nobody = Speaker("", agent.hass.config.language)
+    return _memory_tools(agent, nobody, partial(async_forget_by, agent.hass), MemoryDialog({}, "", nobody))
+
+
+def _memory_tools(agent: Agent, speaker: Speaker, forget: Forget, dialog: MemoryDialog) -> tuple[llm.Tool, ...]:
+    """Return the tools of memory. Only an agent that has other tools is given these: not every model takes tools."""
     store = async_store(agent.hass)
     if not agent.config.memory or store is None or not agent.config.llm_apis:
         return ()
-    nobody = Speaker("", agent.hass.config.language)
-    return memory_tools(store, nobody, partial(async_forget_by, agent.hass), MemoryDialog({}, "", nobody))
+    return memory_tools(store, speaker, forget, dialog)

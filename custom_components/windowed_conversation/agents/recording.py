@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from functools import lru_cache, partial
 import json
-from uuid import uuid7
 
 from homeassistant.core import callback
 
@@ -22,20 +21,15 @@ from ..memory import (
     fingerprint,
 )
 from ..providers import Request, ToolSchema
-from ..turn.attempts import Attempt, End
+from ..turn.attempts import Attempt, AttemptResult
 from ..window import Message, Role
 from .agent import Agent
-from .ended_turn import EndedTurn
+from .conversation_turn import ConversationTurn
 from .store import async_store
 
 ROUTE_OF_SUMMARIES = "summary"
 
 _compact_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
-
-
-def new_record_id() -> str:
-    """Return the id of a turn in the record. Ids sort by the time when they were made."""
-    return str(uuid7())
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +50,21 @@ class EndedSummary:
     person: str | None = None
     cause: str | None = None
     text: str = ""
-    end: End = End.ANSWERED
+    end: AttemptResult = AttemptResult.ANSWERED
     error: str | None = None
 
 
 @callback
-def async_record_turn(agent: Agent, turn: EndedTurn) -> None:
+def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
     """Give a turn to the thread that writes, as far as the agent's level says."""
-    outcome, speaker = turn.outcome, turn.speaker
+    outcome, speaker = turn.state, turn.speaker
     error = outcome.error or outcome.fault
     figures = TurnRecord(
         id=turn.id,
         at=turn.at,
         agent=agent.id,
         route=outcome.decision.route,
-        end=outcome.end.value,
+        end=outcome.result.value,
         reason=outcome.decision.reason,
         conversation=turn.window.conversation_id,
         person=speaker.person,
@@ -86,7 +80,7 @@ def async_record_turn(agent: Agent, turn: EndedTurn) -> None:
         # what nobody was asked for has cost nothing
         cost="0" if outcome.asked is None else None,
     )
-    _put(agent, figures, outcome.attempts, outcome.started, (speaker.said, turn.heard))
+    _put(agent, figures, outcome.attempts, outcome.started, (speaker.said, turn.speech))
 
 
 @callback
@@ -159,7 +153,7 @@ def _request(attempt: Attempt, started: float, *, is_whole: bool) -> RequestReco
         agent=attempt.model.agent,
         provider=attempt.model.provider.name,
         model=request.model,
-        end=attempt.end.value,
+        end=attempt.result.value,
         purpose=attempt.purpose,
         began=max(0.0, attempt.began - started),
         duration=attempt.ended - attempt.began,

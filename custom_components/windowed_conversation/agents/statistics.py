@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from ..bridge.errors import faults_logged
 from ..providers import Usage
-from ..turn.attempts import End
-from ..turn.progress import Outcome
+from ..turn.attempts import AttemptResult
+from ..turn.progress import Turn
 from ..turn.routing import Route
 from ..window import is_count
 
@@ -115,7 +115,7 @@ class AgentStatistics:
         self.save_soon: Callable[[], None] = lambda: None
         self._listeners: list[Callable[[], None]] = []
 
-    def on_turn(self, outcome: Outcome, evicted_messages: int, answer: Mapping[str, Any] = _NO_ANSWER) -> None:
+    def on_turn(self, outcome: Turn, evicted_messages: int, answer: Mapping[str, Any] = _NO_ANSWER) -> None:
         """Count an ended turn, with the reason of its route, who answered it and which failures came before."""
         totals, route = self.totals, outcome.decision.route
         self.last_answer, self.last_message = answer, None
@@ -137,9 +137,9 @@ class AgentStatistics:
             self.last_answer = {**_NO_ANSWER, "error": error, "turn_id": turn_id}
         self.last_route, self.last_message = _ERROR, message
 
-    def on_interrupted(self, outcome: Outcome) -> None:
-        """Count the requests and the usage of an interrupted turn. A cancelled one does not count as a turn."""
-        self.totals.turns_failed += outcome.end is End.ERROR
+    def on_interrupted(self, outcome: Turn) -> None:
+        """Count what an interrupted turn has asked for and cost. A cancelled one does not count as a turn."""
+        self.totals.turns_failed += outcome.result is AttemptResult.ERROR
         self._count_work(outcome, 0)
 
     def on_summary(self, requests: int, usage: Usage, evicted_messages: int) -> None:
@@ -182,12 +182,7 @@ class AgentStatistics:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
-    def _notify_listeners(self) -> None:
-        for listener in list(self._listeners):
-            with faults_logged(_LOGGER, "A sum could not be shown"):
-                listener()
-
-    def _count_work(self, outcome: Outcome, evicted_messages: int) -> None:
+    def _count_work(self, outcome: Turn, evicted_messages: int) -> None:
         self.totals.requests += outcome.requests
         self.totals.tool_calls += outcome.tool_calls
         self.totals.failed_tool_calls += outcome.failed_tool_calls

@@ -16,13 +16,13 @@ from ..bridge.persons import async_person
 from ..bridge.turn_report import async_fire_summarized
 from ..memory import Summary
 from ..providers import ProviderError, Usage
-from ..turn.attempts import Attempt, end_of
+from ..turn.attempts import Attempt, result_of
 from ..turn.compaction import compact, to_compact
 from ..turn.context import said_in
 from ..turn.errors import TurnError
 from ..turn.first_person import speaks_of_oneself
 from ..turn.ports import Question
-from ..turn.progress import Outcome
+from ..turn.progress import Turn
 from ..turn.routing import Route
 from ..turn.scope import Scope, WindowKey
 from ..turn.summary import ask_for_summary
@@ -41,10 +41,11 @@ from ..window import (
     summary_text,
 )
 from .agent import Agent
+from .conversation_turn import new_record_id
 from .costs import async_price_summary
 from .debug_log import log_requests
 from .question import async_question_without_input
-from .recording import EndedSummary, async_record_cost, async_record_summary, new_record_id
+from .recording import EndedSummary, async_record_cost, async_record_summary
 from .store import async_store
 
 _LOGGER = logging.getLogger(__name__)
@@ -64,7 +65,7 @@ class Cause(NamedTuple):
     person: str | None
 
 
-def is_due(agent: Agent, window: Window, outcome: Outcome) -> bool:
+def is_due(agent: Agent, window: Window, outcome: Turn) -> bool:
     """Return whether the window has something to summarize after a turn.
 
     The turn must have asked the model, as text of local turns is not sent anywhere. And the summary must fit in the
@@ -167,7 +168,7 @@ class Summarizer:
                 cause=self.cause.turn if self.cause else None,
                 text=text,
                 error=type(error).__name__ if error else None,
-                end=end_of(error),
+                end=result_of(error),
             )
             usage = self._on_end(ended, evicted)
         who = {"entity_id": self.entity_id, "conversation_id": window.conversation_id}

@@ -3,15 +3,14 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 import logging
 import math
-import time
 from typing import Any
 
 from homeassistant.components import conversation
-from homeassistant.components.conversation import ChatLog, ConversationInput, ConversationResult
+from homeassistant.components.conversation import ConversationInput, ConversationResult
 from homeassistant.exceptions import Unauthorized
 from homeassistant.helpers.chat_session import ChatSession
 from homeassistant.helpers.intent import IntentResponse, IntentResponseErrorCode, IntentResponseType
@@ -20,25 +19,21 @@ from ..bridge.chat_log import BUSY_ERRORS, async_open_session, handled_by_pipeli
 from ..bridge.errors import async_error_phrase, error_key, error_text_of, log_fault, sentence_after
 from ..bridge.local_intents import LocalIntents
 from ..bridge.persons import async_speaker
-from ..bridge.reply import ChatLogReply
 from ..bridge.turn_report import answer_attributes, async_trace_turn
-from ..const import RecordLevel
 from ..turn.errors import Busy, IdTooLong
-from ..turn.progress import Outcome
-from ..turn.routing import Route, Routing
-from ..turn.scope import WindowKey, check_id, window_key
-from ..turn.speaker import Speaker
-from ..turn.turn import Ways, run_turn
-from ..window import Window, WindowBusy, WindowError, WindowStats
+from ..turn.progress import LocalMessages, Turn, TurnHandlers
+from ..turn.routing import Reason, Route, Routing, Situation, first_choice
+from ..turn.scope import check_id, window_key
+from ..turn.turn import run_turn
+from ..window import WindowBusy, WindowError
 from .after_turn import after_turn
 from .agent import Agent
+from .conversation_turn import ConversationTurn
 from .device_owners import async_device_owners
-from .ended_turn import EndedTurn
 from .live_context import NO_FIGURES
-from .lookup import async_find_agent, async_learn
-from .memory_use import memory_use
-from .question import ModelQuestion
-from .recording import new_record_id
+from .lookup import async_learn
+from .memory_use import memory_answers
+from .question import async_build_question
 from .store import async_store
 
 _LOGGER = logging.getLogger(__name__)
@@ -74,7 +69,13 @@ async def _async_in_order(
     loop = asyncio.get_running_loop()
     ends_at = loop.time() + agent.config.limits.turn
     speaker = await async_speaker(agent.hass, user_input, async_device_owners(agent.hass))
-    key = _window_key(agent, user_input, session, speaker)
+    key = window_key(
+        agent.config.scope,
+        session.conversation_id,
+        device=speaker.device,
+        user=user_input.context.user_id,
+        owner=speaker.person if speaker.by_device else None,
+    )
     speaker = speaker.in_window(key)
     while True:
         async with agent.windows.turn(str(key), timeout=ends_at - loop.time()) as window:
@@ -84,161 +85,120 @@ async def _async_in_order(
                 except BUSY_ERRORS:
                     pass
                 else:
-                    reply = ChatLogReply(chat_log, entity_id)
-                    before = window.stats()
-                    turn = ConversationTurn(
-                        agent, entity_id, str(key), user_input, speaker, chat_log, reply, window, before
-                    )
-                    return await turn.async_answer()
+                    turn = ConversationTurn(agent, entity_id, str(key), user_input, speaker, chat_log, window)
+                    return await async_answer(turn)
         if loop.time() >= ends_at:
             raise WindowBusy("another agent's turn has the chat log")
         await asyncio.sleep(_LOOK_AGAIN)
 
 
-def _window_key(agent: Agent, user_input: ConversationInput, session: ChatSession, speaker: Speaker) -> WindowKey:
-    owner = speaker.person if speaker.by_device else None
-    user, device = user_input.context.user_id, speaker.device
-    return window_key(agent.config.scope, session.conversation_id, device=device, user=user, owner=owner)
-
-
-@dataclass(frozen=True, slots=True)
-class ConversationTurn:
-    """One turn, which has the window of its key and the chat log; `before` are the window's figures at its start.
-
-    `id` is its id in the record, `at` when it began, in seconds since the epoch.
-    """
-
-    agent: Agent
-    entity_id: str
-    key: str
-    user_input: ConversationInput
-    speaker: Speaker
-    chat_log: ChatLog
-    reply: ChatLogReply
-    window: Window
-    before: WindowStats
-    id: str = field(default_factory=new_record_id)
-    at: float = field(default_factory=time.time)
-
-    async def async_answer(self) -> ConversationResult:
-        """Run the turn and return its result; a fault of ours is spoken, too."""
-        llm_api = self.chat_log.llm_api
+async def async_answer(turn: ConversationTurn) -> ConversationResult:
+    """Run a turn and return its result; a fault of ours is spoken, too."""
+    llm_api = turn.chat_log.llm_api
+    try:
+        _record_pipeline_answers(turn)
+        state = turn.state = Turn(
+            turn.window,
+            turn.speaker.said,
+            first_choice(turn.agent.config.routing, turn.speaker.said),
+            turn.agent.config.limits,
+            turn.reply,
+            _handlers(turn),
+        )
         try:
-            return await self._async_answer()
-        except Exception as err:  # noqa: BLE001 - whatever it is, it is not answered with silence
-            log_fault(_LOGGER, _FAULT, err)
-            return await self._async_failed(err, self.reply.said)
+            await run_turn(state)
         finally:
-            # other agents use the log, too: restore the tools that it had
-            self.chat_log.llm_api = llm_api
+            _on_end(turn)
+        if state.decision.route is Route.LOCAL and turn.local is not None and turn.local.response is not None:
+            response, log = turn.local.response, turn.chat_log
+            return ConversationResult(response, log.conversation_id, continue_conversation=turn.local.asks)
+        if state.error is not None:
+            return await _async_failed(turn, state.error, state.spoken)
+        return conversation.async_get_result_from_chat_log(turn.user_input, turn.chat_log)
+    except Exception as err:  # noqa: BLE001 - whatever it is, it is not answered with silence
+        log_fault(_LOGGER, _FAULT, err)
+        return await _async_failed(turn, err, turn.reply.said)
+    finally:
+        # other agents use the log, too: restore the tools that it had
+        turn.chat_log.llm_api = llm_api
 
-    async def _async_answer(self) -> ConversationResult:
-        config, user_input, chat_log = self.agent.config, self.user_input, self.chat_log
-        self._take_over()
-        memory = memory_use(self.agent, self.speaker, self.key)
-        local = LocalIntents(
-            self.agent.hass,
-            user_input,
-            chat_log,
+
+def _record_pipeline_answers(turn: ConversationTurn) -> None:
+    """Record the answers of the pipeline since our last turn, and since something was last forgotten."""
+    store, agent = async_store(turn.hass), turn.agent
+    for exchange in handled_by_pipeline(turn.chat_log, turn.entity_id, turn.window.messages()):
+        agent.last_answers.pop(turn.key, None)
+        if store is not None and store.is_from_before(exchange[0].created or -math.inf):
+            continue
+        try:
+            turn.window.record(exchange, tags={f"route:{Route.LOCAL}"})
+        except WindowError as err:
+            _LOGGER.debug("An exchange of the pipeline is not whole: %s", type(err).__name__)
+
+
+def _handlers(turn: ConversationTurn) -> TurnHandlers:
+    """Return the functions with which the turn acts on Home Assistant. Each builds its objects when it is called."""
+    hass, config = turn.hass, turn.agent.config
+
+    async def answer_locally(situation: Situation) -> LocalMessages | Reason:
+        turn.local = LocalIntents(
+            hass,
+            turn.user_input,
+            turn.chat_log,
             model_is_next=config.routing is not Routing.LOCAL_ONLY,
             model_has_tools=bool(config.llm_apis),
-            memory=memory.answers,
+            memory=memory_answers(turn),
         )
-        question = ModelQuestion(
-            self.agent,
-            self.entity_id,
-            user_input,
-            chat_log,
-            window=self.window,
-            speaker=self.speaker,
-            own_tools=memory.tools,
-        )
-        on_end = partial(self._on_end, question, local)
-        on_billed = partial(async_learn, self.agent.hass)
-        ways = Ways(
-            local,
-            question,
-            self.reply,
-            after_turn=self._after_turn,
-            on_billed=on_billed,
-            on_end=on_end,
-            background=self._in_background,
-        )
-        outcome = await run_turn(self.window, self.speaker.said, config.routing, ways, config.limits)
-        if outcome.decision.route is Route.LOCAL and local.response is not None:
-            return ConversationResult(local.response, chat_log.conversation_id, continue_conversation=local.asks)
-        if outcome.error is not None:
-            return await self._async_failed(outcome.error, outcome.spoken)
-        return conversation.async_get_result_from_chat_log(user_input, chat_log)
+        return await turn.local.answer(situation)
 
-    def _on_end(self, question: ModelQuestion, local: LocalIntents, outcome: Outcome) -> None:
-        """Trace the turn that ended, and leave what follows it for when its answer is on its way."""
-        answer = {
-            **answer_attributes(self.agent.hass, outcome),
-            **(question.context.figures if question.context else NO_FIGURES),
-            "turn_id": self._recorded_id,
-        }
-        async_trace_turn(outcome, answer, self.window.stats())
+    def background(work: Coroutine[Any, Any, None]) -> None:
+        entry = turn.current_agent.entry
+        entry.async_create_background_task(hass, work, f"model of {turn.entity_id} is loaded")
 
-        heard = outcome.spoken or local.speech
+    return TurnHandlers(
+        answer_locally,
+        partial(async_build_question, turn),
+        defer=partial(_defer, turn),
+        on_billed=partial(async_learn, hass),
+        background=background,
+    )
 
-        def follow() -> None:
-            stats = self.before, self.window.stats()
-            asked = self.user_input, self.speaker
-            ids = self.id, self.at, self.entity_id
-            ended = EndedTurn(*ids, *asked, self.window, *stats, outcome, answer, heard, question.prompt)
-            after_turn(self._agent_now, ended)
 
-        self._after_turn(follow)
+def _defer(turn: ConversationTurn, work: Callable[[], None]) -> None:
+    turn.current_agent.after_turn(turn.key, work)
 
-    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        entry = self._agent_now.entry
-        entry.async_create_background_task(self.agent.hass, work, f"model of {self.entity_id} is loaded")
 
-    @property
-    def _recorded_id(self) -> str | None:
-        """The id by which the turn is found in the record, None if it is not recorded."""
-        return None if self.agent.config.record is RecordLevel.OFF else self.id
+def _on_end(turn: ConversationTurn) -> None:
+    """Trace the turn that ended, and defer the steps after it until its answer is on its way."""
+    figures = turn.context.figures if turn.context else NO_FIGURES
+    turn.attributes = {**answer_attributes(turn.hass, turn.state), **figures, "turn_id": turn.record_id}
+    async_trace_turn(turn.state, turn.attributes, turn.window.stats())
 
-    def _after_turn(self, work: Callable[[], None]) -> None:
-        self._agent_now.after_turn(self.key, work)
+    def follow() -> None:
+        turn.after = turn.window.stats()
+        after_turn(turn.current_agent, turn)
 
-    def _take_over(self) -> None:
-        """Take in what the pipeline answered since our last turn, and since something was last forgotten."""
-        store = async_store(self.agent.hass)
-        for exchange in handled_by_pipeline(self.chat_log, self.entity_id, self.window.messages()):
-            self.agent.last_answers.pop(self.key, None)
-            if store is not None and store.predates_forgetting(exchange[0].created or -math.inf):
-                continue
-            try:
-                self.window.record(exchange, tags={f"route:{Route.LOCAL}"})
-            except WindowError as err:
-                _LOGGER.debug("An exchange of the pipeline is not whole: %s", type(err).__name__)
+    _defer(turn, follow)
 
-    @property
-    def _agent_now(self) -> Agent:
-        """The agent, or the one that a reload during the turn has made of what is kept."""
-        return async_find_agent(self.agent.hass, self.agent.id) or self.agent
 
-    async def _async_failed(self, error: Exception, spoken: str) -> ConversationResult:
-        """Tell the user what went wrong, after what was already said.
+async def _async_failed(turn: ConversationTurn, error: Exception, spoken: str) -> ConversationResult:
+    """Tell the user about an error, after the text that was already spoken.
 
-        A pipeline shows an error response beside the streamed words, but a text-to-speech engine that streams does not
-        say it. So in that case the failure is part of the answer, and the response is a normal one.
-        """
-        code, phrase = await _async_error_answer(self.agent, self.user_input, error)
-        statistics, key = self._agent_now.statistics, error_key(error)
-        self._after_turn(partial(statistics.on_failure, key, phrase, self._recorded_id))
-        if not spoken.strip():
-            self.reply.leave(phrase)
-            return _error_result(self.user_input, code, phrase)
-        last_message = await self.reply.break_off(phrase)
-        result = _error_result(self.user_input, code, f"{spoken}{sentence_after(spoken, phrase)}")
-        if self.reply.is_heard:
-            # not ACTION_DONE, which would claim that something was done
-            result.response.response_type = IntentResponseType.QUERY_ANSWER
-            result.response.async_set_speech(last_message)
-        return result
+    A pipeline shows an error response beside the streamed words, but a text-to-speech engine that streams does not say
+    it. So in that case the failure is part of the answer, and the response is a normal one.
+    """
+    code, phrase = await _async_error_answer(turn.agent, turn.user_input, error)
+    _defer(turn, partial(turn.current_agent.statistics.on_failure, error_key(error), phrase, turn.record_id))
+    if not spoken.strip():
+        turn.reply.leave(phrase)
+        return _error_result(turn.user_input, code, phrase)
+    last_message = await turn.reply.break_off(phrase)
+    result = _error_result(turn.user_input, code, f"{spoken}{sentence_after(spoken, phrase)}")
+    if turn.reply.is_heard:
+        # not ACTION_DONE, which would claim that something was done
+        result.response.response_type = IntentResponseType.QUERY_ANSWER
+        result.response.async_set_speech(last_message)
+    return result
 
 
 async def _async_refused(agent: Agent, user_input: ConversationInput, error: Exception) -> ConversationResult:

@@ -10,7 +10,7 @@ from homeassistant.helpers import entity_registry as er
 
 from ..const import DOMAIN
 from ..providers import Usage
-from ..turn.progress import Outcome
+from ..turn.progress import Turn
 from ..window import WindowStats
 from .errors import error_key
 
@@ -27,7 +27,7 @@ def entity_of_agent(hass: HomeAssistant, agent_id: str) -> str:
 
 
 @callback
-def answer_attributes(hass: HomeAssistant, outcome: Outcome) -> dict[str, Any]:
+def answer_attributes(hass: HomeAssistant, outcome: Turn) -> dict[str, Any]:
     """Return the reason, who answered (None for a local answer) and who failed before, as entity ids, and the error."""
     return {
         "reason": outcome.decision.reason,
@@ -41,7 +41,7 @@ def answer_attributes(hass: HomeAssistant, outcome: Outcome) -> dict[str, Any]:
 
 
 @callback
-def async_trace_turn(outcome: Outcome, answer: Mapping[str, Any], stats: WindowStats) -> None:
+def async_trace_turn(outcome: Turn, answer: Mapping[str, Any], stats: WindowStats) -> None:
     """Add a turn to the conversation trace; `answer` is the result of `answer_attributes`.
 
     `stats` are those at the answer: a local one is not in the window yet.
@@ -61,8 +61,8 @@ def async_trace_turn(outcome: Outcome, answer: Mapping[str, Any], stats: WindowS
 @callback
 def async_fire_turn(
     hass: HomeAssistant,
-    ids: dict[str, str],
-    outcome: Outcome,
+    who: dict[str, str],
+    outcome: Turn,
     answer: Mapping[str, Any],
     before_and_after: tuple[WindowStats, WindowStats],
     *,
@@ -111,7 +111,7 @@ def _fire_trimmed(hass: HomeAssistant, ids: dict[str, str], stats: WindowStats, 
         hass.bus.async_fire(EVENT_TRIMMED, {**ids, "evicted": evicted})
 
 
-def _turn(outcome: Outcome) -> dict[str, Any]:
+def _turn(outcome: Turn) -> dict[str, Any]:
     return {
         "route": outcome.decision.route,
         "requests": outcome.requests,
@@ -123,7 +123,11 @@ def _turn(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _cache(outcome: Outcome) -> dict[str, Any] | None:
+def _usage(usage: Usage) -> dict[str, int]:
+    return asdict(usage)
+
+
+def _cache(outcome: Turn) -> dict[str, Any] | None:
     """Return the last request's settings for the prompt cache, in the provider's words, and the billed tokens."""
     if not outcome.billed:
         return None

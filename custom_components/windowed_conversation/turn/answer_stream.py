@@ -8,7 +8,7 @@ from typing import Self
 
 from ..providers import DeadlineExceeded, Event, ProviderError, Request, TextDelta, ToolCallDone
 from .attempts import OpenAttempt
-from .deadlines import Limits, Pulse, with_idle_timeout
+from .deadlines import Pulse, TurnLimits
 from .ports import Model
 
 # How long a server that sends signs of life may take for its first token while a fallback agent stands by, in seconds.
@@ -23,16 +23,15 @@ class AnswerStream:
     answer can be heard later if nobody else has one, and some servers begin to load a model again when a client leaves.
     """
 
-    def __init__(self, model: Model, request: Request, limits: Limits) -> None:
+    def __init__(self, model: Model, request: Request, limits: TurnLimits) -> None:
         self.model = model
         self.request = request
-        # What is taken down of the request, if it outlives the wait for its first token.
+        # The record of the request, if it outlives the wait for its first token.
         self.attempt: OpenAttempt | None = None
         # Whether a wait for the first token has ended without it.
         self.is_waiting = False
-        self._idle_timeout = limits.idle(at_home=model.is_at_home)
         self._loop = asyncio.get_running_loop()
-        self._pulse = Pulse()
+        self._pulse = Pulse(limits.idle(at_home=model.is_at_home))
         self._events = model.provider.stream(request, self._pulse.beat)
         self._pending: asyncio.Task[Event | None] | None = None
 
@@ -51,16 +50,10 @@ class AnswerStream:
         """
         self.is_waiting = False
         began = self._loop.time()
-        while fallback_timeout is not None or self._pending is not None:
-            event = await self._next(fallback_timeout, began)
-            if event is None:
-                return
+        while (event := await self._next(fallback_timeout, began)) is not None:
             if isinstance(event, TextDelta | ToolCallDone):
                 fallback_timeout = None
             yield event
-        async with with_idle_timeout(self._events, self._idle_timeout, self._pulse) as events:
-            async for event in events:
-                yield event
 
     async def load(self, seconds: float) -> None:
         """Leave the request open until its first event, at most this long: the server then has loaded the model."""
@@ -86,7 +79,12 @@ class AnswerStream:
         await self._events.aclose()
 
     async def _next(self, fallback_timeout: float | None, began: float) -> Event | None:
-        """Return the next event, or None at the end. Raises `DeadlineExceeded` and leaves the request open."""
+        """Return the next event, or None at the end.
+
+        Raises `DeadlineExceeded`. The request stays open if a fallback agent stands by.
+        """
+        if fallback_timeout is None and self._pending is None:
+            return await self._pulse.next_of(self._events)
         pending = self._pending = self._pending or self._loop.create_task(_next_of(self._events))
         try:
             while not pending.done():
@@ -94,7 +92,7 @@ class AnswerStream:
                 if left <= 0:
                     self.is_waiting = fallback_timeout is not None
                     raise DeadlineExceeded("no first token in time")
-                await asyncio.wait({pending}, timeout=min(left, self._idle_timeout))
+                await asyncio.wait({pending}, timeout=min(left, self._pulse.idle_timeout))
         finally:
             if pending.done():
                 self._pending = None
@@ -104,7 +102,7 @@ class AnswerStream:
         """Return when the wait for the next event ends, on the event loop's clock."""
         last = self._pulse.last
         if fallback_timeout is None:
-            return math.inf if last is None else last + self._idle_timeout
+            return math.inf if last is None else last + self._pulse.idle_timeout
         return min(max(began, last or began) + fallback_timeout, began + max(LONGEST_FIRST_TOKEN, fallback_timeout))
 
 

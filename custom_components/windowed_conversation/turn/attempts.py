@@ -1,8 +1,7 @@
-"""The requests to a model as they were made: each is taken down once, where it is sent and ends, however it ends."""
+"""The requests to a model as they were made: each is recorded once, where it is sent, however it ends."""
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 import time
@@ -33,8 +32,8 @@ _COST_NOTHING = (AuthError, BadRequest, ContextOverflow, QuotaError, RateLimited
 _CANCELLED = (asyncio.CancelledError, GeneratorExit)
 
 
-class End(StrEnum):
-    """The end of a request or a turn."""
+class AttemptResult(StrEnum):
+    """The result of a request or a turn."""
 
     ANSWERED = "answered"
     ERROR = "error"
@@ -51,7 +50,7 @@ class Purpose(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A request that was sent, and how it ended.
+    """A request that was sent, and its result.
 
     `began` and `ended` are in seconds on the monotonic clock, `first_token` in seconds from `began`. `billed` has its
     usage if that was reported, and `is_unbilled` says that it may have cost something that was not. `finish` is the
@@ -62,7 +61,7 @@ class Attempt:
     model: Model
     request: Request
     purpose: Purpose
-    end: End
+    result: AttemptResult
     began: float
     ended: float
     first_token: float | None = None
@@ -77,25 +76,48 @@ type OnAttempt = Callable[[Attempt], None]
 
 
 class OpenAttempt:
-    """A request that is being answered."""
+    """A request that is being answered. A context, at whose end the `Attempt` is passed to `on_end`; errors go on."""
 
-    def __init__(self, model: Model, request: Request, on_billed: OnBilled = lambda billed: None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        request: Request,
+        purpose: Purpose,
+        on_end: OnAttempt,
+        on_billed: OnBilled = lambda billed: None,
+    ) -> None:
         self.request = request
         self.on_billed = on_billed
-        self.billed: Billed | None = None
         self.error: BaseException | None = None
-        self.is_withdrawn = False
         self._model = model
+        self._purpose = purpose
+        self._on_end = on_end
         self._began = time.monotonic()
         self._first_event: float | None = None
         self._usage: Usage | None = None
+        self._billed: Billed | None = None
         self._finish: str | None = None
         self._calls: list[ToolCall] = []
+        self._is_discarded = False
         self._is_heard = False
         self._has_reasoning = False
 
+    def __enter__(self) -> Self:
+        self._is_discarded = False
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        if error is not None:
+            self.error = error
+        if not self._is_discarded:
+            ended = self.ended()
+            self._learn()
+            self._on_end(ended)
+        # not kept alive with the frames in which it was raised
+        self.error = None
+
     def on_event(self, event: Event) -> None:
-        """Take in what the provider's stream yields."""
+        """Take in an event of the provider's stream."""
         if self._first_event is None:
             self._first_event = time.monotonic()
         match event:
@@ -107,9 +129,46 @@ class OpenAttempt:
 
     def bill(self, usage: Usage, server: str = "") -> None:
         """Take in the usage, and pass it on at once. `server` is the server's word for who answered."""
-        self.billed = Billed(self._model, self.request, usage, server=server)
+        self._billed = Billed(self._model, self.request, usage, server=server)
         self._has_reasoning = self._has_reasoning or usage.reasoning > 0
-        self.on_billed(self.billed)
+        self.on_billed(self._billed)
+
+    def on_delta(self, delta: Spoken) -> None:
+        """Take in a delta that the speech filter has made of an event."""
+        match delta:
+            case ReasoningDelta(text):
+                self._has_reasoning = self._has_reasoning or not text.isspace()
+            case TextDelta() | ToolCallDone():
+                self._is_heard = True
+
+    def on_call(self, call: ToolCall) -> None:
+        """Take in a call that is passed on."""
+        self._calls.append(call)
+
+    def discard(self) -> None:
+        """Do not record the request: its server does not know such requests, or it stays open for a later answer."""
+        self._is_discarded = True
+
+    def ended(self) -> Attempt:
+        """Return the attempt, which ends now."""
+        self._bill_usage()
+        # an answer that was whole was only interrupted in what follows it
+        error = None if self._finish is not None and isinstance(self.error, _CANCELLED) else self.error
+        costs_nothing = isinstance(error, _COST_NOTHING) and self._first_event is None
+        return Attempt(
+            model=self._model,
+            request=self.request,
+            purpose=self._purpose,
+            result=result_of(error),
+            began=self._began,
+            ended=time.monotonic(),
+            first_token=self._first_event and self._first_event - self._began,
+            billed=self._billed,
+            is_unbilled=self._billed is None and not costs_nothing,
+            finish=self._finish,
+            calls=tuple(self._calls),
+            error=None if error is None else type(error).__name__,
+        )
 
     def _bill_usage(self, server: str = "") -> None:
         """Bill the usage of the stream, which says at its end who answered."""
@@ -117,15 +176,7 @@ class OpenAttempt:
             self.bill(self._usage, server)
             self._usage = None
 
-    def on_delta(self, delta: Spoken) -> None:
-        """Take in what the speech filter has made of an event."""
-        match delta:
-            case ReasoningDelta(text):
-                self._has_reasoning = self._has_reasoning or not text.isspace()
-            case TextDelta() | ToolCallDone():
-                self._is_heard = True
-
-    def learn(self) -> None:
+    def _learn(self) -> None:
         """Learn from the ended answer whether the model reasons.
 
         One that was cut off before its first word or call was reasoning, shown or not. One that was asked not to reason
@@ -137,77 +188,9 @@ class OpenAttempt:
         elif self._finish is not None and self.request.settings.effort is not Effort.NONE:
             self._model.reasoning.on_answer(has_reasoning=False)
 
-    def on_call(self, call: ToolCall) -> None:
-        """Take in a call that is passed on."""
-        self._calls.append(call)
 
-    def withdraw(self) -> None:
-        """Take down nothing: it was not sent, or to a server that does not know such requests."""
-        self.is_withdrawn = True
-
-    def suspended(self) -> Self:
-        """Return the attempt, which has not ended: its request stays open, and its answer may be heard later."""
-        self.is_withdrawn = True
-        return self
-
-    def ended(self, purpose: Purpose) -> Attempt:
-        """Return the attempt, which ends now."""
-        self._bill_usage()
-        costs_nothing = isinstance(self.error, _COST_NOTHING) and self._first_event is None
-        return Attempt(
-            model=self._model,
-            request=self.request,
-            purpose=purpose,
-            end=end_of(None if self._is_whole else self.error),
-            began=self._began,
-            ended=time.monotonic(),
-            first_token=self._first_event and self._first_event - self._began,
-            billed=self.billed,
-            is_unbilled=self.billed is None and not costs_nothing,
-            finish=self._finish,
-            calls=tuple(self._calls),
-            error=None if self._is_whole or self.error is None else type(self.error).__name__,
-        )
-
-    @property
-    def _is_whole(self) -> bool:
-        """Whether the answer was whole when somebody else's end interrupted what follows it."""
-        return self._finish is not None and isinstance(self.error, _CANCELLED)
-
-
-def end_of(error: BaseException | None) -> End:
-    """Return the `End` of an attempt that raised this error, or none."""
+def result_of(error: BaseException | None) -> AttemptResult:
+    """Return the `AttemptResult` of an attempt that raised this error, or none."""
     if error is None:
-        return End.ANSWERED
-    return End.CANCELLED if isinstance(error, _CANCELLED) else End.ERROR
-
-
-@contextmanager
-def attempt(
-    model: Model,
-    request: Request,
-    purpose: Purpose,
-    on_end: OnAttempt,
-    on_billed: OnBilled = lambda billed: None,
-) -> Iterator[OpenAttempt]:
-    """Take down a request that is sent inside the context, and pass it on when that ends. Errors go on."""
-    with taken_down(OpenAttempt(model, request, on_billed), purpose, on_end) as opened:
-        yield opened
-
-
-@contextmanager
-def taken_down(opened: OpenAttempt, purpose: Purpose, on_end: OnAttempt) -> Iterator[OpenAttempt]:
-    """Take down a request that is sent or heard inside the context, see `attempt`. A suspended one is not passed on."""
-    opened.is_withdrawn = False
-    try:
-        yield opened
-    except BaseException as err:
-        opened.error = err
-        raise
-    finally:
-        if not opened.is_withdrawn:
-            ended = opened.ended(purpose)
-            opened.learn()
-            on_end(ended)
-        # not kept alive with the frames in which it was raised
-        opened.error = None
+        return AttemptResult.ANSWERED
+    return AttemptResult.CANCELLED if isinstance(error, _CANCELLED) else AttemptResult.ERROR

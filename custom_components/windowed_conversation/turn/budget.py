@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from ..window import IMPORTANT, Exchange, WindowPolicy
 from .live_context import LIVE_SHARE
-from .model_size import ModelSize
 
 # The part of a model's size that is reserved for the answer if the user has not entered the size. What is spoken is
 # short, and the default of 1,000 tokens would be a quarter of a model that reads 4,000.
@@ -45,17 +44,6 @@ class Shortfall:
 
     needed: int
     context: int
-
-
-def planned(budget: Budget, listed: int | None, size: ModelSize) -> Budget:
-    """Return the budget of the next request: the user's figure, or else what is known of the model's size.
-
-    `listed` is the size in the model's list or profile.
-    """
-    if budget.context_tokens is not None:
-        return budget
-    context = size.tokens(listed)
-    return budget if context is None else limited(budget, context)
 
 
 def limited(budget: Budget, context: int) -> Budget:

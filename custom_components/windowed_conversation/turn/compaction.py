@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 from ..providers import Compacts, DeadlineExceeded
 from ..window import MESSAGE_OVERHEAD, Exchange, Message, Native, SummaryInput, TokenCounter, is_summary
-from .attempts import OnAttempt, Purpose, attempt
-from .deadlines import Limits
+from .attempts import OnAttempt, OpenAttempt, Purpose
+from .deadlines import TurnLimits
 from .ports import Question
 
 
@@ -26,7 +26,7 @@ async def compact(
     question: Question,
     messages: tuple[Message, ...],
     counter: TokenCounter,
-    limits: Limits,
+    limits: TurnLimits,
     on_attempt: OnAttempt,
 ) -> Native | None:
     """Return the compaction that the model reads instead of these messages, with its tokens.
@@ -39,12 +39,13 @@ async def compact(
         return None
     try:
         async with asyncio.timeout(limits.turn), model.limit.permit():
-            with attempt(model, question.request(messages, ()), Purpose.COMPACTION, on_attempt) as asked:
-                compacted = await model.provider.compact(asked.request)
+            request = question.request(messages, ())
+            with OpenAttempt(model, request, Purpose.COMPACTION, on_attempt) as attempt:
+                compacted = await model.provider.compact(request)
                 if compacted is None:
-                    asked.withdraw()
+                    attempt.discard()
                 else:
-                    asked.bill(compacted.usage)
+                    attempt.bill(compacted.usage)
     except TimeoutError as err:
         raise DeadlineExceeded(f"nothing was compacted in {limits.turn:g} seconds") from err
     if compacted is None:

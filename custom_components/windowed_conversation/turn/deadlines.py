@@ -1,11 +1,9 @@
 """Deadlines of a turn, and the pauses that a provider asks for. The idle timeout finds models that are stuck."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 import time
-from typing import Any
 
 from ..providers import DeadlineExceeded
 
@@ -15,7 +13,7 @@ IDLE_TIMEOUT = 45.0 + 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TurnLimits:
     """The limits of a turn: its time in seconds, and the rounds of its tool loop.
 
     `fallback_timeout` is how long a server may be silent before its first token while a fallback agent stands by, and
@@ -68,101 +66,34 @@ class Pause:
 
 
 class Pulse:
-    """The signs of life of a server: everything that it sends, also what is no event. `last` is when, or None."""
+    """The signs of life of a server: everything that it sends, also if it is no event. They keep its stream alive.
 
-    __slots__ = ("_loop", "last")
+    `idle_timeout` is in seconds. `last` is when the last sign came, on the event loop's clock, or None before the
+    first: a server that has not begun to answer is not silent yet.
+    """
 
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
+    __slots__ = ("_deadline", "_loop", "idle_timeout", "last")
+
+    def __init__(self, idle_timeout: float) -> None:
+        self.idle_timeout = idle_timeout
         self.last: float | None = None
+        self._loop = asyncio.get_running_loop()
+        self._deadline: asyncio.Timeout | None = None
 
     def beat(self) -> None:
         """Take in a sign of life."""
         self.last = self._loop.time()
+        if self._deadline is not None and not self._deadline.expired():
+            self._deadline.reschedule(self.last + self.idle_timeout)
 
-
-class _IdleTimer:
-    """One timer for all waits of a stream, checked when it runs out instead of reset for every event.
-
-    Resetting would cost more than everything else that is done with a token on its way to the user.
-    """
-
-    __slots__ = ("_cancelling", "_is_over", "_loop", "_pulse", "_seconds", "_since", "_task", "_timer")
-
-    def __init__(self, seconds: float, pulse: Pulse | None) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._seconds = seconds
-        self._pulse = pulse
-        self._since = 0.0
-        self._task: asyncio.Task[Any] | None = None
-        self._cancelling = 0
-        self._is_over = False
-        self._timer = self._loop.call_later(seconds, self._look)
-
-    def begin(self) -> None:
-        """Begin to wait, in the current task."""
-        self._since = self._loop.time()
-        self._task = task = asyncio.current_task()
-        self._cancelling = task.cancelling() if task else 0
-
-    def end(self) -> None:
-        """End the wait: neither the consumer's time nor a finished stream counts as idle."""
-        if self._is_over and self._task is not None:
-            self._is_over = False
-            self._task.uncancel()
-            self._timer = self._loop.call_later(self._seconds, self._look)
-        self._task = None
-
-    def was_broken_off(self) -> bool:
-        """Return whether the idle timeout alone ended the wait, and take that cancellation back."""
-        return self._is_over and self._task is not None and self._task.uncancel() <= self._cancelling
-
-    def close(self) -> None:
-        """Stop the timer."""
-        self._timer.cancel()
-
-    def _look(self) -> None:
-        now, ends_at = self._loop.time(), self._last_sign() + self._seconds
-        if self._task is None:
-            self._timer = self._loop.call_at(now + self._seconds, self._look)
-        elif now < ends_at:
-            self._timer = self._loop.call_at(ends_at, self._look)
-        else:
-            self._is_over = True
-            self._task.cancel()
-
-    def _last_sign(self) -> float:
-        """Return when the server was last heard; a server that has not begun to answer is not silent yet."""
-        if self._pulse is None:
-            return self._since
-        last = self._pulse.last
-        return self._loop.time() if last is None else max(last, self._since)
-
-
-@asynccontextmanager
-async def with_idle_timeout[E](
-    events: AsyncGenerator[E], seconds: float, pulse: Pulse | None = None
-) -> AsyncIterator[AsyncGenerator[E]]:
-    """Return a context with the events, which it closes. They raise `DeadlineExceeded` after this many idle seconds.
-
-    With a pulse, everything that the server sends counts, and the time begins with the first of it.
-    """
-    async with aclosing(events), aclosing(_with_idle_timeout(events, seconds, pulse)) as heard:
-        yield heard
-
-
-async def _with_idle_timeout[E](events: AsyncIterator[E], seconds: float, pulse: Pulse | None) -> AsyncGenerator[E]:
-    timer = _IdleTimer(seconds, pulse)
-    try:
-        while True:
-            timer.begin()
-            event = await anext(events)
-            timer.end()
-            yield event
-    except BaseException as err:
-        if timer.was_broken_off() and isinstance(err, asyncio.CancelledError):
-            raise DeadlineExceeded(f"silent for {seconds:g} seconds") from err
-        if not isinstance(err, StopAsyncIteration):
-            raise
-    finally:
-        timer.close()
+    async def next_of[E](self, events: AsyncGenerator[E]) -> E | None:
+        """Return the next event, or None at the end. Raises `DeadlineExceeded` after the idle timeout."""
+        try:
+            async with asyncio.timeout(None if self.last is None else self.idle_timeout) as self._deadline:
+                return await anext(events, None)
+        except TimeoutError as err:
+            if self._deadline is None or not self._deadline.expired():
+                raise
+            raise DeadlineExceeded(f"silent for {self.idle_timeout:g} seconds") from err
+        finally:
+            self._deadline = None

@@ -1,4 +1,4 @@
-"""The model's part of a turn: ask, pass the answer on, run the tool loop, until there is an answer.
+"""The model's part of a turn: ask, pass the answer on, run the tools, until there is an answer without calls.
 
 The window is open from start to end. The caller closes or aborts it and keeps the deadline of the whole turn.
 """
@@ -13,39 +13,46 @@ from .answer import Answer
 from .answer_stream import AnswerStream
 from .budget import live_room, room, shortfall, to_evict
 from .context import said_in
-from .deadlines import Limits
 from .live_context import LiveContext, with_context
-from .ports import Question, Reply
-from .progress import Progress
+from .ports import Question
+from .progress import Turn
 
 
-async def ask_model(window: Window, question: Question, limits: Limits, reply: Reply, progress: Progress) -> None:
+async def ask_model(turn: Turn, question: Question) -> None:
     """Get an answer for the open exchange from the question's model. Raises `ProviderError` and `TurnError`."""
     for iteration in count():
-        may_call = iteration < limits.tool_iterations and not progress.repetition.goes_on
-        answer = await _ask(window, question, limits, reply, progress, may_call=may_call)
-        if answer.is_cut_reasoning and not progress.has_asked_again and _has_more_room(question, answer.request):
-            progress.has_asked_again = True
-            answer = await _ask(window, question, limits, reply, progress, may_call=may_call)
-        answer.raise_error()
-        _on_served(window, question, progress)
+        may_call = iteration < turn.limits.tool_iterations and not turn.repetition.goes_on
+        answer = await _send(turn, question, may_call=may_call)
+        if answer.is_cut_reasoning and not turn.has_asked_again and _has_more_room(question, answer.request):
+            turn.has_asked_again = True
+            answer = await _send(turn, question, may_call=may_call)
+        if answer.error is not None:
+            raise answer.error
+        _on_served(turn, question)
         if not answer.calls:
             return
 
 
-async def _ask(
-    window: Window, question: Question, limits: Limits, reply: Reply, progress: Progress, *, may_call: bool
-) -> Answer:
+async def _send(turn: Turn, question: Question, *, may_call: bool) -> Answer:
     """Send one request. Return its answer, which may end in an error, after its calls have run."""
     model = question.model
     async with model.limit.permit() as permit:
         if permit.waited and (left := model.pause.seconds_asked):
             raise RateLimited("the server asked for a pause meanwhile", left)
-        stream, progress.resumed = progress.resumed, None
+        stream, turn.resumed = turn.resumed, None
         if stream is None:
-            stream = AnswerStream(model, _request(window, question, progress, may_call=may_call), limits)
-        answer = Answer(stream, question, progress, permit)
-        await _answer(window, answer, limits, reply)
+            stream = AnswerStream(model, _request(turn, question, may_call=may_call), turn.limits)
+        answer = Answer(turn, question, stream, permit)
+        async with (
+            stream,
+            aclosing(stream.events(None if turn.tool_calls else turn.fallback_timeout)) as events,
+            aclosing(answer.deltas(events)) as deltas,
+            aclosing(turn.reply.add(deltas)) as messages,
+        ):
+            async for message in messages:
+                turn.failed_tool_calls = turn.reply.failed_calls
+                turn.window.add(answer.for_window(message))
+                turn.begin_answer()
     return answer
 
 
@@ -55,29 +62,14 @@ def _has_more_room(question: Question, request: Request) -> bool:
     return (again.answer_limit or 0) > (request.answer_limit or 0)
 
 
-async def _answer(window: Window, answer: Answer, limits: Limits, reply: Reply) -> None:
-    """Have one request answered and its calls run."""
-    progress = answer.progress
-    async with (
-        answer.stream as stream,
-        aclosing(stream.events(None if progress.tool_calls else limits.fallback_timeout)) as events,
-        aclosing(answer.deltas(events)) as deltas,
-        aclosing(reply.add(deltas)) as messages,
-    ):
-        async for message in messages:
-            progress.failed_tool_calls = reply.failed_calls
-            window.add(answer.kept(message))
-            progress.begin_answer()
-
-
-def _request(window: Window, question: Question, progress: Progress, *, may_call: bool) -> Request:
-    """Return the next request: plan which exchanges it sends, then add what memory and the home say beside them."""
-    model, budget = question.model, question.model.planned
-    sent = _fitting(window, question) if _is_view(question, progress) else _trimmed(window, question, progress)
-    live = _live_context(window, question, progress, sent)
+def _request(turn: Turn, question: Question, *, may_call: bool) -> Request:
+    """Return the next request: plan the exchanges that it sends, then add the live context beside them."""
+    window, model = turn.window, question.model
+    sent = _fitting(window, question) if _is_view(turn, question) else _trimmed(turn, question)
+    live = _live_context(turn, question, sent)
     messages = with_context(_messages(window, sent), question.prefix, live)
     messages = model.plain_form.written(window, messages)
-    progress.request_tokens = messages_tokens(messages) + budget.schema_tokens
+    turn.request_tokens = messages_tokens(messages) + model.budget.schema_tokens
     return question.request(messages, question.tools, may_call=may_call)
 
 
@@ -85,55 +77,55 @@ def _messages(window: Window, sent: Sequence[Exchange]) -> tuple[Message, ...]:
     """Return the system message, those of the closed exchanges that are sent, and those of the open one."""
     messages, closed = window.messages(), window.exchanges()
     system = messages[:1] if messages[0].role is Role.SYSTEM else ()
-    newest = messages[len(system) + sum(len(exchange.messages) for exchange in closed) :]
-    return (*system, *chain.from_iterable(exchange.messages for exchange in sent), *newest)
+    newest = messages[len(system) + sum([len(exchange.messages) for exchange in closed]) :]
+    return (*system, *chain.from_iterable([exchange.messages for exchange in sent]), *newest)
 
 
-def _live_context(window: Window, question: Question, progress: Progress, sent: Sequence[Exchange]) -> LiveContext:
+def _live_context(turn: Turn, question: Question, sent: Sequence[Exchange]) -> LiveContext:
     """Return the live context of the turn, another one for a request that has less room or sends fewer exchanges."""
-    numbers, prefix = frozenset(exchange.number for exchange in sent), window.stats().prefix_tokens
-    tokens = window.open_tokens + sum(exchange.tokens for exchange in sent)
-    limit = live_room(question.model.planned, prefix, tokens)
-    if progress.live is None or progress.live.tokens > limit or not numbers >= progress.live_for:
-        progress.live, progress.live_for = question.live(sent, limit), numbers
-        window.add_sources(progress.live.sources)
-    return progress.live
+    window, numbers = turn.window, frozenset([exchange.number for exchange in sent])
+    tokens = window.open_tokens + sum([exchange.tokens for exchange in sent])
+    limit = live_room(question.model.planned, window.stats().prefix_tokens, tokens)
+    if turn.live is None or turn.live.tokens > limit or not numbers >= turn.live_for:
+        turn.live, turn.live_for = question.live(sent, limit), numbers
+        window.lend(turn.live.sources)
+    return turn.live
 
 
-def _on_served(window: Window, question: Question, progress: Progress) -> None:
-    """Learn from the newest request, which was served, and evict what the model no longer reads."""
-    model, newest = question.model, progress.attempts[-1]
+def _on_served(turn: Turn, question: Question) -> None:
+    """Learn from the newest request, which was served, and evict the history that the model no longer reads."""
+    window, model, newest = turn.window, question.model, turn.attempts[-1]
     usage = newest.billed.usage if newest.billed else Usage()
-    model.size.on_served(progress.request_tokens, usage.output, usage.input + usage.output)
+    model.size.on_served(turn.request_tokens, usage.output, usage.input + usage.output)
     model.plain_form.on_served(window, newest.request.messages)
-    if progress.refused is not None:
-        _learn_refusal(question, newest.request, progress, progress.refused)
-        progress.refused = None
-    if progress.is_cut and not _is_view(question, progress):
+    if turn.refused is not None:
+        _learn_refusal(turn, newest.request, turn.refused, question)
+        turn.refused = None
+    if turn.is_cut and not _is_view(turn, question):
         window.limit(room(model.planned, window.stats().prefix_tokens))
 
 
-def _learn_refusal(question: Question, served: Request, progress: Progress, refused: int) -> None:
-    if progress.is_unexplained:
-        said = next(each.content for each in reversed(served.messages) if each.role is Role.USER)
-        newest = hash(said_in(said))
-        question.model.size.on_unexplained(refused, progress.request_tokens, newest)
+def _learn_refusal(turn: Turn, served: Request, refused: int, question: Question) -> None:
+    size = question.model.size
+    if turn.is_unexplained:
+        content = next(each.content for each in reversed(served.messages) if each.role is Role.USER)
+        size.on_unexplained(refused, turn.request_tokens, hash(said_in(content)))
     else:
-        question.model.size.on_refused(refused, progress.request_tokens)
+        size.on_refused(refused, turn.request_tokens)
 
 
-def _is_view(question: Question, progress: Progress) -> bool:
+def _is_view(turn: Turn, question: Question) -> bool:
     """Return whether less than the window is sent without evicting anything."""
-    return bool(progress.failures) or question.model.budget.sent_tokens is not None
+    return bool(turn.failures) or question.model.budget.sent_tokens is not None
 
 
-def _trimmed(window: Window, question: Question, progress: Progress) -> Sequence[Exchange]:
+def _trimmed(turn: Turn, question: Question) -> Sequence[Exchange]:
     """Evict history for which the model has no room. A request that is still too large is recorded, and sent."""
-    budget = question.model.planned
+    window, budget = turn.window, question.model.planned
     window.limit(room(budget, window.stats().prefix_tokens))
     stats = window.stats()
-    progress.shortfall = shortfall(budget, stats.prefix_tokens, stats.current_tokens) or progress.shortfall
-    return _shown(window, question)
+    turn.shortfall = shortfall(budget, stats.prefix_tokens, stats.current_tokens) or turn.shortfall
+    return question.shown(window)
 
 
 def _fitting(window: Window, question: Question) -> Sequence[Exchange]:
@@ -141,13 +133,8 @@ def _fitting(window: Window, question: Question) -> Sequence[Exchange]:
 
     The window belongs to the agent's own model. Another model, or a single refusal, costs it no history.
     """
-    shown, budget = _shown(window, question), question.model.planned
+    shown, budget = question.shown(window), question.model.planned
     limits = (budget.policy.history_tokens, room(budget, window.stats().prefix_tokens), budget.sent_tokens)
     allowed = min(limit for limit in limits if limit is not None)
     evicted = to_evict(shown, allowed - window.open_tokens - sum(each.tokens for each in shown))
     return [each for each in shown if each.number not in evicted]
-
-
-def _shown(window: Window, question: Question) -> list[Exchange]:
-    excluded = question.excluded_tags
-    return [each for each in window.exchanges() if excluded.isdisjoint(each.tags)]

@@ -1,4 +1,4 @@
-"""The outside of a turn, as protocols. `bridge` implements them for Home Assistant."""
+"""Models and questions for them: a model with its limits, the question of an input, and the reply to it."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,15 +20,14 @@ from ..providers import (
     messages_tokens,
     room_to_think,
 )
-from ..window import Exchange, Message
-from .budget import Budget, answer_limit, planned
+from ..window import Exchange, Message, Window
+from .budget import Budget, answer_limit, limited
 from .deadlines import Pause
 from .live_context import NO_CONTEXT, LiveContext
 from .model_size import ModelSize
 from .plain_form import PlainForm
 from .reasoning import Reasoning
 from .request_limit import RequestLimit
-from .routing import Reason, Situation
 
 type Spoken = TextDelta | ReasoningDelta | ToolCallDone
 
@@ -52,10 +51,10 @@ class Reply(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model that may be asked: where it is, what is known about it, and what may be sent to it.
+    """A model that may be asked: its provider, its profile, and the limits of its requests.
 
     `agent` is the id of the agent whose model it is. `budget` has the context size that the user has entered, `profile`
-    the one of the provider or a list, and `size` what was learned. `size` and `reasoning` are shared by all agents that
+    the one of the provider or a list, and `size` the learned one. `size` and `reasoning` are shared by all agents that
     ask this model; `pause` and `limit` by all that ask this provider. `plain_form` has the exchanges whose form it
     refuses. `is_at_home`: whether its server takes no key, so that it costs nothing, may have to load the model first,
     and sends nothing meanwhile.
@@ -76,13 +75,11 @@ class Model:
 
     @property
     def planned(self) -> Budget:
-        """The budget of the next request, by what is known of the model's size now."""
-        return planned(self.budget, self.profile.context_tokens, self.size)
-
-    @property
-    def room_to_think(self) -> int:
-        """How many tokens the next answer may have besides its words, for reasoning."""
-        return room_to_think(self.profile, self.settings.effort, has_reasoned=self.reasoning.is_expected)
+        """The budget of the next request: the user's context size, or else the one that was listed or learned."""
+        if self.budget.context_tokens is not None:
+            return self.budget
+        context = self.size.tokens(self.profile.context_tokens)
+        return self.budget if context is None else limited(self.budget, context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +97,13 @@ class Billed:
     is_cut: bool = False
 
 
-# Takes in what a request was billed, before its answer is counted into the window.
+# Takes in the bill of a request, before its answer is counted into the window.
 type OnBilled = Callable[[Billed], None]
 
 
 @dataclass(frozen=True, slots=True)
 class PromptFingerprints:
-    """The parts of a system prompt as hashes: the instructions, and what the tools say about the home.
+    """The parts of a system prompt as hashes: the instructions, and the prompt of the tools about the home.
 
     `volatile`: whether part of it is meant to change from turn to turn.
     """
@@ -131,7 +128,7 @@ class Question:
     """An input as the model gets it.
 
     `system` is the system prompt, the same in each turn until instructions, home or facts change. `prefix` is the stamp
-    before the user's words, or empty if it is in the system prompt. `done` is what to say when tools ran and the model
+    before the user's words, or empty if it is in the system prompt. `done` is said when tools ran and the model
     said nothing. `fallback_agents` are asked in their order if `model` fails before its first token. Exchanges with a
     tag in `excluded_tags` are not sent. `live` returns the live context of a request that sends these closed exchanges,
     within this number of tokens.
@@ -145,6 +142,10 @@ class Question:
     excluded_tags: frozenset[str] = frozenset()
     fallback_agents: tuple[Model | FallbackAgent, ...] = ()
     live: Callable[[Sequence[Exchange], int], LiveContext] = lambda exchanges, limit: NO_CONTEXT
+
+    def shown(self, window: Window) -> list[Exchange]:
+        """Return the closed exchanges of a window that may be sent."""
+        return [each for each in window.exchanges() if self.excluded_tags.isdisjoint(each.tags)]
 
     def request(
         self,
@@ -161,6 +162,8 @@ class Question:
         model, budget = self.model, self.model.planned
         wanted = budget if max_answer_tokens is None else replace(budget, max_answer_tokens=max_answer_tokens)
         sent = messages_tokens(messages) + budget.schema_tokens
+        effort, has_reasoned = model.settings.effort, model.reasoning.is_expected
+        thoughts = room_to_think(model.profile, effort, has_reasoned=has_reasoned)
         return Request(
             model.name,
             messages,
@@ -169,25 +172,5 @@ class Question:
             profile=replace(model.profile, context_tokens=budget.context_tokens),
             settings=model.settings,
             cache_key=model.agent,
-            max_answer_tokens=answer_limit(wanted, sent, model.room_to_think),
+            max_answer_tokens=answer_limit(wanted, sent, thoughts),
         )
-
-
-class LocalAnswers(Protocol):
-    """Answers without a model."""
-
-    async def answer(self, situation: Situation) -> Callable[[], tuple[Message, ...]] | Reason:
-        """Act on the input and return a function for the messages to record, or the reason why nothing was done.
-
-        An exchange without messages is not recorded: it repeats what the user wanted to be forgotten. Raises
-        `LocalAnswerFailed` if the input was understood and acting on it failed.
-        """
-        ...
-
-
-class ModelAccess(Protocol):
-    """Prepares an input for the model."""
-
-    async def question(self) -> Question:
-        """Return the question. Raises `TurnError`."""
-        ...

@@ -12,6 +12,7 @@ from ..providers import (
     ProviderError,
     QuotaError,
     RateLimited,
+    Unavailable,
 )
 from ..window import Message, Role, Window
 
@@ -19,8 +20,8 @@ from ..window import Message, Role, Window
 # marks of Latin, Greek and Chinese.
 _QUESTION_MARKS = ("?", ";", "？")
 
-# What was said longer ago than this many seconds does not precede the next input: Home Assistant's own sessions end
-# after as long (`helpers.chat_session.CONVERSATION_TIMEOUT`).
+# Older exchanges, in seconds, are no context for the next input: Home Assistant's own sessions end after as long
+# (`helpers.chat_session.CONVERSATION_TIMEOUT`).
 _RECENT_SECONDS = 300
 
 
@@ -49,7 +50,7 @@ class Reason(StrEnum):
     LLM_ONLY = "llm_only"
     LOCAL_ONLY = "local_only"
     TOO_LONG = "too_long_for_local"
-    # Home Assistant matched the sentence, but hardly meant it: see `bridge.doubts`
+    # Home Assistant matched the sentence, but hardly meant it: see `bridge.match_check`
     UNKNOWN_PLACE = "unknown_place"
     NOBODY_KNOWN = "nobody_known"
     DELAYED_QUESTION = "delayed_question"
@@ -104,7 +105,7 @@ class Situation:
 
 
 def first_choice(routing: Routing, text: str) -> Decision:
-    """Return the first route for an input. A local miss in `local_first` continues with `after_local_miss`."""
+    """Return the first route for an input. A local miss in `local_first` goes on to the model."""
     if routing is Routing.LOCAL_ONLY:
         return Decision(Route.LOCAL, Reason.LOCAL_ONLY)
     if routing is Routing.LLM_ONLY:
@@ -114,12 +115,8 @@ def first_choice(routing: Routing, text: str) -> Decision:
     return Decision(Route.LOCAL, Reason.LOCAL_MATCH)
 
 
-def after_local_miss(reason: Reason) -> Decision:
-    """Return the route for an input that nothing local understood without doubt: `reason` says which."""
-    return Decision(Route.LLM, reason)
-
-
-_FAILURES: dict[type[ProviderError], Reason] = {
+# Errors that another model may not have, with the reason for asking it.
+FAILURE_REASONS: dict[type[ProviderError], Reason] = {
     AuthError: Reason.AUTH_ERROR,
     QuotaError: Reason.QUOTA_ERROR,
     RateLimited: Reason.RATE_LIMITED,
@@ -127,12 +124,13 @@ _FAILURES: dict[type[ProviderError], Reason] = {
     ModelNotFound: Reason.MODEL_NOT_FOUND,
     DeadlineExceeded: Reason.DEADLINE_EXCEEDED,
     BadStream: Reason.BAD_STREAM,
+    Unavailable: Reason.UNAVAILABLE,
 }
 
 
 def after_failure(error: ProviderError) -> Decision:
-    """Return why another agent than the agent's own model answered."""
-    return Decision(Route.FALLBACK, _FAILURES.get(type(error), Reason.UNAVAILABLE))
+    """Return the decision for an answer of another agent, after this error of the agent's own model."""
+    return Decision(Route.FALLBACK, FAILURE_REASONS.get(type(error), Reason.UNAVAILABLE))
 
 
 def situation(window: Window, now: float) -> Situation:

@@ -42,12 +42,11 @@ class SpeechFilter:
         self._in_sections = False
         self.has_call = False
 
-    def feed(self, delta: TextDelta) -> Sequence[Sorted]:
-        """Return the deltas that can be decided so far. The beginning of a possible mark is held back."""
-        text = delta.text
+    def feed(self, text: str) -> Sequence[Sorted]:
+        """Return the deltas of a piece that can be decided so far. The beginning of a possible mark is held back."""
         if self._is_plain and text and not _may_begin_mark(text):
             self._ends_in_space = text[-1].isspace()
-            return (delta,)
+            return (TextDelta(text),)
         return self._sort(text, GOING_ON)
 
     def flush(self) -> Sequence[Sorted]:

@@ -11,8 +11,8 @@ from contextlib import aclosing
 from ..providers import DeadlineExceeded, Event, Incomplete, ReasoningDelta, Request, TextDelta, ToolCallDone
 from ..window import Message, SummaryInput
 from .answer_stream import AnswerStream
-from .attempts import OnAttempt, OpenAttempt, Purpose, attempt
-from .deadlines import Limits
+from .attempts import OnAttempt, OpenAttempt, Purpose
+from .deadlines import TurnLimits
 from .errors import NoSummary
 from .ports import Question
 from .speech_filter import SpeechFilter
@@ -34,7 +34,7 @@ _EARLIER = " Keep what still matters of your earlier summary: {text}"
 
 
 async def ask_for_summary(
-    question: Question, passage: SummaryInput, tokens: int, limits: Limits, on_attempt: OnAttempt
+    question: Question, passage: SummaryInput, tokens: int, limits: TurnLimits, on_attempt: OnAttempt
 ) -> str:
     """Return a summary of a passage and of the previous summary. The model is asked for less than this many tokens.
 
@@ -62,34 +62,34 @@ def _request(question: Question, messages: tuple[Message, ...], tokens: int) -> 
     return question.request(messages, question.tools, max_answer_tokens=_MOST * tokens)
 
 
-async def _answer(question: Question, request: Request, limits: Limits, on_attempt: OnAttempt) -> str:
+async def _answer(question: Question, request: Request, limits: TurnLimits, on_attempt: OnAttempt) -> str:
     model = question.model
     async with model.limit.permit():
-        with attempt(model, request, Purpose.SUMMARY, on_attempt) as asked:
+        with OpenAttempt(model, request, Purpose.SUMMARY, on_attempt) as attempt:
             async with AnswerStream(model, request, limits) as stream, aclosing(stream.events(None)) as events:
-                text = await _text(events, SpeechFilter(tool.name for tool in request.tools), asked)
+                text = await _text(events, SpeechFilter([tool.name for tool in request.tools]), attempt)
             if not text:
                 raise NoSummary("a summary without a word")
             return text
 
 
-async def _text(events: AsyncIterator[Event], speech: SpeechFilter, asked: OpenAttempt) -> str:
+async def _text(events: AsyncIterator[Event], speech: SpeechFilter, attempt: OpenAttempt) -> str:
     text = ""
     async for event in events:
-        asked.on_event(event)
+        attempt.on_event(event)
         match event:
-            case TextDelta():
-                text += _spoken(speech.feed(event), asked)
+            case TextDelta(piece):
+                text += _speech_in(speech.feed(piece), attempt)
             case ReasoningDelta():
-                asked.on_delta(event)
+                attempt.on_delta(event)
             case ToolCallDone():
                 raise NoSummary("a tool call instead of a summary")
-    return (text + _spoken(speech.flush(), asked)).strip()
+    return (text + _speech_in(speech.flush(), attempt)).strip()
 
 
-def _spoken(deltas: Iterable[TextDelta | ReasoningDelta], asked: OpenAttempt) -> str:
-    spoken = ""
+def _speech_in(deltas: Iterable[TextDelta | ReasoningDelta], attempt: OpenAttempt) -> str:
+    speech = ""
     for delta in deltas:
-        asked.on_delta(delta)
-        spoken += delta.text if isinstance(delta, TextDelta) else ""
-    return spoken
+        attempt.on_delta(delta)
+        speech += delta.text if isinstance(delta, TextDelta) else ""
+    return speech

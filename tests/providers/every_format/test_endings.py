@@ -1,14 +1,16 @@
 """A complete answer succeeds however its server ends the stream, even if it does not end it."""
 
 import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from typing import Any
 
 import pytest
 
 from custom_components.windowed_conversation.providers import streaming
 from custom_components.windowed_conversation.providers.errors import DeadlineExceeded
-from custom_components.windowed_conversation.providers.events import FinishReason, Provider, Request, Usage
-from custom_components.windowed_conversation.turn.deadlines import with_idle_timeout
+from custom_components.windowed_conversation.providers.events import Event, FinishReason, Provider, Request, Usage
+from custom_components.windowed_conversation.turn.deadlines import Pulse
 from custom_components.windowed_conversation.window import Message
 from tests.providers.byte_server import ByteServer, ForEver, Piece
 from tests.providers.conftest import Hear, over_either_client
@@ -27,6 +29,12 @@ USAGE = Usage(input=1000, cached=600, output=50)
 def marked(wire: Wire, *words: str, usage: Usage | None = None) -> list[bytes]:
     """Return the events of an answer up to its terminal marker."""
     return [event for event in wire.answer(Text(words), usage=usage) if event != DONE]
+
+
+async def stream_within(pulse: Pulse, events: AsyncGenerator[Event]) -> AsyncIterator[Event]:
+    """Yield the events of a stream that may not be idle."""
+    while (event := await pulse.next_of(events)) is not None:
+        yield event
 
 
 @pytest.fixture
@@ -53,8 +61,10 @@ def hear_in_a_turn(patient: Provider, byte_server: ByteServer) -> Hear:
 
     async def hear_in_a_turn(*pieces: Piece, **reply: Any) -> Heard:
         byte_server.reply(*pieces, **reply)
-        async with with_idle_timeout(patient.stream(REQUEST), 5) as events:
-            return await Heard().listen(events)
+        pulse = Pulse(5)
+        pulse.beat()
+        async with aclosing(patient.stream(REQUEST)) as stream:
+            return await Heard().listen(stream_within(pulse, stream))
 
     return hear_in_a_turn
 
