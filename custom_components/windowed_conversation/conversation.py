@@ -1,4 +1,4 @@
-"""The conversation entity: describes what an agent can do, and passes its inputs on."""
+"""The conversation entity: describes the features of an agent, and passes its inputs on."""
 
 from typing import Literal, override
 

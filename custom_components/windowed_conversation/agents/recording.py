@@ -34,7 +34,7 @@ _compact_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), defa
 
 @dataclass(frozen=True, slots=True)
 class EndedSummary:
-    """A summary that was asked for, whatever came of it; `error` is the class of its error.
+    """A summary that was asked for, also a failed one; `error` is the class of its error.
 
     `at` is in seconds since the epoch, `started` and `ended` on the monotonic clock. `cause` is the id of the turn that
     it follows, None if an action asked for it.
@@ -77,7 +77,7 @@ def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
         first_token=outcome.first_token,
         duration=outcome.duration,
         failed_tool_calls=outcome.failed_tool_calls,
-        # what nobody was asked for has cost nothing
+        # a turn without requests has cost nothing
         cost="0" if outcome.asked is None else None,
     )
     _put(agent, figures, outcome.attempts, outcome.started, (speaker.said, turn.speech))
@@ -106,7 +106,7 @@ def async_record_summary(agent: Agent, summary: EndedSummary) -> None:
 
 @callback
 def async_record_cost(agent: Agent, turn: str, cost: Decimal | None) -> None:
-    """Add what a turn or a summary has cost, which is known later than the rest."""
+    """Add the cost of a turn or a summary, which is known later than the rest."""
     store = async_store(agent.hass)
     if cost is not None and store is not None and agent.config.record is not RecordLevel.OFF:
         store.async_put(TurnCost(turn, str(cost)))
@@ -124,8 +124,8 @@ def _put(
 
 def late_record(
     figures: TurnRecord, attempts: Sequence[Attempt], started: float, words: tuple[str, str] | None
-) -> Callable[[], TurnRecord]:
-    """Return a function that makes a record of its figures, requests, and words, if these are to be stored.
+) -> FullRecord:
+    """Return a record to be made of its figures, its requests and, if they are stored, the words of user and agent.
 
     `started` is when the turn began, in seconds on the monotonic clock.
     """

@@ -115,7 +115,7 @@ async def async_answer(turn: ConversationTurn) -> ConversationResult:
         if state.error is not None:
             return await _async_failed(turn, state.error, state.spoken)
         return conversation.async_get_result_from_chat_log(turn.user_input, turn.chat_log)
-    except Exception as err:  # noqa: BLE001 - whatever it is, it is not answered with silence
+    except Exception as err:  # noqa: BLE001 - no error is answered with silence
         log_fault(_LOGGER, _FAULT, err)
         return await _async_failed(turn, err, turn.reply.said)
     finally:

@@ -16,10 +16,10 @@ from ..turn.captures import is_instruction, is_long_name, is_question
 from ..turn.routing import Reason
 from .places import async_exposed_persons, async_state_at
 
-# Takes an input and what a wildcard captured of it, and returns the doubt about it.
+# Takes an input and the capture of a wildcard in it, and returns the reason against the match.
 type Rule = Callable[[HomeAssistant, ConversationInput, str], Awaitable[Reason | None]]
 
-# `AssistSatelliteEntityFeature.ANNOUNCE`, without importing what comes with it.
+# `AssistSatelliteEntityFeature.ANNOUNCE`, without importing its dependencies.
 _ANNOUNCE = 1
 
 

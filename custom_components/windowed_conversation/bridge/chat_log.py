@@ -1,6 +1,6 @@
 """Home Assistant's chat sessions and logs, which are read as our messages and never rewritten.
 
-Messages have `context:*` tags for what their tool calls touched: areas by their id, domains by their name.
+Messages have `context:*` tags for the targets of their tool calls: areas by their id, domains by their name.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -70,7 +70,7 @@ def handled_by_pipeline(chat_log: ChatLog, agent_id: str, seen: Collection[Messa
     """
     handled: list[tuple[Message, ...]] = []
     for exchange in _newest_first(chat_log.content[:-1]):
-        # in the log, what led to the answer belongs to the agent, whoever answered
+        # in the log, the contents before the answer belong to the agent, also if the pipeline answered
         answer = exchange[-1]
         if not isinstance(answer, AssistantContent):
             continue
@@ -89,7 +89,7 @@ def _is_among(message: Message, seen: Collection[Message]) -> bool:
 
 
 def _newest_first(contents: list[Content]) -> Iterator[list[Content]]:
-    """Yield the exchanges, newest first: a user's content and what follows it."""
+    """Yield the exchanges, newest first: a user's content and the contents up to the next one."""
     end = len(contents)
     for begin in range(end - 1, -1, -1):
         if isinstance(contents[begin], UserContent):
@@ -119,7 +119,7 @@ def tags_of_call(hass: HomeAssistant, arguments: Mapping[str, Any]) -> frozenset
 
 
 def tags_of_result(hass: HomeAssistant, result: llm.ToolResult) -> frozenset[str]:
-    """Return the tags for what an intent acted on (`IntentResponse.as_dict`), none for other results."""
+    """Return the tags for the targets of an intent (`IntentResponse.as_dict`), none for other results."""
     return _tags(name for target in _targets(result) for name in _touched(hass, target))
 
 

@@ -1,6 +1,6 @@
 """Answers without a model: sentence triggers, memory by words, local intents, and Home Assistant's own agent.
 
-Home Assistant caches what it recognized, so asking again after the pipeline is cheap.
+Home Assistant caches its matches, so asking again after the pipeline is cheap.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from ..turn.errors import LocalAnswerFailed
 from ..turn.routing import NEVER_RIGHT, Reason, Situation
 from ..window import Message
 from .chat_log import messages_of
-from .doubts import Doubts
+from .doubts import MatchChecker
 from .memory_answers import MemoryAnswers
 from .places import async_put_states
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class LocalIntents:
-    """Implements `LocalAnswers` for one turn. `response` is Home Assistant's intent response once it has answered.
+    """The local answer of one turn. `response` is Home Assistant's intent response once it has answered.
 
     `asks`: whether the answer is a question that waits for a yes.
     """
@@ -46,16 +46,16 @@ class LocalIntents:
         self._model_is_next = model_is_next
         self._model_has_tools = model_has_tools
         self._memory = memory
-        self._is_kept = True
+        self._is_recorded = True
         self.response: IntentResponse | None = None
         self.asks = False
 
     async def answer(self, situation: Situation) -> Callable[[], tuple[Message, ...]] | Reason:
-        """Answer locally, and return what builds the messages to record, or return the reason to ask the model."""
+        """Answer locally, and return the builder of the messages to record, or return the reason to ask the model."""
         before = len(self._chat_log.content)
         if not self._model_is_next:
             situation = Situation()
-        answer = await self._triggered() or await self._remembered() or await self._strict(situation)
+        answer = await self._by_trigger() or await self._by_memory() or await self._strict(situation)
         if isinstance(answer, Reason) and not self._model_is_next:
             answer = await (self._not_understood() if answer in NEVER_RIGHT else self._own_agent())
         if isinstance(answer, Reason):
@@ -63,47 +63,45 @@ class LocalIntents:
         self.response = answer
         if answer.response_type is IntentResponseType.ERROR:
             raise LocalAnswerFailed(f"local error code {answer.error_code}")
-        return partial(messages_of, self._hass, self._chat_log.content[before:] if self._is_kept else ())
+        return partial(messages_of, self._hass, self._chat_log.content[before:] if self._is_recorded else ())
 
     @property
     def speech(self) -> str:
         """Return the speech of Home Assistant's answer, empty before it has answered."""
         return _speech(self.response) if self.response else ""
 
-    async def _triggered(self) -> IntentResponse | None:
-        """Return the answer of a sentence trigger. It is never doubted: a user wrote its sentence."""
-        triggered = await conversation.async_handle_sentence_triggers(self._hass, self._user_input, self._chat_log)
-        if triggered is None:
-            return None
-        response = IntentResponse(self._user_input.language)
-        response.async_set_speech(triggered)
-        self._leave_in_chat_log(response)
-        return response
+    async def _by_trigger(self) -> IntentResponse | None:
+        """Return the answer of a sentence trigger. It is not checked: a user wrote its sentence."""
+        speech = await conversation.async_handle_sentence_triggers(self._hass, self._user_input, self._chat_log)
+        return None if speech is None else self._response(speech)
 
-    async def _remembered(self) -> IntentResponse | None:
+    async def _by_memory(self) -> IntentResponse | None:
         """Return the answer of memory, for sentences that Home Assistant does not have."""
         answer = await self._memory.answer() if self._memory else None
         if answer is None:
             return None
-        self._is_kept, self.asks = answer.is_kept, answer.asks
+        self._is_recorded, self.asks = answer.is_kept, answer.asks
+        return self._response(answer.speech)
+
+    def _response(self, speech: str) -> IntentResponse:
         response = IntentResponse(self._user_input.language)
-        response.async_set_speech(answer.speech)
+        response.async_set_speech(speech)
         self._leave_in_chat_log(response)
         return response
 
     async def _strict(self, situation: Situation) -> IntentResponse | Reason:
-        """Return the answer to a strict match without doubt. The rest is for the model."""
-        doubts = Doubts(self._hass, self._user_input, situation, self._model_has_tools)
-        looked_at: list[RecognizeResult] = []
+        """Return the answer to a strict match that passes the checks. The rest is for the model."""
+        checker = MatchChecker(self._hass, self._user_input, situation, self._model_has_tools)
+        doubtful: list[RecognizeResult] = []
 
-        def is_to_be_looked_at(result: RecognizeResult) -> bool:
-            if doubts.need_a_look(result):
-                looked_at.append(result)
-            return bool(looked_at)
+        def is_refused(result: RecognizeResult) -> bool:
+            if checker.may_be_wrong(result):
+                doubtful.append(result)
+            return bool(doubtful)
 
-        response = await self._handle(is_to_be_looked_at)
-        for result in looked_at:
-            if (reason := await doubts.about(result)) is not None:
+        response = await self._handle(is_refused)
+        for result in doubtful:
+            if (reason := await checker.reason_against(result)) is not None:
                 return reason
             response = await self._handle(await async_put_states(self._hass, self._user_input.language, result))
         if response is None:

@@ -37,7 +37,7 @@ class ChatLogReply:
 
     @property
     def said(self) -> str:
-        """What was said of the message that is being streamed, or was streamed last."""
+        """The text so far of the message that is being streamed, or was streamed last."""
         return "".join(self._said)
 
     async def add(self, deltas: AsyncIterator[Spoken]) -> AsyncGenerator[Message]:
@@ -52,7 +52,7 @@ class ChatLogReply:
                     yield message
 
     async def break_off(self, why: str) -> str:
-        """Say why the answer ends here, after what was said of it. Return the whole last message.
+        """Say why the answer ends here, after the text so far. Return the whole last message.
 
         A delta without a role continues the message that was streamed last. With a new message, Home Assistant would
         use only that as the answer if text-to-speech does not stream.

@@ -45,7 +45,7 @@ class SafeAPIInstance(llm.APIInstance):
             data: dict[str, Any] = {"error": type(err).__name__}
             if str(err):
                 data["error_text"] = str(err)
-        except Exception as err:  # noqa: BLE001 - whatever it is, it must not end the turn
+        except Exception as err:  # noqa: BLE001 - no error of a tool ends the turn
             log_fault(_LOGGER, f"Tool {tool_input.tool_name} failed", err)
             data = {"error": type(err).__name__}
         return llm.ToolResult(data=data, error=True)

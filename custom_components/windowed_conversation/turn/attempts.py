@@ -128,7 +128,7 @@ class OpenAttempt:
                 self._bill_usage(server)
 
     def bill(self, usage: Usage, server: str = "") -> None:
-        """Take in the usage, and pass it on at once. `server` is the server's word for who answered."""
+        """Take in the usage, and pass it on at once. `server` is the server's word for the model that answered."""
         self._billed = Billed(self._model, self.request, usage, server=server)
         self._has_reasoning = self._has_reasoning or usage.reasoning > 0
         self.on_billed(self._billed)
@@ -152,7 +152,7 @@ class OpenAttempt:
     def ended(self) -> Attempt:
         """Return the attempt, which ends now."""
         self._bill_usage()
-        # an answer that was whole was only interrupted in what follows it
+        # the answer was whole, only its tools or the next request were interrupted
         error = None if self._finish is not None and isinstance(self.error, _CANCELLED) else self.error
         costs_nothing = isinstance(error, _COST_NOTHING) and self._first_event is None
         return Attempt(
@@ -171,7 +171,7 @@ class OpenAttempt:
         )
 
     def _bill_usage(self, server: str = "") -> None:
-        """Bill the usage of the stream, which says at its end who answered."""
+        """Bill the usage of the stream, which names the server at its end."""
         if self._usage is not None:
             self.bill(self._usage, server)
             self._usage = None

@@ -17,12 +17,12 @@ from .context import said_in
 # How many requests are compared with the next one: several conversations take turns.
 _MOST = 32
 
-# No model that answers has a smaller context, in tokens. Servers that count only what is not in their cache have bills
-# this small.
+# No model that answers has a smaller context, in tokens. Servers that count only the tokens outside their cache have
+# bills this small.
 _LEAST_SIZE = 1000
 
-# How much has to be added before a bill can be too small, in tokens of our count. Less may be lost in what a chat
-# template writes differently around the newest message.
+# How much has to be added before a bill can be too small, in tokens of our count. Less may be lost in the
+# chat template around the newest message.
 _LEAST_ADDED = 64
 
 # How many steps in a row a server's bills have to make sense before a small one is believed.
@@ -36,9 +36,9 @@ _LEAST_LEFT = 0.5
 class _Sent:
     """A request that was billed: its messages and tools, the billed input in tokens, and who answered.
 
-    `marks` stand for the messages, which do not stay here: what is forgotten would stay, too. `is_question`: whether it
-    ends with the user's words, and `last_tokens` what its last message cost, with the live context that no later turn
-    sends.
+    `marks` stand for the messages, which do not stay here: forgotten messages would stay, too. `is_question`: whether
+    it ends with the user's words, and `last_tokens` is the size of its last message, with the live context that no
+    later turn sends.
     """
 
     messages: tuple[Message, ...]
@@ -53,7 +53,7 @@ class _Sent:
     def of(cls, request: Request, usage: Usage, server: str) -> Self | None:
         """Return the request, or None if its bill cannot be compared.
 
-        What a provider has dropped on request, and requests that forbid calls, are billed in ways of their own.
+        Context that a provider has cleared on request, and requests that forbid calls, are billed in ways of their own.
         """
         unclear = not usage.input or usage.cleared or (request.tools and not request.may_call)
         if unclear or not server:
@@ -66,8 +66,8 @@ class _Sent:
     def added_to(self, earlier: Self) -> Sequence[Message] | None:
         """Return the messages by which this extends an earlier request, or None if the two cannot be compared.
 
-        Compared are the first requests of two turns, and those of one turn. What follows the first request of a turn
-        looks different in the next one: results become stubs, and templates leave reasoning out.
+        Compared are the first requests of two turns, and those of one turn. The other requests of a turn
+        look different in the next one: results become stubs, and templates leave reasoning out.
         """
         begun = len(earlier.marks)
         added = self.messages[begun:]
@@ -95,7 +95,7 @@ class Bills:
         self._bills_rounds = False
 
     def take(self, request: Request, usage: Usage, server: str) -> int | None:
-        """Take in what a request was billed. Return the size that it shows if the server read only part of it.
+        """Take in the bill of a request. Return the size that it shows if the server read only part of it.
 
         That is the greatest of these bills, in tokens. The answer is not part of it, as some servers forget the
         beginning while they answer.
@@ -139,17 +139,17 @@ class _Step:
 
     @property
     def has_grown(self) -> bool:
-        """Whether the bill has grown by at least what any model needs for what was added."""
+        """Whether the bill has grown by at least the tokens that any model needs for the added messages."""
         return 0 < LEAST_FACTOR * self._least <= self.grown
 
     @property
     def is_short(self) -> bool:
-        """Whether the bill has grown by far less than any model needs for what was added."""
+        """Whether the bill has grown by far less than any model needs for the added messages."""
         return self._least >= _LEAST_ADDED and self.grown < LEAST_FACTOR * self._least / 2
 
     @property
     def _least(self) -> int:
-        """The tokens of what was added and every template has: of ended turns only what was said."""
+        """The tokens of the added messages that every template has: of ended turns only the spoken ones."""
         is_said = [not each.tool_calls and each.role is not Role.TOOL for each in self.added]
         shown = [each for each, said in zip(self.added, is_said, strict=True) if said or self.is_round]
         return sum(map(_text_tokens, shown)) - self._removed
@@ -170,7 +170,7 @@ class _Step:
 
 
 def _text_tokens(message: Message) -> int:
-    """Return the tokens of a message's text by the window's count, without what residue and frame cost."""
+    """Return the tokens of a message's text by the window's count, without residue and frame."""
     return messages_tokens([message]) - frame_tokens(message)
 
 

@@ -1,6 +1,6 @@
 """The token budget of a request: system prompt, tools, history and answer against the model's context size.
 
-Planned anew before every request, because a tool result may have used what was free before. Pure decisions.
+Planned anew before every request, because a tool result may have used the free room. Pure decisions.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from ..window import IMPORTANT, Exchange, WindowPolicy
 from .live_context import LIVE_SHARE
 
-# The part of a model's size that is reserved for the answer if the user has not entered the size. What is spoken is
+# The part of a model's size that is reserved for the answer if the user has not entered the size. Spoken answers are
 # short, and the default of 1,000 tokens would be a quarter of a model that reads 4,000.
 _ANSWER_SHARE = 16
 
@@ -94,7 +94,7 @@ def _live_share(budget: Budget, left: int) -> int:
 def answer_limit(budget: Budget, sent: int, thoughts: int) -> int | None:
     """Return the most tokens of an answer to a request of `sent` tokens, or None if none are reserved for it.
 
-    It includes `thoughts` on top of what is reserved if the model has as much left.
+    It includes `thoughts` on top of the reserved tokens if the model has as much left.
     """
     if not budget.max_answer_tokens:
         return None

@@ -6,7 +6,7 @@ import re
 _ITEM_WORDS = 3
 _ITEM_CHARACTERS = 30
 
-# What a text begins with that is to be worked out before it is announced, and not to be read out: questions and
+# The first words of texts that are to be worked out before they are announced, and not to be read out: questions and
 # conditions, by language.
 _INSTRUCTION_WORDS = {
     "de": "wer was wann wo warum wieso wie wieviel wieviele welche welcher welches ob wenn falls sobald",
@@ -17,7 +17,7 @@ _INSTRUCTION_WORDS = {
     "nl": "wie wat wanneer waar waarom hoe hoeveel welke welk of als zodra",
     "pl": "kto co kiedy gdzie dlaczego jak ile który która które czy jeśli jeżeli gdy",
 }
-# What may precede such a word: "at what time the train leaves".
+# The words that may precede such a word: "at what time the train leaves".
 _PREPOSITIONS = frozenset(["a", "at", "à", "de", "di", "da", "um", "bis", "ab", "seit", "om", "op", "o"])
 _INSTRUCTIONS = {language: frozenset(words.split()) for language, words in _INSTRUCTION_WORDS.items()}
 

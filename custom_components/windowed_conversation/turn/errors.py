@@ -11,7 +11,7 @@
     +-- Busy                 another turn of the conversation did not end in time
     +-- IdTooLong            the id of the conversation or the device is too long
 
-Messages are for the log: they never contain what people said. Users get a translated text.
+Messages are for the log: they never contain the words of a person. Users get a translated text.
 """
 
 

@@ -64,7 +64,7 @@ class NoteText:
 
 
 class CallText:
-    """The rest of a tool call: an optional name, and brackets up to where they close; without brackets, its line.
+    """The rest of a tool call: an optional name, and brackets up to the closing one; without brackets, its line.
 
     Brackets in quotes do not count. Braces that follow at once belong to the call, too: `[ARGS]{...}`. `depth` is the
     number of open brackets.
@@ -80,7 +80,7 @@ class CallText:
         self._last = ""
 
     def read(self, text: str, at: int) -> Read:
-        """Read up to where the brackets close, or to the end of the line if there are none."""
+        """Read up to the closing bracket, or to the end of the line if there are none."""
         at += self._skips
         self._skips = 0
         while at < len(text):

@@ -62,22 +62,22 @@ class _Known:
     def middle(self, refused: int) -> int:
         """Return the size between the largest served and the smallest refused request.
 
-        Requests stay below it by what is reserved for the answer, so that none is refused once this is close to the
+        Requests stay below it by the tokens reserved for the answer, so that none is refused once this is close to the
         true size.
         """
         return (self.served + refused) // 2
 
     def forget_refusals(self) -> None:
-        """Forget the refusals and what was served since."""
+        """Forget the refusals and the requests that were served since."""
         self.refused, self.refusals, self.since, self.limited = None, 0, 0, 0
 
 
 class ModelSize:
     """The known size of one model of an account, in tokens of planned requests, including their answers.
 
-    Shared by all who ask the model. `may_have_changed`: whether a bill contradicts what is known, so that a server that
-    can be asked is asked again; whoever asks it sets this back. `clock` returns seconds since the epoch; `on_change` is
-    called when something worth storing was learned.
+    Shared by all who ask the model. `may_have_changed`: whether a bill contradicts the known size, so that a server
+    that can be asked is asked again; whoever asks it sets this back. `clock` returns seconds since the epoch;
+    `on_change` is called when something worth storing was learned.
     """
 
     def __init__(self, on_change: Callable[[], None] = lambda: None, *, clock: Callable[[], float] = time.time) -> None:
@@ -86,11 +86,11 @@ class ModelSize:
         self._known = _Known()
         # the newest request that was served, without its answer
         self._last: int | None = None
-        # The newest refusal without a known reason: what stands for its newest exchange, and its tokens.
+        # The newest refusal without a known reason: the hash of its newest exchange, and its tokens.
         self._doubtful: tuple[int, int] | None = None
         self._bills = Bills()
         self.may_have_changed = False
-        # What the newest whole request was billed for each token of its plan, at least 1.
+        # The billed tokens of the newest whole request for each token of its plan, at least 1.
         self._scale = 1.0
         self._is_cut = False
 
@@ -127,7 +127,7 @@ class ModelSize:
     def on_served(self, tokens: int, answer: int = 0, billed: int = 0) -> None:
         """Learn from a request that was served: its planned tokens, and those of its answer.
 
-        `billed` is what the provider reports for both, or 0 if it reports nothing.
+        `billed` is the tokens that the provider reports for both, or 0 if it reports nothing.
         """
         self._age()
         known = self._known
@@ -214,13 +214,13 @@ class ModelSize:
         self._read_only(tokens)
 
     def on_billed(self, request: Request, usage: Usage, server: str) -> bool:
-        """Learn from what a request was billed. Return whether the server read only part of it.
+        """Learn from the bill of a request. Return whether the server read only part of it.
 
-        `server` is the server's word for who answered, see `Finished`.
+        `server` is the server's word for the model that answered, see `Finished`.
         """
         self._age()
         if self.reads is not None and usage.output and usage.input > self.reads:
-            # a little more is what bills had not shown so far, much more another size
+            # bills had not shown a little more so far; much more is another size
             self._known.reads = usage.input if usage.input <= (1 + _NEAR) * self.reads else None
             self.may_have_changed = True
             self._on_change()
@@ -263,7 +263,7 @@ class ModelSize:
         return size
 
     def _age(self) -> None:
-        """Forget what is a day old, also if the clock was set back by more than a day."""
+        """Forget sizes that are a day old, also if the clock was set back by more than a day."""
         known = self._known
         if known.at and abs(self._clock() - known.at) >= _LIFE:
             known.reads, known.named, known.tried = None, None, None

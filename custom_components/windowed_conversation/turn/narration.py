@@ -1,4 +1,4 @@
-"""Facts, earlier turns and summaries as lines of data: one line each, with who and when, without separators inside."""
+"""Facts, earlier turns and summaries as lines of data: one line each, with person and date, without separators."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ HOME = "the home"
 _SOMEONE = "someone"
 SUMMARY_OF = "summary of an earlier conversation"
 
-# What cuts a sentence in two where the context separates its parts.
+# Semicolons cut a sentence in two, because the context separates its parts by them.
 _SEPARATES = re.compile(r"[\s\[\]]*;[\s;]*")
 
 # Words that mean another day each day, by language; read at import, which Home Assistant does outside the event loop.
@@ -33,7 +33,7 @@ class Narrator:
 
     @property
     def owner(self) -> str:
-        """What a person's facts are known of."""
+        """The name of the person in lines of memory."""
         return without_breaks(self.name or "the user")
 
     def fact(self, fact: Fact) -> str:
@@ -53,7 +53,7 @@ class Narrator:
         return (f"{line}, answered: {_quoted(answer)}", line) if answer else (line,)
 
     def _head(self, found: Recalled, nobody: str) -> str:
-        """Return when and by whom; of today and yesterday with the hour."""
+        """Return date and person; of today and yesterday with the hour."""
         since = (self.now - timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
         form = "%Y-%m-%d %H:%M" if found.at >= since.timestamp() else "%Y-%m-%d"
         return " ".join(filter(None, (self._date(found.at, form), self.owner if found.person else nobody)))

@@ -1,6 +1,6 @@
 """Ended exchanges whose form a model refuses: it is sent their calls, results and attachments as text.
 
-Servers refuse what they do not find beside a call, ids that they would not write, or an odd attachment, often without
+Servers refuse a call without its result, ids that they would not write, or an odd attachment, often without
 saying so. A window keeps such exchanges as they are. Only the exchanges concerned are rewritten, and into the user's
 words: a model that reads its own calls as prose stops calling tools.
 """
@@ -16,7 +16,7 @@ from ..window import Message, Role, ToolCall, Window
 # In characters: a result that the window keeps may be as long as the window.
 _LONGEST_RESULT = 300
 
-# An exchange is known by when its question was added, which no shortening changes.
+# An exchange is known by the time at which its question was added, which no shortening changes.
 type _Key = float | None
 type _Part = Sequence[Message]
 

@@ -86,7 +86,8 @@ class Model:
 class Billed:
     """The usage that a provider has reported for one request, and when, in seconds on the monotonic clock.
 
-    `server` is its own word for who answered, see `Finished`. `is_cut`: whether it read only part of the request.
+    `server` is its own word for the model that answered, see `Finished`. `is_cut`: whether it read only part of the
+    request.
     """
 
     model: Model
@@ -157,7 +158,8 @@ class Question:
     ) -> Request:
         """Return the request with these messages, see `Request`. All requests of a conversation begin alike.
 
-        Its answer may have `max_answer_tokens` besides the reasoning before it, by default what the budget reserves.
+        Its answer may have `max_answer_tokens` besides the reasoning before it, by default the tokens that the budget
+        reserves.
         """
         model, budget = self.model, self.model.planned
         wanted = budget if max_answer_tokens is None else replace(budget, max_answer_tokens=max_answer_tokens)

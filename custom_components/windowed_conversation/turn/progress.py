@@ -174,7 +174,7 @@ class Turn:
 
     @property
     def has_begun(self) -> bool:
-        """Whether an answer has begun: the server that was asked last was reachable, whatever came after."""
+        """Whether an answer has begun: the server that was asked last was reachable, even if an error followed."""
         return self.first_token is not None or self.tool_calls > 0
 
     @property

@@ -5,7 +5,7 @@ import json
 
 from ..window import ToolCall
 
-# What stands before a result that the model has seen before: after it, it would be cut off a long one. It is short, so
+# The note before a result that the model has seen before: after it, it would be cut off a long one. It is short, so
 # that the stub which is left of the result still has some of that.
 REPEATED = "[Same call, same result as before: do not repeat it.]"
 

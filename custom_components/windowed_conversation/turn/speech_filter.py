@@ -20,7 +20,7 @@ _may_begin_mark = re.compile(f"[{re.escape(''.join(sorted(FIRST_CHARACTERS)))}]"
 
 
 class SpeechFilter:
-    """Splits text deltas into what is spoken and what is reasoning. One filter for each answer.
+    """Splits text deltas into speech and reasoning. One filter for each answer.
 
     `tools` are the names of the tools that the model may call. White space and zero-width characters at the beginning
     of the answer are not spoken, nor is white space after a mark that follows white space.
