@@ -24,7 +24,7 @@ from custom_components.windowed_conversation.providers import Provider, Request,
 from custom_components.windowed_conversation.store import Writer
 from custom_components.windowed_conversation.turn.attempts import Attempt, AttemptResult, Purpose
 from custom_components.windowed_conversation.turn.budget import Budget
-from custom_components.windowed_conversation.turn.ports import Billed, Model
+from custom_components.windowed_conversation.turn.ports import BilledRequest, Model
 from custom_components.windowed_conversation.window import Message, ToolCall, WindowPolicy
 
 _DAY = 86_400.0
@@ -89,7 +89,7 @@ def _attempt(
     model: Model, history: list[Message], tools: tuple[ToolSchema, ...], calls: tuple[ToolCall, ...] = ()
 ) -> Attempt:
     request = Request(model.name, (Message.system(_SYSTEM), *history), tools)
-    billed = Billed(model, request, Usage(8_000, 7_000, 40))
+    billed = BilledRequest(model, request, Usage(8_000, 7_000, 40))
     return Attempt(
         model, request, Purpose.ANSWER, AttemptResult.ANSWERED, 0.0, 1.0, 0.5, billed, finish="stop", calls=calls
     )

@@ -100,7 +100,7 @@ def _dollars(cost: object) -> str | None:
 
 
 def _model(model: Model) -> dict[str, Any]:
-    budget = model.planned
+    budget = model.planned_budget
     return {
         "format": model.provider.name.partition(" ")[0],
         "profile": asdict(model.profile),

@@ -17,7 +17,7 @@ from custom_components.windowed_conversation.agents.cache_health import (
 )
 from custom_components.windowed_conversation.providers.events import Provider, Request, ToolSchema, Usage
 from custom_components.windowed_conversation.turn.budget import Budget
-from custom_components.windowed_conversation.turn.ports import Billed, Model, PromptFingerprints
+from custom_components.windowed_conversation.turn.ports import BilledRequest, Model, PromptFingerprints
 from custom_components.windowed_conversation.window import EstimatedCounter, Message, ToolCall, Window, WindowPolicy
 from custom_components.windowed_conversation.window.calibration import CalibratedCounter, Calibrator
 
@@ -33,11 +33,11 @@ SYSTEM = "the lamp in the kitchen is called kitchen lamp; " * 1000
 type Turn = Callable[..., CacheUse | None]
 
 
-def billed(request: Request, usage: Usage, at: float) -> Billed:
+def billed(request: Request, usage: Usage, at: float) -> BilledRequest:
     """Return a request with its usage, `at` seconds on the monotonic clock; no server is asked."""
     nobody = cast("Provider", None)
     model = Model("agent", nobody, name=request.model, budget=Budget(WindowPolicy()))
-    return Billed(model, request, usage, at)
+    return BilledRequest(model, request, usage, at)
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from homeassistant.core import Context, Event, HomeAssistant, callback
 from homeassistant.helpers import issue_registry as ir
 import pytest
 
-from custom_components.windowed_conversation.agents import after_turn
-from custom_components.windowed_conversation.agents.after_turn import STEPS
+from custom_components.windowed_conversation.agents import after_turn, question
+from custom_components.windowed_conversation.agents.after_turn import STEPS, STEPS_AFTER_INTERRUPTION
 from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.agents.conversation_turn import ConversationTurn
 from custom_components.windowed_conversation.bridge import local_intents
@@ -21,6 +21,53 @@ from .conftest import AGENT, Say, SayAtOnce, SetUp, speech, until
 
 SECRET = "the pelican is my secret word"
 COMMAND = "turn on kitchen light"
+
+
+def names(steps: tuple[Callable[..., None], ...]) -> list[str]:
+    return [step.__name__ for step in steps]
+
+
+def test_steps_run_in_this_order() -> None:
+    """The figures come first, the record before its cost, memory before a summary of it, and all before listeners."""
+    assert names(STEPS) == [
+        "count",
+        "judge_health",
+        "fire_events",
+        "raise_issues",
+        "follow_servers",
+        "log_error",
+        "log_figures",
+        "record",
+        "price",
+        "remember",
+        "summarize",
+        "notify_listeners",
+    ]
+
+
+def test_interrupted_turn_is_only_counted_recorded_and_priced() -> None:
+    assert names(STEPS_AFTER_INTERRUPTION) == [
+        "count_interrupted",
+        "log_figures",
+        "record",
+        "price",
+        "notify_listeners",
+    ]
+
+
+async def test_local_turn_builds_nothing_of_a_request(
+    entry, say: Say, agent_of, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built: list[str] = []
+    for name in ("Question", "TurnContext", "Stamp", "turn_memory_tools", "async_get_tools"):
+        monkeypatch.setattr(question, name, lambda *_, name=name, **__: built.append(name))
+    ended: list[ConversationTurn] = []
+    monkeypatch.setattr(after_turn, "STEPS", (*STEPS, lambda _agent, turn: ended.append(turn)))
+
+    assert "Turned on" in speech(await say(COMMAND))
+
+    await until(lambda: bool(ended))
+    assert (built, ended[0].context, ended[0].prompt, ended[0].state.attempts) == ([], None, None, [])
 
 
 async def test_turn_that_comes_at_once_knows_the_one_before(
@@ -53,10 +100,10 @@ async def test_turn_of_the_last_moment_is_counted_when_its_account_is_unloaded(
 async def test_exchange_that_cannot_be_kept_is_answered_and_logged_without_its_text(
     entry, say_at_once: SayAtOnce, agent_of, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def messages_of(*_: object) -> None:
+    def to_messages(*_: object) -> None:
         raise RuntimeError(SECRET)
 
-    monkeypatch.setattr(local_intents, "messages_of", messages_of)
+    monkeypatch.setattr(local_intents, "to_messages", to_messages)
     caplog.set_level(logging.INFO)
 
     assert "Turned on" in speech(await say_at_once(COMMAND))

@@ -149,7 +149,7 @@ def lists(disk: Disk) -> set[str]:
 def context_tokens(entry: MockConfigEntry) -> int | None:
     """Return the context tokens with which the next request to the account's model is planned."""
     (agent,) = entry.runtime_data.agents.values()
-    return agent.model.planned.context_tokens
+    return agent.model.planned_budget.context_tokens
 
 
 @pytest.mark.parametrize("way", ["refused", "silent", "dripping", "key_refused", "not_found", "in_trouble"])

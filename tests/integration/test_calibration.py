@@ -13,7 +13,7 @@ from custom_components.windowed_conversation.agents.kept import async_account_st
 from custom_components.windowed_conversation.bridge.calibration import ModelCalibrations
 from custom_components.windowed_conversation.bridge.exact_counting import ExactCounter
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema, Usage
-from custom_components.windowed_conversation.turn.ports import Billed
+from custom_components.windowed_conversation.turn.ports import BilledRequest
 from custom_components.windowed_conversation.window import Message
 from custom_components.windowed_conversation.window.calibration import Calibration, estimate_request
 from custom_components.windowed_conversation.window.tokens import tool_text
@@ -66,7 +66,7 @@ async def test_estimate_is_within_three_percent_of_what_is_billed_after_five_tur
     errors = []
     learn = calibrations.learn
 
-    def checked(billed: Billed) -> None:
+    def checked(billed: BilledRequest) -> None:
         request, usage = billed.request, billed.usage
         schemas = [tool_text(tool.name, tool.description, tool.parameters) for tool in request.tools]
         calibration = calibrations.counter("new agent", "scripted").calibrator.calibration

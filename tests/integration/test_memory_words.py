@@ -289,7 +289,7 @@ async def test_own_tools_stand_beside_others_and_give_way_to_their_names(
 
     assert api is not None
     assert [tool.name for tool in api.tools] == ["recall", "remember", f"{DOMAIN}__recall", "forget"]
-    assert [schema.read_only for schema in ToolSchemas().of(api)] == [False, True, False, True]
+    assert [schema.read_only for schema in ToolSchemas().convert(api)] == [False, True, False, True]
 
 
 async def test_the_schemas_of_the_tools_are_the_same_in_every_turn(
@@ -298,7 +298,7 @@ async def test_the_schemas_of_the_tools_are_the_same_in_every_turn(
     schemas = ToolSchemas()
 
     own = [memory_tools(access, Speaker(said, "en"), forget, MemoryDialog({}, "", NOBODY)) for said in ("one", "two")]
-    turns = [schemas.of(await async_get_tools(hass, (), context_of(None), each)) for each in own]
+    turns = [schemas.convert(await async_get_tools(hass, (), context_of(None), each)) for each in own]
 
     assert all(one is two for one, two in zip(*turns, strict=True))
     assert turns[0][2].parameters["required"] == ["text", "quote"]

@@ -143,7 +143,7 @@ async def test_size_that_the_user_enters_applies_to_the_next_request(
 
     await change_agent(home, small, **{CONF_CONTEXT_TOKENS: 128_000})
 
-    planned = model_of(small).planned
+    planned = model_of(small).planned_budget
     assert (planned.context_tokens, planned.max_answer_tokens) == (128_000, 1000)
 
 
@@ -151,11 +151,11 @@ async def test_agent_that_is_configured_anew_begins_anew(
     home: HomeAssistant, small: MockConfigEntry, say: Say, model_server: ModelServer
 ) -> None:
     await learn(say, model_server)
-    learned = model_of(small).planned.context_tokens
+    learned = model_of(small).planned_budget.context_tokens
 
     await change_agent(home, small, **{CONF_HISTORY_TOKENS: 6000})
 
-    assert (learned, model_of(small).planned.context_tokens) == (8192, None)
+    assert (learned, model_of(small).planned_budget.context_tokens) == (8192, None)
 
 
 async def test_account_that_is_configured_anew_begins_anew(
@@ -166,7 +166,7 @@ async def test_account_that_is_configured_anew_begins_anew(
     home.config_entries.async_update_entry(small, data={**small.data, CONF_API_KEY: "another"})
     await home.async_block_till_done()
 
-    assert model_of(small).planned.context_tokens is None
+    assert model_of(small).planned_budget.context_tokens is None
 
 
 async def test_reload_forgets_nothing(
@@ -176,7 +176,7 @@ async def test_reload_forgets_nothing(
 
     await home.config_entries.async_reload(small.entry_id)
 
-    assert model_of(small).planned.context_tokens == 8192
+    assert model_of(small).planned_budget.context_tokens == 8192
 
 
 def test_limit_that_cannot_be_read_is_forgotten() -> None:

@@ -9,7 +9,7 @@ from homeassistant.core import HomeAssistant
 from homeassistant.helpers import area_registry as ar, llm
 import pytest
 
-from custom_components.windowed_conversation.bridge.chat_log import tags_of_call, tags_of_result
+from custom_components.windowed_conversation.bridge.chat_log import call_tags, result_tags
 from custom_components.windowed_conversation.window import Role, Window
 from tests.providers.byte_server import CALLS, DONE, STOP, ByteServer, fragment, text
 
@@ -98,18 +98,18 @@ async def test_conversation_goes_on_after_an_odd_call(act: Act, say: Say, byte_s
 
 @pytest.mark.parametrize("domain", ["a" * 100, "lights, please", "Light", "", "   ", "light.kitchen", "light\n"])
 def test_what_is_no_domain_is_no_tag(hass: HomeAssistant, domain: str) -> None:
-    assert tags_of_call(hass, {"domain": [domain, "light"]}) == {"context:light"}
+    assert call_tags(hass, {"domain": [domain, "light"]}) == {"context:light"}
 
 
 def test_area_whose_id_makes_too_long_a_tag_has_none(hass: HomeAssistant) -> None:
     ar.async_get(hass).async_create("Hall")
     ar.async_get(hass).async_create("A" * 200)
 
-    assert tags_of_call(hass, {"area": ["A" * 200, "Hall"]}) == {"context:hall"}
+    assert call_tags(hass, {"area": ["A" * 200, "Hall"]}) == {"context:hall"}
 
 
 @pytest.mark.parametrize("target", [("area", "a" * 200), ("domain", "no domain"), ("area", " "), ("domain", "a" * 200)])
 def test_target_of_a_result_that_makes_no_tag_has_none(hass: HomeAssistant, target: tuple[str, str]) -> None:
     targets: Any = [{"type": kind, "id": id_} for kind, id_ in (target, ("area", "hall"))]
 
-    assert tags_of_result(hass, llm.ToolResult(data={"data": {"success": targets}})) == {"context:hall"}
+    assert result_tags(hass, llm.ToolResult(data={"data": {"success": targets}})) == {"context:hall"}

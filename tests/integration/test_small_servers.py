@@ -47,7 +47,7 @@ async def test_ollama_is_asked_after_its_first_answer_and_nothing_larger_is_plan
     paths = [record.path for record in model_server.log.records if not record.for_answer]
 
     assert paths == ["/api/ps"]
-    assert agent.model.planned.context_tokens <= 4096
+    assert agent.model.planned_budget.context_tokens <= 4096
 
 
 async def test_issue_names_what_to_set_in_ollama_and_clears_once_it_is_set(

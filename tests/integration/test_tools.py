@@ -185,7 +185,7 @@ def offered(hass: HomeAssistant) -> Callable[[ToolSchemas, llm.Tool], ToolSchema
     context = llm.LLMContext(platform="test", context=None, language=None, assistant="", device_id=None)
 
     def offered(schemas: ToolSchemas, tool: llm.Tool) -> ToolSchema:
-        (schema,) = schemas.of(llm.APIInstance(API(hass=hass, id="test", name="Test"), "", context, [tool]))
+        (schema,) = schemas.convert(llm.APIInstance(API(hass=hass, id="test", name="Test"), "", context, [tool]))
         return schema
 
     return offered
@@ -224,7 +224,9 @@ def test_tool_that_has_changed_is_converted_again(offered, changed: Any) -> None
     schemas = ToolSchemas()
     before = offered(schemas, switching(probatio.Schema({DESCRIBED: str})))
 
-    assert before != offered(schemas, changed) == offered(ToolSchemas(), changed)
+    changed = offered(schemas, switching(probatio.Schema({probatio.Required("name", description="An id"): str})))
+
+    assert changed.parameters["properties"]["name"]["description"] == "An id"
 
 
 def test_schema_that_is_no_mapping_is_converted_as_well(offered) -> None:
@@ -272,7 +274,7 @@ async def test_tools_of_home_assistant_that_only_read_are_known(home: HomeAssist
         platform="test", context=None, language="en", assistant=conversation.DOMAIN, device_id=None
     )
 
-    schemas = ToolSchemas().of(await async_get_tools(home, ("assist",), context))
+    schemas = ToolSchemas().convert(await async_get_tools(home, ("assist",), context))
 
     assert {schema.name for schema in schemas if schema.read_only} == {
         "calendar__get_events",

@@ -10,7 +10,7 @@ from homeassistant.helpers.intent import IntentResponseType
 from homeassistant.setup import async_setup_component
 import pytest
 
-from custom_components.windowed_conversation.bridge.chat_log import tags_of_call
+from custom_components.windowed_conversation.bridge.chat_log import call_tags
 from custom_components.windowed_conversation.const import (
     CONF_EXCLUDED_TAGS,
     CONF_HISTORY_TOKENS,
@@ -226,11 +226,11 @@ async def test_exchange_is_tagged_with_what_it_touched(
 async def test_area_and_domains_that_a_call_names_are_tagged(home: HomeAssistant, kitchen: ar.AreaEntry) -> None:
     arguments = {"area": "KITCHEN", "domain": ["light", "fan"], "name": "everything"}
 
-    assert tags_of_call(home, arguments) == {"context:kitchen", "context:light", "context:fan"}
+    assert call_tags(home, arguments) == {"context:kitchen", "context:light", "context:fan"}
 
 
 async def test_call_that_names_nothing_known_is_not_tagged(home: HomeAssistant) -> None:
-    assert tags_of_call(home, {"area": "Atlantis", "domain": 7}) == set()
+    assert call_tags(home, {"area": "Atlantis", "domain": 7}) == set()
 
 
 async def test_exchanges_with_a_tag_that_is_excluded_are_kept_and_not_sent(

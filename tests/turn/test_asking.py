@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import (
-    ContextOverflow,
     RateLimited,
     Refused,
     Unavailable,
@@ -75,7 +74,7 @@ async def test_next_model_answers_for_one_that_fails(
 
     outcome = await take("my name is Ada", asked=chain, idle_timeout=0.3)
 
-    assert outcome.spoken == "Nice to meet you, Ada."
+    assert outcome.speech == "Nice to meet you, Ada."
     assert outcome.decision == Decision(Route.FALLBACK, reason)
     assert (outcome.answered_by, [failure.agent for failure in outcome.failures]) == ("second", ["own"])
 
@@ -86,7 +85,7 @@ async def test_answer_of_another_is_kept_like_any(
     model_server.fault("500", 1)
     await take("my name is Ada", asked=chain)
 
-    assert (await take("what is my name?", asked=chain)).spoken == "Your name is Ada."
+    assert (await take("what is my name?", asked=chain)).speech == "Your name is Ada."
     assert "route:fallback" in window.exchanges()[0].tags
     assert "route:fallback" not in window.exchanges()[1].tags
 
@@ -108,7 +107,7 @@ async def test_nobody_else_is_asked_after_the_first_token(
     outcome = await take("tell me a story about the sea", asked=chain)
 
     assert isinstance(outcome.error, Unavailable)
-    assert outcome.spoken
+    assert outcome.speech
     assert second_server.requests == []
 
 
@@ -174,7 +173,7 @@ async def test_agent_of_another_integration_may_answer(
 
     outcome = await take("hello", asked=replace(question, fallback_agents=(Elsewhere("Good day."),)))
 
-    assert (outcome.spoken, ear.text, outcome.answered_by) == ("Good day.", "Good day.", "conversation.elsewhere")
+    assert (outcome.speech, ear.text, outcome.answered_by) == ("Good day.", "Good day.", "conversation.elsewhere")
     assert [message.content for message in window.messages()][-1] == "Good day."
 
 
@@ -196,7 +195,7 @@ async def test_short_pause_is_waited_for_where_nobody_else_is(take: Take, model_
 
     outcome = await take("my name is Ada", idle_timeout=5.0)
 
-    assert outcome.spoken == "Nice to meet you, Ada."
+    assert outcome.speech == "Nice to meet you, Ada."
     assert len(model_server.requests) == 2
 
 
@@ -238,7 +237,7 @@ async def test_provider_is_asked_again_after_a_minute_whatever_it_asked_for(
 
     errors = [outcome.error for outcome in (first, second) if isinstance(outcome.error, RateLimited)]
     assert [error.retry_after for error in errors] == [31_536_000, 31_536_000 - 30]
-    assert third.spoken == "Nice to meet you, Ada."
+    assert third.speech == "Nice to meet you, Ada."
     assert len(model_server.requests) == 2
 
 
@@ -260,45 +259,6 @@ def test_pause_never_gets_shorter() -> None:
     now[0] = 110.0
 
     assert pause.seconds_left == 20
-
-
-@pytest.fixture
-async def long_talk(take: Take) -> None:
-    for number in range(12):
-        await take(f"remember that the number {number} is lucky")
-
-
-async def test_request_that_was_too_long_is_sent_again_with_less(
-    long_talk: None, take: Take, model_server: ModelServer
-) -> None:
-    model_server.fault("context_overflow", 1)
-
-    outcome = await take("my name is Ada")
-
-    refused, accepted = model_server.requests[-2:]
-    assert outcome.spoken == "Nice to meet you, Ada."
-    assert len(accepted.body["messages"]) < len(refused.body["messages"])
-
-
-async def test_user_is_told_when_less_is_still_too_long(long_talk: None, take: Take, model_server: ModelServer) -> None:
-    model_server.fault("context_overflow")
-    before = len(model_server.requests)
-
-    outcome = await take("my name is Ada")
-
-    assert isinstance(outcome.error, ContextOverflow)
-    assert len(model_server.requests) == before + 4
-
-
-async def test_window_is_as_before_after_a_turn_that_nobody_answered(
-    long_talk: None, take: Take, window: Window, model_server: ModelServer
-) -> None:
-    before = window.exchanges()
-    model_server.fault("500")
-
-    await take("my name is Ada")
-
-    assert window.exchanges() == before
 
 
 async def test_whole_turn_has_one_deadline(take: Take, chain: Question, model_server: ModelServer) -> None:

@@ -13,7 +13,6 @@ from custom_components.windowed_conversation.turn.attempts import (
     AttemptResult,
     OpenAttempt,
     Purpose,
-    result_of,
 )
 from custom_components.windowed_conversation.turn.ports import Question
 from custom_components.windowed_conversation.turn.progress import Turn
@@ -80,14 +79,6 @@ async def test_request_that_is_sent_again_is_another(take: Take, model_server: M
     assert told(outcome) == [("error", "ContextOverflow", False, False), ("answered", None, True, False)]
 
 
-async def test_idle_server_is_an_error_and_may_have_cost_something(take: Take, model_server: ModelServer) -> None:
-    model_server.fault("silence_mid_stream", 1)
-
-    outcome = await take("tell me a story about the sea", idle_timeout=0.3)
-
-    assert told(outcome) == [("error", "DeadlineExceeded", False, True)]
-
-
 async def test_turn_that_took_too_long_has_cancelled_its_request(take: Take, model_server: ModelServer) -> None:
     model_server.fault("no_answer", 1)
 
@@ -121,12 +112,6 @@ async def test_pause_that_a_server_asked_for_sends_nothing(take: Take, question:
     assert outcome.attempts == []
 
 
-async def test_turn_without_words_has_no_request(take: Take) -> None:
-    outcome = await take("")
-
-    assert (outcome.attempts, outcome.requests, outcome.usage) == ([], 0, Usage())
-
-
 def test_answer_that_was_whole_is_not_cancelled(question: Question) -> None:
     ended: list[Attempt] = []
     request = question.request((), ())
@@ -146,16 +131,3 @@ def test_discarded_request_is_not_recorded(question: Question) -> None:
         asked.discard()
 
     assert ended == []
-
-
-@pytest.mark.parametrize(
-    ("error", "end"),
-    [
-        (None, AttemptResult.ANSWERED),
-        (asyncio.CancelledError(), AttemptResult.CANCELLED),
-        (KeyError(), AttemptResult.ERROR),
-    ],
-    ids=["none", "cancelled", "fault"],
-)
-def test_end_follows_from_the_error(error: BaseException | None, end: AttemptResult) -> None:
-    assert result_of(error) is end

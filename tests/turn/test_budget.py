@@ -16,7 +16,6 @@ from custom_components.windowed_conversation.providers.settings import ModelSett
 from custom_components.windowed_conversation.turn.budget import Budget, Shortfall, answer_limit, room, shortfall
 from custom_components.windowed_conversation.turn.ports import Question
 from custom_components.windowed_conversation.window import Message, Window, WindowPolicy
-from demo.model_server import ModelServer
 
 from .conftest import Take
 from .world import Ear, Home
@@ -27,10 +26,6 @@ TOKENS = integers(min_value=0, max_value=20_000)
 
 def test_model_of_unknown_size_has_no_limit() -> None:
     assert room(Budget(POLICY, schema_tokens=5000), 9000) is None
-
-
-def test_room_is_what_the_fixed_part_and_the_answer_leave() -> None:
-    assert room(Budget(POLICY, context_tokens=8192, max_answer_tokens=1000, schema_tokens=2000), 1192) == 4000
 
 
 @given(TOKENS, TOKENS, TOKENS, TOKENS)
@@ -47,12 +42,6 @@ def test_model_that_is_too_small_is_told_with_the_numbers() -> None:
     budget = Budget(POLICY, context_tokens=8192, max_answer_tokens=1000, schema_tokens=6000)
 
     assert shortfall(budget, 2000, 120) == Shortfall(needed=9120, context=8192)
-
-
-def test_limit_of_an_answer_is_what_is_reserved_and_the_room_for_thoughts() -> None:
-    assert answer_limit(Budget(POLICY, max_answer_tokens=1000), 5000, 8192) == 9192
-    assert answer_limit(Budget(POLICY, context_tokens=128_000, max_answer_tokens=1000), 5000, 8192) == 9192
-    assert answer_limit(Budget(POLICY), 5000, 8192) is None
 
 
 def test_thoughts_have_the_room_that_the_model_has_left() -> None:
@@ -95,48 +84,8 @@ def test_request_has_room_for_the_thoughts_of_its_model(
     assert replace(question, model=model).request((Message.user("hello"),), ()).max_answer_tokens == limit
 
 
-async def test_answer_of_a_small_model_that_is_learned_fits_into_its_room(
-    take: Take, question: Question, model_server: ModelServer
-) -> None:
-    budget = Budget(POLICY, max_answer_tokens=1000, schema_tokens=100)
-    profile = ModelProfile(reasoning=ReasoningStyle.EFFORT)
-    asked = replace(question, model=replace(question.model, budget=budget, profile=profile))
-    asked.model.size.on_named(2048)
-
-    for number in range(30):
-        await take(f"remember that the locker number {number} is on the left", asked=asked)
-
-    sent = [outcome.body["max_tokens"] for outcome in model_server.requests]
-    assert sent[0] > sent[-1] >= 2048 // 16
-    assert sent[0] < 2048
-
-
 def with_budget(question: Question, budget: Budget) -> Question:
     return replace(question, model=replace(question.model, budget=budget))
-
-
-async def test_turn_evicts_history_for_which_the_model_has_no_room(
-    take: Take, question: Question, window: Window
-) -> None:
-    small = replace(
-        question, model=replace(question.model, budget=Budget(POLICY, context_tokens=400, max_answer_tokens=100))
-    )
-    for number in range(12):
-        outcome = await take(f"remember that the locker number {number} is on the left", asked=small)
-
-    assert outcome.shortfall is None
-    assert window.stats().evicted_messages > 0
-    assert window.stats().prefix_tokens + window.stats().current_tokens <= 300
-
-
-async def test_newest_question_is_sent_to_a_model_that_is_too_small(take: Take, question: Question) -> None:
-    tiny = with_budget(question, Budget(POLICY, context_tokens=50, max_answer_tokens=100))
-
-    outcome = await take("my name is Ada", asked=tiny)
-
-    assert outcome.spoken == "Nice to meet you, Ada."
-    assert outcome.shortfall
-    assert outcome.shortfall.context == 50
 
 
 async def test_policy_that_changes_while_a_tool_runs_is_in_force_at_once_and_stays(

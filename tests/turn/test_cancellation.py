@@ -110,7 +110,7 @@ async def sweep(asked: Question, text: str, begin: Callable[[Broken], None] = la
     async def turn() -> None:
         async with windows.turn("key", timeout=0) as window:
             outcome = await take_turn(window, text, asked, broken.ear)
-            ended.append(type(outcome.error).__name__ if outcome.error else outcome.spoken)
+            ended.append(type(outcome.error).__name__ if outcome.error else outcome.speech)
 
     async def start() -> None:
         nonlocal broken, windows

@@ -13,7 +13,7 @@ from custom_components.windowed_conversation.providers.events import Usage
 from custom_components.windowed_conversation.providers.openai.formats import Responses
 from custom_components.windowed_conversation.providers.settings import DEFAULT_SETTINGS, ModelSettings
 from custom_components.windowed_conversation.turn.attempts import Attempt
-from custom_components.windowed_conversation.turn.compaction import compact, to_compact
+from custom_components.windowed_conversation.turn.compaction import compact, compaction_messages
 from custom_components.windowed_conversation.turn.deadlines import TurnLimits
 from custom_components.windowed_conversation.turn.ports import Question
 from custom_components.windowed_conversation.window import EstimatedCounter, Exchange, Message, Native
@@ -104,7 +104,7 @@ async def test_provider_that_takes_too_long_times_out(asked: Question, byte_serv
 def test_summary_so_far_comes_after_the_passage_as_it_was_sent() -> None:
     passage = SummaryInput(Message.system("Be brief."), (talked(1), talked(2)), frozenset({1, 2}))
 
-    messages = to_compact(passage, (SUMMARY_EXCHANGE, talked(4)), NOTHING)
+    messages = compaction_messages(passage, (SUMMARY_EXCHANGE, talked(4)), NOTHING)
 
     assert [message.content for message in messages] == [
         "Be brief.",
@@ -116,6 +116,6 @@ def test_summary_so_far_comes_after_the_passage_as_it_was_sent() -> None:
 def test_summary_that_is_in_the_passage_is_not_sent_twice() -> None:
     passage = SummaryInput(None, (talked(1), SUMMARY_EXCHANGE, talked(4)), frozenset({1, 4}))
 
-    messages = to_compact(passage, (SUMMARY_EXCHANGE, talked(5)), NOTHING)
+    messages = compaction_messages(passage, (SUMMARY_EXCHANGE, talked(5)), NOTHING)
 
     assert [message.content for message in messages].count("User: hello") == 1

@@ -41,22 +41,22 @@ def test_turn_has_two_minutes_and_ten_rounds_of_tools_unless_it_is_said_otherwis
 async def test_events_are_passed_on_up_to_the_end(pulse: Pulse) -> None:
     events = ticking(2, 0)
 
-    assert [await pulse.next_of(events) for _ in range(3)] == [0, 1, None]
+    assert [await pulse.next_event(events) for _ in range(3)] == [0, 1, None]
 
 
 async def test_silence_is_an_error_that_ends_the_stream_and_leaves_the_task_uncancelled(pulse: Pulse) -> None:
     events = falls_silent()
-    assert await pulse.next_of(events) == "word"
+    assert await pulse.next_event(events) == "word"
 
     with pytest.raises(DeadlineExceeded):
-        await pulse.next_of(events)
+        await pulse.next_event(events)
 
     assert await anext(events, None) is None
     assert not is_cancelled()
 
 
 async def test_server_that_has_not_begun_to_answer_is_not_silent() -> None:
-    assert await Pulse(0.05).next_of(ticking(1, 0.2)) == 0
+    assert await Pulse(0.05).next_event(ticking(1, 0.2)) == 0
 
 
 async def test_signs_of_life_keep_a_stream_alive(pulse: Pulse) -> None:
@@ -66,15 +66,15 @@ async def test_signs_of_life_keep_a_stream_alive(pulse: Pulse) -> None:
             pulse.beat()
         yield "word"
 
-    assert await pulse.next_of(alive()) == "word"
+    assert await pulse.next_event(alive()) == "word"
 
 
 async def test_time_that_the_listener_takes_is_no_silence(pulse: Pulse) -> None:
     events = ticking(2, 0.03)
-    await pulse.next_of(events)
+    await pulse.next_event(events)
     await asyncio.sleep(0.1)
 
-    assert await pulse.next_of(events) == 1
+    assert await pulse.next_event(events) == 1
 
 
 async def test_error_that_the_silence_makes_of_a_stream_leaves_the_task_uncancelled(pulse: Pulse) -> None:
@@ -86,7 +86,7 @@ async def test_error_that_the_silence_makes_of_a_stream_leaves_the_task_uncancel
             raise ValueError("broken") from err
 
     with pytest.raises(ValueError, match="broken"):
-        await pulse.next_of(breaks_when_cancelled())
+        await pulse.next_event(breaks_when_cancelled())
 
     assert not is_cancelled()
 
@@ -100,7 +100,7 @@ async def test_sign_of_life_of_a_stream_that_is_given_up_changes_nothing(pulse: 
             pulse.beat()
 
     with pytest.raises(DeadlineExceeded):
-        await pulse.next_of(speaks_when_cancelled())
+        await pulse.next_event(speaks_when_cancelled())
 
 
 async def test_timeout_of_the_stream_itself_is_no_silence(pulse: Pulse) -> None:
@@ -109,11 +109,11 @@ async def test_timeout_of_the_stream_itself_is_no_silence(pulse: Pulse) -> None:
         yield 1
 
     with pytest.raises(TimeoutError, match="of its own"):
-        await pulse.next_of(times_out())
+        await pulse.next_event(times_out())
 
 
 async def test_cancelled_listener_is_no_deadline() -> None:
-    waiting = asyncio.create_task(Pulse(50).next_of(ticking(1, 60)))
+    waiting = asyncio.create_task(Pulse(50).next_event(ticking(1, 60)))
     await asyncio.sleep(0)
 
     waiting.cancel()
@@ -134,7 +134,7 @@ async def test_cancellation_in_the_moment_of_the_deadline_is_no_deadline(pulse: 
             task.cancel()
             raise
 
-    task = asyncio.create_task(pulse.next_of(silent()))
+    task = asyncio.create_task(pulse.next_event(silent()))
 
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -149,16 +149,16 @@ async def test_stream_that_outlives_a_silence_is_still_listened_to(pulse: Pulse)
 
     events = outlives_its_timeout()
 
-    assert await pulse.next_of(events) == "word"
+    assert await pulse.next_event(events) == "word"
     assert not is_cancelled()
     with pytest.raises(DeadlineExceeded):
-        await pulse.next_of(events)
+        await pulse.next_event(events)
 
 
 async def test_deadline_around_it_is_told_from_a_silence_of_the_same_moment(pulse: Pulse) -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
-            await pulse.next_of(ticking(1, 60))
+            await pulse.next_event(ticking(1, 60))
 
     assert not is_cancelled()
 
@@ -166,6 +166,6 @@ async def test_deadline_around_it_is_told_from_a_silence_of_the_same_moment(puls
 async def test_each_event_may_be_awaited_by_another_task(pulse: Pulse) -> None:
     events = falls_silent()
 
-    assert await asyncio.create_task(pulse.next_of(events)) == "word"
+    assert await asyncio.create_task(pulse.next_event(events)) == "word"
     with pytest.raises(DeadlineExceeded):
-        await asyncio.create_task(pulse.next_of(events))
+        await asyncio.create_task(pulse.next_event(events))

@@ -6,7 +6,7 @@ import pytest
 
 from custom_components.windowed_conversation.providers import tools_tokens
 from custom_components.windowed_conversation.turn.budget import Budget
-from custom_components.windowed_conversation.turn.ports import Billed, Question
+from custom_components.windowed_conversation.turn.ports import BilledRequest, Question
 from custom_components.windowed_conversation.turn.progress import Turn
 from custom_components.windowed_conversation.window import (
     CalibratedCounter,
@@ -75,7 +75,7 @@ def asked(question: Question, calibrator: Calibrator, model_server: ModelServer)
 def take(window: Window, ear: Ear, asked: Question, calibrator: Calibrator) -> Take:
     """Take a turn whose bills are learned from, as an agent does."""
 
-    def learn(billed: Billed) -> None:
+    def learn(billed: BilledRequest) -> None:
         request = billed.request
         if not billed.is_cut:
             texts = (tool.text for tool in request.tools)
@@ -157,6 +157,6 @@ async def test_round_whose_question_may_not_have_been_read_and_that_says_nothing
 
     (again,) = [outcome for outcome in outcomes if outcome.requests == 3]
     cut, smaller = again.attempts[1:]
-    assert again.spoken == "It is off."
+    assert again.speech == "It is off."
     assert len(smaller.request.messages) < len(cut.request.messages)
-    assert {outcome.spoken for outcome in outcomes if outcome is not again} == {"Done."}
+    assert {outcome.speech for outcome in outcomes if outcome is not again} == {"Done."}

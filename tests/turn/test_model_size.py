@@ -223,7 +223,7 @@ def test_request_has_grown_against_the_last_one_that_was_served(size: ModelSize)
 def test_what_was_learned_outlives_a_restart(learned: ModelSize, clock: Clock) -> None:
     kept = json.loads(json.dumps(learned.as_dict()))
 
-    assert ModelSize.remembered(kept, clock=clock).tokens() == 4000
+    assert ModelSize.from_dict(kept, clock=clock).tokens() == 4000
 
 
 def test_change_is_told_once() -> None:
@@ -264,7 +264,7 @@ DAMAGED: list[Callable[[dict[str, Any]], Any]] = [
 
 @pytest.mark.parametrize("damage", DAMAGED)
 def test_what_is_damaged_is_forgotten(damage: Callable[[dict[str, Any]], Any], learned: ModelSize) -> None:
-    size = ModelSize.remembered(damage(learned.as_dict()))
+    size = ModelSize.from_dict(damage(learned.as_dict()))
 
     assert (size.tokens(), size.as_dict()) == (None, {})
 
@@ -278,7 +278,7 @@ def test_what_is_damaged_is_forgotten(damage: Callable[[dict[str, Any]], Any], l
 def test_whatever_was_kept_can_be_planned_with(kept: dict[str, Any]) -> None:
     plain = ModelSize()
     plain.on_named(1)
-    size = ModelSize.remembered(plain.as_dict() | kept)
+    size = ModelSize.from_dict(plain.as_dict() | kept)
     size.on_served(1000)
     size.on_refused(1200, 900)
     size.on_refused(1200, 900)

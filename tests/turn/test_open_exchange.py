@@ -64,7 +64,7 @@ async def test_requests_of_many_rounds_begin_like_the_one_before(
 
     outcome = await take("read the book", asked=question_of_50_rounds, tool_iterations=ROUNDS)
 
-    assert outcome.spoken == "I have read them."
+    assert outcome.speech == "I have read them."
     assert mean(shared(before, now) / len(now) for before, now in pairwise(sent(model_server))) >= 0.75
 
 
@@ -80,7 +80,7 @@ async def test_requests_of_many_rounds_keep_to_the_room_of_the_model(
 
     outcome = await take("read the book", asked=asked, tool_iterations=ROUNDS)
 
-    assert outcome.spoken == "I have read them."
+    assert outcome.speech == "I have read them."
     assert outcome.shortfall is None
     requests = [billed.request for billed in outcome.billed]
     assert max(sum(message.tokens or 0 for message in request.messages) for request in requests) <= room
@@ -110,6 +110,6 @@ async def test_results_that_are_too_long_for_a_model_of_unknown_size_are_shorten
 
     outcome = await take("read the book", asked=question)
 
-    assert outcome.spoken == "I have read them."
+    assert outcome.speech == "I have read them."
     assert "incomplete" not in window.stats().tag_distribution
     assert not any(before == now for before, now in pairwise(sent(model_server)))

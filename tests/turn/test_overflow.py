@@ -76,7 +76,7 @@ async def test_less_is_sent_after_each_servers_refusal(
 
     outcome = await take("hello", asked=byte_question)
 
-    assert (outcome.error, outcome.spoken) == (None, "Good day.")
+    assert (outcome.error, outcome.speech) == (None, "Good day.")
     refused, served = sizes(byte_server)
     assert 2 <= served < refused
 
@@ -89,7 +89,7 @@ async def test_next_agent_is_asked_where_nothing_can_be_taken_out(
 
     outcome = await take("my name is Ada", asked=chain)
 
-    assert (outcome.spoken, outcome.answered_by) == ("Nice to meet you, Ada.", "second")
+    assert (outcome.speech, outcome.answered_by) == ("Nice to meet you, Ada.", "second")
     assert len(byte_server.requests) == 1
 
 
@@ -176,7 +176,7 @@ async def test_nothing_is_sent_again_after_the_first_token(
 
     outcome = await take("hello", asked=chain)
 
-    assert outcome.spoken == "Good "
+    assert outcome.speech == "Good "
     assert outcome.error is not None
     assert len(byte_server.requests) == 1
 
@@ -215,7 +215,7 @@ async def test_size_that_the_server_names_is_planned_with(
     refuse(byte_server, BODIES["llama_cpp"])
     await take("hello", asked=byte_question)
 
-    assert byte_question.model.planned.context_tokens == 4096
+    assert byte_question.model.planned_budget.context_tokens == 4096
 
 
 async def test_what_is_refused_in_vain_is_not_learned(
@@ -242,7 +242,7 @@ async def test_figure_of_the_user_wins_over_what_was_learned(question: Question)
         question.model, size=size, budget=Budget(WindowPolicy(), context_tokens=128_000, max_answer_tokens=900)
     )
 
-    assert (model.planned.context_tokens, model.planned.max_answer_tokens) == (128_000, 900)
+    assert (model.planned_budget.context_tokens, model.planned_budget.max_answer_tokens) == (128_000, 900)
 
 
 @pytest.mark.parametrize(("max_answer_tokens", "reserved"), [(1000, 250), (100, 100)])
@@ -252,7 +252,7 @@ async def test_answer_has_a_sixteenth_at_most_of_a_size_that_the_user_has_not_en
     budget = Budget(WindowPolicy(), max_answer_tokens=max_answer_tokens)
     model = replace(question.model, budget=budget, profile=ModelProfile(context_tokens=4000))
 
-    assert (model.planned.context_tokens, model.planned.max_answer_tokens) == (4000, reserved)
+    assert (model.planned_budget.context_tokens, model.planned_budget.max_answer_tokens) == (4000, reserved)
 
 
 async def test_shortfall_has_the_figures_of_the_size_that_the_server_names(

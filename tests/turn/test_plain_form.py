@@ -132,7 +132,7 @@ async def test_server_that_refuses_calls_teaches_no_size_and_the_window_keeps_it
             assert [outcome.error for outcome in outcomes] == [None] * 3
 
     assert asked.model.size.tokens() is None
-    assert asked.model.planned.context_tokens is None
+    assert asked.model.planned_budget.context_tokens is None
     assert window.stats().evicted_messages == 0
 
 
@@ -148,7 +148,7 @@ async def test_empty_answer_to_the_largest_request_so_far_gets_one_smaller_try_a
         byte_server.then_reply(*ANSWER)
         outcome = await take(f"hello {number}", asked=byte_question)
 
-    assert outcome.spoken == "Good day."
+    assert outcome.speech == "Good day."
     empty, smaller = byte_server.requests[-2:]
     assert len(smaller["messages"]) < len(empty["messages"])
     assert byte_question.model.size.tokens() is None

@@ -53,7 +53,7 @@ async def test_no_more_requests_are_under_way_than_a_server_takes(start: Start, 
     turns = [start(f"my name is Ada{number}") for number in range(100)]
     outcomes = await asyncio.gather(*turns)
 
-    assert [outcome.spoken for outcome in outcomes] == [f"Nice to meet you, Ada{number}." for number in range(100)]
+    assert [outcome.speech for outcome in outcomes] == [f"Nice to meet you, Ada{number}." for number in range(100)]
     assert most_at_once(model_server) == MOST_REQUESTS
 
 
@@ -90,7 +90,7 @@ async def test_request_that_is_broken_off_makes_room_for_the_next(
 
     turns[0].cancel()
 
-    assert (await turns[1]).spoken == "Nice to meet you, Grace."
+    assert (await turns[1]).speech == "Nice to meet you, Grace."
 
 
 async def test_waiting_for_others_is_no_silence_of_the_server(
@@ -135,7 +135,7 @@ async def test_server_is_free_for_others_while_tools_run(
     outcome = await start("my name is Ada", asked=one_at_a_time, turn=5.0)
     acting.cancel()
 
-    assert outcome.spoken == "Nice to meet you, Ada."
+    assert outcome.speech == "Nice to meet you, Ada."
 
 
 async def test_who_waited_does_not_ask_a_server_that_asked_for_a_pause_meanwhile(

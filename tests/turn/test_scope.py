@@ -66,19 +66,6 @@ def test_no_id_makes_the_key_of_another_conversation() -> None:
     assert len({str(key) for key in KEYS}) == len(KEYS)
 
 
-@pytest.mark.parametrize(
-    ("written", "key"),
-    [
-        ("talk", WindowKey("talk")),
-        ("talk\x1fada", WindowKey("talk", "ada")),
-        ("device:box\x1fada", WindowKey("device:box", "ada")),
-        ("agent", WindowKey("agent")),
-    ],
-)
-def test_key_that_was_written_before_ids_could_hold_a_separator_is_the_same(written: str, key: WindowKey) -> None:
-    assert (WindowKey.parse(written), str(key)) == (key, written)
-
-
 @pytest.mark.parametrize("scope", [Scope.CONVERSATION, Scope.DEVICE])
 def test_id_that_is_longer_than_any_is_refused(scope: Scope) -> None:
     with pytest.raises(IdTooLong):

@@ -59,13 +59,6 @@ async def ask(question: Question, passage: SummaryInput, **limits: Any) -> tuple
     return await ask_for_summary(question, passage, 100, TurnLimits(**limits), on_attempt), usage
 
 
-async def test_facts_are_in_the_summary(passage: SummaryInput, question: Question) -> None:
-    summary, usage = await ask(question, passage)
-
-    assert summary == "You told me: my name is Ada; remember that the wifi password is swordfish."
-    assert usage[0].input > 0
-
-
 async def test_summary_before_is_part_of_it(passage: SummaryInput, question: Question) -> None:
     passage = passage._replace(earlier="You told me: my name is Bob; remember that the pin is 12.")
 
@@ -127,13 +120,6 @@ async def test_what_is_no_summary_is_an_error(
 
     with pytest.raises(error):
         await ask(question, TOLD)
-
-
-async def test_silence_ends_it(question: Question, model_server: ModelServer) -> None:
-    model_server.change(delay=1)
-
-    with pytest.raises(DeadlineExceeded, match="silent"):
-        await ask(question, TOLD, idle_timeout=0.1)
 
 
 async def test_deadline_ends_it(question: Question, model_server: ModelServer) -> None:

@@ -193,7 +193,7 @@ async def test_model_that_nobody_heard_is_heard_when_the_fallback_agent_fails(se
 
     outcome = await house.ask(house.question(server, Elsewhere(DeadlineExceeded("gone"))))
 
-    assert (outcome.spoken, outcome.answered_by, outcome.requests) == (ANSWER, OWN, 1)
+    assert (outcome.speech, outcome.answered_by, outcome.requests) == (ANSWER, OWN, 1)
     assert outcome.decision == Decision(Route.LLM, Reason.LLM_ONLY)
     assert outcome.duration < 120
     assert len(house.server.requests) == 1
@@ -208,7 +208,7 @@ async def test_model_that_nobody_heard_is_heard_when_the_fallback_agents_model_h
 
     outcome = await house.ask(house.question(AT_HOME, replace(question.model, agent="other")))
 
-    assert (outcome.spoken, outcome.answered_by) == (ANSWER, OWN)
+    assert (outcome.speech, outcome.answered_by) == (ANSWER, OWN)
 
 
 async def test_model_that_nobody_heard_does_not_answer_after_a_tool_of_another_has_run(
@@ -244,7 +244,7 @@ async def test_thoughts_are_signs_of_life(server: Server, house: House) -> None:
 
     outcome = await house.ask(house.question(server, Elsewhere("Ask the harbour.")))
 
-    assert (outcome.answered_by, outcome.spoken) == (OWN, ANSWER)
+    assert (outcome.answered_by, outcome.speech) == (OWN, ANSWER)
 
 
 @pytest.mark.parametrize("server", SERVERS, ids=str)
@@ -282,7 +282,7 @@ async def test_answer_after_a_tool_is_waited_for_although_a_fallback_agent_stand
 
     outcome = await house.ask(house.question(server, Elsewhere("Ask the harbour.")))
 
-    assert (outcome.spoken, outcome.answered_by, outcome.tool_calls) == (ANSWER, OWN, 1)
+    assert (outcome.speech, outcome.answered_by, outcome.tool_calls) == (ANSWER, OWN, 1)
 
 
 @pytest.mark.parametrize("server", VENDORS, ids=str)
@@ -302,7 +302,7 @@ async def test_server_at_home_may_write_a_tool_call_without_a_sign(house: House)
     *begin, last = AT_HOME.wire.answer(Text(("It is", " in.")))
     house.server.reply(*begin, Pause(100), last)
 
-    assert (await house.ask(house.question(AT_HOME))).spoken == ANSWER
+    assert (await house.ask(house.question(AT_HOME))).speech == ANSWER
 
 
 async def test_server_at_home_goes_on_loading_while_another_agent_answers(house: House) -> None:
@@ -312,7 +312,7 @@ async def test_server_at_home_goes_on_loading_while_another_agent_answers(house:
     (load,) = house.left_open
     await load
 
-    assert (outcome.answered_by, outcome.spoken) == (OTHER, "Ask the harbour.")
+    assert (outcome.answered_by, outcome.speech) == (OTHER, "Ask the harbour.")
     assert house.server.left == 0
 
 

@@ -19,7 +19,7 @@ from ..providers import CONNECTION_ERRORS, OLLAMA
 from ..turn.budget import full_shortfall
 from ..turn.context import said_in
 from ..turn.first_person import speaks_of_oneself
-from ..turn.ports import Billed
+from ..turn.ports import BilledRequest
 from ..turn.routing import Route
 from ..turn.scope import Scope
 from ..window import QUESTION, Message
@@ -83,7 +83,7 @@ def raise_issues(agent: Agent, turn: ConversationTurn) -> None:
         async_raise_or_clear_size(agent.hass, agent.id, name, little, is_ollama=own[-1].server.startswith(OLLAMA))
 
 
-def _own_requests(agent: Agent, turn: ConversationTurn) -> list[Billed]:
+def _own_requests(agent: Agent, turn: ConversationTurn) -> list[BilledRequest]:
     """Return the requests to the agent's own model with a reported usage."""
     return [billed for billed in turn.state.billed if billed.model.agent == agent.id]
 
@@ -173,7 +173,7 @@ def _past_turn(agent: Agent, turn: ConversationTurn) -> PastTurn | None:
         conversation=turn.window.conversation_id,
         at=_newest(turn)[-1].created or time.time(),
         said=speaker.said[:_LONGEST],
-        answer=state.spoken[:_LONGEST] if speaker.person is not None or _is_for_all(agent, turn) else "",
+        answer=state.speech[:_LONGEST] if speaker.person is not None or _is_for_all(agent, turn) else "",
         agent=agent.id,
         person=speaker.person,
         device=speaker.device,

@@ -16,8 +16,8 @@ from ..bridge.tools import ToolSchemas
 from ..providers import ModelProfile, Vendor
 from ..turn.home import StatesText
 from ..turn.memory_dialog import LastAnswer
-from ..turn.ports import Billed, Model
-from ..turn.profile import PromptFacts
+from ..turn.ports import BilledRequest, Model
+from ..turn.profile import Profile as MemoryProfile
 from ..turn.routing import Routing
 from ..window import Window
 from .config import AgentConfig
@@ -49,10 +49,10 @@ class Agent:
         config: AgentConfig,
         state: AgentState,
         *,
-        model: Model | None,
-        vendor: Vendor | None,
-        learn: Callable[[Billed], None],
-        head_start: HeadStart,
+        model: Model | None = None,
+        vendor: Vendor | None = None,
+        learn: Callable[[BilledRequest], None] = lambda billed: None,
+        head_start: HeadStart | None = None,
     ) -> None:
         self.hass = hass
         self.entry = entry

@@ -11,7 +11,7 @@ from typing import Self
 from weakref import WeakKeyDictionary
 
 from ..providers import Usage, messages_tokens, tools_tokens
-from ..turn.ports import Billed, PromptFingerprints
+from ..turn.ports import BilledRequest, PromptFingerprints
 from ..window import KindCounter, Message, Role, Window
 
 # In seconds, how long a provider keeps its cache: Anthropic's five minutes after the last use are the shortest
@@ -60,7 +60,7 @@ class SentRequest:
     settled: int
 
     @classmethod
-    def of(cls, billed: Billed, prompt: PromptFingerprints, counter: KindCounter) -> Self:
+    def of(cls, billed: BilledRequest, prompt: PromptFingerprints, counter: KindCounter) -> Self:
         """Return the fingerprints of a billed request."""
         request = billed.request
         system = [message for message in request.messages if message.role is Role.SYSTEM]
@@ -136,7 +136,7 @@ class CacheWatch:
         self._least_cached: dict[str, int] = {}
 
     def on_turn(
-        self, window: Window, billed: Sequence[Billed], prompt: PromptFingerprints, counter: KindCounter
+        self, window: Window, billed: Sequence[BilledRequest], prompt: PromptFingerprints, counter: KindCounter
     ) -> None:
         """Learn from the requests of an ended turn.
 

@@ -79,4 +79,4 @@ class ConversationTurn:
     @property
     def speech(self) -> str:
         """The text that the user has heard."""
-        return self.state.spoken or (self.local.speech if self.local else "")
+        return self.state.speech or (self.local.speech if self.local else "")

@@ -8,8 +8,8 @@ from decimal import Decimal
 
 from homeassistant.core import HomeAssistant, callback
 
-from ..bridge.models import ModelUsage, async_cost
-from ..turn.ports import Billed
+from ..bridge.models import Use, async_cost
+from ..turn.ports import BilledRequest
 from ..turn.progress import Turn
 from .agent import Agent
 from .lookup import async_agent_ids, async_find_agent
@@ -29,12 +29,23 @@ def async_price_turn(agent: Agent, turn: Turn, on_cost: OnCost) -> None:
 
 
 @callback
-def async_price_summary(agent: Agent, billed: Sequence[Billed], on_cost: OnCost) -> None:
+def async_price_summary(agent: Agent, billed: Sequence[BilledRequest], on_cost: OnCost) -> None:
     """Count the cost of a summary, also of a failed one; unknown if no usage was reported. See `async_price_turn`."""
     _async_price(agent, billed or None, on_cost, of_turn=False)
 
 
-def _async_price(agent: Agent, billed: Sequence[Billed] | None, on_cost: OnCost, *, of_turn: bool) -> None:
+def _uses(hass: HomeAssistant, requests: Sequence[BilledRequest]) -> tuple[Use, ...] | None:
+    """Return the usage per request, or None if a model has no known price."""
+    uses = []
+    for billed in requests:
+        asked = async_find_agent(hass, billed.model.agent)
+        if asked is None or asked.vendor is None:
+            return None
+        uses.append(Use(asked.vendor, asked.config.family, billed.usage))
+    return tuple(uses)
+
+
+def _async_price(agent: Agent, uses: tuple[Use, ...] | None, on_cost: OnCost, *, of_turn: bool) -> None:
     """Add a cost to the statistics: at once if it is zero or unknown, or else after the prices were looked up."""
     if agent.vendor is None:
         return

@@ -10,8 +10,7 @@ from homeassistant.helpers import entity_registry as er
 from homeassistant.helpers.intent import IntentResponseType
 
 from ..const import DOMAIN
-from ..providers import Unavailable
-from ..turn.ports import Billed, FallbackAgent, Model
+from ..turn.ports import BilledRequest, FallbackAgent, Model
 from ..turn.progress import Turn
 from .agent import AccountConfigEntry, Agent
 from .server import AccountServer
@@ -57,7 +56,7 @@ def async_agent_ids(hass: HomeAssistant) -> set[str]:
 
 
 @callback
-def async_learn(hass: HomeAssistant, billed: Billed) -> None:
+def async_learn(hass: HomeAssistant, billed: BilledRequest) -> None:
     """Let the agent whose model was asked learn from the usage of the request."""
     agent = async_find_agent(hass, billed.model.agent)
     if agent is not None:

@@ -33,7 +33,7 @@ async def async_question_without_input(agent: Agent, llm_context: llm.LLMContext
     Raises `ToolsUnavailable`, and `Unavailable` if the account has no model.
     """
     model, api = _model(agent), await _async_tools(agent, llm_context, counted_memory_tools(agent))
-    return Question(model, "", "", agent.schemas.of(api), "", excluded_tags=agent.config.excluded_tags)
+    return Question(model, "", "", agent.schemas.convert(api), "", excluded_tags=agent.config.excluded_tags)
 
 
 def _model(agent: Agent) -> Model:
@@ -43,9 +43,9 @@ def _model(agent: Agent) -> Model:
 
 
 async def _async_tools(
-    agent: Agent, llm_context: llm.LLMContext, of_memory: tuple[llm.Tool, ...]
+    agent: Agent, llm_context: llm.LLMContext, memory_tools: tuple[llm.Tool, ...]
 ) -> SafeAPIInstance | None:
-    own, knows_states = (*of_memory, *tools_of_home(agent)), agent.config.states is not None
+    own, knows_states = (*memory_tools, *tools_of_home(agent)), agent.config.states is not None
     return await async_get_tools(agent.hass, agent.config.llm_apis, llm_context, own, knows_states=knows_states)
 
 
@@ -61,7 +61,7 @@ async def async_build_question(turn: ConversationTurn) -> Question:
     api = await _async_tools(agent, llm_context, turn_memory_tools(turn))
     chat_log.llm_api = api
     chat_log.llm_input_provided_index = len(chat_log.content)
-    tools = agent.schemas.of(api)
+    tools = agent.schemas.convert(api)
 
     def sized(model: Model) -> Model:
         """Return a model with the sizes of the tools, which learned sizes include, and of the live context."""

@@ -78,9 +78,9 @@ def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
         duration=outcome.duration,
         failed_tool_calls=outcome.failed_tool_calls,
         # a turn without requests has cost nothing
-        cost="0" if outcome.asked is None else None,
+        cost="0" if outcome.last_agent is None else None,
     )
-    _put(agent, figures, outcome.attempts, outcome.started, (speaker.said, turn.speech))
+    _store_record(agent, figures, outcome.attempts, outcome.started, (speaker.said, turn.speech))
 
 
 @callback
@@ -101,7 +101,7 @@ def async_record_summary(agent: Agent, summary: EndedSummary) -> None:
         duration=summary.ended - summary.started,
         cause=summary.cause,
     )
-    _put(agent, figures, summary.attempts, summary.started, ("", summary.text))
+    _store_record(agent, figures, summary.attempts, summary.started, ("", summary.text))
 
 
 @callback
@@ -112,7 +112,7 @@ def async_record_cost(agent: Agent, turn: str, cost: Decimal | None) -> None:
         store.async_put(TurnCost(turn, str(cost)))
 
 
-def _put(
+def _store_record(
     agent: Agent, figures: TurnRecord, attempts: Sequence[Attempt], started: float, words: tuple[str, str]
 ) -> None:
     store, level = async_store(agent.hass), agent.config.record
@@ -129,10 +129,10 @@ def late_record(
 
     `started` is when the turn began, in seconds on the monotonic clock.
     """
-    return partial(_made, figures, attempts, started, words)
+    return FullRecord(partial(_full_record, figures, attempts, started, words))
 
 
-def _made(
+def _full_record(
     figures: TurnRecord, attempts: Sequence[Attempt], started: float, words: tuple[str, str] | None
 ) -> TurnRecord:
     """Return a record with its requests, and with words if there are any to keep."""
@@ -165,7 +165,7 @@ def _request(attempt: Attempt, started: float, *, is_whole: bool) -> RequestReco
         error=attempt.error,
         finish=attempt.finish,
         usage=Tokens(**asdict(attempt.billed.usage)) if attempt.billed else None,
-        sent=Sent(system, tools, tuple(map(_written, messages))) if is_whole else None,
+        sent=Sent(system, tools, tuple(map(_message_json, messages))) if is_whole else None,
     )
 
 
@@ -175,7 +175,7 @@ def _called(attempt: Attempt) -> tuple[str, ...]:
     return tuple(call.name if call.name in offered else "unknown" for call in attempt.calls)
 
 
-def _written(message: Message) -> str:
+def _message_json(message: Message) -> str:
     """Return a message as JSON, without a provider's residue and without the bytes of attachments."""
     known = {
         "role": message.role,

@@ -23,7 +23,7 @@ from ..providers import (
     ProviderError,
     Unavailable,
 )
-from ..turn.ports import Billed, Model
+from ..turn.ports import BilledRequest, Model
 from .issues import async_raise_or_clear_server
 
 _LOGGER = logging.getLogger(__name__)
@@ -99,7 +99,7 @@ class AccountServer:
             self._list_soon(lambda _error: None)
 
     @callback
-    def follow_size(self, billed: Billed) -> None:
+    def follow_size(self, billed: BilledRequest) -> None:
         """Ask how much the model reads after its first answer, when a bill is a surprise, and now and then.
 
         Only a server at home is asked: a gateway may not expect it.

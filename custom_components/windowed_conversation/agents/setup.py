@@ -14,7 +14,7 @@ from ..const import SUBENTRY_CONVERSATION
 from ..providers import ListedModel, Provider
 from ..turn.budget import Budget
 from ..turn.deadlines import Pause
-from ..turn.ports import Billed, Model
+from ..turn.ports import BilledRequest, Model
 from ..turn.request_limit import RequestLimit
 from .agent import AccountConfigEntry, Agent
 from .config import AgentConfig
@@ -89,8 +89,8 @@ def _configs(entry: AccountConfigEntry) -> dict[str, AgentConfig]:
 
 
 @callback
-def _learn(state: AccountState, exact: ExactCounter | None, billed: Billed) -> None:
-    # the bill lacks the part that the server did not read
+def _learn(kept: KeptAccount, exact: ExactCounter | None, billed: BilledRequest) -> None:
+    # what the server did not read is not in the bill
     if not billed.is_cut:
         state.calibrations.learn(billed.request, billed.usage, exact)
 

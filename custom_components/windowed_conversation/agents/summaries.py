@@ -17,7 +17,7 @@ from ..bridge.turn_report import async_fire_summarized
 from ..memory import Summary
 from ..providers import ProviderError, Usage
 from ..turn.attempts import Attempt, result_of
-from ..turn.compaction import compact, to_compact
+from ..turn.compaction import compact, compaction_messages
 from ..turn.context import said_in
 from ..turn.errors import TurnError
 from ..turn.first_person import speaks_of_oneself
@@ -196,7 +196,7 @@ class Summarizer:
         instead.
         """
         agent, policy, limits = self.agent, self.window.policy, self.agent.config.limits
-        messages = to_compact(passage, self.window.exchanges(), question.excluded_tags)
+        messages = compaction_messages(passage, self.window.exchanges(), question.excluded_tags)
         native = await compact(question, messages, agent.counter, limits, attempts.append)
         if native is not None and native.tokens <= policy.compaction_tokens:
             return plain_text(passage, question.excluded_tags, policy, agent.counter), native

@@ -113,11 +113,11 @@ async def async_answer(turn: ConversationTurn) -> ConversationResult:
             response, log = turn.local.response, turn.chat_log
             return ConversationResult(response, log.conversation_id, continue_conversation=turn.local.asks)
         if state.error is not None:
-            return await _async_failed(turn, state.error, state.spoken)
+            return await _async_failed(turn, state.error, state.speech)
         return conversation.async_get_result_from_chat_log(turn.user_input, turn.chat_log)
     except Exception as err:  # noqa: BLE001 - no error is answered with silence
         log_fault(_LOGGER, _FAULT, err)
-        return await _async_failed(turn, err, turn.reply.said)
+        return await _async_failed(turn, err, turn.reply.text)
     finally:
         # other agents use the log, too: restore the tools that it had
         turn.chat_log.llm_api = llm_api

@@ -97,7 +97,7 @@ class ModelCalibrations:
 
     def _stored_sizes(self, stored: object) -> dict[str, ModelSize]:
         sizes = stored.items() if isinstance(stored, dict) else ()
-        return {str(model): ModelSize.remembered(size, self._on_change) for model, size in sizes}
+        return {str(model): ModelSize.from_dict(kept, self._on_change) for model, kept in sizes}
 
     def _on_change(self) -> None:
         self.save_soon()

@@ -33,7 +33,7 @@ _PIPELINE_AGENTS = (HOME_ASSISTANT_AGENT, "sentence_trigger")
 _MOST_NAMES = 20
 
 
-def messages_of(hass: HomeAssistant, contents: Iterable[Content]) -> tuple[Message, ...]:
+def to_messages(hass: HomeAssistant, contents: Iterable[Content]) -> tuple[Message, ...]:
     """Return the contents as messages, without system prompts and empty answers."""
     return tuple(message for content in contents if (message := _message(hass, content)))
 
@@ -45,12 +45,12 @@ def _message(hass: HomeAssistant, content: Content) -> Message | None:
     if isinstance(content, UserContent):
         return Message.user(as_typed(content.content), created=created)
     if isinstance(content, ToolResultContent):
-        text, tags = result_text(content.result), tags_of_result(hass, content.result)
+        text, tags = result_text(content.result), result_tags(hass, content.result)
         return Message.tool(content.tool_call_id, content.tool_name, text, tags=tags, created=created)
     calls = tuple(ToolCall(call.id, call.tool_name, call.tool_args) for call in content.tool_calls or ())
     if not calls and not content.content:
         return None
-    tags = frozenset[str]().union(*(tags_of_call(hass, call.arguments) for call in calls))
+    tags = frozenset[str]().union(*(call_tags(hass, call.arguments) for call in calls))
     return Message.assistant(content.content or "", tool_calls=calls, tags=tags, created=created)
 
 
@@ -77,7 +77,7 @@ def handled_by_pipeline(chat_log: ChatLog, agent_id: str, seen: Collection[Messa
         if answer.agent_id == agent_id:
             break
         if answer.agent_id in _PIPELINE_AGENTS:
-            messages = messages_of(chat_log.hass, exchange)
+            messages = to_messages(chat_log.hass, exchange)
             if any(_is_among(message, seen) for message in messages):
                 break
             handled.append(messages)
@@ -111,14 +111,14 @@ def async_open_session(hass: HomeAssistant, user_input: ConversationInput) -> Ab
     return async_get_chat_session(hass, user_input.conversation_id, **owner)
 
 
-def tags_of_call(hass: HomeAssistant, arguments: Mapping[str, Any]) -> frozenset[str]:
+def call_tags(hass: HomeAssistant, arguments: Mapping[str, Any]) -> frozenset[str]:
     """Return the tags for the areas and domains that a tool call names."""
     areas = (ar.async_get(hass).async_get_area_by_name(name) for name in _names(arguments.get("area")))
     domains = filter(valid_domain, _names(arguments.get("domain")))
     return _tags({area.id for area in areas if area}.union(domains))
 
 
-def tags_of_result(hass: HomeAssistant, result: llm.ToolResult) -> frozenset[str]:
+def result_tags(hass: HomeAssistant, result: llm.ToolResult) -> frozenset[str]:
     """Return the tags for the targets of an intent (`IntentResponse.as_dict`), none for other results."""
     return _tags(name for target in _targets(result) for name in _touched(hass, target))
 

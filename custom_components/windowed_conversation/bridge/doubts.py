@@ -46,18 +46,18 @@ class MatchChecker:
     @callback
     def may_be_wrong(self, result: RecognizeResult) -> bool:
         """Return whether a match needs the check: quick, for the many matches that need none."""
-        return not _is_custom(result) and (bool(_wildcards(result)) or self._of_sentence(result) is not None)
+        return not _is_custom(result) and (bool(_wildcards(result)) or self._sentence_reason(result) is not None)
 
     async def reason_against(self, result: RecognizeResult) -> Reason | None:
         """Return the reason to ask a model instead, or None."""
         if _is_custom(result):
             return None
-        reason = self._of_sentence(result)
+        reason = self._sentence_reason(result)
         for entity in _wildcards(result):
-            reason = reason or await self._of_capture(result, entity)
+            reason = reason or await self._capture_reason(result, entity)
         return None if reason in _FOR_TOOLS and not self.model_has_tools else reason
 
-    def _of_sentence(self, result: RecognizeResult) -> Reason | None:
+    def _sentence_reason(self, result: RecognizeResult) -> Reason | None:
         is_bare_name = result.intent_sentence is not None and is_bare(result.intent_sentence.text or "")
         if self.situation.answers_question and (is_bare_name or not result.entities or _wildcards(result)):
             return Reason.ANSWERS_QUESTION
@@ -65,9 +65,9 @@ class MatchChecker:
             return Reason.NAME_IN_QUESTION
         if is_bare_name and self.situation.after_model:
             return Reason.NAME_AFTER_MODEL
-        return self._of_home(result)
+        return self._home_reason(result)
 
-    def _of_home(self, result: RecognizeResult) -> Reason | None:
+    def _home_reason(self, result: RecognizeResult) -> Reason | None:
         """Return the reason why this home cannot handle an intent, or None."""
         name = result.intent.name
         if all(handler.intent_type != name for handler in intent.async_get(self.hass)):
@@ -80,7 +80,7 @@ class MatchChecker:
         of_persons = name == intent.INTENT_GET_STATE and domain is not None and domain.value == "person"
         return Reason.NOBODY_KNOWN if of_persons and not async_exposed_persons(self.hass) else None
 
-    async def _of_capture(self, result: RecognizeResult, entity: MatchEntity) -> Reason | None:
+    async def _capture_reason(self, result: RecognizeResult, entity: MatchEntity) -> Reason | None:
         """Return the reason why the capture of a wildcard is not meant, or None."""
         span, capture = entity.text_span, entity.text
         # the span is wrong if the sentence begins with a mark such as "¿", and the text has lost the commas
@@ -90,11 +90,11 @@ class MatchChecker:
             if entity.name == "item" and cuts_word(result.original_text, span):
                 return Reason.CUT_WORD
         if (result.intent.name, entity.name) == _DELAYED_COMMAND:
-            return await self._of_delayed_command(capture)
+            return await self._command_reason(capture)
         rule = RULES.get((result.intent.name, entity.name))
         return await rule(self.hass, self.user_input, capture) if rule else None
 
-    async def _of_delayed_command(self, text: str) -> Reason | None:
+    async def _command_reason(self, text: str) -> Reason | None:
         """Recognize the command in a delayed command: in "what will the weather be" there is none."""
         recognize = getattr(async_get_agent(self.hass), "async_recognize_intent", None)
         if recognize is None:

@@ -15,7 +15,7 @@ from homeassistant.helpers.intent import IntentResponse, IntentResponseErrorCode
 from ..turn.errors import LocalAnswerFailed
 from ..turn.routing import NEVER_RIGHT, Reason, Situation
 from ..window import Message
-from .chat_log import messages_of
+from .chat_log import to_messages
 from .doubts import MatchChecker
 from .memory_answers import MemoryAnswers
 from .places import async_put_states
@@ -63,7 +63,7 @@ class LocalIntents:
         self.response = answer
         if answer.response_type is IntentResponseType.ERROR:
             raise LocalAnswerFailed(f"local error code {answer.error_code}")
-        return partial(messages_of, self._hass, self._chat_log.content[before:] if self._is_recorded else ())
+        return partial(to_messages, self._hass, self._chat_log.content[before:] if self._is_recorded else ())
 
     @property
     def speech(self) -> str:

@@ -17,7 +17,7 @@ from homeassistant.helpers import llm
 from ..providers import ReasoningDelta, TextDelta, ToolCallDone
 from ..turn.ports import Spoken
 from ..window import Message
-from .chat_log import messages_of
+from .chat_log import to_messages
 from .errors import sentence_after
 
 
@@ -27,7 +27,7 @@ class ChatLogReply:
     def __init__(self, chat_log: ChatLog, agent_id: str) -> None:
         self._chat_log = chat_log
         self._agent_id = agent_id
-        self._said: list[str] = []
+        self._pieces: list[str] = []
         self.failed_calls = 0
 
     @property
@@ -36,9 +36,9 @@ class ChatLogReply:
         return self._chat_log.delta_listener is not None
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         """The text so far of the message that is being streamed, or was streamed last."""
-        return "".join(self._said)
+        return "".join(self._pieces)
 
     async def add(self, deltas: AsyncIterator[Spoken]) -> AsyncGenerator[Message]:
         """Stream deltas into the chat log, and yield each message when it is complete."""
@@ -46,9 +46,9 @@ class ChatLogReply:
         async with aclosing(contents):
             async for content in contents:
                 if isinstance(content, ToolResultContent):
-                    self._said.clear()
+                    self._pieces.clear()
                     self.failed_calls += bool(content.result.error)
-                for message in messages_of(self._chat_log.hass, (content,)):
+                for message in to_messages(self._chat_log.hass, (content,)):
                     yield message
 
     async def break_off(self, why: str) -> str:
@@ -57,17 +57,17 @@ class ChatLogReply:
         A delta without a role continues the message that was streamed last. With a new message, Home Assistant would
         use only that as the answer if text-to-speech does not stream.
         """
-        said = self.said
-        ending: AssistantContentDeltaDict = {"content": sentence_after(said, why)}
-        if not said.strip():
-            said, ending = "", {"role": "assistant", "content": why}
+        text = self.text
+        ending: AssistantContentDeltaDict = {"content": sentence_after(text, why)}
+        if not text.strip():
+            text, ending = "", {"role": "assistant", "content": why}
 
         async def delta() -> AsyncGenerator[AssistantContentDeltaDict]:
             yield ending
 
         async for _ in self._chat_log.async_add_delta_content_stream(self._agent_id, delta()):
             pass
-        return f"{said}{ending['content']}"
+        return f"{text}{ending['content']}"
 
     def leave(self, text: str) -> None:
         """Add an answer to the chat log that is not streamed."""
@@ -80,11 +80,11 @@ class ChatLogReply:
         async for delta in deltas:
             if not started:
                 started = True
-                self._said.clear()
+                self._pieces.clear()
                 yield {"role": "assistant"}
             match delta:
                 case TextDelta(text):
-                    self._said.append(text)
+                    self._pieces.append(text)
                     yield {"content": text}
                 case ReasoningDelta(text):
                     yield {"thinking_content": text}

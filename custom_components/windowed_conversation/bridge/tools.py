@@ -126,21 +126,21 @@ class ToolSchemas:
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[_Origin, ToolSchema]] = {}
+        self._schemas: dict[str, tuple[_Origin, ToolSchema]] = {}
 
-    def of(self, api: llm.APIInstance | None) -> tuple[ToolSchema, ...]:
+    def convert(self, api: llm.APIInstance | None) -> tuple[ToolSchema, ...]:
         """Return the API's tools sorted by name, so that two requests in a row begin with the same bytes."""
         if api is None:
             return ()
         tools = sorted(api.tools, key=lambda tool: tool.name)
-        known = [self._converted(tool, api.custom_serializer) for tool in tools]
-        self._known = {schema.name: (origin, schema) for origin, schema in known}
-        return tuple(schema for _, schema in known)
+        converted = [self._converted(tool, api.custom_serializer) for tool in tools]
+        self._schemas = {schema.name: (origin, schema) for origin, schema in converted}
+        return tuple(schema for _, schema in converted)
 
     def _converted(self, tool: llm.Tool, serializer: Serializer | None) -> tuple[_Origin, ToolSchema]:
         origin = _origin(tool.parameters, serializer)
-        before, schema = self._known.get(tool.name, ((), None))
-        if schema is None or not _is_of(schema, tool) or not _are_same(origin, before):
+        before, schema = self._schemas.get(tool.name, ((), None))
+        if schema is None or not _describes(schema, tool) or not _are_same(origin, before):
             schema = _schema(tool, serializer)
         return origin, schema
 
@@ -155,7 +155,7 @@ def _origin(parameters: probatio.Schema, serializer: Serializer | None) -> _Orig
     return serializer, parameters.required, parameters.extra, *items
 
 
-def _is_of(schema: ToolSchema, tool: llm.Tool) -> bool:
+def _describes(schema: ToolSchema, tool: llm.Tool) -> bool:
     return schema.description == (tool.description or "") and schema.read_only == _is_read_only(tool)
 
 

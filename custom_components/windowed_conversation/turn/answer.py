@@ -10,7 +10,7 @@ from ..window import Message, Native, Role, ToolCall
 from .answer_stream import AnswerStream
 from .attempts import OpenAttempt, Purpose
 from .errors import EmptyAnswer
-from .ports import Billed, Question, Spoken
+from .ports import BilledRequest, Question, Spoken
 from .progress import Turn
 from .repetition import REPEATED
 from .request_limit import Permit
@@ -93,7 +93,7 @@ class Answer:
         """Whether the answer was cut off before its first word or call."""
         return isinstance(self.error, Incomplete) and not (self._has_text or self.calls)
 
-    def _on_billed(self, billed: Billed) -> None:
+    def _on_billed(self, billed: BilledRequest) -> None:
         """Find out whether the server has read the whole request, and pass the bill on."""
         self._is_cut = billed.model.size.on_billed(billed.request, billed.usage, billed.server)
         self._turn.is_cut |= self._is_cut

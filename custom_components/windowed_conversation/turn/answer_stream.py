@@ -84,7 +84,7 @@ class AnswerStream:
         Raises `DeadlineExceeded`. The request stays open if a fallback agent stands by.
         """
         if fallback_timeout is None and self._pending is None:
-            return await self._pulse.next_of(self._events)
+            return await self._pulse.next_event(self._events)
         pending = self._pending = self._pending or self._loop.create_task(_next_of(self._events))
         try:
             while not pending.done():

@@ -12,7 +12,7 @@ from ..providers import (
     TextDelta,
     Unavailable,
 )
-from .budget import Budget, less_history, limited, room
+from .budget import Budget, less_history, room, with_context_size
 from .deadlines import Pause
 from .errors import EmptyAnswer
 from .model_turn import ask_model
@@ -39,7 +39,7 @@ async def try_models(turn: Turn, question: Question) -> None:
     chain: tuple[Model | FallbackAgent, ...] = (question.model, *question.fallback_agents)
     for place, candidate in enumerate(chain):
         is_last = place == len(chain) - 1
-        turn.asked = candidate.agent
+        turn.last_agent = candidate.agent
         try:
             if isinstance(candidate, Model):
                 await _ask(turn, replace(question, model=candidate), is_last=is_last)
@@ -67,7 +67,7 @@ async def _resume_waiting(turn: Turn, question: Question) -> None:
     turn.fallback_timeout = None
     while turn.waiting:
         stream = turn.resumed = turn.waiting.pop(0)
-        agent = turn.asked = stream.model.agent
+        agent = turn.last_agent = stream.model.agent
         try:
             await _ask_for_less(turn, replace(question, model=stream.model))
         except ProviderError, EmptyAnswer:
@@ -138,7 +138,7 @@ async def _ask_for_less(turn: Turn, question: Question) -> None:
     After a refusal without a known reason the same history is sent once with calls and results as text, then a smaller
     request once. If neither helps, raises the error of the first refusal.
     """
-    turn.refused = None
+    turn.refused_tokens = None
     retries = _Retries(turn, question)
     while True:
         try:
@@ -215,7 +215,7 @@ class _Retries:
         turn.on_refused()
         turn.is_unexplained = error.is_unexplained and (place == 0 or turn.is_unexplained)
         if isinstance(error, EmptyAnswer):
-            turn.refused = None
+            turn.refused_tokens = None
         self.question = replace(self.question, model=replace(self.question.model, budget=budget))
         self._smaller = place + 1
 
@@ -237,7 +237,7 @@ def _with_shorter_results(turn: Turn, model: Model) -> Budget | None:
     """Shorten the tool results of this turn, and return the budget that has room for them; None if they cannot be."""
     window, refused = turn.window, turn.request_tokens
     before = window.stats()
-    budget = limited(model.budget, model.size.target(refused) or int(refused * _SHARES[0]))
+    budget = with_context_size(model.budget, model.size.target(refused) or int(refused * _SHARES[0]))
     window.limit(room(budget, before.prefix_tokens))
     return budget if window.stats().current_tokens < before.current_tokens else None
 

@@ -25,7 +25,7 @@ from ..providers import (
     Usage,
 )
 from ..window import ToolCall
-from .ports import Billed, Model, OnBilled, Spoken
+from .ports import BilledRequest, Model, OnBilled, Spoken
 
 # Errors that cost nothing before the first event. A model that was too slow may have been working.
 _COST_NOTHING = (AuthError, BadRequest, ContextOverflow, QuotaError, RateLimited, Unavailable)
@@ -65,7 +65,7 @@ class Attempt:
     began: float
     ended: float
     first_token: float | None = None
-    billed: Billed | None = None
+    billed: BilledRequest | None = None
     is_unbilled: bool = False
     finish: str | None = None
     calls: tuple[ToolCall, ...] = ()
@@ -95,7 +95,7 @@ class OpenAttempt:
         self._began = time.monotonic()
         self._first_event: float | None = None
         self._usage: Usage | None = None
-        self._billed: Billed | None = None
+        self._billed: BilledRequest | None = None
         self._finish: str | None = None
         self._calls: list[ToolCall] = []
         self._is_discarded = False
@@ -129,7 +129,7 @@ class OpenAttempt:
 
     def bill(self, usage: Usage, server: str = "") -> None:
         """Take in the usage, and pass it on at once. `server` is the server's word for the model that answered."""
-        self._billed = Billed(self._model, self.request, usage, server=server)
+        self._billed = BilledRequest(self._model, self.request, usage, server=server)
         self._has_reasoning = self._has_reasoning or usage.reasoning > 0
         self.on_billed(self._billed)
 

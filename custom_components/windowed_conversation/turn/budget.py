@@ -46,7 +46,7 @@ class Shortfall:
     context: int
 
 
-def limited(budget: Budget, context: int) -> Budget:
+def with_context_size(budget: Budget, context: int) -> Budget:
     """Return the budget with a context size that the user has not entered; it reserves less for the answer."""
     return replace(
         budget, context_tokens=context, max_answer_tokens=min(budget.max_answer_tokens, context // _ANSWER_SHARE)
@@ -114,10 +114,10 @@ def shortfall(budget: Budget, system_tokens: int, history_tokens: int) -> Shortf
 
 def full_shortfall(budget: Budget, reads: int, system_tokens: int) -> Shortfall | None:
     """Return by how much a full window is too large for a server that reads this much, or None if it fits."""
-    return shortfall(limited(budget, reads), system_tokens, budget.policy.history_tokens)
+    return shortfall(with_context_size(budget, reads), system_tokens, budget.policy.history_tokens)
 
 
-def to_evict(exchanges: Sequence[Exchange], spare: int) -> frozenset[int]:
+def exchanges_to_evict(exchanges: Sequence[Exchange], spare: int) -> frozenset[int]:
     """Return the numbers of the exchanges to evict when `spare` tokens are free, or missing if negative."""
     evicted = list[int]()
     for exchange in sorted(exchanges, key=lambda exchange: IMPORTANT in exchange.tags):

@@ -10,7 +10,7 @@ from .deadlines import TurnLimits
 from .ports import Question
 
 
-def to_compact(
+def compaction_messages(
     passage: SummaryInput, exchanges: Iterable[Exchange], excluded_tags: frozenset[str]
 ) -> tuple[Message, ...]:
     """Return a passage's messages followed by those of the current summary, if `exchanges` still has one.

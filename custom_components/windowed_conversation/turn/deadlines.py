@@ -86,7 +86,7 @@ class Pulse:
         if self._deadline is not None and not self._deadline.expired():
             self._deadline.reschedule(self.last + self.idle_timeout)
 
-    async def next_of[E](self, events: AsyncGenerator[E]) -> E | None:
+    async def next_event[E](self, events: AsyncGenerator[E]) -> E | None:
         """Return the next event, or None at the end. Raises `DeadlineExceeded` after the idle timeout."""
         try:
             async with asyncio.timeout(None if self.last is None else self.idle_timeout) as self._deadline:

@@ -21,7 +21,7 @@ class Read(NamedTuple):
     is_over: bool
 
 
-class Hidden(Protocol):
+class UnspokenSpan(Protocol):
     """A stretch that is not spoken, read piece by piece."""
 
     def read(self, text: str, at: int) -> Read:
@@ -30,11 +30,11 @@ class Hidden(Protocol):
 
 
 class Until:
-    """Ends at the first of these texts, which belong to the stretch unless they are `kept`. Stateless."""
+    """Ends at the first of these texts, which belong to the stretch unless the span `keeps_end`. Stateless."""
 
-    def __init__(self, *ends: str, kept: bool = False) -> None:
+    def __init__(self, *ends: str, keeps_end: bool = False) -> None:
         self._ends = compiled({f"end{place}": (end,) for place, end in enumerate(ends)})
-        self._kept = kept
+        self._keeps_end = keeps_end
 
     def read(self, text: str, at: int) -> Read:
         """Read up to the first end mark. Without one, all of the text so far belongs to the stretch."""
@@ -43,7 +43,7 @@ class Until:
             return Read(len(text), len(text), is_over=False)
         if found.lastgroup is None:
             return Read(found.start(), found.start(), is_over=False)
-        return Read(found.start(), found.start() if self._kept else found.end(), is_over=True)
+        return Read(found.start(), found.start() if self._keeps_end else found.end(), is_over=True)
 
 
 class NoteText:

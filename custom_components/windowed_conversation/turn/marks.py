@@ -13,7 +13,7 @@ import re
 from ..providers import UNSEEN
 from ..window import CUT_BEGINS, INTERRUPTED_ANSWER, INTERRUPTED_CALL, QUESTION, STUB_BEGINS
 from .context import HEADINGS, PREFIX_CLOSES, PREFIX_OPENS
-from .hidden import CallText, Hidden, NoteText, Until
+from .hidden import CallText, NoteText, UnspokenSpan, Until
 from .patterns import Ahead, Part, Parts, Run, compiled
 from .repetition import REPEATED
 
@@ -38,12 +38,12 @@ class Mark:
     """A mark, and the reader of the stretch that it opens, or None if it stands alone."""
 
     parts: Parts
-    hides: Callable[[], Hidden] | None = None
+    span: Callable[[], UnspokenSpan] | None = None
     kind: Kind = Kind.OTHER
 
 
-def _until(*ends: str, kept: bool = False) -> Callable[[], Hidden]:
-    until = Until(*ends, kept=kept)
+def _until(*ends: str, keeps_end: bool = False) -> Callable[[], UnspokenSpan]:
+    until = Until(*ends, keeps_end=keeps_end)
     return lambda: until
 
 
@@ -77,7 +77,7 @@ def _channels() -> Iterator[Mark]:
 
     https://cookbook.openai.com/articles/openai-harmony
     """
-    ends = _until("<|end|>", "<|return|>", "<|call|>", "<|start|>", "<|channel|>", kept=True)
+    ends = _until("<|end|>", "<|return|>", "<|call|>", "<|start|>", "<|channel|>", keeps_end=True)
     formats: tuple[Parts, ...] = ((), ("<|constrain|>", Run(_WORDS, 0, 40)))
     for constrained in formats:
         after: Parts = (*constrained, "<|message|>")
@@ -122,7 +122,7 @@ def _line_marks() -> Iterator[Mark]:
         time += [between, run]
     yield Mark((first, *line_end, *time[:-1], Run(r"\d", 1, 1), Run(r"\d", 1, 1)), kind=Kind.TIME)
     for heading in others:
-        yield Mark((heading, *line_end), _until("\n", kept=True), Kind.SECTION)
+        yield Mark((heading, *line_end), _until("\n", keeps_end=True), Kind.SECTION)
     for name in ("tool_call:", "tool_calls:"):
         yield Mark((name,), CallText, Kind.CALL)
     for name in ("tool_call", "tool_code"):

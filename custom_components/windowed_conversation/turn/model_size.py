@@ -31,7 +31,7 @@ _LIFE = 24 * 60 * 60
 
 
 @dataclass(slots=True)
-class _Known:
+class _LearnedSizes:
     """The learned sizes, in tokens; `at` is the time of the last refusal or named size, in seconds since the epoch.
 
     `reads` is how much the server reads of longer requests: by its own word when it was asked, or by its bills. `named`
@@ -83,7 +83,7 @@ class ModelSize:
     def __init__(self, on_change: Callable[[], None] = lambda: None, *, clock: Callable[[], float] = time.time) -> None:
         self._on_change = on_change
         self._clock = clock
-        self._known = _Known()
+        self._sizes = _LearnedSizes()
         # the newest request that was served, without its answer
         self._last: int | None = None
         # The newest refusal without a known reason: the hash of its newest exchange, and its tokens.
@@ -97,7 +97,7 @@ class ModelSize:
     @property
     def reads(self) -> int | None:
         """How much the server reads of longer requests, by its own word or its bills; None if that is unknown."""
-        return self._known.reads
+        return self._sizes.reads
 
     def tokens(self, listed: int | None = None) -> int | None:
         """Return the size to plan with, or None if it is unknown; `listed` is the size in the model's list or profile.
@@ -105,19 +105,19 @@ class ModelSize:
         It is never below a request that was read and served, and always below one whose refusal is believed.
         """
         self._age()
-        learned = self._known.learned
-        size = self._known.reads and max(int(self._known.reads / self._scale), 1)
-        named = self._known.named or listed
+        learned = self._sizes.learned
+        size = self._sizes.reads and max(int(self._sizes.reads / self._scale), 1)
+        named = self._sizes.named or listed
         if size is None and named is not None:
-            size = max(named, self._known.served)
+            size = max(named, self._sizes.served)
         return size if learned is None else min(size or learned, learned)
 
     def target(self, refused: int) -> int | None:
         """Return the most tokens for the next, smaller request after a refusal, or None if that is unknown."""
         self._age()
-        known = self._known
-        told = known.reads or known.named or refused
-        size = min(told, known.middle(refused) if known.served < refused else refused)
+        sizes = self._sizes
+        stated = sizes.reads or sizes.named or refused
+        size = min(stated, sizes.middle(refused) if sizes.served < refused else refused)
         return size if size < refused else None
 
     def is_larger(self, tokens: int) -> bool:
@@ -130,22 +130,22 @@ class ModelSize:
         `billed` is the tokens that the provider reports for both, or 0 if it reports nothing.
         """
         self._age()
-        known = self._known
-        refusals = known.refused, known.tried
-        whole = min(max(tokens + answer, billed), MAX_COUNT)
-        if known.reads is not None:
-            whole = min(whole, known.reads)
+        sizes = self._sizes
+        refusals = sizes.refused, sizes.tried
+        total = min(max(tokens + answer, billed), GREATEST_FIGURE)
+        if sizes.reads is not None:
+            total = min(total, sizes.reads)
         self._last = tokens
         self._compare(tokens, billed - answer)
         if self._doubtful is not None and tokens >= self._doubtful[1]:
             self._doubtful = None
-        known.served = max(known.served, whole)
-        if known.tried is not None and tokens >= known.tried:
-            known.tried, known.patience = None, _LEAST_PATIENCE
-        if known.refused is not None:
-            self._on_served_since(known.refused, tokens, whole)
+        sizes.served = max(sizes.served, total)
+        if sizes.tried is not None and tokens >= sizes.tried:
+            sizes.tried, sizes.patience = None, _LEAST_PATIENCE
+        if sizes.refused is not None:
+            self._on_served_since(sizes.refused, tokens, total)
         # `served` is stored whenever the refusals are
-        if refusals != (known.refused, known.tried):
+        if refusals != (sizes.refused, sizes.tried):
             self._on_change()
 
     def _compare(self, planned: int, billed: int) -> None:
@@ -153,37 +153,37 @@ class ModelSize:
         if billed > 0 and planned > 0 and not self._is_cut:
             self._scale = min(max(billed / planned, 1.0), GREATEST_FACTOR)
 
-    def _on_served_since(self, refused: int, tokens: int, whole: int) -> None:
-        known = self._known
+    def _on_served_since(self, refused: int, tokens: int, total: int) -> None:
+        sizes = self._sizes
         if tokens >= refused:
-            known.forget_refusals()
-            known.patience = _LEAST_PATIENCE
+            sizes.forget_refusals()
+            sizes.patience = _LEAST_PATIENCE
             return
-        if whole < refused:
-            known.since = max(known.since, whole)
-        learned = known.learned
+        if total < refused:
+            sizes.since = max(sizes.since, total)
+        learned = sizes.learned
         if learned is not None and tokens >= _LIMITED * learned:
-            known.limited += 1
-            if known.limited >= known.patience:
-                known.tried = refused
-                known.forget_refusals()
+            sizes.limited += 1
+            if sizes.limited >= sizes.patience:
+                sizes.tried = refused
+                sizes.forget_refusals()
 
     def on_refused(self, refused: int, served: int) -> None:
         """Learn from a request that was refused as too long while a smaller one was served instead."""
         self._age()
-        known = self._known
-        least = min(size for size in (refused, known.refused, MAX_COUNT) if size is not None)
-        known.refusals = min(known.refusals + 1, _BELIEVED)
-        if known.tried is not None and refused >= (1 - _NEAR) * known.tried:
+        sizes = self._sizes
+        least = min(size for size in (refused, sizes.refused, GREATEST_FIGURE) if size is not None)
+        sizes.refusals = min(sizes.refusals + 1, _BELIEVED)
+        if sizes.tried is not None and refused >= (1 - _NEAR) * sizes.tried:
             # the refusal that was forgotten still holds
-            least, known.refusals = min(least, known.tried), _BELIEVED
-            known.patience = min(2 * known.patience, _MOST_PATIENCE)
-        known.tried = None
-        known.since = served if known.since >= least else max(known.since, served)
-        known.refused, known.limited, known.at = least, 0, self._clock()
-        if known.refusals == _BELIEVED and known.served >= least:
+            least, sizes.refusals = min(least, sizes.tried), _BELIEVED
+            sizes.patience = min(2 * sizes.patience, _MOST_PATIENCE)
+        sizes.tried = None
+        sizes.since = served if sizes.since >= least else max(sizes.since, served)
+        sizes.refused, sizes.limited, sizes.at = least, 0, self._clock()
+        if sizes.refusals == _BELIEVED and sizes.served >= least:
             # less than before twice in a row: the server reads less now; a little less is only counted differently
-            known.served = least - 1 if least >= (1 - _NEAR) * known.served else min(known.since, least - 1)
+            sizes.served = least - 1 if least >= (1 - _NEAR) * sizes.served else min(sizes.since, least - 1)
         self._on_change()
 
     def on_unexplained(self, refused: int, served: int, newest: int) -> None:
@@ -193,20 +193,20 @@ class ModelSize:
         stands, and both have to be larger by a tenth than everything that was served.
         """
         self._age()
-        known, before = self._known, self._doubtful
-        if known.tried is not None and refused >= (1 - _NEAR) * known.tried:
+        sizes, before = self._sizes, self._doubtful
+        if sizes.tried is not None and refused >= (1 - _NEAR) * sizes.tried:
             self.on_refused(refused, served)
-        elif refused >= (1 + _NEAR) * known.served:
+        elif refused >= (1 + _NEAR) * sizes.served:
             self._doubtful = newest, refused
-            if before is not None and before[0] != newest and before[1] >= (1 + _NEAR) * known.served:
+            if before is not None and before[0] != newest and before[1] >= (1 + _NEAR) * sizes.served:
                 self._doubtful = None
                 self.on_refused(before[1], served)
                 self.on_refused(refused, served)
 
     def on_named(self, tokens: int) -> None:
         """Learn from the size that the server named in a refusal, in tokens."""
-        self._known.named, self._known.reads = min(max(tokens, 1), MAX_COUNT), None
-        self._known.at = self._clock()
+        self._sizes.named, self._sizes.reads = min(max(tokens, 1), GREATEST_FIGURE), None
+        self._sizes.at = self._clock()
         self._on_change()
 
     def on_asked(self, tokens: int) -> None:
@@ -221,7 +221,7 @@ class ModelSize:
         self._age()
         if self.reads is not None and usage.output and usage.input > self.reads:
             # bills had not shown a little more so far; much more is another size
-            self._known.reads = usage.input if usage.input <= (1 + _NEAR) * self.reads else None
+            self._sizes.reads = usage.input if usage.input <= (1 + _NEAR) * self.reads else None
             self.may_have_changed = True
             self._on_change()
         size = self._bills.take(request, usage, server)
@@ -232,50 +232,50 @@ class ModelSize:
         return self._is_cut
 
     def _read_only(self, tokens: int) -> None:
-        known = self._known
-        known.reads, known.at = min(max(tokens, 1), MAX_COUNT), self._clock()
-        known.served, known.since = min(known.served, known.reads), min(known.since, known.reads)
+        sizes = self._sizes
+        sizes.reads, sizes.at = min(max(tokens, 1), GREATEST_FIGURE), self._clock()
+        sizes.served, sizes.since = min(sizes.served, sizes.reads), min(sizes.since, sizes.reads)
         self._on_change()
 
     def forget(self) -> None:
         """Forget everything that was learned."""
         self._doubtful, self._bills = None, Bills()
-        if self._known != _Known():
-            self._known = _Known()
+        if self._sizes != _LearnedSizes():
+            self._sizes = _LearnedSizes()
             self._on_change()
 
     def as_dict(self) -> dict[str, Any]:
         """Return the values to store for a restart; empty if nothing was learned."""
-        return {} if self._known == _Known() else asdict(self._known)
+        return {} if self._sizes == _LearnedSizes() else asdict(self._sizes)
 
     @classmethod
-    def remembered(
+    def from_dict(
         cls,
-        kept: object,
+        values: object,
         on_change: Callable[[], None] = lambda: None,
         *,
         clock: Callable[[], float] = time.time,
     ) -> Self:
         """Return the size from the values of `as_dict`; damaged data is ignored."""
         size = cls(on_change, clock=clock)
-        if isinstance(kept, Mapping) and kept.keys() == asdict(size._known).keys() and _is_possible(kept):
-            size._known = _Known(**kept)
+        if isinstance(values, Mapping) and values.keys() == asdict(size._sizes).keys() and _is_possible(values):
+            size._sizes = _LearnedSizes(**values)
         return size
 
     def _age(self) -> None:
         """Forget sizes that are a day old, also if the clock was set back by more than a day."""
-        known = self._known
-        if known.at and abs(self._clock() - known.at) >= _LIFE:
-            known.reads, known.named, known.tried = None, None, None
-            known.at, known.patience = 0.0, _LEAST_PATIENCE
-            known.forget_refusals()
+        sizes = self._sizes
+        if sizes.at and abs(self._clock() - sizes.at) >= _LIFE:
+            sizes.reads, sizes.named, sizes.tried = None, None, None
+            sizes.at, sizes.patience = 0.0, _LEAST_PATIENCE
+            sizes.forget_refusals()
 
 
-def _is_possible(kept: Mapping[str, Any]) -> bool:
+def _is_possible(values: Mapping[str, Any]) -> bool:
     return (
-        all(kept[name] is None or is_count(kept[name], 1) for name in ("reads", "named", "refused", "tried"))
-        and all(is_count(kept[name]) for name in ("served", "since", "refusals", "limited"))
-        and is_count(kept["patience"], _LEAST_PATIENCE, _MOST_PATIENCE)
-        and isinstance(kept["at"], int | float)
-        and 0 <= kept["at"] < _LAST_SECOND
+        all(values[name] is None or is_count(values[name], 1) for name in ("reads", "named", "refused", "tried"))
+        and all(is_count(values[name]) for name in ("served", "since", "refusals", "limited"))
+        and is_count(values["patience"], _LEAST_PATIENCE, _MOST_PATIENCE)
+        and isinstance(values["at"], int | float)
+        and 0 <= values["at"] < _LAST_SECOND
     )

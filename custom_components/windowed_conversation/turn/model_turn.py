@@ -11,7 +11,7 @@ from ..providers import RateLimited, Request, Usage, messages_tokens
 from ..window import Exchange, Message, Role, Window
 from .answer import Answer
 from .answer_stream import AnswerStream
-from .budget import live_room, room, shortfall, to_evict
+from .budget import exchanges_to_evict, live_room, room, shortfall
 from .context import said_in
 from .live_context import LiveContext, with_context
 from .ports import Question
@@ -68,7 +68,7 @@ def _request(turn: Turn, question: Question, *, may_call: bool) -> Request:
     sent = _fitting(window, question) if _is_view(turn, question) else _trimmed(turn, question)
     live = _live_context(turn, question, sent)
     messages = with_context(_messages(window, sent), question.prefix, live)
-    messages = model.plain_form.written(window, messages)
+    messages = model.plain_form.apply(window, messages)
     turn.request_tokens = messages_tokens(messages) + model.budget.schema_tokens
     return question.request(messages, question.tools, may_call=may_call)
 
@@ -85,7 +85,7 @@ def _live_context(turn: Turn, question: Question, sent: Sequence[Exchange]) -> L
     """Return the live context of the turn, another one for a request that has less room or sends fewer exchanges."""
     window, numbers = turn.window, frozenset([exchange.number for exchange in sent])
     tokens = window.open_tokens + sum([exchange.tokens for exchange in sent])
-    limit = live_room(question.model.planned, window.stats().prefix_tokens, tokens)
+    limit = live_room(question.model.planned_budget, window.stats().prefix_tokens, tokens)
     if turn.live is None or turn.live.tokens > limit or not numbers >= turn.live_for:
         turn.live, turn.live_for = question.live(sent, limit), numbers
         window.lend(turn.live.sources)
@@ -98,11 +98,11 @@ def _on_served(turn: Turn, question: Question) -> None:
     usage = newest.billed.usage if newest.billed else Usage()
     model.size.on_served(turn.request_tokens, usage.output, usage.input + usage.output)
     model.plain_form.on_served(window, newest.request.messages)
-    if turn.refused is not None:
-        _learn_refusal(turn, newest.request, turn.refused, question)
-        turn.refused = None
+    if turn.refused_tokens is not None:
+        _learn_refusal(turn, newest.request, turn.refused_tokens, question)
+        turn.refused_tokens = None
     if turn.is_cut and not _is_view(turn, question):
-        window.limit(room(model.planned, window.stats().prefix_tokens))
+        window.limit(room(model.planned_budget, window.stats().prefix_tokens))
 
 
 def _learn_refusal(turn: Turn, served: Request, refused: int, question: Question) -> None:
@@ -121,11 +121,11 @@ def _is_view(turn: Turn, question: Question) -> bool:
 
 def _trimmed(turn: Turn, question: Question) -> Sequence[Exchange]:
     """Evict history for which the model has no room. A request that is still too large is recorded, and sent."""
-    window, budget = turn.window, question.model.planned
+    window, budget = turn.window, question.model.planned_budget
     window.limit(room(budget, window.stats().prefix_tokens))
     stats = window.stats()
     turn.shortfall = shortfall(budget, stats.prefix_tokens, stats.current_tokens) or turn.shortfall
-    return question.shown(window)
+    return question.sent_exchanges(window)
 
 
 def _fitting(window: Window, question: Question) -> Sequence[Exchange]:
@@ -133,8 +133,8 @@ def _fitting(window: Window, question: Question) -> Sequence[Exchange]:
 
     The window belongs to the agent's own model. Another model, or a single refusal, costs it no history.
     """
-    shown, budget = question.shown(window), question.model.planned
+    shown, budget = question.sent_exchanges(window), question.model.planned_budget
     limits = (budget.policy.history_tokens, room(budget, window.stats().prefix_tokens), budget.sent_tokens)
     allowed = min(limit for limit in limits if limit is not None)
-    evicted = to_evict(shown, allowed - window.open_tokens - sum(each.tokens for each in shown))
+    evicted = exchanges_to_evict(shown, allowed - window.open_tokens - sum(each.tokens for each in shown))
     return [each for each in shown if each.number not in evicted]

@@ -29,14 +29,14 @@ class PlainForm:
         # The ended exchanges that were served in their own form, or as text.
         self._served: WeakKeyDictionary[Window, frozenset[_Key]] = WeakKeyDictionary()
 
-    def written(self, window: Window, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    def apply(self, window: Window, messages: tuple[Message, ...]) -> tuple[Message, ...]:
         """Return the messages of a request, with the exchanges concerned as text."""
         plain = self._plain.get(window)
         if not plain:
             return messages
         *ended, newest = _parts(messages)
-        written = (_as_text(part) if _key(part) in plain else part for part in ended)
-        return (*chain.from_iterable(written), *newest)
+        texts = (_as_text(part) if _key(part) in plain else part for part in ended)
+        return (*chain.from_iterable(texts), *newest)
 
     def suspects(self, window: Window, messages: tuple[Message, ...]) -> frozenset[_Key]:
         """Return the ended exchanges whose form may be why a request was refused, and that are not text yet.

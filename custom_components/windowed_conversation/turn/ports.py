@@ -21,7 +21,7 @@ from ..providers import (
     room_to_think,
 )
 from ..window import Exchange, Message, Window
-from .budget import Budget, answer_limit, limited
+from .budget import Budget, answer_limit, with_context_size
 from .deadlines import Pause
 from .live_context import NO_CONTEXT, LiveContext
 from .model_size import ModelSize
@@ -74,16 +74,16 @@ class Model:
     is_at_home: bool = False
 
     @property
-    def planned(self) -> Budget:
+    def planned_budget(self) -> Budget:
         """The budget of the next request: the user's context size, or else the one that was listed or learned."""
         if self.budget.context_tokens is not None:
             return self.budget
         context = self.size.tokens(self.profile.context_tokens)
-        return self.budget if context is None else limited(self.budget, context)
+        return self.budget if context is None else with_context_size(self.budget, context)
 
 
 @dataclass(frozen=True, slots=True)
-class Billed:
+class BilledRequest:
     """The usage that a provider has reported for one request, and when, in seconds on the monotonic clock.
 
     `server` is its own word for the model that answered, see `Finished`. `is_cut`: whether it read only part of the
@@ -99,7 +99,7 @@ class Billed:
 
 
 # Takes in the bill of a request, before its answer is counted into the window.
-type OnBilled = Callable[[Billed], None]
+type OnBilled = Callable[[BilledRequest], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class Question:
     fallback_agents: tuple[Model | FallbackAgent, ...] = ()
     live: Callable[[Sequence[Exchange], int], LiveContext] = lambda exchanges, limit: NO_CONTEXT
 
-    def shown(self, window: Window) -> list[Exchange]:
+    def sent_exchanges(self, window: Window) -> list[Exchange]:
         """Return the closed exchanges of a window that may be sent."""
         return [each for each in window.exchanges() if self.excluded_tags.isdisjoint(each.tags)]
 
@@ -161,7 +161,7 @@ class Question:
         Its answer may have `max_answer_tokens` besides the reasoning before it, by default the tokens that the budget
         reserves.
         """
-        model, budget = self.model, self.model.planned
+        model, budget = self.model, self.model.planned_budget
         wanted = budget if max_answer_tokens is None else replace(budget, max_answer_tokens=max_answer_tokens)
         sent = messages_tokens(messages) + budget.schema_tokens
         effort, has_reasoned = model.settings.effort, model.reasoning.is_expected

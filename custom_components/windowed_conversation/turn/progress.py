@@ -13,7 +13,7 @@ from .budget import Shortfall
 from .deadlines import TurnLimits
 from .errors import TurnError
 from .live_context import LiveContext
-from .ports import Billed, OnBilled, Question, Reply
+from .ports import BilledRequest, OnBilled, Question, Reply
 from .repetition import Repetition
 from .routing import Decision, Reason, Situation
 
@@ -53,18 +53,18 @@ class Turn:
 
     `text` is the user's input, `decision` its route. `fallback_timeout` is that of the model that is being asked.
 
-    `attempts` are the requests, in the order in which they ended. `asked` is the id of the agent that was asked last,
-    `answered_by` the same if it answered; `failures` are those of agents asked before. `failed_tool_calls` is how many
-    of the `tool_calls` returned an error. `error` ended the turn; `fault`, a cancellation or an unexpected error,
+    `attempts` are the requests, in the order in which they ended. `last_agent` is the id of the agent that was asked
+    last, `answered_by` the same if it answered; `failures` are those of agents asked before. `failed_tool_calls` is how
+    many of the `tool_calls` returned an error. `error` ended the turn; `fault`, a cancellation or an unexpected error,
     interrupted it.
 
     `live` is the live context of the requests, made for the closed exchanges of the numbers in `live_for`.
-    `request_tokens` is the planned size of the newest request, and `refused` that of the smallest one that was refused
-    as too long while none was served since; `is_unexplained` if the server did not say that it was too long. `is_cut`:
-    whether the server has read only part of a request. `waiting` are requests that stay open although their first token
-    took too long, and `resumed` is the one whose answer is heard next. `has_asked_again`: whether a model was asked
-    again because its reasoning had used up the limit of the answer. `open_calls` are the calls of the current answer
-    while the window does not hold it.
+    `request_tokens` is the planned size of the newest request, and `refused_tokens` that of the smallest one that was
+    refused as too long while none was served since; `is_unexplained` if the server did not say that it was too long.
+    `is_cut`: whether the server has read only part of a request. `waiting` are requests that stay open although their
+    first token took too long, and `resumed` is the one whose answer is heard next. `has_asked_again`: whether a model
+    was asked again because its reasoning had used up the limit of the answer. `open_calls` are the calls of the current
+    answer while the window does not hold it.
     """
 
     window: Window
@@ -81,7 +81,7 @@ class Turn:
     tool_calls: int = 0
     failed_tool_calls: int = 0
     shortfall: Shortfall | None = None
-    asked: str | None = None
+    last_agent: str | None = None
     answered_by: str | None = None
     failures: list[Failure] = field(default_factory=list)
     error: ProviderError | TurnError | None = None
@@ -89,7 +89,7 @@ class Turn:
     live: LiveContext | None = None
     live_for: frozenset[int] = frozenset()
     request_tokens: int = 0
-    refused: int | None = None
+    refused_tokens: int | None = None
     is_unexplained: bool = False
     is_cut: bool = False
     waiting: list[AnswerStream] = field(default_factory=list)
@@ -101,7 +101,7 @@ class Turn:
     _stored_texts: int = 0
 
     @property
-    def spoken(self) -> str:
+    def speech(self) -> str:
         """The text that the user has heard so far."""
         return "".join(self._texts)
 
@@ -129,7 +129,7 @@ class Turn:
 
     def on_refused(self) -> None:
         """Record that the newest request was refused as too long."""
-        self.refused = min(self.request_tokens, self.refused or self.request_tokens)
+        self.refused_tokens = min(self.request_tokens, self.refused_tokens or self.request_tokens)
 
     @property
     def may_resume(self) -> bool:
@@ -148,7 +148,7 @@ class Turn:
         return len(self.attempts)
 
     @property
-    def billed(self) -> list[Billed]:
+    def billed(self) -> list[BilledRequest]:
         """The requests with a reported usage."""
         return [each.billed for each in self.attempts if each.billed is not None]
 
@@ -180,6 +180,6 @@ class Turn:
     @property
     def all_failures(self) -> list[Failure]:
         """All failures, including that of the agent that was asked last."""
-        if self.asked is None or not isinstance(self.error, ProviderError):
+        if self.last_agent is None or not isinstance(self.error, ProviderError):
             return self.failures
-        return [*self.failures, Failure(self.asked, self.error)]
+        return [*self.failures, Failure(self.last_agent, self.error)]

@@ -10,8 +10,8 @@ from ..window import ToolCall
 REPEATED = "[Same call, same result as before: do not repeat it.]"
 
 # The model gets a note after this many equal calls with equal results, in a row or as parts of a pattern.
-_TOLD_CALLS = 3
-_TOLD_PATTERNS = 2
+_CALLS_BEFORE_NOTE = 3
+_PATTERNS_BEFORE_NOTE = 2
 _PATTERN_LENGTHS = (2, 3)
 
 type _Entry = tuple[str, str]
@@ -45,14 +45,14 @@ class Repetition:
 
     def add(self, call: ToolCall, result: str, *, read_only: bool) -> bool:
         """Add a call with its result. Return whether to tell the model that it repeats itself."""
-        called = f"{call.name} {_written(call.arguments)}"
+        called = f"{call.name} {_json(call.arguments)}"
         if called in self._round:
             return False
         self._round.add(called)
         times = self._times((called, result), read_only=read_only)
         patterns = self._patterns((called, result), read_only=read_only)
-        self._goes_on = self._goes_on or times > _TOLD_CALLS or patterns > _TOLD_PATTERNS
-        return times >= _TOLD_CALLS or patterns >= _TOLD_PATTERNS
+        self._goes_on = self._goes_on or times > _CALLS_BEFORE_NOTE or patterns > _PATTERNS_BEFORE_NOTE
+        return times >= _CALLS_BEFORE_NOTE or patterns >= _PATTERNS_BEFORE_NOTE
 
     def _times(self, entry: _Entry, *, read_only: bool) -> int:
         called, result = entry
@@ -73,9 +73,9 @@ class Repetition:
             is_match = len(self._run) >= length and self._run[-length] == entry
             self._matches[length] = self._matches[length] + 1 if is_match else 0
         self._run.append(entry)
-        whole = (1 + matched // length for length, matched in self._matches.items() if matched % length == 0)
-        return max(whole, default=0)
+        repeats = (1 + matched // length for length, matched in self._matches.items() if matched % length == 0)
+        return max(repeats, default=0)
 
 
-def _written(arguments: Mapping[str, object]) -> str:
+def _json(arguments: Mapping[str, object]) -> str:
     return json.dumps(dict(arguments), sort_keys=True, default=str)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import re
 
 from ..providers import ReasoningDelta, TextDelta
-from .hidden import Hidden, end_of_space
+from .hidden import UnspokenSpan, end_of_space
 from .marks import AT_END, FIRST_CHARACTERS, GOING_ON, MARKS, Kind, Mark, Patterns
 
 type Sorted = TextDelta | ReasoningDelta
@@ -29,13 +29,13 @@ class SpeechFilter:
     def __init__(self, tools: Iterable[str] = ()) -> None:
         # a model may write a name as it stands in its tool's description, without the API that the tool is of
         self._tools = {written for name in tools for written in (name, name.rpartition("__")[2])}
-        self._held = ""
-        self._hidden: Hidden | None = None
-        self._hides_thought = False
-        self._spoken: list[str] = []
-        self._thought: list[str] = []
+        self._rest = ""
+        self._span: UnspokenSpan | None = None
+        self._is_thought = False
+        self._speech: list[str] = []
+        self._thoughts: list[str] = []
         self._is_plain = False
-        self._has_spoken = False
+        self._has_speech = False
         self._trim = True
         self._ends_in_space = True
         self._begins_line = True
@@ -55,31 +55,31 @@ class SpeechFilter:
 
     def _sort(self, text: str, patterns: Patterns) -> Sequence[Sorted]:
         """Continue reading. Return at most one delta of each kind, however many marks there are."""
-        text, at, goes_on = self._held + text, 0, True
+        text, at, goes_on = self._rest + text, 0, True
         while goes_on and at < len(text):
-            at, goes_on = self._read_hidden(text, at) if self._hidden else self._read_spoken(text, at, patterns)
-        self._held = text[at:]
+            at, goes_on = self._read_span(text, at) if self._span else self._read_speech(text, at, patterns)
+        self._rest = text[at:]
         if patterns is AT_END:
-            self._hide(self._held)
-            self._held = ""
-        self._is_plain = not (self._held or self._hidden or self._trim or self._begins_line)
-        sorted_out = TextDelta("".join(self._spoken)), ReasoningDelta("".join(self._thought))
-        self._spoken.clear()
-        self._thought.clear()
+            self._hide(self._rest)
+            self._rest = ""
+        self._is_plain = not (self._rest or self._span or self._trim or self._begins_line)
+        sorted_out = TextDelta("".join(self._speech)), ReasoningDelta("".join(self._thoughts))
+        self._speech.clear()
+        self._thoughts.clear()
         return [delta for delta in sorted_out if delta.text]
 
-    def _read_hidden(self, text: str, at: int) -> tuple[int, bool]:
+    def _read_span(self, text: str, at: int) -> tuple[int, bool]:
         """Return the place to continue, and whether there is anything left."""
-        assert self._hidden is not None
-        read = self._hidden.read(text, at)
+        assert self._span is not None
+        read = self._span.read(text, at)
         self._hide(text[at : read.end])
         if read.is_over:
-            self._hidden = None
+            self._span = None
         return read.at, read.is_over
 
-    def _read_spoken(self, text: str, at: int, patterns: Patterns) -> tuple[int, bool]:
-        """Take the text up to the next mark, and the mark, or the rest. Returns the same as `_read_hidden`."""
-        if not self._has_spoken:
+    def _read_speech(self, text: str, at: int, patterns: Patterns) -> tuple[int, bool]:
+        """Take the text up to the next mark, and the mark, or the rest. Returns the same as `_read_span`."""
+        if not self._has_speech:
             unheard = _unheard.match(text, at)
             at = unheard.end() if unheard else at
         found = self._next_mark(text, at, patterns)
@@ -97,7 +97,7 @@ class SpeechFilter:
     def _next_mark(self, text: str, at: int, patterns: Patterns) -> re.Match[str] | None:
         sections_end = end_of_space(text, at) if self._in_sections else -1
         if self._begins_line:
-            beginning = patterns.at_line if self._has_spoken else patterns.at_start
+            beginning = patterns.at_line if self._has_speech else patterns.at_start
             found = beginning.match(text, at)
             if found and self._is_mark(found, sections_end):
                 return found
@@ -118,15 +118,15 @@ class SpeechFilter:
         return True
 
     def _open(self, mark: Mark) -> None:
-        self._hidden = mark.hides() if mark.hides else None
-        self._hides_thought = mark.kind is Kind.THOUGHT
+        self._span = mark.span() if mark.span else None
+        self._is_thought = mark.kind is Kind.THOUGHT
         self._trim = self._ends_in_space
         self._in_sections = self._in_sections or mark.kind is Kind.TIME
         self.has_call = self.has_call or mark.kind in (Kind.CALL, Kind.NAMED_CALL)
 
     def _hide(self, text: str) -> None:
-        if text and self._hides_thought:
-            self._thought.append(text)
+        if text and self._is_thought:
+            self._thoughts.append(text)
 
     def _speak(self, text: str) -> None:
         if not text:
@@ -136,6 +136,6 @@ class SpeechFilter:
         if self._trim:
             text = text.lstrip()
         if text:
-            self._has_spoken, self._trim = True, False
+            self._has_speech, self._trim = True, False
             self._ends_in_space = text[-1].isspace()
-            self._spoken.append(text)
+            self._speech.append(text)

@@ -33,7 +33,7 @@ def marked(wire: Wire, *words: str, usage: Usage | None = None) -> list[bytes]:
 
 async def stream_within(pulse: Pulse, events: AsyncGenerator[Event]) -> AsyncIterator[Event]:
     """Yield the events of a stream that may not be idle."""
-    while (event := await pulse.next_of(events)) is not None:
+    while (event := await pulse.next_event(events)) is not None:
         yield event
 
 
