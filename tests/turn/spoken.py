@@ -1,4 +1,4 @@
-"""Texts that are metadata, and what a filter makes of pieces of text."""
+"""Texts that are metadata, and the speech of a filter that reads pieces of text."""
 
 from collections.abc import Iterable
 

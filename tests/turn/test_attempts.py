@@ -1,4 +1,4 @@
-"""The requests of a turn: each that was sent is there once, with how it ended."""
+"""The requests of a turn: each that was sent is there once, with its result."""
 
 import asyncio
 from contextlib import suppress

@@ -25,7 +25,7 @@ talks = st.lists(turns, min_size=4, max_size=30)
 
 @dataclass
 class Counting:
-    """A server's counting: tokens for each word, what a message costs besides, and how much it reads at most."""
+    """A server's counting: tokens for each word and for each message, and the most that it reads."""
 
     per_word: float = 1.3
     frame: int = 5

@@ -103,7 +103,7 @@ async def assert_nothing_runs_on() -> None:
 
 
 async def sweep(asked: Question, text: str, begin: Callable[[Broken], None] = lambda broken: None) -> list[str]:
-    """Cancel the turn at each suspension point and check what is left; returns how the last one, uncancelled, ended."""
+    """Cancel the turn at each suspension point and check that nothing is left; return the ends of the others."""
     ended: list[str] = []
     broken, windows = Broken(), WindowRegistry(new_window)
 

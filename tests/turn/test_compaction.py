@@ -1,4 +1,4 @@
-"""Compaction of a passage by the provider: what is sent, what it costs, and when it is not requested."""
+"""Compaction of a passage by the provider: its request, its size, and the agents without it."""
 
 import asyncio
 from dataclasses import replace

@@ -7,7 +7,8 @@ from contextlib import suppress
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import DeadlineExceeded
-from custom_components.windowed_conversation.turn.deadlines import Pulse, TurnLimits
+from custom_components.windowed_conversation.turn.answer_stream import Pulse
+from custom_components.windowed_conversation.turn.deadlines import TurnLimits
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Servers that demand back what they wrote, or refuse to see it: their conversations go on, and nothing is learned."""
+"""Servers that demand their own fields back, or refuse them: their conversations go on, and nothing is learned."""
 
 from collections.abc import Callable
 from dataclasses import replace

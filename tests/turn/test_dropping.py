@@ -40,7 +40,7 @@ class Talk:
 
     @property
     def is_dropped(self) -> list[bool]:
-        """Whether each request was longer than what was read of it."""
+        """Whether each request was longer than the part that was read."""
         return [self.sent(record) > record.usage["prompt"] for record in self.records]
 
     @property

@@ -298,7 +298,7 @@ class Server:
         self.greatest = 0
 
     def talk(self) -> None:
-        """Take a turn: the window grows, is trimmed to what is planned, and is sent, less of it after a refusal."""
+        """Take a turn: the window grows, is trimmed to the plan, and is sent, less of it after a refusal."""
         self.window += self.step
         planned = self.size.tokens()
         room = self.history if planned is None else min(self.history, planned - planned // 16 - self.fixed)
@@ -324,7 +324,7 @@ class Server:
 
 @settings(deadline=None)
 @given(
-    # at least what the fixed part and one exchange take: where these do not fit, each request is refused
+    # at least the size of the fixed part and one exchange: where these do not fit, each request is refused
     integers(1700, 200_000),
     integers(300, 1200),
     integers(20, 400),

@@ -1,4 +1,4 @@
-"""The model's part of a turn: the tool loop and its limits, and what is said when."""
+"""The model's part of a turn: the tool loop, its limits, and its speech."""
 
 import asyncio
 from dataclasses import replace

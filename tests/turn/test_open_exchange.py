@@ -1,4 +1,4 @@
-"""The budget of a turn with many rounds: what its requests hold, and how much of them a prompt cache can serve."""
+"""The budget of a turn with many rounds: the contents of its requests, and their prompt cache."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -36,7 +36,7 @@ def pages(ear: Ear, home: Home) -> Any:
 
 
 def read(pages: int) -> Iterator[Answer]:
-    """Yield a look at one page in each round, and then what is said."""
+    """Yield a look at one page in each round, and then an answer."""
     yield from (call("GetLiveContext", name=f"page {number}") for number in range(1, pages + 1))
     yield words("I have read them.")
 

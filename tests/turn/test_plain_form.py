@@ -109,7 +109,7 @@ async def test_less_is_sent_when_the_form_was_not_the_reason_and_the_form_is_kep
 
 
 class Demanding(ByteServer):
-    """Refuses every request with a call in it, without a reason, as servers do that miss what they wrote beside it."""
+    """Refuses every request with a call in it, without a reason, as servers do that miss their own fields beside it."""
 
     @override
     async def _handle(self, request: web.Request) -> web.StreamResponse:

@@ -53,8 +53,7 @@ def test_first_choice(routing: Routing, text: str, route: Route, reason: Reason)
         (Message.user("Which size?", created=NOW - 5), False),
         (Message.system("Which size?", created=NOW - 5), False),
         (Message.tool("call_1", "a", "Which size?", created=NOW - 5), False),
-        (None, False),
     ],
 )
-def test_agent_waits_for_an_answer_to_its_own_question(last: Message | None, asks: bool) -> None:
+def test_agent_waits_for_an_answer_to_its_own_question(last: Message, asks: bool) -> None:
     assert asks_back(last, NOW) is asks

@@ -1,4 +1,4 @@
-"""Asking for a summary: what is sent, what is taken for one, and what is an error."""
+"""Asking for a summary: the request, its answer, and its errors."""
 
 from dataclasses import replace
 import json
@@ -50,7 +50,7 @@ async def passage(take: Take, window: Window, question: Question) -> SummaryInpu
 
 
 async def ask(question: Question, passage: SummaryInput, **limits: Any) -> tuple[str, list[Usage]]:
-    """Return the summary, and what it has cost."""
+    """Return the summary, and its usage."""
     usage: list[Usage] = []
 
     def on_attempt(attempt: Attempt) -> None:

@@ -49,7 +49,7 @@ TOLD = (
     ("who am I?", "You are Anna."),
 )
 
-# What the model answers by the script of the test.
+# The model's answers by the script of the test.
 SCRIPTS: Mapping[str, tuple[Answer, ...]] = {
     "switch off the bedroom light": (words("One moment. ") + call("HassTurnOff", name="bedroom light"),),
     "switch off both": (
@@ -98,7 +98,7 @@ def ear(receipts: Receipts) -> Ear:
 
 @pytest.fixture
 def window(window: Window) -> Window:
-    """Return a window that keeps everything, also what tools gave back."""
+    """Return a window that keeps everything, also the results of tools."""
     window.set_policy(WindowPolicy(history_tokens=100_000, tool_results="keep"))
     return window
 
@@ -117,7 +117,7 @@ async def http_clients() -> AsyncIterator[Mapping[str, Any]]:
 def asked(
     request: pytest.FixtureRequest, question: Question, http_clients: Mapping[str, Any], model_server: ModelServer
 ) -> Asked:
-    """Return a function from a format to what is asked; models think, in the ways of the parameter, before all else."""
+    """Return a function from a format to the question; models think, in the ways of the parameter, before all else."""
     styles: Mapping[str, ReasoningStyle] = request.param
 
     providers = {wire.name: wire.connect(model_server.address, http_clients[wire.name]) for wire in WIRES}

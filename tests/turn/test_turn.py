@@ -1,4 +1,4 @@
-"""One input from start to end: who answers it, what is left in the window, what is known of it afterwards."""
+"""One input from start to end: its route, its exchange in the window, and its outcome."""
 
 import pytest
 

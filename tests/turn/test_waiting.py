@@ -1,4 +1,4 @@
-"""A turn waits for a model by signs of life, by whether a fallback agent stands by, and by whose server it is.
+"""A turn waits for a model by signs of life, by whether a fallback agent stands by, and by the owner of the server.
 
 Each server says its first word after 3, 14, 25, 45 and 100 seconds, on a clock that leaps over the wait.
 """
@@ -40,6 +40,18 @@ OWN, OTHER, NOBODY = "own", "conversation.elsewhere", None
 
 # More than any turn takes: the SDKs wait for ten minutes.
 _SDK_TIMEOUT = 600.0
+
+
+_in_loop: Any = pytest_asyncio.fixture
+
+
+@_in_loop(autouse=True)
+def _on_any_machine() -> Iterator[None]:
+    """Have nobody wait for the delays of these servers."""
+    clock = LeapingClock(asyncio.get_event_loop())
+    clock.start()
+    yield
+    clock.stop()
 
 
 @dataclass(frozen=True)

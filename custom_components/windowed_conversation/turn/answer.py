@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import aclosing
 from dataclasses import replace
 
 from ..providers import Event, Finished, Incomplete, ProviderError, ReasoningDelta, TextDelta, ToolCallDone, Usage
@@ -52,9 +51,16 @@ class Answer:
         """Yield the deltas for the user and the calls to run. An error ends this and is stored."""
         with self._attempt as attempt:
             try:
-                async with aclosing(self._read(events)) as deltas:
-                    async for delta in deltas:
-                        yield delta
+                async for event in events:
+                    attempt.on_event(event)
+                    for delta in self._on_event(event):
+                        yield self._passed(delta)
+                    while self._unread:
+                        await asyncio.sleep(0)
+                        for delta in self._read_text(self._unread):
+                            yield self._passed(delta)
+                for delta in self._last_deltas():
+                    yield delta
             except (ProviderError, EmptyAnswer) as err:
                 self.error = attempt.error = err
                 if self._stream.is_waiting:
@@ -64,20 +70,6 @@ class Answer:
             finally:
                 # the tools that were called may still run, and they may ask the same server
                 self._permit.release()
-
-    async def _read(self, events: AsyncIterator[Event]) -> AsyncGenerator[Spoken]:
-        async for event in events:
-            self._attempt.on_event(event)
-            for delta in self._on_event(event):
-                yield self._passed(delta)
-            while self._unread:
-                await asyncio.sleep(0)
-                for delta in self._read_text(self._unread):
-                    yield self._passed(delta)
-        for delta in self._speech.flush():
-            yield self._passed(delta)
-        if self._lacks_words():
-            yield self._passed(TextDelta(self._done))
 
     def for_window(self, message: Message) -> Message:
         """Return the message as the window stores it: an answer with its residue, a repetition with a note."""
@@ -130,16 +122,17 @@ class Answer:
             self._has_text = True
         return delta
 
-    def _lacks_words(self) -> bool:
-        """Return whether the model acted in this turn and says nothing about it: that is a success.
+    def _last_deltas(self) -> list[Spoken]:
+        """Return the deltas that remain at the end: a model that acted and said nothing has succeeded.
 
         Calls in an answer that must not have any are not passed on and do not count as an answer. Neither does a call
         that is written as text: a model that acted and then wrote one wanted to do more. Raises `EmptyAnswer`.
         """
+        deltas: list[Spoken] = [self._passed(delta) for delta in self._speech.flush()]
         if self._has_text or self.calls:
-            return False
+            return deltas
         wanted_more = self._speech.has_call and self.request.may_call
         if wanted_more or self._is_cut or not self._turn.tool_calls:
             is_nothing = not (wanted_more or self._has_thought)
             raise EmptyAnswer("no text and no tool call", is_unexplained=self._is_cut or is_nothing)
-        return True
+        return [*deltas, self._passed(TextDelta(self._done))]

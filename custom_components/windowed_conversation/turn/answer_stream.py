@@ -8,12 +8,46 @@ from typing import Self
 
 from ..providers import DeadlineExceeded, Event, ProviderError, Request, TextDelta, ToolCallDone
 from .attempts import OpenAttempt
-from .deadlines import Pulse, TurnLimits
+from .deadlines import TurnLimits
 from .ports import Model
 
 # How long a server that sends signs of life may take for its first token while a fallback agent stands by, in seconds.
 # llama.cpp sends a comment each second, also when it is stuck.
 LONGEST_FIRST_TOKEN = 60.0
+
+
+class Pulse:
+    """The signs of life of a server: everything that it sends, also if it is no event. They keep its stream alive.
+
+    `idle_timeout` is in seconds. `last` is when the last sign came, on the event loop's clock, or None before the
+    first: a server that has not begun to answer is not silent yet.
+    """
+
+    __slots__ = ("_deadline", "_loop", "idle_timeout", "last")
+
+    def __init__(self, idle_timeout: float) -> None:
+        self.idle_timeout = idle_timeout
+        self.last: float | None = None
+        self._loop = asyncio.get_running_loop()
+        self._deadline: asyncio.Timeout | None = None
+
+    def beat(self) -> None:
+        """Take in a sign of life."""
+        self.last = self._loop.time()
+        if self._deadline is not None and not self._deadline.expired():
+            self._deadline.reschedule(self.last + self.idle_timeout)
+
+    async def next_event[E](self, events: AsyncGenerator[E]) -> E | None:
+        """Return the next event, or None at the end. Raises `DeadlineExceeded` after the idle timeout."""
+        try:
+            async with asyncio.timeout(None if self.last is None else self.idle_timeout) as self._deadline:
+                return await anext(events, None)
+        except TimeoutError as err:
+            if self._deadline is None or not self._deadline.expired():
+                raise
+            raise DeadlineExceeded(f"silent for {self.idle_timeout:g} seconds") from err
+        finally:
+            self._deadline = None
 
 
 class AnswerStream:

@@ -24,7 +24,7 @@ _INSTRUCTIONS = {language: frozenset(words.split()) for language, words in _INST
 _LIST_REFERENCE = re.compile(r"\{[^{}]*\}")
 _OPTIONAL = re.compile(r"\[[^\[\]]*\]")
 _WORDS = re.compile(r"\w+")
-_QUESTION_MARKS = re.compile(r"[?？؟;]")
+_ANY_QUESTION_MARK = re.compile(r"[?？؟;]")
 _COMMAS = re.compile("[,，、]")  # noqa: RUF001 - of several scripts
 
 
@@ -51,7 +51,7 @@ def is_bare(template: str) -> bool:
 
 def is_question(text: str) -> bool:
     """Return whether a text has a question mark of any script."""
-    return bool(_QUESTION_MARKS.search(text))
+    return bool(_ANY_QUESTION_MARK.search(text))
 
 
 def same_words(one: str, other: str) -> bool:

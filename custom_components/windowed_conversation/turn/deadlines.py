@@ -1,11 +1,8 @@
-"""Deadlines of a turn, and the pauses that a provider asks for. The idle timeout finds models that are stuck."""
+"""The limits of a turn, and the pauses that a provider asks for. The idle timeout finds models that are stuck."""
 
-import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 import time
-
-from ..providers import DeadlineExceeded
 
 # The longest silence of a vendor's server between two signs of life, in seconds, with one for the network. OpenAI's and
 # Azure's Responses send a keep-alive after 30 s: https://github.com/openai/openai-node/issues/1964
@@ -63,37 +60,3 @@ class Pause:
             self._began_at = self._asked_until = now
         self._asked_until = max(self._asked_until, now + seconds)
         self._ends_at = min(self._asked_until, self._began_at + LONGEST_PAUSE)
-
-
-class Pulse:
-    """The signs of life of a server: everything that it sends, also if it is no event. They keep its stream alive.
-
-    `idle_timeout` is in seconds. `last` is when the last sign came, on the event loop's clock, or None before the
-    first: a server that has not begun to answer is not silent yet.
-    """
-
-    __slots__ = ("_deadline", "_loop", "idle_timeout", "last")
-
-    def __init__(self, idle_timeout: float) -> None:
-        self.idle_timeout = idle_timeout
-        self.last: float | None = None
-        self._loop = asyncio.get_running_loop()
-        self._deadline: asyncio.Timeout | None = None
-
-    def beat(self) -> None:
-        """Take in a sign of life."""
-        self.last = self._loop.time()
-        if self._deadline is not None and not self._deadline.expired():
-            self._deadline.reschedule(self.last + self.idle_timeout)
-
-    async def next_event[E](self, events: AsyncGenerator[E]) -> E | None:
-        """Return the next event, or None at the end. Raises `DeadlineExceeded` after the idle timeout."""
-        try:
-            async with asyncio.timeout(None if self.last is None else self.idle_timeout) as self._deadline:
-                return await anext(events, None)
-        except TimeoutError as err:
-            if self._deadline is None or not self._deadline.expired():
-                raise
-            raise DeadlineExceeded(f"silent for {self.idle_timeout:g} seconds") from err
-        finally:
-            self._deadline = None

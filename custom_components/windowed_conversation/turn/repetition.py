@@ -25,7 +25,8 @@ class Repetition:
     """
 
     def __init__(self) -> None:
-        self._goes_on = False
+        # Whether a loop continued after the model was told about it.
+        self.goes_on = False
         self._round = set[str]()
         # By call: its newest result, and how often that has come.
         self._counts = dict[str, tuple[str, int]]()
@@ -33,11 +34,6 @@ class Repetition:
         self._run: list[_Entry] = []
         self._run_reads = False
         self._matches = dict.fromkeys(_PATTERN_LENGTHS, 0)
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether a loop continued after the model was told about it."""
-        return self._goes_on
 
     def begin_round(self) -> None:
         """Begin with the calls of the next answer."""
@@ -51,7 +47,7 @@ class Repetition:
         self._round.add(called)
         times = self._times((called, result), read_only=read_only)
         patterns = self._patterns((called, result), read_only=read_only)
-        self._goes_on = self._goes_on or times > _CALLS_BEFORE_NOTE or patterns > _PATTERNS_BEFORE_NOTE
+        self.goes_on = self.goes_on or times > _CALLS_BEFORE_NOTE or patterns > _PATTERNS_BEFORE_NOTE
         return times >= _CALLS_BEFORE_NOTE or patterns >= _PATTERNS_BEFORE_NOTE
 
     def _times(self, entry: _Entry, *, read_only: bool) -> int:

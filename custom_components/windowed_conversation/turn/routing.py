@@ -147,14 +147,10 @@ def is_recent(message: Message, now: float) -> bool:
     return message.created is not None and 0 <= now - message.created <= _RECENT_SECONDS
 
 
-def asks_back(last: Message | None, now: float) -> bool:
+def asks_back(last: Message, now: float) -> bool:
     """Return whether the newest message of a conversation is a question that waits for an answer.
 
     `now` is in seconds since the epoch, like `Message.created`.
     """
-    return (
-        last is not None
-        and last.role is Role.ASSISTANT
-        and last.content.rstrip().endswith(_QUESTION_MARKS)
-        and is_recent(last, now)
-    )
+    is_question = last.role is Role.ASSISTANT and last.content.rstrip().endswith(_QUESTION_MARKS)
+    return is_question and is_recent(last, now)
