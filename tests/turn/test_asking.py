@@ -166,17 +166,6 @@ async def test_last_error_is_told_when_nobody_answers(
     assert window.exchanges() == ()
 
 
-async def test_agent_of_another_integration_may_answer(
-    take: Take, question: Question, ear: Ear, window: Window, model_server: ModelServer
-) -> None:
-    model_server.fault("500")
-
-    outcome = await take("hello", asked=replace(question, fallback_agents=(Elsewhere("Good day."),)))
-
-    assert (outcome.speech, ear.text, outcome.answered_by) == ("Good day.", "Good day.", "conversation.elsewhere")
-    assert [message.content for message in window.messages()][-1] == "Good day."
-
-
 async def test_agent_of_another_integration_may_fail(
     take: Take, question: Question, second: Model, model_server: ModelServer
 ) -> None:

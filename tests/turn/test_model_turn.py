@@ -12,7 +12,7 @@ from custom_components.windowed_conversation.providers.openai.clients import ope
 from custom_components.windowed_conversation.turn.errors import EmptyAnswer
 from custom_components.windowed_conversation.turn.ports import Question
 from custom_components.windowed_conversation.window import Role, Window
-from demo.model_server import ModelServer, call, words
+from demo.model_server import ModelServer
 from tests.providers.byte_server import CALLS, DONE, STOP, ByteServer, chunk, fragment, text
 
 from .answers import TURN_ON, calls, said
@@ -44,19 +44,6 @@ async def test_model_looks_and_then_acts(take: Take, home: Home, window: Window)
     assert home.ran == ["look", "on kitchen light"]
     assert (outcome.requests, outcome.tool_calls) == (3, 2)
     assert roles(window) == ["system", "user", "assistant", "tool", "assistant", "tool", "assistant"]
-
-
-async def test_model_that_acts_and_says_nothing_has_succeeded(
-    take: Take, home: Home, window: Window, model_server: ModelServer
-) -> None:
-    model_server.script(call("HassTurnOn", name="bedroom light"), words(""))
-
-    outcome = await take("switch on the bedroom light")
-
-    assert outcome.error is None
-    assert outcome.speech == "Done."
-    assert home.things["bedroom light"] == "on"
-    assert window.messages()[-1].content == "Done."
 
 
 async def test_words_of_two_messages_are_kept_apart(

@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers.errors import DeadlineExceeded, RateLimited
+from custom_components.windowed_conversation.providers.errors import RateLimited
 from custom_components.windowed_conversation.turn.deadlines import TurnLimits
 from custom_components.windowed_conversation.turn.ports import Question
 from custom_components.windowed_conversation.turn.progress import Turn
-from custom_components.windowed_conversation.turn.request_limit import MOST_REQUESTS, RequestLimit
+from custom_components.windowed_conversation.turn.request_limit import RequestLimit
 from custom_components.windowed_conversation.window import EstimatedCounter, Window, WindowPolicy
 from demo.model_server import ModelServer
-from tests.at_once import most_at_once
 from tests.waiting import until
 
 from .world import Ear, Home, take_turn
@@ -45,16 +44,6 @@ def start(question: Question) -> Start:
 def asked(server: ModelServer) -> list[str]:
     """Return the questions to the server, in their order."""
     return [request.body["messages"][-1]["content"].rpartition("\n\n")[2] for request in server.requests]
-
-
-async def test_no_more_requests_are_under_way_than_a_server_takes(start: Start, model_server: ModelServer) -> None:
-    model_server.change(delay=0.05)
-
-    turns = [start(f"my name is Ada{number}") for number in range(100)]
-    outcomes = await asyncio.gather(*turns)
-
-    assert [outcome.speech for outcome in outcomes] == [f"Nice to meet you, Ada{number}." for number in range(100)]
-    assert most_at_once(model_server) == MOST_REQUESTS
 
 
 async def test_requests_are_sent_in_the_order_they_came_in(
@@ -101,20 +90,6 @@ async def test_waiting_for_others_is_no_silence_of_the_server(
     turns = [start(f"my name is Ada{number}", asked=one_at_a_time, idle_timeout=0.5) for number in range(3)]
 
     assert [outcome.error for outcome in await asyncio.gather(*turns)] == [None] * 3
-
-
-async def test_waiting_for_others_is_a_part_of_the_turn(
-    start: Start, one_at_a_time: Question, model_server: ModelServer
-) -> None:
-    model_server.fault("no_answer", 1)
-    first = start("my name is Ada", asked=one_at_a_time, idle_timeout=50.0)
-
-    outcome = await start("my name is Grace", asked=one_at_a_time, turn=1.0)
-    first.cancel()
-
-    assert isinstance(outcome.error, DeadlineExceeded)
-    assert (outcome.requests, outcome.unbilled) == (0, 0)
-    assert asked(model_server) == ["my name is Ada"]
 
 
 async def test_server_is_free_for_others_while_tools_run(

@@ -39,13 +39,6 @@ async def test_answer_is_kept_with_its_question(take: Take, window: Window) -> N
     assert not window.is_open
 
 
-async def test_model_knows_what_was_said_before(take: Take) -> None:
-    await take("my name is Ada")
-    await take("order pizza")
-
-    assert (await take("what is my name?")).speech == "Your name is Ada."
-
-
 async def test_what_each_request_has_cost_is_told_before_its_answer_is_kept(
     window: Window, question: Question, ear: Ear, model_server: ModelServer
 ) -> None:
@@ -149,18 +142,6 @@ async def test_local_answer_that_failed_is_not_put_to_the_model(
     assert (model_server.requests, window.messages()) == ([], ())
 
 
-async def test_answer_to_the_models_own_question_goes_to_the_model(take: Take) -> None:
-    local = Local(Reason.ANSWERS_QUESTION)
-    asked = await take("order pizza", routing=Routing.LOCAL_FIRST)
-
-    outcome = await take("a large one", routing=Routing.LOCAL_FIRST, local=local)
-
-    assert asked.speech == "Gladly. Which size would you like?"
-    assert outcome.decision == Decision(Route.LLM, Reason.ANSWERS_QUESTION)
-    assert outcome.speech == "Your large pizza is on its way."
-    assert local.asked == [Situation(answers_question=True, after_model=True)]
-
-
 async def test_local_answer_that_tells_no_messages_leaves_nothing_in_the_window(take: Take, window: Window) -> None:
     outcome = await take("forget my name", routing=Routing.LOCAL_FIRST, local=Local(()))
 
@@ -183,20 +164,3 @@ async def test_long_input_goes_to_the_model_at_once(take: Take) -> None:
 
     assert outcome.decision == Decision(Route.LLM, Reason.TOO_LONG)
     assert (local.asked, outcome.error) == ([], None)
-
-
-async def test_system_prompt_that_did_not_change_is_sent_in_the_same_bytes(
-    take: Take, model_server: ModelServer
-) -> None:
-    await take("my name is Ada")
-    await take("what is my name?")
-
-    first, second = (request.body["messages"] for request in model_server.requests)
-    assert second[: len(first)] == first
-
-
-async def test_model_is_never_asked_where_only_home_assistant_may_answer(take: Take, model_server: ModelServer) -> None:
-    outcome = await take("my name is Ada", routing=Routing.LOCAL_ONLY, local=Local())
-
-    assert isinstance(outcome.error, LocalAnswerFailed)
-    assert model_server.requests == []

@@ -211,18 +211,6 @@ async def test_model_that_nobody_heard_is_heard_when_the_fallback_agent_fails(se
     assert len(house.server.requests) == 1
 
 
-@pytest.mark.parametrize("fault", ["empty_answer", "500"])
-async def test_model_that_nobody_heard_is_heard_when_the_fallback_agents_model_has_no_answer(
-    fault: str, house: House, question: Question, model_server: ModelServer
-) -> None:
-    model_server.fault(fault, after_words=0)
-    house.server.reply(*AT_HOME.wire.answer(Text((ANSWER,))), before=25)
-
-    outcome = await house.ask(house.question(AT_HOME, replace(question.model, agent="other")))
-
-    assert (outcome.speech, outcome.answered_by) == (ANSWER, OWN)
-
-
 async def test_model_that_nobody_heard_does_not_answer_after_a_tool_of_another_has_run(
     house: House, question: Question, home: Home, ear: Ear, model_server: ModelServer
 ) -> None:

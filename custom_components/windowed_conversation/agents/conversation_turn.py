@@ -7,7 +7,6 @@ from typing import Any
 from uuid import uuid7
 
 from homeassistant.components.conversation import ChatLog, ConversationInput
-from homeassistant.core import HomeAssistant
 
 from ..bridge.local_intents import LocalIntents
 from ..bridge.reply import ChatLogReply
@@ -62,14 +61,9 @@ class ConversationTurn:
         self.before = self.after = self.window.stats()
 
     @property
-    def hass(self) -> HomeAssistant:
-        """Home Assistant."""
-        return self.agent.hass
-
-    @property
     def current_agent(self) -> Agent:
         """The agent, or the one that a reload during the turn has made of its stored state."""
-        return async_find_agent(self.hass, self.agent.id) or self.agent
+        return async_find_agent(self.agent.hass, self.agent.id) or self.agent
 
     @property
     def record_id(self) -> str | None:

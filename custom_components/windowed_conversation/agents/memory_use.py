@@ -21,11 +21,11 @@ from .store import async_store
 
 def memory_answers(turn: ConversationTurn) -> MemoryAnswers | None:
     """Return the answers of memory to a turn's input, None without a store. Forgetting needs no memory."""
-    store = async_store(turn.hass)
+    store = async_store(turn.agent.hass)
     if store is None:
         return None
-    forget, has_memory = partial(async_forget_by, turn.hass), turn.agent.config.memory
-    return MemoryAnswers(turn.hass, store, turn.speaker, forget, turn.dialog, has_memory=has_memory)
+    forget, has_memory = partial(async_forget_by, turn.agent.hass), turn.agent.config.memory
+    return MemoryAnswers(turn.agent.hass, store, turn.speaker, forget, turn.dialog, has_memory=has_memory)
 
 
 def turn_memory_tools(turn: ConversationTurn) -> tuple[llm.Tool, ...]:
@@ -34,7 +34,7 @@ def turn_memory_tools(turn: ConversationTurn) -> tuple[llm.Tool, ...]:
     async def forget(work: Callable[[Memory], MemoryReply]) -> MemoryReply:
         done: MemoryReply | None = None
         try:
-            done = await async_forget_by(turn.hass, work)
+            done = await async_forget_by(turn.agent.hass, work)
         finally:
             # the user's yes needs the question before it
             if done is None or done.then is None:

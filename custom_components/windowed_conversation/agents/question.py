@@ -51,7 +51,7 @@ async def _async_tools(
 
 async def async_build_question(turn: ConversationTurn) -> Question:
     """Return the question of a turn, and give its chat log the tools. Raises `TurnError`."""
-    hass, agent, user_input, chat_log = turn.hass, turn.agent, turn.user_input, turn.chat_log
+    hass, agent, user_input, chat_log = turn.agent.hass, turn.agent, turn.user_input, turn.chat_log
     model, config = _model(agent), agent.config
     fallback = async_fallback_agents(hass, config.fallback_agents, turn.entity_id, user_input)
     llm_context = user_input.as_llm_context(DOMAIN)
@@ -101,13 +101,14 @@ def _system_prompt(
 
 def _instructions(turn: ConversationTurn, llm_context: llm.LLMContext) -> str:
     """Render the instructions with the variables that core's agents provide."""
+    hass = turn.agent.hass
     variables = {
-        "ha_name": plain_name(turn.hass.config.location_name),
+        "ha_name": plain_name(hass.config.location_name),
         "user_name": turn.speaker.user_name,
         "llm_context": llm_context,
     }
     try:
-        return str(Template(turn.agent.config.instructions, turn.hass).async_render(variables, parse_result=False))
+        return str(Template(turn.agent.config.instructions, hass).async_render(variables, parse_result=False))
     except TemplateError as err:
         _LOGGER.warning("The instructions of the agent cannot be rendered: %s", err)
         raise PromptFailed("the instructions cannot be rendered") from err

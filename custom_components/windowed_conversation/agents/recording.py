@@ -57,30 +57,30 @@ class EndedSummary:
 @callback
 def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
     """Give a turn to the thread that writes, as far as the agent's level says."""
-    outcome, speaker = turn.state, turn.speaker
-    error = outcome.error or outcome.fault
+    state, speaker = turn.state, turn.speaker
+    error = state.error or state.fault
     figures = TurnRecord(
         id=turn.id,
         at=turn.at,
         agent=agent.id,
-        route=outcome.decision.route,
-        end=outcome.result.value,
-        reason=outcome.decision.reason,
+        route=state.decision.route,
+        end=state.result.value,
+        reason=state.decision.reason,
         conversation=turn.window.conversation_id,
         person=speaker.person,
         device=speaker.device,
         entity_id=turn.entity_id,
         error=type(error).__name__ if error else None,
-        message=str(outcome.error) if outcome.error else None,
-        answered_by=outcome.answered_by,
-        failures=tuple(FailureRecord(each.agent, type(each.error).__name__) for each in outcome.failures),
-        first_token=outcome.first_token,
-        duration=outcome.duration,
-        failed_tool_calls=outcome.failed_tool_calls,
+        message=str(state.error) if state.error else None,
+        answered_by=state.answered_by,
+        failures=tuple([FailureRecord(each.agent, type(each.error).__name__) for each in state.failures]),
+        first_token=state.first_token,
+        duration=state.duration,
+        failed_tool_calls=state.failed_tool_calls,
         # a turn without requests has cost nothing
-        cost="0" if outcome.last_agent is None else None,
+        cost="0" if state.last_agent is None else None,
     )
-    _store_record(agent, figures, outcome.attempts, outcome.started, (speaker.said, turn.speech))
+    _store_record(agent, figures, state.attempts, state.started, (speaker.said, turn.speech))
 
 
 @callback
@@ -118,31 +118,23 @@ def _store_record(
     store, level = async_store(agent.hass), agent.config.record
     if store is None or level is RecordLevel.OFF:
         return
-    is_whole = level is RecordLevel.FULL and not store.predates_forgetting(figures.at)
-    store.async_put(late_record(figures, tuple(attempts), started, words if is_whole else None))
+    stored_words = words if level is RecordLevel.WHOLE and not store.predates_forgetting(figures.at) else None
+    store.async_put(FullRecord(partial(full_record, figures, tuple(attempts), started, stored_words)))
 
 
-def late_record(
+def full_record(
     figures: TurnRecord, attempts: Sequence[Attempt], started: float, words: tuple[str, str] | None
-) -> FullRecord:
-    """Return a record to be made of its figures, its requests and, if they are stored, the words of user and agent.
+) -> TurnRecord:
+    """Return a record of its figures and requests and, if they are to be stored, the words of user and agent.
 
     `started` is when the turn began, in seconds on the monotonic clock.
     """
-    return FullRecord(partial(_full_record, figures, attempts, started, words))
-
-
-def _full_record(
-    figures: TurnRecord, attempts: Sequence[Attempt], started: float, words: tuple[str, str] | None
-) -> TurnRecord:
-    """Return a record with its requests, and with words if there are any to keep."""
-    requests = tuple(_request(each, started, is_whole=words is not None) for each in attempts)
+    requests = tuple([_request(each, started, is_whole=words is not None) for each in attempts])
     tools = tuple(dict.fromkeys(name for each in requests for name in each.called))
     record = replace(figures, requests=requests, tools=tools)
     if words is None:
         return record
-    said, heard = words
-    return replace(record, level="whole", words=TurnWords(said, heard, _calls(attempts)))
+    return replace(record, level="whole", words=TurnWords(*words, _calls(attempts)))
 
 
 def _request(attempt: Attempt, started: float, *, is_whole: bool) -> RequestRecord:

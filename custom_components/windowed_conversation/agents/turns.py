@@ -125,7 +125,8 @@ async def async_answer(turn: ConversationTurn) -> ConversationResult:
 
 def _record_pipeline_answers(turn: ConversationTurn) -> None:
     """Record the answers of the pipeline since our last turn, and since something was last forgotten."""
-    store, agent = async_store(turn.hass), turn.agent
+    agent = turn.agent
+    store = async_store(agent.hass)
     for exchange in handled_by_pipeline(turn.chat_log, turn.entity_id, turn.window.messages()):
         agent.last_answers.pop(turn.key, None)
         if store is not None and store.is_from_before(exchange[0].created or -math.inf):
@@ -138,7 +139,7 @@ def _record_pipeline_answers(turn: ConversationTurn) -> None:
 
 def _handlers(turn: ConversationTurn) -> TurnHandlers:
     """Return the functions with which the turn acts on Home Assistant. Each builds its objects when it is called."""
-    hass, config = turn.hass, turn.agent.config
+    hass, config = turn.agent.hass, turn.agent.config
 
     async def answer_locally(situation: Situation) -> LocalMessages | Reason:
         turn.local = LocalIntents(
@@ -171,7 +172,7 @@ def _defer(turn: ConversationTurn, work: Callable[[], None]) -> None:
 def _on_end(turn: ConversationTurn) -> None:
     """Trace the turn that ended, and defer the steps after it until its answer is on its way."""
     figures = turn.context.figures if turn.context else NO_FIGURES
-    turn.attributes = {**answer_attributes(turn.hass, turn.state), **figures, "turn_id": turn.record_id}
+    turn.attributes = {**answer_attributes(turn.agent.hass, turn.state), **figures, "turn_id": turn.record_id}
     async_trace_turn(turn.state, turn.attributes, turn.window.stats())
 
     def follow() -> None:

@@ -35,7 +35,7 @@ _MOST_NAMES = 20
 
 def to_messages(hass: HomeAssistant, contents: Iterable[Content]) -> tuple[Message, ...]:
     """Return the contents as messages, without system prompts and empty answers."""
-    return tuple(message for content in contents if (message := _message(hass, content)))
+    return tuple([message for content in contents if (message := _message(hass, content))])
 
 
 def _message(hass: HomeAssistant, content: Content) -> Message | None:
@@ -47,10 +47,10 @@ def _message(hass: HomeAssistant, content: Content) -> Message | None:
     if isinstance(content, ToolResultContent):
         text, tags = result_text(content.result), result_tags(hass, content.result)
         return Message.tool(content.tool_call_id, content.tool_name, text, tags=tags, created=created)
-    calls = tuple(ToolCall(call.id, call.tool_name, call.tool_args) for call in content.tool_calls or ())
+    calls = tuple([ToolCall(call.id, call.tool_name, call.tool_args) for call in content.tool_calls or ()])
     if not calls and not content.content:
         return None
-    tags = frozenset[str]().union(*(call_tags(hass, call.arguments) for call in calls))
+    tags = frozenset[str]().union(*[call_tags(hass, call.arguments) for call in calls])
     return Message.assistant(content.content or "", tool_calls=calls, tags=tags, created=created)
 
 

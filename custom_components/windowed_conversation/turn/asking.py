@@ -17,7 +17,7 @@ from .deadlines import Pause
 from .errors import EmptyAnswer
 from .model_turn import ask_model
 from .ports import FallbackAgent, Model, Question, Spoken
-from .progress import Failure, Turn
+from .progress import AgentFailure, Turn
 from .routing import FAILURE_REASONS
 
 # The longest pause that a person waits for if nobody else can answer, in seconds.
@@ -48,7 +48,7 @@ async def try_models(turn: Turn, question: Question) -> None:
         except (ProviderError, EmptyAnswer) as err:
             reason = _reason_to_hand_over(err, turn)
             if reason is not None and (turn.may_resume or not is_last):
-                turn.failures.append(Failure(candidate.agent, reason))
+                turn.failures.append(AgentFailure(candidate.agent, reason))
             if reason is not None and not is_last:
                 continue
             if not turn.may_resume:

@@ -14,7 +14,7 @@ from ..providers import UNSEEN
 from ..window import CUT_BEGINS, INTERRUPTED_ANSWER, INTERRUPTED_CALL, QUESTION, STUB_BEGINS
 from .context import HEADINGS, PREFIX_CLOSES, PREFIX_OPENS
 from .hidden import CallText, NoteText, UnspokenSpan, Until
-from .patterns import Ahead, Part, Parts, Run, compiled
+from .patterns import Ahead, MarkPart, MarkParts, Run, compiled
 from .repetition import REPEATED
 
 
@@ -37,7 +37,7 @@ class Kind(StrEnum):
 class Mark:
     """A mark, and the reader of the stretch that it opens, or None if it stands alone."""
 
-    parts: Parts
+    parts: MarkParts
     span: Callable[[], UnspokenSpan] | None = None
     kind: Kind = Kind.OTHER
 
@@ -78,9 +78,9 @@ def _channels() -> Iterator[Mark]:
     https://cookbook.openai.com/articles/openai-harmony
     """
     ends = _until("<|end|>", "<|return|>", "<|call|>", "<|start|>", "<|channel|>", keeps_end=True)
-    formats: tuple[Parts, ...] = ((), ("<|constrain|>", Run(_WORDS, 0, 40)))
+    formats: tuple[MarkParts, ...] = ((), ("<|constrain|>", Run(_WORDS, 0, 40)))
     for constrained in formats:
-        after: Parts = (*constrained, "<|message|>")
+        after: MarkParts = (*constrained, "<|message|>")
         yield Mark(("<|channel|>", _BLANKS, "final", Run(_WORDS, 0, 100), *after))
         yield Mark(("<|channel|>commentary to=", Run(_WORDS, 0, 100), *after), ends, Kind.CALL)
         yield Mark(("<|channel|>", Run(_WORDS, 1, 100), *after), ends, Kind.THOUGHT)
@@ -115,9 +115,9 @@ def _line_marks() -> Iterator[Mark]:
     Markdown, and so are the other headings if they do not follow it.
     """
     first, *others = HEADINGS
-    line_end: Parts = (_BLANKS, Run(r"\r", 0, 1), "\n")
+    line_end: MarkParts = (_BLANKS, Run(r"\r", 0, 1), "\n")
     digits = tuple(Run(r"\d", size, size) for size in (4, 2, 2, 2, 2))
-    time: list[Part] = [Run("[A-Za-z]", 6, 9)]
+    time: list[MarkPart] = [Run("[A-Za-z]", 6, 9)]
     for between, run in zip(" -- :", digits, strict=True):
         time += [between, run]
     yield Mark((first, *line_end, *time[:-1], Run(r"\d", 1, 1), Run(r"\d", 1, 1)), kind=Kind.TIME)
@@ -132,9 +132,9 @@ def _line_marks() -> Iterator[Mark]:
 def _first_marks() -> Iterator[Mark]:
     """Yield the marks that count only at the beginning of the answer: calls as JSON, fenced or not."""
     for is_list, arguments in product((False, True), ("arguments", "parameters")):
-        begins: Parts = ("[", _SPACE, "{") if is_list else ("{",)
-        name: Parts = (_SPACE, '"name"', _SPACE, ":", _SPACE, '"', Run(r"[\w.-]", 1, 100), '"')
-        call: Parts = (*begins, *name, _SPACE, ",", _SPACE, f'"{arguments}"', _SPACE, ":")
+        begins: MarkParts = ("[", _SPACE, "{") if is_list else ("{",)
+        name: MarkParts = (_SPACE, '"name"', _SPACE, ":", _SPACE, '"', Run(r"[\w.-]", 1, 100), '"')
+        call: MarkParts = (*begins, *name, _SPACE, ",", _SPACE, f'"{arguments}"', _SPACE, ":")
         yield Mark(call, partial(CallText, depth=1 + is_list), Kind.NAMED_CALL)
         yield Mark((_FENCE, Run(r"\w", 0, 12), _SPACE, *call), _until(_FENCE), Kind.NAMED_CALL)
 

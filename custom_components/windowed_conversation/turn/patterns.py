@@ -22,11 +22,11 @@ class Ahead:
 
 
 # Texts are found in any letter case.
-type Part = str | Run | Ahead
-type Parts = tuple[Part, ...]
+type MarkPart = str | Run | Ahead
+type MarkParts = tuple[MarkPart, ...]
 
 
-def compiled(marks: Mapping[str, Parts], *, halves: bool = True) -> re.Pattern[str]:
+def compiled(marks: Mapping[str, MarkParts], *, halves: bool = True) -> re.Pattern[str]:
     """Return a pattern of all marks, each a named group. The beginning of a mark at the end matches without a group.
 
     An earlier mark wins over a later one, and so does its beginning. Every mark ends in text, so none is the beginning
@@ -63,7 +63,7 @@ def _glance(marks: Iterable[Sequence[Run | Ahead]]) -> str:
     return rf"(?=\Z|{'|'.join(sorted(classes))})"
 
 
-def _split(parts: Parts) -> tuple[str, list[Run | Ahead]]:
+def _split(parts: MarkParts) -> tuple[str, list[Run | Ahead]]:
     """Return the first character, if it is fixed, and the rest as runs; a character is a run of one."""
     head = parts[0]
     first = head[0] if isinstance(head, str) else ""

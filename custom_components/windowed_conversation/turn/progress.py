@@ -40,7 +40,7 @@ class TurnHandlers:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class AgentFailure:
     """The error of a model or an agent that did not answer; `agent` is its id."""
 
     agent: str
@@ -83,7 +83,7 @@ class Turn:
     shortfall: Shortfall | None = None
     last_agent: str | None = None
     answered_by: str | None = None
-    failures: list[Failure] = field(default_factory=list)
+    failures: list[AgentFailure] = field(default_factory=list)
     error: ProviderError | TurnError | None = None
     fault: BaseException | None = None
     live: LiveContext | None = None
@@ -178,8 +178,8 @@ class Turn:
         return self.first_token is not None or self.tool_calls > 0
 
     @property
-    def all_failures(self) -> list[Failure]:
+    def all_failures(self) -> list[AgentFailure]:
         """All failures, including that of the agent that was asked last."""
         if self.last_agent is None or not isinstance(self.error, ProviderError):
             return self.failures
-        return [*self.failures, Failure(self.last_agent, self.error)]
+        return [*self.failures, AgentFailure(self.last_agent, self.error)]
