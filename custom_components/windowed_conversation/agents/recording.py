@@ -130,7 +130,7 @@ def full_record(
     `started` is when the turn began, in seconds on the monotonic clock.
     """
     requests = tuple([_request(each, started, is_whole=words is not None) for each in attempts])
-    tools = tuple(dict.fromkeys(name for each in requests for name in each.called))
+    tools = tuple(dict.fromkeys([name for each in requests for name in each.called]))
     record = replace(figures, requests=requests, tools=tools)
     if words is None:
         return record
@@ -164,7 +164,7 @@ def _request(attempt: Attempt, started: float, *, is_whole: bool) -> RequestReco
 def _called(attempt: Attempt) -> tuple[str, ...]:
     """Return the names of the tools that were called. One that was not offered is a word of the model's own."""
     offered = {tool.name for tool in attempt.request.tools}
-    return tuple(call.name if call.name in offered else "unknown" for call in attempt.calls)
+    return tuple([call.name if call.name in offered else "unknown" for call in attempt.calls])
 
 
 def _message_json(message: Message) -> str:

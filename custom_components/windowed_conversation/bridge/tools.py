@@ -5,7 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from itertools import chain
 import logging
-from operator import is_
+from operator import attrgetter, is_
 from typing import Any, override
 
 from homeassistant.components.homeassistant import llm as home_llm
@@ -132,10 +132,10 @@ class ToolSchemas:
         """Return the API's tools sorted by name, so that two requests in a row begin with the same bytes."""
         if api is None:
             return ()
-        tools = sorted(api.tools, key=lambda tool: tool.name)
+        tools = sorted(api.tools, key=attrgetter("name"))
         converted = [self._converted(tool, api.custom_serializer) for tool in tools]
         self._schemas = {schema.name: (origin, schema) for origin, schema in converted}
-        return tuple(schema for _, schema in converted)
+        return tuple([schema for _, schema in converted])
 
     def _converted(self, tool: llm.Tool, serializer: Serializer | None) -> tuple[_Origin, ToolSchema]:
         origin = _origin(tool.parameters, serializer)

@@ -176,6 +176,6 @@ def _text_tokens(message: Message) -> int:
 
 def _mark(message: Message) -> int:
     """Return a number that differs between any two messages of a conversation, for as long as the process runs."""
-    calls = tuple((call.id, call.name) for call in message.tool_calls)
+    calls = tuple([(call.id, call.name) for call in message.tool_calls])
     content = said_in(message.content) if message.role is Role.USER else message.content
     return hash((message.role, content, message.created, calls, message.tool_call_id))
