@@ -79,7 +79,7 @@ async def test_failed_turn_leaves_the_window_as_it_was(
     before = window.messages(), window.stats()
     model_server.fault(fault)
 
-    outcome = await take("tell me a story about the sea", idle_timeout=SHORT)
+    outcome = await take("tell me a story about the sea", idle_timeout=SHORT, turn=3 * SHORT)
 
     assert isinstance(outcome.error, ProviderError | TurnError)
     assert (window.messages(), window.stats()) == before
