@@ -19,7 +19,7 @@ from types import SimpleNamespace
 from typing import cast
 
 from custom_components.windowed_conversation.agents.recording import full_record
-from custom_components.windowed_conversation.memory import FullRecord, Memory, TurnListing, TurnRecord
+from custom_components.windowed_conversation.memory import Memory, TurnListing, TurnRecord
 from custom_components.windowed_conversation.providers import Provider, Request, ToolSchema, Usage
 from custom_components.windowed_conversation.store import Writer
 from custom_components.windowed_conversation.turn.attempts import Attempt, AttemptResult, Purpose
@@ -82,7 +82,7 @@ def turns(number: int, ends_at: float, seed: int = 0) -> Iterator[Callable[[], T
         figures = TurnRecord(
             id=f"{each:08}", at=at, agent="agent", route="llm", end="answered", conversation="conversation"
         )
-        yield LateRecord(partial(full_record, figures, tuple(attempts), 0.0, (said, answer)))
+        yield partial(full_record, figures, tuple(attempts), 0.0, (said, answer))
 
 
 def _attempt(

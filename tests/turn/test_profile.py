@@ -112,5 +112,5 @@ def test_it_has_a_line_for_each_fact_and_no_more_tokens_than_it_may(texts: list[
         ("Be brief.", None, "Be brief."),
     ],
 )
-def test_it_is_at_the_result_of_the_prompt(system: str, profile: Profile | None, prompt: str) -> None:
+def test_it_is_at_the_end_of_the_prompt(system: str, profile: PromptFacts | None, prompt: str) -> None:
     assert with_profile(system, profile) == prompt

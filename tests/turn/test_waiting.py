@@ -42,18 +42,6 @@ OWN, OTHER, NOBODY = "own", "conversation.elsewhere", None
 _SDK_TIMEOUT = 600.0
 
 
-_in_loop: Any = pytest_asyncio.fixture
-
-
-@_in_loop(autouse=True)
-def _on_any_machine() -> Iterator[None]:
-    """Have nobody wait for the delays of these servers."""
-    clock = LeapingClock(asyncio.get_event_loop())
-    clock.start()
-    yield
-    clock.stop()
-
-
 @dataclass(frozen=True)
 class Server:
     """A model's server: its format, and whether it is at home."""

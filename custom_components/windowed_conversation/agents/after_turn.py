@@ -60,7 +60,8 @@ def count_interrupted(agent: Agent, turn: ConversationTurn) -> None:
 def judge_health(agent: Agent, turn: ConversationTurn) -> None:
     """Learn from the turn about its window and the provider's prompt cache."""
     agent.watch.on_turn(turn.window, turn.before, turn.after)
-    agent.watch.on_requests(turn.window, _own_requests(agent, turn), turn.prompt, agent.counter)
+    if turn.prompt is not None:
+        agent.watch.cache.on_turn(turn.window, _own_requests(agent, turn), turn.prompt, agent.counter)
 
 
 def fire_events(agent: Agent, turn: ConversationTurn) -> None:
@@ -155,7 +156,7 @@ STEPS = (
     notify_listeners,
 )
 
-STEPS_AFTER_INTERRUPTION = (count_interrupted, log_figures, record, price, notify_listeners)
+STEPS_AFTER_INTERRUPTION = (count_interrupted, log_turn, record, price, notify_listeners)
 
 
 def _past_turn(agent: Agent, turn: ConversationTurn) -> PastTurn | None:

@@ -17,7 +17,7 @@ from ..providers import ModelProfile, Vendor
 from ..turn.home import StatesText
 from ..turn.memory_dialog import LastAnswer
 from ..turn.ports import BilledRequest, Model
-from ..turn.profile import Profile as MemoryProfile
+from ..turn.profile import PromptFacts
 from ..turn.routing import Routing
 from ..window import Window
 from .config import AgentConfig
@@ -49,10 +49,10 @@ class Agent:
         config: AgentConfig,
         state: AgentState,
         *,
-        model: Model | None = None,
-        vendor: Vendor | None = None,
-        learn: Callable[[BilledRequest], None] = lambda billed: None,
-        head_start: HeadStart | None = None,
+        model: Model | None,
+        vendor: Vendor | None,
+        learn: Callable[[BilledRequest], None],
+        head_start: HeadStart,
     ) -> None:
         self.hass = hass
         self.entry = entry

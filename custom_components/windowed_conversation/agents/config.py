@@ -151,28 +151,10 @@ def _policy(entry: ConfigEntry, agent: Mapping[str, Any]) -> WindowPolicy:
     )
 
 
-def _context_tokens(data: Mapping[str, Any]) -> int | None:
-    tokens = data.get(CONF_CONTEXT_TOKENS)
-    return None if tokens is None else _positive(CONF_CONTEXT_TOKENS, tokens)
-
-
-def _positive(name: str, number: Any) -> int:
-    if not int(number) > 0:
-        raise ValueError(f"{name} must be above 0, not {number!r}")
-    return int(number)
-
-
-def _expiry_seconds(options: Mapping[str, Any]) -> float:
-    hours = float(options.get(CONF_EXPIRY_HOURS, DEFAULT_EXPIRY_HOURS))
-    if not hours > 0:
-        raise ValueError(f"{CONF_EXPIRY_HOURS} must be above 0, not {hours!r}")
-    return hours * _SECONDS_PER_HOUR
-
-
 def _limits(data: Mapping[str, Any]) -> TurnLimits:
     return TurnLimits(
-        fallback_timeout=float(data.get(CONF_FALLBACK_TIMEOUT, DEFAULT_FALLBACK_TIMEOUT)),
-        idle_timeout=float(data[CONF_IDLE_TIMEOUT]) if CONF_IDLE_TIMEOUT in data else None,
-        turn=float(data.get(CONF_TURN_TIMEOUT, DEFAULT_LIMITS.turn)),
-        tool_iterations=int(data.get(CONF_TOOL_ITERATIONS, DEFAULT_LIMITS.tool_iterations)),
+        fallback_timeout=float(data.get(const.CONF_FALLBACK_TIMEOUT, DEFAULT_FALLBACK_TIMEOUT)),
+        idle_timeout=float(data[const.CONF_IDLE_TIMEOUT]) if const.CONF_IDLE_TIMEOUT in data else None,
+        turn=float(data.get(const.CONF_TURN_TIMEOUT, DEFAULT_LIMITS.turn)),
+        tool_iterations=int(data.get(const.CONF_TOOL_ITERATIONS, DEFAULT_LIMITS.tool_iterations)),
     )

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from homeassistant.core import HomeAssistant, callback
 
-from ..bridge.models import Use, async_cost
+from ..bridge.models import ModelUsage, async_cost
 from ..turn.ports import BilledRequest
 from ..turn.progress import Turn
 from .agent import Agent
@@ -34,18 +34,7 @@ def async_price_summary(agent: Agent, billed: Sequence[BilledRequest], on_cost: 
     _async_price(agent, billed or None, on_cost, of_turn=False)
 
 
-def _uses(hass: HomeAssistant, requests: Sequence[BilledRequest]) -> tuple[Use, ...] | None:
-    """Return the usage per request, or None if a model has no known price."""
-    uses = []
-    for billed in requests:
-        asked = async_find_agent(hass, billed.model.agent)
-        if asked is None or asked.vendor is None:
-            return None
-        uses.append(Use(asked.vendor, asked.config.family, billed.usage))
-    return tuple(uses)
-
-
-def _async_price(agent: Agent, uses: tuple[Use, ...] | None, on_cost: OnCost, *, of_turn: bool) -> None:
+def _async_price(agent: Agent, billed: Sequence[BilledRequest] | None, on_cost: OnCost, *, of_turn: bool) -> None:
     """Add a cost to the statistics: at once if it is zero or unknown, or else after the prices were looked up."""
     if agent.vendor is None:
         return
@@ -64,7 +53,7 @@ def _async_price(agent: Agent, uses: tuple[Use, ...] | None, on_cost: OnCost, *,
         count(None if usages is None else Decimal())
 
 
-def _usages(hass: HomeAssistant, requests: Sequence[Billed]) -> list[ModelUsage] | None:
+def _usages(hass: HomeAssistant, requests: Sequence[BilledRequest]) -> list[ModelUsage] | None:
     """Return the usage per request, or None if a model has no known price."""
     usages = []
     for billed in requests:

@@ -10,6 +10,7 @@ from homeassistant.helpers import entity_registry as er
 from homeassistant.helpers.intent import IntentResponseType
 
 from ..const import DOMAIN
+from ..providers import Unavailable
 from ..turn.ports import BilledRequest, FallbackAgent, Model
 from ..turn.progress import Turn
 from .agent import AccountConfigEntry, Agent
@@ -65,7 +66,7 @@ def async_learn(hass: HomeAssistant, billed: BilledRequest) -> None:
 
 @callback
 def async_follow_servers(hass: HomeAssistant, outcome: Turn) -> None:
-    """Tell the servers that were asked in a turn how it went."""
+    """Pass the outcome of a turn to the servers of its models."""
     for failure in outcome.all_failures:
         has_begun = failure.error is outcome.error and outcome.has_begun
         for server in _servers(hass, failure.agent):

@@ -1,6 +1,6 @@
 """The record of a turn or a summary. The thread that writes makes most of it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from functools import lru_cache, partial
@@ -118,8 +118,8 @@ def _store_record(
     store, level = async_store(agent.hass), agent.config.record
     if store is None or level is RecordLevel.OFF:
         return
-    stored_words = words if level is RecordLevel.WHOLE and not store.predates_forgetting(figures.at) else None
-    store.async_put(FullRecord(partial(full_record, figures, tuple(attempts), started, stored_words)))
+    stored_words = words if level is RecordLevel.FULL and not store.predates_forgetting(figures.at) else None
+    store.async_put(partial(full_record, figures, tuple(attempts), started, stored_words))
 
 
 def full_record(

@@ -89,8 +89,8 @@ def _configs(entry: AccountConfigEntry) -> dict[str, AgentConfig]:
 
 
 @callback
-def _learn(kept: KeptAccount, exact: ExactCounter | None, billed: BilledRequest) -> None:
-    # what the server did not read is not in the bill
+def _learn(state: AccountState, exact: ExactCounter | None, billed: BilledRequest) -> None:
+    # the bill lacks the part that the server did not read
     if not billed.is_cut:
         state.calibrations.learn(billed.request, billed.usage, exact)
 

@@ -138,7 +138,7 @@ class AgentStatistics:
         self.last_route, self.last_message = _ERROR, message
 
     def on_interrupted(self, outcome: Turn) -> None:
-        """Count what an interrupted turn has asked for and cost. A cancelled one does not count as a turn."""
+        """Count the requests and the usage of an interrupted turn. A cancelled one does not count as a turn."""
         self.totals.turns_failed += outcome.result is AttemptResult.ERROR
         self._count_work(outcome, 0)
 
@@ -181,6 +181,11 @@ class AgentStatistics:
         """Call `listener` when other sums are on disk or a cost is known. Returns a function that stops this."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
+
+    def _notify_listeners(self) -> None:
+        for listener in list(self._listeners):
+            with faults_logged(_LOGGER, "A sum could not be shown"):
+                listener()
 
     def _count_work(self, outcome: Turn, evicted_messages: int) -> None:
         self.totals.requests += outcome.requests

@@ -129,7 +129,7 @@ def _record_pipeline_answers(turn: ConversationTurn) -> None:
     store = async_store(agent.hass)
     for exchange in handled_by_pipeline(turn.chat_log, turn.entity_id, turn.window.messages()):
         agent.last_answers.pop(turn.key, None)
-        if store is not None and store.is_from_before(exchange[0].created or -math.inf):
+        if store is not None and store.predates_forgetting(exchange[0].created or -math.inf):
             continue
         try:
             turn.window.record(exchange, tags={f"route:{Route.LOCAL}"})

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from ..turn.ports import BilledRequest, PromptFingerprints
-from ..window import KindCounter, Window, WindowRegistry, WindowStats
+from ..window import Window, WindowStats
 from .cache_health import CacheUse, CacheWatch
 
 # In percent of the budget.
@@ -48,14 +47,7 @@ class HealthWatch:
         elif after.trims > before.trims:
             self._trims_in_vain[window] = self._trims_in_vain.get(window, 0) + 1
 
-    def on_requests(
-        self, window: Window, billed: Sequence[BilledRequest], prompt: PromptFingerprints | None, counter: KindCounter
-    ) -> None:
-        """Learn from a turn's requests to the agent's own model; `prompt` is None if the model was not asked."""
-        if prompt is not None:
-            self._cache.on_turn(window, billed, prompt, counter)
-
-    def health(self, windows: WindowRegistry[str]) -> Health:
+    def health(self) -> Health:
         """Return the current problems."""
         full = [window.stats() for window, trims in self._trims_in_vain.items() if trims >= _TRIMS_IN_VAIN]
         return Health(

@@ -61,7 +61,7 @@ def async_trace_turn(outcome: Turn, answer: Mapping[str, Any], stats: WindowStat
 @callback
 def async_fire_turn(
     hass: HomeAssistant,
-    who: dict[str, str],
+    ids: dict[str, str],
     outcome: Turn,
     answer: Mapping[str, Any],
     before_and_after: tuple[WindowStats, WindowStats],
@@ -121,10 +121,6 @@ def _turn(outcome: Turn) -> dict[str, Any]:
         "time_to_first_token": outcome.first_token,
         "duration": outcome.duration,
     }
-
-
-def _usage(usage: Usage) -> dict[str, int]:
-    return asdict(usage)
 
 
 def _cache(outcome: Turn) -> dict[str, Any] | None:

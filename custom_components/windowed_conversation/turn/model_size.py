@@ -132,7 +132,7 @@ class ModelSize:
         self._age()
         sizes = self._sizes
         refusals = sizes.refused, sizes.tried
-        total = min(max(tokens + answer, billed), GREATEST_FIGURE)
+        total = min(max(tokens + answer, billed), MAX_COUNT)
         if sizes.reads is not None:
             total = min(total, sizes.reads)
         self._last = tokens
@@ -172,7 +172,7 @@ class ModelSize:
         """Learn from a request that was refused as too long while a smaller one was served instead."""
         self._age()
         sizes = self._sizes
-        least = min(size for size in (refused, sizes.refused, GREATEST_FIGURE) if size is not None)
+        least = min(size for size in (refused, sizes.refused, MAX_COUNT) if size is not None)
         sizes.refusals = min(sizes.refusals + 1, _BELIEVED)
         if sizes.tried is not None and refused >= (1 - _NEAR) * sizes.tried:
             # the refusal that was forgotten still holds
@@ -205,7 +205,7 @@ class ModelSize:
 
     def on_named(self, tokens: int) -> None:
         """Learn from the size that the server named in a refusal, in tokens."""
-        self._sizes.named, self._sizes.reads = min(max(tokens, 1), GREATEST_FIGURE), None
+        self._sizes.named, self._sizes.reads = min(max(tokens, 1), MAX_COUNT), None
         self._sizes.at = self._clock()
         self._on_change()
 
@@ -233,7 +233,7 @@ class ModelSize:
 
     def _read_only(self, tokens: int) -> None:
         sizes = self._sizes
-        sizes.reads, sizes.at = min(max(tokens, 1), GREATEST_FIGURE), self._clock()
+        sizes.reads, sizes.at = min(max(tokens, 1), MAX_COUNT), self._clock()
         sizes.served, sizes.since = min(sizes.served, sizes.reads), min(sizes.since, sizes.reads)
         self._on_change()
 

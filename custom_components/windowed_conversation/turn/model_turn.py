@@ -88,7 +88,7 @@ def _live_context(turn: Turn, question: Question, sent: Sequence[Exchange]) -> L
     limit = live_room(question.model.planned_budget, window.stats().prefix_tokens, tokens)
     if turn.live is None or turn.live.tokens > limit or not numbers >= turn.live_for:
         turn.live, turn.live_for = question.live(sent, limit), numbers
-        window.lend(turn.live.sources)
+        window.add_sources(turn.live.sources)
     return turn.live
 
 
