@@ -36,7 +36,7 @@ def test_steps_run_in_this_order() -> None:
         "raise_issues",
         "follow_servers",
         "log_error",
-        "log_figures",
+        "log_turn",
         "record",
         "price",
         "remember",
@@ -48,7 +48,7 @@ def test_steps_run_in_this_order() -> None:
 def test_interrupted_turn_is_only_counted_recorded_and_priced() -> None:
     assert names(STEPS_AFTER_INTERRUPTION) == [
         "count_interrupted",
-        "log_figures",
+        "log_turn",
         "record",
         "price",
         "notify_listeners",
