@@ -29,7 +29,7 @@ from tests.memory.dialogues import utterances
 
 if TYPE_CHECKING:
     from custom_components.windowed_conversation.memory import Memory, PastTurn
-    from custom_components.windowed_conversation.turn import context, home, live_context, narration, recall, state_text
+    from custom_components.windowed_conversation.turn import context, home, recall, state_text
 else:
     _package = ours.Window.__module__.partition(".")[0]
     Memory, PastTurn = (getattr(import_module(f"{_package}.memory"), name) for name in ("Memory", "PastTurn"))
@@ -81,12 +81,12 @@ class Remembering:
                 self.found += "Lovelace" in str(line.lines)
             prefix = context.Stamp(datetime.fromtimestamp(at, UTC), "Anna").prefix()
             window.open(prefix + turn[0].text)
-            live = live_context.LiveContext(self._live(turn[0].text, at))
-            yield number, ours.encode(live_context.with_context(window.messages(), prefix, live))
+            live = context.LiveContext(self._live(turn[0].text, at))
+            yield number, ours.encode(context.with_context(window.messages(), prefix, live))
             for said in turn[1:]:
                 window.add(ours.message(said))
                 if said.role == "tool":
-                    yield number, ours.encode(live_context.with_context(window.messages(), prefix, live))
+                    yield number, ours.encode(context.with_context(window.messages(), prefix, live))
             window.close()
             if self.memory:
                 self.memory.add_turn(PastTurn("c", at, turn[0].text, turn[-1].text, person="anna"))
@@ -96,7 +96,7 @@ class Remembering:
         lines = self._recall(self.memory, text, at) if self.memory else recall.RecalledLines()
         listed = home.NO_STATES
         if self.states:
-            limit = live_context.LIVE_TOKENS - lines.tokens
+            limit = context.LIVE_TOKENS - lines.tokens
             listed = home.build_states_text(
                 self.states.entities,
                 self.states.named(text),
@@ -105,13 +105,13 @@ class Remembering:
                 limit=min(limit, home.STATES_TOKENS),
                 count=ours.CheapCounter.count,
             )
-        return live_context.context_text(listed.text, lines.lines)
+        return context.context_text(listed.text, lines.lines)
 
     def _recall(self, memory: Memory, text: str, at: float) -> recall.RecalledLines:
         """Return the lines that a turn recalls besides those in the window, as the agent chooses them."""
         known = recall.sent_context(self.window.exchanges(), (), text)
         found = memory.recall(text, person="anna", speaker="Anna", limit=recall.CANDIDATES)
-        narrator = narration.Narrator("Anna", datetime.fromtimestamp(at, UTC))
+        narrator = recall.Narrator("Anna", datetime.fromtimestamp(at, UTC))
         return recall.choose_lines(found, known, narrator, ours.CheapCounter.count, recall.RECALLED_TOKENS)
 
 

@@ -28,7 +28,7 @@ from benchmarks.beside_core import Contender, running_home, say
 from benchmarks.home_day import Day, Thing
 from benchmarks.house import House
 from custom_components.windowed_conversation.agents.live_context import TurnContext
-from custom_components.windowed_conversation.turn.live_context import LiveContext
+from custom_components.windowed_conversation.turn.context import LiveContext
 from custom_components.windowed_conversation.window import Exchange
 from demo.client import Client
 from demo.model_server import ModelServer, serve_in_thread

@@ -31,7 +31,7 @@ from benchmarks.workload import TOOL_NAME, cheap_count, system_prompt
 
 if TYPE_CHECKING:
     from custom_components.windowed_conversation.memory import Memory, PastTurn
-    from custom_components.windowed_conversation.turn import context, live_context, narration, profile, recall
+    from custom_components.windowed_conversation.turn import context, recall
     from custom_components.windowed_conversation.window import Message, ToolCall, Window
 else:
     memory, context, live_context, narration, profile, recall = (
@@ -133,8 +133,8 @@ class Off:
 
     def request(self, said: Said) -> str:
         """Return all that is sent, as text."""
-        context = live_context.LiveContext(live_context.context_text("", self.lines))
-        messages = live_context.with_context(self.windows[said.person].messages(), _prefix(said), context)
+        live = context.LiveContext(context.context_text("", self.lines))
+        messages = context.with_context(self.windows[said.person].messages(), _prefix(said), live)
         return "\n".join(
             f"{message.role}: {message.content}{''.join(str(dict(call.arguments)) for call in message.tool_calls)}"
             for message in messages
@@ -161,9 +161,9 @@ class On(Off):
     def begin(self, said: Said) -> None:
         """Begin a turn."""
         window = self.windows[said.person]
-        narrator = narration.Narrator(_PEOPLE[said.person], datetime.fromtimestamp(said.at, UTC))
-        made = profile.build_prompt_facts(self.memory.facts(said.person), narrator, cheap_count)
-        window.set_system(profile.with_profile(system_prompt(), made))
+        narrator = recall.Narrator(_PEOPLE[said.person], datetime.fromtimestamp(said.at, UTC))
+        made = recall.build_prompt_facts(self.memory.facts(said.person), narrator, cheap_count)
+        window.set_system(recall.with_profile(system_prompt(), made))
         super().begin(said)
         find = [
             self.memory.recall(

@@ -23,8 +23,8 @@ from custom_components.windowed_conversation.memory import Memory, TurnListing, 
 from custom_components.windowed_conversation.providers import Provider, Request, ToolSchema, Usage
 from custom_components.windowed_conversation.store import Writer
 from custom_components.windowed_conversation.turn.attempts import Attempt, AttemptResult, Purpose
-from custom_components.windowed_conversation.turn.budget import Budget
-from custom_components.windowed_conversation.turn.ports import BilledRequest, Model
+from custom_components.windowed_conversation.turn.limits import Budget
+from custom_components.windowed_conversation.turn.model import BilledRequest, Model
 from custom_components.windowed_conversation.window import Message, ToolCall, WindowPolicy
 
 _DAY = 86_400.0

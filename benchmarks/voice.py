@@ -33,7 +33,7 @@ from homeassistant.util.ssl import SSL_ALPN_HTTP11, client_context
 
 from benchmarks.beside_core import running_home
 import custom_components
-from custom_components.windowed_conversation.agents import head_start
+from custom_components.windowed_conversation.agents import server as account_server
 from demo.client import Client
 from demo.home import furnish
 from demo.home_assistant import REPOSITORY
@@ -233,8 +233,8 @@ def main() -> None:
     turns = parser.parse_args().turns
     # the integration is imported from here, and so is the voice
     custom_components.__path__.append(str(REPOSITORY / "demo"))
-    setattr(head_start, "_LOADED", 0.0)  # noqa: B010
-    setattr(head_start, "_LEAST_PAUSE", 0.0)  # noqa: B010
+    setattr(account_server, "_LOADED", 0.0)  # noqa: B010
+    setattr(account_server, "_LEAST_PAUSE", 0.0)  # noqa: B010
     with tempfile.TemporaryDirectory() as folder:
         certificate = Path(folder) / "certificate.pem"
         _write_certificate(certificate)

@@ -1,7 +1,7 @@
 """Change lines of `turn/` and `window/` one at a time, and say which changes the tests of both do not notice.
 
     .venv/test/bin/python -m scripts.mutate                          (60 lines, two at a time: about half an hour)
-    .venv/test/bin/python -m scripts.mutate --only turn/scope.py:31  (these lines alone, after a test was written)
+    .venv/test/bin/python -m scripts.mutate --only turn/routing.py:31  (these lines alone, after a test was written)
 
 Copies of the repository are changed, never the repository. Each seed chooses other lines, the same ones every time.
 Ends with 1 if less than 95 % are caught; a test that hangs has caught its change.

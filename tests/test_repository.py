@@ -51,12 +51,11 @@ from custom_components.windowed_conversation.flows.agent import agent_sections
 from custom_components.windowed_conversation.flows.fields import NumberField
 from custom_components.windowed_conversation.memory import KINDS
 from custom_components.windowed_conversation.providers.errors import RateLimited
-from custom_components.windowed_conversation.providers.profile import EFFORTS
+from custom_components.windowed_conversation.providers.models import EFFORTS
 from custom_components.windowed_conversation.sensor import COSTS, MEMORY, RECORDS, SENSORS
 from custom_components.windowed_conversation.turn.context import ContextPlacement
 from custom_components.windowed_conversation.turn.remember_requests import Phrase
-from custom_components.windowed_conversation.turn.routing import Routing
-from custom_components.windowed_conversation.turn.scope import Scope
+from custom_components.windowed_conversation.turn.routing import Routing, Scope
 
 from .repository_files import ICONS, MANIFEST, MODULES, PACKAGE, REPOSITORY, TEXTS, calls, placeholders, syntax
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.bridge.memory_sentences import languages
-from custom_components.windowed_conversation.bridge.texts import LANGUAGES
+from custom_components.windowed_conversation.bridge.errors import LANGUAGES
+from custom_components.windowed_conversation.bridge.memory_answers import languages
 
 from .repository_files import PACKAGE, TEXTS, calls, flat, placeholders
 

@@ -23,7 +23,7 @@ def test_a_word_of_another_idea_is_no_replaced_one() -> None:
 
 
 def test_a_word_that_is_replaced_in_one_folder_is_found_there_only() -> None:
-    window = "custom_components/windowed_conversation/window/trim.py"
+    window = "custom_components/windowed_conversation/window/contents.py"
 
     assert [name for _, name in replaced_names("gone = 1", window)] == ["gone (evict)"]
     assert list(replaced_names("gone = 1", "custom_components/windowed_conversation/turn/home.py")) == []

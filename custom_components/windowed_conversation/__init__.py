@@ -13,13 +13,11 @@ from homeassistant.helpers.event import async_track_time_interval
 from homeassistant.helpers.typing import ConfigType
 
 from .agents.agent import AccountConfigEntry, AccountData
-from .agents.config import AgentConfig
-from .agents.device_owners import async_share_device_owners
+from .agents.config import AgentConfig, async_share_device_owners
 from .agents.forgetting import async_follow_users, async_forget_removed
 from .agents.issues import async_clear_issues, async_review_windows
-from .agents.kept import async_account_state, async_drop_removed
-from .agents.last_account import async_leave, async_leaving
-from .agents.setup import async_set_up_account
+from .agents.reload_state import async_account_state, async_drop_removed
+from .agents.setup import async_leave, async_leaving, async_set_up_account
 from .agents.store import async_start_store, async_store
 from .bridge.account import async_create_provider
 from .bridge.errors import error_text_of, translated_error

@@ -15,7 +15,7 @@ from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 
 from .agents.agent import AccountConfigEntry, Agent
 from .agents.turns import async_take_turn
-from .bridge.sentences import async_keep_prepared, async_prepare_sentences
+from .bridge.local_intents import async_keep_prepared, async_prepare_sentences
 from .const import SUBENTRY_CONVERSATION
 from .entity import AgentEntity
 from .turn.routing import Routing

@@ -11,11 +11,11 @@ from homeassistant.core import HomeAssistant
 from yarl import URL
 
 from .agents.agent import AccountConfigEntry, Agent
-from .agents.kept import async_account_state
+from .agents.reload_state import async_account_state
 from .agents.store import async_store
 from .bridge.account import vendor_of
 from .const import CONF_API_VERSION, CONF_EXCLUDED_TAGS, CONF_FORMAT, CONF_PROVIDER
-from .turn.ports import Model
+from .turn.model import Model
 from .window import WindowStats
 
 # Fields of `AgentConfig` that people write: a name, a prompt, tags.

@@ -8,8 +8,7 @@ from homeassistant.const import ATTR_ENTITY_ID
 from homeassistant.core import Event, HomeAssistant, callback
 from homeassistant.helpers.translation import async_get_cached_translations
 
-from .bridge.errors import ERROR_KEYS
-from .bridge.texts import plural
+from .bridge.errors import ERROR_KEYS, plural
 from .bridge.turn_report import EVENT_FORGOTTEN, EVENT_TURN
 from .const import DOMAIN
 from .providers import Redirected

@@ -7,7 +7,7 @@ from homeassistant.components.repairs import RepairsFlow, RepairsFlowResult
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers import issue_registry as ir
 
-from .agents.last_account import async_delete_left, async_keep_left
+from .agents.setup import async_delete_left, async_keep_left
 from .const import DOMAIN
 
 

@@ -25,7 +25,7 @@ from .agents.statistics import LAST_ROUTES
 from .agents.store import async_store
 from .const import CONF_PROVIDER, PROVIDER_NONE, SUBENTRY_CONVERSATION, RecordLevel
 from .entity import AgentEntity
-from .turn.scope import WindowKey
+from .turn.routing import WindowKey
 from .window import WindowStats
 
 PARALLEL_UPDATES = 0

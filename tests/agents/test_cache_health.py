@@ -8,7 +8,7 @@ import weakref
 
 import pytest
 
-from custom_components.windowed_conversation.agents.cache_health import (
+from custom_components.windowed_conversation.agents.issues import (
     CACHE_LIFE,
     UNEXPLAINED_MISSES,
     CacheUse,
@@ -16,10 +16,10 @@ from custom_components.windowed_conversation.agents.cache_health import (
     Part,
 )
 from custom_components.windowed_conversation.providers.events import Provider, Request, ToolSchema, Usage
-from custom_components.windowed_conversation.turn.budget import Budget
-from custom_components.windowed_conversation.turn.ports import BilledRequest, Model, PromptFingerprints
+from custom_components.windowed_conversation.turn.limits import Budget
+from custom_components.windowed_conversation.turn.model import BilledRequest, Model, PromptFingerprints
 from custom_components.windowed_conversation.window import EstimatedCounter, Message, ToolCall, Window, WindowPolicy
-from custom_components.windowed_conversation.window.calibration import CalibratedCounter, Calibrator
+from custom_components.windowed_conversation.window.tokens import CalibratedCounter, Calibrator
 
 COUNTER = CalibratedCounter(Calibrator())
 PROMPT = PromptFingerprints(instructions=1, entities=2)

@@ -5,8 +5,7 @@ import json
 
 import pytest
 
-from custom_components.windowed_conversation.agents.cache_health import CacheUse, Part
-from custom_components.windowed_conversation.agents.window_health import Health, HealthWatch
+from custom_components.windowed_conversation.agents.issues import CacheUse, Health, HealthWatch, Part
 from custom_components.windowed_conversation.window import (
     EstimatedCounter,
     Message,

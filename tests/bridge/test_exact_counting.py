@@ -2,7 +2,7 @@
 
 import pytest
 
-from custom_components.windowed_conversation.bridge.exact_counting import load_counter
+from custom_components.windowed_conversation.bridge.calibration import load_counter
 from custom_components.windowed_conversation.const import Counting
 from tests.exact_tokens import ENCODINGS, exact_count
 

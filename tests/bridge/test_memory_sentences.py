@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from custom_components.windowed_conversation.bridge.memory_sentences import (
+from custom_components.windowed_conversation.bridge.memory_answers import (
     MemoryRequest,
     Verb,
     assent,

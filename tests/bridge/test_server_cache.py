@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.bridge.known_server import ServerCache
+from custom_components.windowed_conversation.bridge.account import ServerCache
 from custom_components.windowed_conversation.providers.events import ListedModel
 
 GOOD = ListedModel("scripted", 4000, None)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from custom_components.windowed_conversation.bridge.texts import plural
+from custom_components.windowed_conversation.bridge.errors import plural
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from homeassistant.helpers import area_registry as ar, entity_registry as er, ll
 from homeassistant.setup import async_setup_component
 import pytest
 
-from custom_components.windowed_conversation.bridge.memory_sentences import match_request
+from custom_components.windowed_conversation.bridge.memory_answers import match_request
 from demo.model_server import WHAT_TO_TRY
 
 from .model_talk import called, result

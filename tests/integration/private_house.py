@@ -24,7 +24,7 @@ from custom_components.windowed_conversation.const import (
 )
 from custom_components.windowed_conversation.memory import Episode, Memory, PastTurn
 from custom_components.windowed_conversation.turn.context import ContextPlacement
-from custom_components.windowed_conversation.turn.scope import Scope
+from custom_components.windowed_conversation.turn.routing import Scope
 from demo.model_server import ModelServer, call, words
 from tests.memory.content import add_episode
 

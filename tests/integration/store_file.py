@@ -12,7 +12,7 @@ from homeassistant.core import HomeAssistant
 from homeassistant.helpers import issue_registry as ir
 
 from custom_components.windowed_conversation.const import DOMAIN
-from custom_components.windowed_conversation.turn.scope import WindowKey
+from custom_components.windowed_conversation.turn.routing import WindowKey
 
 
 @dataclass(frozen=True)

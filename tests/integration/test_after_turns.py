@@ -9,7 +9,7 @@ from homeassistant.core import Context, Event, HomeAssistant, callback
 from homeassistant.helpers import issue_registry as ir
 import pytest
 
-from custom_components.windowed_conversation.agents import after_turn, question
+from custom_components.windowed_conversation.agents import after_turn, conversation_turn
 from custom_components.windowed_conversation.agents.after_turn import STEPS, STEPS_AFTER_INTERRUPTION
 from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.agents.conversation_turn import ConversationTurn
@@ -60,7 +60,7 @@ async def test_local_turn_builds_nothing_of_a_request(
 ) -> None:
     built: list[str] = []
     for name in ("Question", "TurnContext", "Stamp", "turn_memory_tools", "async_get_tools"):
-        monkeypatch.setattr(question, name, lambda *_, name=name, **__: built.append(name))
+        monkeypatch.setattr(conversation_turn, name, lambda *_, name=name, **__: built.append(name))
     ended: list[ConversationTurn] = []
     monkeypatch.setattr(after_turn, "STEPS", (*STEPS, lambda _agent, turn: ended.append(turn)))
 

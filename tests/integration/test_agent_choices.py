@@ -13,7 +13,7 @@ from custom_components.windowed_conversation.const import (
     CONF_TEMPERATURE,
     CONF_TOP_P,
 )
-from custom_components.windowed_conversation.providers.settings import DEFAULT_SETTINGS
+from custom_components.windowed_conversation.providers.events import DEFAULT_SETTINGS
 from demo.model_server import ModelServer
 
 from .account_forms import open_account

@@ -38,7 +38,7 @@ from custom_components.windowed_conversation.const import (
     CONF_TOP_P,
     CONF_TURN_TIMEOUT,
 )
-from custom_components.windowed_conversation.turn.deadlines import TurnLimits
+from custom_components.windowed_conversation.turn.limits import TurnLimits
 from demo.model_server import ModelServer
 
 from .account_kinds import AZURE_RESPONSES, KINDS

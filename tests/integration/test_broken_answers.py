@@ -15,8 +15,8 @@ from homeassistant.helpers.chat_session import async_get_chat_session
 from homeassistant.helpers.intent import IntentResponseType
 import pytest
 
+from custom_components.windowed_conversation.bridge.chat_log import ChatLogReply
 from custom_components.windowed_conversation.bridge.errors import sentence_after
-from custom_components.windowed_conversation.bridge.reply import ChatLogReply
 from custom_components.windowed_conversation.const import (
     CONF_IDLE_TIMEOUT,
     CONF_LIMITS,

@@ -9,14 +9,12 @@ from homeassistant.core import HomeAssistant
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
-from custom_components.windowed_conversation.agents.kept import async_account_state
-from custom_components.windowed_conversation.bridge.calibration import ModelCalibrations
-from custom_components.windowed_conversation.bridge.exact_counting import ExactCounter
+from custom_components.windowed_conversation.agents.reload_state import async_account_state
+from custom_components.windowed_conversation.bridge.calibration import ExactCounter, ModelCalibrations
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema, Usage
-from custom_components.windowed_conversation.turn.ports import BilledRequest
+from custom_components.windowed_conversation.turn.model import BilledRequest
 from custom_components.windowed_conversation.window import Message
-from custom_components.windowed_conversation.window.calibration import Calibration, estimate_request
-from custom_components.windowed_conversation.window.tokens import tool_text
+from custom_components.windowed_conversation.window.tokens import Calibration, estimate_request, tool_text
 from demo.model_server import ModelServer
 from tests.exact_tokens import theirs
 

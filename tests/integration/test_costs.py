@@ -15,7 +15,7 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents.agent import Agent
-from custom_components.windowed_conversation.bridge.models import ModelUsage, async_cost
+from custom_components.windowed_conversation.bridge.account import ModelUsage, async_cost
 from custom_components.windowed_conversation.const import (
     CONF_FALLBACK_AGENTS,
     CONF_FAMILY,
@@ -28,7 +28,7 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_OPENAI,
 )
 from custom_components.windowed_conversation.providers.events import Usage
-from custom_components.windowed_conversation.providers.profiles import Vendor
+from custom_components.windowed_conversation.providers.models import Vendor
 from custom_components.windowed_conversation.sensor import AgentSensor, AgentSensorDescription
 from demo.model_server import ModelServer, call, words
 

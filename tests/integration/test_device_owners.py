@@ -26,7 +26,7 @@ from custom_components.windowed_conversation.const import (
     DOMAIN,
 )
 from custom_components.windowed_conversation.turn.context import ContextPlacement
-from custom_components.windowed_conversation.turn.scope import Scope
+from custom_components.windowed_conversation.turn.routing import Scope
 from demo.model_server import ModelServer
 
 from .account_forms import open_options

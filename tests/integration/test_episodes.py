@@ -9,7 +9,7 @@ import pytest
 
 from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.const import CONF_MEMORY, CONF_RECORD, CONF_SCOPE, DOMAIN, RecordLevel
-from custom_components.windowed_conversation.turn.scope import Scope
+from custom_components.windowed_conversation.turn.routing import Scope
 from demo.model_server import ModelServer
 
 from .actions import act

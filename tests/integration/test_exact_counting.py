@@ -10,10 +10,7 @@ from homeassistant.config_entries import ConfigEntryState
 from homeassistant.core import HomeAssistant
 import pytest
 
-from custom_components.windowed_conversation.bridge.exact_counting import (
-    ExactCounter,
-    async_exact_counter,
-)
+from custom_components.windowed_conversation.bridge.calibration import ExactCounter, async_exact_counter
 from custom_components.windowed_conversation.const import CONF_COUNTING, CONF_TOOL_RESULTS, Counting
 from custom_components.windowed_conversation.window import EstimatedCounter, Message
 from custom_components.windowed_conversation.window.tokens import message_text

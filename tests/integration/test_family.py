@@ -20,7 +20,7 @@ from homeassistant.helpers import device_registry as dr
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
-from custom_components.windowed_conversation.agents.kept import async_agent_states
+from custom_components.windowed_conversation.agents.reload_state import async_agent_states
 from custom_components.windowed_conversation.const import (
     CONF_DEVICE_OWNERS,
     CONF_HISTORY_TOKENS,
@@ -30,7 +30,7 @@ from custom_components.windowed_conversation.const import (
     RecordLevel,
 )
 from custom_components.windowed_conversation.turn.context import said_in
-from custom_components.windowed_conversation.turn.scope import WindowKey
+from custom_components.windowed_conversation.turn.routing import WindowKey
 from custom_components.windowed_conversation.window import Exchange
 from demo.model_server import ModelServer, call, words
 

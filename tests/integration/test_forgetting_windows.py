@@ -7,10 +7,10 @@ import pytest
 from pytest_homeassistant_custom_component.common import async_capture_events
 
 from custom_components.windowed_conversation.agents.forgetting import async_forget_everywhere
-from custom_components.windowed_conversation.agents.kept import async_agent_states
+from custom_components.windowed_conversation.agents.reload_state import async_agent_states
 from custom_components.windowed_conversation.bridge.turn_report import EVENT_FORGOTTEN, EVENT_TRIMMED
 from custom_components.windowed_conversation.turn.context import said_in
-from custom_components.windowed_conversation.turn.scope import WindowKey
+from custom_components.windowed_conversation.turn.routing import WindowKey
 from custom_components.windowed_conversation.window import Window
 from demo.model_server import ModelServer, words
 from demo.model_server.delivery import Hold

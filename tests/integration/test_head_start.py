@@ -29,8 +29,8 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents.agent import Agent
-from custom_components.windowed_conversation.agents.head_start import HeadStart
 from custom_components.windowed_conversation.agents.lookup import async_agents
+from custom_components.windowed_conversation.agents.server import HeadStart
 from custom_components.windowed_conversation.const import (
     CONF_HEAD_START,
     CONF_LIMITS,

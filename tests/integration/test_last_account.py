@@ -18,7 +18,7 @@ from homeassistant.util import dt as dt_util
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser, async_fire_time_changed
 
-from custom_components.windowed_conversation.agents.last_account import async_leaving
+from custom_components.windowed_conversation.agents.setup import async_leaving
 from custom_components.windowed_conversation.agents.store import async_store
 from custom_components.windowed_conversation.const import (
     CONF_MEMORY_DAYS,

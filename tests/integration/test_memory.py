@@ -19,7 +19,7 @@ from custom_components.windowed_conversation.const import (
 )
 from custom_components.windowed_conversation.diagnostics import async_get_config_entry_diagnostics
 from custom_components.windowed_conversation.memory import PastTurn
-from custom_components.windowed_conversation.turn.scope import Scope
+from custom_components.windowed_conversation.turn.routing import Scope
 from demo.model_server import ModelServer
 
 from .conftest import Say, SayAtOnce, SetUp, speech, until, written

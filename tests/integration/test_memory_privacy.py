@@ -9,7 +9,7 @@ import pytest
 
 from custom_components.windowed_conversation.const import CONF_STATES
 from custom_components.windowed_conversation.turn.context import ContextPlacement
-from custom_components.windowed_conversation.turn.scope import Scope
+from custom_components.windowed_conversation.turn.routing import Scope
 from demo.model_server import ModelServer, words
 
 from .conftest import Say, SetUp

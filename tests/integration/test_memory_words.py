@@ -16,17 +16,14 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents.config import AgentConfig
 from custom_components.windowed_conversation.bridge.local_intents import LocalIntents
-from custom_components.windowed_conversation.bridge.memory_access import Forget, MemoryAccess
-from custom_components.windowed_conversation.bridge.memory_answers import MemoryAnswers
+from custom_components.windowed_conversation.bridge.memory_answers import Forget, MemoryAccess, MemoryAnswers
 from custom_components.windowed_conversation.bridge.memory_tools import MemoryAPI, RecallTool, memory_tools
 from custom_components.windowed_conversation.bridge.persons import async_speaker
 from custom_components.windowed_conversation.bridge.tools import ToolSchemas, async_get_tools
 from custom_components.windowed_conversation.const import DOMAIN, MEMORY_API
 from custom_components.windowed_conversation.memory import Forgotten, Memory
-from custom_components.windowed_conversation.turn.memory_dialog import LastAnswer, MemoryDialog
-from custom_components.windowed_conversation.turn.remember_requests import MemoryReply
-from custom_components.windowed_conversation.turn.routing import Reason, Situation
-from custom_components.windowed_conversation.turn.scope import WindowKey
+from custom_components.windowed_conversation.turn.remember_requests import LastAnswer, MemoryDialog, MemoryReply
+from custom_components.windowed_conversation.turn.routing import Reason, Situation, WindowKey
 from custom_components.windowed_conversation.turn.speaker import Speaker
 from custom_components.windowed_conversation.window import Message
 

@@ -7,14 +7,14 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents.agent import Agent
-from custom_components.windowed_conversation.agents.kept import async_account_state
+from custom_components.windowed_conversation.agents.reload_state import async_account_state
 from custom_components.windowed_conversation.bridge.calibration import ModelCalibrations
 from custom_components.windowed_conversation.const import (
     CONF_CONTEXT_TOKENS,
     CONF_HISTORY_TOKENS,
     CONF_ROUTING,
 )
-from custom_components.windowed_conversation.turn.ports import Model
+from custom_components.windowed_conversation.turn.model import Model
 from demo.model_server import ModelServer
 from demo.model_server.request_log import Record
 

@@ -23,7 +23,7 @@ from custom_components.windowed_conversation.const import (
     RecordLevel,
 )
 from custom_components.windowed_conversation.store import writer
-from custom_components.windowed_conversation.turn.scope import WindowKey
+from custom_components.windowed_conversation.turn.routing import WindowKey
 from demo.model_server import ModelServer, call
 
 from .account_forms import open_options

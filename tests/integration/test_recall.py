@@ -18,7 +18,7 @@ from custom_components.windowed_conversation.const import (
     CONF_MEMORY,
 )
 from custom_components.windowed_conversation.memory import Fact
-from custom_components.windowed_conversation.turn.profile import HEADING, PromptFacts, build_prompt_facts
+from custom_components.windowed_conversation.turn.recall import HEADING, PromptFacts, build_prompt_facts
 from demo.model_server import ModelServer
 
 from .account_kinds import VENDORS, Kind

@@ -13,7 +13,7 @@ from custom_components.windowed_conversation.const import (
     CONF_TOOL_ITERATIONS,
     CONF_TURN_TIMEOUT,
 )
-from custom_components.windowed_conversation.turn.request_limit import MOST_REQUESTS
+from custom_components.windowed_conversation.turn.model import MOST_REQUESTS
 from demo.model_server import ModelServer
 from tests.at_once import most_at_once
 

@@ -14,9 +14,9 @@ import pytest
 
 from custom_components.windowed_conversation.agents.store import AgentStore
 from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, DOMAIN
-from custom_components.windowed_conversation.turn.deadlines import TurnLimits
-from custom_components.windowed_conversation.turn.progress import Turn
+from custom_components.windowed_conversation.turn.limits import TurnLimits
 from custom_components.windowed_conversation.turn.routing import Decision, Reason, Route
+from custom_components.windowed_conversation.turn.state import Turn
 from demo.model_server import ModelServer, call, words
 
 from .conftest import Say, SayAtOnce, SetUp, Submit, start, stop, until, written

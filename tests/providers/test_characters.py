@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from custom_components.windowed_conversation.providers.characters import SurrogateJoiner
+from custom_components.windowed_conversation.providers.json_values import SurrogateJoiner
 
 FIRST, SECOND = "\ud83d", "\ude00"
 LETTERS = ("a", "\n", "é", "照", "\N{GRINNING FACE}", FIRST, SECOND, FIRST + SECOND)

@@ -5,16 +5,17 @@ from decimal import Decimal
 import pytest
 
 from custom_components.windowed_conversation.providers.events import Usage
-from custom_components.windowed_conversation.providers.prices import context_tokens_of, cost_of
-from custom_components.windowed_conversation.providers.profile import (
+from custom_components.windowed_conversation.providers.models import (
     UNKNOWN_MODEL,
     Caching,
     Effort,
     ModelProfile,
     ReasoningStyle,
+    Vendor,
     accepted_effort,
+    profile_of,
 )
-from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
+from custom_components.windowed_conversation.providers.prices import context_tokens_of, cost_of
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,7 @@
 
 import pytest
 
-from custom_components.windowed_conversation.providers.profiles import Vendor
-from custom_components.windowed_conversation.providers.recommended import conversation_models, recommended_model
+from custom_components.windowed_conversation.providers.models import Vendor, conversation_models, recommended_model
 from tests.model_lists import (
     ANTHROPIC,
     GEMINI,

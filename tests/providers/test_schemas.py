@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers.schemas import with_items, without_choice
+from custom_components.windowed_conversation.providers.encoder import with_items, without_choice
 
 TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
 _TYPES: dict[str, Any] = {"string": str, "integer": int, "boolean": bool, "null": type(None), "object": dict}

@@ -8,12 +8,11 @@ import httpx2
 from openai import AsyncOpenAI
 import pytest
 
-from custom_components.windowed_conversation.providers.openai.formats import ChatCompletions
-from custom_components.windowed_conversation.turn.budget import Budget
-from custom_components.windowed_conversation.turn.deadlines import TurnLimits
-from custom_components.windowed_conversation.turn.ports import Model, Question
-from custom_components.windowed_conversation.turn.progress import Turn
+from custom_components.windowed_conversation.providers.openai.clients import ChatCompletions
+from custom_components.windowed_conversation.turn.limits import Budget, TurnLimits
+from custom_components.windowed_conversation.turn.model import Model, Question
 from custom_components.windowed_conversation.turn.routing import Routing
+from custom_components.windowed_conversation.turn.state import Turn
 from custom_components.windowed_conversation.window import EstimatedCounter, Window, WindowPolicy
 from demo.model_server import ModelServer
 from tests.providers.byte_server import ByteServer

@@ -7,14 +7,9 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers.errors import (
-    RateLimited,
-    Refused,
-    Unavailable,
-)
-from custom_components.windowed_conversation.turn.budget import Budget
-from custom_components.windowed_conversation.turn.deadlines import Pause
-from custom_components.windowed_conversation.turn.ports import Model, Question
+from custom_components.windowed_conversation.providers.errors import RateLimited, Refused, Unavailable
+from custom_components.windowed_conversation.turn.limits import Budget, Pause
+from custom_components.windowed_conversation.turn.model import Model, Question
 from custom_components.windowed_conversation.turn.routing import Decision, Reason, Route
 from custom_components.windowed_conversation.window import Window, WindowPolicy
 from demo.model_server import ModelServer

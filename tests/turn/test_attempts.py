@@ -8,14 +8,9 @@ import pytest
 
 from custom_components.windowed_conversation.providers import Finished, RateLimited, Usage
 from custom_components.windowed_conversation.providers.events import FinishReason
-from custom_components.windowed_conversation.turn.attempts import (
-    Attempt,
-    AttemptResult,
-    OpenAttempt,
-    Purpose,
-)
-from custom_components.windowed_conversation.turn.ports import Question
-from custom_components.windowed_conversation.turn.progress import Turn
+from custom_components.windowed_conversation.turn.attempts import Attempt, AttemptResult, OpenAttempt, Purpose
+from custom_components.windowed_conversation.turn.model import Question
+from custom_components.windowed_conversation.turn.state import Turn
 from custom_components.windowed_conversation.turn.turn import run_turn
 from custom_components.windowed_conversation.window import Window
 from demo.model_server import ModelServer

@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 import pytest
 
 from custom_components.windowed_conversation.providers import Request, ToolSchema, Usage
-from custom_components.windowed_conversation.turn.bills import Bills
+from custom_components.windowed_conversation.turn.model_size import Bills
 from custom_components.windowed_conversation.window import EstimatedCounter, Message, ToolCall, message_tokens
 
 SERVER = "fp_made_up scripted"

@@ -6,15 +6,10 @@ from hypothesis import given
 from hypothesis.strategies import integers
 import pytest
 
-from custom_components.windowed_conversation.providers.profile import (
-    UNKNOWN_MODEL,
-    Effort,
-    ModelProfile,
-    ReasoningStyle,
-)
-from custom_components.windowed_conversation.providers.settings import ModelSettings
-from custom_components.windowed_conversation.turn.budget import Budget, Shortfall, answer_limit, room, shortfall
-from custom_components.windowed_conversation.turn.ports import Question
+from custom_components.windowed_conversation.providers.events import ModelSettings
+from custom_components.windowed_conversation.providers.models import UNKNOWN_MODEL, Effort, ModelProfile, ReasoningStyle
+from custom_components.windowed_conversation.turn.limits import Budget, Shortfall, answer_limit, room, shortfall
+from custom_components.windowed_conversation.turn.model import Question
 from custom_components.windowed_conversation.window import Message, Window, WindowPolicy
 
 from .conftest import Take

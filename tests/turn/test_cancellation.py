@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.turn.ports import Question
+from custom_components.windowed_conversation.turn.model import Question
 from custom_components.windowed_conversation.window import (
     EstimatedCounter,
     Message,

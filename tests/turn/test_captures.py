@@ -2,7 +2,7 @@
 
 import pytest
 
-from custom_components.windowed_conversation.turn.captures import (
+from custom_components.windowed_conversation.turn.routing import (
     cuts_word,
     is_bare,
     is_instruction,

@@ -9,16 +9,15 @@ from openai import AsyncOpenAI
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import DeadlineExceeded
-from custom_components.windowed_conversation.providers.events import Usage
-from custom_components.windowed_conversation.providers.openai.formats import Responses
-from custom_components.windowed_conversation.providers.settings import DEFAULT_SETTINGS, ModelSettings
+from custom_components.windowed_conversation.providers.events import DEFAULT_SETTINGS, ModelSettings, Usage
+from custom_components.windowed_conversation.providers.openai.clients import Responses
 from custom_components.windowed_conversation.turn.attempts import Attempt
-from custom_components.windowed_conversation.turn.compaction import compact, compaction_messages
-from custom_components.windowed_conversation.turn.deadlines import TurnLimits
-from custom_components.windowed_conversation.turn.ports import Question
+from custom_components.windowed_conversation.turn.limits import TurnLimits
+from custom_components.windowed_conversation.turn.model import Question
+from custom_components.windowed_conversation.turn.summary import compact, compaction_messages
 from custom_components.windowed_conversation.window import EstimatedCounter, Exchange, Message, Native
+from custom_components.windowed_conversation.window.messages import SUMMARY
 from custom_components.windowed_conversation.window.summary import SummaryInput
-from custom_components.windowed_conversation.window.tags import SUMMARY
 from tests.providers.byte_server import ByteServer
 
 NOTHING: frozenset[str] = frozenset()

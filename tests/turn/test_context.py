@@ -11,10 +11,10 @@ from custom_components.windowed_conversation.turn.context import (
     HEADINGS,
     Stamp,
     as_typed,
+    context_sections,
     plain_name,
     readable,
 )
-from custom_components.windowed_conversation.turn.live_context import context_sections
 
 MORNING = datetime(2026, 11, 23, 8, 5, tzinfo=UTC)
 

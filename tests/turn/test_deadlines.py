@@ -7,8 +7,8 @@ from contextlib import suppress
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import DeadlineExceeded
-from custom_components.windowed_conversation.turn.answer_stream import Pulse
-from custom_components.windowed_conversation.turn.deadlines import TurnLimits
+from custom_components.windowed_conversation.turn.attempts import Pulse
+from custom_components.windowed_conversation.turn.limits import TurnLimits
 
 
 @pytest.fixture

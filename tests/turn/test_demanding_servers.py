@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.turn.budget import Budget
-from custom_components.windowed_conversation.turn.ports import Model, Question
+from custom_components.windowed_conversation.turn.limits import Budget
+from custom_components.windowed_conversation.turn.model import Model, Question
 from custom_components.windowed_conversation.window import Role, Window, WindowPolicy
 from demo.model_server import ModelServer
 from demo.model_server.shapes import DEMANDS

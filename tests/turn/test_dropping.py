@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 import pytest
 
 from custom_components.windowed_conversation.providers import tools_tokens
-from custom_components.windowed_conversation.turn.budget import Budget
-from custom_components.windowed_conversation.turn.ports import BilledRequest, Question
-from custom_components.windowed_conversation.turn.progress import Turn
+from custom_components.windowed_conversation.turn.limits import Budget
+from custom_components.windowed_conversation.turn.model import BilledRequest, Question
+from custom_components.windowed_conversation.turn.state import Turn
 from custom_components.windowed_conversation.window import (
     CalibratedCounter,
     Calibrator,

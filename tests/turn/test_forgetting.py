@@ -17,8 +17,8 @@ from custom_components.windowed_conversation.turn.forgetting import (
     ForgottenExchanges,
     without_forgotten,
 )
-from custom_components.windowed_conversation.turn.profile import HEADING
-from custom_components.windowed_conversation.turn.scope import WindowKey
+from custom_components.windowed_conversation.turn.recall import HEADING
+from custom_components.windowed_conversation.turn.routing import WindowKey
 from custom_components.windowed_conversation.window import Exchange, Message, Native, ToolCall, WindowStats
 from custom_components.windowed_conversation.window.codecs.rows import (
     ConversationChange,
@@ -26,9 +26,9 @@ from custom_components.windowed_conversation.window.codecs.rows import (
     stored_conversations,
     write_change,
 )
-from custom_components.windowed_conversation.window.restore import Snapshot
+from custom_components.windowed_conversation.window.exchange import Snapshot
+from custom_components.windowed_conversation.window.messages import SUMMARY
 from custom_components.windowed_conversation.window.summary import QUESTION
-from custom_components.windowed_conversation.window.tags import SUMMARY
 from tests.memory.recorded import whole
 
 SHARED = str(WindowKey("mine"))

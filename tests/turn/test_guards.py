@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import ContextOverflow, Unavailable
-from custom_components.windowed_conversation.turn.ports import Question
+from custom_components.windowed_conversation.turn.model import Question
 from tests.providers.byte_server import ByteServer, event, text
 
 from .answers import calls, said

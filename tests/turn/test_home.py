@@ -12,11 +12,11 @@ from custom_components.windowed_conversation.turn.home import (
     NO_STATES,
     STATES_TOKENS,
     Home,
+    KindWords,
     StatesText,
     build_listing,
     build_states_text,
 )
-from custom_components.windowed_conversation.turn.named_entities import KindWords
 from custom_components.windowed_conversation.turn.state_text import (
     EntityState,
     Standing,

@@ -7,14 +7,14 @@ from zoneinfo import ZoneInfo
 from hypothesis import given, strategies as st
 import pytest
 
-from custom_components.windowed_conversation.turn.home_history import (
+from custom_components.windowed_conversation.turn.state_text import (
     MOST_CHANGES,
+    EntityState,
     Span,
     SpanError,
     history_text,
     span_of,
 )
-from custom_components.windowed_conversation.turn.state_text import EntityState
 
 ZONE = ZoneInfo("Europe/Amsterdam")
 # The clock was set back in the night before.

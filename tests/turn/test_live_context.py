@@ -15,9 +15,9 @@ from custom_components.windowed_conversation.providers import (
     messages_tokens,
 )
 from custom_components.windowed_conversation.providers.events import FinishReason
-from custom_components.windowed_conversation.turn.budget import Budget, live_room, room
-from custom_components.windowed_conversation.turn.live_context import LIVE_TOKENS, LiveContext, recalled_text
-from custom_components.windowed_conversation.turn.ports import Model, Question
+from custom_components.windowed_conversation.turn.context import LIVE_TOKENS, LiveContext, recalled_text
+from custom_components.windowed_conversation.turn.limits import Budget, live_room, room
+from custom_components.windowed_conversation.turn.model import Model, Question
 from custom_components.windowed_conversation.window import EstimatedCounter, Exchange, Window, WindowPolicy
 from demo.model_server import ModelServer, call, words
 from tests.providers.byte_server import DONE, STOP, ByteServer, text

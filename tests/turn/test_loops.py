@@ -2,8 +2,8 @@
 
 import pytest
 
-from custom_components.windowed_conversation.turn.ports import Question
-from custom_components.windowed_conversation.turn.repetition import REPEATED
+from custom_components.windowed_conversation.turn.model import Question
+from custom_components.windowed_conversation.turn.state import REPEATED
 from custom_components.windowed_conversation.window import EstimatedCounter, Role, Window, WindowPolicy
 from demo.model_server import ModelServer
 from tests.providers.byte_server import ByteServer

@@ -10,7 +10,7 @@ import pytest
 from custom_components.windowed_conversation.providers.errors import BadStream
 from custom_components.windowed_conversation.providers.openai.clients import openai_chat
 from custom_components.windowed_conversation.turn.errors import EmptyAnswer
-from custom_components.windowed_conversation.turn.ports import Question
+from custom_components.windowed_conversation.turn.model import Question
 from custom_components.windowed_conversation.window import Role, Window
 from demo.model_server import ModelServer
 from tests.providers.byte_server import CALLS, DONE, STOP, ByteServer, chunk, fragment, text

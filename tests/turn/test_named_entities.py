@@ -2,8 +2,7 @@
 
 import pytest
 
-from custom_components.windowed_conversation.turn.home import Home
-from custom_components.windowed_conversation.turn.named_entities import KindWords
+from custom_components.windowed_conversation.turn.home import Home, KindWords
 from custom_components.windowed_conversation.turn.state_text import EntityState
 
 NAMES = {

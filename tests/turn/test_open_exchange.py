@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.turn.budget import Budget
-from custom_components.windowed_conversation.turn.ports import Question
+from custom_components.windowed_conversation.turn.limits import Budget
+from custom_components.windowed_conversation.turn.model import Question
 from custom_components.windowed_conversation.window import Window, WindowPolicy
 from demo.model_server import Answer, ModelServer, call, words
 

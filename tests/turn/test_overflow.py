@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import BadRequest, ContextOverflow
-from custom_components.windowed_conversation.providers.profile import ModelProfile
-from custom_components.windowed_conversation.turn.budget import Budget, Shortfall
+from custom_components.windowed_conversation.providers.models import ModelProfile
+from custom_components.windowed_conversation.turn.limits import Budget, Shortfall
+from custom_components.windowed_conversation.turn.model import Question
 from custom_components.windowed_conversation.turn.model_size import ModelSize
-from custom_components.windowed_conversation.turn.ports import Question
 from custom_components.windowed_conversation.turn.routing import Decision, Reason, Route
 from custom_components.windowed_conversation.window import Window, WindowPolicy
 from demo.model_server import ModelServer

@@ -7,7 +7,7 @@ from typing import Any, override
 from aiohttp import web
 import pytest
 
-from custom_components.windowed_conversation.turn.ports import Question
+from custom_components.windowed_conversation.turn.model import Question
 from custom_components.windowed_conversation.window import Window
 from tests.providers.byte_server import CALLS, DONE, STOP, ByteServer, fragment, text, usage
 from tests.providers.overflow_bodies import BODIES

@@ -8,10 +8,10 @@ from hypothesis import given, strategies as st
 import pytest
 
 from custom_components.windowed_conversation.memory import Fact
-from custom_components.windowed_conversation.turn.narration import Narrator
-from custom_components.windowed_conversation.turn.profile import (
+from custom_components.windowed_conversation.turn.recall import (
     HEADING,
     PROFILE_TOKENS,
+    Narrator,
     PromptFacts,
     build_prompt_facts,
     with_profile,

@@ -3,8 +3,7 @@
 import pytest
 
 from custom_components.windowed_conversation.memory.words import Words
-from custom_components.windowed_conversation.turn.first_person import speaks_of_oneself
-from custom_components.windowed_conversation.turn.quotes import is_quoted, is_supported_by
+from custom_components.windowed_conversation.turn.speaker import is_quoted, is_supported_by, speaks_of_oneself
 
 SAID = "By the way, my dentist is now on  Tuesday at four, and turn on the café lamp!"
 

@@ -12,20 +12,14 @@ from custom_components.windowed_conversation.providers.errors import Incomplete
 from custom_components.windowed_conversation.providers.events import (
     Finished,
     FinishReason,
+    ModelSettings,
     Provider,
     ReasoningDelta,
 )
-from custom_components.windowed_conversation.providers.profile import (
-    UNKNOWN_MODEL,
-    Effort,
-    ModelProfile,
-    ReasoningStyle,
-)
-from custom_components.windowed_conversation.providers.settings import ModelSettings
+from custom_components.windowed_conversation.providers.models import UNKNOWN_MODEL, Effort, ModelProfile, ReasoningStyle
 from custom_components.windowed_conversation.turn.attempts import OpenAttempt, Purpose
-from custom_components.windowed_conversation.turn.budget import Budget
-from custom_components.windowed_conversation.turn.deadlines import TurnLimits
-from custom_components.windowed_conversation.turn.ports import Model, Question
+from custom_components.windowed_conversation.turn.limits import Budget, TurnLimits
+from custom_components.windowed_conversation.turn.model import Model, Question
 from custom_components.windowed_conversation.turn.summary import ask_for_summary
 from custom_components.windowed_conversation.window import Message, Role, Window, WindowPolicy
 from custom_components.windowed_conversation.window.summary import SummaryInput

@@ -7,16 +7,16 @@ from hypothesis import given, strategies as st
 import pytest
 
 from custom_components.windowed_conversation.memory import Recalled
-from custom_components.windowed_conversation.turn.context import Stamp
-from custom_components.windowed_conversation.turn.live_context import (
+from custom_components.windowed_conversation.turn.context import (
     LiveContext,
+    Stamp,
     context_text,
     recalled_text,
     with_context,
 )
-from custom_components.windowed_conversation.turn.narration import Narrator
 from custom_components.windowed_conversation.turn.recall import (
     RECALLED_TOKENS,
+    Narrator,
     RecalledLines,
     SentContext,
     alternate,

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from custom_components.windowed_conversation.turn.repetition import Repetition
+from custom_components.windowed_conversation.turn.state import Repetition
 from custom_components.windowed_conversation.window import ToolCall
 
 READS = frozenset({"look", "look_there", "clock"})

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import RateLimited
-from custom_components.windowed_conversation.turn.deadlines import TurnLimits
-from custom_components.windowed_conversation.turn.ports import Question
-from custom_components.windowed_conversation.turn.progress import Turn
-from custom_components.windowed_conversation.turn.request_limit import RequestLimit
+from custom_components.windowed_conversation.turn.limits import TurnLimits
+from custom_components.windowed_conversation.turn.model import Question, RequestLimit
+from custom_components.windowed_conversation.turn.state import Turn
 from custom_components.windowed_conversation.window import EstimatedCounter, Window, WindowPolicy
 from demo.model_server import ModelServer
 from tests.waiting import until

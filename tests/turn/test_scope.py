@@ -3,7 +3,7 @@
 import pytest
 
 from custom_components.windowed_conversation.turn.errors import IdTooLong
-from custom_components.windowed_conversation.turn.scope import Access, Scope, WindowKey, memory_access, window_key
+from custom_components.windowed_conversation.turn.routing import Access, Scope, WindowKey, memory_access, window_key
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,11 @@ from custom_components.windowed_conversation.providers.errors import (
     Unavailable,
 )
 from custom_components.windowed_conversation.providers.events import Usage
-from custom_components.windowed_conversation.providers.profile import ModelProfile, ReasoningStyle
+from custom_components.windowed_conversation.providers.models import ModelProfile, ReasoningStyle
 from custom_components.windowed_conversation.turn.attempts import Attempt
-from custom_components.windowed_conversation.turn.budget import Budget
-from custom_components.windowed_conversation.turn.deadlines import TurnLimits
 from custom_components.windowed_conversation.turn.errors import NoSummary
-from custom_components.windowed_conversation.turn.ports import Question
+from custom_components.windowed_conversation.turn.limits import Budget, TurnLimits
+from custom_components.windowed_conversation.turn.model import Question
 from custom_components.windowed_conversation.turn.summary import ask_for_summary
 from custom_components.windowed_conversation.window import EstimatedCounter, Message, Window, WindowPolicy
 from custom_components.windowed_conversation.window.summary import SummaryInput

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers.profile import Caching, Effort, ModelProfile, ReasoningStyle
-from custom_components.windowed_conversation.providers.settings import ModelSettings
-from custom_components.windowed_conversation.turn.ports import Question
-from custom_components.windowed_conversation.turn.progress import Turn
+from custom_components.windowed_conversation.providers.events import ModelSettings
+from custom_components.windowed_conversation.providers.models import Caching, Effort, ModelProfile, ReasoningStyle
+from custom_components.windowed_conversation.turn.model import Question
+from custom_components.windowed_conversation.turn.state import Turn
 from custom_components.windowed_conversation.window import Window, WindowPolicy
 from demo.model_server import Answer, ModelServer, call, words
 from tests.providers.wires import WIRES

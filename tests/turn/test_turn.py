@@ -4,7 +4,7 @@ import pytest
 
 from custom_components.windowed_conversation.providers.errors import DeadlineExceeded, ProviderError
 from custom_components.windowed_conversation.turn.errors import LocalAnswerFailed, NothingSaid, PromptFailed, TurnError
-from custom_components.windowed_conversation.turn.ports import BilledRequest, Question
+from custom_components.windowed_conversation.turn.model import BilledRequest, Question
 from custom_components.windowed_conversation.turn.routing import (
     LONGEST_COMMAND,
     Decision,

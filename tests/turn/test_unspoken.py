@@ -8,7 +8,7 @@ from typing import override
 import pytest
 
 from custom_components.windowed_conversation.turn.errors import EmptyAnswer
-from custom_components.windowed_conversation.turn.ports import Question, Spoken
+from custom_components.windowed_conversation.turn.model import Question, Spoken
 from custom_components.windowed_conversation.window import INTERRUPTED_ANSWER, Message, Window
 from tests.providers.byte_server import CALLS, DONE, STOP, ByteServer, fragment, text
 

@@ -16,11 +16,10 @@ import pytest
 
 from custom_components.windowed_conversation.providers import DeadlineExceeded, Unavailable
 from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
-from custom_components.windowed_conversation.turn.budget import Budget
-from custom_components.windowed_conversation.turn.deadlines import IDLE_TIMEOUT, TurnLimits
-from custom_components.windowed_conversation.turn.ports import Model, Question
-from custom_components.windowed_conversation.turn.progress import Turn
+from custom_components.windowed_conversation.turn.limits import IDLE_TIMEOUT, Budget, TurnLimits
+from custom_components.windowed_conversation.turn.model import Model, Question
 from custom_components.windowed_conversation.turn.routing import Decision, Reason, Route
+from custom_components.windowed_conversation.turn.state import Turn
 from custom_components.windowed_conversation.window import Window, WindowPolicy
 from demo.model_server import ModelServer, call
 from tests.providers.byte_server import ByteServer, Pause, Piece

@@ -7,10 +7,10 @@ import json
 from typing import Any
 
 from custom_components.windowed_conversation.providers.events import ReasoningDelta, TextDelta, ToolCallDone, ToolSchema
-from custom_components.windowed_conversation.turn.deadlines import TurnLimits
-from custom_components.windowed_conversation.turn.ports import Question, Reply, Spoken
-from custom_components.windowed_conversation.turn.progress import Turn, TurnHandlers
+from custom_components.windowed_conversation.turn.limits import TurnLimits
+from custom_components.windowed_conversation.turn.model import Question, Reply, Spoken
 from custom_components.windowed_conversation.turn.routing import Reason, Routing, Situation, first_choice
+from custom_components.windowed_conversation.turn.state import Turn, TurnHandlers
 from custom_components.windowed_conversation.turn.turn import run_turn
 from custom_components.windowed_conversation.window import Message, ToolCall, Window
 

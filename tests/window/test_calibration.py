@@ -11,16 +11,16 @@ import pytest
 
 from benchmarks.counting_day import SHARES, worst_by_hour
 from custom_components.windowed_conversation.window import EstimatedCounter, Message, ToolCall, Window, WindowPolicy
-from custom_components.windowed_conversation.window.calibration import (
+from custom_components.windowed_conversation.window.tokens import (
     GREATEST_FACTOR,
     LEAST_FACTOR,
     CalibratedCounter,
     Calibration,
     Calibrator,
     RequestEstimate,
+    TextKind,
     estimate_request,
 )
-from custom_components.windowed_conversation.window.tokens import TextKind
 
 from ..exact_tokens import exact_count
 from .histories import LengthCounter

@@ -13,8 +13,7 @@ from custom_components.windowed_conversation.window import (
     ToolCall,
     message_tokens,
 )
-from custom_components.windowed_conversation.window.figures import MAX_COUNT, is_count
-from custom_components.windowed_conversation.window.messages import new_message
+from custom_components.windowed_conversation.window.messages import MAX_COUNT, is_count, new_message
 
 from .histories import LengthCounter
 

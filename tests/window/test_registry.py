@@ -19,7 +19,7 @@ from custom_components.windowed_conversation.window import (
     WindowRegistry,
     WindowStats,
 )
-from custom_components.windowed_conversation.window.restore import EvictionCounts, Snapshot
+from custom_components.windowed_conversation.window.exchange import EvictionCounts, Snapshot
 
 pytestmark = pytest.mark.usefixtures("idle_clock")
 

@@ -3,7 +3,7 @@
 import pytest
 
 from custom_components.windowed_conversation.window import Message, Window, WindowBusy, WindowPolicy, WindowRegistry
-from custom_components.windowed_conversation.window.restore import Snapshot
+from custom_components.windowed_conversation.window.exchange import Snapshot
 
 from .histories import LengthCounter, new_window
 

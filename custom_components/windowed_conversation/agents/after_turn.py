@@ -16,17 +16,15 @@ from ..bridge.turn_report import async_fire_turn
 from ..const import DOMAIN
 from ..memory import PastTurn
 from ..providers import CONNECTION_ERRORS, OLLAMA
-from ..turn.budget import full_shortfall
 from ..turn.context import said_in
-from ..turn.first_person import speaks_of_oneself
-from ..turn.ports import BilledRequest
-from ..turn.routing import Route
-from ..turn.scope import Scope
+from ..turn.limits import full_shortfall
+from ..turn.model import BilledRequest
+from ..turn.routing import Route, Scope
+from ..turn.speaker import speaks_of_oneself
 from ..window import QUESTION, Message
 from .agent import Agent
 from .conversation_turn import ConversationTurn
-from .costs import async_price_turn
-from .debug_log import log_turn
+from .costs import async_price_turn, log_turn
 from .issues import async_raise_or_clear_model, async_raise_or_clear_size, async_raise_or_clear_window
 from .lookup import async_follow_servers
 from .recording import async_record_cost, async_record_turn

@@ -15,16 +15,15 @@ from ..bridge.errors import faults_logged
 from ..bridge.tools import ToolSchemas
 from ..providers import ModelProfile, Vendor
 from ..turn.home import StatesText
-from ..turn.memory_dialog import LastAnswer
-from ..turn.ports import BilledRequest, Model
-from ..turn.profile import PromptFacts
+from ..turn.model import BilledRequest, Model
+from ..turn.recall import PromptFacts
+from ..turn.remember_requests import LastAnswer
 from ..turn.routing import Routing
 from ..window import Window
 from .config import AgentConfig
-from .head_start import HeadStart
-from .kept import AgentState
-from .server import AccountServer
-from .window_health import Health
+from .issues import Health
+from .reload_state import AgentState
+from .server import AccountServer, HeadStart
 
 _LOGGER = logging.getLogger(__name__)
 

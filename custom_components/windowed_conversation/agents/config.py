@@ -1,7 +1,4 @@
-"""An agent's configuration: its own settings over the account's options over the defaults, typed and validated.
-
-The forms that ask for them are in `flows`.
-"""
+"""Configuration: an agent's settings over the account's options over the defaults, and the owners of devices."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,17 +6,27 @@ from typing import Any, Self
 
 from homeassistant.config_entries import ConfigEntry, ConfigSubentry
 from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_PROMPT
+from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers import llm
 
 from .. import const
 from ..bridge.account import can_compact, is_at_home
 from ..bridge.home_tools import GetStatesTool
-from ..const import MEMORY_API, Compaction, Counting, Persistence, RecordLevel
+from ..const import (
+    ATTR_DEVICE,
+    ATTR_PERSON,
+    CONF_DEVICE_OWNERS,
+    DOMAIN,
+    MEMORY_API,
+    Compaction,
+    Counting,
+    Persistence,
+    RecordLevel,
+)
 from ..providers import DEFAULT_SETTINGS, Effort, ModelSettings
 from ..turn.context import ContextPlacement
-from ..turn.deadlines import TurnLimits
-from ..turn.routing import Routing
-from ..turn.scope import Scope
+from ..turn.limits import TurnLimits
+from ..turn.routing import Routing, Scope
 from ..window import WindowPolicy
 
 DEFAULT_ROUTING = Routing.LOCAL_FIRST
@@ -158,3 +165,27 @@ def _limits(data: Mapping[str, Any]) -> TurnLimits:
         turn=float(data.get(const.CONF_TURN_TIMEOUT, DEFAULT_LIMITS.turn)),
         tool_iterations=int(data.get(const.CONF_TOOL_ITERATIONS, DEFAULT_LIMITS.tool_iterations)),
     )
+
+
+@callback
+def async_device_owners(hass: HomeAssistant) -> dict[str, str]:
+    """Return the users who own devices, by device. The first account that names a device counts."""
+    owners: dict[str, str] = {}
+    for entry in hass.config_entries.async_entries(DOMAIN):
+        for owned in entry.options.get(CONF_DEVICE_OWNERS, ()):
+            owners.setdefault(owned[ATTR_DEVICE], owned[ATTR_PERSON])
+    return owners
+
+
+@callback
+def async_share_device_owners(hass: HomeAssistant, account: ConfigEntry[Any]) -> None:
+    """Have an account keep the list, so that the others can be removed."""
+    if owners := async_device_owners(hass):
+        hass.config_entries.async_update_entry(account, options=with_device_owners(account.options, owners))
+
+
+def with_device_owners(options: Mapping[str, Any], owners: Mapping[str, str]) -> dict[str, Any]:
+    """Return the options of an account with this list."""
+    listed = [{ATTR_DEVICE: device, ATTR_PERSON: person} for device, person in owners.items()]
+    others = {name: value for name, value in options.items() if name != CONF_DEVICE_OWNERS}
+    return {**others, CONF_DEVICE_OWNERS: listed} if listed else others

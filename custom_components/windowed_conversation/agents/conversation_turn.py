@@ -1,24 +1,44 @@
-"""A turn in Home Assistant as one value, which every step of the turn and after it reads."""
+"""A turn in Home Assistant as one value, and its question for the model."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+import logging
 import time
 from typing import Any
 from uuid import uuid7
 
 from homeassistant.components.conversation import ChatLog, ConversationInput
+from homeassistant.core import HomeAssistant
+from homeassistant.exceptions import TemplateError
+from homeassistant.helpers import area_registry as ar, device_registry as dr, llm
+from homeassistant.helpers.template import Template
+from homeassistant.util import dt as dt_util
 
+from ..bridge.chat_log import ChatLogReply
+from ..bridge.errors import async_done_phrase
 from ..bridge.local_intents import LocalIntents
-from ..bridge.reply import ChatLogReply
-from ..const import RecordLevel
-from ..turn.memory_dialog import MemoryDialog
-from ..turn.ports import PromptFingerprints
-from ..turn.progress import Turn
+from ..bridge.memory_answers import Forget, MemoryAnswers
+from ..bridge.memory_tools import memory_tools
+from ..bridge.tools import SafeAPIInstance, async_get_tools
+from ..const import DOMAIN, RecordLevel
+from ..memory import Memory
+from ..providers import Unavailable, tools_tokens
+from ..turn.context import ContextPlacement, Stamp, plain_name
+from ..turn.errors import PromptFailed
+from ..turn.forgetting import without_forgetting
+from ..turn.home import HINT
+from ..turn.model import Model, PromptFingerprints, Question
+from ..turn.recall import with_profile
+from ..turn.remember_requests import MemoryDialog, MemoryReply
 from ..turn.speaker import Speaker
+from ..turn.state import Turn
 from ..window import Window, WindowStats
 from .agent import Agent
-from .live_context import TurnContext
-from .lookup import async_find_agent
+from .forgetting import async_forget_by
+from .live_context import TurnContext, tools_of_home
+from .lookup import async_fallback_agents, async_find_agent
+from .store import async_store
 
 
 def new_record_id() -> str:
@@ -74,3 +94,141 @@ class ConversationTurn:
     def speech(self) -> str:
         """The text that the user has heard."""
         return self.state.speech or (self.local.speech if self.local else "")
+
+
+def memory_answers(turn: ConversationTurn) -> MemoryAnswers | None:
+    """Return the answers of memory to a turn's input, None without a store. Forgetting needs no memory."""
+    store = async_store(turn.agent.hass)
+    if store is None:
+        return None
+    forget, has_memory = partial(async_forget_by, turn.agent.hass), turn.agent.config.memory
+    return MemoryAnswers(turn.agent.hass, store, turn.speaker, forget, turn.dialog, has_memory=has_memory)
+
+
+def turn_memory_tools(turn: ConversationTurn) -> tuple[llm.Tool, ...]:
+    """Return the tools of memory for a turn, none if the agent has no memory."""
+
+    async def forget(work: Callable[[Memory], MemoryReply]) -> MemoryReply:
+        done: MemoryReply | None = None
+        try:
+            done = await async_forget_by(turn.agent.hass, work)
+        finally:
+            # the user's yes needs the question before it
+            if done is None or done.then is None:
+                turn.agent.windows.rewrite_after_turn(turn.key, without_forgetting)
+        return done
+
+    return _memory_tools(turn.agent, turn.speaker, forget, turn.dialog)
+
+
+def counted_memory_tools(agent: Agent) -> tuple[llm.Tool, ...]:
+    """Return the tools that memory has for the agent's turns, to be counted and not called."""
+    nobody = Speaker("", agent.hass.config.language)
+    return _memory_tools(agent, nobody, partial(async_forget_by, agent.hass), MemoryDialog({}, "", nobody))
+
+
+def _memory_tools(agent: Agent, speaker: Speaker, forget: Forget, dialog: MemoryDialog) -> tuple[llm.Tool, ...]:
+    """Return the tools of memory. Only an agent that has other tools is given these: not every model takes tools."""
+    store = async_store(agent.hass)
+    if not agent.config.memory or store is None or not agent.config.llm_apis:
+        return ()
+    return memory_tools(store, speaker, forget, dialog)
+
+
+_LOGGER = logging.getLogger(__name__)
+
+
+async def async_question_without_input(agent: Agent, llm_context: llm.LLMContext) -> Question:
+    """Return a question without an input: the system prompt is the one that was sent before.
+
+    Raises `ToolsUnavailable`, and `Unavailable` if the account has no model.
+    """
+    model, api = _model(agent), await _async_tools(agent, llm_context, counted_memory_tools(agent))
+    return Question(model, "", "", agent.schemas.convert(api), "", excluded_tags=agent.config.excluded_tags)
+
+
+def _model(agent: Agent) -> Model:
+    if agent.model is None:
+        raise Unavailable("the account has no model")
+    return agent.model
+
+
+async def _async_tools(
+    agent: Agent, llm_context: llm.LLMContext, memory_tools: tuple[llm.Tool, ...]
+) -> SafeAPIInstance | None:
+    own, knows_states = (*memory_tools, *tools_of_home(agent)), agent.config.states is not None
+    return await async_get_tools(agent.hass, agent.config.llm_apis, llm_context, own, knows_states=knows_states)
+
+
+async def async_build_question(turn: ConversationTurn) -> Question:
+    """Return the question of a turn, and give its chat log the tools. Raises `TurnError`."""
+    hass, agent, user_input, chat_log = turn.agent.hass, turn.agent, turn.user_input, turn.chat_log
+    model, config = _model(agent), agent.config
+    fallback = async_fallback_agents(hass, config.fallback_agents, turn.entity_id, user_input)
+    llm_context = user_input.as_llm_context(DOMAIN)
+    stamp = Stamp(dt_util.now(), turn.speaker.stamp_name, *_device_and_area(hass, user_input.device_id))
+    context = turn.context = TurnContext(agent, turn.window, turn.speaker, stamp, user_input.language)
+    await context.async_read()
+    api = await _async_tools(agent, llm_context, turn_memory_tools(turn))
+    chat_log.llm_api = api
+    chat_log.llm_input_provided_index = len(chat_log.content)
+    tools = agent.schemas.convert(api)
+
+    def sized(model: Model) -> Model:
+        """Return a model with the sizes of the tools, which learned sizes include, and of the live context."""
+        schema_tokens = tools_tokens(tools, agent.counter)
+        return replace(model, budget=replace(model.budget, schema_tokens=schema_tokens, live_tokens=context.tokens))
+
+    in_system = config.context_placement is ContextPlacement.SYSTEM
+    prompt, system = _system_prompt(turn, llm_context, api, volatile=in_system)
+    question = Question(
+        model=sized(model),
+        system=with_profile(system, context.profile),
+        prefix="" if in_system else stamp.prefix(),
+        tools=tools,
+        done=await async_done_phrase(hass, user_input.language),
+        excluded_tags=config.excluded_tags,
+        fallback_agents=tuple([sized(each) if isinstance(each, Model) else each for each in fallback]),
+        live=context.live,
+    )
+    turn.prompt = prompt
+    if agent.head_start is not None:
+        agent.head_start.on_question(question, prompt, turn.key)
+    return question
+
+
+def _system_prompt(
+    turn: ConversationTurn, llm_context: llm.LLMContext, api: llm.APIInstance | None, *, volatile: bool
+) -> tuple[PromptFingerprints, str]:
+    """Return the system prompt without the profile of facts, and its fingerprints."""
+    extra = turn.user_input.extra_system_prompt or turn.chat_log.extra_system_prompt
+    turn.chat_log.extra_system_prompt = extra
+    instructions, entities = _instructions(turn, llm_context), api.api_prompt if api else ""
+    hint = HINT if turn.agent.config.states is not None and api else ""
+    parts = [part.strip() for part in (instructions, entities, hint, extra or "")]
+    fingerprints = PromptFingerprints(hash((instructions, extra)), hash(entities), volatile)
+    return fingerprints, "\n".join(filter(None, parts))
+
+
+def _instructions(turn: ConversationTurn, llm_context: llm.LLMContext) -> str:
+    """Render the instructions with the variables that core's agents provide."""
+    hass = turn.agent.hass
+    variables = {
+        "ha_name": plain_name(hass.config.location_name),
+        "user_name": turn.speaker.user_name,
+        "llm_context": llm_context,
+    }
+    try:
+        return str(Template(turn.agent.config.instructions, hass).async_render(variables, parse_result=False))
+    except TemplateError as err:
+        _LOGGER.warning("The instructions of the agent cannot be rendered: %s", err)
+        raise PromptFailed("the instructions cannot be rendered") from err
+
+
+def _device_and_area(hass: HomeAssistant, device_id: str | None) -> tuple[str | None, str | None]:
+    device = dr.async_get(hass).async_get(device_id) if device_id else None
+    if device is None:
+        return None, None
+    area_id = dr.async_get_effective_area_id(hass, device)
+    area = ar.async_get(hass).async_get_area(area_id) if area_id else None
+    return device.name_by_user or device.name, area.name if area else None

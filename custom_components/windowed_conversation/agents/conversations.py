@@ -11,7 +11,7 @@ from homeassistant.util.ulid import ulid_to_bytes
 from ..const import Persistence
 from ..memory import Memory, MemoryUnavailable
 from ..store import Write
-from ..turn.scope import WindowKey
+from ..turn.routing import WindowKey
 from ..window import Exchange, Snapshot, Window, WindowRegistry
 from ..window.codecs.rows import (
     ConversationChange,

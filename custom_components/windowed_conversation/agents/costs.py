@@ -1,17 +1,21 @@
-"""The costs of turns and summaries, looked up after the answer and counted for the agent that was asked.
+"""Costs of turns and summaries, counted for the agent that was asked, and the debug log of their requests.
 
-Nothing is guessed: requests without a known price are counted separately.
+Nothing is guessed: requests without a known price are counted separately. The log has ids and numbers, never words.
 """
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+import logging
 
 from homeassistant.core import HomeAssistant, callback
 
-from ..bridge.models import ModelUsage, async_cost
-from ..turn.ports import BilledRequest
-from ..turn.progress import Turn
+from ..bridge.account import ModelUsage, async_cost
+from ..turn.attempts import Attempt
+from ..turn.model import BilledRequest
+from ..turn.state import Turn
+from ..window import WindowStats
 from .agent import Agent
+from .conversation_turn import ConversationTurn
 from .lookup import async_agent_ids, async_find_agent
 
 type OnCost = Callable[[Decimal | None], None]
@@ -62,3 +66,68 @@ def _usages(hass: HomeAssistant, requests: Sequence[BilledRequest]) -> list[Mode
             return None
         usages.append(ModelUsage(agent.vendor, agent.config.family, billed.usage))
     return usages
+
+
+_LOGGER = logging.getLogger(__name__)
+
+
+def log_turn(agent: Agent, turn: ConversationTurn) -> None:
+    """Log a turn, its trim and its requests."""
+    if not _LOGGER.isEnabledFor(logging.DEBUG):
+        return
+    outcome, usage = turn.state, turn.state.usage
+    _LOGGER.debug(
+        "Turn %s with %s: %s by %s (%s), %d requests, %d calls (%d failed), tokens %d in %d cached %d out, "
+        "first %s s, all %.3f s. Window: %s",
+        turn.id,
+        turn.entity_id,
+        outcome.result,
+        outcome.decision.route,
+        outcome.decision.reason,
+        outcome.requests,
+        outcome.tool_calls,
+        outcome.failed_tool_calls,
+        usage.input,
+        usage.cached,
+        usage.output,
+        outcome.first_token,
+        outcome.duration,
+        _window(turn),
+    )
+    log_requests(turn.id, outcome.attempts)
+    if turn.after.trims > turn.before.trims:
+        _LOGGER.debug("Trim in turn %s: %s. Window: %s", turn.id, _trimmed(turn.before, turn.after), _window(turn))
+
+
+def _window(turn: ConversationTurn) -> str:
+    """Return the conversation, and how full its window is: `01J..., 12 messages, 1,234/8,000 tokens (15 %)`."""
+    stats = turn.after
+    tokens = f"{stats.current_tokens:,}/{stats.max_tokens:,} tokens ({stats.utilization:.0f} %)"
+    return f"{turn.window.conversation_id}, {stats.message_count} messages, {tokens}"
+
+
+def _trimmed(before: WindowStats, after: WindowStats) -> str:
+    exchanges = after.evicted_exchanges - before.evicted_exchanges
+    if not exchanges:
+        return "tool results or recalled lines shortened"
+    messages = after.evicted_messages - before.evicted_messages
+    return f"{exchanges} exchanges, {messages} messages, {after.evicted_tokens - before.evicted_tokens} tokens evicted"
+
+
+def log_requests(turn: str, attempts: Sequence[Attempt]) -> None:
+    """Log each request of a turn or a summary."""
+    for attempt in attempts:
+        usage = attempt.billed.usage if attempt.billed else None
+        _LOGGER.debug(
+            "Request in turn %s to %s: %s for %s (%s), tokens %s in %s cached %s out, first after %s s, %.3f s",
+            turn,
+            attempt.request.model,
+            attempt.result,
+            attempt.purpose,
+            attempt.error or attempt.finish,
+            usage and usage.input,
+            usage and usage.cached,
+            usage and usage.output,
+            attempt.first_token,
+            attempt.ended - attempt.began,
+        )

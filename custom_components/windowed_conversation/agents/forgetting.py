@@ -13,10 +13,10 @@ from ..bridge.turn_report import async_fire_forgotten
 from ..const import DOMAIN
 from ..memory import Forgotten, Memory, MemoryUnavailable, Tombstone
 from ..turn.forgetting import ForgottenExchanges, RemovedOwners, find_removed_owners, without_forgotten
-from ..turn.scope import WindowKey
+from ..turn.routing import WindowKey
 from ..window import Snapshot
-from .kept import async_agent_states
 from .lookup import async_agents
+from .reload_state import async_agent_states
 from .store import AgentStore, async_store
 
 _LOGGER = logging.getLogger(__name__)

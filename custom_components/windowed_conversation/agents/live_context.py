@@ -12,16 +12,16 @@ from homeassistant.helpers import llm
 from ..bridge.home_states import async_home_states
 from ..bridge.home_tools import home_tools
 from ..memory import Fact, Memory, Recalled, RecallQuery
-from ..turn.context import ContextPlacement, Stamp
+from ..turn.context import LIVE_TOKENS, ContextPlacement, LiveContext, Stamp, context_sections, context_text
 from ..turn.home import NO_STATES, STATES_TOKENS, StatesText, build_states_text
-from ..turn.live_context import LIVE_TOKENS, LiveContext, context_sections, context_text
-from ..turn.narration import Narrator
-from ..turn.profile import PromptFacts, build_prompt_facts
 from ..turn.recall import (
     CANDIDATES,
     RECALLED_TOKENS,
+    Narrator,
+    PromptFacts,
     RecalledLines,
     alternate,
+    build_prompt_facts,
     choose_lines,
     is_of_home,
     sent_context,

@@ -11,8 +11,8 @@ from homeassistant.helpers.intent import IntentResponseType
 
 from ..const import DOMAIN
 from ..providers import Unavailable
-from ..turn.ports import BilledRequest, FallbackAgent, Model
-from ..turn.progress import Turn
+from ..turn.model import BilledRequest, FallbackAgent, Model
+from ..turn.state import Turn
 from .agent import AccountConfigEntry, Agent
 from .server import AccountServer
 

@@ -1,31 +1,39 @@
-"""Builds the agents of an account from its configuration, its provider and their stored state."""
+"""Set-up of an account's agents and server, and the memory that the last account leaves when it is removed."""
 
+import asyncio
 from collections.abc import Sequence
+from datetime import datetime
 from functools import partial
+import sqlite3
+import time
+from typing import Any
 
-from homeassistant.core import HomeAssistant, callback
+from homeassistant.config_entries import ConfigEntry
+from homeassistant.core import HassJob, HomeAssistant, callback
 from homeassistant.exceptions import ConfigEntryError
+from homeassistant.helpers.event import async_call_later
+from homeassistant.util import dt as dt_util
+from homeassistant.util.hass_dict import HassKey
 
-from ..bridge.account import async_open_connection, is_at_home, vendor_of
+from ..bridge.account import async_model_profile, async_open_connection, is_at_home, vendor_of
+from ..bridge.calibration import ExactCounter, async_exact_counter
 from ..bridge.errors import translated_error
-from ..bridge.exact_counting import ExactCounter, async_exact_counter
-from ..bridge.models import async_model_profile
-from ..const import SUBENTRY_CONVERSATION
+from ..const import DOMAIN, SUBENTRY_CONVERSATION
 from ..providers import ListedModel, Provider
-from ..turn.budget import Budget
-from ..turn.deadlines import Pause
-from ..turn.ports import BilledRequest, Model
-from ..turn.request_limit import RequestLimit
+from ..store import cancel_deletion_of, delete_file, delete_overdue
+from ..turn.limits import Budget, Pause
+from ..turn.model import BilledRequest, Model, RequestLimit
 from .agent import AccountConfigEntry, Agent
 from .config import AgentConfig
-from .head_start import HeadStart
 from .issues import (
     async_raise_or_clear_health,
+    async_raise_or_clear_left,
     async_raise_or_clear_size,
     async_review_windows,
 )
-from .kept import AccountState, async_account_state
-from .server import AccountServer
+from .reload_state import AccountState, async_account_state
+from .server import AccountServer, HeadStart
+from .store import async_leave_store, async_store, store_path
 
 
 async def async_set_up_account(
@@ -107,3 +115,52 @@ def _update_issues(agent: Agent) -> None:
     async_review_windows(hass, agent_id, name, agent.windows)
     if agent.model is None or agent.model.size.reads is None:
         async_raise_or_clear_size(hass, agent_id, name, None)
+
+
+_DAYS = 7
+_SECONDS_PER_DAY = 86_400
+
+_LEAVING: HassKey[asyncio.Lock] = HassKey(f"{DOMAIN}_leaving")
+
+
+@callback
+def async_leaving(hass: HomeAssistant) -> asyncio.Lock:
+    """Return the lock that is held until the store is closed after the last account was removed."""
+    return hass.data.setdefault(_LEAVING, asyncio.Lock())
+
+
+async def async_leave(hass: HomeAssistant, account: ConfigEntry[Any]) -> None:
+    """Keep memory for some days after the last account was removed. If it has nothing, delete the file at once."""
+    until = time.time() + _DAYS * _SECONDS_PER_DAY
+    async with async_leaving(hass):
+        if not await async_leave_store(hass, account, until):
+            await hass.async_add_executor_job(delete_file, store_path(hass))
+            return
+    async_raise_or_clear_left(hass, dt_util.as_local(dt_util.utc_from_timestamp(until)).date())
+    _async_delete_at(hass, until)
+
+
+@callback
+def _async_delete_at(hass: HomeAssistant, until: float) -> None:
+    async def delete(_now: datetime) -> None:
+        if (now := time.time()) < until:
+            # the clock was set back
+            _async_delete_at(hass, until)
+        elif async_store(hass) is None and await hass.async_add_executor_job(delete_overdue, store_path(hass), now):
+            async_raise_or_clear_left(hass, None)
+
+    async_call_later(hass, until - time.time(), HassJob(delete, cancel_on_shutdown=True))
+
+
+async def async_delete_left(hass: HomeAssistant) -> bool:
+    """Delete the file that the last account has left, unless it is in use again. Return whether nothing is left."""
+    return async_store(hass) is None and await hass.async_add_executor_job(delete_file, store_path(hass))
+
+
+async def async_keep_left(hass: HomeAssistant) -> bool:
+    """Keep the file that the last account has left for good. Return whether that was possible."""
+    try:
+        await hass.async_add_executor_job(cancel_deletion_of, store_path(hass))
+    except sqlite3.Error:
+        return False
+    return True

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from ..bridge.errors import faults_logged
 from ..providers import Usage
 from ..turn.attempts import AttemptResult
-from ..turn.progress import Turn
 from ..turn.routing import Route
+from ..turn.state import Turn
 from ..window import is_count
 
 _LOGGER = logging.getLogger(__name__)

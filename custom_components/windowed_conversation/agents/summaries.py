@@ -17,15 +17,13 @@ from ..bridge.turn_report import async_fire_summarized
 from ..memory import Summary
 from ..providers import ProviderError, Usage
 from ..turn.attempts import Attempt, result_of
-from ..turn.compaction import compact, compaction_messages
 from ..turn.context import said_in
 from ..turn.errors import TurnError
-from ..turn.first_person import speaks_of_oneself
-from ..turn.ports import Question
-from ..turn.progress import Turn
-from ..turn.routing import Route
-from ..turn.scope import Scope, WindowKey
-from ..turn.summary import ask_for_summary
+from ..turn.model import Question
+from ..turn.routing import Route, Scope, WindowKey
+from ..turn.speaker import speaks_of_oneself
+from ..turn.state import Turn
+from ..turn.summary import ask_for_summary, compact, compaction_messages
 from ..window import (
     INCOMPLETE,
     QUESTION,
@@ -41,10 +39,8 @@ from ..window import (
     summary_text,
 )
 from .agent import Agent
-from .conversation_turn import new_record_id
-from .costs import async_price_summary
-from .debug_log import log_requests
-from .question import async_question_without_input
+from .conversation_turn import async_question_without_input, new_record_id
+from .costs import async_price_summary, log_requests
 from .recording import EndedSummary, async_record_cost, async_record_summary
 from .store import async_store
 

@@ -21,19 +21,16 @@ from ..bridge.local_intents import LocalIntents
 from ..bridge.persons import async_speaker
 from ..bridge.turn_report import answer_attributes, async_trace_turn
 from ..turn.errors import Busy, IdTooLong
-from ..turn.progress import LocalMessages, Turn, TurnHandlers
-from ..turn.routing import Reason, Route, Routing, Situation, first_choice
-from ..turn.scope import check_id, window_key
+from ..turn.routing import Reason, Route, Routing, Situation, check_id, first_choice, window_key
+from ..turn.state import LocalMessages, Turn, TurnHandlers
 from ..turn.turn import run_turn
 from ..window import WindowBusy, WindowError
 from .after_turn import after_turn
 from .agent import Agent
-from .conversation_turn import ConversationTurn
-from .device_owners import async_device_owners
+from .config import async_device_owners
+from .conversation_turn import ConversationTurn, async_build_question, memory_answers
 from .live_context import NO_FIGURES
 from .lookup import async_learn
-from .memory_use import memory_answers
-from .question import async_build_question
 from .store import async_store
 
 _LOGGER = logging.getLogger(__name__)

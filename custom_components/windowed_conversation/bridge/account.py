@@ -1,12 +1,16 @@
-"""Creates a provider from an account's data, on an HTTP client that all accounts share, and without blocking.
+"""An account's provider, on an HTTP client that all accounts share, its models with prices, and its server's last list.
 
 An SDK is imported in the import executor when the first account needs it, Google's when the first account is tried or
 counts, never earlier. Its clients are built in the executor, too, because they look up the platform.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal
 from functools import partial
-from typing import Any, cast
+from itertools import islice
+from typing import Any, NamedTuple, cast
 
 from homeassistant.const import CONF_API_KEY, CONF_URL, EVENT_HOMEASSISTANT_CLOSE
 from homeassistant.core import Event, HomeAssistant, callback
@@ -18,7 +22,17 @@ import httpx2
 
 from .. import const
 from ..const import DEFAULT_FORMAT, DOMAIN, OPENAI_URL, OpenAIFormat
-from ..providers import Provider, Vendor, open_connection
+from ..providers import (
+    ListedModel,
+    ModelProfile,
+    Provider,
+    Usage,
+    Vendor,
+    open_connection,
+    profile_of,
+    repair_surrogates,
+)
+from ..window import is_count
 
 _PROVIDERS = f"{__package__.rpartition('.')[0]}.providers"
 
@@ -132,3 +146,108 @@ def _http_client(hass: HomeAssistant, kind: type[Any]) -> Any:
 
         hass.bus.async_listen_once(EVENT_HOMEASSISTANT_CLOSE, close)
     return clients[kind]
+
+
+_PRICES = f"{__package__.rpartition('.')[0]}.providers.prices"
+
+
+class ModelUsage(NamedTuple):
+    """The usage of one request to a model; `family` is the model's name, or on Azure that of the deployment's model."""
+
+    vendor: Vendor
+    family: str
+    usage: Usage
+
+
+async def async_model_profile(
+    hass: HomeAssistant, vendor: Vendor | None, family: str, name: str, models: Sequence[ListedModel]
+) -> ModelProfile:
+    """Return the profile of a model, with the limits that a provider's list has for its name.
+
+    `family` is the name, too, or on Azure the model that the user says the deployment runs.
+    """
+    profile = profile_of(vendor, family)
+    listed = next((model for model in models if model.id == name.removeprefix("models/")), None)
+    context = listed.context_tokens if listed else None
+    if context is None and vendor is not None:
+        prices = await _async_prices(hass)
+        context = await hass.async_add_executor_job(prices.context_tokens_of, vendor, family)
+    return replace(profile, context_tokens=context, output_tokens=listed.output_tokens if listed else None)
+
+
+async def async_cost(hass: HomeAssistant, usages: Collection[ModelUsage]) -> Decimal | None:
+    """Return the cost of requests in US dollars, or None if one of the prices is unknown.
+
+    Calculated for each request, because some models have higher prices for long requests.
+    """
+    prices = await _async_prices(hass)
+
+    def cost() -> Decimal | None:
+        costs = [prices.cost_of(use.vendor, use.family, use.usage) for use in usages]
+        return None if None in costs else sum(costs, Decimal())
+
+    return await hass.async_add_executor_job(cost)
+
+
+async def async_families(hass: HomeAssistant, vendor: Vendor) -> list[str]:
+    """Return the names of a vendor's known models, for a deployment, whose own name does not name its model."""
+    prices = await _async_prices(hass)
+    names: list[str] = await hass.async_add_executor_job(prices.priced_model_names, vendor)
+    return names
+
+
+async def _async_prices(hass: HomeAssistant) -> Any:
+    return await async_import_module(hass, _PRICES)
+
+
+# The limits of the stored list: ten times the models of a router, and names that a person can tell apart.
+_MOST_MODELS = 5000
+_LONGEST_ID = 255
+
+
+class ServerCache:
+    """The models that a server listed last, with their limits; used while it is away. Outlives a reload.
+
+    `is_away`: whether it was logged that the server does not respond. `unanswered_since`: when the first question found
+    it away since it last responded, in seconds on the event loop's clock, or None. `answered_at`: when it last answered
+    a turn since the start, or None. `save_soon` is called after each change of the list.
+    """
+
+    def __init__(self) -> None:
+        self.models: tuple[ListedModel, ...] = ()
+        self.is_away = False
+        self.unanswered_since: float | None = None
+        self.answered_at: datetime | None = None
+        self.save_soon: Callable[[], None] = lambda: None
+
+    def restore(self, stored: object) -> None:
+        """Take the stored list, without invalid entries, unless the server has listed its models by now."""
+        self.models = self.models or tuple(islice(_valid_models(stored), _MOST_MODELS))
+
+    def as_list(self) -> list[list[str | int | None]]:
+        """Return the list of models for the store."""
+        return [[model.id, model.context_tokens, model.output_tokens] for model in self.models]
+
+    @callback
+    def update(self, models: Sequence[ListedModel]) -> None:
+        """Store the server's current list, without names that no file can hold: with a surrogate half."""
+        storable = (each for each in models if len(each.id) <= _LONGEST_ID and repair_surrogates(each.id) == each.id)
+        self.models = tuple(islice(storable, _MOST_MODELS))
+        self.save_soon()
+
+    @callback
+    def forget(self) -> None:
+        """Forget the server: the account has another one now."""
+        self.is_away, self.unanswered_since, self.answered_at = False, None, None
+        self.update(())
+
+
+def _valid_models(stored: object) -> Iterator[ListedModel]:
+    for model in stored if isinstance(stored, list) else ():
+        match model:
+            case [str(name), context, output] if _is_limit(context) and _is_limit(output):
+                yield ListedModel(name, context, output)
+
+
+def _is_limit(value: object) -> bool:
+    return value is None or is_count(value, 1)

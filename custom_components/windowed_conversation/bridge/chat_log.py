@@ -1,10 +1,7 @@
-"""Home Assistant's chat sessions and logs, which are read as our messages and never rewritten.
+"""Home Assistant's chat sessions and logs: read as our messages, and written with our answers."""
 
-Messages have `context:*` tags for the targets of their tool calls: areas by their id, domains by their name.
-"""
-
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, aclosing
 from inspect import signature
 from typing import Any
 
@@ -12,6 +9,7 @@ from homeassistant.components import conversation
 from homeassistant.components.conversation import (
     HOME_ASSISTANT_AGENT,
     AssistantContent,
+    AssistantContentDeltaDict,
     ChatLog,
     Content,
     ConversationInput,
@@ -24,8 +22,11 @@ from homeassistant.helpers import area_registry as ar, device_registry as dr, en
 from homeassistant.helpers.chat_session import ChatSession, async_get_chat_session
 from homeassistant.helpers.json import json_dumps
 
+from ..providers import ReasoningDelta, TextDelta, ToolCallDone
 from ..turn.context import as_typed
+from ..turn.model import Spoken
 from ..window import MAX_TAG_LENGTH, Message, ToolCall
+from .errors import sentence_after
 
 # Who answers in a pipeline before an agent is asked (`assist_pipeline/default_pipeline.py`).
 _PIPELINE_AGENTS = (HOME_ASSISTANT_AGENT, "sentence_trigger")
@@ -159,3 +160,75 @@ def _names(value: object) -> list[str]:
     """Return the names in a slot: a text, or several, of which only the first few are read."""
     names = value[:_MOST_NAMES] if isinstance(value, list) else [value]
     return [name.strip() for name in names if isinstance(name, str) and name.strip()]
+
+
+class ChatLogReply:
+    """Implements `Reply` for one turn: it streams the answer into the chat log."""
+
+    def __init__(self, chat_log: ChatLog, agent_id: str) -> None:
+        self._chat_log = chat_log
+        self._agent_id = agent_id
+        self._pieces: list[str] = []
+        self.failed_calls = 0
+
+    @property
+    def is_heard(self) -> bool:
+        """Whether the answer is consumed while it is written, for example by the Assist pipeline."""
+        return self._chat_log.delta_listener is not None
+
+    @property
+    def text(self) -> str:
+        """The text so far of the message that is being streamed, or was streamed last."""
+        return "".join(self._pieces)
+
+    async def add(self, deltas: AsyncIterator[Spoken]) -> AsyncGenerator[Message]:
+        """Stream deltas into the chat log, and yield each message when it is complete."""
+        contents = self._chat_log.async_add_delta_content_stream(self._agent_id, self._chat_log_deltas(deltas))
+        async with aclosing(contents):
+            async for content in contents:
+                if isinstance(content, ToolResultContent):
+                    self._pieces.clear()
+                    self.failed_calls += bool(content.result.error)
+                for message in to_messages(self._chat_log.hass, (content,)):
+                    yield message
+
+    async def break_off(self, why: str) -> str:
+        """Say why the answer ends here, after the text so far. Return the whole last message.
+
+        A delta without a role continues the message that was streamed last. With a new message, Home Assistant would
+        use only that as the answer if text-to-speech does not stream.
+        """
+        text = self.text
+        ending: AssistantContentDeltaDict = {"content": sentence_after(text, why)}
+        if not text.strip():
+            text, ending = "", {"role": "assistant", "content": why}
+
+        async def delta() -> AsyncGenerator[AssistantContentDeltaDict]:
+            yield ending
+
+        async for _ in self._chat_log.async_add_delta_content_stream(self._agent_id, delta()):
+            pass
+        return f"{text}{ending['content']}"
+
+    def leave(self, text: str) -> None:
+        """Add an answer to the chat log that is not streamed."""
+        self._chat_log.async_add_assistant_content_without_tools(
+            AssistantContent(agent_id=self._agent_id, content=text)
+        )
+
+    async def _chat_log_deltas(self, deltas: AsyncIterator[Spoken]) -> AsyncGenerator[AssistantContentDeltaDict]:
+        started = False
+        async for delta in deltas:
+            if not started:
+                started = True
+                self._pieces.clear()
+                yield {"role": "assistant"}
+            match delta:
+                case TextDelta(text):
+                    self._pieces.append(text)
+                    yield {"content": text}
+                case ReasoningDelta(text):
+                    yield {"thinking_content": text}
+                case ToolCallDone(call):
+                    tool_input = llm.ToolInput(id=call.id, tool_name=call.name, tool_args=dict(call.arguments))
+                    yield {"tool_calls": [tool_input]}

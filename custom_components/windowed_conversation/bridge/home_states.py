@@ -17,8 +17,7 @@ from homeassistant.helpers.translation import async_get_translations
 from homeassistant.util.hass_dict import HassKey
 
 from ..const import DOMAIN
-from ..turn.home import Home
-from ..turn.named_entities import KindWords
+from ..turn.home import Home, KindWords
 from ..turn.state_text import EntityState, area_name, kind_of, one_name, standing_of, state_text
 
 _LOGGER = logging.getLogger(__name__)

@@ -12,10 +12,8 @@ from homeassistant.util.json import JsonObjectType
 import probatio
 
 from ..const import DOMAIN
-from ..turn.home import build_listing
-from ..turn.home_history import Change, Span, SpanError, history_text, span_of
-from ..turn.named_entities import EntitySearch, search_entities
-from ..turn.state_text import EntityState, area_name, state_text
+from ..turn.home import EntitySearch, build_listing, search_entities
+from ..turn.state_text import Change, EntityState, Span, SpanError, area_name, history_text, span_of, state_text
 from .home_states import HomeStates, async_home_states
 
 # The most tokens of states in one result, and the most areas, domains or names in one call.

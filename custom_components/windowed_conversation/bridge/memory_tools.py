@@ -13,12 +13,9 @@ import probatio
 from ..const import DOMAIN, MEMORY_API
 from ..memory import FACT_LENGTH, QUOTE_LENGTH, Memory, MemoryUnavailable
 from ..turn.forget_requests import FORGET_TOOL, forget_fact
-from ..turn.memory_dialog import MemoryDialog
-from ..turn.quotes import is_quoted, is_supported_by
-from ..turn.remember_requests import MemoryReply, Phrase, recalled_lines, remember
-from ..turn.speaker import Speaker
-from .memory_access import Forget, MemoryAccess
-from .memory_sentences import assent
+from ..turn.remember_requests import MemoryDialog, MemoryReply, Phrase, recalled_lines, remember
+from ..turn.speaker import Speaker, is_quoted, is_supported_by
+from .memory_answers import Forget, MemoryAccess, assent
 from .persons import async_person
 
 _QUERY_LENGTH = 300

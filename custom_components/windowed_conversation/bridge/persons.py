@@ -1,11 +1,16 @@
-"""Speakers, as memory and prompts know them: people who sign in, and no users of integrations."""
+"""Speakers, as memory and prompts know them, and the places where people are, by the user's words for them."""
 
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+import re
+from typing import TYPE_CHECKING, NamedTuple
 
+from homeassistant.components import conversation
 from homeassistant.components.conversation import ConversationInput
-from homeassistant.core import HomeAssistant
-from homeassistant.helpers import entity_registry as er
+from homeassistant.components.homeassistant.exposed_entities import async_should_expose
+from homeassistant.const import STATE_HOME, STATE_NOT_HOME
+from homeassistant.core import HomeAssistant, State, callback
+from homeassistant.helpers import entity_registry as er, intent
+from homeassistant.helpers.translation import async_get_translations
 
 from ..turn.context import plain_name, readable
 from ..turn.speaker import Speaker
@@ -48,3 +53,77 @@ def _device_id(hass: HomeAssistant, user_input: ConversationInput) -> str | None
         return user_input.device_id
     satellite = er.async_get(hass).async_get(user_input.satellite_id)
     return satellite.device_id if satellite else None
+
+
+if TYPE_CHECKING:
+    from hassil.models import MatchEntity
+    from hassil.recognize import RecognizeResult
+
+_PERSON = "person"
+_ZONE = "zone"
+_ENTITY_ID_HOME = "zone.home"
+
+
+@callback
+def async_exposed_persons(hass: HomeAssistant) -> list[State]:
+    """Return the persons that are exposed to conversation agents."""
+    persons = hass.states.async_all(_PERSON)
+    return [person for person in persons if async_should_expose(hass, conversation.DOMAIN, person.entity_id)]
+
+
+async def async_state_at(hass: HomeAssistant, place: str, language: str) -> str | None:
+    """Return the state of a person who is at a place, or None if the home has no such place.
+
+    Home Assistant compares the words of the sentence with the state: "zu Hause" with "home", which never match.
+    """
+    states = _states_by_name(hass)
+    for state in (STATE_HOME, STATE_NOT_HOME):
+        states.setdefault(_squeezed(state), state)
+    if (known := states.get(_squeezed(place))) is not None:
+        return known
+    translated = await async_get_translations(hass, language, "entity_component", [_PERSON])
+    for state in (STATE_HOME, STATE_NOT_HOME):
+        if _is_end_of(place, translated.get(f"component.{_PERSON}.entity_component._.state.{state}", "")):
+            return state
+    return None
+
+
+async def async_put_states(
+    hass: HomeAssistant, language: str, result: RecognizeResult
+) -> Callable[[RecognizeResult], bool]:
+    """Return a filter for `async_handle_intents` that accepts a result and sets states for the places in it."""
+    states = {entity.text: await async_state_at(hass, entity.text, language) for entity in _places(result)}
+
+    def put_states(result: RecognizeResult) -> bool:
+        for entity in _places(result):
+            entity.value = states.get(entity.text) or entity.value
+        return False
+
+    return put_states
+
+
+def _places(result: RecognizeResult) -> list[MatchEntity]:
+    if result.intent.name != intent.INTENT_GET_STATE:
+        return []
+    return [entity for entity in result.entities_list if entity.is_wildcard and entity.name == "state"]
+
+
+def _states_by_name(hass: HomeAssistant) -> dict[str, str]:
+    states = {_squeezed(person.state): person.state for person in async_exposed_persons(hass)}
+    for zone in hass.states.async_all(_ZONE):
+        states[_squeezed(zone.name)] = STATE_HOME if zone.entity_id == _ENTITY_ID_HOME else zone.name
+    return states
+
+
+def _is_end_of(place: str, name: str) -> bool:
+    """Return whether a name ends in the words of a place: the template has consumed "en" of "en casa"."""
+    words, ending = _words(name), _words(place)
+    return _squeezed(place) == _squeezed(name) or (bool(ending) and words[-len(ending) :] == ending)
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.casefold())
+
+
+def _squeezed(text: str) -> str:
+    return "".join(_words(text))

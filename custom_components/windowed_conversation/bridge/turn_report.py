@@ -10,7 +10,7 @@ from homeassistant.helpers import entity_registry as er
 
 from ..const import DOMAIN
 from ..providers import Usage
-from ..turn.progress import Turn
+from ..turn.state import Turn
 from ..window import WindowStats
 from .errors import error_key
 

@@ -78,8 +78,7 @@ from ..const import (
 )
 from ..providers import DEFAULT_SETTINGS, EFFORTS, ListedModel
 from ..turn.context import ContextPlacement
-from ..turn.routing import Routing
-from ..turn.scope import Scope
+from ..turn.routing import Routing, Scope
 from .fields import (
     Field,
     OutOfRangeError,

@@ -24,8 +24,7 @@ from homeassistant.helpers.selector import (
 )
 import probatio
 
-from ..bridge.account import vendor_of
-from ..bridge.models import async_families
+from ..bridge.account import async_families, vendor_of
 from ..const import (
     CONF_FAMILY,
     CONF_PROVIDER,

@@ -27,8 +27,9 @@ from ..agents.config import (
     DEFAULT_MEMORY_DAYS,
     DEFAULT_PERSISTENCE,
     DEFAULT_POLICY,
+    async_device_owners,
+    with_device_owners,
 )
-from ..agents.device_owners import async_device_owners, with_device_owners
 from ..const import (
     ATTR_DEVICE,
     ATTR_PERSON,

@@ -3,7 +3,6 @@
 The modules at the top are shared: the streaming skeleton, events, errors, model profiles and prices.
 """
 
-from .characters import repair_surrogates as repair_surrogates
 from .encoder import UNSEEN as UNSEEN
 from .errors import (
     CONNECTION_ERRORS as CONNECTION_ERRORS,
@@ -22,6 +21,7 @@ from .errors import (
     Unavailable as Unavailable,
 )
 from .events import (
+    DEFAULT_SETTINGS as DEFAULT_SETTINGS,
     OLLAMA as OLLAMA,
     AnswersUnstreamed as AnswersUnstreamed,
     Compacts as Compacts,
@@ -29,6 +29,7 @@ from .events import (
     Event as Event,
     Finished as Finished,
     ListedModel as ListedModel,
+    ModelSettings as ModelSettings,
     NamesItsSize as NamesItsSize,
     OnBytes as OnBytes,
     Provider as Provider,
@@ -39,15 +40,17 @@ from .events import (
     ToolSchema as ToolSchema,
     Usage as Usage,
 )
-from .profile import (
+from .json_values import repair_surrogates as repair_surrogates
+from .models import (
     EFFORTS as EFFORTS,
     UNKNOWN_MODEL as UNKNOWN_MODEL,
     Effort as Effort,
     ModelProfile as ModelProfile,
+    Vendor as Vendor,
+    conversation_models as conversation_models,
+    profile_of as profile_of,
+    recommended_model as recommended_model,
     room_to_think as room_to_think,
 )
-from .profiles import Vendor as Vendor, profile_of as profile_of
-from .recommended import conversation_models as conversation_models, recommended_model as recommended_model
-from .settings import DEFAULT_SETTINGS as DEFAULT_SETTINGS, ModelSettings as ModelSettings
 from .sizes import messages_tokens as messages_tokens, request_tokens as request_tokens, tools_tokens as tools_tokens
 from .transport import open_connection as open_connection

@@ -1,9 +1,161 @@
-"""The common parts of the encoders of all formats: the system prompt, attachments, fields, and residue."""
+"""The common parts of the encoders of all formats: names, tool schemas, the system prompt, attachments, and residue."""
 
-from collections.abc import Iterable
+from base64 import b32encode
+from collections.abc import Collection, Iterable, Mapping
+from hashlib import sha256
+import re
 from typing import Any
 
 from ..window import Attachment, Message, Role
+from .events import ToolSchema
+
+_VALID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_ID_LENGTH = 9
+# Mistral refuses any other id of a call: https://github.com/langchain-ai/langchain/issues/24668
+_SHORT_ID = re.compile(rf"[a-zA-Z0-9]{{{_ID_LENGTH}}}")
+_INVALID_CHARACTER = re.compile(r"[^a-zA-Z0-9_-]")
+_LONGEST_NAME = 64
+
+# The names that Anthropic accepts for the properties at the top of a tool's schema, by its own error message:
+# https://github.com/anthropics/claude-code/issues/79418
+_VALID_PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
+
+
+def shortened(length: int, text: str) -> str:
+    """Return the text, shortened to this many characters if it is longer. Different texts stay different."""
+    if len(text) <= length:
+        return text
+    mark = f"_{_digest(text)}"
+    return text[: length - len(mark)] + mark
+
+
+def short_id(text: str) -> str:
+    """Return an id of a call that every server accepts, made of a text. Different texts get different ids."""
+    return b32encode(sha256(text.encode(errors="backslashreplace")).digest())[:_ID_LENGTH].decode()
+
+
+def is_short(call_id: str) -> bool:
+    """Return whether every server accepts an id of a call."""
+    return _SHORT_ID.fullmatch(call_id) is not None
+
+
+def sent_name(name: str) -> str:
+    """Return the name under which a tool is sent: its own if the formats accept it."""
+    return name if _VALID.fullmatch(name) else _made_valid(name)
+
+
+def own_names(tools: Iterable[ToolSchema]) -> dict[str, str]:
+    """Return the tools' own names by the names that are sent."""
+    return {sent_name(tool.name): tool.name for tool in tools}
+
+
+def replacement_names(properties: Collection[str]) -> dict[str, str]:
+    """Return the replacements for property names that Anthropic refuses. No two get the same replacement."""
+    taken = set(properties)
+    sent: dict[str, str] = {}
+    for own in properties:
+        if _VALID_PROPERTY.fullmatch(own):
+            continue
+        name = own
+        while name in taken:
+            name = _made_valid(name)
+        taken.add(name)
+        sent[own] = name
+    return sent
+
+
+def _made_valid(name: str) -> str:
+    return shortened(_LONGEST_NAME, f"{_INVALID_CHARACTER.sub('_', name)}_{_digest(name)}")
+
+
+def _digest(text: str) -> str:
+    # half a character has no form in UTF-8
+    return sha256(text.encode(errors="backslashreplace")).hexdigest()[:8]
+
+
+type Schema = dict[str, Any]
+
+_CHOICES = ("anyOf", "oneOf")
+# By the error messages of both: https://github.com/goruck/home-generative-agent/pull/545
+# and https://github.com/marianfoo/mcp-sap-docs/pull/51
+_REFUSED_AT_THE_TOP = frozenset({*_CHOICES, "allOf", "const", "enum", "not"})
+
+# The keywords that contain other schemas.
+_MAPPINGS = ("properties", "patternProperties", "$defs")
+_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
+_SINGLE = ("items", "additionalProperties", "not")
+
+
+def without_choice(schema: Mapping[str, Any]) -> Schema:
+    """Return an object's schema without a choice at its top. It accepts everything that the choice accepts.
+
+    Its properties are those of all branches; required are the properties that every branch requires. A branch that
+    accepts unnamed properties does not limit those that others name: their types are kept.
+    """
+    if schema.keys().isdisjoint(_REFUSED_AT_THE_TOP):
+        return dict(schema)
+    own = {name: value for name, value in schema.items() if name not in _REFUSED_AT_THE_TOP}
+    parts = [own, *map(_branch, schema.get("allOf", ()))]
+    parts += (_either(schema[name]) for name in _CHOICES if name in schema)
+    properties: Schema = {}
+    for part in parts:
+        properties = {**part.get("properties", {}), **properties}
+    names = dict.fromkeys(name for part in parts for name in part.get("properties", ()))
+    required = dict.fromkeys(name for part in parts for name in part.get("required", ()))
+    return {
+        **own,
+        "properties": {name: properties[name] for name in names},
+        **({"required": list(required)} if required else {}),
+        **({"additionalProperties": False} if any(map(_is_closed, parts)) else {}),
+    }
+
+
+def with_items(schema: Any) -> Any:
+    """Return a schema in which every array defines its items, even if they may be anything."""
+    if not isinstance(schema, dict):
+        return schema
+    inner: Schema = {
+        **{name: {key: with_items(each) for key, each in schema[name].items()} for name in _MAPPINGS if name in schema},
+        **{name: [with_items(each) for each in schema[name]] for name in _LISTS if name in schema},
+        **{name: with_items(schema[name]) for name in _SINGLE if name in schema},
+    }
+    says_nothing = "array" in _types(schema) and "items" not in schema
+    return {**schema, **inner, **({"items": {}} if says_nothing else {})}
+
+
+def _either(branches: Iterable[Any]) -> Schema:
+    """Return a schema that accepts every object that at least one branch accepts."""
+    objects = [branch for branch in map(_branch, branches) if "object" in _types(branch)]
+    names = dict.fromkeys(name for each in objects for name in each["properties"])
+    required = [each.get("required", ()) for each in objects]
+    return {
+        "properties": {name: _any_of(each["properties"].get(name) for each in objects) for name in names},
+        "required": [name for name in (required or [()])[0] if all(name in each for each in required)],
+        "additionalProperties": not (objects and all(map(_is_closed, objects))),
+    }
+
+
+def _branch(schema: Any) -> Schema:
+    """Return a branch as an object without a choice. A branch that is not an object accepts anything, or nothing."""
+    return {"type": "object", "properties": {}, **(without_choice(schema) if isinstance(schema, dict) else {})}
+
+
+def _any_of(schemas: Iterable[Any]) -> Any:
+    different: list[Any] = []
+    for each in schemas:
+        if each is not None and each not in different:
+            different.append(each)
+    return different[0] if len(different) == 1 else {"anyOf": different}
+
+
+def _is_closed(schema: Schema) -> bool:
+    return schema.get("additionalProperties") is False and "patternProperties" not in schema
+
+
+def _types(schema: Schema) -> Iterable[str]:
+    types = schema.get("type", ())
+    return (types,) if isinstance(types, str) else types
+
 
 # The note that replaces an image or a file that a model cannot see. Without it a model answers as if nothing had been
 # shown, or pretends to have seen it. An image is called a file, so that a model which sees images does not think of the

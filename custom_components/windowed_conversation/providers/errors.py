@@ -1,7 +1,15 @@
-"""All errors of a request to a model.
+"""All errors of a request to a model, and their mapping from HTTP statuses and HTTP clients' exceptions.
 
 Messages are for the log: they never contain words of a conversation, nor a key. Users get a translated text.
 """
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from http import HTTPStatus
+from importlib import import_module
+from importlib.util import find_spec
+import json
+import math
 
 # The maximum length of an address that a server names, in characters.
 _LONGEST_ADDRESS = 200
@@ -90,3 +98,90 @@ class Redirected(BadRequest):
 
 class BadStream(ProviderError):
     """The answer could not be read, or ended without its terminal marker."""
+
+
+# The SDKs run on one of these or on either. A failure mid-stream raises the client's own error.
+_HTTP = tuple(import_module(name) for name in ("httpx", "httpx2") if find_spec(name))
+_TIMEOUTS: tuple[type[Exception], ...] = tuple(module.TimeoutException for module in _HTTP)
+_TRANSPORT: tuple[type[Exception], ...] = tuple(module.HTTPError for module in _HTTP)
+_INVALID_ADDRESSES: tuple[type[Exception], ...] = (*(module.InvalidURL for module in _HTTP), UnicodeError)
+_UNREADABLE = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
+
+_BY_STATUS: dict[int, type[ProviderError]] = {402: QuotaError, 403: AuthError, 408: DeadlineExceeded, 429: RateLimited}
+_UNEXPLAINED = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
+
+
+@contextmanager
+def transport_errors() -> Iterator[None]:
+    """Raise a `ProviderError` for errors of an HTTP client while a request is sent or an answer is read."""
+    try:
+        yield
+    except _TIMEOUTS as err:
+        raise DeadlineExceeded("the stream fell silent") from err
+    except _TRANSPORT as err:
+        raise Unavailable(f"the connection broke ({type(err).__name__})") from err
+    except UnicodeEncodeError as err:
+        # the key goes into a header, in ASCII, the rest is in UTF-8; the cause would hold the whole request
+        kind = AuthError if err.encoding == "ascii" else BadRequest
+        raise kind(f"what is to be sent cannot be written in {err.encoding}") from None
+    except _UNREADABLE as err:
+        raise BadStream(f"the answer could not be read ({type(err).__name__})") from err
+    except _INVALID_ADDRESSES as err:
+        raise BadRequest("the address is not valid") from err
+
+
+def server_error(
+    status: int,
+    code: str,
+    known: type[ProviderError] | None,
+    *,
+    delay: float | None = None,
+    context_tokens: int | None = None,
+    may_be_too_long: Callable[[], bool] | None = None,
+) -> ProviderError:
+    """Return the error for an HTTP status and the server's code. `known` is the error for a known code.
+
+    An error in the stream has the status of the answer, 200. `delay` is in seconds. Most servers have no code for a
+    request that is longer than the model can read: if no code explains the error, `may_be_too_long` tells whether it is
+    by the estimate. If not, the length may be the reason all the same, as the model's size may be unknown.
+    """
+    in_stream = status == HTTPStatus.OK
+    message = f"{'error in the stream' if in_stream else f'status {status}'}, code {code or 'none'}"
+    kind = _kind(status, known)
+    if kind is RateLimited:
+        return RateLimited(message, delay)
+    if kind is ContextOverflow:
+        return ContextOverflow(message, context_tokens)
+    if kind is Refused:
+        return Refused(message, code)
+    if kind is BadRequest and may_be_too_long and status in _UNEXPLAINED:
+        return ContextOverflow(message) if may_be_too_long() else BadRequest(message, is_unexplained=True)
+    is_unexplained = in_stream and known is None
+    if kind is Unavailable:
+        return Unavailable(message, is_unexplained=is_unexplained, has_answered=True)
+    return kind(message, is_unexplained=is_unexplained)
+
+
+def _kind(status: int, known: type[ProviderError] | None) -> type[ProviderError]:
+    match status:
+        case HTTPStatus.UNAUTHORIZED:
+            return AuthError
+        case HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+            # Groq sends the code of a rate limit
+            return ContextOverflow
+    is_refused = status < HTTPStatus.INTERNAL_SERVER_ERROR and status != HTTPStatus.OK
+    return known or _BY_STATUS.get(status) or (BadRequest if is_refused else Unavailable)
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds to wait, if the server says so in seconds."""
+    return seconds_of(headers.get("retry-after"))
+
+
+def seconds_of(written: str | None) -> float | None:
+    """Return a number of seconds, or None if a text is none."""
+    try:
+        seconds = float(written or "")
+    except ValueError:
+        return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None

@@ -1,4 +1,4 @@
-"""Requests to a provider and the events of its stream, independent of any vendor."""
+"""Requests to a provider with their settings, and the events of its stream, independent of any vendor."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import astuple, dataclass, field
@@ -8,8 +8,26 @@ from typing import Any, Protocol, runtime_checkable
 
 from ..window import Message, ToolCall, tool_text
 from .json_values import finite
-from .profile import UNKNOWN_MODEL, ModelProfile
-from .settings import DEFAULT_SETTINGS, ModelSettings
+from .models import UNKNOWN_MODEL, Effort, ModelProfile
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSettings:
+    """The settings of a model's answers.
+
+    `effort` is how much it thinks. `temperature` and `top_p` control how it samples tokens. None leaves each to the
+    provider. `compaction`: whether the provider may shorten old turns by itself. `max_answer_tokens` are reserved for
+    the answer and limit it; the reasoning of a model that reasons comes on top.
+    """
+
+    effort: Effort | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    compaction: bool = False
+    max_answer_tokens: int = 1000
+
+
+DEFAULT_SETTINGS = ModelSettings()
 
 
 @dataclass(frozen=True, slots=True)

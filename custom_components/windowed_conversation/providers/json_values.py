@@ -1,16 +1,42 @@
-"""Values in a server's JSON: each may have any type or size, or be missing.
+"""Values in a server's JSON: each may have any type or size, or be missing. Surrogate halves are joined or replaced.
 
 A value that an answer needs raises an error if it has another type. An informational value is then read as missing.
 """
 
+from codecs import getincrementaldecoder
 import json
 import math
 import re
 from typing import Any
 
 from ..window import is_count
-from .characters import repair_surrogates
 from .errors import BadStream
+
+_CODEC = "utf-16-le"
+_SurrogateDecoder = getincrementaldecoder(_CODEC)
+
+
+class SurrogateJoiner:
+    """The text of one stream. A first half waits for the second and is dropped if the stream ends before it."""
+
+    def __init__(self) -> None:
+        self._decoder = _SurrogateDecoder("replace")
+        self._waits = False
+
+    def feed(self, text: str) -> str:
+        """Return the characters that are complete so far."""
+        if text.isascii() and not self._waits:
+            return text
+        whole = self._decoder.decode(text.encode(_CODEC, "surrogatepass"))
+        half, _ = self._decoder.getstate()
+        self._waits = bool(half)
+        return whole
+
+
+def repair_surrogates(text: str) -> str:
+    """Return the text with surrogate halves joined or replaced."""
+    return text.encode(_CODEC, "surrogatepass").decode(_CODEC, "replace")
+
 
 _CODE = re.compile(r"[a-zA-Z_0-9]{1,40}")
 

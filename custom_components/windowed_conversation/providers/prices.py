@@ -11,9 +11,7 @@ from genai_prices.data_snapshot import get_snapshot
 from genai_prices.types import PriceCalculation
 
 from .events import Usage
-from .profile import UNKNOWN_MODEL
-from .profiles import Vendor, profile_of
-from .recommended import conversation_models
+from .models import UNKNOWN_MODEL, Vendor, conversation_models, profile_of
 
 # These model names are patterns.
 _PATTERN = re.compile(r":|\.ft")

@@ -1,7 +1,8 @@
-"""A shared HTTP client: its connections, and a wrapper for an SDK that follows no redirects and bounds responses."""
+"""HTTP: connections, a wrapper that follows no redirects and bounds responses, and requests through generated SDKs."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from http import HTTPStatus
 from importlib import import_module
@@ -10,8 +11,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 import zlib
 
-from .errors import BadStream, Redirected
-from .http_errors import transport_errors
+from .errors import BadStream, DeadlineExceeded, ProviderError, Redirected, Unavailable, transport_errors
 
 _MEGABYTE = 2**20
 # The limit of an answer in bytes, with everything around each word of it.
@@ -174,3 +174,35 @@ def _decompressed(decompressor: Any, sent: bytes) -> Iterator[bytes]:
             sent = decompressor.unconsumed_tail
     except zlib.error as err:
         raise BadStream("the answer is not compressed as it says") from err
+
+
+async def post(client: Any, path: str, body: Mapping[str, Any], **options: Any) -> Any:
+    """Return the JSON value that answers a request. `options` are the SDK's: `headers`, `timeout`."""
+    return await client.post(path, cast_to=object, body=body, options=options)
+
+
+async def post_for_stream(client: Any, stream: Any, path: str, body: Mapping[str, Any], **options: Any) -> Any:
+    """Return the SDK's `stream` that answers a request. Read its `response`, and close it."""
+    return await client.post(path, cast_to=object, body=body, options=options, stream=True, stream_cls=stream[object])
+
+
+@contextmanager
+def sdk_errors(sdk: Any, read: Callable[[Any], ProviderError]) -> Iterator[None]:
+    """Raise a `ProviderError` for every error of OpenAI's or Anthropic's SDK, and of its HTTP client.
+
+    One tool generates both SDKs, so `sdk` is either module. `read` returns the error for one with a status.
+    """
+    try:
+        with transport_errors():
+            yield
+    except sdk.APIStatusError as err:
+        raise read(err) from err
+    except sdk.APITimeoutError as err:
+        raise DeadlineExceeded("no connection or no answer in time") from err
+    except sdk.APIConnectionError as err:
+        # it may wrap an error of our transport
+        cause = err.__cause__
+        kind = type(cause).__name__
+        raise (cause if isinstance(cause, ProviderError) else Unavailable(f"no connection ({kind})")) from err
+    except sdk.APIError as err:
+        raise BadStream(f"the answer is not of the expected form ({type(err).__name__})") from err

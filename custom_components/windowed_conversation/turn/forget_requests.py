@@ -8,10 +8,8 @@ from functools import partial
 from typing import Any
 
 from ..memory import Forgotten, Kind, Memory, spoken
-from .first_person import speaks_of_oneself
-from .quotes import is_supported_by
 from .remember_requests import MOST_NAMED, MemoryReply, Phrase, matching_facts
-from .speaker import Speaker
+from .speaker import Speaker, is_supported_by, speaks_of_oneself
 
 # The name of the tool by which a model forgets.
 FORGET_TOOL = "forget"

@@ -30,9 +30,8 @@ from ..window.codecs.rows import (
 )
 from .context import said_in
 from .forget_requests import FORGET_TOOL
-from .narration import key_of
-from .profile import HEADING
-from .scope import WindowKey
+from .recall import HEADING, key_of
+from .routing import WindowKey
 
 CONVERSATIONS = Room(TABLES.format(sum=check_sum(TEXTS["exchange"])), TEXTS, mend=delete_orphans)
 

@@ -1,21 +1,24 @@
 """Requests to remember, correct and recall, by words or through a model's tools; `forget_requests` forgets.
 
-Every function waits for the disk. Most return a `MemoryReply`.
+A fact that says the same with another day, time or number, or that says so, "from now on", updates the old one.
+Functions with a `Memory` wait for the disk.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from enum import StrEnum
-from functools import partial
+from functools import cache, partial
+import json
+from pathlib import Path
 import re
+import time
 from types import EllipsisType
+from typing import NamedTuple
 
 from ..memory import Fact, Forgotten, Memory, MemoryFull, Recalled, Words, fact_text, one_line, spoken
-from .fact_updates import find_updated
-from .first_person import speaks_of_oneself
-from .narration import HOME, SUMMARY_OF
-from .speaker import Speaker
+from .recall import HOME, SUMMARY_OF
+from .speaker import Speaker, base_language, speaks_of_oneself
 
 # How many facts are read out at a time, and how many are named if several match.
 _MOST_READ = 7
@@ -276,3 +279,99 @@ def _store(memory: Memory, speaker: Speaker, fact: NewFact, old: Recalled | None
         phrase = Phrase.REMEMBERED_OWN_CLAUSE if has_clause else Phrase.REMEMBERED_OWN
     rest = (MemoryReply(Phrase.REPLACES, (old.text,)),) if old else ()
     return MemoryReply(phrase, (text,), named=(stored,), stored=stored, rest=rest)
+
+
+_FILE = Path(__file__).with_name("fact_updates.json")
+_SHARED_SUBJECT = 0.6
+# A longer word of a list may have an ending: "montags".
+_STEM_LENGTH = 5
+
+
+class _Parts(NamedTuple):
+    """A fact taken apart: whether it says that it is new, its subject, and its days, times and numbers."""
+
+    is_change: bool
+    subject: frozenset[str]
+    values: tuple[str, ...]
+
+
+def find_updated(text: str, facts: Sequence[Recalled], language: str, words: Words) -> Recalled | None:
+    """Return the fact that a new one closes, None if there is none or if there are several."""
+    patterns = _patterns(base_language(language))
+    new = _parts(text, patterns, words)
+    same: list[Recalled] = []
+    similar: list[Recalled] = []
+    for fact in facts:
+        old = _parts(fact.text, patterns, words)
+        shortest = min(len(new.subject), len(old.subject)) or 1
+        if old.subject == new.subject and new.subject and old.values and new.values and old.values != new.values:
+            same.append(fact)
+        elif new.is_change and len(new.subject & old.subject) >= _SHARED_SUBJECT * shortest:
+            similar.append(fact)
+    found = same or similar
+    return found[0] if len(found) == 1 and spoken(found[0].text) != spoken(text) else None
+
+
+def _parts(text: str, patterns: tuple[re.Pattern[str], re.Pattern[str]], words: Words) -> _Parts:
+    change, value = patterns
+    plain, changes = change.subn(" ", spoken(text))
+    values: list[str] = []
+    rest: list[str] = []
+    for word in plain.split():
+        (values if value.fullmatch(word) else rest).append(word)
+    return _Parts(changes > 0, frozenset(words.question(" ".join(rest)).words), tuple(values))
+
+
+@cache
+def _patterns(language: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Return the pattern of phrases that announce a change, and that of days, times and numbers."""
+    lists = json.loads(_FILE.read_text(encoding="utf-8")).get(language, {"changes": (), "values": ""})
+    changes = "|".join(re.escape(spoken(each)) for each in lists["changes"]) or "(?!)"
+    values = [re.escape(each) + (".*" if len(each) >= _STEM_LENGTH else "") for each in lists["values"].split()]
+    return re.compile(rf"\b(?:{changes})\b"), re.compile("|".join((r".*\d.*", *values)))
+
+
+# How long a question waits for its answer, in seconds: as long as a session of Home Assistant's.
+_PATIENCE = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class LastAnswer:
+    """The last answer of memory in a conversation, and its listener.
+
+    `then` is done if they agree, `named` are the ids of the facts in it, and `forgets` whether it was about something
+    to forget.
+    """
+
+    then: Callable[[Memory], MemoryReply] | None
+    named: tuple[int, ...]
+    forgets: bool
+    listener: tuple[str | None, str | None]
+    at: float = field(default_factory=time.monotonic)
+
+    @property
+    def is_recent(self) -> bool:
+        """Whether it still waits."""
+        return time.monotonic() - self.at <= _PATIENCE
+
+
+class MemoryDialog:
+    """The last answers of memory, by conversation, as one input sees them: only that of its own conversation.
+
+    A reply other than a yes leaves everything as it is.
+    """
+
+    def __init__(self, answers: dict[str, LastAnswer], key: str, speaker: Speaker) -> None:
+        """Take the last answer of a conversation, and drop those that nobody has replied to."""
+        last = answers.pop(key, None)
+        for each in [each for each, answer in answers.items() if not answer.is_recent]:
+            del answers[each]
+        self._answers = answers
+        self._key = key
+        self._listener = (speaker.person, speaker.device)
+        is_theirs = last is not None and last.is_recent and last.listener == self._listener
+        self.last = last if is_theirs and last else LastAnswer(None, (), forgets=False, listener=self._listener)
+
+    def put(self, reply: MemoryReply, *, forgets: bool) -> None:
+        """Keep an answer for the next input."""
+        self._answers[self._key] = LastAnswer(reply.then, reply.named, forgets, self._listener)

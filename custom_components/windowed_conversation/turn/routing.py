@@ -1,7 +1,9 @@
-"""Rules for the route of an input and the reasons. Pure decisions."""
+"""Decisions about an input: the window that it belongs to, and its route. Pure."""
 
 from dataclasses import dataclass
 from enum import StrEnum
+import re
+from typing import Self
 
 from ..providers import (
     AuthError,
@@ -15,6 +17,91 @@ from ..providers import (
     Unavailable,
 )
 from ..window import Message, Role, Window
+from .errors import IdTooLong
+
+# No user's id contains this character.
+_SEPARATOR = "\x1f"
+
+# The greatest length of an id from outside, in characters: it is kept in files, states and events.
+LONGEST_ID = 255
+
+
+class Scope(StrEnum):
+    """The scope of one conversation; an option of the agent."""
+
+    CONVERSATION = "conversation"
+    DEVICE = "device"
+    USER = "user"
+    AGENT = "agent"
+
+
+@dataclass(frozen=True, slots=True)
+class WindowKey:
+    """The name of a conversation and the user who owns it. Another user with the same name gets another window.
+
+    `user` is None for satellites and automations, which act for no user, and for the agent's one shared window.
+    """
+
+    conversation: str
+    user: str | None = None
+
+    def __str__(self) -> str:
+        """Return a unique text for the key: the last separator stands before the user, if there is one."""
+        if self.user is None and _SEPARATOR not in self.conversation:
+            return self.conversation
+        return f"{self.conversation}{_SEPARATOR}{self.user or ''}"
+
+    @classmethod
+    def parse(cls, key: str) -> Self:
+        """Return the key that `str` was applied to."""
+        conversation, separator, user = key.rpartition(_SEPARATOR)
+        return cls(conversation, user or None) if separator else cls(key)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The memory that may enter a window: the home's, a person's, if any, and whether that includes private facts."""
+
+    person: str | None
+    private: bool
+
+
+def memory_access(key: WindowKey, speaker: str | None) -> Access:
+    """Return the memory access of a window when this user speaks. None is an unknown speaker.
+
+    Private things enter only a window that the speaker alone owns. Shared windows, for example an agent's only window,
+    have no owner. In another person's window, a speaker has access to nothing.
+    """
+    if key.user is None:
+        return Access(speaker, private=False)
+    return Access(speaker, private=True) if speaker == key.user else Access(None, private=False)
+
+
+def check_id(conversation: str) -> None:
+    """Raise `IdTooLong` if the id of a conversation is too long."""
+    if len(conversation) > LONGEST_ID:
+        raise IdTooLong(f"more than {LONGEST_ID} characters")
+
+
+def window_key(
+    scope: Scope, conversation_id: str, *, device: str | None, user: str | None, owner: str | None = None
+) -> WindowKey:
+    """Return the key of an input's window; without a device or a user, that of the conversation id.
+
+    A device's owner has its windows, and they stay apart from those that the owner has as a user. Raises `IdTooLong`.
+    """
+    match scope:
+        case Scope.AGENT:
+            key = WindowKey("agent")
+        case Scope.DEVICE if device:
+            key = WindowKey(f"device:{device}", owner or user)
+        case Scope.USER if user and not owner:
+            key = WindowKey("user", user)
+        case _:
+            key = WindowKey(conversation_id, owner or user)
+    check_id(key.conversation)
+    return key
+
 
 # Home Assistant's own rule for an answer that waits for another (`ChatLog.continue_conversation`): the question
 # marks of Latin, Greek and Chinese.
@@ -154,3 +241,69 @@ def asks_back(last: Message, now: float) -> bool:
     """
     is_question = last.role is Role.ASSISTANT and last.content.rstrip().endswith(_QUESTION_MARKS)
     return is_question and is_recent(last, now)
+
+
+# A longer name is more likely a wish than a thing: "everything for a carbonara" (measured on real lists).
+_ITEM_WORDS = 3
+_ITEM_CHARACTERS = 30
+
+# The first words of texts that are to be worked out before they are announced, and not to be read out: questions and
+# conditions, by language.
+_INSTRUCTION_WORDS = {
+    "de": "wer was wann wo warum wieso wie wieviel wieviele welche welcher welches ob wenn falls sobald",
+    "en": "who whose what when where why how which whether if as once",
+    "es": "quién quiénes qué cuándo dónde cómo cuánto cuánta cuántos cuántas cuál cuáles si cuando",
+    "fr": "ce qui quand où pourquoi comment combien quel quelle quels quelles lequel laquelle si lorsque dès",
+    "it": "chi che cosa ore quando dove dov perché come quanto quanta quanti quante quale quali se appena",
+    "nl": "wie wat wanneer waar waarom hoe hoeveel welke welk of als zodra",
+    "pl": "kto co kiedy gdzie dlaczego jak ile który która które czy jeśli jeżeli gdy",
+}
+# The words that may precede such a word: "at what time the train leaves".
+_PREPOSITIONS = frozenset(["a", "at", "à", "de", "di", "da", "um", "bis", "ab", "seit", "om", "op", "o"])
+_INSTRUCTIONS = {language: frozenset(words.split()) for language, words in _INSTRUCTION_WORDS.items()}
+
+_LIST_REFERENCE = re.compile(r"\{[^{}]*\}")
+_OPTIONAL = re.compile(r"\[[^\[\]]*\]")
+_WORDS = re.compile(r"\w+")
+_ANY_QUESTION_MARK = re.compile(r"[?？؟;]")
+_COMMAS = re.compile("[,，、]")  # noqa: RUF001 - of several scripts
+
+
+def is_long_name(text: str) -> bool:
+    """Return whether the name of a new list item or timer is more than one thing: several, or a wish."""
+    return len(text) > _ITEM_CHARACTERS or len(text.split()) > _ITEM_WORDS or bool(_COMMAS.search(text))
+
+
+def is_instruction(text: str, language: str) -> bool:
+    """Return whether a text to announce begins like a question or a condition. `language` is for example "pt-BR"."""
+    words = _WORDS.findall(text.casefold())
+    if words and words[0] in _PREPOSITIONS:
+        words = words[1:]
+    return bool(words) and words[0] in _INSTRUCTIONS.get(language.partition("-")[0], ())
+
+
+def is_bare(template: str) -> bool:
+    """Return whether a hassil sentence template has no required word: "[the] {name}"."""
+    text = _LIST_REFERENCE.sub("", template)
+    while text != (shorter := _OPTIONAL.sub("", text)):
+        text = shorter
+    return not _WORDS.search(text)
+
+
+def is_question(text: str) -> bool:
+    """Return whether a text has a question mark of any script."""
+    return bool(_ANY_QUESTION_MARK.search(text))
+
+
+def same_words(one: str, other: str) -> bool:
+    """Return whether two texts differ only in punctuation and spaces."""
+    return _WORDS.findall(one) == _WORDS.findall(other)
+
+
+def cuts_word(text: str, span: tuple[int, int]) -> bool:
+    """Return whether a span begins or ends between two letters, in scripts that put spaces between words."""
+    return any(0 < place < len(text) and _is_cased(text[place - 1]) and _is_cased(text[place]) for place in span)
+
+
+def _is_cased(character: str) -> bool:
+    return character.lower() != character.upper()

@@ -1,10 +1,15 @@
-"""The speaker in an exchange: given to memory by the caller, never taken from a model's arguments."""
+"""The speaker of a turn, and the proof by words alone that a text is about them or supported by their words.
 
+The caller gives the speaker to memory; a model's arguments never do.
+"""
+
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+import re
 from typing import Self
 
-from ..memory import Words
-from .scope import WindowKey, memory_access
+from ..memory import Words, plain_word, split_words, spoken, words_for_oneself
+from .routing import WindowKey, memory_access
 
 
 def base_language(language: str) -> str:
@@ -50,3 +55,75 @@ class Speaker:
     def words(self) -> Words:
         """Return the `Words` that split the speaker's texts, for one thread."""
         return Words((self.language, "en"))
+
+
+# Besides the pronouns of `memory`: forms that it does not search by, and verbs where they need no pronoun.
+_SELF_WORDS = {
+    "en": "im ive id ill",
+    "es": "conmigo míos mías soy estoy tengo quiero prefiero necesito odio puedo voy hago nací sé",
+    "fr": "miens miennes",
+    "it": "ho devo posso voglio vado preferisco bevo mangio dormo odio",
+    "pl": "moją moich moi mojego mojemu moimi mną jestem mam lubię mieszkam pracuję piję jem wolę chcę muszę "
+    "potrzebuję śpię wstaję nazywam urodziłem urodziłam nienawidzę kocham mogę",
+    "pt": "comigo sou estou tenho quero prefiro odeio moro posso vou faço nasci bebo durmo",
+}
+# Verbs that are also nouns or other persons: they stand for "I" only where a text begins with them.
+_VERBS_AT_THE_START = {
+    "es": "vivo trabajo como bebo tomo uso duermo desayuno llamo",
+    "it": "sono vivo lavoro abito uso amo chiamo",
+    "pt": "gosto vivo trabalho como uso preciso chamo",
+}
+_UNSPACED = ("ja", "zh")
+_NEGATIONS = {"no", "non", "não", "nie"}
+# "We" begins with the character for "I" where there are no spaces.
+_WE = re.compile("我们|我們|私たち|僕たち|俺たち")
+
+
+def speaks_of_oneself(text: str, language: str) -> bool:
+    """Return whether a text is about its speaker. In a language without word lists every text may be."""
+    base = base_language(language)
+    pronouns = words_for_oneself((base,))
+    words = spoken(text).split()
+    if not pronouns or not words:
+        return not pronouns
+    if base in _UNSPACED:
+        return not pronouns.isdisjoint(_WE.sub("", text))
+    first = words[1] if words[0] in _NEGATIONS and len(words) > 1 else words[0]
+    own_words = pronouns.union(_SELF_WORDS.get(base, "").split())
+    return not own_words.isdisjoint(words) or first in _VERBS_AT_THE_START.get(base, "").split()
+
+
+# The share of a fact's words that must be in its quote; the rest is the model's wording.
+_SUPPORTED = 0.5
+
+
+def is_quoted(quote: str, said: str) -> bool:
+    """Return whether a quote is part of a spoken sentence. Case, accents, punctuation and spaces are ignored.
+
+    A quote of one word must be the whole sentence: "the" proves nothing.
+    """
+    wanted, found = list(_tokens(quote)), list(_tokens(said))
+    if not wanted or len(wanted) < min(2, len(found)):
+        return False
+    return any(found[start : start + len(wanted)] == wanted for start in range(len(found) - len(wanted) + 1))
+
+
+def is_supported_by(fact: str, quote: str, speaker: str | None, words: Words) -> bool:
+    """Return whether a quote supports a fact: at least half of the fact's words are in the quote.
+
+    The speaker's name in the fact may stand for "I" in the quote.
+    """
+    names = words.term_set(speaker) if speaker else set()
+    content = set(words.question(fact).words) - names
+    if not content:
+        return is_quoted(fact, quote)
+    return len(content & words.term_set(quote)) >= _SUPPORTED * len(content)
+
+
+def _tokens(text: str) -> Iterator[str]:
+    """Yield the words of a text, and each character of a script without spaces."""
+    for word, is_spaced in split_words(text):
+        if is_spaced:
+            yield plain_word(word)
+        else:
+            yield from word

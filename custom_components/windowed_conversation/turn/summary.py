@@ -1,21 +1,75 @@
-"""Asking the model for a summary of evicted exchanges.
-
-The request repeats the one that the provider knows, up to the end of the passage, and appends the instruction, so that
-the provider's cache serves it.
-"""
+"""Requests beside a turn: a summary or a compaction of evicted exchanges, and a provider's own token count."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
 
-from ..providers import DeadlineExceeded, Event, Incomplete, ReasoningDelta, Request, TextDelta, ToolCallDone
-from ..window import Message, SummaryInput
-from .answer_stream import AnswerStream
-from .attempts import OnAttempt, OpenAttempt, Purpose
-from .deadlines import TurnLimits
-from .errors import NoSummary
-from .ports import Question
+from ..providers import (
+    Compacts,
+    CountsTokens,
+    DeadlineExceeded,
+    Event,
+    Incomplete,
+    ReasoningDelta,
+    Request,
+    TextDelta,
+    ToolCallDone,
+    request_tokens,
+)
+from ..window import MESSAGE_OVERHEAD, Exchange, KindCounter, Message, Native, SummaryInput, TokenCounter, is_summary
+from .attempts import AnswerStream, OnAttempt, OpenAttempt, Purpose
+from .errors import NoSummary, NoTokenCount
+from .limits import TurnLimits
+from .model import Question
 from .speech_filter import SpeechFilter
+
+
+def compaction_messages(
+    passage: SummaryInput, exchanges: Iterable[Exchange], excluded_tags: frozenset[str]
+) -> tuple[Message, ...]:
+    """Return a passage's messages followed by those of the current summary, if `exchanges` still has one.
+
+    That is the order in which they were sent.
+    """
+    sent = {exchange.number for exchange in passage.exchanges}
+    earlier = (exchange for exchange in exchanges if is_summary(exchange) and exchange.number not in sent)
+    return (*passage.messages(excluded_tags), *(message for exchange in earlier for message in exchange.messages))
+
+
+async def compact(
+    question: Question,
+    messages: tuple[Message, ...],
+    counter: TokenCounter,
+    limits: TurnLimits,
+    on_attempt: OnAttempt,
+) -> Native | None:
+    """Return the compaction that the model reads instead of these messages, with its tokens.
+
+    None if compaction is off, or the provider or its server has none. `on_attempt` gets the request when it has ended.
+    Raises `ProviderError`.
+    """
+    model = question.model
+    if not (model.settings.compaction and isinstance(model.provider, Compacts)):
+        return None
+    try:
+        async with asyncio.timeout(limits.turn), model.limit.permit():
+            request = question.request(messages, ())
+            with OpenAttempt(model, request, Purpose.COMPACTION, on_attempt) as attempt:
+                compacted = await model.provider.compact(request)
+                if compacted is None:
+                    attempt.discard()
+                else:
+                    attempt.bill(compacted.usage)
+    except TimeoutError as err:
+        raise DeadlineExceeded(f"nothing was compacted in {limits.turn:g} seconds") from err
+    if compacted is None:
+        return None
+    said = sum(MESSAGE_OVERHEAD + counter.count(text) for text in compacted.texts)
+    written = compacted.usage.output - compacted.usage.reasoning
+    return Native(model.provider.name, model.name, compacted.value, said + written)
+
 
 # English prose has three words to four tokens.
 _WORDS_PER_TOKEN = 0.75
@@ -93,3 +147,39 @@ def _speech_in(deltas: Iterable[TextDelta | ReasoningDelta], attempt: OpenAttemp
         attempt.on_delta(delta)
         speech += delta.text if isinstance(delta, TextDelta) else ""
     return speech
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCount:
+    """The input tokens of a request, as its provider counts them and as they are counted here."""
+
+    counted: int
+    estimated: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return both, and the difference in percent of the provider's count, or None if that is 0."""
+        difference = 100 * (self.estimated - self.counted) / self.counted if self.counted else None
+        return {
+            "counted": self.counted,
+            "estimated": self.estimated,
+            "difference": None if difference is None else round(difference, 1),
+        }
+
+
+async def count_request(
+    question: Question, messages: tuple[Message, ...], counter: KindCounter, deadline: float
+) -> TokenCount:
+    """Count a request of these messages and of the question's tools; the deadline is in seconds.
+
+    Raises `ProviderError`, and `NoTokenCount` if the provider has no endpoint for it.
+    """
+    provider = question.model.provider
+    if not isinstance(provider, CountsTokens):
+        raise NoTokenCount("the provider does not count tokens")
+    request = question.request(messages, question.tools)
+    try:
+        async with asyncio.timeout(deadline), question.model.limit.permit():
+            counted = await provider.count_tokens(request)
+    except TimeoutError as err:
+        raise DeadlineExceeded(f"no count in {deadline:g} seconds") from err
+    return TokenCount(counted, request_tokens(request, counter))

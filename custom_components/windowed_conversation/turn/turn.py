@@ -1,20 +1,255 @@
-"""One input from start to end: route it, answer it, and leave the window whole.
-
-A failed turn leaves the window as it was before or, if a tool may have run, with an exchange that says so. The caller
-waits for earlier turns of the conversation.
-"""
+"""One input from start to end: route it, answer it, fall back if a model fails, and leave the window whole."""
 
 import asyncio
+from collections.abc import AsyncGenerator
+from dataclasses import replace
 from functools import partial
 import time
 
-from ..providers import DeadlineExceeded, ProviderError
+from ..providers import (
+    BadRequest,
+    ContextOverflow,
+    DeadlineExceeded,
+    ProviderError,
+    RateLimited,
+    TextDelta,
+    Unavailable,
+)
 from ..window import Message
-from .asking import try_models
 from .context import as_typed
-from .errors import LocalAnswerFailed, NothingSaid, TurnError
-from .progress import LocalMessages, Turn
-from .routing import Decision, Reason, Route, after_failure, situation
+from .errors import EmptyAnswer, LocalAnswerFailed, NothingSaid, TurnError
+from .limits import Budget, Pause, less_history, room, with_context_size
+from .model import FallbackAgent, Model, Question, Spoken
+from .model_turn import ask_model
+from .routing import FAILURE_REASONS, Decision, Reason, Route, after_failure, situation
+from .state import AgentFailure, LocalMessages, Turn
+
+# The longest pause that a person waits for if nobody else can answer, in seconds.
+_SHORT_PAUSE = 10.0
+
+# The share of the history that each further try keeps after a request was too long, unless something shows the model's
+# size. The last one sends the newest exchange alone.
+_SHARES = (2 / 3, 1 / 2, 0.0)
+
+# The one try after a refusal without a known reason has to show whether it was the length.
+_ONLY_SHARE = (0.0,)
+
+
+async def try_models(turn: Turn, question: Question) -> None:
+    """Get an answer for the open exchange from the first model or agent that has one.
+
+    Raises `ProviderError` and `TurnError`. Earlier failures are in `turn.failures`.
+    """
+    chain: tuple[Model | FallbackAgent, ...] = (question.model, *question.fallback_agents)
+    for place, candidate in enumerate(chain):
+        is_last = place == len(chain) - 1
+        turn.last_agent = candidate.agent
+        try:
+            if isinstance(candidate, Model):
+                await _ask(turn, replace(question, model=candidate), is_last=is_last)
+            else:
+                await _ask_fallback_agent(turn, candidate)
+        except (ProviderError, EmptyAnswer) as err:
+            reason = _reason_to_hand_over(err, turn)
+            if reason is not None and (turn.may_resume or not is_last):
+                turn.failures.append(AgentFailure(candidate.agent, reason))
+            if reason is not None and not is_last:
+                continue
+            if not turn.may_resume:
+                raise
+            await _resume_waiting(turn, question)
+        else:
+            turn.answered_by = candidate.agent
+        return
+
+
+async def _resume_waiting(turn: Turn, question: Question) -> None:
+    """Get the answer of a model whose first token took too long, now that nobody else has one.
+
+    Raises the error of the last of them that fails.
+    """
+    turn.fallback_timeout = None
+    while turn.waiting:
+        stream = turn.resumed = turn.waiting.pop(0)
+        agent = turn.last_agent = stream.model.agent
+        try:
+            await _ask_for_less(turn, replace(question, model=stream.model))
+        except ProviderError, EmptyAnswer:
+            if not turn.may_resume:
+                raise
+        else:
+            turn.answered_by = agent
+            turn.failures = [failure for failure in turn.failures if failure.agent != agent]
+            return
+
+
+def _reason_to_hand_over(error: ProviderError | EmptyAnswer, turn: Turn) -> ProviderError | None:
+    """Return the error for which the next agent is asked, or None if none is.
+
+    A refusal without a known reason may be due to the length, and another model may read more. A refusal of the content
+    or a wrong parameter would only be repeated elsewhere.
+    """
+    if turn.first_token is not None:
+        return None
+    if isinstance(error, BadRequest) and error.is_unexplained:
+        return ContextOverflow(str(error))
+    return error if isinstance(error, ProviderError) and isinstance(error, tuple(FAILURE_REASONS)) else None
+
+
+async def _ask(turn: Turn, question: Question, *, is_last: bool) -> None:
+    """Ask a model; once more if it asked for a short pause and there is no fallback agent."""
+    pause, patience = question.model.pause, min(_SHORT_PAUSE, turn.limits.turn)
+    turn.fallback_timeout = None if is_last else turn.limits.fallback_timeout
+    await _wait_out(pause, patience if is_last else 0.0)
+    try:
+        await _ask_for_less(turn, question)
+    except RateLimited as err:
+        if err.retry_after is None:
+            raise
+        pause.begin(err.retry_after)
+        if not is_last or turn.first_token is not None or err.retry_after > patience:
+            raise
+        await _wait_out(pause, patience)
+        await _ask_for_less(turn, question)
+
+
+async def _wait_out(pause: Pause, patience: float) -> None:
+    """Wait for a pause to end. Raises `RateLimited` if it lasts longer than the user should wait, in seconds."""
+    left = pause.seconds_left
+    if left > patience:
+        raise RateLimited("the server asked for a pause before", pause.seconds_asked)
+    if left:
+        await asyncio.sleep(left)
+
+
+async def _ask_fallback_agent(turn: Turn, agent: FallbackAgent) -> None:
+    """Have another agent answer. It cannot know that tools have run in this turn."""
+    if turn.tool_calls:
+        raise Unavailable("tools have run, and another agent would run them again")
+    answer = await agent.answer()
+
+    async def delta() -> AsyncGenerator[Spoken]:
+        turn.on_text(answer, new_message=True)
+        yield TextDelta(answer)
+
+    async for message in turn.reply.add(delta()):
+        turn.window.add(message)
+
+
+async def _ask_for_less(turn: Turn, question: Question) -> None:
+    """Ask a model, and again with less of the window while it refuses a request for its length.
+
+    After a refusal without a known reason the same history is sent once with calls and results as text, then a smaller
+    request once. If neither helps, raises the error of the first refusal.
+    """
+    turn.refused_tokens = None
+    retries = _Retries(turn, question)
+    while True:
+        try:
+            await ask_model(turn, retries.question)
+        except (ProviderError, EmptyAnswer) as err:
+            if turn.first_token is not None:
+                raise
+            retries.prepare_next(err)
+        else:
+            return
+
+
+class _Retries:
+    """The requests of one turn to one model; `question` is the next one."""
+
+    def __init__(self, turn: Turn, question: Question) -> None:
+        self.question = question
+        self._turn = turn
+        self._model = question.model
+        # The number of requests that were made smaller.
+        self._smaller = 0
+        # The first refusal without a known reason, and the exchanges that were then sent as text.
+        self._unexplained: ProviderError | EmptyAnswer | None = None
+        self._as_text: frozenset[float | None] = frozenset()
+
+    def prepare_next(self, error: ProviderError | EmptyAnswer) -> None:
+        """Prepare the request after a refusal. Raises an error if nothing else is sent."""
+        if isinstance(error, ContextOverflow):
+            self._undo_text()
+            if error.context_tokens is not None:
+                self._model.size.on_named(error.context_tokens)
+            self._send_less(error, _SHARES)
+        elif error.is_unexplained:
+            self._prepare_after_unexplained(error)
+        else:
+            raise error
+
+    def _prepare_after_unexplained(self, error: ProviderError | EmptyAnswer) -> None:
+        if self._unexplained is None:
+            self._unexplained = error
+            if isinstance(error, ProviderError) and self._write_text():
+                return
+        self._undo_text()
+        first = self._unexplained
+        if self._smaller:
+            raise first
+        if not self._model.size.is_larger(self._turn.request_tokens):
+            # the length was not the reason: as much has just been served
+            raise BadRequest(str(first)) if isinstance(first, BadRequest) else first
+        self._send_less(first, _ONLY_SHARE)
+
+    def _write_text(self) -> bool:
+        """Send calls and results of ended exchanges as text. Return whether there are any."""
+        window, form = self._turn.window, self._model.plain_form
+        self._as_text = form.suspects(window, self._turn.attempts[-1].request.messages)
+        form.write(window, self._as_text)
+        return bool(self._as_text)
+
+    def _undo_text(self) -> None:
+        """Send exchanges as they are again: their form was not the reason."""
+        self._model.plain_form.unwrite(self._turn.window, self._as_text)
+        self._as_text = frozenset()
+
+    def _send_less(self, error: ProviderError | EmptyAnswer, shares: tuple[float, ...]) -> None:
+        """Have less sent, by the next share of the history. Raises the error if that is not possible."""
+        place, turn = self._smaller, self._turn
+        budget = None
+        if place < len(shares):
+            budget = _smaller(turn, self.question, shares[place], is_last=place == len(_SHARES) - 1)
+            if budget is None and not error.is_unexplained:
+                budget = _without_live(turn, self.question)
+        if budget is None:
+            raise error
+        turn.on_refused()
+        turn.is_unexplained = error.is_unexplained and (place == 0 or turn.is_unexplained)
+        if isinstance(error, EmptyAnswer):
+            turn.refused_tokens = None
+        self.question = replace(self.question, model=replace(self.question.model, budget=budget))
+        self._smaller = place + 1
+
+
+def _smaller(turn: Turn, question: Question, share: float, *, is_last: bool) -> Budget | None:
+    """Return the budget that sends less of the window after a refusal, or None if nothing can be removed."""
+    window, model, refused = turn.window, question.model, turn.request_tokens
+    newest, live = window.open_tokens, turn.live.tokens if turn.live else 0
+    others = window.stats().prefix_tokens + model.budget.schema_tokens + live + newest
+    if window.has_tool_calls and newest > refused // 2:
+        return _with_shorter_results(turn, model)
+    if refused <= others:
+        return None
+    context = None if is_last else model.size.target(refused)
+    return replace(model.budget, sent_tokens=newest + less_history(refused - others, others, context, share))
+
+
+def _with_shorter_results(turn: Turn, model: Model) -> Budget | None:
+    """Shorten the tool results of this turn, and return the budget that has room for them; None if they cannot be."""
+    window, refused = turn.window, turn.request_tokens
+    before = window.stats()
+    budget = with_context_size(model.budget, model.size.target(refused) or int(refused * _SHARES[0]))
+    window.limit(room(budget, before.prefix_tokens))
+    return budget if window.stats().current_tokens < before.current_tokens else None
+
+
+def _without_live(turn: Turn, question: Question) -> Budget | None:
+    """Return the budget without a live context, which is all that can be removed, or None if there is none."""
+    budget = question.model.budget
+    return replace(budget, live_tokens=0) if budget.live_tokens and turn.live and turn.live.tokens else None
 
 
 async def run_turn(turn: Turn) -> None:

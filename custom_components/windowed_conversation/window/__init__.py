@@ -3,14 +3,6 @@
 Standard library only; knows no Home Assistant and no provider.
 """
 
-from .calibration import (
-    GREATEST_FACTOR as GREATEST_FACTOR,
-    LEAST_FACTOR as LEAST_FACTOR,
-    CalibratedCounter as CalibratedCounter,
-    Calibration as Calibration,
-    Calibrator as Calibrator,
-    estimate_request as estimate_request,
-)
 from .errors import (
     DuplicateToolCall as DuplicateToolCall,
     ExchangeStillOpen as ExchangeStillOpen,
@@ -26,18 +18,23 @@ from .errors import (
 from .exchange import (
     INTERRUPTED_ANSWER as INTERRUPTED_ANSWER,
     INTERRUPTED_CALL as INTERRUPTED_CALL,
+    EvictionCounts as EvictionCounts,
     Exchange as Exchange,
-)
-from .figures import (
-    MAX_COUNT as MAX_COUNT,
-    is_count as is_count,
+    Snapshot as Snapshot,
+    recount_exchange as recount_exchange,
+    recount_message as recount_message,
 )
 from .messages import (
+    IMPORTANT as IMPORTANT,
+    INCOMPLETE as INCOMPLETE,
+    MAX_COUNT as MAX_COUNT,
+    MAX_TAG_LENGTH as MAX_TAG_LENGTH,
     Attachment as Attachment,
     Message as Message,
     Native as Native,
     Role as Role,
     ToolCall as ToolCall,
+    is_count as is_count,
     with_content as with_content,
 )
 from .policy import (
@@ -48,12 +45,6 @@ from .registry import (
     WindowRegistry as WindowRegistry,
     is_in_turn as is_in_turn,
 )
-from .restore import (
-    EvictionCounts as EvictionCounts,
-    Snapshot as Snapshot,
-    recount_exchange as recount_exchange,
-    recount_message as recount_message,
-)
 from .summary import (
     QUESTION as QUESTION,
     SummaryInput as SummaryInput,
@@ -63,26 +54,24 @@ from .summary import (
     plain_text as plain_text,
     summary_text as summary_text,
 )
-from .tags import (
-    IMPORTANT as IMPORTANT,
-    INCOMPLETE as INCOMPLETE,
-    MAX_TAG_LENGTH as MAX_TAG_LENGTH,
-)
 from .tokens import (
+    GREATEST_FACTOR as GREATEST_FACTOR,
+    LEAST_FACTOR as LEAST_FACTOR,
     MESSAGE_OVERHEAD as MESSAGE_OVERHEAD,
+    CalibratedCounter as CalibratedCounter,
+    Calibration as Calibration,
+    Calibrator as Calibrator,
     EstimatedCounter as EstimatedCounter,
     KindCounter as KindCounter,
     TextKind as TextKind,
     TokenCounter as TokenCounter,
+    estimate_request as estimate_request,
     frame_tokens as frame_tokens,
     message_tokens as message_tokens,
     text_tokens as text_tokens,
     tool_text as tool_text,
 )
-from .tool_results import (
-    CUT_BEGINS as CUT_BEGINS,
-    STUB_BEGINS as STUB_BEGINS,
-)
+from .tool_results import CUT_BEGINS as CUT_BEGINS, STUB_BEGINS as STUB_BEGINS
 from .window import (
     Window as Window,
     WindowStats as WindowStats,

@@ -1,14 +1,149 @@
-"""The contents of a window in the order in which they are sent, with the rollback of an open exchange."""
+"""The contents of a window: closed exchanges in the order of eviction, the open one with its rollback, and the trim."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain
+from operator import attrgetter
+from types import MappingProxyType
 from typing import NamedTuple
 
-from .exchange import Exchange, OpenExchange
-from .history import History
-from .messages import Message
-from .restore import EvictionCounts, Snapshot
-from .summary import SummaryInput, with_summary
+from .exchange import EvictionCounts, Exchange, OpenExchange, Snapshot
+from .messages import EPHEMERAL, IMPORTANT, SETS_IN_USE, Message, Role, ToolCall, with_content
+from .policy import MIN_RESULT_TOKENS, WindowPolicy
+from .summary import SummaryInput, evicted_summary_input, join_summary_inputs, with_summary
+from .tokens import TokenCounter
+from .tool_results import cut_content, stub_result, stub_results
+
+_EPHEMERAL, _ORDINARY, _PROTECTED = range(3)
+
+_number = attrgetter("number")
+_messages = attrgetter("messages")
+_tokens = attrgetter("tokens")
+
+
+@lru_cache(maxsize=SETS_IN_USE)
+def _eviction_class(tags: frozenset[str]) -> int:
+    if IMPORTANT in tags:
+        return _PROTECTED
+    return _EPHEMERAL if EPHEMERAL in tags else _ORDINARY
+
+
+class History:
+    """Closed exchanges by number, which rises from the oldest to the newest.
+
+    `tokens` is their total. Appending takes constant time, and evicting is linear in the evicted exchanges.
+    Inserting older exchanges sorts: after the abort of a trim, or a change of tags.
+    """
+
+    __slots__ = ("_by_tags", "_classes", "_with_results", "tokens")
+
+    def __init__(self) -> None:
+        self.tokens = 0
+        # The number of exchanges with each set of tags: there are few sets, and their hashes are cached.
+        self._by_tags: dict[frozenset[str], int] = {}
+        # By eviction class, in the order of eviction; each ordered by number.
+        self._classes: tuple[dict[int, Exchange], ...] = ({}, {}, {})
+        # The exchanges whose tool results stubs may still replace.
+        self._with_results: dict[int, Exchange] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._classes))
+
+    def __iter__(self) -> Iterator[Exchange]:
+        """Iterate over the exchanges, oldest first."""
+        ephemeral, ordinary, protected = self._classes
+        if not ephemeral and not protected:
+            return iter(ordinary.values())
+        return iter(sorted(chain.from_iterable(group.values() for group in self._classes), key=_number))
+
+    @property
+    def protected_tokens(self) -> int:
+        """The tokens of the protected exchanges."""
+        return sum(map(_tokens, self._classes[_PROTECTED].values()))
+
+    def tag_counts(self, opened: frozenset[str]) -> Mapping[str, int]:
+        """Return the number of exchanges with each tag, including an open exchange with these tags."""
+        counts = dict.fromkeys(opened, 1)
+        for tags, exchanges in self._by_tags.items():
+            for tag in tags:
+                counts[tag] = counts.get(tag, 0) + exchanges
+        return MappingProxyType(counts)
+
+    def get(self, number: int) -> Exchange | None:
+        """Return the exchange with this number, or None."""
+        return next((group[number] for group in self._classes if number in group), None)
+
+    def messages(self) -> Iterator[Message]:
+        """Iterate over the messages of the exchanges, oldest first."""
+        return chain.from_iterable(map(_messages, self))
+
+    def append(self, exchange: Exchange) -> None:
+        """Append the newest exchange."""
+        number, tags = exchange.number, exchange.tags
+        self._classes[_eviction_class(tags)][number] = exchange
+        self._by_tags[tags] = self._by_tags.get(tags, 0) + 1
+        if exchange.has_full_results:
+            self._with_results[number] = exchange
+        self.tokens += exchange.tokens
+
+    def put(self, exchanges: Iterable[Exchange]) -> None:
+        """Insert exchanges by their number, replacing those with the same number."""
+        in_order = True
+        for exchange in exchanges:
+            old = self.get(exchange.number)
+            if old is not None and _eviction_class(old.tags) == _eviction_class(exchange.tags):
+                self._forget(old)
+            else:
+                in_order = False
+                self.remove(() if old is None else (old,))
+            self.append(exchange)
+        if not in_order:
+            for group in (*self._classes, self._with_results):
+                ordered = sorted(group.items())
+                group.clear()
+                group.update(ordered)
+
+    def remove(self, exchanges: Iterable[Exchange]) -> None:
+        """Remove exchanges."""
+        for exchange in exchanges:
+            del self._classes[_eviction_class(exchange.tags)][exchange.number]
+            self._forget(exchange)
+
+    def _forget(self, exchange: Exchange) -> None:
+        """Remove an exchange from the totals and all indexes, except from its eviction class."""
+        self._with_results.pop(exchange.number, None)
+        self.tokens -= exchange.tokens
+        self._by_tags[exchange.tags] -= 1
+        if not self._by_tags[exchange.tags]:
+            del self._by_tags[exchange.tags]
+
+    def exchanges_to_stub(self, kept: int, spared: int) -> list[Exchange]:
+        """Return the exchanges with whole tool results, except the newest `kept` ones and the number `spared`."""
+        with_results = list(self._with_results.values())
+        return [exchange for exchange in with_results[: max(0, len(with_results) - kept)] if exchange.number != spared]
+
+    def exchanges_to_evict(self, tokens: int, policy: WindowPolicy, spared: int) -> list[Exchange]:
+        """Return the exchanges to evict from a window of this many tokens: ephemeral, ordinary, then protected ones.
+
+        Each class is evicted first in, first out. Protected exchanges are evicted only while the rest exceeds the
+        budget itself, not to reach the low-water mark. The exchange with the number `spared` stays.
+        """
+        low_water = policy.low_water
+        evicted: list[Exchange] = []
+        for group, exchanges in enumerate(self._classes):
+            limit = policy.history_tokens if group == _PROTECTED else low_water
+            for exchange in exchanges.values():
+                if tokens <= limit:
+                    break
+                if exchange.number != spared:
+                    evicted.append(exchange)
+                    tokens -= exchange.tokens
+        return evicted
+
+    def was_oldest(self, exchanges: Iterable[Exchange]) -> bool:
+        """Return whether removed exchanges are older than all that are left."""
+        oldest = min((next(iter(group)) for group in self._classes if group), default=None)
+        return oldest is None or max(map(_number, exchanges)) < oldest
 
 
 class _State(NamedTuple):
@@ -166,3 +301,91 @@ class Contents:
         """Rebuild `messages` for the closed exchanges."""
         opened = len(self.opened.messages) if self.opened else 0
         self.messages[self.first : len(self.messages) - opened] = self.history.messages()
+
+
+def trim(contents: Contents, policy: WindowPolicy, in_force: WindowPolicy, counter: TokenCounter) -> None:
+    """Trim to the policy in force and keep the newest exchange. `policy` is the user's."""
+    newest = 0 if contents.opened else contents.last_number
+    shortened, whole, evicted = _stub_older_rounds(contents, in_force, counter), list[Exchange](), list[Exchange]()
+    if contents.tokens > in_force.history_tokens:
+        whole = _stub_old_results(contents, in_force, newest, counter)
+        evicted = contents.history.exchanges_to_evict(contents.tokens, in_force, newest)
+    if policy.summarize and evicted:
+        passage = evicted_summary_input(contents.state.system, (*contents.history, *whole), evicted)
+        contents.set_pending(join_summary_inputs(contents.state.pending_summary, passage, policy.history_tokens))
+    if shortened or whole or evicted:
+        contents.evict(evicted)
+
+
+def cut_to_fit(contents: Contents, exchange: OpenExchange, policy: WindowPolicy, counter: TokenCounter) -> None:
+    """Cut the results of the newest round until the policy in force is met, or each costs at most 100 tokens.
+
+    Small results stay whole. A cut counts as a trim.
+    """
+    room = policy.history_tokens - contents.history.tokens
+    places = range(exchange.newest_round + 1, len(exchange.messages))
+    results = {place: exchange.messages[place] for place in places if exchange.messages[place].role is Role.TOOL}
+    tokens = [result.tokens or 0 for result in results.values()]
+    most = max(_max_each(tokens, room - exchange.tokens + sum(tokens)), MIN_RESULT_TOKENS)
+    cuts: dict[int, Message] = {}
+    for place, result in results.items():
+        if (result.tokens or 0) > most:
+            content, cost = cut_content(exchange.originals.get(place, result), most, counter)
+            if cost < (result.tokens or 0):
+                cuts[place] = with_content(result, content, cost)
+    if cuts:
+        exchange.originals = {**{place: results[place] for place in cuts}, **exchange.originals}
+        exchange.replace(cuts)
+        contents.rewrite(exchange.messages)
+        contents.evict(())
+
+
+def _max_each(tokens: Iterable[int], room: int) -> int:
+    """Return the largest size for each that lets all fit. Room that small ones leave is shared by the others."""
+    larger = sorted(tokens)
+    while larger and larger[0] * len(larger) <= room:
+        room -= larger.pop(0)
+    return room // max(1, len(larger))
+
+
+def _stub_older_rounds(contents: Contents, policy: WindowPolicy, counter: TokenCounter) -> bool:
+    """Replace results of the open exchange with stubs, oldest round first, down to the low water of its rounds.
+
+    Keeps the newest round. Returns whether anything changed. Looks at each round only once, however often it is called.
+    """
+    exchange = contents.opened
+    if exchange is None:
+        return False
+    stubs: dict[int, Message] = {}
+    low_water = policy.rounds_low_water(contents.history.tokens)
+    tokens, calls = exchange.tokens, dict[str | None, ToolCall]()
+    place = exchange.stub_end
+    while place < exchange.newest_round:
+        message = exchange.messages[place]
+        if message.tool_calls:
+            if tokens <= low_water:
+                break
+            calls = {call.id: call for call in message.tool_calls}
+        elif message.role is Role.TOOL:
+            shorter = stub_result(message, calls[message.tool_call_id], counter, exchange.originals.get(place))
+            if shorter is not message:
+                stubs[place] = shorter
+                tokens -= (message.tokens or 0) - (shorter.tokens or 0)
+        place += 1
+    exchange.stub_end = place
+    if stubs:
+        exchange.replace(stubs)
+        contents.rewrite(exchange.messages)
+    return bool(stubs)
+
+
+def _stub_old_results(contents: Contents, policy: WindowPolicy, newest: int, counter: TokenCounter) -> list[Exchange]:
+    """Replace the results of closed exchanges that the policy no longer keeps. Return these exchanges as they were."""
+    if policy.tool_results == "keep":
+        return []
+    opened = contents.opened
+    kept = (policy.max_tool_turns or 0) - (opened is not None and opened.has_results)
+    whole = contents.history.exchanges_to_stub(max(0, kept), newest)
+    if whole:
+        contents.replace([stub_results(exchange, counter) for exchange in whole])
+    return whole

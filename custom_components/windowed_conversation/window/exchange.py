@@ -1,13 +1,14 @@
-"""Exchanges: a user message and everything up to the next one. An exchange is the atom of eviction."""
+"""Exchanges: a user message and everything up to the next one, the atom of eviction; and snapshots of a window."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+import json
 from types import MappingProxyType
 from typing import NamedTuple
 
 from .errors import DuplicateToolCall, InvalidMessage, InvalidTag, UnansweredToolCalls, UnknownToolCall
-from .messages import Message, Role, ToolCall
-from .tags import AUTOMATIC, join_tags
+from .messages import AUTOMATIC, Message, Native, Role, ToolCall, join_tags
+from .tokens import TokenCounter, message_tokens
 
 # Stands for a result that never came. Short enough that no stub replaces it.
 INTERRUPTED_CALL = "[Interrupted before the result came: this call may or may not have been carried out.]"
@@ -163,3 +164,52 @@ class OpenExchange:
 
 def _interrupted(call: ToolCall) -> Message:
     return Message.tool(call.id, call.name, INTERRUPTED_CALL)
+
+
+# Residue has fewer characters than that to a token, in any encoding.
+_MOST_CHARACTERS_PER_TOKEN = 16
+
+
+class EvictionCounts(NamedTuple):
+    """Counts of evictions since a window began; `trims` is the number of trims."""
+
+    exchanges: int = 0
+    messages: int = 0
+    tokens: int = 0
+    trims: int = 0
+
+    def after_trim(self, exchanges: int, messages: int, tokens: int) -> EvictionCounts:
+        """Return the figures with one more trim."""
+        return EvictionCounts(
+            self.exchanges + exchanges, self.messages + messages, self.tokens + tokens, self.trims + 1
+        )
+
+
+class Snapshot(NamedTuple):
+    """A window between two turns. Immutable, so that another thread can read it.
+
+    `pending_exchanges` are evicted exchanges that wait for a summary; no restored window has any.
+    """
+
+    conversation_id: str
+    system: Message | None = None
+    exchanges: tuple[Exchange, ...] = ()
+    evicted: EvictionCounts = EvictionCounts()
+    pending_exchanges: tuple[Exchange, ...] = ()
+
+
+def recount_exchange(exchange: Exchange, counter: TokenCounter) -> Exchange:
+    """Return the exchange with the tokens of its messages counted anew."""
+    messages = tuple(recount_message(message, counter) for message in exchange.messages)
+    return exchange._replace(messages=messages, tokens=sum(message.tokens or 0 for message in messages))
+
+
+def recount_message(message: Message, counter: TokenCounter) -> Message:
+    """Return the message with its tokens counted anew. The tokens of its residue are bounded by its size."""
+    counted = replace(message, native=message.native and _plausible(message.native))
+    return replace(counted, tokens=message_tokens(counted, counter))
+
+
+def _plausible(native: Native) -> Native:
+    characters = len(json.dumps(native.value))
+    return replace(native, tokens=max(min(native.tokens, characters), characters // _MOST_CHARACTERS_PER_TOKEN))

@@ -9,8 +9,8 @@ from itertools import islice
 import time
 
 from .errors import WindowBusy
+from .exchange import Snapshot
 from .policy import WindowPolicy
-from .restore import Snapshot
 from .window import Window, WindowStats
 
 # A turn that leads to itself would wait for ever. A task that outlives its turn still inherits the mark, which by then

@@ -5,13 +5,11 @@ from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
 
-from .entry import question_entry
 from .exchange import Exchange
-from .messages import Message, Native, Role
+from .messages import BY_ROLE, EPHEMERAL, IMPORTANT, SUMMARY, Message, Native, Role
 from .policy import WindowPolicy
-from .tags import BY_ROLE, EPHEMERAL, IMPORTANT, SUMMARY
 from .tokens import TokenCounter
-from .tool_results import cut_content
+from .tool_results import cut_content, question_entry
 
 # The user's part of a summary: it has to say whose words the answer is about.
 QUESTION = "[What was said before, in short?]"

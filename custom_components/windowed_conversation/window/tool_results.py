@@ -1,12 +1,23 @@
-"""Shortening tool results: the cut on entry, and the stub that replaces a result in the history."""
+"""Messages on entry: counted, dated and tagged; tool results are cut, and stubs replace them in the history."""
 
 from collections.abc import Mapping
 import re
 from types import MappingProxyType
 
 from .exchange import Exchange
-from .messages import Message, Role, ToolCall, with_content
-from .tokens import TokenCounter, arguments_json, message_tokens
+from .messages import (
+    BY_ROLE,
+    INPUT,
+    OUTPUT_AND_CALL,
+    Message,
+    Role,
+    ToolCall,
+    check_tags,
+    join_tags,
+    new_message,
+    with_content,
+)
+from .tokens import MESSAGE_OVERHEAD, TokenCounter, arguments_json, message_tokens
 
 # A text with more characters per token of the limit is too long in any language: prose has four to six.
 _MOST_CHARACTERS_PER_TOKEN = 8
@@ -114,3 +125,34 @@ def _one_line(text: str) -> str:
     if len(beginning) > _LONGEST_PART or len(text) > 2 * _LONGEST_PART:
         return f"{beginning[:_LONGEST_PART]}…"
     return beginning
+
+
+def question_entry(text: str, tags: frozenset[str], counter: TokenCounter, now: float) -> Message:
+    """Return the user's message as a window stores it; `now` is in seconds since the epoch."""
+    tokens = MESSAGE_OVERHEAD + counter.count(text)
+    return new_message(Role.USER, text, (), None, None, join_tags(INPUT, tags) if tags else INPUT, now, tokens)
+
+
+def message_entry(message: Message, most: int, counter: TokenCounter, now: float) -> Message:
+    """Return a message as a window stores it; a tool result is cut to `most` tokens. Raises `InvalidTag`.
+
+    The message is dated `now` unless it has a date.
+    """
+    role, calls = message.role, message.tool_calls
+    if role is Role.TOOL:
+        content, tokens = cut_content(message, most, counter)
+    else:
+        content, tokens = message.content, message_tokens(message, counter)
+    automatic = OUTPUT_AND_CALL if calls else BY_ROLE[role]
+    return new_message(
+        role,
+        content,
+        calls,
+        message.tool_call_id,
+        message.name,
+        join_tags(automatic, check_tags(message.tags)) if message.tags else automatic,
+        now if message.created is None else message.created,
+        tokens,
+        message.native,
+        message.attachments,
+    )

@@ -4,18 +4,25 @@ from collections.abc import Callable, Iterable, Mapping
 import time
 from typing import Literal, NamedTuple, Never
 
-from .contents import Contents
-from .entry import message_entry, question_entry
+from .contents import Contents, cut_to_fit, trim
 from .errors import ExchangeStillOpen, InvalidMessage, NoOpenExchange, UnknownExchange
-from .exchange import Exchange, OpenExchange
-from .messages import Message, Native, ToolCall
+from .exchange import Exchange, OpenExchange, Snapshot
+from .messages import (
+    IMPORTANT,
+    INCOMPLETE,
+    NO_TAGS,
+    Message,
+    Native,
+    ToolCall,
+    check_tags,
+    join_tags,
+    tag_filter,
+    tag_set,
+)
 from .policy import WindowPolicy
-from .restore import Snapshot
 from .summary import SummaryInput, summary_exchange
-from .tags import IMPORTANT, INCOMPLETE, NO_TAGS, check_tags, join_tags, tag_filter, tag_set
 from .tokens import TokenCounter
-from .tool_results import stub_results
-from .trim import cut_to_fit, trim
+from .tool_results import message_entry, question_entry, stub_results
 
 _INCOMPLETE = frozenset({INCOMPLETE})
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers.anthropic.request import encode_request
+from custom_components.windowed_conversation.providers.anthropic.encoding import encode_request
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema
 from custom_components.windowed_conversation.window import Message, ToolCall
 

@@ -14,12 +14,7 @@ from custom_components.windowed_conversation.providers.anthropic.clients import 
     anthropic_messages,
 )
 from custom_components.windowed_conversation.providers.errors import AuthError, BadStream, ProviderError
-from custom_components.windowed_conversation.providers.events import (
-    CountsTokens,
-    ListedModel,
-    Request,
-)
-from custom_components.windowed_conversation.providers.settings import ModelSettings
+from custom_components.windowed_conversation.providers.events import CountsTokens, ListedModel, ModelSettings, Request
 from custom_components.windowed_conversation.window import Message
 
 from ..byte_server import JSON, ByteServer

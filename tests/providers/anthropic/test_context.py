@@ -9,18 +9,24 @@ from pydantic import TypeAdapter
 import pytest
 
 from custom_components.windowed_conversation.providers.anthropic.clients import Messages, anthropic_messages
-from custom_components.windowed_conversation.providers.anthropic.request import encode_count, encode_request
-from custom_components.windowed_conversation.providers.events import Request, ToolSchema, Usage
-from custom_components.windowed_conversation.providers.openai.chat_encoding import encode_messages
-from custom_components.windowed_conversation.providers.profile import (
+from custom_components.windowed_conversation.providers.anthropic.encoding import encode_count, encode_request
+from custom_components.windowed_conversation.providers.events import (
+    DEFAULT_SETTINGS,
+    ModelSettings,
+    Request,
+    ToolSchema,
+    Usage,
+)
+from custom_components.windowed_conversation.providers.models import (
     UNKNOWN_MODEL,
     Caching,
     Effort,
     ModelProfile,
     ReasoningStyle,
+    Vendor,
+    profile_of,
 )
-from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
-from custom_components.windowed_conversation.providers.settings import DEFAULT_SETTINGS, ModelSettings
+from custom_components.windowed_conversation.providers.openai.chat_encoding import encode_messages
 from custom_components.windowed_conversation.window import Message, ToolCall
 from demo.model_server import ModelServer
 

@@ -16,7 +16,7 @@ from custom_components.windowed_conversation.providers.errors import (
     RateLimited,
     Unavailable,
 )
-from custom_components.windowed_conversation.providers.profile import ModelProfile
+from custom_components.windowed_conversation.providers.models import ModelProfile
 from custom_components.windowed_conversation.window import Message
 
 from ..byte_server import JSON, ByteServer

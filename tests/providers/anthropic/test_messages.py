@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.providers import UNSEEN
-from custom_components.windowed_conversation.providers.anthropic.request import encode_request
+from custom_components.windowed_conversation.providers.anthropic.encoding import encode_request
 from custom_components.windowed_conversation.providers.events import Request
-from custom_components.windowed_conversation.providers.profile import ModelProfile
+from custom_components.windowed_conversation.providers.models import ModelProfile
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
 
 from .conftest import LIGHT, MODEL, native

@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers.anthropic.request import encode_request
-from custom_components.windowed_conversation.providers.events import Request, ToolSchema
-from custom_components.windowed_conversation.providers.profile import Caching, Effort, ModelProfile, ReasoningStyle
-from custom_components.windowed_conversation.providers.settings import ModelSettings
+from custom_components.windowed_conversation.providers.anthropic.encoding import encode_request
+from custom_components.windowed_conversation.providers.events import ModelSettings, Request, ToolSchema
+from custom_components.windowed_conversation.providers.models import Caching, Effort, ModelProfile, ReasoningStyle
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
 
 from .conftest import LIGHT, MODEL

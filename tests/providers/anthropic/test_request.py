@@ -5,15 +5,20 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers.anthropic.request import (
+from custom_components.windowed_conversation.providers.anthropic.encoding import (
     cache_breakpoints,
     encode_count,
     encode_request,
 )
-from custom_components.windowed_conversation.providers.events import Request, ToolSchema
-from custom_components.windowed_conversation.providers.profile import Caching, Effort, ModelProfile, ReasoningStyle
-from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
-from custom_components.windowed_conversation.providers.settings import ModelSettings
+from custom_components.windowed_conversation.providers.events import ModelSettings, Request, ToolSchema
+from custom_components.windowed_conversation.providers.models import (
+    Caching,
+    Effort,
+    ModelProfile,
+    ReasoningStyle,
+    Vendor,
+    profile_of,
+)
 from custom_components.windowed_conversation.window import Message, Native, ToolCall
 
 from .conftest import LIGHT, MODEL, native

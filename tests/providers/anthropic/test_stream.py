@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from custom_components.windowed_conversation.providers.encoder import sent_name
 from custom_components.windowed_conversation.providers.errors import (
     BadStream,
     ContextOverflow,
@@ -15,15 +16,14 @@ from custom_components.windowed_conversation.providers.errors import (
 from custom_components.windowed_conversation.providers.events import (
     Finished,
     FinishReason,
+    ModelSettings,
     Request,
     TextDelta,
     ToolCallDone,
     ToolSchema,
     Usage,
 )
-from custom_components.windowed_conversation.providers.names import sent_name
-from custom_components.windowed_conversation.providers.profile import Effort, ModelProfile, ReasoningStyle
-from custom_components.windowed_conversation.providers.settings import ModelSettings
+from custom_components.windowed_conversation.providers.models import Effort, ModelProfile, ReasoningStyle
 from custom_components.windowed_conversation.window import Message, Native, ToolCall
 from tests.providers.heard import closing
 

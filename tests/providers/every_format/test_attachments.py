@@ -6,7 +6,7 @@ import pytest
 
 from custom_components.windowed_conversation.providers import UNSEEN
 from custom_components.windowed_conversation.providers.events import Provider, Request
-from custom_components.windowed_conversation.providers.profile import UNKNOWN_MODEL
+from custom_components.windowed_conversation.providers.models import UNKNOWN_MODEL
 from custom_components.windowed_conversation.window import Attachment, EstimatedCounter, Message, message_tokens
 from tests.providers.byte_server import ByteServer
 from tests.providers.heard import Heard

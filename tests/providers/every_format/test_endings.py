@@ -10,7 +10,7 @@ import pytest
 from custom_components.windowed_conversation.providers import streaming
 from custom_components.windowed_conversation.providers.errors import DeadlineExceeded
 from custom_components.windowed_conversation.providers.events import Event, FinishReason, Provider, Request, Usage
-from custom_components.windowed_conversation.turn.answer_stream import Pulse
+from custom_components.windowed_conversation.turn.attempts import Pulse
 from custom_components.windowed_conversation.window import Message
 from tests.providers.byte_server import ByteServer, ForEver, Piece
 from tests.providers.conftest import Hear, over_either_client

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.providers.events import Provider, Request
+from custom_components.windowed_conversation.providers.models import ModelProfile
 from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
-from custom_components.windowed_conversation.providers.profile import ModelProfile
 from custom_components.windowed_conversation.window import Message
 from tests.providers.byte_server import ByteServer
 from tests.providers.heard import Heard

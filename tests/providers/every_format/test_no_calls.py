@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from custom_components.windowed_conversation.providers.events import Provider, Request
-from custom_components.windowed_conversation.providers.profile import ModelProfile, ReasoningStyle
+from custom_components.windowed_conversation.providers.models import ModelProfile, ReasoningStyle
 from custom_components.windowed_conversation.window import Message, ToolCall
 from demo.model_server import ModelServer
 from tests.providers.byte_server import ByteServer

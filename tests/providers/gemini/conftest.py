@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers.gemini.generate_content import Gemini
+from custom_components.windowed_conversation.providers.gemini.clients import Gemini
 
 from ..byte_server import ByteServer
 from ..wires.gemini import GeminiWire

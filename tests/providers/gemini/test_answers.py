@@ -6,15 +6,10 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers.errors import (
-    BadStream,
-    Incomplete,
-    ProviderError,
-    Refused,
-)
+from custom_components.windowed_conversation.providers.errors import BadStream, Incomplete, ProviderError, Refused
 from custom_components.windowed_conversation.providers.events import Finished, FinishReason, Request, ToolSchema, Usage
-from custom_components.windowed_conversation.providers.gemini.generate_content import Gemini
-from custom_components.windowed_conversation.providers.gemini.residue import Signatures, SignedText, signatures_of
+from custom_components.windowed_conversation.providers.gemini.clients import Gemini
+from custom_components.windowed_conversation.providers.gemini.encoding import Signatures, SignedText, signatures_of
 from custom_components.windowed_conversation.window import Message, Native, ToolCall
 
 from ..byte_server import ByteServer

@@ -13,8 +13,7 @@ import pytest
 
 from custom_components.windowed_conversation.providers.errors import Unavailable
 from custom_components.windowed_conversation.providers.events import Request, TextDelta
-from custom_components.windowed_conversation.providers.gemini.clients import gemini
-from custom_components.windowed_conversation.providers.gemini.generate_content import Gemini
+from custom_components.windowed_conversation.providers.gemini.clients import Gemini, gemini
 from custom_components.windowed_conversation.window import Message
 from tests.waiting import until
 

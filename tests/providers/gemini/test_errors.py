@@ -17,9 +17,8 @@ from custom_components.windowed_conversation.providers.errors import (
     Unavailable,
 )
 from custom_components.windowed_conversation.providers.events import Request
-from custom_components.windowed_conversation.providers.gemini.clients import gemini
-from custom_components.windowed_conversation.providers.gemini.generate_content import Gemini
-from custom_components.windowed_conversation.providers.profile import ModelProfile
+from custom_components.windowed_conversation.providers.gemini.clients import Gemini, gemini
+from custom_components.windowed_conversation.providers.models import ModelProfile
 from custom_components.windowed_conversation.window import Message
 
 from ..byte_server import ByteServer

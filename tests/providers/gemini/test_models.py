@@ -7,7 +7,7 @@ import pytest
 
 from custom_components.windowed_conversation.providers.errors import BadStream
 from custom_components.windowed_conversation.providers.events import CountsTokens, ListedModel, Request, ToolSchema
-from custom_components.windowed_conversation.providers.gemini.generate_content import Gemini
+from custom_components.windowed_conversation.providers.gemini.clients import Gemini
 from custom_components.windowed_conversation.window import Message, ToolCall
 
 from ..byte_server import ByteServer

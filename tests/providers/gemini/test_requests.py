@@ -8,12 +8,16 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers.events import Request, ToolSchema
+from custom_components.windowed_conversation.providers.events import ModelSettings, Request, ToolSchema
+from custom_components.windowed_conversation.providers.gemini.clients import Gemini
 from custom_components.windowed_conversation.providers.gemini.encoding import NO_SIGNATURE, encode_name
-from custom_components.windowed_conversation.providers.gemini.generate_content import Gemini
-from custom_components.windowed_conversation.providers.profile import Effort, ModelProfile, ReasoningStyle
-from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
-from custom_components.windowed_conversation.providers.settings import ModelSettings
+from custom_components.windowed_conversation.providers.models import (
+    Effort,
+    ModelProfile,
+    ReasoningStyle,
+    Vendor,
+    profile_of,
+)
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
 
 from ..byte_server import ByteServer

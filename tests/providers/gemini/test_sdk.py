@@ -21,8 +21,7 @@ from custom_components.windowed_conversation.providers.errors import (
 )
 from custom_components.windowed_conversation.providers.events import AnswersUnstreamed, Request, Usage
 from custom_components.windowed_conversation.providers.gemini import sdk
-from custom_components.windowed_conversation.providers.gemini.clients import gemini
-from custom_components.windowed_conversation.providers.gemini.generate_content import Gemini
+from custom_components.windowed_conversation.providers.gemini.clients import Gemini, gemini
 from custom_components.windowed_conversation.window import Message
 
 from ..byte_server import ByteServer

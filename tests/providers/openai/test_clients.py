@@ -9,6 +9,7 @@ import pytest
 
 from custom_components.windowed_conversation.providers.errors import AuthError, BadRequest, Unavailable
 from custom_components.windowed_conversation.providers.events import Provider, Request
+from custom_components.windowed_conversation.providers.models import Caching, ModelProfile
 from custom_components.windowed_conversation.providers.openai.clients import (
     AzureServer,
     azure_chat,
@@ -17,7 +18,6 @@ from custom_components.windowed_conversation.providers.openai.clients import (
     openai_chat,
     openai_responses,
 )
-from custom_components.windowed_conversation.providers.profile import Caching, ModelProfile
 from custom_components.windowed_conversation.window import Message
 
 from ..conftest import KEY, over_either_client

@@ -7,9 +7,9 @@ import pytest
 
 from custom_components.windowed_conversation.providers.errors import AuthError, BadStream, ProviderError
 from custom_components.windowed_conversation.providers.events import Compacted, Compacts, Request, ToolSchema, Usage
+from custom_components.windowed_conversation.providers.models import Caching, ModelProfile, ReasoningStyle
 from custom_components.windowed_conversation.providers.openai.chat_encoding import encode_messages
-from custom_components.windowed_conversation.providers.openai.formats import Responses
-from custom_components.windowed_conversation.providers.profile import Caching, ModelProfile, ReasoningStyle
+from custom_components.windowed_conversation.providers.openai.clients import Responses
 from custom_components.windowed_conversation.window import Message, Native, ToolCall
 from demo.model_server import ModelServer
 

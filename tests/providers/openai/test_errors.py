@@ -19,7 +19,7 @@ from custom_components.windowed_conversation.providers.errors import (
     Unavailable,
 )
 from custom_components.windowed_conversation.providers.events import Event, Request
-from custom_components.windowed_conversation.providers.profile import ModelProfile
+from custom_components.windowed_conversation.providers.models import ModelProfile
 from custom_components.windowed_conversation.window import Message
 
 from ..byte_server import JSON, ByteServer

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 from openai.types import responses as event_types
 import pytest
 
+from custom_components.windowed_conversation.providers.encoder import is_short
 from custom_components.windowed_conversation.providers.errors import (
     BadRequest,
     BadStream,
@@ -27,7 +28,6 @@ from custom_components.windowed_conversation.providers.events import (
     ToolSchema,
     Usage,
 )
-from custom_components.windowed_conversation.providers.names import is_short
 from custom_components.windowed_conversation.window import Message, ToolCall
 
 from ..byte_server import ByteServer

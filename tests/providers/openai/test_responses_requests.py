@@ -12,15 +12,14 @@ from pydantic import TypeAdapter
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import BadRequest, BadStream, ProviderError
-from custom_components.windowed_conversation.providers.events import CountsTokens, Request, ToolSchema
-from custom_components.windowed_conversation.providers.profile import (
+from custom_components.windowed_conversation.providers.events import CountsTokens, ModelSettings, Request, ToolSchema
+from custom_components.windowed_conversation.providers.models import (
     UNKNOWN_MODEL,
     Caching,
     Effort,
     ModelProfile,
     ReasoningStyle,
 )
-from custom_components.windowed_conversation.providers.settings import ModelSettings
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
 
 from ..byte_server import JSON, ByteServer

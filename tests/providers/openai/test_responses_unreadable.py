@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema
-from custom_components.windowed_conversation.providers.openai.formats import Responses
-from custom_components.windowed_conversation.providers.profile import ModelProfile, ReasoningStyle
+from custom_components.windowed_conversation.providers.models import ModelProfile, ReasoningStyle
+from custom_components.windowed_conversation.providers.openai.clients import Responses
 from custom_components.windowed_conversation.window import Message, Native
 from demo.model_server import ModelServer
 

@@ -7,7 +7,7 @@ from openai import AsyncOpenAI
 import pytest
 
 from custom_components.windowed_conversation.providers.events import Event, Request
-from custom_components.windowed_conversation.providers.openai.formats import ChatCompletions
+from custom_components.windowed_conversation.providers.openai.clients import ChatCompletions
 from custom_components.windowed_conversation.window import Message
 from demo.model_server import ModelServer
 

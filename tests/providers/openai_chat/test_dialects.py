@@ -11,16 +11,21 @@ import pytest
 
 from custom_components.windowed_conversation.providers import EFFORTS, UNSEEN
 from custom_components.windowed_conversation.providers.errors import BadRequest, Refused
-from custom_components.windowed_conversation.providers.events import CountsTokens, Request, ToolSchema, Usage
-from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
-from custom_components.windowed_conversation.providers.profile import (
+from custom_components.windowed_conversation.providers.events import (
+    CountsTokens,
+    ModelSettings,
+    Request,
+    ToolSchema,
+    Usage,
+)
+from custom_components.windowed_conversation.providers.models import (
     UNKNOWN_MODEL,
     Caching,
     Effort,
     ModelProfile,
     ReasoningStyle,
 )
-from custom_components.windowed_conversation.providers.settings import ModelSettings
+from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
 from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
 
 from ..byte_server import JSON, ByteServer

@@ -6,11 +6,9 @@ from typing import Any
 from openai import AsyncOpenAI
 import pytest
 
-from custom_components.windowed_conversation.providers.errors import (
-    BadStream,
-)
+from custom_components.windowed_conversation.providers.errors import BadStream
 from custom_components.windowed_conversation.providers.events import ListedModel
-from custom_components.windowed_conversation.providers.openai.formats import ChatCompletions
+from custom_components.windowed_conversation.providers.openai.clients import ChatCompletions
 
 from ..byte_server import JSON, ByteServer
 from ..conftest import KEY

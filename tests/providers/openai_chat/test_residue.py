@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from custom_components.windowed_conversation.providers.encoder import is_short
 from custom_components.windowed_conversation.providers.errors import BadRequest, ContextOverflow
 from custom_components.windowed_conversation.providers.events import Event, Request
-from custom_components.windowed_conversation.providers.names import is_short
 from custom_components.windowed_conversation.window import Message, Native, ToolCall
 
 from ..byte_server import CALLS, DONE, STOP, ByteServer, chunk, fragment, text, usage

@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from custom_components.windowed_conversation.providers.events import ToolSchema
-from custom_components.windowed_conversation.providers.gemini.residue import Signatures, SignedText
+from custom_components.windowed_conversation.providers.gemini.encoding import Signatures, SignedText
 from custom_components.windowed_conversation.window import (
     Attachment,
     EstimatedCounter,

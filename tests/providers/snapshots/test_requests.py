@@ -17,11 +17,15 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.providers import UNSEEN
-from custom_components.windowed_conversation.providers.events import Request
+from custom_components.windowed_conversation.providers.events import ModelSettings, Request
+from custom_components.windowed_conversation.providers.models import (
+    UNKNOWN_MODEL,
+    Effort,
+    ModelProfile,
+    Vendor,
+    profile_of,
+)
 from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
-from custom_components.windowed_conversation.providers.profile import UNKNOWN_MODEL, Effort, ModelProfile
-from custom_components.windowed_conversation.providers.profiles import Vendor, profile_of
-from custom_components.windowed_conversation.providers.settings import ModelSettings
 from demo.model_server import ModelServer
 from tests.providers.heard import Heard
 from tests.providers.wires.anthropic import AnthropicWire

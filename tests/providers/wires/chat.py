@@ -9,7 +9,7 @@ from openai import AsyncOpenAI
 
 from custom_components.windowed_conversation.providers.events import Usage
 from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
-from custom_components.windowed_conversation.providers.openai.formats import ChatCompletions
+from custom_components.windowed_conversation.providers.openai.clients import ChatCompletions
 from custom_components.windowed_conversation.providers.transport import bounded_client
 
 from .parts import CLIENTS, Calls, End, Part, Reasoning, Text

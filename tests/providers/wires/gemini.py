@@ -7,8 +7,7 @@ import ssl
 from typing import Any
 
 from custom_components.windowed_conversation.providers.events import Usage
-from custom_components.windowed_conversation.providers.gemini.clients import gemini
-from custom_components.windowed_conversation.providers.gemini.generate_content import Gemini
+from custom_components.windowed_conversation.providers.gemini.clients import Gemini, gemini
 
 from .parts import CLIENTS, Call, Calls, End, Part, Reasoning, Text
 

@@ -11,7 +11,7 @@ from typing import Any
 from openai import AsyncOpenAI
 
 from custom_components.windowed_conversation.providers.events import Usage
-from custom_components.windowed_conversation.providers.openai.formats import Responses
+from custom_components.windowed_conversation.providers.openai.clients import Responses
 from custom_components.windowed_conversation.providers.transport import bounded_client
 
 from .chat import CODES, KEY, error

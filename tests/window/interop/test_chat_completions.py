@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import assume, given, settings
 import pytest
 
-from custom_components.windowed_conversation.providers.names import sent_name
+from custom_components.windowed_conversation.providers.encoder import sent_name
 from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect, encode_messages
 from custom_components.windowed_conversation.window import Message, ToolCall, Window
 from custom_components.windowed_conversation.window.codecs import Malformed

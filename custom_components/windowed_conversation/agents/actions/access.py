@@ -21,7 +21,7 @@ from ...bridge.persons import async_person
 from ...const import ATTR_PERSON, DOMAIN
 from ...memory import NAME_LENGTH, Memory, MemoryUnavailable
 from ...turn.errors import IdTooLong
-from ...turn.scope import WindowKey, check_id
+from ...turn.routing import WindowKey, check_id
 from ...window import MAX_COUNT, Window, WindowStats, is_count, is_in_turn
 from ..agent import Agent
 from ..lookup import async_agent_ids, async_agents, async_find_agent

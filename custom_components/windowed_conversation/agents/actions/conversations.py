@@ -26,9 +26,8 @@ from ...const import DOMAIN
 from ...memory import MemoryUnavailable
 from ...providers import ProviderError
 from ...turn.errors import TurnError
-from ...turn.routing import Routing
-from ...turn.scope import WindowKey
-from ...turn.token_count import count_request
+from ...turn.routing import Routing, WindowKey
+from ...turn.summary import count_request
 from ...window import (
     Exchange,
     ExchangeStillOpen,
@@ -44,8 +43,8 @@ from ...window import (
 )
 from ...window.codecs import CodecError, Malformed, NewerVersion, NotOurs, TooLarge, dump_snapshot, load_snapshot
 from ..agent import Agent
+from ..conversation_turn import async_question_without_input
 from ..forgetting import async_without_forgotten
-from ..question import async_question_without_input
 from ..summaries import ConversationDropped, Summarizer, older_than
 from .access import (
     ATTR_LIMIT,

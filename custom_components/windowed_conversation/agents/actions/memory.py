@@ -30,9 +30,8 @@ from ...memory import (
     Recalled,
     fact_text,
 )
-from ...turn.first_person import speaks_of_oneself
 from ...turn.remember_requests import NewFact, Phrase, remember_fact
-from ...turn.speaker import Speaker
+from ...turn.speaker import Speaker, speaks_of_oneself
 from ..forgetting import async_forget_everywhere
 from ..store import AgentStore, async_store
 from .access import (

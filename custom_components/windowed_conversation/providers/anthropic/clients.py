@@ -16,13 +16,10 @@ from anthropic.resources.models import AsyncModels
 from ..events import Event, ListedModel, OnBytes, Request, ignore
 from ..json_values import member, required_count, token_limit
 from ..model_lists import PAGE, ModelPage, read_page, read_pages
-from ..sdk import post, post_for_stream
 from ..streaming import stream_events
-from ..transport import bounded_client
-from .decoding import MessageDecoder
-from .encoding import NAME
-from .errors import provider_errors
-from .request import cache_breakpoints, encode_count, encode_request
+from ..transport import bounded_client, post, post_for_stream
+from .decoding import MessageDecoder, provider_errors
+from .encoding import NAME, cache_breakpoints, encode_count, encode_request
 
 _PATH = "/v1/messages"
 _TIMEOUT = 10.0

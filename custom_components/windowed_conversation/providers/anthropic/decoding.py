@@ -1,23 +1,96 @@
-"""Decoding the stream of Anthropic's Messages API: its events as JSON in, our events out.
+"""Decoding the stream of Anthropic's Messages API, and mapping its errors and those of its SDK to ours.
 
-Blocks are identified by their index. Unknown types of events, blocks and deltas are skipped.
+Blocks are identified by their index. Unknown types of events, blocks and deltas are skipped. Errors are decided by
+status, type and code, never by message text.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from http import HTTPStatus
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
-from ..calls import Arguments
-from ..characters import SurrogateJoiner
-from ..decoder import Decoder, finish_reason
-from ..errors import ContextOverflow, Incomplete, ProviderError, Refused
+import anthropic
+
+from ..decoder import Arguments, Decoder, finish_reason
+from ..encoder import own_names, sent_name
+from ..errors import (
+    AuthError,
+    BadRequest,
+    ContextOverflow,
+    DeadlineExceeded,
+    Incomplete,
+    ModelNotFound,
+    ProviderError,
+    QuotaError,
+    RateLimited,
+    Refused,
+    Unavailable,
+    retry_after,
+    server_error,
+)
 from ..events import Event, ReasoningDelta, Request, TextDelta, Usage
-from ..json_values import code_of, count_or_none, member, objects, text_of
-from ..names import own_names, sent_name
-from .encoding import THINKING, Block
-from .errors import error_in_event
-from .request import cleared_tokens
-from .tools import argument_names, rename_keys
+from ..json_values import SurrogateJoiner, code_of, count_or_none, member, objects, text_of
+from ..sizes import named_context_tokens
+from ..transport import sdk_errors
+from .encoding import THINKING, Block, argument_names, cleared_tokens, may_be_too_long, rename_keys
+
+# https://platform.claude.com/docs/en/api/errors
+_BY_TYPE: dict[str, type[ProviderError]] = {
+    "api_error": Unavailable,
+    "authentication_error": AuthError,
+    "billing_error": QuotaError,
+    "invalid_request_error": BadRequest,
+    "not_found_error": ModelNotFound,
+    "overloaded_error": Unavailable,
+    "permission_error": AuthError,
+    "rate_limit_error": RateLimited,
+    "request_too_large": ContextOverflow,
+    "timeout_error": DeadlineExceeded,
+}
+
+# Types that explain nothing. A proxy may give none.
+_GENERIC = ("", "invalid_request_error")
+
+# Codes that say more than their type: the API calls these rate limits.
+_BY_CODE: dict[str, type[ProviderError]] = {
+    "contract_spend_limit_reached": QuotaError,
+    "enforced_spend_limit_reached": QuotaError,
+}
+
+# Newer versions of the SDK import this, some hundred modules, at their first error, which would be in the event loop.
+_ERROR_DETAILS = "anthropic.types.shared.error_details"
+if find_spec(_ERROR_DETAILS):
+    import_module(_ERROR_DETAILS)
+
+
+def provider_errors(request: Request | None = None) -> AbstractContextManager[None]:
+    """Raise a `ProviderError` for every error of the SDK and its HTTP client. `request` is the sent request."""
+    return sdk_errors(anthropic, lambda err: _error(err.status_code, err.body, err.response.headers, request))
+
+
+def error_in_event(event: object) -> ProviderError:
+    """Return the error for an event or an answer that is itself an error."""
+    return _error(HTTPStatus.OK, event, {}, None)
+
+
+def _error(status: int, body: object, headers: Mapping[str, str], request: Request | None) -> ProviderError:
+    # an error that is a plain text has neither
+    error = member(body, "error")
+    kind, code = code_of(member(error, "type")), code_of(member(member(error, "details"), "error_code"))
+    # "prompt is too long" has no type or code of its own: a request about as long as the context was too long
+    is_generic = kind in _GENERIC
+    return server_error(
+        status,
+        code or kind,
+        _BY_CODE.get(code) or _BY_TYPE.get(kind),
+        delay=retry_after(headers),
+        context_tokens=named_context_tokens(error),
+        may_be_too_long=lambda: is_generic and request is not None and may_be_too_long(request),
+    )
+
 
 # Why an answer is not whole. `pause_turn` is for tools that the server itself runs; we offer none.
 _CUT_OFF: dict[str, type[ProviderError]] = {

@@ -1,14 +1,150 @@
-"""Clients for Gemini: the server, the key, and Google's SDK, which is imported when something first needs it."""
+"""The provider for Gemini, and its client: server, key, and Google's SDK, which is imported at its first use."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from http import HTTPStatus
 import importlib
 from ssl import SSLContext
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
+from ..errors import BadStream
+from ..events import Event, ListedModel, OnBytes, Request, ignore
+from ..json_values import member, required_count, token_limit
+from ..model_lists import PAGE, ModelPage, read_page, read_pages
+from ..streaming import read_any_json, stream_events
 from ..transport import bounded_client
-from .generate_content import Gemini
+from .decoding import GeminiDecoder, GoogleError, provider_errors
+from .encoding import NAME, encode_body, encode_prompt
+
+if TYPE_CHECKING:
+    from .sdk import GoogleSdk
+
+# In seconds, for each part of a model list.
+_TIMEOUT = 10.0
+_GENERATES = "generateContent"
+
+
+class Gemini:
+    """A provider over an HTTP client, whose ownership the caller keeps. `connect` returns a client of Google's SDK."""
+
+    name = NAME
+
+    def __init__(
+        self,
+        http_client: Any,
+        url: str,
+        api_key: str,
+        connect: Callable[[], Awaitable[GoogleSdk]],
+        *,
+        timeout: float | None = None,
+    ) -> None:
+        self._http_client = http_client
+        self._url = url
+        self._headers = {"x-goog-api-key": api_key}
+        self._connect = connect
+        self._sdk: GoogleSdk | None = None
+        self._timeout = timeout
+
+    def stream(self, request: Request, on_bytes: OnBytes = ignore) -> AsyncGenerator[Event]:
+        """Ask the model and yield the events of its answer, see `Provider.stream`."""
+        return stream_events(self._answer(request), GeminiDecoder(request), provider_errors(request), on_bytes)
+
+    @asynccontextmanager
+    async def _answer(self, request: Request) -> AsyncIterator[Any]:
+        url = f"{self._url}/{quote(_path(request.model))}:streamGenerateContent?alt=sse"
+        async with self._sent("POST", url, json=encode_body(request), timeout=self._timeout) as answer:
+            yield answer
+
+    @asynccontextmanager
+    async def _sent(self, method: str, url: str, **options: Any) -> AsyncIterator[Any]:
+        """Hold the response to a request. Raises `GoogleError`."""
+        asked = self._http_client.build_request(method, url, headers=self._headers, **options)
+        answer = await self._http_client.send(asked, stream=True)
+        try:
+            if answer.status_code >= HTTPStatus.MULTIPLE_CHOICES:
+                raise GoogleError(answer.status_code, await _error_body(answer), answer.headers)
+            yield answer
+        finally:
+            await answer.aclose()
+
+    def caching(self, request: Request) -> Mapping[str, Any]:
+        """Return nothing: the implicit cache needs no parameters."""
+        return {}
+
+    async def list_models(self) -> list[ListedModel]:
+        """Return the models that generate text, sorted by id. Raises `ProviderError`."""
+        with provider_errors():
+            models = await read_pages(self._page, lambda page: page["nextPageToken"])
+        listed = [_listed(name, model) for name, model in models.items() if _generates(model)]
+        return sorted(listed, key=lambda model: model.id)
+
+    async def _page(self, token: str) -> ModelPage:
+        """Return a page of the model list. Raises `GoogleError`."""
+        query = {"pageSize": PAGE, **({"pageToken": token} if token else {})}
+        async with self._sent("GET", f"{self._url}/models", params=query, timeout=_TIMEOUT) as answer:
+            return await read_page(await answer.aread(), "models", "name")
+
+    async def count_tokens(self, request: Request) -> int:
+        """Return the input tokens of a request by the server's own count. Raises `ProviderError`."""
+        # the SDK refuses a system instruction and tools with this API, which takes them in a request inside of the
+        # request, and then no contents beside it: https://ai.google.dev/api/tokens#request-body
+        inner = {"model": _path(request.model), **encode_prompt(request)}
+        body = {"contents": [], "generateContentRequest": inner}
+        sdk = await self._connected()
+        with provider_errors(request):
+            return required_count(await sdk.count_tokens(request.model, body))
+
+    def unstreamed_answer(self, request: Request) -> AsyncGenerator[Event]:
+        """Ask the model through Google's SDK, see `AnswersUnstreamed`."""
+        return stream_events(self._whole(request), GeminiDecoder(request), provider_errors(request), ignore)
+
+    @asynccontextmanager
+    async def _whole(self, request: Request) -> AsyncIterator[_Body]:
+        sdk = await self._connected()
+        yield _Body(await sdk.generate_content(request.model, encode_body(request)))
+
+    async def _connected(self) -> GoogleSdk:
+        """Return the client of Google's SDK. The first time it is imported."""
+        if self._sdk is None:
+            self._sdk = await self._connect()
+        return self._sdk
+
+
+class _Body:
+    """A body that is there already, to be read like that of a response."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    async def aiter_raw(self) -> AsyncGenerator[bytes]:
+        yield self._body
+
+
+async def _error_body(answer: Any) -> Any:
+    """Return the JSON body of an error answer, or an empty object if it is not JSON, as from a proxy."""
+    body = await answer.aread()
+    try:
+        return await read_any_json(body)
+    except BadStream, ValueError, RecursionError:
+        return {}
+
+
+def _path(model: str) -> str:
+    return model if "/" in model else f"models/{model}"
+
+
+def _generates(model: object) -> bool:
+    actions = member(model, "supportedGenerationMethods")
+    return not isinstance(actions, list) or _GENERATES in actions
+
+
+def _listed(name: str, model: object) -> ListedModel:
+    input_tokens, output_tokens = token_limit(model, "inputTokenLimit"), token_limit(model, "outputTokenLimit")
+    return ListedModel(name.removeprefix("models/"), input_tokens, output_tokens)
+
 
 if TYPE_CHECKING:
     from .sdk import GoogleSdk

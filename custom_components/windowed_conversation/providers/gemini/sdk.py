@@ -18,7 +18,7 @@ from google.genai.types import (
     HttpOptions,
 )
 
-from .errors import GoogleError
+from .decoding import GoogleError
 
 # In milliseconds, for each part of an answer. The SDK also sends it to the server, for which it is that of all of it.
 _TIMEOUT = 15_000

@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...window import ToolCall
-from ..calls import Arguments, Calls
-from ..decoder import Decoder, finish_reason
+from ..decoder import Arguments, Calls, Decoder, finish_reason
+from ..encoder import is_short, own_names
 from ..errors import Incomplete, ProviderError
 from ..events import Event, Request
 from ..json_values import member, objects, text_of
-from ..names import is_short, own_names
-from .chat_residue import ResidueReader, residue_tokens
-from .errors import error_in_event, is_error, refused
-from .fields import usage_of
+from .chat_encoding import ResidueReader, residue_tokens
+from .fields import error_in_event, is_error, refused, usage_of
 
 # Who answered: the fingerprint of Ollama and others, the model that a router chose, and the provider that it asked.
 _SERVER_FIELDS = ("system_fingerprint", "model", "provider")

@@ -1,26 +1,278 @@
-"""Clients of the OpenAI SDK: the server, OpenAI's, Azure's, or a compatible one, and the key.
+"""The providers for OpenAI's formats, and clients of its SDK for OpenAI, Azure, and compatible servers."""
 
-The functions open no connection but may block, so call none of them in the event loop. They raise `BadRequest` for an
-invalid URL. `http_client` is an httpx2 client or, at run time only, an httpx client; the caller keeps ownership. Each
-request is tried once: during a retry of the SDK the user would hear nothing.
-
-Azure calls a model a deployment. The SDK's own Azure client is not used: it modifies the HTTP client, which is shared,
-and `/openai/v1/` does not need it: https://learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle
-"""
-
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import takewhile
-from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+import json
+from typing import Any, override
+from urllib.parse import quote, urlsplit, urlunsplit
 
-from openai import AsyncOpenAI, Omit
+from openai import AsyncOpenAI, AsyncStream, BadRequestError, Omit, UnprocessableEntityError
+from openai.resources.models import AsyncModels
 
-from ..errors import BadRequest
-from ..transport import bounded_client
-from .chat_encoding import Dialect
-from .errors import provider_errors
-from .formats import ChatCompletions, Responses
+from ...window import Native
+from ..decoder import Decoder
+from ..encoder import residue_of
+from ..errors import BadRequest, BadStream
+from ..events import OLLAMA, Compacted, Event, ListedModel, OnBytes, Request, ignore
+from ..json_values import member, required_count
+from ..model_lists import read_page
+from ..sizes import loaded_context_tokens, named_context_tokens, named_output_tokens
+from ..streaming import read_any_json, stream_events
+from ..transport import bounded_client, post, post_for_stream
+from .chat_decoding import ChatDecoder
+from .chat_encoding import Dialect, Echo, encode_request as encode_chat, other_echoes
+from .fields import CACHE_PARAMETERS, caching_parameters, is_about_form, provider_errors
+from .responses_decoding import ResponseDecoder
+from .responses_encoding import encode_compaction, encode_prompt, encode_request, read_compaction
+
+_MODEL_LIST_TIMEOUT = 10.0
+_SIZE_TIMEOUT = 5.0
+
+# The paths with the context size of a loaded model, by a server's fingerprint: Ollama; llama.cpp and LM Studio.
+_SIZE_PATHS = {OLLAMA: ("api/ps",)}
+_OTHER_SIZE_PATHS = ("props", "api/v0/models")
+
+
+class _Format(ABC):
+    """A provider on top of an `AsyncOpenAI` client. The caller keeps ownership of the client.
+
+    `headers` are sent with every request. `cache_parameters` are the prompt cache parameters that the server knows.
+    """
+
+    name: str
+    _decoder: Callable[[Request], Decoder]
+
+    def __init__(
+        self,
+        client: AsyncOpenAI,
+        *,
+        headers: Mapping[str, Any] | None = None,
+        cache_parameters: Collection[str] = CACHE_PARAMETERS,
+    ) -> None:
+        self._headers = dict(headers or {})
+        self._cache_parameters = cache_parameters
+        self._client = client
+        # The client imports this on first use, which would be in the event loop.
+        self._models = AsyncModels(client).with_raw_response
+
+    def stream(self, request: Request, on_bytes: OnBytes = ignore) -> AsyncGenerator[Event]:
+        """Ask the model and yield the events of its answer, see `Provider.stream`."""
+        return stream_events(self._answer(request), self._decoder(request), provider_errors(request), on_bytes)
+
+    @asynccontextmanager
+    async def _answer(self, request: Request) -> AsyncIterator[Any]:
+        async with await self._send(request) as answer:
+            yield answer.response
+
+    @abstractmethod
+    async def _send(self, request: Request) -> Any:
+        """Send the request and return the SDK's stream."""
+
+    def caching(self, request: Request) -> Mapping[str, Any]:
+        """Return the parameters of a request that control the prompt cache."""
+        return caching_parameters(request, self._cache_parameters)
+
+    async def list_models(self) -> list[ListedModel]:
+        """Return the server's models, sorted by id. Raises `ProviderError`."""
+        with provider_errors():
+            answer = await self._models.list(timeout=_MODEL_LIST_TIMEOUT, extra_headers=self._headers)
+            models = (await read_page(answer.http_response.content)).models
+        return [
+            ListedModel(model_id, named_context_tokens(model), named_output_tokens(model))
+            for model_id, model in models.items()
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """The form of a request to a compatible server: its residue, and whether it asks for an effort.
+
+    Ollama refuses an effort in words, without a code, if its model cannot reason.
+    """
+
+    echo: Echo = Echo.WRITTEN
+    effort: bool = True
+
+
+class ChatCompletions(_Format):
+    """Chat Completions. `has_deployments`: whether each model has a URL of its own, as at Azure's classic endpoint.
+
+    One server cannot read the residue of another, so each has its own `name`.
+    """
+
+    name = "openai_chat"
+    _decoder = ChatDecoder
+
+    def __init__(
+        self,
+        client: AsyncOpenAI,
+        dialect: Dialect = Dialect.COMPATIBLE,
+        *,
+        has_deployments: bool = False,
+        headers: Mapping[str, Any] | None = None,
+        cache_parameters: Collection[str] = CACHE_PARAMETERS,
+    ) -> None:
+        known = cache_parameters if dialect is Dialect.OPENAI else ()
+        super().__init__(client, headers=headers, cache_parameters=known)
+        self.name = f"{self.name} {client.base_url.netloc.decode()}"
+        self._dialect = dialect
+        self._has_deployments = has_deployments
+        # Learned of each model: the form that its server accepts, and which other forms it has not needed.
+        self._forms: dict[str, _Form] = {}
+        self._needless: set[tuple[str, _Form]] = set()
+
+    async def context_tokens(self, model: str, server: str) -> int | None:
+        """Ask the server how much a loaded model reads, see `NamesItsSize`."""
+        base = str(self._client.base_url).rstrip("/").removesuffix("/v1")
+        for path in _SIZE_PATHS.get(server.partition(" ")[0], _OTHER_SIZE_PATHS):
+            try:
+                with provider_errors():
+                    answer = loaded_context_tokens(await self._get_json(f"{base}/{path}"), model)
+            except BadRequest, BadStream:
+                # the server has no such path, or a page for every path
+                continue
+            if answer is not None:
+                return answer
+        return None
+
+    async def _get_json(self, url: str) -> Any:
+        get = partial(self._client.get, cast_to=object, stream=True, stream_cls=AsyncStream[object])
+        async with await get(url, options={"timeout": _SIZE_TIMEOUT}) as answer:
+            return await read_any_json(await answer.response.aread())
+
+    @override
+    async def _send(self, request: Request) -> Any:
+        """Send the request; if the server refuses its form, once more in each other form that changes something.
+
+        Nothing was said yet, and no error tells these refusals from others.
+        """
+        form = self._forms.get(request.model, _Form())
+        others = self._other_forms(request, form)
+        try:
+            answer = await self._create(request, form)
+        except (BadRequestError, UnprocessableEntityError) as err:
+            if is_about_form(err, request):
+                left = [other for other in others if (request.model, other) not in self._needless]
+                if answer := await self._create_otherwise(request, left):
+                    return answer
+            raise
+        self._needless |= {(request.model, other) for other in others}
+        return answer
+
+    def _other_forms(self, request: Request, form: _Form) -> list[_Form]:
+        if self._dialect is Dialect.OPENAI:
+            return []
+        without_effort = [replace(form, effort=False)] if form.effort and request.settings.effort is not None else []
+        echoes = [echo for echo in other_echoes(request, self.name) if echo is not form.echo]
+        return [*without_effort, *(replace(form, echo=echo) for echo in echoes)]
+
+    async def _create_otherwise(self, request: Request, forms: Iterable[_Form]) -> Any:
+        """Return the SDK's stream of the first form that the server accepts, or None."""
+        for form in forms:
+            with suppress(BadRequestError, UnprocessableEntityError):
+                answer = await self._create(request, form)
+                self._forms[request.model] = form
+                return answer
+        return None
+
+    async def _create(self, request: Request, form: _Form) -> Any:
+        if not form.effort:
+            request = replace(request, settings=replace(request.settings, effort=None))
+        deployment = f"/deployments/{quote(request.model, safe='')}" if self._has_deployments else ""
+        body = encode_chat(request, self._dialect, self.name, form.echo, self.caching(request))
+        path = f"{deployment}/chat/completions"
+        return await post_for_stream(self._client, AsyncStream, path, body, headers=self._headers)
+
+
+class Responses(_Format):
+    """Responses. One server cannot read the encrypted residue of another, so each but OpenAI's has its own `name`."""
+
+    name = "openai_responses"
+    _decoder = ResponseDecoder
+
+    def __init__(
+        self,
+        client: AsyncOpenAI,
+        *,
+        name: str | None = None,
+        headers: Mapping[str, Any] | None = None,
+        cache_parameters: Collection[str] = CACHE_PARAMETERS,
+    ) -> None:
+        super().__init__(client, headers=headers, cache_parameters=cache_parameters)
+        self.name = name or self.name
+        # Hashes of residue that the server could not read. The residue itself goes with its window.
+        self._unreadable: set[int] = set()
+        self._compacts = True
+
+    async def count_tokens(self, request: Request) -> int:
+        """Return the input tokens of a request by the server's own count. Raises `ProviderError`."""
+        with provider_errors(request):
+            answer = await self._readable(self._count, request)
+        return required_count(member(answer, "input_tokens"))
+
+    async def compact(self, request: Request) -> Compacted | None:
+        """Return the compaction of a request's messages, or None if the server has ever refused to compact."""
+        if not self._compacts:
+            return None
+        try:
+            with provider_errors(request):
+                return read_compaction(await self._readable(self._compact, request))
+        except BadRequest:
+            # gateways do not have it, nor has Azure's classic endpoint: https://github.com/openai/codex/issues/25939
+            self._compacts = False
+            return None
+
+    @override
+    async def _send(self, request: Request) -> Any:
+        return await self._readable(self._create, request)
+
+    async def _create(self, request: Request) -> Any:
+        body = encode_request(request, self.name, self.caching(request))
+        return await post_for_stream(self._client, AsyncStream, "/responses", body, headers=self._headers)
+
+    async def _count(self, request: Request) -> Any:
+        body = encode_prompt(request, self.name)
+        return await post(self._client, "/responses/input_tokens", body, headers=self._headers)
+
+    async def _compact(self, request: Request) -> Any:
+        body = encode_compaction(encode_prompt(request, self.name), self.caching(request))
+        return await post(self._client, "/responses/compact", body, headers=self._headers)
+
+    async def _readable[T](self, send: Callable[[Request], Awaitable[T]], request: Request) -> T:
+        """Send a request without residue that the server cannot read; once more if it refuses other residue now."""
+        request = self._without_unreadable(request)
+        try:
+            return await send(request)
+        except BadRequestError as err:
+            # The key is of another organization by now, for which nothing was encrypted. Nothing was said yet, and
+            # without the residue the history is true all the same: https://github.com/openai/codex/issues/8145
+            sent = {
+                _hash(message.native)
+                for message in request.messages
+                if message.native and residue_of(message, self.name, request.model) is not None
+            }
+            if err.code != "invalid_encrypted_content" or not sent:
+                raise
+            self._unreadable |= sent
+            return await send(self._without_unreadable(request))
+
+    def _without_unreadable(self, request: Request) -> Request:
+        if not self._unreadable:
+            return request
+        messages = (
+            replace(message, native=None) if message.native and _hash(message.native) in self._unreadable else message
+            for message in request.messages
+        )
+        return replace(request, messages=tuple(messages))
+
+
+def _hash(native: Native) -> int:
+    return hash((native.provider, native.model, json.dumps(native.value, sort_keys=True)))
+
 
 OPENAI_URL = "https://api.openai.com/v1"
 

@@ -7,14 +7,12 @@ event. A function call is read from its `output_item.done`, which has all of it.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..characters import SurrogateJoiner
 from ..decoder import Decoder
+from ..encoder import own_names
 from ..errors import BadStream, Incomplete, ProviderError
 from ..events import Event, Request, TextDelta
-from ..json_values import member, objects, text_of
-from ..names import own_names
-from .errors import error_in_event, error_in_stream, is_error, refused
-from .fields import usage_of
+from ..json_values import SurrogateJoiner, member, objects, text_of
+from .fields import error_in_event, error_in_stream, is_error, refused, usage_of
 
 type _Item = dict[str, Any]
 

@@ -1,20 +1,15 @@
-"""Encoding Responses requests: instructions, input items and tools. Pure.
-
-The server stores nothing, so every request is complete. A reasoning item goes back encrypted, directly before the item
-that it led to. Items are sent without their ids, which would bind them to reasoning that may be gone.
-"""
+"""Encoding Responses requests, and requests to `/responses/compact`."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
 from ...window import Attachment, Message, Role, ToolCall
-from ..encoder import residue_of, system_prompt, with_notes, without_none
-from ..events import Request, ToolSchema
-from ..json_values import objects
-from ..names import sent_name, shortened
-from ..profile import Effort, ReasoningStyle
-from .compaction import compacted_items
+from ..encoder import residue_of, sent_name, shortened, system_prompt, with_notes, without_none
+from ..errors import BadStream
+from ..events import Compacted, Request, ToolSchema
+from ..json_values import finite, member, objects, text_of
+from ..models import Effort, ReasoningStyle
 from .fields import (
     data_url,
     encode_arguments,
@@ -24,7 +19,41 @@ from .fields import (
     reasoning_effort,
     sampling_parameters,
     tool_choice,
+    usage_of,
 )
+
+_COMPACTED = "compacted"
+
+
+def encode_compaction(prompt: Mapping[str, Any], caching: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters; `prompt` is a request's. Tools are not offered: there is nothing to answer."""
+    sent = {name: prompt[name] for name in ("model", "instructions", "input") if name in prompt}
+    key = "prompt_cache_key"
+    return sent | ({key: caching[key]} if key in caching else {})
+
+
+def read_compaction(answer: Any) -> Compacted:
+    """Return the result from an answer. Raises `BadStream` if nothing was compacted."""
+    try:
+        items = finite(answer["output"])
+        compacted = [item for item in items if item["type"] == "compaction" and text_of(item["encrypted_content"])]
+        texts = tuple(text for item in items for text in _item_texts(item))
+    except (AttributeError, LookupError, TypeError, ValueError) as err:
+        raise BadStream(f"the server does not compact ({type(err).__name__})") from err
+    if not compacted:
+        raise BadStream("the server does not compact")
+    return Compacted({_COMPACTED: items}, texts, usage_of(member(answer, "usage"), "input", "output"))
+
+
+def compacted_items(message: Message | None, provider: str, model: str) -> list[Any]:
+    """Return the items that replace a message and its question if this model compacted them, else none."""
+    return objects(member(residue_of(message, provider, model), _COMPACTED))
+
+
+def _item_texts(item: Mapping[str, Any]) -> Iterator[str]:
+    content = item.get("content") or ()
+    yield from (text_of(part.get("text")) for part in content if isinstance(part, dict))
+
 
 # A longer one is refused, whoever made it: https://github.com/openai/codex/issues/14355
 _CALL_ID_LENGTH = 64

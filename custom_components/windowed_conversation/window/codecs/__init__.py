@@ -3,14 +3,11 @@
 The formats of other projects are in `interop`.
 """
 
-from .errors import (
+from .fields import (
     CodecError as CodecError,
     Malformed as Malformed,
     NewerVersion as NewerVersion,
     NotOurs as NotOurs,
     TooLarge as TooLarge,
 )
-from .snapshot import (
-    dump_snapshot as dump_snapshot,
-    load_snapshot as load_snapshot,
-)
+from .snapshot import dump_snapshot as dump_snapshot, load_snapshot as load_snapshot

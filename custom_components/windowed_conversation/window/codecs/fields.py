@@ -1,12 +1,33 @@
-"""Typed and bounded reading of fields that come from outside."""
+"""Typed and bounded reading of fields that come from outside, and its errors."""
 
 from collections.abc import Callable, Iterator, Mapping
 import json
 from math import isfinite
 from typing import Any
 
-from ..figures import MAX_COUNT, is_count
-from .errors import Malformed, TooLarge
+from ..errors import WindowError
+from ..messages import MAX_COUNT, is_count
+
+
+class CodecError(WindowError):
+    """A stored conversation cannot be read."""
+
+
+class NotOurs(CodecError):
+    """The data is not a conversation of ours."""
+
+
+class NewerVersion(CodecError):
+    """A later version wrote it."""
+
+
+class Malformed(CodecError):
+    """A part is missing, has the wrong type, or is in the wrong place."""
+
+
+class TooLarge(CodecError):
+    """The data is larger than a conversation can be."""
+
 
 # Twice the characters that the largest window of the options would hold in English.
 MAX_CHARACTERS = 16_000_000

@@ -9,15 +9,11 @@ import sqlite3
 from typing import Any, NamedTuple
 
 from ..errors import InvalidTag
-from ..exchange import Exchange
-from ..messages import Message, Native, Role, ToolCall, new_message
-from ..restore import EvictionCounts, Snapshot
-from ..tags import tag_set
+from ..exchange import EvictionCounts, Exchange, Snapshot
+from ..messages import Message, Native, Role, ToolCall, new_message, tag_set
 from ..window import WindowStats
-from .errors import CodecError
-from .fields import Allowance, Fields
-from .parts import read_attachment
-from .snapshot import write_exchange
+from .fields import Allowance, CodecError, Fields
+from .snapshot import read_attachment, write_exchange
 
 # The columns of each table with texts whose damage must be noticed, and the script that creates the tables; `sum` is
 # the checksum of those columns. The exchanges of a conversation are beside each other: its id is the upper half of

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 import json
 from typing import Any
 
-from ..codecs.errors import Malformed
-from ..codecs.fields import Allowance, Fields
+from ..codecs.fields import Allowance, Fields, Malformed
 from ..messages import Message, Role, ToolCall
 
 # Newer models of OpenAI call the system `developer`.

@@ -10,17 +10,13 @@ from dataclasses import replace
 import time
 from typing import Any
 
-from ..codecs.errors import Malformed
-from ..codecs.fields import Allowance, Fields
-from ..codecs.parts import build_exchange, read_evicted, read_marks, read_tags, write_marks
-from ..entry import message_entry
-from ..exchange import Exchange
-from ..figures import MAX_COUNT
-from ..messages import Message, Role, ToolCall
+from ..codecs.fields import Allowance, Fields, Malformed
+from ..codecs.snapshot import build_exchange, read_evicted, read_marks, read_tags, write_marks
+from ..exchange import EvictionCounts, Exchange, Snapshot
+from ..messages import MAX_COUNT, NO_TAGS, Message, Role, ToolCall
 from ..policy import WindowPolicy
-from ..restore import EvictionCounts, Snapshot
-from ..tags import NO_TAGS
 from ..tokens import TokenCounter
+from ..tool_results import message_entry
 from ..window import Window
 from .chat_completions import read_content
 

@@ -6,17 +6,16 @@ from dataclasses import dataclass, field
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.util.hass_dict import HassKey
 
-from ..bridge.calibration import ModelCalibrations
-from ..bridge.exact_counting import async_exact_counter
-from ..bridge.known_server import ServerCache
+from ..bridge.account import ServerCache
+from ..bridge.calibration import ModelCalibrations, async_exact_counter
 from ..const import DOMAIN
-from ..turn.scope import WindowKey
+from ..turn.routing import WindowKey
 from ..window import CalibratedCounter, Window, WindowRegistry
 from .config import AgentConfig
 from .conversations import ConversationStore
+from .issues import HealthWatch
 from .statistics import AgentStatistics
 from .store import AgentStore, StoredValue, async_start_store
-from .window_health import HealthWatch
 
 
 @dataclass(frozen=True, slots=True)
