@@ -2,16 +2,19 @@
 
     .venv/test/bin/python scripts/check_prose.py      ends with 1 if it finds anything
 
-In all code, a docstring has to name the noun: neither "Return what is sent", nor a class that is "How it was sent".
+In all code, docstrings and comments have to name the noun: neither "Return what is sent", nor a class that is "How it
+was sent". Inside of sentences, each folder may have some headless clauses in a thousand words, see `MOST_HEADLESS`.
 The checker is Harper (https://writewithharper.com), https://github.com/Maksim-Burtsev/harper-py in Python.
 """
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from io import StringIO
 import json
 from pathlib import Path
 import re
 import sys
+import tokenize
 from typing import Any, NamedTuple
 
 import harper
@@ -56,6 +59,15 @@ CODE = ("custom_components", "demo", "benchmarks", "scripts", "tests")
 _PRONOUN = "(what|how|who|whose|which|where|whether|when)"
 _HEADLESS_SUBJECT = re.compile(rf"{_PRONOUN}\b", re.IGNORECASE)
 _HEADLESS_RETURN = re.compile(r"(Return|Yield)s? (what|how|who|whose|which|where)\b")
+# A clause that stands for a noun, and does not name it. What is quoted is an example.
+_HEADLESS_CLAUSE = re.compile(
+    r"\bwhat(?:ever)?\b"
+    r"|\b(?:of|for|to|with|by|from|than|on) (?:who|whoever|whose|whom|how|where|when)\b(?! (?:many|much|long|often))",
+    re.IGNORECASE,
+)
+_QUOTED = re.compile(r'"[^"]*"|`[^`]*`')
+# Headless clauses in a thousand words of docstrings and comments, for each folder: Home Assistant's core has 0.4.
+MOST_HEADLESS = {"custom_components": 1.0, "demo": 3.0, "benchmarks": 3.0, "scripts": 3.0, "tests": 3.0}
 
 # A placeholder stands for a word or a number; a number fits in more sentences.
 PLACEHOLDER = re.compile(r"{\w+}")
@@ -110,6 +122,39 @@ def headless_docstrings(where: str, code: str) -> Iterator[Finding]:
             yield Finding(f"{where}:{getattr(node, 'lineno', 1)}", "HeadlessDocstring", found[0], "names no noun")
 
 
+def prose(code: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and the text of each docstring and comment of a module."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node)
+            yield from [(node.body[0].lineno, text)] if text else []
+    for token in tokenize.generate_tokens(StringIO(code).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+
+
+def headless_clauses(where: str, code: str) -> Iterator[Finding]:
+    """Yield the clauses without a noun in the docstrings and comments of a module."""
+    for line, text in prose(code):
+        unquoted = _QUOTED.sub(lambda quoted: " " * len(quoted[0]), text)
+        for found in _HEADLESS_CLAUSE.finditer(unquoted):
+            around = " ".join(text[max(0, found.start() - 20) : found.end() + 30].split())
+            at = f"{where}:{line + text.count(chr(10), 0, found.start())}"
+            yield Finding(at, "HeadlessClause", around, "names no noun")
+
+
+def headless_folders(modules: Iterable[tuple[str, str]]) -> Iterator[Finding]:
+    """Yield the headless clauses of each folder that has more of them than it may; `modules` are paths and codes."""
+    folders: dict[str, list[tuple[str, str]]] = {}
+    for path, code in modules:
+        folders.setdefault(path.rpartition("/")[0], []).append((path, code))
+    for folder, its_modules in folders.items():
+        words = sum(len(text.split()) for _, code in its_modules for _, text in prose(code))
+        found = [clause for path, code in its_modules for clause in headless_clauses(path, code)]
+        if 1_000 * len(found) > MOST_HEADLESS[folder.partition("/")[0]] * words:
+            yield from found
+
+
 def main() -> int:
     """Print what is wrong, and exceptions that are not needed; return 1 if there is any."""
     linter = new_linter()
@@ -120,9 +165,9 @@ def main() -> int:
     found = [finding for where, text in texts for finding in findings(linter, where, text)]
     wrong = [str(finding) for finding in found if (finding.rule, finding.words) not in RIGHT]
     modules = [path for folder in CODE for path in sorted((REPOSITORY / folder).rglob("*.py"))]
-    for path in modules:
-        code = path.read_text(encoding="utf-8")
-        wrong += map(str, headless_docstrings(str(path.relative_to(REPOSITORY)), code))
+    codes = [(path.relative_to(REPOSITORY).as_posix(), path.read_text(encoding="utf-8")) for path in modules]
+    wrong += [str(finding) for path, code in codes for finding in headless_docstrings(path, code)]
+    wrong += map(str, headless_folders(codes))
     needless = RIGHT.keys() - {(finding.rule, finding.words) for finding in found}
     wrong += [f"An exception that is not needed: {rule}, {words!r}" for rule, words in sorted(needless)]
     print("\n".join(wrong), end="\n" if wrong else "")

@@ -3,11 +3,12 @@
     .venv/test/bin/python scripts/check_words.py      ends with 1 if there are any
 
 Names are those of classes, functions, parameters, fields and constants, by syntax tree. Phrases are looked for in all
-texts: code, documentation and translations.
+texts: code, documentation and translations. A public class or function of the integration has a name of its own.
 """
 
 import ast
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 import re
 import sys
@@ -47,6 +48,10 @@ TABLE = (
     Row("after the turn", ("later",), f"{PRODUCT}windowed_conversation/agents/"),
     Row("after the turn", ("later",), f"{PRODUCT}windowed_conversation/turn/"),
 )
+# A value is named by a noun, and a function by a verb that says more than that it says something.
+PARTICIPLES = {"told", "held", "kept", "asked", "known", "noted", "remembered", "written", "tell", "figure", "figures"}
+# Names that Home Assistant looks for in several modules.
+HOOKS = {"async_setup_entry", "async_unload_entry"}
 _PHRASES = (
     "'s business",
     "decided elsewhere",
@@ -77,6 +82,28 @@ def _words_for(name: str, rows: list[Row]) -> list[str]:
     return [row.word for row in rows if any(f"_{part}_" in snake for part in row.replaced)]
 
 
+def vague_names(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and the name of each definition of the integration that is nothing but a participle."""
+    for node in ast.walk(ast.parse(source)):
+        for name in _defined(node):
+            if name.strip("_").lower() in PARTICIPLES:
+                yield getattr(node, "lineno", 0), f"{name} (name the noun)"
+
+
+def ambiguous_names(modules: Iterable[tuple[str, str]]) -> Iterator[tuple[str, list[str]]]:
+    """Yield each public class or function that is defined in several modules, and their paths.
+
+    `modules` are paths and sources. The folders of `providers/` may have the same names: each is a format's own.
+    """
+    paths: defaultdict[str, set[str]] = defaultdict(set)
+    for path, source in modules:
+        vendor = re.sub(r"(/providers)/[^/]+/[^/]+$", r"\1/*", path)
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.name[0] != "_":
+                paths[node.name].add(vendor)
+    yield from ((name, sorted(found)) for name, found in paths.items() if len(found) > 1 and name not in HOOKS)
+
+
 def _defined(node: ast.AST) -> Iterator[str]:
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
@@ -102,12 +129,17 @@ def _files() -> Iterator[Path]:
 def main() -> int:
     """Print the findings, and return 1 if there is any."""
     found = 0
+    modules = [(path, path.read_text(encoding="utf-8")) for path in sorted((REPOSITORY / PRODUCT).rglob("*.py"))]
+    for name, paths in ambiguous_names((path.relative_to(REPOSITORY).as_posix(), text) for path, text in modules):
+        print(f"{name} has several meanings: {', '.join(paths)}")
+        found += 1
     for path in _files():
         if path == Path(__file__).resolve():
             continue
         text = path.read_text(encoding="utf-8")
         where = path.relative_to(REPOSITORY).as_posix()
         hits = [*replaced_phrases(text), *(replaced_names(text, where) if path.suffix == ".py" else ())]
+        hits += vague_names(text) if where.startswith(PRODUCT) and path.suffix == ".py" else ()
         for line, words in sorted(hits):
             print(f"{where}:{line}: {words}")
         found += len(hits)

@@ -64,3 +64,27 @@ def test_docstring_without_a_noun_is_found(code: str) -> None:
 )
 def test_docstring_that_names_a_noun_is_right(code: str) -> None:
     assert list(check_prose.headless_docstrings("module", code)) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["x = 1  # what is sent", 'def sent():\n    """Return the request of who asked."""', '"""Say whatever it was."""'],
+)
+def test_clause_without_a_noun_is_found(code: str) -> None:
+    assert [finding.rule for finding in check_prose.headless_clauses("module", code)] == ["HeadlessClause"]
+
+
+@pytest.mark.parametrize(
+    "code", ['x = "what is sent"', '"""Answers to "what is my name?"."""', "# by how much, and who asked"]
+)
+def test_clause_in_an_example_is_right(code: str) -> None:
+    assert list(check_prose.headless_clauses("module", code)) == []
+
+
+def test_folder_may_have_some_headless_clauses() -> None:
+    few = "# what is sent" + " and a noun" * 500
+    many = "# what is sent"
+
+    found = check_prose.headless_folders([("tests/a.py", few), ("custom_components/a.py", few), ("demo/a.py", many)])
+
+    assert [finding.where for finding in found] == ["demo/a.py:1"]

@@ -1,6 +1,6 @@
 """The findings of `scripts/check_words.py`."""
 
-from scripts.check_words import replaced_names, replaced_phrases
+from scripts.check_words import ambiguous_names, replaced_names, replaced_phrases, vague_names
 
 
 def test_a_replaced_word_in_a_name_is_found() -> None:
@@ -37,3 +37,23 @@ def test_a_phrase_is_found_also_over_two_lines() -> None:
     text = "It is left as\nso_\n    many bytes.".replace("_", "")
 
     assert [line for line, _ in replaced_phrases(text)] == [2]
+
+
+def test_name_that_is_only_a_participle_is_found() -> None:
+    source = "def tell(asked): ...\n\n\nclass Told:\n    is_known = kept_facts = 1\n"
+
+    assert [name.split()[0] for _, name in vague_names(source)] == ["tell", "Told", "asked"]
+
+
+def test_public_name_has_one_meaning() -> None:
+    turn = ("turn/a.py", "class Profile: ...\ndef learn(): ...\ndef _text(): ...\ndef async_setup_entry(): ...")
+    model = ("providers/a.py", "class Profile: ...\ndef _text(): ...\ndef async_setup_entry(): ...")
+
+    assert list(ambiguous_names([turn, model])) == [("Profile", ["providers/a.py", "turn/a.py"])]
+
+
+def test_formats_of_providers_may_share_their_names() -> None:
+    encoders = [(f"x/providers/{name}/encoding.py", "def encode_request(): ...") for name in ("openai", "gemini")]
+
+    assert list(ambiguous_names(encoders)) == []
+    assert list(ambiguous_names([*encoders, ("x/turn/turn.py", "def encode_request(): ...")])) != []
