@@ -1,0 +1,133 @@
+"""The number of functions, modules and changes of module that a sentence passes, beside core's OpenAI agent.
+
+A sentence was said before each one that is traced, so that the first use of a module is in none. What follows the answer
+counts as well.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from homeassistant.components import conversation, openai_conversation
+from homeassistant.config_entries import ConfigSubentryData
+from homeassistant.const import CONF_API_KEY, CONF_LLM_HASS_API
+from homeassistant.core import Context, HomeAssistant
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser
+
+from custom_components import windowed_conversation
+from custom_components.windowed_conversation.const import CONF_ROUTING, CONF_STATES
+from demo.model_server import ModelServer, call, words
+
+from .conftest import Say, SetUp, listed, speech
+from .trace import traced
+
+_LIGHTS = "switch on the kitchen light and the hall light"
+_BINS = "the bins go out on Friday"
+
+
+@pytest.fixture
+def ada(home: HomeAssistant) -> Context:
+    return Context(user_id=MockUser(name="Ada", is_owner=True).add_to_hass(home).id)
+
+
+@contextmanager
+def way(*, functions: int, modules: int, changes: int) -> Iterator[None]:
+    """Trace a sentence, and fail if it passes more of them."""
+    with traced(windowed_conversation) as trace:
+        yield
+    most = {"functions": functions, "modules": modules, "changes": changes}
+    passed = {"functions": trace.functions, "modules": trace.modules, "changes": trace.changes}
+    assert {name: number for name, number in passed.items() if number > most[name]} == {}, passed
+
+
+def switch_both_on(model_server: ModelServer) -> None:
+    """Script two tool calls, one after the other, and the answer."""
+    lights = (call("HassTurnOn", name=f"{name} light") for name in ("kitchen", "hall"))
+    model_server.script(*lights, words("Both are on."))
+
+
+async def test_two_tool_calls_take_a_short_way(
+    set_up: SetUp, say: Say, model_server: ModelServer, ada: Context
+) -> None:
+    await set_up(**{CONF_ROUTING: "llm_only", CONF_STATES: True})
+    switch_both_on(model_server)
+    await say(_LIGHTS, "before", context=ada)
+    switch_both_on(model_server)
+
+    with way(functions=480, modules=75, changes=1_300):
+        await say(_LIGHTS, context=ada)
+
+
+@pytest.fixture
+async def core(home: HomeAssistant, monkeypatch: pytest.MonkeyPatch, model_server: ModelServer) -> str:
+    """Return the entity of core's OpenAI agent, which reads the server's address from the environment."""
+    monkeypatch.setenv("OPENAI_BASE_URL", model_server.url)
+    # core sends the tools in an order that a strict server refuses
+    model_server.change(models=("gpt-4o-mini",), strict=False)
+    agent = ConfigSubentryData(
+        data={CONF_LLM_HASS_API: ["assist"], "chat_model": "gpt-4o-mini"},
+        subentry_type="conversation",
+        title="Core",
+        unique_id=None,
+    )
+    entry = MockConfigEntry(
+        domain=openai_conversation.DOMAIN,
+        data={CONF_API_KEY: "key"},
+        version=2,
+        minor_version=6,
+        subentries_data=[agent],
+    )
+    entry.add_to_hass(home)
+    assert await home.config_entries.async_setup(entry.entry_id)
+    await listed(home)
+    return "conversation.core"
+
+
+async def test_core_takes_a_shorter_way(home: HomeAssistant, core: str, model_server: ModelServer) -> None:
+    switch_both_on(model_server)
+
+    with traced(openai_conversation) as trace:
+        result = await conversation.async_converse(home, _LIGHTS, "test", Context(), "en", core)
+
+    assert speech(result) == "Both are on."
+    assert (trace.functions, trace.modules) < (20, 7)
+
+
+async def test_local_command_takes_a_short_way(set_up: SetUp, say: Say, ada: Context) -> None:
+    await set_up(**{CONF_STATES: True})
+    await say("turn on kitchen light", "before", context=ada)
+
+    with way(functions=220, modules=45, changes=400):
+        await say("turn on kitchen light", context=ada)
+
+
+@pytest.fixture
+async def remembering(set_up: SetUp, say: Say, ada: Context) -> None:
+    """Have an agent remember a fact and forget another one."""
+    await set_up(**{CONF_STATES: True})
+    await say("remember that the cat is called Tom", "before", context=ada)
+    await say("forget that the cat is called Tom", "before", context=ada)
+    await say("who are you?", "before", context=ada)
+
+
+@pytest.mark.usefixtures("remembering")
+async def test_fact_takes_a_short_way(say: Say, ada: Context) -> None:
+    with way(functions=230, modules=45, changes=500):
+        await say(f"remember that {_BINS}", context=ada)
+
+
+@pytest.mark.usefixtures("remembering")
+async def test_question_about_a_fact_takes_a_short_way(say: Say, model_server: ModelServer, ada: Context) -> None:
+    await say(f"remember that {_BINS}", "before", context=ada)
+
+    with way(functions=480, modules=75, changes=1_000):
+        await say("when do the bins go out?", context=ada)
+    assert _BINS in str(model_server.requests[-1].body)
+
+
+@pytest.mark.usefixtures("remembering")
+async def test_forgetting_takes_a_short_way(say: Say, ada: Context) -> None:
+    await say(f"remember that {_BINS}", "before", context=ada)
+
+    with way(functions=270, modules=50, changes=500):
+        await say(f"forget that {_BINS}", context=ada)
