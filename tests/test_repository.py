@@ -1,6 +1,7 @@
 """Rules for the texts and modules of this repository; the manifest and hassfest have tests of their own."""
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 import re
@@ -275,6 +276,13 @@ def test_platform_says_how_many_updates_run_at_once(platform: Platform) -> None:
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_module_is_short(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 500
+
+
+def test_there_are_few_modules() -> None:
+    folders = Counter(path.parent for path in MODULES)
+
+    assert len(MODULES) <= 150
+    assert [folder for folder, modules in folders.items() if modules > 20] == []
 
 
 def test_every_module_opens_with_what_it_is_about() -> None:

@@ -1,7 +1,7 @@
 """The number of functions, modules and changes of module that a sentence passes, beside core's OpenAI agent.
 
-A sentence was said before each one that is traced, so that the first use of a module is in none. What follows the answer
-counts as well.
+A sentence was said before each one that is traced, so that the first use of a module is in none. The steps after the
+answer count as well. CONTRIBUTING.md has four ways through the code in words; these are traced, too.
 """
 
 from collections.abc import Iterator
@@ -15,11 +15,12 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser
 
 from custom_components import windowed_conversation
-from custom_components.windowed_conversation.const import CONF_ROUTING, CONF_STATES
+from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, CONF_ROUTING, CONF_STATES
 from demo.model_server import ModelServer, call, words
 
+from ..test_contributing import WALKS, Step
 from .conftest import Say, SetUp, listed, speech
-from .trace import traced
+from .trace import Trace, traced
 
 _LIGHTS = "switch on the kitchen light and the hall light"
 _BINS = "the bins go out on Friday"
@@ -71,7 +72,7 @@ async def core(home: HomeAssistant, monkeypatch: pytest.MonkeyPatch, model_serve
         unique_id=None,
     )
     entry = MockConfigEntry(
-        domain=openai_conversation.DOMAIN,
+        domain="openai_conversation",
         data={CONF_API_KEY: "key"},
         version=2,
         minor_version=6,
@@ -131,3 +132,41 @@ async def test_forgetting_takes_a_short_way(say: Say, ada: Context) -> None:
 
     with way(functions=270, modules=50, changes=500):
         await say(f"forget that {_BINS}", context=ada)
+
+
+def missing_steps(walk: list[Step], trace: Trace) -> list[str]:
+    """Return the steps of a documented way that a trace does not have in this order; inner functions count as outer."""
+    calls = ((module, name.partition(".<locals>")[0]) for module, name in trace.calls)
+    return [str(step) for step in walk if (step.module, step.name) not in calls]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+async def test_documented_way_of_a_sentence_is_its_way(
+    set_up: SetUp, say: Say, model_server: ModelServer, number: int
+) -> None:
+    await set_up()
+
+    with traced(windowed_conversation) as trace:
+        await say("tell me a story")
+
+    assert missing_steps(WALKS[number], trace) == []
+
+
+async def test_documented_way_of_an_option_is_its_way(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
+    await say("tell me a story")
+
+    with traced(windowed_conversation) as trace:
+        home.config_entries.async_update_entry(entry, options={CONF_HISTORY_TOKENS: 4_000})
+        await home.async_block_till_done()
+
+    assert missing_steps(WALKS[2], trace) == []
+
+
+async def test_documented_way_of_a_failure_is_its_way(set_up: SetUp, say: Say, model_server: ModelServer) -> None:
+    await set_up()
+    model_server.change(key="another")
+
+    with traced(windowed_conversation) as trace:
+        await say("tell me a story")
+
+    assert missing_steps(WALKS[3], trace) == []
