@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from custom_components.windowed_conversation.memory import Episode, Memory, PastTurn
-from custom_components.windowed_conversation.turn.forget_requests import forget_everything, forget_fact
+from custom_components.windowed_conversation.turn.forgetting import forget_everything, forget_fact
 from custom_components.windowed_conversation.turn.remember_requests import (
     MemoryReply,
     Phrase,

@@ -17,7 +17,7 @@ from hassil.recognize import RecognizeResult, recognize_all
 from homeassistant.core import HomeAssistant
 
 from ..memory import FACT_LENGTH, Memory, MemoryUnavailable
-from ..turn.forget_requests import forget_everything, forget_fact
+from ..turn.forgetting import forget_everything, forget_fact
 from ..turn.remember_requests import (
     MemoryDialog,
     MemoryReply,

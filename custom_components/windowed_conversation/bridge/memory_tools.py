@@ -12,7 +12,7 @@ import probatio
 
 from ..const import DOMAIN, MEMORY_API
 from ..memory import FACT_LENGTH, QUOTE_LENGTH, Memory, MemoryUnavailable
-from ..turn.forget_requests import FORGET_TOOL, forget_fact
+from ..turn.forgetting import FORGET_TOOL, forget_fact
 from ..turn.remember_requests import MemoryDialog, MemoryReply, Phrase, recalled_lines, remember
 from ..turn.speaker import Speaker, is_quoted, is_supported_by
 from .memory_answers import Forget, MemoryAccess, assent
