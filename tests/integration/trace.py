@@ -25,7 +25,7 @@ class Trace:
 
     @property
     def functions(self) -> int:
-        """Return how many functions were called; a generator expression and a lambda are functions."""
+        """Return the number of functions that were called; generator expressions and lambdas count."""
         return len(set(self.calls))
 
     @property
