@@ -133,13 +133,13 @@ def transport_errors() -> Iterator[None]:
 def server_error(
     status: int,
     code: str,
-    known: type[ProviderError] | None,
+    kind_by_code: type[ProviderError] | None,
     *,
     delay: float | None = None,
     context_tokens: int | None = None,
     may_be_too_long: Callable[[], bool] | None = None,
 ) -> ProviderError:
-    """Return the error for an HTTP status and the server's code. `known` is the error for a known code.
+    """Return the error for an HTTP status and the server's code. `kind_by_code` is the error for a known code.
 
     An error in the stream has the status of the answer, 200. `delay` is in seconds. Most servers have no code for a
     request that is longer than the model can read: if no code explains the error, `may_be_too_long` tells whether it is
@@ -147,7 +147,7 @@ def server_error(
     """
     in_stream = status == HTTPStatus.OK
     message = f"{'error in the stream' if in_stream else f'status {status}'}, code {code or 'none'}"
-    kind = _kind(status, known)
+    kind = _kind(status, kind_by_code)
     if kind is RateLimited:
         return RateLimited(message, delay)
     if kind is ContextOverflow:
@@ -156,13 +156,13 @@ def server_error(
         return Refused(message, code)
     if kind is BadRequest and may_be_too_long and status in _UNEXPLAINED:
         return ContextOverflow(message) if may_be_too_long() else BadRequest(message, is_unexplained=True)
-    is_unexplained = in_stream and known is None
+    is_unexplained = in_stream and kind_by_code is None
     if kind is Unavailable:
         return Unavailable(message, is_unexplained=is_unexplained, has_answered=True)
     return kind(message, is_unexplained=is_unexplained)
 
 
-def _kind(status: int, known: type[ProviderError] | None) -> type[ProviderError]:
+def _kind(status: int, kind_by_code: type[ProviderError] | None) -> type[ProviderError]:
     match status:
         case HTTPStatus.UNAUTHORIZED:
             return AuthError
@@ -170,7 +170,7 @@ def _kind(status: int, known: type[ProviderError] | None) -> type[ProviderError]
             # Groq sends the code of a rate limit
             return ContextOverflow
     is_refused = status < HTTPStatus.INTERNAL_SERVER_ERROR and status != HTTPStatus.OK
-    return known or _BY_STATUS.get(status) or (BadRequest if is_refused else Unavailable)
+    return kind_by_code or _BY_STATUS.get(status) or (BadRequest if is_refused else Unavailable)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -178,10 +178,10 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return seconds_of(headers.get("retry-after"))
 
 
-def seconds_of(written: str | None) -> float | None:
+def seconds_of(text: str | None) -> float | None:
     """Return a number of seconds, or None if a text is none."""
     try:
-        seconds = float(written or "")
+        seconds = float(text or "")
     except ValueError:
         return None
     return max(0.0, seconds) if math.isfinite(seconds) else None

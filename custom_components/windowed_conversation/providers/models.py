@@ -86,19 +86,19 @@ UNKNOWN_MODEL = ModelProfile()
 _ROOM = {Effort.NONE: 0, Effort.MINIMAL: 4096, Effort.LOW: 4096, Effort.MEDIUM: 8192, Effort.HIGH: 24576}
 
 
-def accepted_effort(profile: ModelProfile, asked: Effort | None) -> Effort | None:
+def accepted_effort(profile: ModelProfile, effort: Effort | None) -> Effort | None:
     """Return the greatest accepted effort up to the requested one, or else the least that the model accepts.
 
     None if the request leaves it to the model.
     """
-    if asked is None:
+    if effort is None:
         return None
     scale = tuple(Effort)
-    no_more = [effort for effort in profile.efforts if scale.index(effort) <= scale.index(asked)]
+    no_more = [each for each in profile.efforts if scale.index(each) <= scale.index(effort)]
     return no_more[-1] if no_more else profile.efforts[0]
 
 
-def room_to_think(profile: ModelProfile, asked: Effort | None, *, has_reasoned: bool) -> int:
+def room_to_think(profile: ModelProfile, effort: Effort | None, *, has_reasoned: bool) -> int:
     """Return the number of tokens that an answer may have besides its words, for reasoning.
 
     If the profile does not say whether the model reasons, there is room if it `has_reasoned` and was not asked not to.
@@ -107,8 +107,8 @@ def room_to_think(profile: ModelProfile, asked: Effort | None, *, has_reasoned: 
         case ReasoningStyle.NONE:
             return 0
         case ReasoningStyle.UNKNOWN:
-            return _ROOM[asked or Effort.LOW] if has_reasoned else 0
-    taken = accepted_effort(profile, asked or profile.default)
+            return _ROOM[effort or Effort.LOW] if has_reasoned else 0
+    taken = accepted_effort(profile, effort or profile.default)
     return _ROOM[taken] if taken else 0
 
 
@@ -205,11 +205,11 @@ def profile_of(vendor: Vendor | None, model: str) -> ModelProfile:
     On Azure the name of a deployment says nothing: `model` is the model that the user says it runs.
     """
     name = model.removeprefix("models/")
-    known = _found(_FAMILIES[vendor.maker], name) if vendor else None
-    if vendor is None or known is None:
+    profile = _found(_FAMILIES[vendor.maker], name) if vendor else None
+    if vendor is None or profile is None:
         return UNKNOWN_MODEL
-    efforts = _found(_EFFORTS[vendor.maker], name) or known.efforts
-    return replace(known, efforts=efforts, default=Effort.NONE if vendor is Vendor.ANTHROPIC else known.default)
+    efforts = _found(_EFFORTS[vendor.maker], name) or profile.efforts
+    return replace(profile, efforts=efforts, default=Effort.NONE if vendor is Vendor.ANTHROPIC else profile.default)
 
 
 def _found[T](table: Iterable[tuple[str, T]], name: str) -> T | None:

@@ -38,8 +38,8 @@ def context_tokens_of(vendor: Vendor, model: str) -> int | None:
 def priced_model_names(vendor: Vendor) -> list[str]:
     """Return the names by which a vendor's models are known in profiles and prices."""
     names = {model.id for each in get_snapshot().providers if each.id == vendor.maker for model in each.models}
-    known = (name for name in names if profile_of(vendor, name) is not UNKNOWN_MODEL and not _PATTERN.search(name))
-    return sorted(conversation_models(vendor, known))
+    profiled = (name for name in names if profile_of(vendor, name) is not UNKNOWN_MODEL and not _PATTERN.search(name))
+    return sorted(conversation_models(vendor, profiled))
 
 
 def _looked_up(vendor: Vendor, model: str, usage: PricedUsage) -> PriceCalculation | None:

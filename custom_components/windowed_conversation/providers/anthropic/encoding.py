@@ -368,6 +368,6 @@ def encode_editing(request: Request) -> dict[str, Any]:
 
 
 def cleared_tokens(event: object) -> int:
-    """Return the count of cleared tokens in an event, or 0 if it has another form: the figure is informational."""
+    """Return the count of cleared tokens in an event, or 0 if it has another form: the count is informational."""
     edits = objects(member(member(event, "context_management"), "applied_edits"))
     return min(sum(count_at(edit, "cleared_input_tokens") for edit in edits), MAX_COUNT)

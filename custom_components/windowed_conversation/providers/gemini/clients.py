@@ -61,8 +61,8 @@ class Gemini:
     @asynccontextmanager
     async def _sent(self, method: str, url: str, **options: Any) -> AsyncIterator[Any]:
         """Hold the response to a request. Raises `GoogleError`."""
-        asked = self._http_client.build_request(method, url, headers=self._headers, **options)
-        answer = await self._http_client.send(asked, stream=True)
+        request = self._http_client.build_request(method, url, headers=self._headers, **options)
+        answer = await self._http_client.send(request, stream=True)
         try:
             if answer.status_code >= HTTPStatus.MULTIPLE_CHOICES:
                 raise GoogleError(answer.status_code, await _error_body(answer), answer.headers)

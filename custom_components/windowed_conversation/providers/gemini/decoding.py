@@ -100,8 +100,8 @@ def _translated(err: GoogleError, may_be_too_long: Callable[[], bool] | None = N
     by_reason = next(
         (_BY_REASON[reason] for reason in reasons if isinstance(reason, str) and reason in _BY_REASON), None
     )
-    known, delay = by_reason or _BY_CODE.get(err.code), _retry_after(err)
-    error = server_error(err.status, err.code, known, delay=delay, may_be_too_long=may_be_too_long)
+    kind, delay = by_reason or _BY_CODE.get(err.code), _retry_after(err)
+    error = server_error(err.status, err.code, kind, delay=delay, may_be_too_long=may_be_too_long)
     return QuotaError(str(error)) if isinstance(error, RateLimited) and _is_daily(err.details) else error
 
 
@@ -214,16 +214,16 @@ class GeminiDecoder(Decoder):
         return Signatures(self._ids, self._signatures, tuple(texts)).as_json()
 
 
-def _bytes(written: str) -> bytes:
-    """Return bytes written in either base64 alphabet, as protocol buffers in JSON allow."""
-    return b64decode(written.translate(_OTHER_ALPHABET))
+def _bytes(text: str) -> bytes:
+    """Return the bytes of a text in either base64 alphabet, as protocol buffers in JSON allow."""
+    return b64decode(text.translate(_OTHER_ALPHABET))
 
 
-def _usage(figures: object) -> Usage:
-    thoughts = count_at(figures, "thoughtsTokenCount")
+def _usage(metadata: object) -> Usage:
+    thoughts = count_at(metadata, "thoughtsTokenCount")
     return Usage(
-        input=count_at(figures, "promptTokenCount") + count_at(figures, "toolUsePromptTokenCount"),
-        cached=count_at(figures, "cachedContentTokenCount"),
-        output=count_at(figures, "candidatesTokenCount") + thoughts,
+        input=count_at(metadata, "promptTokenCount") + count_at(metadata, "toolUsePromptTokenCount"),
+        cached=count_at(metadata, "cachedContentTokenCount"),
+        output=count_at(metadata, "candidatesTokenCount") + thoughts,
         reasoning=thoughts,
     )
