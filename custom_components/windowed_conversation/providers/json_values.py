@@ -3,7 +3,9 @@
 A value that an answer needs raises an error if it has another type. An informational value is then read as missing.
 """
 
-from codecs import getincrementaldecoder
+from codecs import IncrementalDecoder, getincrementaldecoder
+from dataclasses import dataclass, field
+from functools import partial
 import json
 import math
 import re
@@ -16,12 +18,12 @@ _CODEC = "utf-16-le"
 _SurrogateDecoder = getincrementaldecoder(_CODEC)
 
 
+@dataclass(slots=True)
 class SurrogateJoiner:
     """The text of one stream. A first half waits for the second and is dropped if the stream ends before it."""
 
-    def __init__(self) -> None:
-        self._decoder = _SurrogateDecoder("replace")
-        self._waits = False
+    _decoder: IncrementalDecoder = field(default_factory=partial(_SurrogateDecoder, "replace"))
+    _waits: bool = False
 
     def feed(self, text: str) -> str:
         """Return the characters that are complete so far."""
@@ -41,8 +43,8 @@ def repair_surrogates(text: str) -> str:
 _CODE = re.compile(r"[a-zA-Z_0-9]{1,40}")
 
 
-def _finite(written: str) -> float | None:
-    value = float(written)
+def _finite(literal: str) -> float | None:
+    value = float(literal)
     return value if math.isfinite(value) else None
 
 
@@ -60,7 +62,7 @@ def read_json(text: str | bytes | bytearray) -> Any:
 
 def max_value_count(text: bytes) -> int:
     """Return an upper bound of the number of values in a JSON text: separators inside strings count, too."""
-    return 1 + sum(text.count(mark) for mark in (b",", b"[", b"{"))
+    return 1 + text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
 def read_repaired_json(text: str) -> Any:
@@ -127,9 +129,10 @@ def required_count(tokens: object) -> int:
     return number
 
 
-def count_at(figures: object, name: str) -> int:
-    """Return a figure of a usage, or 0 for anything else: a wrong figure must not cost the answer."""
-    return count_or_none(member(figures, name)) or 0
+def count_at(usage: object, name: str) -> int:
+    """Return a count of a usage, or 0 for anything else: a wrong count must not cost the answer."""
+    count = member(usage, name)
+    return count if is_count(count) else 0
 
 
 def token_limit(sizes: object, name: str) -> int | None:

@@ -58,12 +58,12 @@ def loaded_context_tokens(answer: object, model: str) -> int | None:
 
 def messages_tokens(messages: Iterable[Message], counter: TokenCounter = _ESTIMATE) -> int:
     """Return the size of messages by their own counts, or by the counter for those without one."""
-    return sum(message_tokens(each, counter) if each.tokens is None else each.tokens for each in messages)
+    return sum([message_tokens(each, counter) if each.tokens is None else each.tokens for each in messages])
 
 
 def tools_tokens(tools: Iterable[ToolSchema], counter: TokenCounter = _ESTIMATE) -> int:
     """Return the size of the tools in a request."""
-    return sum(text_tokens(TextKind.FIXED, tool.text, counter) for tool in tools)
+    return sum([text_tokens(TextKind.FIXED, tool.text, counter) for tool in tools])
 
 
 def request_tokens(request: Request, counter: TokenCounter = _ESTIMATE) -> int:

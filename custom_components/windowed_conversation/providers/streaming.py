@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from typing import Any
@@ -124,10 +125,10 @@ async def _read_values(raw: AsyncGenerator[bytes], decoder: Decoder) -> AsyncGen
 def _named_error(data: bytes) -> Any:
     """Return an event whose name says that it is an error, in the form of an error."""
     try:
-        said = read_json(data)
+        event = read_json(data)
     except ValueError, RecursionError:
-        said = {}
-    return {"type": "error", **(said if isinstance(said, dict) else {})}
+        event = {}
+    return {"type": "error", **(event if isinstance(event, dict) else {})}
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:
@@ -182,6 +183,7 @@ def _apply[T](read: Callable[[Any], Iterable[T]], value: Any) -> Sequence[T]:
         raise BadStream(f"an event is not of the expected form ({type(err).__name__})") from err
 
 
+@dataclass(slots=True)
 class _EventReader:
     """Reads server-sent events: the data of each, and whether its name says that it is an error.
 
@@ -189,12 +191,11 @@ class _EventReader:
     https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
     """
 
-    def __init__(self) -> None:
-        self._line: list[bytes] = []
-        self._data: list[bytes] = []
-        self._size = 0
-        self._ended_in_return = False
-        self.named_error = False
+    named_error: bool = False
+    _line: list[bytes] = field(default_factory=list)
+    _data: list[bytes] = field(default_factory=list)
+    _size: int = 0
+    _ended_in_return: bool = False
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
         """Yield the data of each whole event. Raises `BadStream` if one is too long."""
@@ -217,28 +218,23 @@ class _EventReader:
             self._line.clear()
         line = line.rstrip(b"\r\n")
         if not line:
-            return self._end_event()
+            data = b"\n".join(self._data) if self._data else None
+            self._data.clear()
+            self._size = 0
+            return data
         if line == _ERROR:
             self.named_error = True
         elif line.startswith(_DATA):
             self._data.append(line[6:] if line[5:6] == b" " else line[5:])
         return None
 
-    def _end_event(self) -> bytes | None:
-        self._size = 0
-        if not self._data:
-            return None
-        data = b"\n".join(self._data)
-        self._data.clear()
-        return data
 
-
+@dataclass(slots=True)
 class _AnswerSize:
     """The length of an answer's text and reasoning so far, and the number of pieces in which they came."""
 
-    def __init__(self) -> None:
-        self._length = 0
-        self._pieces = 0
+    _length: int = 0
+    _pieces: int = 0
 
     def add(self, event: Event) -> None:
         """Count an event. Raises `BadStream` if the answer is too long."""

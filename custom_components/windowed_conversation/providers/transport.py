@@ -1,13 +1,13 @@
 """HTTP: connections, a wrapper that follows no redirects and bounds responses, and requests through generated SDKs."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from http import HTTPStatus
 from importlib import import_module
 import time
-from typing import Any, Self
+from typing import Any
 from urllib.parse import urlsplit
 import zlib
 
@@ -54,8 +54,8 @@ async def open_connection(http_client: Any, url: str) -> None:
     """
     parts = urlsplit(url)
     with transport_errors():
-        asked = http_client.build_request("HEAD", f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/")
-        answer = await _sent(http_client, _package_of(http_client), asked)
+        request = http_client.build_request("HEAD", f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/")
+        answer = await _sent(http_client, _package_of(http_client), request)
         # it has no body, but only its end frees the connection
         await answer.aread()
 
@@ -113,7 +113,7 @@ class _BoundedTransport:
         """Close nothing: the shared client stays open."""
 
 
-class _BoundedStream:
+class _BoundedStream(AsyncIterator[bytes]):
     """A response body, decompressed piece by piece, up to a limit.
 
     An iterator class, because httpx does not close generators that were not read to the end.
@@ -123,12 +123,10 @@ class _BoundedStream:
         self._response = response
         self._is_error = response.status_code >= HTTPStatus.BAD_REQUEST
         self._left = _READ_OF_ERROR if self._is_error else _LONGEST_LIST if method == "GET" else _LONGEST_ANSWER
-        self._pieces = _pieces(response.headers.get(_ENCODING, ""))
+        encoding = response.headers.get(_ENCODING)
+        self._pieces = _pieces(encoding) if encoding else None
         self._sent: AsyncGenerator[bytes] = aiter(response.stream)
         self._ready: Iterator[bytes] = iter(())
-
-    def __aiter__(self) -> Self:
-        return self
 
     async def __anext__(self) -> bytes:
         piece = await (anext(self._sent) if self._pieces is None else self._next_piece(self._pieces))
