@@ -1,13 +1,14 @@
 """The base of all formats' decoders: text, reasoning, tool calls with their limits, usage, and the end of an answer."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 import json
 from typing import Any
 from uuid import uuid4
 
 from ..window import ToolCall
-from .encoder import short_id
+from .encoder import sent_name, short_id
 from .errors import BadStream, ProviderError
 from .events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, ToolCallDone, Usage
 from .json_values import SurrogateJoiner, max_value_count, read_repaired_json
@@ -27,22 +28,22 @@ _FREE_READINGS = 16 * 2**10
 class Calls:
     """The calls of one answer. `names` maps the names that were sent to the tools' own names.
 
-    `count` is the number of complete calls.
+    `count` is the number of complete calls, `length` the number of characters of all arguments so far.
     """
 
     def __init__(self, request: Request, names: Mapping[str, str]) -> None:
         self.count = 0
+        self.length = 0
         self._ids = {call.id for message in request.messages for call in message.tool_calls}
         self._names = names
         self._begun = 0
-        self._length = 0
 
     def begin(self) -> Arguments:
         """Return the arguments of a new call. Raises `BadStream` if there are too many calls."""
         self._begun += 1
         if self._begun > _MOST_CALLS:
             raise BadStream(f"the answer has more than {_MOST_CALLS} tool calls")
-        return Arguments(self._grow)
+        return Arguments(self)
 
     def announce(self, call_id: str, name: str, arguments: Mapping[str, Any] | None) -> ToolCallDone:
         """Return the event of a complete call. Raises `BadStream` for an incomplete call.
@@ -57,21 +58,16 @@ class Calls:
         self.count += 1
         return ToolCallDone(ToolCall(call_id, self._names.get(name, name), dict(arguments)))
 
-    def _grow(self, characters: int) -> None:
-        self._length += characters
-        if self._length > _LONGEST_TOGETHER:
-            raise BadStream("the arguments of the tool calls are longer than 1 MB")
 
-
+@dataclass(slots=True)
 class Arguments:
-    """The arguments of one call while their JSON arrives. `grow` counts the characters of all calls."""
+    """The arguments of one call of `calls` while their JSON arrives."""
 
-    def __init__(self, grow: Callable[[int], None]) -> None:
-        self._grow = grow
-        self._fragments: list[str] = []
-        self._length = 0
-        self._parsed = 0
-        self._value: dict[str, Any] | None = None
+    calls: Calls
+    _fragments: list[str] = field(default_factory=list)
+    _length: int = 0
+    _parsed: int = 0
+    _value: dict[str, Any] | None = None
 
     def add(self, fragment: object) -> None:
         """Append a piece of the JSON, or all of it as an object. Raises `BadStream` if it is too long."""
@@ -80,9 +76,11 @@ class Arguments:
             raise TypeError("arguments are neither a text nor an object")
         self._fragments.append(text)
         self._length += len(text)
+        self.calls.length += len(text)
         if self._length > _LONGEST_ARGUMENTS:
             raise BadStream("the arguments of a tool call are longer than 256 KB")
-        self._grow(len(text))
+        if self.calls.length > _LONGEST_TOGETHER:
+            raise BadStream("the arguments of the tool calls are longer than 1 MB")
         self._value = None
 
     def add_if_empty(self, arguments: object) -> None:
@@ -107,7 +105,7 @@ class Arguments:
         if self._value is not None:
             return self._value
         text = "".join(self._fragments)
-        if max_value_count(text.encode(errors="replace")) > _MOST_VALUES:
+        if len(text) >= _MOST_VALUES and max_value_count(text.encode(errors="replace")) > _MOST_VALUES:
             raise BadStream(f"the arguments of a tool call have more than {_MOST_VALUES} values")
         try:
             value = read_repaired_json(text) if text.strip() else None
@@ -136,14 +134,14 @@ def finish_reason(word: str) -> str:
 
 
 class Decoder(ABC):
-    """Decodes one answer, event by event. `names` maps the names that were sent to the tools' own names.
+    """Decodes one answer, event by event. `names` maps the names that were sent, if not by `sent_name`, to the tools'.
 
     `is_complete`: whether the terminal marker has arrived.
     """
 
-    def __init__(self, request: Request, names: Mapping[str, str]) -> None:
+    def __init__(self, request: Request, names: Mapping[str, str] | None = None) -> None:
         self.is_complete = False
-        self._calls = Calls(request, names)
+        self._calls = Calls(request, names or {sent_name(tool.name): tool.name for tool in request.tools})
         self._usage: Usage | None = None
         # The server's reason for the end of the answer, see `finish_reason`.
         self._ended = ""

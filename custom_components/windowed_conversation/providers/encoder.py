@@ -7,7 +7,6 @@ import re
 from typing import Any
 
 from ..window import Attachment, Message, Role
-from .events import ToolSchema
 
 _VALID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _ID_LENGTH = 9
@@ -42,11 +41,6 @@ def is_short(call_id: str) -> bool:
 def sent_name(name: str) -> str:
     """Return the name under which a tool is sent: its own if the formats accept it."""
     return name if _VALID.fullmatch(name) else _made_valid(name)
-
-
-def own_names(tools: Iterable[ToolSchema]) -> dict[str, str]:
-    """Return the tools' own names by the names that are sent."""
-    return {sent_name(tool.name): tool.name for tool in tools}
 
 
 def replacement_names(properties: Collection[str]) -> dict[str, str]:

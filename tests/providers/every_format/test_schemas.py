@@ -9,7 +9,7 @@ import pytest
 
 from custom_components.windowed_conversation.providers.events import Provider, Request, ToolSchema
 from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
-from custom_components.windowed_conversation.providers.openai.fields import sent_parameters
+from custom_components.windowed_conversation.providers.openai.fields import encoded_tool
 from custom_components.windowed_conversation.window import Message
 from tests.providers.byte_server import ByteServer
 from tests.providers.heard import Heard
@@ -103,4 +103,4 @@ async def test_array_without_items_is_one_of_anything(sent: Sent) -> None:
 def test_schema_is_put_into_the_formats_form_once() -> None:
     tool, same = (ToolSchema("act", "", {"type": "object", "properties": {"level": {}}}) for _ in range(2))
 
-    assert sent_parameters(tool) is sent_parameters(same)
+    assert encoded_tool(tool) is encoded_tool(same)

@@ -15,7 +15,7 @@ from typing import Any
 import anthropic
 
 from ..decoder import Arguments, Decoder, finish_reason
-from ..encoder import own_names, sent_name
+from ..encoder import sent_name
 from ..errors import (
     AuthError,
     BadRequest,
@@ -100,7 +100,7 @@ _CUT_OFF: dict[str, type[ProviderError]] = {
     "model_context_window_exceeded": ContextOverflow,
 }
 
-_FIGURES = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+_USAGE = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 _DETAILS = ("thinking_tokens",)
 
 
@@ -133,7 +133,7 @@ class MessageDecoder(Decoder):
     """Decodes one answer. The terminal marker is `message_stop`. `thinks`: whether the model was asked to think."""
 
     def __init__(self, request: Request, *, thinks: bool) -> None:
-        super().__init__(request, own_names(request.tools))
+        super().__init__(request)
         self._thinks = thinks
         self._own_arguments = {
             sent_name(tool): {sent: own for own, sent in names.items()}
@@ -143,7 +143,7 @@ class MessageDecoder(Decoder):
         # calls without an event yet, with their arguments
         self._pending: list[tuple[_OpenBlock, Arguments]] = []
         self._residue_blocks: list[Block] = []
-        self._figures: dict[str, int] = {}
+        self._counts: dict[str, int] = {}
         self._cleared = 0
         self._category = ""
 
@@ -210,10 +210,10 @@ class MessageDecoder(Decoder):
             case "signature_delta":
                 block.signature.append(text_of(delta.get("signature")))
             case "input_json_delta":
-                written = text_of(delta.get("partial_json"))
+                fragment = text_of(delta.get("partial_json"))
                 # a server's own tool has none to keep
                 if block.arguments:
-                    block.arguments.add(written)
+                    block.arguments.add(fragment)
         return ()
 
     def _on_block_text(self, block: _OpenBlock, text: object) -> Sequence[Event]:
@@ -265,17 +265,17 @@ class MessageDecoder(Decoder):
         return events
 
     def _on_usage(self, usage: object) -> None:
-        """Update the usage. Each figure is a running total, and a missing one is unchanged."""
+        """Update the usage. Each count is a running total, and a missing one is unchanged."""
         details = member(usage, "output_tokens_details")
-        for source, names in ((usage, _FIGURES), (details, _DETAILS)):
+        for source, names in ((usage, _USAGE), (details, _DETAILS)):
             for name in names:
                 if (tokens := count_or_none(member(source, name))) is not None:
-                    self._figures[name] = tokens
-        if not self._figures:
+                    self._counts[name] = tokens
+        if not self._counts:
             return
         # Anthropic's input tokens exclude the tokens that were read from and written to the cache
-        read, cached, written, output, reasoning = (self._figures.get(name, 0) for name in (*_FIGURES, *_DETAILS))
-        self._usage = Usage(read + cached + written, cached, output, written, reasoning, self._cleared)
+        read, cached, cache_written, output, reasoning = (self._counts.get(name, 0) for name in (*_USAGE, *_DETAILS))
+        self._usage = Usage(read + cached + cache_written, cached, output, cache_written, reasoning, self._cleared)
 
     def _error(self) -> ProviderError | None:
         kind, message = _CUT_OFF.get(self._ended), f"stop reason {self._ended}"

@@ -4,17 +4,17 @@ Compatible servers send calls and reasoning in forms of their own; comments name
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...window import ToolCall
 from ..decoder import Arguments, Calls, Decoder, finish_reason
-from ..encoder import is_short, own_names
+from ..encoder import is_short
 from ..errors import Incomplete, ProviderError
 from ..events import Event, Request
 from ..json_values import member, objects, text_of
 from .chat_encoding import ResidueReader, residue_tokens
-from .fields import error_in_event, is_error, refused, usage_of
+from .fields import error_in_event, refused, usage_of
 
 # Who answered: the fingerprint of Ollama and others, the model that a router chose, and the provider that it asked.
 _SERVER_FIELDS = ("system_fingerprint", "model", "provider")
@@ -33,6 +33,7 @@ class _OpenCall:
     announced: ToolCall | None = None
 
 
+@dataclass(slots=True)
 class _ToolCalls:
     """Assembles the fragments of tool calls, in every form that servers send.
 
@@ -40,10 +41,9 @@ class _ToolCalls:
     omit the number or the id, or send the arguments as an object: https://github.com/ollama/ollama/issues/15457
     """
 
-    def __init__(self, calls: Calls, residue: ResidueReader) -> None:
-        self._calls = calls
-        self._residue = residue
-        self._open: list[_OpenCall] = []
+    _calls: Calls
+    _residue: ResidueReader
+    open: list[_OpenCall] = field(default_factory=list)
 
     def add(self, fragment: Any) -> Iterator[Event]:
         """Add a fragment. A whole JSON object cannot grow, so it is announced at once."""
@@ -54,28 +54,20 @@ class _ToolCalls:
         if extra and self._residue.has_room_for(extra):
             call.extra = extra
         if call.arguments.value_so_far():
-            yield from self._announce(call)
-
-    def finish(self) -> Iterator[Event]:
-        """Announce the rest, including calls without arguments. Raises `BadStream` for an incomplete call."""
-        for call in self._open:
-            yield from self._announce(call)
+            yield from self.announce(call)
 
     def _call_of(self, fragment: Any, function: Any) -> _OpenCall:
         """Return the call that a fragment belongs to: the newest with its number, or a new one."""
         index, call_id, name = fragment.get("index"), text_of(fragment.get("id")), text_of(function.get("name"))
-        newest = next((call for call in reversed(self._open) if index in (call.index, None)), None)
-        if newest and not _starts_another(newest, fragment, function):
-            return newest
+        candidates = [call for call in self.open if index in (call.index, None)]
+        if candidates and not _starts_another(candidates[-1], fragment, function):
+            return candidates[-1]
         call = _OpenCall(index, call_id, name, self._calls.begin())
-        self._open.append(call)
+        self.open.append(call)
         return call
 
-    def extras(self) -> dict[str, Any]:
-        """Return the `extra_content` of each announced call, or None if it has none, by our id of the call."""
-        return {call.announced.id: call.extra for call in self._open if call.announced}
-
-    def _announce(self, call: _OpenCall) -> Iterator[Event]:
+    def announce(self, call: _OpenCall) -> Iterator[Event]:
+        """Yield the event of a call, unless it was announced before. Raises `BadStream` for an incomplete call."""
         if not call.announced:
             done = self._calls.announce(call.id, call.name, call.arguments.value())
             call.announced = done.call
@@ -93,7 +85,7 @@ class ChatDecoder(Decoder):
     """Decodes one answer. The terminal marker is a finish reason; the usage follows in a later chunk."""
 
     def __init__(self, request: Request) -> None:
-        super().__init__(request, own_names(request.tools))
+        super().__init__(request)
         self._beside = ResidueReader()
         self._tool_calls = _ToolCalls(self._calls, self._beside)
         self._refused = False
@@ -105,11 +97,11 @@ class ChatDecoder(Decoder):
 
     def on_event(self, event: Any) -> Sequence[Event]:
         """Return the events of one chunk, see `Decoder.on_event`."""
-        if is_error(event) and not self.is_complete:
+        if (event.get("error") or event.get("type") == "error") and not self.is_complete:
             raise error_in_event(event)
         if not self._server:
-            words = (event.get(field) for field in _SERVER_FIELDS)
-            self._server = " ".join(word[:_LONGEST_WORD] for word in words if word and isinstance(word, str))
+            words = [event.get(name) for name in _SERVER_FIELDS]
+            self._server = " ".join([word[:_LONGEST_WORD] for word in words if word and isinstance(word, str)])
         if (usage := event.get("usage")) is not None:
             self._usage = usage_of(usage, "prompt", "completion")
         events: list[Event] = []
@@ -122,11 +114,11 @@ class ChatDecoder(Decoder):
 
     def _on_delta(self, delta: Any, events: list[Event]) -> None:
         content = delta.get("content")
-        said, thought = _chunks(content) if isinstance(content, list) else (text_of(content), "")
+        text, thought = _chunks(content) if isinstance(content, list) else (text_of(content), "")
         if thought := self._beside.on_delta(delta) or thought:
             events += self._on_reasoning(thought)
-        if said:
-            events += self._on_text(said)
+        if text:
+            events += self._on_text(text)
         if delta.get("refusal"):
             self._refused = True
         for fragment in delta.get("tool_calls") or ():
@@ -137,7 +129,9 @@ class ChatDecoder(Decoder):
             return
         self.is_complete, self._ended = True, finish_reason(text_of(reason))
         if self._ended not in ("length", "content_filter"):
-            events += self._tool_calls.finish()
+            # including calls without arguments
+            for call in self._tool_calls.open:
+                events += self._tool_calls.announce(call)
 
     def _error(self) -> ProviderError | None:
         match self._ended:
@@ -149,13 +143,13 @@ class ChatDecoder(Decoder):
 
     def _residue(self) -> dict[str, Any] | None:
         """Return the residue. An empty object marks calls whose ids only their own server accepts."""
-        extras = self._tool_calls.extras()
+        extras = {call.announced.id: call.extra for call in self._tool_calls.open if call.announced}
         value = self._beside.value({call_id: extra for call_id, extra in extras.items() if extra})
         if not value and all(map(is_short, extras)):
             return None
         # the server's count of the reasoning, or an estimate if the server does not count it apart
-        reasoning = self._usage.reasoning if self._usage and value else 0
-        self._residue_tokens = reasoning or residue_tokens(value)
+        reasoning = self._usage.reasoning if self._usage else 0
+        self._residue_tokens = (reasoning or residue_tokens(value)) if value else 0
         return value
 
 
@@ -164,6 +158,6 @@ def _chunks(content: list[Any]) -> tuple[str, str]:
 
     https://docs.mistral.ai/capabilities/reasoning
     """
-    said = [text_of(chunk.get("text")) for chunk in content if chunk["type"] == "text"]
+    texts = [text_of(chunk.get("text")) for chunk in content if chunk["type"] == "text"]
     thoughts = [part for chunk in content if chunk["type"] == "thinking" for part in objects(chunk.get("thinking"))]
-    return "".join(said), "".join(text_of(part.get("text")) for part in thoughts)
+    return "".join(texts), "".join(text_of(part.get("text")) for part in thoughts)

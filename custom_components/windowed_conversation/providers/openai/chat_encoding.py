@@ -6,9 +6,9 @@ from enum import StrEnum
 import json
 from typing import Any
 
-from ...window import Attachment, EstimatedCounter, Message, Role, ToolCall
+from ...window import Attachment, EstimatedCounter, Message, Role
 from ..encoder import is_short, residue_of, sent_name, short_id, shortened, with_notes, without_none
-from ..events import Request, ToolSchema
+from ..events import Request
 from ..json_values import objects, read_repaired_json
 from .fields import (
     data_url,
@@ -18,7 +18,6 @@ from .fields import (
     is_image,
     reasoning_effort,
     sampling_parameters,
-    tool_choice,
 )
 
 # Where servers put a model's reasoning: DeepSeek, llama.cpp, LM Studio and vLLM; Ollama and OpenRouter.
@@ -43,11 +42,11 @@ _FILLER: _Object = {"reasoning_content": " "}
 class Echo(StrEnum):
     """The way in which a server expects the fields back that it wrote beside its messages.
 
-    WRITTEN: as it wrote it. FILLED: with reasoning in every message, as DeepSeek, also where another model or nobody
+    VERBATIM: as it wrote it. FILLED: with reasoning in every message, as DeepSeek, also where another model or nobody
     wrote it. NOTHING: not at all, as Groq for some models: https://github.com/karthink/gptel/issues/774
     """
 
-    WRITTEN = "written"
+    VERBATIM = "verbatim"
     FILLED = "filled"
     NOTHING = "nothing"
 
@@ -68,39 +67,30 @@ def own_residue(message: Message | None, provider: str, model: str) -> ChatResid
     fields, calls = value.get("fields", {}), value.get("calls", {})
     if not isinstance(fields, dict) or not isinstance(calls, dict):
         return None
-    known = fields.keys() <= {*_REASONING_FIELDS, _DETAILS}
-    return ChatResidue(fields, calls) if known else None
-
-
-def echo_fields(residue: ChatResidue | None, echo: Echo) -> _Object:
-    """Return the fields to send with an assistant message."""
-    if echo is Echo.NOTHING:
-        return {}
-    fields = residue.fields if residue else {}
-    return fields or (_FILLER if echo is Echo.FILLED else {})
+    return ChatResidue(fields, calls) if fields.keys() <= {*_REASONING_FIELDS, _DETAILS} else None
 
 
 def other_echoes(request: Request, provider: str) -> list[Echo]:
-    """Return the ways to send the request's residue that differ from `Echo.WRITTEN`.
+    """Return the ways to send the request's residue that differ from `Echo.VERBATIM`.
 
     Reasoning is filled in only if this model or another has left any residue: most models do not reason.
     """
     answers = [message for message in request.messages if message.role is Role.ASSISTANT]
     own = [own_residue(message, provider, request.model) for message in answers]
     with_fields = [residue is not None and bool(residue.fields) for residue in own]
-    of_others = any(message.native and residue is None for message, residue in zip(answers, own, strict=True))
+    of_others = [message for message, residue in zip(answers, own, strict=True) if message.native and residue is None]
     may_fill = not all(with_fields) and (any(with_fields) or of_others)
     return [*([Echo.FILLED] if may_fill else []), *([Echo.NOTHING] if any(with_fields) else [])]
 
 
+@dataclass(slots=True)
 class ResidueReader:
     """Gathers the residue of one answer while it arrives. Too long a residue is dropped as a whole."""
 
-    def __init__(self) -> None:
-        self._texts: dict[str, list[str]] = {}
-        self._details: list[dict[str, Any]] = []
-        self._newest: dict[str, dict[str, Any]] = {}
-        self._length = 0
+    _texts: dict[str, list[str]] = field(default_factory=dict)
+    _details: list[dict[str, Any]] = field(default_factory=list)
+    _newest: dict[str, dict[str, Any]] = field(default_factory=dict)
+    _length: int = 0
 
     def on_delta(self, delta: Any) -> str:
         """Add the fields of a delta beside text and calls. Return its reasoning as text."""
@@ -201,17 +191,17 @@ def encode_request(
     parameters.
     """
     images, limit = request.profile.images, request.answer_limit
-    shown = (_shown(each, dialect, images=images) for each in request.messages)
-    asked = (
+    visible = [_visible(each, dialect, images=images) if each.attachments else each for each in request.messages]
+    limits = (
         {"max_completion_tokens": limit, "reasoning_effort": reasoning_effort(request)}
         if dialect is Dialect.OPENAI
         else {"max_tokens": limit, "reasoning_effort": request.settings.effort}
     )
     return {
         "model": request.model,
-        "messages": encode_messages(_merged(shown, provider, request.model), dialect, provider, request.model, echo),
+        "messages": encode_messages(_merged(visible, provider, request.model), dialect, provider, request.model, echo),
         **_encode_offer(request, dialect),
-        **without_none(**sampling_parameters(request), **asked),
+        **without_none(**sampling_parameters(request), **limits),
         **caching,
         "stream": True,
         "stream_options": {"include_usage": True},
@@ -223,7 +213,7 @@ def encode_messages(
     dialect: Dialect = Dialect.COMPATIBLE,
     provider: str = "",
     model: str = "",
-    echo: Echo = Echo.WRITTEN,
+    echo: Echo = Echo.VERBATIM,
 ) -> list[dict[str, Any]]:
     """Return the messages in this format, in the same order, with the residue that `provider` and `model` made."""
     encoded: list[dict[str, Any]] = []
@@ -232,30 +222,26 @@ def encode_messages(
         if message.role is Role.ASSISTANT:
             residue = own_residue(message, provider, model)
             ids = {call.id: _sent_id(call.id, dialect, is_own=residue is not None) for call in message.tool_calls}
-            calls = residue.calls if residue and echo is not Echo.NOTHING else {}
-            encoded.append({**_encode_assistant(message, ids, calls), **echo_fields(residue, echo)})
+            encoded.append(_encode_assistant(message, ids, residue, echo))
         elif message.role is Role.TOOL:
             call_id = message.tool_call_id or ""
             sent = ids.get(call_id) or _sent_id(call_id, dialect)
             encoded.append({"role": "tool", "tool_call_id": sent, "content": message.content})
         else:
-            encoded.append({"role": message.role.value, "content": _encode_content(message)})
+            content = _encode_content(message) if message.attachments else message.content
+            encoded.append({"role": message.role.value, "content": content})
     return encoded
-
-
-def encode_tools(tools: Iterable[ToolSchema]) -> list[dict[str, Any]]:
-    """Return the tools in this format, in the same order."""
-    return [{"type": "function", "function": encoded_tool(tool)} for tool in tools]
 
 
 def _encode_offer(request: Request, dialect: Dialect) -> dict[str, Any]:
     """Return the tools, and `tool_choice` if they may not be called. Some compatible servers ignore it."""
     if not request.tools or not (request.may_call or dialect is Dialect.OPENAI):
         return {}
-    return {"tools": encode_tools(request.tools), **tool_choice(request)}
+    tools = [{"type": "function", "function": encoded_tool(tool)} for tool in request.tools]
+    return {"tools": tools, **({} if request.may_call else {"tool_choice": "none"})}
 
 
-def _shown(message: Message, dialect: Dialect, *, images: bool) -> Message:
+def _visible(message: Message, dialect: Dialect, *, images: bool) -> Message:
     """Return the message with a note for attachments that the model cannot see."""
     is_openai = dialect is Dialect.OPENAI
     seen = tuple(each for each in message.attachments if images and (is_image(each) or is_openai))
@@ -295,30 +281,36 @@ def _together(first: Message, second: Message) -> Message:
     )
 
 
-def _encode_content(message: Message) -> Any:
-    if not message.attachments:
-        return message.content
+def _encode_content(message: Message) -> list[dict[str, Any]]:
     text = [{"type": "text", "text": message.content}] if message.content else []
     return [*text, *map(_encode_attachment, message.attachments)]
 
 
-def _encode_assistant(message: Message, ids: Mapping[str, str], extras: Mapping[str, Any]) -> dict[str, Any]:
+def _encode_assistant(
+    message: Message, ids: Mapping[str, str], residue: ChatResidue | None, echo: Echo
+) -> dict[str, Any]:
+    """Return an answer with the fields that its server expects back."""
+    sent = residue if residue and echo is not Echo.NOTHING else ChatResidue()
+    fields = sent.fields or (_FILLER if echo is Echo.FILLED else {})
     if not message.tool_calls:
-        return {"role": "assistant", "content": message.content}
-    calls = [_encode_call(call, ids[call.id], extras.get(call.id)) for call in message.tool_calls]
+        return {"role": "assistant", "content": message.content, **fields}
+    calls = [
+        {
+            "type": "function",
+            "id": ids[call.id],
+            "function": {"name": sent_name(call.name), "arguments": encode_arguments(call.arguments)},
+            **without_none(extra_content=sent.calls.get(call.id)),
+        }
+        for call in message.tool_calls
+    ]
     content = message.content if message.content.strip() else None
-    return {"role": "assistant", "content": content, "tool_calls": calls}
+    return {"role": "assistant", "content": content, "tool_calls": calls, **fields}
 
 
 def _encode_attachment(attachment: Attachment) -> dict[str, Any]:
     if is_image(attachment):
         return {"type": "image_url", "image_url": {"url": data_url(attachment)}}
     return {"type": "file", "file": {"filename": file_name(attachment), "file_data": data_url(attachment)}}
-
-
-def _encode_call(call: ToolCall, sent_id: str, extra: Any) -> dict[str, Any]:
-    function = {"name": sent_name(call.name), "arguments": encode_arguments(call.arguments)}
-    return {"type": "function", "id": sent_id, "function": function, **without_none(extra_content=extra)}
 
 
 def _sent_id(call_id: str, dialect: Dialect, *, is_own: bool = False) -> str:

@@ -15,17 +15,18 @@ from openai.resources.models import AsyncModels
 
 from ...window import Native
 from ..decoder import Decoder
-from ..encoder import residue_of
+from ..encoder import residue_of, shortened
 from ..errors import BadRequest, BadStream
 from ..events import OLLAMA, Compacted, Event, ListedModel, OnBytes, Request, ignore
 from ..json_values import member, required_count
 from ..model_lists import read_page
+from ..models import Caching
 from ..sizes import loaded_context_tokens, named_context_tokens, named_output_tokens
 from ..streaming import read_any_json, stream_events
 from ..transport import bounded_client, post, post_for_stream
 from .chat_decoding import ChatDecoder
 from .chat_encoding import Dialect, Echo, encode_request as encode_chat, other_echoes
-from .fields import CACHE_PARAMETERS, caching_parameters, is_about_form, provider_errors
+from .fields import is_about_form, provider_errors
 from .responses_decoding import ResponseDecoder
 from .responses_encoding import encode_compaction, encode_prompt, encode_request, read_compaction
 
@@ -35,6 +36,17 @@ _SIZE_TIMEOUT = 5.0
 # The paths with the context size of a loaded model, by a server's fingerprint: Ollama; llama.cpp and LM Studio.
 _SIZE_PATHS = {OLLAMA: ("api/ps",)}
 _OTHER_SIZE_PATHS = ("props", "api/v0/models")
+
+_CACHE_PARAMETERS = ("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options")
+_CACHE_KEY_LENGTH = 64
+
+# https://platform.openai.com/docs/guides/prompt-caching: models before 5.6 keep a prefix for a day where asked to,
+# later ones write a prefix by themselves (mode implicit) and keep it for half an hour at least.
+_CACHING: Mapping[Caching, Mapping[str, Any]] = {
+    Caching.KEY: {},
+    Caching.RETENTION: {"prompt_cache_retention": "24h"},
+    Caching.OPTIONS: {"prompt_cache_options": {"mode": "implicit", "ttl": "30m"}},
+}
 
 
 class _Format(ABC):
@@ -51,7 +63,7 @@ class _Format(ABC):
         client: AsyncOpenAI,
         *,
         headers: Mapping[str, Any] | None = None,
-        cache_parameters: Collection[str] = CACHE_PARAMETERS,
+        cache_parameters: Collection[str] = _CACHE_PARAMETERS,
     ) -> None:
         self._headers = dict(headers or {})
         self._cache_parameters = cache_parameters
@@ -73,8 +85,12 @@ class _Format(ABC):
         """Send the request and return the SDK's stream."""
 
     def caching(self, request: Request) -> Mapping[str, Any]:
-        """Return the parameters of a request that control the prompt cache."""
-        return caching_parameters(request, self._cache_parameters)
+        """Return the parameters that control the prompt cache, as far as the server knows them."""
+        parameters = _CACHING.get(request.profile.caching)
+        if parameters is None:
+            return {}
+        key = {"prompt_cache_key": shortened(_CACHE_KEY_LENGTH, request.cache_key)} if request.cache_key else {}
+        return {name: value for name, value in {**key, **parameters}.items() if name in self._cache_parameters}
 
     async def list_models(self) -> list[ListedModel]:
         """Return the server's models, sorted by id. Raises `ProviderError`."""
@@ -94,7 +110,7 @@ class _Form:
     Ollama refuses an effort in words, without a code, if its model cannot reason.
     """
 
-    echo: Echo = Echo.WRITTEN
+    echo: Echo = Echo.VERBATIM
     effort: bool = True
 
 
@@ -114,10 +130,10 @@ class ChatCompletions(_Format):
         *,
         has_deployments: bool = False,
         headers: Mapping[str, Any] | None = None,
-        cache_parameters: Collection[str] = CACHE_PARAMETERS,
+        cache_parameters: Collection[str] = _CACHE_PARAMETERS,
     ) -> None:
-        known = cache_parameters if dialect is Dialect.OPENAI else ()
-        super().__init__(client, headers=headers, cache_parameters=known)
+        taken_parameters = cache_parameters if dialect is Dialect.OPENAI else ()
+        super().__init__(client, headers=headers, cache_parameters=taken_parameters)
         self.name = f"{self.name} {client.base_url.netloc.decode()}"
         self._dialect = dialect
         self._has_deployments = has_deployments
@@ -168,7 +184,7 @@ class ChatCompletions(_Format):
             return []
         without_effort = [replace(form, effort=False)] if form.effort and request.settings.effort is not None else []
         echoes = [echo for echo in other_echoes(request, self.name) if echo is not form.echo]
-        return [*without_effort, *(replace(form, echo=echo) for echo in echoes)]
+        return [*without_effort, *[replace(form, echo=echo) for echo in echoes]]
 
     async def _create_otherwise(self, request: Request, forms: Iterable[_Form]) -> Any:
         """Return the SDK's stream of the first form that the server accepts, or None."""
@@ -200,7 +216,7 @@ class Responses(_Format):
         *,
         name: str | None = None,
         headers: Mapping[str, Any] | None = None,
-        cache_parameters: Collection[str] = CACHE_PARAMETERS,
+        cache_parameters: Collection[str] = _CACHE_PARAMETERS,
     ) -> None:
         super().__init__(client, headers=headers, cache_parameters=cache_parameters)
         self.name = name or self.name

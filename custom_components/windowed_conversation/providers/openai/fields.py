@@ -1,7 +1,7 @@
 """Fields and errors of both OpenAI formats: tools, attachments, effort, prompt caching, usage, and error codes."""
 
 from base64 import b64encode
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from functools import lru_cache, partial
 from http import HTTPStatus
@@ -11,7 +11,7 @@ from typing import Any
 import openai
 
 from ...window import Attachment
-from ..encoder import mime_type_of, sent_name, shortened, with_items, without_choice
+from ..encoder import mime_type_of, sent_name, with_items, without_choice
 from ..errors import (
     AuthError,
     BadRequest,
@@ -28,21 +28,9 @@ from ..errors import (
 )
 from ..events import Request, ToolSchema, Usage
 from ..json_values import code_of, count_at, finite, member
-from ..models import Caching, ReasoningStyle, accepted_effort
+from ..models import ReasoningStyle, accepted_effort
 from ..sizes import fills_context, named_context_tokens
 from ..transport import sdk_errors
-
-CACHE_PARAMETERS = ("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options")
-
-_CACHE_KEY_LENGTH = 64
-
-# https://platform.openai.com/docs/guides/prompt-caching: models before 5.6 keep a prefix for a day where asked to,
-# later ones write a prefix by themselves (mode implicit) and keep it for half an hour at least.
-_CACHING: Mapping[Caching, Mapping[str, Any]] = {
-    Caching.KEY: {},
-    Caching.RETENTION: {"prompt_cache_retention": "24h"},
-    Caching.OPTIONS: {"prompt_cache_options": {"mode": "implicit", "ttl": "30m"}},
-}
 
 
 def is_image(attachment: Attachment) -> bool:
@@ -72,31 +60,12 @@ def sampling_parameters(request: Request) -> dict[str, float | None]:
     return {"temperature": settings.temperature, "top_p": settings.top_p} if request.profile.sampling else {}
 
 
-def caching_parameters(request: Request, known: Collection[str]) -> dict[str, Any]:
-    """Return the prompt cache parameters of the request that the server knows."""
-    asked = _CACHING.get(request.profile.caching)
-    if asked is None:
-        return {}
-    key = {"prompt_cache_key": shortened(_CACHE_KEY_LENGTH, request.cache_key)} if request.cache_key else {}
-    return {name: value for name, value in {**key, **asked}.items() if name in known}
-
-
 # Requests of one agent offer the same tools again and again.
 @lru_cache(maxsize=256)
-def sent_parameters(tool: ToolSchema) -> dict[str, Any]:
-    """Return the schema of a tool's parameters without the keywords that the formats refuse."""
-    schema: dict[str, Any] = with_items(without_choice(tool.parameters))
-    return schema
-
-
-def encoded_tool(tool: ToolSchema) -> dict[str, Any]:
-    """Return a tool as both formats describe a function."""
-    return {"name": sent_name(tool.name), "description": tool.description, "parameters": sent_parameters(tool)}
-
-
-def tool_choice(request: Request) -> dict[str, Any]:
-    """Return the parameter that forbids calling the tools that are sent; empty if they may be called."""
-    return {} if request.may_call or not request.tools else {"tool_choice": "none"}
+def encoded_tool(tool: ToolSchema) -> Mapping[str, Any]:
+    """Return a tool as both formats describe a function, without the keywords that they refuse."""
+    parameters = with_items(without_choice(tool.parameters))
+    return {"name": sent_name(tool.name), "description": tool.description, "parameters": parameters}
 
 
 def encode_arguments(arguments: Mapping[str, Any]) -> str:
@@ -104,15 +73,18 @@ def encode_arguments(arguments: Mapping[str, Any]) -> str:
     return json.dumps(finite(dict(arguments)), ensure_ascii=False)
 
 
-def usage_of(usage: object, read: str, written: str) -> Usage:
-    """Return a usage. The formats have other words for the tokens that were read and written."""
-    of_read, of_written = member(usage, f"{read}_tokens_details"), member(usage, f"{written}_tokens_details")
+def usage_of(usage: object, prompt: str, answer: str) -> Usage:
+    """Return a usage. `prompt` and `answer` are the format's words for the tokens of either."""
+    prompt_details, answer_details = (
+        member(usage, f"{prompt}_tokens_details"),
+        member(usage, f"{answer}_tokens_details"),
+    )
     return Usage(
-        input=count_at(usage, f"{read}_tokens"),
-        cached=count_at(of_read, "cached_tokens"),
-        output=count_at(usage, f"{written}_tokens"),
-        cache_written=count_at(of_read, "cache_write_tokens"),
-        reasoning=count_at(of_written, "reasoning_tokens"),
+        input=count_at(usage, f"{prompt}_tokens"),
+        cached=count_at(prompt_details, "cached_tokens"),
+        output=count_at(usage, f"{answer}_tokens"),
+        cache_written=count_at(prompt_details, "cache_write_tokens"),
+        reasoning=count_at(answer_details, "reasoning_tokens"),
     )
 
 
@@ -143,11 +115,6 @@ def provider_errors(request: Request | None = None) -> AbstractContextManager[No
     return sdk_errors(openai, partial(_from_status, request))
 
 
-def is_error(event: Any) -> bool:
-    """Return whether an event or an answer is itself an error. After a whole answer an error revokes nothing."""
-    return bool(event.get("error") or event.get("type") == "error")
-
-
 def error_in_event(event: object) -> ProviderError:
     """Return the error for an event or an answer that is itself an error."""
     error = member(event, "error")
@@ -167,8 +134,7 @@ def refused(reason: str) -> Refused:
 
 def known_code(*codes: object) -> str:
     """Return the first known code, or else the first if it is a code at all. A longer text is not a code."""
-    known = (code for code in codes if isinstance(code, str) and code in _BY_CODE)
-    return next(known, code_of(codes[0]))
+    return next((code for code in codes if isinstance(code, str) and code in _BY_CODE), code_of(codes[0]))
 
 
 def is_about_form(err: openai.APIStatusError, request: Request) -> bool:

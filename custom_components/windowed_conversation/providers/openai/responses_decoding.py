@@ -8,11 +8,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..decoder import Decoder
-from ..encoder import own_names
 from ..errors import BadStream, Incomplete, ProviderError
 from ..events import Event, Request, TextDelta
 from ..json_values import SurrogateJoiner, member, objects, text_of
-from .fields import error_in_event, error_in_stream, is_error, refused, usage_of
+from .fields import error_in_event, error_in_stream, refused, usage_of
 
 type _Item = dict[str, Any]
 
@@ -31,7 +30,7 @@ class ResponseDecoder(Decoder):
     """
 
     def __init__(self, request: Request) -> None:
-        super().__init__(request, own_names(request.tools))
+        super().__init__(request)
         self._spans: dict[int, tuple[int, int]] = {}
         self._items: dict[int, _Item] = {}
         self._half_a_call = False
@@ -40,7 +39,7 @@ class ResponseDecoder(Decoder):
 
     def on_event(self, event: Any) -> Sequence[Event]:
         """Return our events for one event of the response, see `Decoder.on_event`."""
-        if is_error(event) and not self.is_complete:
+        if (event.get("error") or event.get("type") == "error") and not self.is_complete:
             raise error_in_event(event)
         match event.get("type"):
             case "response.output_item.added":

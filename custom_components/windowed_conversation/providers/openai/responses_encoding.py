@@ -1,13 +1,13 @@
 """Encoding Responses requests, and requests to `/responses/compact`."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
 from ...window import Attachment, Message, Role, ToolCall
 from ..encoder import residue_of, sent_name, shortened, system_prompt, with_notes, without_none
 from ..errors import BadStream
-from ..events import Compacted, Request, ToolSchema
+from ..events import Compacted, Request
 from ..json_values import finite, member, objects, text_of
 from ..models import Effort, ReasoningStyle
 from .fields import (
@@ -18,7 +18,6 @@ from .fields import (
     is_image,
     reasoning_effort,
     sampling_parameters,
-    tool_choice,
     usage_of,
 )
 
@@ -71,7 +70,7 @@ def encode_request(request: Request, provider: str, caching: Mapping[str, Any]) 
         **encode_prompt(request, provider),
         **({"include": ["reasoning.encrypted_content"]} if reasons else {}),
         **without_none(max_output_tokens=request.answer_limit, **sampling_parameters(request)),
-        **tool_choice(request),
+        **({"tool_choice": "none"} if request.tools and not request.may_call else {}),
         **caching,
         "store": False,
         "stream": True,
@@ -82,11 +81,12 @@ def encode_prompt(request: Request, provider: str) -> dict[str, Any]:
     """Return the parameters that cost input tokens, which are those of the counting endpoint."""
     spoken = [message for message in request.messages if message.role is not Role.SYSTEM]
     thinks = reasoning_effort(request)
+    tools = [{"type": "function", **encoded_tool(tool), "strict": False} for tool in request.tools]
     return {
         "model": request.model,
         **without_none(instructions=system_prompt(request.messages) or None),
         "input": list(_encode_spoken(spoken, request, provider)),
-        **({"tools": encode_tools(request.tools), **_in_parallel(thinks)} if request.tools else {}),
+        **({"tools": tools, **_in_parallel(thinks)} if tools else {}),
         **({"reasoning": {"effort": thinks}} if thinks else {}),
     }
 
@@ -97,11 +97,6 @@ def _in_parallel(effort: str | None) -> dict[str, Any]:
     https://learn.microsoft.com/azure/ai-foundry/openai/how-to/reasoning
     """
     return {} if effort == Effort.MINIMAL else {"parallel_tool_calls": True}
-
-
-def encode_tools(tools: Iterable[ToolSchema]) -> list[dict[str, Any]]:
-    """Return the tools in this format, in the same order."""
-    return [{"type": "function", **encoded_tool(tool), "strict": False} for tool in tools]
 
 
 def _encode_spoken(messages: Sequence[Message], request: Request, provider: str) -> Iterator[_Item]:
