@@ -7,75 +7,78 @@ import pytest
 from custom_components.windowed_conversation.providers.events import Usage
 from custom_components.windowed_conversation.providers.models import (
     UNKNOWN_MODEL,
-    Caching,
     Effort,
     ModelProfile,
-    ReasoningStyle,
     Vendor,
     accepted_effort,
     profile_of,
 )
 from custom_components.windowed_conversation.providers.prices import context_tokens_of, cost_of
 
+# The reasoning style, the least effort and the caching of each model, and whether it accepts a temperature.
+PROFILES = {
+    Vendor.OPENAI: {
+        "gpt-4.1": "none none retention sampling",
+        "gpt-4.1-mini": "none none key sampling",
+        "gpt-4.1-nano": "none none key sampling",
+        "gpt-4o-mini": "none none key sampling",
+        "gpt-5": "effort minimal retention",
+        "gpt-5-mini": "effort minimal key",
+        "gpt-5-mini-2025-08-07": "effort minimal key",
+        "gpt-5-nano": "effort minimal key",
+        "gpt-5-pro": "effort high retention",
+        "gpt-5.1": "effort none retention",
+        "gpt-5.2-pro": "effort medium retention",
+        "gpt-5.4-mini": "effort none retention",
+        "gpt-5.5": "effort none retention",
+        "gpt-5.5-pro-2026-04-23": "effort medium retention",
+        "gpt-5.6-luna": "effort none options",
+        "gpt-6-astra": "effort low options",
+        "gpt-6-luna": "effort none options",
+        "gpt-6.1-terra": "effort none options",
+        "o3": "effort low key",
+    },
+    Vendor.AZURE: {
+        "gpt-5-nano": "effort minimal key",
+        "gpt-5.6-luna": "effort none options",
+    },
+    Vendor.ANTHROPIC: {
+        "claude-3-5-haiku-latest": "none none breakpoints sampling",
+        "claude-3-7-sonnet-latest": "budget none breakpoints sampling",
+        "claude-haiku-4-5-20251001": "budget none breakpoints sampling",
+        "claude-haiku-5-5": "adaptive none breakpoints",
+        "claude-opus-4-20250514": "budget none breakpoints sampling",
+        "claude-opus-4-8": "adaptive none breakpoints",
+        "claude-opus-5": "adaptive none breakpoints",
+        "claude-sonnet-4-6": "adaptive none breakpoints",
+    },
+    Vendor.GOOGLE: {
+        "gemini-2.0-flash": "none low automatic sampling",
+        "gemini-3-flash-preview": "level minimal automatic sampling",
+        "gemini-3-pro-preview": "level low automatic sampling",
+        "gemini-3.1-flash-lite": "level minimal automatic sampling",
+        "gemini-3.10-flash": "level low automatic",
+        "gemini-3.5-flash": "level minimal automatic sampling",
+        "gemini-3.5-flash-lite": "level minimal automatic",
+        "gemini-3.6-flash": "level minimal automatic",
+        "gemini-3.6-flash-lite": "level low automatic",
+        "gemini-4-flash": "level low automatic",
+        "gemini-flash-latest": "level low automatic",
+        "models/gemini-2.5-flash": "budget none automatic sampling",
+        "models/gemini-2.5-pro": "budget minimal automatic sampling",
+    },
+}
+
 
 @pytest.mark.parametrize(
-    ("vendor", "model", "style"),
-    [
-        (Vendor.OPENAI, "gpt-4o-mini", ReasoningStyle.NONE),
-        (Vendor.OPENAI, "gpt-5.4-mini", ReasoningStyle.EFFORT),
-        (Vendor.OPENAI, "gpt-6-astra", ReasoningStyle.EFFORT),
-        (Vendor.OPENAI, "o4-mini", ReasoningStyle.EFFORT),
-        (Vendor.AZURE, "gpt-5.6-luna", ReasoningStyle.EFFORT),
-        (Vendor.ANTHROPIC, "claude-3-5-haiku-latest", ReasoningStyle.NONE),
-        (Vendor.ANTHROPIC, "claude-3-7-sonnet-latest", ReasoningStyle.BUDGET),
-        (Vendor.ANTHROPIC, "claude-opus-4-20250514", ReasoningStyle.BUDGET),
-        (Vendor.ANTHROPIC, "claude-haiku-4-5-20251001", ReasoningStyle.BUDGET),
-        (Vendor.ANTHROPIC, "claude-sonnet-4-6", ReasoningStyle.ADAPTIVE),
-        (Vendor.ANTHROPIC, "claude-haiku-5-5", ReasoningStyle.ADAPTIVE),
-        (Vendor.GOOGLE, "gemini-2.0-flash", ReasoningStyle.NONE),
-        (Vendor.GOOGLE, "models/gemini-2.5-flash", ReasoningStyle.BUDGET),
-        (Vendor.GOOGLE, "gemini-3.1-flash-lite", ReasoningStyle.LEVEL),
-        (Vendor.GOOGLE, "gemini-4-argon", ReasoningStyle.LEVEL),
-    ],
+    ("vendor", "model", "facts"),
+    [(vendor, model, facts) for vendor, models in PROFILES.items() for model, facts in models.items()],
 )
-def test_models_are_told_to_think_in_the_way_of_their_family(vendor: Vendor, model: str, style: ReasoningStyle) -> None:
-    assert profile_of(vendor, model).reasoning is style
+def test_model_has_the_profile_of_its_family(vendor: Vendor, model: str, facts: str) -> None:
+    profile = profile_of(vendor, model)
+    least = accepted_effort(profile, Effort.NONE)
 
-
-@pytest.mark.parametrize(
-    ("vendor", "model", "least"),
-    [
-        (Vendor.OPENAI, "o3", Effort.LOW),
-        (Vendor.OPENAI, "o4-mini", Effort.LOW),
-        (Vendor.OPENAI, "gpt-5", Effort.MINIMAL),
-        (Vendor.OPENAI, "gpt-5-mini-2025-08-07", Effort.MINIMAL),
-        (Vendor.OPENAI, "gpt-5-pro", Effort.HIGH),
-        (Vendor.OPENAI, "gpt-5.1", Effort.NONE),
-        (Vendor.OPENAI, "gpt-5.2-pro", Effort.MEDIUM),
-        (Vendor.OPENAI, "gpt-5.4-mini", Effort.NONE),
-        (Vendor.OPENAI, "gpt-5.5-pro-2026-04-23", Effort.MEDIUM),
-        (Vendor.OPENAI, "gpt-5.6-luna", Effort.NONE),
-        (Vendor.OPENAI, "gpt-6-astra", Effort.LOW),
-        (Vendor.OPENAI, "gpt-6-luna", Effort.NONE),
-        (Vendor.OPENAI, "gpt-6.1-terra", Effort.NONE),
-        (Vendor.AZURE, "gpt-5-nano", Effort.MINIMAL),
-        (Vendor.ANTHROPIC, "claude-haiku-4-5", Effort.NONE),
-        (Vendor.ANTHROPIC, "claude-opus-5", Effort.NONE),
-        (Vendor.GOOGLE, "gemini-2.5-flash", Effort.NONE),
-        (Vendor.GOOGLE, "models/gemini-2.5-pro", Effort.MINIMAL),
-        (Vendor.GOOGLE, "gemini-3-flash-preview", Effort.MINIMAL),
-        (Vendor.GOOGLE, "gemini-3-pro-preview", Effort.LOW),
-        (Vendor.GOOGLE, "gemini-3.1-flash-lite", Effort.MINIMAL),
-        (Vendor.GOOGLE, "gemini-3.5-flash-lite", Effort.MINIMAL),
-        (Vendor.GOOGLE, "gemini-3.6-flash", Effort.MINIMAL),
-        (Vendor.GOOGLE, "gemini-3.6-flash-lite", Effort.LOW),
-        (Vendor.GOOGLE, "gemini-3.10-flash", Effort.LOW),
-        (Vendor.GOOGLE, "gemini-4-flash", Effort.LOW),
-        (Vendor.GOOGLE, "gemini-flash-latest", Effort.LOW),
-    ],
-)
-def test_no_effort_is_the_least_that_the_family_takes(vendor: Vendor, model: str, least: Effort) -> None:
-    assert accepted_effort(profile_of(vendor, model), Effort.NONE) is least
+    assert facts.split() == [profile.reasoning, least, profile.caching, *(["sampling"] if profile.sampling else [])]
 
 
 @pytest.mark.parametrize(
@@ -99,40 +102,6 @@ def test_effort_that_a_model_does_not_take_is_the_next_cheaper_one(
 @pytest.mark.parametrize("effort", Effort)
 def test_effort_is_what_was_asked_for_where_nobody_knows_the_model(effort: Effort) -> None:
     assert accepted_effort(UNKNOWN_MODEL, effort) is effort
-
-
-@pytest.mark.parametrize(
-    ("vendor", "model", "takes"),
-    [
-        (Vendor.OPENAI, "gpt-4.1-mini", True),
-        (Vendor.OPENAI, "gpt-5-mini", False),
-        (Vendor.OPENAI, "o3", False),
-        (Vendor.ANTHROPIC, "claude-haiku-4-5", True),
-        (Vendor.ANTHROPIC, "claude-opus-4-8", False),
-        (Vendor.GOOGLE, "gemini-3.5-flash", True),
-        (Vendor.GOOGLE, "gemini-3.5-flash-lite", False),
-        (Vendor.GOOGLE, "gemini-3.6-flash", False),
-    ],
-)
-def test_temperature_is_known_to_be_taken_or_refused(vendor: Vendor, model: str, *, takes: bool) -> None:
-    assert profile_of(vendor, model).sampling is takes
-
-
-@pytest.mark.parametrize(
-    ("vendor", "model", "caching"),
-    [
-        (Vendor.OPENAI, "gpt-4o-mini", Caching.KEY),
-        (Vendor.OPENAI, "gpt-4.1", Caching.RETENTION),
-        (Vendor.OPENAI, "gpt-4.1-nano", Caching.KEY),
-        (Vendor.OPENAI, "gpt-5-nano", Caching.KEY),
-        (Vendor.OPENAI, "gpt-5.5", Caching.RETENTION),
-        (Vendor.OPENAI, "gpt-5.6-luna", Caching.OPTIONS),
-        (Vendor.ANTHROPIC, "claude-haiku-4-5", Caching.BREAKPOINTS),
-        (Vendor.GOOGLE, "gemini-3.6-flash", Caching.AUTOMATIC),
-    ],
-)
-def test_cache_is_asked_for_in_the_way_of_the_family(vendor: Vendor, model: str, caching: Caching) -> None:
-    assert profile_of(vendor, model).caching is caching
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,23 @@ from tests.model_lists import (
 )
 
 
-def test_models_of_openai_that_cannot_converse_are_not_offered() -> None:
-    assert conversation_models(Vendor.OPENAI, OPENAI) == list(OPENAI_CONVERSES)
+@pytest.mark.parametrize(
+    ("vendor", "listed", "offered"),
+    [
+        (Vendor.OPENAI, OPENAI, OPENAI_CONVERSES),
+        (Vendor.ANTHROPIC, ANTHROPIC, ANTHROPIC),
+        (None, OLLAMA, ("llama3.2-vision:11b", "llama3.2:3b-instruct-q4_K_M", "qwen3:8b")),
+        (None, LOCAL + LOCAL_OTHER, LOCAL),
+        (None, ROUTER + ROUTER_OTHER, ROUTER),
+        (None, OPENAI, OPENAI_CONVERSES),
+        (None, LOCAL_OTHER, LOCAL_OTHER),
+        (None, (), ()),
+    ],
+)
+def test_models_that_cannot_converse_are_not_offered(
+    vendor: Vendor | None, listed: tuple[str, ...], offered: tuple[str, ...]
+) -> None:
+    assert conversation_models(vendor, listed) == list(offered)
 
 
 def test_models_of_google_that_cannot_converse_are_not_offered() -> None:
@@ -35,31 +50,6 @@ def test_models_of_google_that_cannot_converse_are_not_offered() -> None:
         "gemini-robotics-er-1.6",
         "nano-banana-pro-preview",
     }
-
-
-def test_all_models_of_anthropic_are_offered() -> None:
-    assert conversation_models(Vendor.ANTHROPIC, ANTHROPIC) == list(ANTHROPIC)
-
-
-def test_models_of_a_server_that_cannot_converse_are_not_offered() -> None:
-    assert conversation_models(None, OLLAMA) == ["llama3.2-vision:11b", "llama3.2:3b-instruct-q4_K_M", "qwen3:8b"]
-
-
-@pytest.mark.parametrize(
-    ("converse", "others"),
-    [(LOCAL, LOCAL_OTHER), (ROUTER, ROUTER_OTHER), (OPENAI_CONVERSES, set(OPENAI) - set(OPENAI_CONVERSES))],
-    ids=["local", "router", "openai"],
-)
-def test_server_of_no_known_vendor_offers_what_can_converse(converse: tuple[str, ...], others: tuple[str, ...]) -> None:
-    assert conversation_models(None, [*converse, *others]) == list(converse)
-
-
-def test_all_models_are_offered_where_none_has_the_name_of_one_that_converses() -> None:
-    assert conversation_models(None, LOCAL_OTHER) == list(LOCAL_OTHER)
-
-
-def test_server_without_models_offers_none() -> None:
-    assert conversation_models(None, []) == []
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """A complete answer succeeds however its server ends the stream, even if it does not end it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -35,6 +35,19 @@ async def stream_within(pulse: Pulse, events: AsyncGenerator[Event]) -> AsyncIte
     """Yield the events of a stream that may not be idle."""
     while (event := await pulse.next_event(events)) is not None:
         yield event
+
+
+# The ends of a whole answer, with the formats that have them.
+ENDINGS: dict[str, tuple[tuple[Wire, ...], Callable[[Wire], tuple[Piece, ...]]]] = {
+    "silence": (WIRES, lambda wire: (*marked(wire, "yes", usage=USAGE), asyncio.Event())),
+    "open": (WIRES, lambda wire: (*wire.answer(Text(("yes",)), usage=USAGE), asyncio.Event())),
+    "events": (WIRES, lambda wire: (*marked(wire, "yes", usage=USAGE), ForEver(wire.unknown_event()))),
+    "comments": (FRAGMENTING_WIRES, lambda wire: (*marked(wire, "yes", usage=USAGE), ForEver(b": keep-alive\n\n"))),
+    "late words": (
+        MARKING_WIRES,
+        lambda wire: (*marked(wire, "y", usage=USAGE), *marked(wire, "es"), asyncio.Event()),
+    ),
+}
 
 
 @pytest.fixture
@@ -71,61 +84,34 @@ def hear_in_a_turn(patient: Provider, byte_server: ByteServer) -> Hear:
 
 @over_either_client
 @pytest.mark.usefixtures("short_grace")
-async def test_server_that_is_silent_after_the_answer_costs_nothing(wire: Wire, hear_in_a_turn: Hear) -> None:
-    heard = await hear_in_a_turn(*marked(wire, "yes", usage=USAGE), asyncio.Event())
+@pytest.mark.parametrize(
+    ("wire", "pieces"),
+    [
+        pytest.param(wire, pieces, id=f"{wire.name}-{name}")
+        for name, (wires, pieces) in ENDINGS.items()
+        for wire in wires
+    ],
+)
+async def test_stream_that_does_not_end_costs_a_whole_answer_nothing(
+    wire: Wire, pieces: Callable[[Wire], tuple[Piece, ...]], byte_server: ByteServer, hear_in_a_turn: Hear
+) -> None:
+    heard = await hear_in_a_turn(*pieces(wire))
 
     assert heard.text == "yes"
     assert [usage.output for usage in heard.usages] == [50]
     assert heard.finished == heard.events[-1:]
-
-
-@over_either_client
-@pytest.mark.usefixtures("short_grace")
-async def test_server_that_does_not_close_after_its_last_event_costs_nothing(wire: Wire, hear_in_a_turn: Hear) -> None:
-    heard = await hear_in_a_turn(*wire.answer(Text(("yes",))), asyncio.Event())
-
-    assert heard.text == "yes"
-    assert heard.finished == heard.events[-1:]
-
-
-@over_either_client
-@pytest.mark.usefixtures("short_grace")
-async def test_events_without_meaning_do_not_keep_a_whole_answer_open(wire: Wire, hear_in_a_turn: Hear) -> None:
-    heard = await hear_in_a_turn(*marked(wire, "yes"), ForEver(wire.unknown_event()))
-
-    assert heard.text == "yes"
-    assert heard.finished == heard.events[-1:]
-
-
-@over_either_client
-@pytest.mark.parametrize("wire", FRAGMENTING_WIRES, ids=lambda wire: wire.name)
-@pytest.mark.usefixtures("short_grace")
-async def test_comments_do_not_keep_a_whole_answer_open(wire: Wire, hear_in_a_turn: Hear) -> None:
-    heard = await hear_in_a_turn(*marked(wire, "yes"), ForEver(b": keep-alive\n\n"))
-
-    assert heard.text == "yes"
-    assert heard.finished == heard.events[-1:]
-
-
-@over_either_client
-@pytest.mark.usefixtures("short_grace")
-async def test_connection_of_a_stream_that_does_not_end_is_closed(
-    wire: Wire, byte_server: ByteServer, hear_in_a_turn: Hear
-) -> None:
-    await hear_in_a_turn(*marked(wire, "yes"), asyncio.Event())
-
     await until(lambda: byte_server.open_connections == 0)
-
-
-@pytest.mark.usefixtures("short_grace")
-async def test_task_is_not_cancelled_any_more_after_a_stream_that_does_not_end(
-    wire: Wire, hear_in_a_turn: Hear
-) -> None:
-    await hear_in_a_turn(*marked(wire, "yes"), asyncio.Event())
-
     task = asyncio.current_task()
     assert task
     assert not task.cancelling()
+
+
+@over_either_client
+async def test_connection_that_breaks_after_the_marker_costs_nothing(wire: Wire, hear_in_a_turn: Hear) -> None:
+    heard = await hear_in_a_turn(*marked(wire, "yes"), cut=True)
+
+    assert heard.text == "yes"
+    assert heard.finished == heard.events[-1:]
 
 
 @pytest.mark.usefixtures("short_grace")
@@ -175,23 +161,6 @@ async def test_words_that_come_after_the_marker_are_heard_at_once(
 
     ends.set()
     await listening
-
-
-@pytest.mark.parametrize("wire", MARKING_WIRES, ids=lambda wire: wire.name)
-@pytest.mark.usefixtures("short_grace")
-async def test_stream_that_does_not_end_after_late_words_costs_nothing(wire: Wire, hear_in_a_turn: Hear) -> None:
-    heard = await hear_in_a_turn(*marked(wire, "yes"), *marked(wire, ", sir"), asyncio.Event())
-
-    assert heard.text == "yes, sir"
-    assert heard.finished == heard.events[-1:]
-
-
-@over_either_client
-async def test_connection_that_breaks_after_the_marker_costs_nothing(wire: Wire, hear_in_a_turn: Hear) -> None:
-    heard = await hear_in_a_turn(*marked(wire, "yes"), cut=True)
-
-    assert heard.text == "yes"
-    assert heard.finished == heard.events[-1:]
 
 
 @over_either_client

@@ -125,11 +125,15 @@ async def test_error_in_the_stream_is_told_after_what_was_said(wire: Wire, fail:
     assert heard.text == "yes"
 
 
-async def test_event_that_is_no_json_is_told(wire: Wire, fail: Hear) -> None:
-    events = wire.answer(Text(("yes", "and no")))
-    place = next(place for place, event in enumerate(events) if b"and no" in event)
+@pytest.mark.parametrize(
+    "data", [b"5", b"[]", b"null", b'"a text"', b"{", b"\xff\xfe", pytest.param(b"[" * 200_000, id="deep")]
+)
+async def test_event_that_is_no_object_is_an_error_after_the_words_before_it(
+    data: bytes, wire: Wire, fail: Hear
+) -> None:
+    heard = await fail(BadStream, *wire.answer(Text(("yes",)), end=End.NONE), b"data: " + data + b"\n\n")
 
-    await fail(BadStream, *events[:place], events[place].rstrip()[:-2] + b"\n\n", *events[place + 1 :])
+    assert heard.text == "yes"
 
 
 async def test_answer_that_is_too_long_is_incomplete(wire: Wire, fail: Hear) -> None:
@@ -211,6 +215,13 @@ async def test_usage_is_in_the_same_terms_everywhere(wire: Wire, hear: Hear) -> 
 
     (usage,) = heard.usages
     assert (usage.input, usage.cached, usage.output) == (1000, 600, 50)
+
+
+@pytest.mark.parametrize("end", [End.LENGTH, End.REFUSED])
+async def test_usage_of_an_answer_that_failed_is_billed(end: End, wire: Wire, fail: Hear) -> None:
+    heard = await fail(ProviderError, *wire.answer(Text(("yes",)), end=end, usage=Usage(input=1000, output=50)))
+
+    assert [usage.output for usage in heard.usages] == [50]
 
 
 async def test_reasoning_is_part_of_the_output(wire: Wire, hear: Hear) -> None:

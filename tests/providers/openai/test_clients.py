@@ -80,66 +80,44 @@ def ask(server: Server) -> Ask:
     return ask
 
 
-def where(request: web.Request) -> str:
-    return request.raw_path
-
-
 def keys(request: web.Request) -> dict[str, str]:
     return {name: request.headers[name] for name in ("Authorization", "api-key") if name in request.headers}
 
 
-async def test_compatible_server_is_asked_at_its_url(ask: Ask, server: Server, http_client: Any) -> None:
-    request = await ask(compatible_chat(f"{server.address}/v1", KEY, http_client))
-
-    assert where(request) == "/v1/chat/completions"
-    assert keys(request) == {"Authorization": f"Bearer {KEY}"}
-
-
-@pytest.mark.parametrize("key", ["", None])
-async def test_server_at_home_needs_no_key(key: str | None, ask: Ask, server: Server, http_client: Any) -> None:
-    await ask(compatible_chat(f"{server.address}/v1/", key, http_client))
-
-
-@pytest.mark.parametrize(
-    ("build", "path"), [(openai_chat, "/v1/chat/completions"), (openai_responses, "/v1/responses")]
-)
-async def test_openai_is_asked_with_its_key(
-    build: Callable[..., Provider], path: str, ask: Ask, server: Server, http_client: Any
-) -> None:
-    request = await ask(build(KEY, http_client, f"{server.address}/v1"))
-
-    assert where(request) == path
-    assert keys(request) == {"Authorization": f"Bearer {KEY}"}
-
-
-@pytest.mark.parametrize(
-    ("build", "path"),
-    [(azure_chat, "/openai/v1/chat/completions"), (azure_responses, "/openai/v1/responses")],
-)
-async def test_azure_is_asked_by_the_name_of_a_deployment(
-    build: Callable[..., Provider], path: str, ask: Ask, server: Server, http_client: Any
-) -> None:
-    request = await ask(build(AzureServer(server.address, KEY), http_client))
-
-    assert where(request) == path
-    assert keys(request) == {"api-key": KEY}
-    assert json.loads(await request.read())["model"] == "my model"
+BEARER, API_KEY = {"Authorization": f"Bearer {KEY}"}, {"api-key": KEY}
 
 
 @pytest.mark.parametrize(
     ("build", "path"),
     [
-        (azure_chat, "/openai/deployments/my%20model/chat/completions"),
-        (azure_responses, "/openai/responses"),
+        (lambda at, client: compatible_chat(f"{at}/v1", KEY, client), "/v1/chat/completions"),
+        (lambda at, client: openai_chat(KEY, client, f"{at}/v1"), "/v1/chat/completions"),
+        (lambda at, client: openai_responses(KEY, client, f"{at}/v1"), "/v1/responses"),
+        (lambda at, client: azure_chat(AzureServer(at, KEY), client), "/openai/v1/chat/completions"),
+        (lambda at, client: azure_responses(AzureServer(at, KEY), client), "/openai/v1/responses"),
+        (
+            lambda at, client: azure_chat(AzureServer(at, KEY, VERSION), client),
+            f"/openai/deployments/my%20model/chat/completions?api-version={VERSION}",
+        ),
+        (
+            lambda at, client: azure_responses(AzureServer(at, KEY, VERSION), client),
+            f"/openai/responses?api-version={VERSION}",
+        ),
     ],
 )
-async def test_classic_endpoint_of_azure_has_its_deployments_and_version(
+async def test_server_is_asked_at_its_path_with_its_key(
     build: Callable[..., Provider], path: str, ask: Ask, server: Server, http_client: Any
 ) -> None:
-    request = await ask(build(AzureServer(server.address, KEY, VERSION), http_client))
+    request = await ask(build(server.address, http_client))
 
-    assert where(request) == f"{path}?api-version={VERSION}"
-    assert keys(request) == {"api-key": KEY}
+    assert request.raw_path == path
+    assert keys(request) == (API_KEY if path.startswith("/openai") else BEARER)
+    assert json.loads(await request.read())["model"] == "my model"
+
+
+@pytest.mark.parametrize("key", ["", None])
+async def test_server_at_home_needs_no_key(key: str | None, ask: Ask, server: Server, http_client: Any) -> None:
+    await ask(compatible_chat(f"{server.address}/v1/", key, http_client))
 
 
 @pytest.mark.parametrize("build", [azure_chat, azure_responses])
@@ -152,7 +130,7 @@ async def test_models_of_azure_are_listed(
     models = await build(AzureServer(server.address, KEY, version), http_client).list_models()
 
     assert [model.id for model in models] == ["a", "b"]
-    assert where(server.requests[-1]) == path
+    assert server.requests[-1].raw_path == path
     assert keys(server.requests[-1]) == {"api-key": KEY}
 
 
@@ -160,7 +138,7 @@ async def test_tokens_are_counted_on_azure(server: Server, http_client: Any) -> 
     provider = azure_responses(AzureServer(server.address, KEY), http_client)
 
     assert await provider.count_tokens(Request("my model", (Message.user("hello"),))) == 42
-    assert where(server.requests[-1]) == "/openai/v1/responses/input_tokens"
+    assert server.requests[-1].raw_path == "/openai/v1/responses/input_tokens"
     assert keys(server.requests[-1]) == {"api-key": KEY}
 
 

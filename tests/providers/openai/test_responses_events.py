@@ -209,16 +209,6 @@ async def test_reason_of_a_refusal_is_the_servers_code(fail: Hear) -> None:
     assert heard.error.reason == "bio_policy"
 
 
-@pytest.mark.parametrize("status", ["incomplete", "failed"])
-async def test_usage_of_an_answer_that_failed_is_billed(status: str, fail: Hear) -> None:
-    figures = {"input_tokens": 7, "output_tokens": 2}
-    heard = await fail(
-        ProviderError, delta("once"), ended(status, usage=figures, error={"code": "server_error", "message": ""})
-    )
-
-    assert heard.usages == [Usage(7, 0, 2)]
-
-
 @pytest.mark.parametrize(
     ("figures", "reported"),
     [
@@ -353,15 +343,8 @@ async def test_every_other_item_is_passed_over(kind: str, hear: Hear) -> None:
 @pytest.mark.parametrize(
     "bent",
     [
-        b"data: 5\n\n",
-        b"data: []\n\n",
-        b'data: "a text"\n\n',
-        b"data: null\n\n",
-        b"data: {\n\n",
-        b"data: \xff\xfe\n\n",
         event("response.output_text.delta", output_index=0, delta=5),
         event("response.output_text.delta", output_index=0, delta=["a", "list"]),
-        event("response.output_text.delta", output_index=0, delta={"text": "an object"}),
         event("response.reasoning_text.delta", output_index=0, delta=5),
         b'data: {"type": ["a list"]}\n\n',
         event("response.output_item.added", output_index=0, item=None),
@@ -374,7 +357,6 @@ async def test_every_other_item_is_passed_over(kind: str, hear: Hear) -> None:
         event("response.failed"),
         event("response.failed", response=["a", "list"]),
         event("response.incomplete", response={"incomplete_details": {"reason": 5}}),
-        event("response.output_item.done", output_index=0, item=None),
         event("response.output_item.done", output_index=0, item="a text"),
         done(0, **call_item(LIGHT, name=5)),
         done(0, **call_item(LIGHT, call_id={})),

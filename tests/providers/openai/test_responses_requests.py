@@ -202,6 +202,26 @@ TURN_ON = ToolCall("call_1", "turn_on", {})
 TIME = ToolCall("call_2", "time", {})
 
 
+COMPACTION = {"type": "compaction", "id": "c", "encrypted_content": "gAAAA"}
+DONE = message(0, 5)
+
+# Residue of an answer, and its items that are sent before the words.
+BEFORE_THE_WORDS: dict[str, tuple[Native, list[Any]]] = {
+    "reasoning_without_its_following_item": (native(reasoning("rs_1")), []),
+    "reasoning_for_a_call_that_is_gone": (
+        native(reasoning("rs_1"), call("call_9"), reasoning("rs_2"), DONE),
+        [reasoning("rs_2")],
+    ),
+    "reasoning_for_an_item_that_is_not_sent_back": (native(reasoning("rs_1"), {"type": "web_search_call"}, DONE), []),
+    "reasoning_that_was_not_encrypted": (native(reasoning("rs_1"), {"type": "reasoning"}, DONE), []),
+    "compaction": (native(COMPACTION, DONE), [COMPACTION]),
+    "reasoning_that_was_compacted": (native(reasoning("rs_1"), COMPACTION, DONE), [COMPACTION]),
+    "another_model": (native(reasoning("rs_1"), DONE, model="gpt-5.4"), []),
+    "another_provider": (native(reasoning("rs_1"), DONE, provider="anthropic"), []),
+    "residue_of_another_form": (Native("openai_responses", "gpt-5.5", {"of": "another version"}), []),
+}
+
+
 @pytest.mark.parametrize(
     ("said", "items"),
     [
@@ -243,62 +263,13 @@ TIME = ToolCall("call_2", "time", {})
             id="text_of_which_some_was_kept_back",
         ),
         pytest.param(
-            Message.assistant("Done.", native=native(reasoning("rs_1"))),
-            [assistant("Done.")],
-            id="reasoning_without_its_following_item",
-        ),
-        pytest.param(
-            Message.assistant(
-                "Done.", native=native(reasoning("rs_1"), call("call_9"), reasoning("rs_2"), message(0, 5))
-            ),
-            [reasoning("rs_2"), assistant("Done.")],
-            id="reasoning_for_a_call_that_is_gone",
-        ),
-        pytest.param(
-            Message.assistant("Done.", native=native(reasoning("rs_1"), {"type": "web_search_call"}, message(0, 5))),
-            [assistant("Done.")],
-            id="reasoning_for_an_item_that_is_not_sent_back",
-        ),
-        pytest.param(
-            Message.assistant("Done.", native=native(reasoning("rs_1"), {"type": "reasoning"}, message(0, 5))),
-            [assistant("Done.")],
-            id="reasoning_that_was_not_encrypted",
-        ),
-        pytest.param(
             Message.assistant("Done.", tool_calls=(TURN_ON,), native=native(reasoning("rs_1"), message(0, 5))),
             [reasoning("rs_1"), assistant("Done."), call_item("call_1", "turn_on", "{}")],
             id="call_that_the_residue_does_not_know",
         ),
-        pytest.param(
-            Message.assistant(
-                "Done.",
-                native=native({"type": "compaction", "id": "c", "encrypted_content": "gAAAA"}, message(0, 5)),
-            ),
-            [{"type": "compaction", "id": "c", "encrypted_content": "gAAAA"}, assistant("Done.")],
-            id="compaction",
-        ),
-        pytest.param(
-            Message.assistant(
-                "Done.",
-                native=native(reasoning("rs_1"), {"type": "compaction", "encrypted_content": "gAAAA"}, message(0, 5)),
-            ),
-            [{"type": "compaction", "encrypted_content": "gAAAA"}, assistant("Done.")],
-            id="reasoning_that_was_compacted",
-        ),
-        pytest.param(
-            Message.assistant("Done.", native=native(reasoning("rs_1"), message(0, 5), model="gpt-5.4")),
-            [assistant("Done.")],
-            id="another_model",
-        ),
-        pytest.param(
-            Message.assistant("Done.", native=native(reasoning("rs_1"), message(0, 5), provider="anthropic")),
-            [assistant("Done.")],
-            id="another_provider",
-        ),
-        pytest.param(
-            Message.assistant("Done.", native=Native("openai_responses", "gpt-5.5", {"of": "another version"})),
-            [assistant("Done.")],
-            id="residue_of_another_form",
+        *(
+            pytest.param(Message.assistant("Done.", native=residue), [*items, assistant("Done.")], id=name)
+            for name, (residue, items) in BEFORE_THE_WORDS.items()
         ),
     ],
 )
@@ -332,19 +303,6 @@ async def test_answer_goes_back_as_it_came(sent: Send, http_client: Any, byte_se
 
 
 NO_LONGER_READABLE = b'{"error": {"message": "Made up.", "type": "x", "code": "invalid_encrypted_content"}}'
-
-
-async def test_residue_that_the_server_can_no_longer_read_is_omitted(http_client: Any, byte_server: ByteServer) -> None:
-    byte_server.reply(NO_LONGER_READABLE, status=400, headers=JSON)
-    byte_server.then_reply(*WIRE.answer(Text(("Hello.",))))
-    said = Message.assistant("Done.", native=native(reasoning("rs_1"), message(0, 5)))
-    request = Request("gpt-5.5", (Message.user("hello"), said, Message.user("and now?")))
-
-    heard = await Heard().listen(WIRE.connect(byte_server.address, http_client).stream(request))
-
-    assert heard.text == "Hello."
-    assert byte_server.requests[0]["input"][1] == reasoning("rs_1")
-    assert byte_server.requests[1]["input"] == [user("hello"), assistant("Done."), user("and now?")]
 
 
 @pytest.mark.parametrize(("residue", "attempts"), [(native(reasoning("rs_1"), message(0, 5)), 2), (None, 1)])

@@ -16,7 +16,6 @@ from custom_components.windowed_conversation.providers.events import (
     ModelSettings,
     Request,
     ToolSchema,
-    Usage,
 )
 from custom_components.windowed_conversation.providers.models import (
     UNKNOWN_MODEL,
@@ -26,13 +25,13 @@ from custom_components.windowed_conversation.providers.models import (
     ReasoningStyle,
 )
 from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
-from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
+from custom_components.windowed_conversation.window import Attachment, Message, ToolCall
 
 from ..byte_server import JSON, ByteServer
 from ..conftest import Ask, Hear
 from ..heard import Heard
 from ..wires.chat import DONE, ChatWire, chunk
-from ..wires.parts import End, Reasoning, Text
+from ..wires.parts import End, Text
 
 PARAMETERS = TypeAdapter(CompletionCreateParamsStreaming)
 REASONS = ModelProfile(sampling=False, reasoning=ReasoningStyle.EFFORT, caching=Caching.RETENTION, images=True)
@@ -276,22 +275,6 @@ async def test_tool_of_any_name_can_be_offered_and_called(
     assert offered["parameters"] == {"type": "object", "properties": {}}
     assert byte_server.requests[-1]["messages"][1]["tool_calls"][0]["function"]["name"] == offered["name"]
     assert heard.called == [("home.turn on", {})]
-
-
-async def test_residue_of_others_is_not_sent(sent: Send) -> None:
-    native = Native("openai_responses", "a-model", [{"type": "reasoning", "id": "rs_1", "encrypted_content": "x"}])
-
-    body = await sent(Dialect.OPENAI, Message.user("hello"), Message.assistant("Hello.", native=native))
-
-    assert body["messages"][1] == {"role": "assistant", "content": "Hello."}
-
-
-async def test_usage_says_what_was_cached_written_and_thought(hear: Hear) -> None:
-    used = Usage(input=100, cached=60, output=20, cache_written=30, reasoning=12)
-
-    heard = await hear(*ChatWire().answer(Reasoning(("hm",)), Text(("Hello.",)), usage=used))
-
-    assert heard.usages == [used]
 
 
 @pytest.mark.parametrize(

@@ -77,59 +77,34 @@ async def test_reasoning_before_a_call_goes_back_with_it(ask: AskServer, stamp: 
     assert [call["id"] for call in message["tool_calls"]] == ["call_00_x"]
 
 
+def detail(kind: str, index: int = 0, **fields: Any) -> dict[str, Any]:
+    return {"type": f"reasoning.{kind}", **fields, "index": index}
+
+
+ENCRYPTED = detail("encrypted", data="AAAA", id="call_1"), detail("encrypted", data="BBBB", id="call_2")
+SIGNED = detail("text", text="one", signature="s"), detail("text", text="two", signature="t")
+
+
 @pytest.mark.parametrize(
     ("fragments", "whole"),
     [
         (
             [
-                {"type": "reasoning.text", "text": "Let", "format": "anthropic-claude-v1", "index": 0},
-                {"type": "reasoning.text", "text": " me", "format": "anthropic-claude-v1", "index": 0},
-                {"type": "reasoning.text", "text": None, "signature": "Et8B", "index": 0},
+                detail("text", text="Let", format="anthropic-claude-v1"),
+                detail("text", text=" me", format="anthropic-claude-v1"),
+                detail("text", text=None, signature="Et8B"),
             ],
-            [
-                {
-                    "type": "reasoning.text",
-                    "text": "Let me",
-                    "format": "anthropic-claude-v1",
-                    "signature": "Et8B",
-                    "index": 0,
-                }
-            ],
+            [detail("text", text="Let me", format="anthropic-claude-v1", signature="Et8B")],
         ),
         (
-            [
-                {"type": "reasoning.text", "text": "one", "index": 0},
-                {"type": "reasoning.text", "text": "two", "index": 1},
-                {"type": "reasoning.text", "text": " more", "index": 0},
-            ],
-            [
-                {"type": "reasoning.text", "text": "one more", "index": 0},
-                {"type": "reasoning.text", "text": "two", "index": 1},
-            ],
+            [detail("text", text="one"), detail("text", 1, text="two"), detail("text", text=" more")],
+            [detail("text", text="one more"), detail("text", 1, text="two")],
         ),
         (
-            [
-                {"type": "reasoning.summary", "summary": "Lamps", "index": 0},
-                {"type": "reasoning.summary", "summary": ".", "index": 0},
-                {"type": "reasoning.encrypted", "data": "AAAA", "id": "call_1", "index": 0},
-                {"type": "reasoning.encrypted", "data": "BBBB", "id": "call_2", "index": 0},
-            ],
-            [
-                {"type": "reasoning.summary", "summary": "Lamps.", "index": 0},
-                {"type": "reasoning.encrypted", "data": "AAAA", "id": "call_1", "index": 0},
-                {"type": "reasoning.encrypted", "data": "BBBB", "id": "call_2", "index": 0},
-            ],
+            [detail("summary", summary="Lamps"), detail("summary", summary="."), *ENCRYPTED],
+            [detail("summary", summary="Lamps."), *ENCRYPTED],
         ),
-        (
-            [
-                {"type": "reasoning.text", "text": "one", "signature": "s", "index": 0},
-                {"type": "reasoning.text", "text": "two", "signature": "t", "index": 0},
-            ],
-            [
-                {"type": "reasoning.text", "text": "one", "signature": "s", "index": 0},
-                {"type": "reasoning.text", "text": "two", "signature": "t", "index": 0},
-            ],
-        ),
+        ([*SIGNED], [*SIGNED]),
     ],
     ids=["signed", "interleaved", "encrypted", "whole"],
 )
