@@ -1,6 +1,5 @@
 """The peculiarities of Anthropic's stream: blocks by index, stop reasons, usage in two places, residue."""
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -19,16 +18,14 @@ from custom_components.windowed_conversation.providers.events import (
     ModelSettings,
     Request,
     TextDelta,
-    ToolCallDone,
     ToolSchema,
     Usage,
 )
 from custom_components.windowed_conversation.providers.models import Effort, ModelProfile, ReasoningStyle
-from custom_components.windowed_conversation.window import Message, Native, ToolCall
-from tests.providers.heard import closing
+from custom_components.windowed_conversation.window import Message, Native
 
 from ..byte_server import ByteServer
-from ..conftest import Ask, Hear
+from ..conftest import Hear
 from ..heard import Heard
 from ..wires.anthropic import (
     MESSAGE_STOP,
@@ -144,19 +141,6 @@ async def test_calls_without_arguments_keep_their_order(hear: Hear) -> None:
     assert heard.called == [("a", {}), ("b", {"x": 1}), ("c", {})]
 
 
-async def test_call_is_announced_before_the_answer_is_complete(ask: Ask, byte_server: ByteServer) -> None:
-    rest = asyncio.Event()
-    byte_server.reply(START, *tool_block(0, "a", '{"x":', " 1}"), rest, *tool_block(1, "b", '{"y": 2}'), *CALLED)
-
-    async with closing(ask()) as events:
-        first = await anext(events)
-        assert first == ToolCallDone(ToolCall("toolu_0", "a", {"x": 1}))
-        rest.set()
-        heard = await Heard([first]).listen(events)
-
-    assert heard.called == [("a", {"x": 1}), ("b", {"y": 2})]
-
-
 async def test_call_whose_block_never_stops_is_whole_with_the_answer(hear: Hear) -> None:
     heard = await hear(START, *tool_block(0, "a", '{"x": 1}')[:-1], *CALLED)
 
@@ -168,21 +152,6 @@ async def test_arguments_may_come_with_the_beginning_of_the_block(hear: Hear) ->
     heard = await hear(START, *whole, *CALLED)
 
     assert heard.called == [("a", {"x": 1})]
-
-
-@pytest.mark.parametrize("odd", ["", None, "toolu_1"])
-async def test_id_that_is_missing_or_taken_is_replaced(odd: str | None, ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(START, *tool_block(0, "a", "{}", id=odd), *tool_block(1, "a", "{}", id=odd), *CALLED)
-    earlier = (
-        Message.user("before"),
-        Message.assistant(tool_calls=(ToolCall("toolu_1", "a", {}),)),
-        Message.tool("toolu_1", "a", "{}"),
-    )
-
-    heard = await Heard().listen(ask(*earlier))
-
-    assert len({*heard.ids, "toolu_1"}) == 3
-    assert all(heard.ids)
 
 
 @pytest.mark.parametrize(

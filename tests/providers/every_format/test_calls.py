@@ -1,5 +1,6 @@
 """Tool calls are announced whole, once, and with a unique id."""
 
+import asyncio
 from dataclasses import replace
 import json
 import re
@@ -12,8 +13,8 @@ from custom_components.windowed_conversation.providers.events import FinishReaso
 from custom_components.windowed_conversation.window import Message, ToolCall
 from tests.providers.byte_server import ByteServer
 from tests.providers.conftest import Ask, Hear
-from tests.providers.heard import Heard
-from tests.providers.wires.parts import Call, Calls, Reasoning, Text, Wire
+from tests.providers.heard import Heard, closing
+from tests.providers.wires.parts import Call, Calls, End, Reasoning, Text, Wire
 
 ARGUMENTS = {"name": 'the "}{" lamp', "nested": {"levels": [1, {"é": "\\"}], "照": None}, "emoji": "\N{GRINNING FACE}"}
 WRITTEN = json.dumps(ARGUMENTS, ensure_ascii=False)
@@ -26,17 +27,15 @@ THREE = Calls(
 )
 
 
-async def test_call_is_announced_whole(wire: Wire, hear: Hear) -> None:
-    heard = await hear(*wire.answer(Calls((Call("call_a", "act", (WRITTEN,)),))))
+@pytest.mark.parametrize("reasoning", [(), (Reasoning(("The lamp.",)),)])
+@pytest.mark.parametrize("fragments", [(WRITTEN,), tuple(WRITTEN)], ids=["whole", "characters"])
+async def test_call_is_announced_whole(
+    fragments: tuple[str, ...], reasoning: tuple[Reasoning, ...], wire: Wire, hear: Hear
+) -> None:
+    heard = await hear(*wire.answer(*reasoning, Calls((Call("call_a", "act", fragments),))))
 
     assert heard.called == [("act", ARGUMENTS)]
     assert heard.finished[0].reason is FinishReason.TOOL_CALLS
-
-
-async def test_arguments_may_be_cut_at_every_character(wire: Wire, hear: Hear) -> None:
-    heard = await hear(*wire.answer(Calls((Call("call_a", "act", tuple(WRITTEN)),))))
-
-    assert heard.called == [("act", ARGUMENTS)]
 
 
 async def test_arguments_may_be_cut_at_every_byte(wire: Wire, hear: Hear) -> None:
@@ -83,6 +82,34 @@ async def test_ids_are_different_whatever_the_server_sends(written: str, wire: W
     assert len(set(filter(None, heard.ids))) == 2
 
 
+@pytest.mark.parametrize("call_id", ["", "call_a"])
+async def test_id_that_the_history_has_already_is_replaced(
+    call_id: str, wire: Wire, ask: Ask, byte_server: ByteServer
+) -> None:
+    byte_server.reply(*wire.answer(Calls((Call(call_id, "act", ('{"n": 1}',)),))))
+    earlier = Message.assistant(tool_calls=(ToolCall("call_a", "act", {}),))
+
+    heard = await Heard().listen(ask(Message.user("before"), earlier, Message.tool("call_a", "act", "{}")))
+
+    assert heard.called == [("act", {"n": 1})]
+    assert heard.ids[0] not in ("", "call_a")
+
+
+async def test_call_is_announced_before_the_answer_is_complete(wire: Wire, ask: Ask, byte_server: ByteServer) -> None:
+    ends, call = asyncio.Event(), Calls((Call("call_a", "act", ('{"n"', ": 1}")),))
+    before_the_end = len(wire.answer(call, end=End.NONE))
+    events = wire.answer(call)
+    byte_server.reply(*events[:before_the_end], ends, *events[before_the_end:])
+
+    async with closing(ask()) as stream:
+        first = await anext(stream)
+        ends.set()
+        heard = await Heard([first]).listen(stream)
+
+    assert first == ToolCallDone(ToolCall("call_a", "act", {"n": 1}))
+    assert heard.called == [("act", {"n": 1})]
+
+
 @pytest.mark.parametrize("fragments", [(), ("",), ("{}",)])
 async def test_call_without_arguments_has_an_empty_object(fragments: tuple[str, ...], wire: Wire, hear: Hear) -> None:
     heard = await hear(*wire.answer(Calls((Call("call_a", "act", fragments),))))
@@ -103,12 +130,6 @@ async def test_text_before_a_call_is_heard_before_it(wire: Wire, hear: Hear) -> 
 
     kinds = [type(event) for event in heard.events if isinstance(event, TextDelta | ToolCallDone)]
     assert kinds == [TextDelta, ToolCallDone]
-
-
-async def test_call_after_reasoning_is_whole(wire: Wire, hear: Hear) -> None:
-    heard = await hear(*wire.answer(Reasoning(("The lamp.",)), Calls((Call("call_a", "act", (WRITTEN,)),))))
-
-    assert heard.called == [("act", ARGUMENTS)]
 
 
 @pytest.mark.parametrize("fragments", [('{"name": "la',), ("[1, 2]",), ("17",)])

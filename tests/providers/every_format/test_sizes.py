@@ -10,7 +10,7 @@ import pytest
 from custom_components.windowed_conversation.providers import streaming
 from custom_components.windowed_conversation.providers.errors import BadStream, Incomplete, Unavailable
 from custom_components.windowed_conversation.providers.events import Provider
-from tests.providers.byte_server import JSON, ByteServer, ForEver
+from tests.providers.byte_server import JSON, ByteServer, ForEver, Piece
 from tests.providers.conftest import Ask, Hear
 from tests.providers.heard import Heard
 from tests.providers.wires.parts import Call, Calls, End, Reasoning, Text, Wire
@@ -23,7 +23,6 @@ COMMENT = b":" + b" " * (KILOBYTE - 3) + b"\n\n"
 ANSWER = "the answer is longer than 4 MB"
 EVENT = "an event is longer than 4 MB"
 SENT = "the server sent more than it may"
-TOO_MANY_VALUES = "an event has more than 50000 values"
 
 
 def pieces_of(text: str, size: int) -> tuple[str, ...]:
@@ -58,11 +57,65 @@ def refused(ask: Ask, byte_server: ByteServer) -> Callable[[Iterable[bytes]], Aw
 type Refused = Callable[[Iterable[bytes]], Awaitable[str]]
 
 
-@pytest.mark.parametrize("part", [Text, Reasoning])
-async def test_text_over_4_mb_is_refused(part: Any, wire: Wire, refused: Refused) -> None:
-    words = pieces_of("x" * (4 * MEGABYTE + 1), MEGABYTE)
+def calls(number: int) -> Calls:
+    """Return this number of short calls."""
+    return Calls(tuple(Call(f"call_{at}", "act", ('{"a": 1}',)) for at in range(number)))
 
-    assert await refused(wire.answer(part(words), end=End.NONE)) == ANSWER
+
+LONG = pieces_of("x" * (4 * MEGABYTE + 1), MEGABYTE)
+MANY_VALUES = json.dumps({"x": [0] * 10_000}, separators=(",", ":"))
+# The limit that an answer exceeds, with its events.
+ANSWERS: dict[str, tuple[str, Callable[[Wire], Iterable[bytes]]]] = {
+    "text": (ANSWER, lambda wire: wire.answer(Text(LONG), end=End.NONE)),
+    "reasoning": (ANSWER, lambda wire: wire.answer(Reasoning(LONG), end=End.NONE)),
+    "event": (EVENT, lambda _: (b"data: ", b"x" * (4 * MEGABYTE))),
+    "values": (
+        "an event has more than 50000 values",
+        lambda _: (b'data: {"x": [0' + b",{}" * 50_000 + b"]}\n\n",),
+    ),
+    "arguments": (
+        "the arguments of a tool call are longer than 256 KB",
+        lambda wire: wire.answer(Calls((call(0, 256 * KILOBYTE + 100),)), end=End.NONE),
+    ),
+    "arguments_together": (
+        "the arguments of the tool calls are longer than 1 MB",
+        lambda wire: wire.answer(Calls(tuple(call(at, 250 * KILOBYTE) for at in range(5))), end=End.NONE),
+    ),
+    "values_of_arguments": (
+        "the arguments of a tool call have more than 10000 values",
+        lambda wire: wire.answer(Calls((Call("call_0", "act", (MANY_VALUES,)),))),
+    ),
+    "calls": ("the answer has more than 64 tool calls", lambda wire: wire.answer(calls(65), end=End.NONE)),
+}
+
+
+@pytest.mark.parametrize(("limit", "events"), ANSWERS.values(), ids=ANSWERS)
+async def test_answer_over_a_limit_is_refused(
+    limit: str, events: Callable[[Wire], Iterable[bytes]], wire: Wire, refused: Refused
+) -> None:
+    assert await refused(events(wire)) == limit
+
+
+BOMB = gzip.compress(COMMENT * 33 * KILOBYTE)
+GZIP = {"Content-Type": "text/event-stream", "Content-Encoding": "gzip"}
+
+
+@pytest.mark.parametrize(
+    ("limit", "pieces", "reply"),
+    [
+        pytest.param(EVENT, (b"data: ", ForEver(b"x" * 256 * KILOBYTE)), {}, id="line"),
+        pytest.param(ANSWER, (b'{"x": "', ForEver(b"x" * 256 * KILOBYTE)), {"headers": JSON}, id="json"),
+        pytest.param(SENT, (ForEver(COMMENT * KILOBYTE),), {}, id="comments"),
+        pytest.param(SENT, (ForEver(b" " * MEGABYTE),), {}, id="white_space"),
+        pytest.param(SENT, (BOMB,), {"headers": GZIP}, id="compressed"),
+    ],
+)
+async def test_answer_without_an_end_is_refused(
+    limit: str, pieces: tuple[Piece, ...], reply: dict[str, Any], ask: Ask, byte_server: ByteServer
+) -> None:
+    byte_server.reply(*pieces, **reply)
+
+    assert str(await failure(Heard().listen(ask()), byte_server)) == limit
 
 
 async def test_text_of_4_mb_is_heard(wire: Wire, fail: Hear) -> None:
@@ -80,68 +133,8 @@ async def test_text_in_too_many_pieces_is_refused(
     assert await refused(wire.answer(Text(("x",) * 101), end=End.NONE)) == "the answer has more than 100 pieces"
 
 
-async def test_event_over_4_mb_is_refused(refused: Refused) -> None:
-    assert await refused((b"data: ", b"x" * (4 * MEGABYTE))) == EVENT
-
-
-async def test_line_without_an_end_is_refused(ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(b"data: ", ForEver(b"x" * 256 * KILOBYTE))
-
-    assert str(await failure(Heard().listen(ask()), byte_server)) == EVENT
-
-
-async def test_event_of_many_values_is_refused(refused: Refused) -> None:
-    assert await refused((b'data: {"x": [0' + b",{}" * 50_000 + b"]}\n\n",)) == TOO_MANY_VALUES
-
-
-async def test_plain_json_over_4_mb_is_refused(ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(b'{"x": "', ForEver(b"x" * 256 * KILOBYTE), headers=JSON)
-
-    assert str(await failure(Heard().listen(ask()), byte_server)) == ANSWER
-
-
-@pytest.mark.parametrize("piece", [COMMENT * KILOBYTE, b" " * MEGABYTE], ids=["comments", "white-space"])
-async def test_answer_over_32_mb_that_says_nothing_is_refused(piece: bytes, ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(ForEver(piece))
-
-    assert str(await failure(Heard().listen(ask()), byte_server)) == SENT
-
-
-async def test_compressed_answer_is_bounded_by_what_it_holds(ask: Ask, byte_server: ByteServer) -> None:
-    bomb = gzip.compress(COMMENT * 33 * KILOBYTE)
-    byte_server.reply(bomb, headers={"Content-Type": "text/event-stream", "Content-Encoding": "gzip"})
-
-    assert str(await failure(Heard().listen(ask()), byte_server)) == SENT
-
-
-async def test_arguments_over_256_kb_are_refused(wire: Wire, refused: Refused) -> None:
-    events = wire.answer(Calls((call(0, 256 * KILOBYTE + 100),)), end=End.NONE)
-
-    assert await refused(events) == "the arguments of a tool call are longer than 256 KB"
-
-
-async def test_arguments_over_1_mb_together_are_refused(wire: Wire, refused: Refused) -> None:
-    calls = Calls(tuple(call(number, 250 * KILOBYTE) for number in range(5)))
-
-    assert await refused(wire.answer(calls, end=End.NONE)) == "the arguments of the tool calls are longer than 1 MB"
-
-
-async def test_arguments_of_many_values_are_refused(wire: Wire, refused: Refused) -> None:
-    arguments = json.dumps({"x": [0] * 10_000}, separators=(",", ":"))
-    calls = Calls((Call("call_0", "act", (arguments,)),))
-
-    assert await refused(wire.answer(calls)) == "the arguments of a tool call have more than 10000 values"
-
-
-async def test_65_calls_are_refused(wire: Wire, refused: Refused) -> None:
-    calls = Calls(tuple(Call(f"call_{number}", "act", ('{"a": 1}',)) for number in range(65)))
-
-    assert await refused(wire.answer(calls, end=End.NONE)) == "the answer has more than 64 tool calls"
-
-
 async def test_64_calls_are_heard(wire: Wire, ask: Ask, byte_server: ByteServer) -> None:
-    calls = Calls(tuple(Call(f"call_{number}", "act", ('{"a": 1}',)) for number in range(64)))
-    byte_server.reply(*wire.answer(calls))
+    byte_server.reply(*wire.answer(calls(64)))
 
     assert len((await Heard().listen(ask())).calls) == 64
 

@@ -12,7 +12,8 @@ from custom_components.windowed_conversation.window import Message, ToolCall
 
 from ..byte_server import ByteServer
 from ..conftest import over_either_client
-from ..wires.gemini import model
+from ..heard import Heard
+from ..wires.gemini import STOP, model
 from .conftest import JSON
 
 
@@ -55,61 +56,21 @@ async def test_pages_that_say_the_same_again_are_no_list(provider: Gemini, byte_
 
 
 @over_either_client
-async def test_whole_request_is_counted(provider: Gemini, byte_server: ByteServer) -> None:
-    byte_server.reply(b'{"totalTokens": 31, "promptTokensDetails": []}', headers=JSON)
+@pytest.mark.parametrize("name", ["gemini-made-up", "models/gemini-made-up"])
+async def test_counted_request_is_the_one_of_an_answer(name: str, provider: Gemini, byte_server: ByteServer) -> None:
     call = ToolCall("a", "act", {"brightness_pct": None})
-    request = Request(
-        "gemini-made-up",
-        (
-            Message.system("Be brief."),
-            Message.user("hello"),
-            Message.assistant(tool_calls=(call,)),
-            Message.tool("a", "act", "{}"),
-        ),
-        (ToolSchema("act", "Acts", {"type": "object", "properties": {"brightness_pct": {"type": "integer"}}}),),
-    )
+    messages = Message.user("hello"), Message.assistant(tool_calls=(call,)), Message.tool("a", "act", "{}")
+    tool = ToolSchema("act", "Acts", {"type": "object", "properties": {"brightness_pct": {"type": "integer"}}})
+    request = Request(name, (Message.system("Be brief."), *messages), (tool,))
+    byte_server.reply(STOP)
+    await Heard().listen(provider.stream(request))
+    byte_server.reply(b'{"totalTokens": 31, "promptTokensDetails": []}', headers=JSON)
 
     assert await provider.count_tokens(request) == 31
-    assert byte_server.requests == [
-        {
-            "contents": [],
-            "generateContentRequest": {
-                "model": "models/gemini-made-up",
-                "contents": [
-                    {"role": "user", "parts": [{"text": "hello"}]},
-                    {"role": "model", "parts": [{"functionCall": {"name": "act", "args": {"brightness_pct": None}}}]},
-                    {"role": "user", "parts": [{"functionResponse": {"name": "act", "response": {"output": {}}}}]},
-                ],
-                "systemInstruction": {"parts": [{"text": "Be brief."}], "role": "user"},
-                "tools": [
-                    {
-                        "functionDeclarations": [
-                            {
-                                "name": "act",
-                                "description": "Acts",
-                                "parametersJsonSchema": {
-                                    "type": "object",
-                                    "properties": {"brightness_pct": {"type": "integer"}},
-                                },
-                            }
-                        ]
-                    }
-                ],
-            },
-        }
-    ]
-
-
-async def test_request_without_system_and_tools_is_counted(provider: Gemini, byte_server: ByteServer) -> None:
-    byte_server.reply(b'{"totalTokens": 3}', headers=JSON)
-
-    await provider.count_tokens(Request("models/gemini-made-up", (Message.user("hello"),)))
-
-    contents = [{"role": "user", "parts": [{"text": "hello"}]}]
-    assert byte_server.requests[0]["generateContentRequest"] == {
-        "model": "models/gemini-made-up",
-        "contents": contents,
-    }
+    answered, counted = byte_server.requests
+    inner = {field: value for field, value in answered.items() if field != "generationConfig"}
+    assert inner.keys() == {"contents", "systemInstruction", "tools"}
+    assert counted == {"contents": [], "generateContentRequest": {"model": "models/gemini-made-up", **inner}}
 
 
 @pytest.mark.parametrize("body", [b"{}", b"{", b"[]", b'{"totalTokens": "many"}'])

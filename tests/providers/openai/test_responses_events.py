@@ -120,12 +120,6 @@ async def test_calls_are_announced_when_they_are_whole_in_whatever_order(hear: H
     assert [item.get("call_id") for item in heard.finished[0].residue] == [None, "call_1", "call_2"]
 
 
-async def test_call_is_announced_before_the_answer_ends(fail: Hear) -> None:
-    heard = await fail(BadStream, done(0, **call_item(LIGHT)))
-
-    assert heard.called == [("turn_on", {"name": "kitchen"})]
-
-
 async def test_arguments_are_those_of_the_item_that_is_done(hear: Hear) -> None:
     added = call_item(LIGHT, arguments="", status="in_progress")
     heard = await hear(

@@ -68,55 +68,46 @@ def ask(http_client: Any, byte_server: ByteServer) -> Ask:
     return lambda: ChatWire().connect(byte_server.address, http_client).stream(Request("a-model", SAID))
 
 
-async def test_openai_is_asked_in_its_own_words(sent: Send) -> None:
+SAMPLING = ModelSettings(temperature=0.5, top_p=0.9)
+OPTIONS = {"prompt_cache_key": "k", "prompt_cache_options": {"mode": "implicit", "ttl": "30m"}}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "profile", "settings", "parameters"),
+    [
+        (
+            Dialect.OPENAI,
+            REASONS,
+            replace(SAMPLING, effort=Effort.LOW),
+            {
+                "max_completion_tokens": 3000,
+                "reasoning_effort": "low",
+                "prompt_cache_key": "k",
+                "prompt_cache_retention": "24h",
+            },
+        ),
+        (
+            Dialect.OPENAI,
+            ModelProfile(caching=Caching.OPTIONS),
+            replace(SAMPLING, effort=Effort.LOW),
+            {"max_completion_tokens": 3000, "temperature": 0.5, "top_p": 0.9, **OPTIONS},
+        ),
+        (
+            Dialect.COMPATIBLE,
+            replace(REASONS, sampling=True),
+            SAMPLING,
+            {"max_tokens": 3000, "temperature": 0.5, "top_p": 0.9},
+        ),
+    ],
+)
+async def test_server_is_sent_the_parameters_that_it_and_the_model_take(
+    dialect: Dialect, profile: ModelProfile, settings: ModelSettings, parameters: dict[str, Any], sent: Send
+) -> None:
     body = await sent(
-        Dialect.OPENAI,
-        Message.user("hello"),
-        profile=REASONS,
-        cache_key="agent-1",
-        max_answer_tokens=3000,
-        settings=ModelSettings(effort=Effort.LOW, temperature=0.5, top_p=0.9),
+        dialect, Message.user("hello"), profile=profile, cache_key="k", max_answer_tokens=3000, settings=settings
     )
 
-    assert body == {
-        **ASKED,
-        "messages": [HELLO],
-        "max_completion_tokens": 3000,
-        "reasoning_effort": "low",
-        "prompt_cache_key": "agent-1",
-        "prompt_cache_retention": "24h",
-    }
-
-
-async def test_openai_is_not_asked_for_what_its_model_does_not_take(sent: Send) -> None:
-    profile = replace(UNKNOWN_MODEL, caching=Caching.OPTIONS)
-    body = await sent(
-        Dialect.OPENAI,
-        Message.user("hello"),
-        profile=profile,
-        settings=ModelSettings(effort=Effort.LOW, temperature=0.5, top_p=0.9),
-    )
-
-    assert body == {
-        **ASKED,
-        "messages": [HELLO],
-        "temperature": 0.5,
-        "top_p": 0.9,
-        "prompt_cache_options": {"mode": "implicit", "ttl": "30m"},
-    }
-
-
-async def test_compatible_server_is_asked_for_what_everybody_takes(sent: Send) -> None:
-    body = await sent(
-        Dialect.COMPATIBLE,
-        Message.user("hello"),
-        profile=replace(REASONS, sampling=True),
-        cache_key="agent-1",
-        max_answer_tokens=3000,
-        settings=ModelSettings(temperature=0.5, top_p=0.9),
-    )
-
-    assert body == {**ASKED, "messages": [HELLO], "temperature": 0.5, "top_p": 0.9, "max_tokens": 3000}
+    assert body == {**ASKED, "messages": [HELLO], **parameters}
 
 
 @pytest.mark.parametrize("effort", EFFORTS)
