@@ -154,29 +154,22 @@ def test_id_that_two_exchanges_have_is_sent_once() -> None:
 @pytest.mark.parametrize(
     ("residue", "content"),
     [
-        ((THOUGHT, ANSWER, CALL), [THOUGHT, text("words"), used(1)]),
-        ((REDACTED, THOUGHT, CALL), [REDACTED, THOUGHT, text("words"), used(1)]),
-        ((ANSWER, THOUGHT, CALL), [text("words"), THOUGHT, used(1)]),
-        ((THOUGHT, ANSWER, REDACTED, CALL), [THOUGHT, text("words"), REDACTED, used(1)]),
-        ((THOUGHT,), [THOUGHT, text("words"), used(1)]),
-        ((THOUGHT, ANSWER, ANSWER, CALL, CALL), [THOUGHT, text("words"), used(1)]),
-        ((), [text("words"), used(1)]),
+        ((THOUGHT, CALL, REDACTED, CALL), [THOUGHT, text("words"), used(1), REDACTED, used(2)]),
+        ((THOUGHT, ANSWER, CALL), [THOUGHT, text("words"), used(1), used(2)]),
+        ((REDACTED, THOUGHT, CALL), [REDACTED, THOUGHT, text("words"), used(1), used(2)]),
+        ((ANSWER, THOUGHT, CALL), [text("words"), THOUGHT, used(1), used(2)]),
+        ((THOUGHT, ANSWER, REDACTED, CALL), [THOUGHT, text("words"), REDACTED, used(1), used(2)]),
+        ((THOUGHT,), [THOUGHT, text("words"), used(1), used(2)]),
+        ((THOUGHT, ANSWER, ANSWER, CALL, CALL), [THOUGHT, text("words"), used(1), used(2)]),
+        ((), [text("words"), used(1), used(2)]),
     ],
 )
 def test_thinking_is_replayed_where_it_was(residue: tuple[Any, ...], content: list[Any]) -> None:
-    answer = Message.assistant("words", tool_calls=(call(1),), native=native(*residue))
-    messages = sent(Message.user("light"), answer, Message.tool("toolu_1", "a", "{}"))
+    answer = Message.assistant("words", tool_calls=(call(1), call(2)), native=native(*residue))
+    results = (Message.tool(f"toolu_{number}", "a", "{}") for number in (1, 2))
+    messages = sent(Message.user("light"), answer, *results)
 
     assert messages[1]["content"] == content
-
-
-def test_thinking_between_two_calls_stays_between_them() -> None:
-    answer = Message.assistant(tool_calls=(call(1), call(2)), native=native(THOUGHT, CALL, REDACTED, CALL))
-    messages = sent(
-        Message.user("light"), answer, Message.tool("toolu_1", "a", "{}"), Message.tool("toolu_2", "a", "{}")
-    )
-
-    assert messages[1]["content"] == [THOUGHT, used(1), REDACTED, used(2)]
 
 
 @pytest.mark.parametrize(
@@ -197,11 +190,10 @@ def test_residue_of_another_is_dropped(other: Native | None) -> None:
     assert messages[1]["content"] == [text("Hello!")]
 
 
-def test_thinking_at_the_end_is_omitted() -> None:
+def test_answer_does_not_end_in_thinking() -> None:
     answer = Message.assistant("Hello!", native=native(REDACTED, ANSWER, THOUGHT, REDACTED))
-    messages = sent(Message.user("hello"), answer, Message.user("bye"))
 
-    assert messages[1]["content"] == [REDACTED, text("Hello!")]
+    assert sent(Message.user("hello"), answer, Message.user("bye"))[1]["content"] == [REDACTED, text("Hello!")]
 
 
 def test_answer_of_thinking_alone_is_omitted() -> None:

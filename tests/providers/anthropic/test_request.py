@@ -90,27 +90,25 @@ def test_model_with_a_budget_is_told_a_part_of_the_reply(effort: Effort, max_ans
     assert "output_config" not in sent
 
 
-def test_reply_without_room_for_the_smallest_budget_is_not_thought_over() -> None:
-    assert "thinking" not in body(settings=HIGH, max_answer_tokens=1300, profile=BUDGET)
-
-
-@pytest.mark.parametrize("profile", [ADAPTIVE, BUDGET])
-@pytest.mark.parametrize("effort", [None, Effort.NONE])
-def test_no_effort_is_no_thinking(effort: Effort | None, profile: ModelProfile) -> None:
-    assert not {"thinking", "output_config"} & body(settings=ModelSettings(effort=effort), profile=profile).keys()
-
-
-@pytest.mark.parametrize("effort", [Effort.NONE, Effort.MINIMAL])
-@pytest.mark.parametrize("model", ["claude-haiku-4-5", "claude-opus-5"])
-def test_least_effort_that_a_model_takes_is_no_thinking(model: str, effort: Effort) -> None:
-    sent = body(settings=ModelSettings(effort=effort), profile=profile_of(Vendor.ANTHROPIC, model))
-
-    assert not {"thinking", "output_config"} & sent.keys()
-
-
-@pytest.mark.parametrize("reasoning", [ReasoningStyle.NONE, ReasoningStyle.EFFORT, ReasoningStyle.LEVEL])
-def test_model_that_does_not_think_in_this_format_is_not_asked_to(reasoning: ReasoningStyle) -> None:
-    sent = body(settings=HIGH, profile=ModelProfile(reasoning=reasoning))
+@pytest.mark.parametrize(
+    ("effort", "profile"),
+    [
+        (None, ADAPTIVE),
+        (None, BUDGET),
+        (Effort.NONE, ADAPTIVE),
+        (Effort.NONE, BUDGET),
+        (Effort.MINIMAL, profile_of(Vendor.ANTHROPIC, "claude-haiku-4-5")),
+        (Effort.MINIMAL, profile_of(Vendor.ANTHROPIC, "claude-opus-5")),
+        *(
+            (Effort.HIGH, ModelProfile(reasoning=style))
+            for style in (ReasoningStyle.NONE, ReasoningStyle.EFFORT, ReasoningStyle.LEVEL)
+        ),
+        # no room for the smallest budget
+        (Effort.HIGH, replace(BUDGET, output_tokens=1300)),
+    ],
+)
+def test_model_is_not_asked_to_think(effort: Effort | None, profile: ModelProfile) -> None:
+    sent = body(settings=ModelSettings(effort=effort), profile=profile, max_answer_tokens=8000)
 
     assert not {"thinking", "output_config"} & sent.keys()
 

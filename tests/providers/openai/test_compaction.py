@@ -141,22 +141,32 @@ async def test_usage_may_be_missing(provider: Responses, byte_server: ByteServer
     assert (await compacted_by(provider, asked())).usage == Usage()
 
 
+OTHER_OUTPUTS: list[Any] = [
+    None,
+    [],
+    "none",
+    [KEPT],
+    [{"type": "compaction"}],
+    [{**SEALED, "encrypted_content": ""}],
+    [7],
+    [{"id": "x"}],
+]
+
+
 @pytest.mark.parametrize(
-    "output",
-    [None, [], "none", [KEPT], [{"type": "compaction"}], [{**SEALED, "encrypted_content": ""}], [7], [{"id": "x"}]],
+    ("status", "body", "error"),
+    [
+        *((200, document(output=output), BadStream) for output in OTHER_OUTPUTS),
+        *((200, page, BadStream) for page in (b"<html>hello</html>", b"[]", b"null", b"")),
+        (401, WIRE.error_body(401), AuthError),
+    ],
 )
-async def test_answer_without_a_compaction_is_none(output: Any, provider: Responses, byte_server: ByteServer) -> None:
-    byte_server.reply(document(output=output), headers=JSON)
+async def test_answer_without_a_compaction_is_an_error(
+    status: int, body: bytes, error: type[ProviderError], provider: Responses, byte_server: ByteServer
+) -> None:
+    byte_server.reply(body, status=status, headers=JSON)
 
-    with pytest.raises(BadStream):
-        await provider.compact(asked())
-
-
-@pytest.mark.parametrize("page", [b"<html>hello</html>", b"[]", b"null", b""])
-async def test_page_is_no_compaction(page: bytes, provider: Responses, byte_server: ByteServer) -> None:
-    byte_server.reply(page, headers={"Content-Type": "text/html"})
-
-    with pytest.raises(ProviderError):
+    with pytest.raises(error):
         await provider.compact(asked())
 
 
@@ -178,13 +188,6 @@ async def test_server_that_is_in_trouble_is_asked_again(provider: Responses, byt
     byte_server.reply(document(), headers=JSON)
 
     assert await provider.compact(asked()) is not None
-
-
-async def test_refusal_is_one_of_our_errors(provider: Responses, byte_server: ByteServer) -> None:
-    byte_server.reply(WIRE.error_body(401), status=401, headers=JSON)
-
-    with pytest.raises(AuthError):
-        await provider.compact(asked())
 
 
 @over_either_client
@@ -212,14 +215,18 @@ async def test_compaction_can_be_compacted_again(scripted: Responses) -> None:
     assert [item["type"] for item in twice.value["compacted"]] == ["message"] * 3 + ["compaction"]
 
 
-@pytest.mark.parametrize("change", [{"model": "gpt-5.4"}, {"provider": "azure_eu"}])
-async def test_another_model_or_server_is_sent_the_plain_text(
-    change: dict[str, str], scripted: Responses, model_server: ModelServer
+@pytest.mark.parametrize(
+    "plain",
+    [
+        summary({"compacted": [KEPT, SEALED]}, model="gpt-5.4"),
+        summary({"compacted": [KEPT, SEALED]}, provider="azure_eu"),
+        *map(summary, ({}, {"compacted": "none"}, {"compacted": []}, "none", 7)),
+    ],
+)
+async def test_compaction_of_another_model_server_or_form_is_sent_as_plain_text(
+    plain: tuple[Message, Message], scripted: Responses, model_server: ModelServer
 ) -> None:
-    compacted = await compacted_by(scripted, asked())
-    history = (SYSTEM, *summary(compacted.value, **change), Message.user("hello"))
-
-    await Heard().listen(scripted.stream(Request("gpt-5.5", history)))
+    await Heard().listen(scripted.stream(Request("gpt-5.5", (SYSTEM, *plain, Message.user("hello")))))
 
     request = model_server.requests[-1]
     assert request.violations == []
@@ -232,16 +239,6 @@ async def test_another_format_is_sent_the_plain_text(scripted: Responses) -> Non
     sent = encode_messages((SYSTEM, *summary(compacted.value), Message.user("hello")))
 
     assert [message["content"] for message in sent] == [SYSTEM.content, "[What was said?]", PLAIN, "hello"]
-
-
-@pytest.mark.parametrize("value", [{}, {"compacted": "none"}, {"compacted": []}, "none", 7])
-async def test_compaction_that_is_not_understood_is_plain_text(
-    value: Any, scripted: Responses, model_server: ModelServer
-) -> None:
-    await Heard().listen(scripted.stream(Request("gpt-5.5", (SYSTEM, *summary(value), Message.user("hello")))))
-
-    sent = model_server.requests[-1].body["input"]
-    assert [item["content"] for item in sent] == ["[What was said?]", PLAIN, "hello"]
 
 
 async def test_compaction_that_the_server_cannot_read_any_more_is_compacted_from_its_plain_text(

@@ -50,6 +50,7 @@ WIRE = ResponsesWire()
 LIGHT = Call("call_1", "turn_on", ('{"na', 'me": "kit', 'chen"}'))
 CLOCK = Call("call_2", "time", ())
 COMPLETED = ended("completed")
+SEALED = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA-c"}
 
 type Ask = Callable[..., AsyncIterator[Event]]
 
@@ -101,12 +102,6 @@ async def test_whole_answer_with_everything_in_it(hear: Hear) -> None:
     )
 
 
-async def test_answer_that_anybody_could_send_back_has_no_residue(hear: Hear) -> None:
-    heard = await hear(*WIRE.answer(Text(("Hello.",)), Calls((CLOCK,))))
-
-    assert heard.finished == [Finished(FinishReason.TOOL_CALLS, "completed")]
-
-
 async def test_calls_are_announced_when_they_are_whole_in_whatever_order(hear: Hear) -> None:
     heard = await hear(
         done(2, **call_item(CLOCK)),
@@ -143,17 +138,38 @@ async def test_call_without_an_id_of_its_own_gets_one_of_ours(call_id: str, ask:
     assert heard.finished[0].residue[1]["call_id"] == heard.ids[0]
 
 
-async def test_refusal_is_not_spoken(fail: Hear) -> None:
-    heard = await fail(Refused, *WIRE.answer(end=End.REFUSED))
+@pytest.mark.parametrize(
+    ("events", "residue"),
+    [
+        (WIRE.answer(Text(("Hello.",)), Calls((CLOCK,))), None),
+        ((done(0, **reasoning_item("rs_0", None, "hm")), delta("hello", 1), COMPLETED), None),
+        ((done(0, **SEALED), delta("hello"), COMPLETED), [SEALED]),
+    ],
+)
+async def test_residue_is_what_only_its_server_can_read(events: list[bytes], residue: Any, hear: Hear) -> None:
+    heard = await hear(*events)
 
-    assert heard.events == []
-    assert heard.error.reason == "refusal"
+    assert heard.finished[0].residue == residue
 
 
-async def test_answer_that_a_filter_broke_off_is_refused(fail: Hear) -> None:
-    heard = await fail(Refused, delta("once"), ended("incomplete", incomplete_details={"reason": "content_filter"}))
+@pytest.mark.parametrize(
+    ("events", "text", "reason"),
+    [
+        (WIRE.answer(end=End.REFUSED), "", "refusal"),
+        ((failed("bio_policy"),), "", "bio_policy"),
+        (
+            (delta("once"), ended("incomplete", incomplete_details={"reason": "content_filter"})),
+            "once",
+            "content_filter",
+        ),
+    ],
+)
+async def test_refusal_has_its_reason_and_is_not_spoken(
+    events: list[bytes], text: str, reason: str, fail: Hear
+) -> None:
+    heard = await fail(Refused, *events)
 
-    assert heard.error.reason == "content_filter"
+    assert (heard.text, heard.error.reason) == (text, reason)
 
 
 @pytest.mark.parametrize("details", [{"reason": "max_output_tokens"}, {"reason": "a_new_one"}, {}, None])
@@ -195,12 +211,6 @@ async def test_error_goes_by_its_code(
 
     assert type(heard.error) is error
     assert heard.text == "once"
-
-
-async def test_reason_of_a_refusal_is_the_servers_code(fail: Hear) -> None:
-    heard = await fail(Refused, failed("bio_policy"))
-
-    assert heard.error.reason == "bio_policy"
 
 
 @pytest.mark.parametrize(
@@ -246,18 +256,6 @@ async def test_final_answer_after_a_commentary_is_a_paragraph_of_its_own(hear: H
         {"type": "message", "start": 0, "end": 7, "phase": "commentary"},
         {"type": "message", "start": 9, "end": 18, "phase": "final_answer"},
     ]
-
-
-async def test_reasoning_that_is_not_encrypted_is_no_residue(hear: Hear) -> None:
-    heard = await hear(done(0, **reasoning_item("rs_0", None, "hm")), delta("hello", 1), COMPLETED)
-
-    assert heard.finished[0].residue is None
-
-
-async def test_compaction_is_residue(hear: Hear) -> None:
-    heard = await hear(done(0, type="compaction", id="cmp_1", encrypted_content="gAAAA-c"), delta("hello"), COMPLETED)
-
-    assert heard.finished[0].residue == [{"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA-c"}]
 
 
 async def test_place_that_the_server_does_not_say_is_the_next(hear: Hear) -> None:
