@@ -26,24 +26,17 @@ from custom_components.windowed_conversation.providers.models import (
     Vendor,
     profile_of,
 )
-from custom_components.windowed_conversation.providers.openai.chat_encoding import encode_messages
 from custom_components.windowed_conversation.window import Message, ToolCall
 from demo.model_server import ModelServer
 
-from ..byte_server import ByteServer
-from ..conftest import Ask, Hear
+from ..conftest import Hear
 from ..heard import Heard
 from ..wires.anthropic import (
     MESSAGE_STOP,
-    PING,
-    block_start,
-    block_stop,
     event,
     message_delta,
     message_start,
     text_block,
-    thinking_block,
-    tool_block,
 )
 from .conftest import MODEL
 
@@ -51,22 +44,6 @@ EDITS = ModelProfile(context_editing=True)
 EDITS_CONTEXT = ModelSettings(compaction=True)
 STATES = ToolSchema("homeassistant__GetLiveContext", "", {"type": "object", "properties": {}})
 START = message_start(input_tokens=7, output_tokens=1)
-ANSWERS = {
-    "text": [*text_block(0, "hello", " there"), message_delta("end_turn", output_tokens=2)],
-    "calls": [
-        *tool_block(0, "a", '{"n"', ": 1}"),
-        *tool_block(1, "b"),
-        message_delta("tool_use", output_tokens=2, output_tokens_details={"thinking_tokens": 1}),
-    ],
-    "thinking": [*thinking_block(0, "so", " be it"), *text_block(1, "yes"), message_delta("end_turn")],
-    "redacted": [
-        block_start(0, type="redacted_thinking", data="EmwK"),
-        block_stop(0),
-        *text_block(1, "yes"),
-        message_delta("end_turn"),
-    ],
-    "unknown": [block_start(0, type="of_next_year"), block_stop(0), *text_block(1, "yes"), message_delta("end_turn")],
-}
 
 
 def history(calls: int, *, size: int = 2000) -> tuple[Message, ...]:
@@ -136,16 +113,6 @@ def test_context_editing_began_with_claude_4(model: str, *, edits: bool) -> None
     assert profile_of(Vendor.ANTHROPIC, model).context_editing is edits
 
 
-@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
-async def test_answer_reads_the_same_with_and_without(answer: list[bytes], ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(START, PING, *answer, MESSAGE_STOP)
-    plain = await Heard().listen(ask(profile=EDITS))
-    edited = await Heard().listen(ask(profile=EDITS, settings=EDITS_CONTEXT))
-
-    assert edited.events == plain.events
-    assert ["context_management" in request for request in byte_server.requests] == [False, True]
-
-
 async def test_what_was_cleared_is_part_of_the_usage(hear: Hear) -> None:
     edits = [
         {"type": "clear_tool_uses_20250919", "cleared_tool_uses": 4, "cleared_input_tokens": 2100},
@@ -203,14 +170,6 @@ async def test_what_was_cleared_is_not_in_the_input(provider: Messages) -> None:
     assert before.cleared == 0
     assert after.cleared > 2500
     assert after.input < before.input - 0.9 * after.cleared
-
-
-async def test_another_provider_is_sent_the_whole_history(provider: Messages) -> None:
-    request = asked(*history(9))
-    await Heard().listen(provider.stream(request))
-
-    results = [message["content"] for message in encode_messages(request.messages) if message["role"] == "tool"]
-    assert results == [message.content for message in history(9) if message.tool_call_id]
 
 
 @pytest.mark.parametrize("reasoning", [ReasoningStyle.ADAPTIVE, ReasoningStyle.BUDGET])

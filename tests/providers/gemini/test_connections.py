@@ -1,6 +1,5 @@
 """Gemini's clients: their construction, their connections, and the requests that they send."""
 
-import asyncio
 import ssl
 import subprocess
 import sys
@@ -8,19 +7,16 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers.errors import Unavailable
 from custom_components.windowed_conversation.providers.events import Request
 from custom_components.windowed_conversation.providers.gemini.clients import Gemini, gemini
 from custom_components.windowed_conversation.window import Message
-from tests.waiting import until
 
 from ..byte_server import ByteServer
 from ..conftest import CLIENTS, over_either_client
 from ..heard import Heard
-from ..wires.gemini import KEY, STOP, GeminiWire, chunk, event, text
+from ..wires.gemini import KEY, STOP, GeminiWire
 
 REQUEST = Request("gemini-made-up", (Message.user("hello"),))
-FLOOD = b"".join(text(str(n)) for n in range(2000))
 
 BUILD = """
 import asyncio, importlib, os, ssl, sys
@@ -40,23 +36,6 @@ for package in sys.argv[1:]:
 """
 
 pytestmark = over_either_client
-
-
-async def test_error_at_the_end_of_a_flood_is_raised_after_all_of_it(provider: Gemini, byte_server: ByteServer) -> None:
-    byte_server.reply(FLOOD, event({"error": {"code": 503, "status": "UNAVAILABLE"}}), asyncio.Event())
-    heard = await Heard().fail(provider.stream(REQUEST), Unavailable)
-
-    assert heard.texts == [str(n) for n in range(2000)]
-    await until(lambda: byte_server.open_connections == 0)
-
-
-async def test_stream_that_breaks_is_not_continued(provider: Gemini, byte_server: ByteServer) -> None:
-    candidate = {"content": {"parts": [{"text": "hello"}]}, "continuationToken": "dG9rZW4="}
-    byte_server.reply(chunk({"text": "hello"}, candidates=[candidate]), cut=True)
-
-    await Heard().fail(provider.stream(REQUEST), Unavailable)
-
-    assert len(byte_server.requests) == 1
 
 
 @pytest.mark.parametrize("model", ["gemini-made-up", "models/gemini-made-up"])

@@ -23,86 +23,34 @@ async def test_client_that_checks_what_it_reads_makes_no_difference(http_client:
         await ChatCompletions(sdk).list_models()
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        5,
-        [{"id": "a"}],
-        {},
-        {"data": None},
-        {"data": 5},
-        {"data": "ab"},
-        {"data": {"id": "a"}},
-        {"data": [5]},
-        {"data": ["a"]},
-        {"data": [None]},
-        {"data": [{}]},
-        {"data": [{"name": "a"}]},
-        {"data": [{"id": 5}]},
-        {"data": [{"id": "a"}, {"id": None}]},
-        {"error": {"message": "no"}},
-    ],
-)
-async def test_answer_of_another_form_is_no_list(value: Any, connect: Connect, byte_server: ByteServer) -> None:
-    byte_server.reply(json.dumps(value).encode(), headers=JSON)
-
-    with pytest.raises(BadStream):
-        await connect(byte_server.url).list_models()
-
-
-async def test_models_may_have_an_id_only(connect: Connect, byte_server: ByteServer) -> None:
-    byte_server.reply(b'{"data": [{"id": "b"}, {"id": "a", "meta": null}]}', headers=JSON)
-
-    assert await connect(byte_server.url).list_models() == [ListedModel("a"), ListedModel("b")]
-
-
-@pytest.mark.parametrize(
-    "named",
-    [
-        {"max_model_len": 8192},
-        {"context_length": 8192},
-        {"context_window": 8192},
-        {"max_context_length": 8192},
-        {"max_context_length": 131_072, "loaded_context_length": 8192},
-        {"meta": {"n_ctx": 8192, "n_ctx_train": 131_072}},
-    ],
-    ids=str,
-)
-async def test_size_is_read_from_the_list(named: dict[str, Any], connect: Connect, byte_server: ByteServer) -> None:
-    byte_server.reply(json.dumps({"data": [{"id": "a", **named}]}).encode(), headers=JSON)
-
-    assert await connect(byte_server.url).list_models() == [ListedModel("a", context_tokens=8192)]
-
-
-@pytest.mark.parametrize(
-    "named", [{"max_completion_tokens": 8192}, {"top_provider": {"max_completion_tokens": 8192}}], ids=str
-)
-async def test_longest_answer_is_read_from_the_list(
-    named: dict[str, Any], connect: Connect, byte_server: ByteServer
-) -> None:
-    byte_server.reply(json.dumps({"data": [{"id": "a", **named}]}).encode(), headers=JSON)
-
-    assert await connect(byte_server.url).list_models() == [ListedModel("a", output_tokens=8192)]
-
-
 _NO_SIZES: tuple[Any, ...] = (0, -1, True, "8192", 8192.5, 10**9 + 1, None, {})
+# The sizes of a model by the fields in the server's list.
+SIZES: list[tuple[ListedModel, dict[str, Any]]] = [
+    *(
+        (ListedModel("a", context_tokens=8192), fields)
+        for fields in (
+            {"max_model_len": 8192},
+            {"context_length": 8192},
+            {"context_window": 8192},
+            {"max_context_length": 8192},
+            {"max_context_length": 131_072, "loaded_context_length": 8192},
+            {"meta": {"n_ctx": 8192, "n_ctx_train": 131_072}},
+        )
+    ),
+    (ListedModel("a", output_tokens=8192), {"max_completion_tokens": 8192}),
+    (ListedModel("a", output_tokens=8192), {"top_provider": {"max_completion_tokens": 8192}}),
+    *((ListedModel("a"), fields) for fields in ({}, {"meta": {"n_ctx_train": 131_072}}, {"meta": [8192]})),
+    (ListedModel("a"), {"top_provider": [8192]}),
+    *((ListedModel("a"), {"context_length": size}) for size in _NO_SIZES),
+    *((ListedModel("a"), {"max_completion_tokens": size}) for size in _NO_SIZES),
+    *((ListedModel("a"), {"top_provider": {"max_completion_tokens": size}}) for size in _NO_SIZES),
+]
 
 
-@pytest.mark.parametrize(
-    "named",
-    [
-        {"meta": {"n_ctx_train": 131_072}},
-        {"meta": [8192]},
-        {"top_provider": [8192]},
-        *({"context_length": size} for size in _NO_SIZES),
-        *({"max_completion_tokens": size} for size in _NO_SIZES),
-        *({"top_provider": {"max_completion_tokens": size}} for size in _NO_SIZES),
-    ],
-    ids=str,
-)
-async def test_size_in_the_list_that_cannot_be_is_none(
-    named: dict[str, Any], connect: Connect, byte_server: ByteServer
+@pytest.mark.parametrize(("model", "fields"), SIZES, ids=str)
+async def test_sizes_are_read_from_the_list(
+    model: ListedModel, fields: dict[str, Any], connect: Connect, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(json.dumps({"data": [{"id": "a", **named}]}).encode(), headers=JSON)
+    byte_server.reply(json.dumps({"data": [{"id": "a", **fields}]}).encode(), headers=JSON)
 
-    assert await connect(byte_server.url).list_models() == [ListedModel("a")]
+    assert await connect(byte_server.url).list_models() == [model]
