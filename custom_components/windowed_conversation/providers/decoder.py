@@ -26,15 +26,16 @@ _FREE_READINGS = 16 * 2**10
 
 
 class Calls:
-    """The calls of one answer. `names` maps the names that were sent to the tools' own names.
+    """The calls of one answer. `names` maps the names that were sent, if not by `sent_name`, to the tools' own.
 
     `count` is the number of complete calls, `length` the number of characters of all arguments so far.
     """
 
-    def __init__(self, request: Request, names: Mapping[str, str]) -> None:
+    def __init__(self, request: Request, names: Mapping[str, str] | None) -> None:
         self.count = 0
         self.length = 0
         self._ids = {call.id for message in request.messages for call in message.tool_calls}
+        self._tools = {tool.name for tool in request.tools}
         self._names = names
         self._begun = 0
 
@@ -56,7 +57,13 @@ class Calls:
             call_id = short_id(uuid4().hex)
         self._ids.add(call_id)
         self.count += 1
-        return ToolCallDone(ToolCall(call_id, self._names.get(name, name), dict(arguments)))
+        if name not in self._tools:
+            name = self._own_name(name)
+        return ToolCallDone(ToolCall(call_id, name, dict(arguments)))
+
+    def _own_name(self, name: str) -> str:
+        names = {sent_name(own): own for own in self._tools} if self._names is None else self._names
+        return names.get(name, name)
 
 
 @dataclass(slots=True)
@@ -134,14 +141,14 @@ def finish_reason(word: str) -> str:
 
 
 class Decoder(ABC):
-    """Decodes one answer, event by event. `names` maps the names that were sent, if not by `sent_name`, to the tools'.
+    """Decodes one answer, event by event. For `names` see `Calls`.
 
     `is_complete`: whether the terminal marker has arrived.
     """
 
     def __init__(self, request: Request, names: Mapping[str, str] | None = None) -> None:
         self.is_complete = False
-        self._calls = Calls(request, names or {sent_name(tool.name): tool.name for tool in request.tools})
+        self._calls = Calls(request, names)
         self._usage: Usage | None = None
         # The server's reason for the end of the answer, see `finish_reason`.
         self._ended = ""

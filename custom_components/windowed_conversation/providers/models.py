@@ -272,30 +272,20 @@ def recommended_model(vendor: Vendor | None, names: Sequence[str]) -> str | None
 
 
 def _converses(vendor: Vendor | None, name: str) -> bool:
-    maker = vendor.maker if vendor else _maker(_plain(name))
-    of_the_vendor = _NOT_FOR_CONVERSATIONS.get(maker) if maker else None
-    return not (_OF_ANYBODY.search(name) or (of_the_vendor and of_the_vendor.search(name)))
-
-
-def _maker(name: str) -> Vendor | None:
-    return next((maker for maker, beginning in _BEGINNINGS.items() if beginning.match(name)), None)
-
-
-def _plain(name: str) -> str:
-    """Return a name without the vendor's, which routers put before it, and without a folder."""
-    return name.rpartition("/")[2]
+    own = name.rpartition("/")[2]
+    makers = [vendor.maker] if vendor else [maker for maker, names in _BEGINNINGS.items() if names.match(own)]
+    others = [_OF_ANYBODY, *(_NOT_FOR_CONVERSATIONS[maker] for maker in makers if maker in _NOT_FOR_CONVERSATIONS)]
+    return not any(names.search(name) for names in others)
 
 
 def _rank(families: Sequence[str], name: str) -> tuple[bool, int, tuple[int, ...], bool]:
-    own = _plain(name)
+    # without the vendor's name, which routers put before it, and without a folder
+    own = name.rpartition("/")[2]
     plain = _SNAPSHOT.sub("", own)
     unstable = bool(_UNSTABLE.search(plain))
     family = next((place for place, names in enumerate(families) if re.fullmatch(names, plain)), len(families))
     if family == len(families):
         return unstable, family, (), False
-    return unstable, family, _newest_first(plain), plain != own
-
-
-def _newest_first(name: str) -> tuple[int, ...]:
-    major, minor, *_ = (*(int(number) for number in re.findall(r"\d+", name)), 0, 0)
-    return -major, -minor
+    # the newest first
+    major, minor, *_ = (*map(int, re.findall(r"\d+", plain)), 0, 0)
+    return unstable, family, (-major, -minor), plain != own

@@ -99,13 +99,12 @@ class Messages:
         """Return the models with their limits, sorted by id. Raises `ProviderError`."""
         with provider_errors():
             models = await read_pages(self._page, lambda page: page["has_more"] is True and page["last_id"])
-        return [_listed(name, models[name]) for name in sorted(models)]
+        return [
+            ListedModel(name, token_limit(models[name], "max_input_tokens"), token_limit(models[name], "max_tokens"))
+            for name in sorted(models)
+        ]
 
     async def _page(self, after: str) -> ModelPage:
         following: dict[str, Any] = {"after_id": after} if after else {}
         answer = await self._models.list(limit=PAGE, timeout=_TIMEOUT, **following)
         return await read_page(answer.http_response.content)
-
-
-def _listed(name: str, model: object) -> ListedModel:
-    return ListedModel(name, token_limit(model, "max_input_tokens"), token_limit(model, "max_tokens"))

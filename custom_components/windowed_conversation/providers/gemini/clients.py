@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from http import HTTPStatus
 import importlib
 from ssl import SSLContext
@@ -78,8 +79,15 @@ class Gemini:
         """Return the models that generate text, sorted by id. Raises `ProviderError`."""
         with provider_errors():
             models = await read_pages(self._page, lambda page: page["nextPageToken"])
-        listed = [_listed(name, model) for name, model in models.items() if _generates(model)]
-        return sorted(listed, key=lambda model: model.id)
+        return [
+            ListedModel(
+                name.removeprefix("models/"),
+                token_limit(models[name], "inputTokenLimit"),
+                token_limit(models[name], "outputTokenLimit"),
+            )
+            for name in sorted(models, key=lambda name: name.removeprefix("models/"))
+            if _generates(models[name])
+        ]
 
     async def _page(self, token: str) -> ModelPage:
         """Return a page of the model list. Raises `GoogleError`."""
@@ -113,14 +121,14 @@ class Gemini:
         return self._sdk
 
 
+@dataclass(frozen=True, slots=True)
 class _Body:
     """A body that is there already, to be read like that of a response."""
 
-    def __init__(self, body: bytes) -> None:
-        self._body = body
+    content: bytes
 
     async def aiter_raw(self) -> AsyncGenerator[bytes]:
-        yield self._body
+        yield self.content
 
 
 async def _error_body(answer: Any) -> Any:
@@ -140,14 +148,6 @@ def _generates(model: object) -> bool:
     actions = member(model, "supportedGenerationMethods")
     return not isinstance(actions, list) or _GENERATES in actions
 
-
-def _listed(name: str, model: object) -> ListedModel:
-    input_tokens, output_tokens = token_limit(model, "inputTokenLimit"), token_limit(model, "outputTokenLimit")
-    return ListedModel(name.removeprefix("models/"), input_tokens, output_tokens)
-
-
-if TYPE_CHECKING:
-    from .sdk import GoogleSdk
 
 _GOOGLE = "https://generativelanguage.googleapis.com/"
 # The newest SDK would ask for `v1`, the oldest for `v1beta`, and both for one that an environment variable names.

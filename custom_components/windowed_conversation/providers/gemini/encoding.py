@@ -59,22 +59,20 @@ NOTHING = Signatures()
 def signatures_of(message: Message, model: str) -> Signatures:
     """Return a message's residue; empty if another provider or model left it, or if it is malformed."""
     value = residue_of(message, NAME, model)
+    if not value:
+        return NOTHING
     try:
-        return _parsed(value) if value else NOTHING
+        return Signatures(
+            {str(call): str(id_) for call, id_ in value["ids"].items()},
+            {str(call): b64decode(signature, validate=True) for call, signature in value["signatures"].items()},
+            tuple(
+                SignedText(int(start), int(end), b64decode(signature, validate=True))
+                for start, end, signature in value["texts"]
+            ),
+        )
     except AttributeError, LookupError, TypeError, ValueError:
         # conversations can be brought along from outside, and a signature is not worth an answer
         return NOTHING
-
-
-def _parsed(value: Any) -> Signatures:
-    return Signatures(
-        {str(call): str(id_) for call, id_ in value["ids"].items()},
-        {str(call): b64decode(signature, validate=True) for call, signature in value["signatures"].items()},
-        tuple(
-            SignedText(int(start), int(end), b64decode(signature, validate=True))
-            for start, end, signature in value["texts"]
-        ),
-    )
 
 
 # Stands for the signature of a call that Gemini did not make; from Gemini 3 on, a call of the current turn without one

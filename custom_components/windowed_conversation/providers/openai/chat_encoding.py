@@ -200,7 +200,7 @@ def encode_request(
     return {
         "model": request.model,
         "messages": encode_messages(_merged(visible, provider, request.model), dialect, provider, request.model, echo),
-        **_encode_offer(request, dialect),
+        **(_encode_offer(request, dialect) if request.tools else {}),
         **without_none(**sampling_parameters(request), **limits),
         **caching,
         "stream": True,
@@ -235,7 +235,7 @@ def encode_messages(
 
 def _encode_offer(request: Request, dialect: Dialect) -> dict[str, Any]:
     """Return the tools, and `tool_choice` if they may not be called. Some compatible servers ignore it."""
-    if not request.tools or not (request.may_call or dialect is Dialect.OPENAI):
+    if not request.may_call and dialect is not Dialect.OPENAI:
         return {}
     tools = [{"type": "function", "function": encoded_tool(tool)} for tool in request.tools]
     return {"tools": tools, **({} if request.may_call else {"tool_choice": "none"})}
