@@ -48,28 +48,8 @@ class KindWords:
 
     def named(self, sentence: str) -> frozenset[str]:
         """Return the kinds that a sentence names, in any number and case that a stemmer knows."""
-        held = self._words.term_set(" ".join(_words(sentence, _MOST_WORDS)))
-        return frozenset(kind for words, kinds in self._kinds.items() if words <= held for kind in kinds)
-
-
-def named_entities(
-    sentence: str, entities: Entities, area_names: Mapping[str, Iterable[str]], kinds: KindWords | None
-) -> NamedEntities:
-    """Return the entities, areas and kinds that a sentence names.
-
-    If entities of one name are in an area that the sentence names, only those are returned.
-    """
-    forms = {form for word in _words(sentence, _MOST_WORDS) for form in _forms(word)}
-    areas = _longest(area for area, names in area_names.items() if any(_is_named(name, forms) for name in names))
-    by_name: defaultdict[str, list[str]] = defaultdict(list)
-    for key, entity in entities.items():
-        for name in entity.names:
-            if _is_named(name, forms):
-                by_name[name.casefold()].append(key)
-    found: set[str] = set()
-    for keys in by_name.values():
-        found.update([key for key in keys if entities[key].area in areas] or keys)
-    return NamedEntities(tuple(sorted(found)), areas, kinds.named(sentence) if kinds else frozenset())
+        terms = self._words.term_set(" ".join(_words(sentence, _MOST_WORDS)))
+        return frozenset([kind for words, kinds in self._kinds.items() if words <= terms for kind in kinds])
 
 
 def _is_named(name: str, forms: set[str]) -> bool:
@@ -80,7 +60,7 @@ def _is_named(name: str, forms: set[str]) -> bool:
 def _longest(areas: Iterable[str]) -> frozenset[str]:
     """Return the areas whose words are not all in the name of another: "Upper Kitchen" names no "Kitchen"."""
     words = {area: {forms[0] for forms in _word_forms(area)} for area in areas}
-    return frozenset(area for area in words if not any(words[area] < other for other in words.values()))
+    return frozenset(words) - {area for area, own in words.items() for other in words.values() if own < other}
 
 
 @lru_cache(maxsize=_NAMES_IN_USE)
@@ -96,7 +76,7 @@ def _words(text: str, most: int) -> list[str]:
 def _forms(word: str) -> tuple[str, ...]:
     """Return a word, and the word without each ending that it may have."""
     shortest = max(_LEAST_LETTERS, len(word) - _ENDING)
-    return (word, *(word[:end] for end in range(len(word) - 1, shortest - 1, -1)))
+    return (word, *[word[:end] for end in range(len(word) - 1, shortest - 1, -1)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +172,21 @@ class Home:
     kinds: KindWords | None = None
 
     def named(self, sentence: str) -> NamedEntities:
-        """Return the entities, areas and kinds that a sentence names."""
-        return named_entities(sentence, self.entities, self.area_names, self.kinds)
+        """Return the entities, areas and kinds that a sentence names.
+
+        If entities of one name are in an area that the sentence names, only those are returned.
+        """
+        forms = {form for word in _words(sentence, _MOST_WORDS) for form in _forms(word)}
+        areas = _longest({area for area, names in self.area_names.items() for name in names if _is_named(name, forms)})
+        by_name: defaultdict[str, list[str]] = defaultdict(list)
+        for key, entity in self.entities.items():
+            for name in entity.names:
+                if _is_named(name, forms):
+                    by_name[name.casefold()].append(key)
+        found: set[str] = set()
+        for keys in by_name.values():
+            found.update([key for key in keys if self.entities[key].area in areas] or keys)
+        return NamedEntities(tuple(sorted(found)), areas, self.kinds.named(sentence) if self.kinds else frozenset())
 
 
 def build_states_text(
@@ -212,11 +205,11 @@ def build_states_text(
     `area` is the speaker's, `before` the states in the conversation's last turn, and `domains` are those that the
     agent gets besides the common ones.
     """
-    ranked = dict.fromkeys(
-        key
+    ranked = {
+        key: None
         for key in _ranked(entities, named, area, before)
         if not entities[key].extra or entities[key].extra in domains or key in named.entities
-    )
+    }
     return replace(_fitting(entities, ranked, limit, count, before=before, domains=domains), at=now)
 
 
@@ -237,32 +230,34 @@ def _ranked(entities: Entities, named: NamedEntities, area: str, before: StatesT
         entity = entities[key]
         return entity.state in UNKNOWN_STATES, entity.area != area, entity.area, entity.name
 
-    def in_area(area: str, standing: Standing) -> Iterator[str]:
-        return (key for key, each in entities.items() if area and each.area == area and each.standing is standing)
-
+    by_place: defaultdict[tuple[str, Standing], list[str]] = defaultdict(list)
+    for key, entity in entities.items():
+        by_place[entity.area, entity.standing].append(key)
     areas = sorted(named.areas)
     # who names a thing asks for no more of its area, and who names a kind for nothing else that is as usual
     open_areas = [each for each in areas if each not in {entities[key].area for key in named.entities}]
-    usual = chain.from_iterable(in_area(each, Standing.USUAL) for each in open_areas if not named.kinds)
+    usual = [key for each in open_areas if not named.kinds for key in by_place[each, Standing.USUAL]]
     return chain(
         named.entities,
         sorted(_of_named_kinds(entities, named), key=order),
-        (key for key, state in before.listed.items() if key in entities and entities[key].state != state),
-        *(in_area(each, Standing.UNUSUAL) for each in areas),
-        *(in_area(each, Standing.MEASURED) for each in open_areas),
-        islice(usual, _MOST_USUAL),
-        sorted((key for key, each in entities.items() if each.standing is Standing.UNUSUAL), key=order),
-        in_area(area, Standing.MEASURED),
-        *((key for key, each in entities.items() if each.kind == kind) for kind in _OF_INTEREST),
+        [key for key, state in before.listed.items() if key in entities and entities[key].state != state],
+        *[by_place[each, Standing.UNUSUAL] for each in areas],
+        *[by_place[each, Standing.MEASURED] for each in open_areas],
+        usual[:_MOST_USUAL],
+        sorted([key for key, each in entities.items() if each.standing is Standing.UNUSUAL], key=order),
+        by_place[area, Standing.MEASURED] if area else (),
+        *[[key for key, each in entities.items() if each.kind == kind] for kind in _OF_INTEREST],
         usual,
     )
 
 
-def _of_named_kinds(entities: Entities, named: NamedEntities) -> Iterator[str]:
-    for key, entity in entities.items():
-        is_meant = entity.area in named.areas if named.areas else entity.standing is not Standing.USUAL
-        if is_meant and (entity.kind in named.kinds or entity.domain in named.kinds):
-            yield key
+def _of_named_kinds(entities: Entities, named: NamedEntities) -> list[str]:
+    return [
+        key
+        for key, entity in entities.items()
+        if (entity.area in named.areas if named.areas else entity.standing is not Standing.USUAL)
+        and (entity.kind in named.kinds or entity.domain in named.kinds)
+    ]
 
 
 def _fitting(
@@ -278,7 +273,7 @@ def _fitting(
     total = _counted(entities.values(), domains)
     chosen = list(islice(ranked, max(1, limit // _LEAST_TOKENS)))
     while True:
-        rest = total - _counted((entities[key] for key in chosen), domains)
+        rest = total - _counted([entities[key] for key in chosen], domains)
         text = _text({key: entities[key] for key in chosen}, before, rest)
         tokens = count(text) if text else 0
         if tokens <= limit:
@@ -294,10 +289,12 @@ def _counted(entities: Iterable[EntityState], domains: Collection[str] | None) -
     Those of domains that the agent does not get are counted as others. Without `domains` it gets all.
     """
     return Counter(
-        (False, _OTHERS)
-        if each.extra and domains is not None and each.extra not in domains
-        else (each.standing is Standing.USUAL, each.label)
-        for each in entities
+        [
+            (False, _OTHERS)
+            if each.extra and domains is not None and each.extra not in domains
+            else (each.standing is Standing.USUAL, each.label)
+            for each in entities
+        ]
     )
 
 
@@ -311,7 +308,7 @@ def _text(listed: Entities, before: StatesText, rest: Counter[tuple[bool, str]])
     groups = [f"{area or _NO_AREA}: {', '.join(states)}" for area, states in areas.items()]
     if counts := Counter({label: number for (is_usual, label), number in rest.items() if not is_usual}):
         groups.append(_NOT_LISTED + ", ".join(_counts(counts)))
-    if usual := sorted(label for is_usual, label in rest if is_usual):
+    if usual := sorted([label for is_usual, label in rest if is_usual]):
         groups.append(_REST + ", ".join(usual))
     return _BETWEEN.join(groups)
 

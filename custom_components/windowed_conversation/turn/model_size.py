@@ -55,8 +55,8 @@ class _Sent:
         if unclear or not server:
             return None
         messages = request.messages
-        is_question = any(each.role is Role.USER for each in messages[-1:])
-        last_tokens, marks = messages_tokens(messages[-1:]), tuple(map(_mark, messages))
+        is_question = bool(messages) and messages[-1].role is Role.USER
+        last_tokens, marks = messages_tokens(messages[-1:]), tuple([_mark(each) for each in messages])
         return cls(messages, marks, is_question, last_tokens, request.tools, usage.input, server)
 
     def added_to(self, earlier: Self) -> Sequence[Message] | None:
@@ -70,8 +70,9 @@ class _Sent:
         is_same = (earlier.server, earlier.tools) == (self.server, self.tools)
         if not added or not is_same or self.marks[:begun] != earlier.marks:
             return None
-        is_comparable = (earlier.is_question and self.is_question) or all(each.role is not Role.USER for each in added)
-        return added if is_comparable and not any(each.attachments for each in added) else None
+        if Role.USER in [each.role for each in added] and not (earlier.is_question and self.is_question):
+            return None
+        return None if [each for each in added if each.attachments] else added
 
     @property
     def least_read(self) -> int:
@@ -99,17 +100,17 @@ class Bills:
         sent = _Sent.of(request, usage, server)
         if sent is None:
             return None
-        steps = [_Step(each, sent, added) for each in self._recent if (added := sent.added_to(each)) is not None]
+        steps = [_step(each, sent, added) for each in self._recent if (added := sent.added_to(each)) is not None]
         self._recent.append(replace(sent, messages=()))
         if not steps:
             return None
-        is_cut = any(step.is_short and (self._bills_rounds or not step.is_round) for step in steps)
+        is_cut = bool([step for step in steps if step.is_short and (self._bills_rounds or not step.is_round)])
         newest = steps[-1]
         if not newest.makes_sense(is_cut=is_cut):
             self._consistent = 0
             return None
         self._consistent += 1
-        self._bills_rounds |= newest.is_round and newest.has_grown
+        self._bills_rounds |= newest.is_round and 0 < LEAST_FACTOR * newest.least <= newest.grown
         if not is_cut or self._consistent <= _CONSISTENT:
             return None
         return max(sent.billed, *(step.earlier.billed for step in steps))
@@ -117,44 +118,23 @@ class Bills:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A request that extends an earlier one by some messages."""
+    """A request that extends an earlier one by some messages.
+
+    `is_round`: whether this is a step in a tool loop. `grown` is by how many tokens the bill has grown, and `least` the
+    tokens of the added messages that every template has: of ended turns only the spoken ones.
+    """
 
     earlier: _Sent
     newer: _Sent
     added: Sequence[Message]
-
-    @property
-    def is_round(self) -> bool:
-        """Whether this is a step in a tool loop."""
-        return not self.newer.is_question
-
-    @property
-    def grown(self) -> int:
-        """By how many tokens the bill has grown."""
-        return self.newer.billed - self.earlier.billed
-
-    @property
-    def has_grown(self) -> bool:
-        """Whether the bill has grown by at least the tokens that any model needs for the added messages."""
-        return 0 < LEAST_FACTOR * self._least <= self.grown
+    is_round: bool
+    grown: int
+    least: int
 
     @property
     def is_short(self) -> bool:
         """Whether the bill has grown by far less than any model needs for the added messages."""
-        return self._least >= _LEAST_ADDED and self.grown < LEAST_FACTOR * self._least / 2
-
-    @property
-    def _least(self) -> int:
-        """The tokens of the added messages that every template has: of ended turns only the spoken ones."""
-        is_said = [not each.tool_calls and each.role is not Role.TOOL for each in self.added]
-        shown = [each for each, said in zip(self.added, is_said, strict=True) if said or self.is_round]
-        return sum(map(_text_tokens, shown)) - self._removed
-
-    @property
-    def _removed(self) -> int:
-        """The tokens of the live context that the earlier request had and the newer one has not."""
-        last = len(self.earlier.marks) - 1
-        return self.earlier.last_tokens - messages_tokens(self.newer.messages[last : last + 1])
+        return self.least >= _LEAST_ADDED and self.grown < LEAST_FACTOR * self.least / 2
 
     def makes_sense(self, *, is_cut: bool) -> bool:
         """Return whether the bill is that of a server that counts all that it reads."""
@@ -165,9 +145,14 @@ class _Step:
         return self.grown <= GREATEST_FACTOR * messages_tokens(self.added) + _LEAST_ADDED
 
 
-def _text_tokens(message: Message) -> int:
-    """Return the tokens of a message's text by the window's count, without residue and frame."""
-    return messages_tokens([message]) - frame_tokens(message)
+def _step(earlier: _Sent, newer: _Sent, added: Sequence[Message]) -> _Step:
+    is_round, last = not newer.is_question, len(earlier.marks) - 1
+    shown = [each for each in added if is_round or not (each.tool_calls or each.role is Role.TOOL)]
+    # by the window's count, without residue and frame
+    texts = messages_tokens(shown) - sum([frame_tokens(each) for each in shown])
+    # the live context that the earlier request had and the newer one has not
+    removed = earlier.last_tokens - messages_tokens(newer.messages[last : last + 1])
+    return _Step(earlier, newer, added, is_round, newer.billed - earlier.billed, texts - removed)
 
 
 def _mark(message: Message) -> int:
@@ -304,7 +289,9 @@ class ModelSize:
         if sizes.reads is not None:
             total = min(total, sizes.reads)
         self._last = tokens
-        self._compare(tokens, billed - answer)
+        if billed > answer and tokens > 0 and not self._is_cut:
+            # the request was read whole: old texts keep the count of their time
+            self._scale = min(max((billed - answer) / tokens, 1.0), GREATEST_FACTOR)
         if self._doubtful is not None and tokens >= self._doubtful[1]:
             self._doubtful = None
         sizes.served = max(sizes.served, total)
@@ -315,11 +302,6 @@ class ModelSize:
         # `served` is stored whenever the refusals are
         if refusals != (sizes.refused, sizes.tried):
             self._on_change()
-
-    def _compare(self, planned: int, billed: int) -> None:
-        """Compare the plan of a request that was read whole with its bill: old texts keep the count of their time."""
-        if billed > 0 and planned > 0 and not self._is_cut:
-            self._scale = min(max(billed / planned, 1.0), GREATEST_FACTOR)
 
     def _on_served_since(self, refused: int, tokens: int, total: int) -> None:
         sizes = self._sizes
@@ -387,16 +369,17 @@ class ModelSize:
         `server` is the server's word for the model that answered, see `Finished`.
         """
         self._age()
-        if self.reads is not None and usage.output and usage.input > self.reads:
+        reads = self._sizes.reads
+        if reads is not None and usage.output and usage.input > reads:
             # bills had not shown a little more so far; much more is another size
-            self._sizes.reads = usage.input if usage.input <= (1 + _NEAR) * self.reads else None
+            reads = self._sizes.reads = usage.input if usage.input <= (1 + _NEAR) * reads else None
             self.may_have_changed = True
             self._on_change()
         size = self._bills.take(request, usage, server)
         self._is_cut = size is not None
         if size is not None:
             self.may_have_changed = True
-            self._read_only(size if self.reads is None else min(size, self.reads))
+            self._read_only(size if reads is None else min(size, reads))
         return self._is_cut
 
     def _read_only(self, tokens: int) -> None:
