@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 import math
@@ -94,6 +94,8 @@ class OpenAttempt:
         self.request = request
         self.on_billed = on_billed
         self.error: BaseException | None = None
+        # The calls that are passed on.
+        self.calls: list[ToolCall] = []
         self._model = model
         self._purpose = purpose
         self._on_end = on_end
@@ -102,7 +104,6 @@ class OpenAttempt:
         self._usage: Usage | None = None
         self._billed: BilledRequest | None = None
         self._finish: str | None = None
-        self._calls: list[ToolCall] = []
         self._is_discarded = False
         self._is_heard = False
         self._has_reasoning = False
@@ -130,10 +131,12 @@ class OpenAttempt:
                 self._usage = event
             case Finished(native=native, server=server):
                 self._finish = native
-                self._bill_usage(server)
+                if self._usage is not None:
+                    self.bill(self._usage, server)
 
     def bill(self, usage: Usage, server: str = "") -> None:
         """Take in the usage, and pass it on at once. `server` is the server's word for the model that answered."""
+        self._usage = None
         self._billed = BilledRequest(self._model, self.request, usage, server=server)
         self._has_reasoning = self._has_reasoning or usage.reasoning > 0
         self.on_billed(self._billed)
@@ -146,17 +149,14 @@ class OpenAttempt:
             case TextDelta() | ToolCallDone():
                 self._is_heard = True
 
-    def on_call(self, call: ToolCall) -> None:
-        """Take in a call that is passed on."""
-        self._calls.append(call)
-
     def discard(self) -> None:
         """Do not record the request: its server does not know such requests, or it stays open for a later answer."""
         self._is_discarded = True
 
     def ended(self) -> Attempt:
         """Return the attempt, which ends now."""
-        self._bill_usage()
+        if self._usage is not None:
+            self.bill(self._usage)
         # the answer was whole, only its tools or the next request were interrupted
         error = None if self._finish is not None and isinstance(self.error, _CANCELLED) else self.error
         costs_nothing = isinstance(error, _COST_NOTHING) and self._first_event is None
@@ -171,15 +171,9 @@ class OpenAttempt:
             billed=self._billed,
             is_unbilled=self._billed is None and not costs_nothing,
             finish=self._finish,
-            calls=tuple(self._calls),
+            calls=tuple(self.calls),
             error=None if error is None else type(error).__name__,
         )
-
-    def _bill_usage(self, server: str = "") -> None:
-        """Bill the usage of the stream, which names the server at its end."""
-        if self._usage is not None:
-            self.bill(self._usage, server)
-            self._usage = None
 
     def _learn(self) -> None:
         """Learn from the ended answer whether the model reasons.
@@ -241,7 +235,7 @@ class Pulse:
 
 
 class AnswerStream:
-    """A request and the events of its answer. An async context, which closes the request unless it `is_waiting`.
+    """A request and the events of its answer. Who made it closes it, unless it `is_waiting`.
 
     If a fallback agent stands by, the first token has to come in time. If it does not, the request stays open: the
     answer can be heard later if nobody else has one, and some servers begin to load a model again when a client leaves.
@@ -259,13 +253,6 @@ class AnswerStream:
         self._events = model.provider.stream(request, self._pulse.beat)
         self._pending: asyncio.Task[Event | None] | None = None
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        if not self.is_waiting:
-            await self.aclose()
-
     async def events(self, fallback_timeout: float | None) -> AsyncGenerator[Event]:
         """Yield the events of the answer. Raises `ProviderError`.
 
@@ -274,7 +261,13 @@ class AnswerStream:
         """
         self.is_waiting = False
         began = self._loop.time()
-        while (event := await self._next(fallback_timeout, began)) is not None:
+        while True:
+            if fallback_timeout is None and self._pending is None:
+                event = await self._pulse.next_event(self._events)
+            else:
+                event = await self._next(fallback_timeout, began)
+            if event is None:
+                return
             if isinstance(event, TextDelta | ToolCallDone):
                 fallback_timeout = None
             yield event
@@ -284,7 +277,7 @@ class AnswerStream:
         limit, self.is_waiting = self.model.limit, False
         limit.is_loading = True
         try:
-            async with self:
+            async with aclosing(self):
                 with suppress(ProviderError, TimeoutError):
                     async with asyncio.timeout(seconds):
                         await self._next(None, self._loop.time())
@@ -303,12 +296,7 @@ class AnswerStream:
         await self._events.aclose()
 
     async def _next(self, fallback_timeout: float | None, began: float) -> Event | None:
-        """Return the next event, or None at the end.
-
-        Raises `DeadlineExceeded`. The request stays open if a fallback agent stands by.
-        """
-        if fallback_timeout is None and self._pending is None:
-            return await self._pulse.next_event(self._events)
+        """Return the next event of a request that may stay open, or None at the end. Raises `DeadlineExceeded`."""
         pending = self._pending = self._pending or self._loop.create_task(_next_of(self._events))
         try:
             while not pending.done():

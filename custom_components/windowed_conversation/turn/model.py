@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
 import json
 import time
-from typing import Protocol, Self
+from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from ..providers import (
@@ -37,21 +38,19 @@ _ANSWERS_WITHOUT = 5
 class Reasoning:
     """The discovery of whether a model reasons, for models whose profile does not say.
 
-    Shared by all who ask the model. A model that was not asked yet is taken for one that does not.
+    Shared by all who ask the model. `is_expected`: whether one of the last five answers had reasoning. A model that was
+    not asked yet is taken for one that does not.
     """
 
     def __init__(self) -> None:
         # answers in a row without reasoning
         self._without = _ANSWERS_WITHOUT
-
-    @property
-    def is_expected(self) -> bool:
-        """Whether one of the last five answers had reasoning."""
-        return self._without < _ANSWERS_WITHOUT
+        self.is_expected = False
 
     def on_answer(self, *, has_reasoning: bool) -> None:
         """Learn from an answer: one with reasoning, whole or not, or a whole one without."""
         self._without = 0 if has_reasoning else min(self._without + 1, _ANSWERS_WITHOUT)
+        self.is_expected = self._without < _ANSWERS_WITHOUT
 
 
 # More than a local server handles at once, and fewer than a provider would take for an attack.
@@ -68,35 +67,30 @@ class RequestLimit:
         self.is_loading = False
         self._free = asyncio.Semaphore(most)
 
-    def permit(self) -> Permit:
-        """Return a context for one request. Entering it waits until the request may be sent."""
-        return Permit(self._free)
-
-
-class Permit:
-    """The permission to send one request; `waited` tells whether it had to wait."""
-
-    __slots__ = ("_free", "_is_held", "waited")
-
-    def __init__(self, free: asyncio.Semaphore) -> None:
-        self._free = free
-        self._is_held = False
-        self.waited = False
-
-    async def __aenter__(self) -> Self:
-        """Wait for the request's turn. A cancelled wait leaves the queue."""
-        self.waited = self._free.locked()
+    @asynccontextmanager
+    async def permit(self) -> AsyncGenerator[Permit]:
+        """Wait until one request may be sent. A cancelled wait leaves the queue."""
+        waited = self._free.locked()
         await self._free.acquire()
-        self._is_held = True
-        return self
+        permit = Permit(self._free, waited)
+        try:
+            yield permit
+        finally:
+            permit.release()
 
-    async def __aexit__(self, *_: object) -> None:
-        self.release()
+
+@dataclass(slots=True)
+class Permit:
+    """The permission to send one request; `waited`: whether it had to wait."""
+
+    _free: asyncio.Semaphore
+    waited: bool
+    _is_used: bool = False
 
     def release(self) -> None:
         """Let the next request start while this one's answer is still being processed."""
-        if self._is_held:
-            self._is_held = False
+        if not self._is_used:
+            self._is_used = True
             self._free.release()
 
 
@@ -152,7 +146,7 @@ def _parts(messages: Iterable[Message]) -> list[_Part]:
     """Return the messages by exchange; the system message is part of the first one."""
     parts: list[list[Message]] = [[]]
     for message in messages:
-        if message.role is Role.USER and any(each.role is not Role.SYSTEM for each in parts[-1]):
+        if message.role is Role.USER and {each.role for each in parts[-1]} - {Role.SYSTEM}:
             parts.append([])
         parts[-1].append(message)
     return [*parts]

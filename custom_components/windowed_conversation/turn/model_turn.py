@@ -48,13 +48,11 @@ class Answer:
         self._done = question.done
         self._stream = stream
         self._permit = permit
-        self._attempt = stream.attempt or OpenAttempt(
-            stream.model, stream.request, Purpose.ANSWER, turn.attempts.append
-        )
+        self._attempt = stream.attempt or OpenAttempt(stream.model, stream.request, Purpose.ANSWER, turn.on_attempt)
         self._attempt.on_billed = self._on_billed
         self._native: Native | None = None
         self._reasoning_tokens = 0
-        self._has_text = False
+        self.has_text = False
         self._has_thought = False
         self._is_cut = False
         self._unread = ""
@@ -89,14 +87,9 @@ class Answer:
         if message.role is not Role.TOOL:
             return replace(message, native=self._native) if self._native else message
         call = self.calls[message.tool_call_id or ""]
-        read_only = any(tool.read_only for tool in self.request.tools if tool.name == call.name)
+        read_only = True in [tool.read_only for tool in self.request.tools if tool.name == call.name]
         is_repeated = self._turn.repetition.add(call, message.content, read_only=read_only)
         return replace(message, content=f"{REPEATED}\n{message.content}") if is_repeated else message
-
-    @property
-    def is_cut_reasoning(self) -> bool:
-        """Whether the answer was cut off before its first word or call."""
-        return isinstance(self.error, Incomplete) and not (self._has_text or self.calls)
 
     def _on_billed(self, billed: BilledRequest) -> None:
         """Find out whether the server has read the whole request, and pass the bill on."""
@@ -115,7 +108,7 @@ class Answer:
             case ToolCallDone(call) if self.request.tools and self.request.may_call:
                 self.calls[call.id] = call
                 self._turn.on_call(call)
-                self._attempt.on_call(call)
+                self._attempt.calls.append(call)
                 return (event,)
             case Usage():
                 self._reasoning_tokens += event.reasoning
@@ -131,8 +124,8 @@ class Answer:
     def _passed(self, delta: Spoken) -> Spoken:
         self._attempt.on_delta(delta)
         if isinstance(delta, TextDelta):
-            self._turn.on_text(delta.text, new_message=not self._has_text)
-            self._has_text = True
+            self._turn.on_text(delta.text, new_message=not self.has_text)
+            self.has_text = True
         return delta
 
     def _last_deltas(self) -> list[Spoken]:
@@ -142,7 +135,7 @@ class Answer:
         that is written as text: a model that acted and then wrote one wanted to do more. Raises `EmptyAnswer`.
         """
         deltas: list[Spoken] = [self._passed(delta) for delta in self._speech.flush()]
-        if self._has_text or self.calls:
+        if self.has_text or self.calls:
             return deltas
         wanted_more = self._speech.has_call and self.request.may_call
         if wanted_more or self._is_cut or not self._turn.tool_calls:
@@ -156,7 +149,7 @@ async def ask_model(turn: Turn, question: Question) -> None:
     for iteration in count():
         may_call = iteration < turn.limits.tool_iterations and not turn.repetition.goes_on
         answer = await _send(turn, question, may_call=may_call)
-        if answer.is_cut_reasoning and not turn.has_asked_again and _has_more_room(question, answer.request):
+        if answer.error is not None and not turn.has_asked_again and _was_cut_short(answer, question):
             turn.has_asked_again = True
             answer = await _send(turn, question, may_call=may_call)
         if answer.error is not None:
@@ -176,23 +169,28 @@ async def _send(turn: Turn, question: Question, *, may_call: bool) -> Answer:
         if stream is None:
             stream = AnswerStream(model, _request(turn, question, may_call=may_call), turn.limits)
         answer = Answer(turn, question, stream, permit)
-        async with (
-            stream,
-            aclosing(stream.events(None if turn.tool_calls else turn.fallback_timeout)) as events,
-            aclosing(answer.deltas(events)) as deltas,
-            aclosing(turn.reply.add(deltas)) as messages,
-        ):
-            async for message in messages:
-                turn.failed_tool_calls = turn.reply.failed_calls
-                turn.window.add(answer.for_window(message))
-                turn.begin_answer()
+        try:
+            async with (
+                aclosing(stream.events(None if turn.tool_calls else turn.fallback_timeout)) as events,
+                aclosing(answer.deltas(events)) as deltas,
+                aclosing(turn.reply.add(deltas)) as messages,
+            ):
+                async for message in messages:
+                    turn.failed_tool_calls = turn.reply.failed_calls
+                    turn.window.add(answer.for_window(message))
+                    turn.begin_answer()
+        finally:
+            if not stream.is_waiting:
+                await stream.aclose()
     return answer
 
 
-def _has_more_room(question: Question, request: Request) -> bool:
-    """Return whether the answer may be longer now, because the model was found to reason."""
-    again = question.request(request.messages, request.tools)
-    return (again.answer_limit or 0) > (request.answer_limit or 0)
+def _was_cut_short(answer: Answer, question: Question) -> bool:
+    """Return whether an answer had neither word nor call, and may be longer now that the model was found to reason."""
+    if answer.has_text or answer.calls or not isinstance(answer.error, Incomplete):
+        return False
+    request = answer.request
+    return (question.request(request.messages, request.tools).answer_limit or 0) > (request.answer_limit or 0)
 
 
 def _request(turn: Turn, question: Question, *, may_call: bool) -> Request:

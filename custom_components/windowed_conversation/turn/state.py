@@ -1,6 +1,6 @@
 """The state of a turn: its dependencies, its progress, and in the end its outcome. One value, which nothing copies."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 import json
 import time
@@ -51,23 +51,18 @@ class Repetition:
 
     def add(self, call: ToolCall, result: str, *, read_only: bool) -> bool:
         """Add a call with its result. Return whether to tell the model that it repeats itself."""
-        called = f"{call.name} {_json(call.arguments)}"
+        called = f"{call.name} {json.dumps(dict(call.arguments), sort_keys=True, default=str)}"
         if called in self._round:
             return False
         self._round.add(called)
-        times = self._times((called, result), read_only=read_only)
+        before, times = self._counts.get(called, ("", 0))
+        times = times + 1 if before == result else 1
+        if not read_only:
+            self._counts.clear()
+        self._counts[called] = result, times
         patterns = self._patterns((called, result), read_only=read_only)
         self.goes_on = self.goes_on or times > _CALLS_BEFORE_NOTE or patterns > _PATTERNS_BEFORE_NOTE
         return times >= _CALLS_BEFORE_NOTE or patterns >= _PATTERNS_BEFORE_NOTE
-
-    def _times(self, entry: _Entry, *, read_only: bool) -> int:
-        called, result = entry
-        before, times = self._counts.get(called, ("", 0))
-        if not read_only:
-            self._counts.clear()
-        times = times + 1 if before == result else 1
-        self._counts[called] = result, times
-        return times
 
     def _patterns(self, entry: _Entry, *, read_only: bool) -> int:
         """Return the number of times in a row that a pattern ending with this call has occurred."""
@@ -79,12 +74,8 @@ class Repetition:
             is_match = len(self._run) >= length and self._run[-length] == entry
             self._matches[length] = self._matches[length] + 1 if is_match else 0
         self._run.append(entry)
-        repeats = (1 + matched // length for length, matched in self._matches.items() if matched % length == 0)
+        repeats = [1 + matched // length for length, matched in self._matches.items() if matched % length == 0]
         return max(repeats, default=0)
-
-
-def _json(arguments: Mapping[str, object]) -> str:
-    return json.dumps(dict(arguments), sort_keys=True, default=str)
 
 
 # Builds the messages of a local answer for the window; none if the exchange is not to be recorded.
@@ -123,10 +114,11 @@ class Turn:
 
     `text` is the user's input, `decision` its route. `fallback_timeout` is that of the model that is being asked.
 
-    `attempts` are the requests, in the order in which they ended. `last_agent` is the id of the agent that was asked
-    last, `answered_by` the same if it answered; `failures` are those of agents asked before. `failed_tool_calls` is how
-    many of the `tool_calls` returned an error. `error` ended the turn; `fault`, a cancellation or an unexpected error,
-    interrupted it.
+    `attempts` are the requests, in the order in which they ended, `requests` is their number, `billed` are those with a
+    reported usage, `usage` their tokens, and `unbilled` counts those that may have cost something that was not
+    reported. `last_agent` is the id of the agent that was asked last, `answered_by` the same if it answered; `failures`
+    are those of agents asked before. `failed_tool_calls` is how many of the `tool_calls` returned an error. `error`
+    ended the turn; `fault`, a cancellation or an unexpected error, interrupted it.
 
     `live` is the live context of the requests, made for the closed exchanges of the numbers in `live_for`.
     `request_tokens` is the planned size of the newest request, and `refused_tokens` that of the smallest one that was
@@ -148,6 +140,10 @@ class Turn:
     first_token: float | None = None
     fallback_timeout: float | None = None
     attempts: list[Attempt] = field(default_factory=list)
+    requests: int = 0
+    billed: list[BilledRequest] = field(default_factory=list)
+    unbilled: int = 0
+    usage: Usage = field(default_factory=Usage)
     tool_calls: int = 0
     failed_tool_calls: int = 0
     shortfall: Shortfall | None = None
@@ -156,6 +152,7 @@ class Turn:
     failures: list[AgentFailure] = field(default_factory=list)
     error: ProviderError | TurnError | None = None
     fault: BaseException | None = None
+    interrupted: bool = False
     live: LiveContext | None = None
     live_for: frozenset[int] = frozenset()
     request_tokens: int = 0
@@ -210,32 +207,16 @@ class Turn:
         """Record a request whose answer nobody hears any more."""
         if stream.attempt is not None:
             stream.attempt.error = DeadlineExceeded("no first token in time")
-            self.attempts.append(stream.attempt.ended())
+            self.on_attempt(stream.attempt.ended())
 
-    @property
-    def requests(self) -> int:
-        """The number of requests that were sent."""
-        return len(self.attempts)
-
-    @property
-    def billed(self) -> list[BilledRequest]:
-        """The requests with a reported usage."""
-        return [each.billed for each in self.attempts if each.billed is not None]
-
-    @property
-    def unbilled(self) -> int:
-        """The number of requests that may have cost something that was not reported."""
-        return sum([each.is_unbilled for each in self.attempts])
-
-    @property
-    def usage(self) -> Usage:
-        """The tokens of all requests."""
-        return sum([billed.usage for billed in self.billed], Usage())
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether the turn was cancelled, or failed unexpectedly."""
-        return self.fault is not None
+    def on_attempt(self, attempt: Attempt) -> None:
+        """Record a request that has ended."""
+        self.attempts.append(attempt)
+        self.requests += 1
+        self.unbilled += attempt.is_unbilled
+        if attempt.billed is not None:
+            self.billed.append(attempt.billed)
+            self.usage += attempt.billed.usage
 
     @property
     def result(self) -> AttemptResult:

@@ -120,7 +120,8 @@ async def _answer(question: Question, request: Request, limits: TurnLimits, on_a
     model = question.model
     async with model.limit.permit():
         with OpenAttempt(model, request, Purpose.SUMMARY, on_attempt) as attempt:
-            async with AnswerStream(model, request, limits) as stream, aclosing(stream.events(None)) as events:
+            stream = AnswerStream(model, request, limits)
+            async with aclosing(stream), aclosing(stream.events(None)) as events:
                 text = await _text(events, SpeechFilter([tool.name for tool in request.tools]), attempt)
             if not text:
                 raise NoSummary("a summary without a word")

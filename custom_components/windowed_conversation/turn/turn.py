@@ -100,7 +100,8 @@ async def _ask(turn: Turn, question: Question, *, is_last: bool) -> None:
     """Ask a model; once more if it asked for a short pause and there is no fallback agent."""
     pause, patience = question.model.pause, min(_SHORT_PAUSE, turn.limits.turn)
     turn.fallback_timeout = None if is_last else turn.limits.fallback_timeout
-    await _wait_out(pause, patience if is_last else 0.0)
+    if pause.seconds_left:
+        await _wait_out(pause, patience if is_last else 0.0)
     try:
         await _ask_for_less(turn, question)
     except RateLimited as err:
@@ -143,13 +144,14 @@ async def _ask_for_less(turn: Turn, question: Question) -> None:
     request once. If neither helps, raises the error of the first refusal.
     """
     turn.refused_tokens = None
-    retries = _Retries(turn, question)
+    retries: _Retries | None = None
     while True:
         try:
-            await ask_model(turn, retries.question)
+            await ask_model(turn, retries.question if retries else question)
         except (ProviderError, EmptyAnswer) as err:
             if turn.first_token is not None:
                 raise
+            retries = retries or _Retries(turn, question)
             retries.prepare_next(err)
         else:
             return
@@ -259,7 +261,7 @@ async def run_turn(turn: Turn) -> None:
     except (ProviderError, TurnError) as err:
         turn.error = err
     except BaseException as fault:
-        turn.fault = fault
+        turn.fault, turn.interrupted = fault, True
         raise
     finally:
         turn.duration = time.monotonic() - turn.started
@@ -305,7 +307,8 @@ async def _answer_by_model(turn: Turn) -> None:
     finally:
         if window.is_open:
             _break_off(turn)
-        await _close_waiting(turn, (deadline.when() or 0.0) - asyncio.get_running_loop().time())
+        if turn.waiting or turn.resumed:
+            await _close_waiting(turn, (deadline.when() or 0.0) - asyncio.get_running_loop().time())
 
 
 def _break_off(turn: Turn) -> None:
