@@ -3,7 +3,8 @@
 import pytest
 
 from custom_components.windowed_conversation.turn.errors import IdTooLong
-from custom_components.windowed_conversation.turn.routing import Access, Scope, WindowKey, memory_access, window_key
+from custom_components.windowed_conversation.turn.routing import Scope, WindowKey, window_key
+from custom_components.windowed_conversation.turn.speaker import Speaker
 
 
 @pytest.mark.parametrize(
@@ -83,19 +84,20 @@ def test_users_who_give_the_same_name_have_windows_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "speaker", "access"),
+    ("key", "speaker", "person", "is_alone"),
     [
-        (WindowKey("user", "ada"), "ada", Access("ada", private=True)),
-        (WindowKey("talk", "ada"), "ada", Access("ada", private=True)),
-        (WindowKey("device:box", "ada"), "ada", Access("ada", private=True)),
-        (WindowKey("agent"), "ada", Access("ada", private=False)),
-        (WindowKey("device:box"), None, Access(None, private=False)),
-        (WindowKey("talk"), None, Access(None, private=False)),
-        (WindowKey("talk", "ada"), "grace", Access(None, private=False)),
-        (WindowKey("talk", "ada"), None, Access(None, private=False)),
+        (WindowKey("user", "ada"), "ada", "ada", True),
+        (WindowKey("talk", "ada"), "ada", "ada", True),
+        (WindowKey("device:box", "ada"), "ada", "ada", True),
+        (WindowKey("agent"), "ada", "ada", False),
+        (WindowKey("device:box"), None, None, False),
+        (WindowKey("talk"), None, None, False),
+        (WindowKey("talk", "ada"), "grace", None, False),
+        (WindowKey("talk", "ada"), None, None, False),
     ],
 )
 def test_private_things_enter_only_the_window_of_the_one_person_who_speaks(
-    key: WindowKey, speaker: str | None, access: Access
+    key: WindowKey, speaker: str | None, person: str | None, is_alone: bool
 ) -> None:
-    assert memory_access(key, speaker) == access
+    heard = Speaker("", "en", speaker).in_window(key)
+    assert (heard.person, heard.is_alone) == (person, is_alone)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 import math
 import time
@@ -80,33 +80,28 @@ class Attempt:
 type OnAttempt = Callable[[Attempt], None]
 
 
+@dataclass(slots=True)
 class OpenAttempt:
-    """A request that is being answered. A context, at whose end the `Attempt` is passed to `on_end`; errors go on."""
+    """A request that is being answered. A context, at whose end the `Attempt` is passed to `on_end`; errors go on.
 
-    def __init__(
-        self,
-        model: Model,
-        request: Request,
-        purpose: Purpose,
-        on_end: OnAttempt,
-        on_billed: OnBilled = lambda billed: None,
-    ) -> None:
-        self.request = request
-        self.on_billed = on_billed
-        self.error: BaseException | None = None
-        # The calls that are passed on.
-        self.calls: list[ToolCall] = []
-        self._model = model
-        self._purpose = purpose
-        self._on_end = on_end
-        self._began = time.monotonic()
-        self._first_event: float | None = None
-        self._usage: Usage | None = None
-        self._billed: BilledRequest | None = None
-        self._finish: str | None = None
-        self._is_discarded = False
-        self._is_heard = False
-        self._has_reasoning = False
+    `calls` are those that are passed on.
+    """
+
+    model: Model
+    request: Request
+    purpose: Purpose
+    on_end: OnAttempt
+    on_billed: OnBilled = lambda billed: None
+    error: BaseException | None = None
+    calls: list[ToolCall] = field(default_factory=list)
+    _began: float = field(default_factory=time.monotonic)
+    _first_event: float | None = None
+    _usage: Usage | None = None
+    _billed: BilledRequest | None = None
+    _finish: str | None = None
+    _is_discarded: bool = False
+    _is_heard: bool = False
+    _has_reasoning: bool = False
 
     def __enter__(self) -> Self:
         self._is_discarded = False
@@ -118,7 +113,7 @@ class OpenAttempt:
         if not self._is_discarded:
             ended = self.ended()
             self._learn()
-            self._on_end(ended)
+            self.on_end(ended)
         # not kept alive with the frames in which it was raised
         self.error = None
 
@@ -137,7 +132,7 @@ class OpenAttempt:
     def bill(self, usage: Usage, server: str = "") -> None:
         """Take in the usage, and pass it on at once. `server` is the server's word for the model that answered."""
         self._usage = None
-        self._billed = BilledRequest(self._model, self.request, usage, server=server)
+        self._billed = BilledRequest(self.model, self.request, usage, server=server)
         self._has_reasoning = self._has_reasoning or usage.reasoning > 0
         self.on_billed(self._billed)
 
@@ -161,9 +156,9 @@ class OpenAttempt:
         error = None if self._finish is not None and isinstance(self.error, _CANCELLED) else self.error
         costs_nothing = isinstance(error, _COST_NOTHING) and self._first_event is None
         return Attempt(
-            model=self._model,
+            model=self.model,
             request=self.request,
-            purpose=self._purpose,
+            purpose=self.purpose,
             result=result_of(error),
             began=self._began,
             ended=time.monotonic(),
@@ -183,9 +178,9 @@ class OpenAttempt:
         """
         is_cut = isinstance(self.error, Incomplete) and not self._is_heard
         if is_cut or self._has_reasoning:
-            self._model.reasoning.on_answer(has_reasoning=True)
+            self.model.reasoning.on_answer(has_reasoning=True)
         elif self._finish is not None and self.request.settings.effort is not Effort.NONE:
-            self._model.reasoning.on_answer(has_reasoning=False)
+            self.model.reasoning.on_answer(has_reasoning=False)
 
 
 def result_of(error: BaseException | None) -> AttemptResult:
@@ -200,6 +195,7 @@ def result_of(error: BaseException | None) -> AttemptResult:
 LONGEST_FIRST_TOKEN = 60.0
 
 
+@dataclass(slots=True)
 class Pulse:
     """The signs of life of a server: everything that it sends, also if it is no event. They keep its stream alive.
 
@@ -207,13 +203,10 @@ class Pulse:
     first: a server that has not begun to answer is not silent yet.
     """
 
-    __slots__ = ("_deadline", "_loop", "idle_timeout", "last")
-
-    def __init__(self, idle_timeout: float) -> None:
-        self.idle_timeout = idle_timeout
-        self.last: float | None = None
-        self._loop = asyncio.get_running_loop()
-        self._deadline: asyncio.Timeout | None = None
+    idle_timeout: float
+    last: float | None = None
+    _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    _deadline: asyncio.Timeout | None = None
 
     def beat(self) -> None:
         """Take in a sign of life."""

@@ -133,7 +133,8 @@ def recalled_text(lines: tuple[str, ...]) -> str:
 
 def context_text(states: str, lines: tuple[str, ...]) -> str:
     """Return the live context as the stamp of the newest message ends with it."""
-    return f"{f'; states: {states}' if states else ''}{recalled_text(lines)}"
+    text = f"; states: {states}" if states else ""
+    return text + recalled_text(lines) if lines else text
 
 
 def context_sections(stamp: Stamp, states: str, lines: tuple[str, ...]) -> str:
@@ -151,7 +152,7 @@ def with_context(messages: tuple[Message, ...], prefix: str, context: LiveContex
     if not context.text:
         return messages
     if prefix:
-        place = next(place for place in reversed(range(len(messages))) if messages[place].role is Role.USER)
+        place = max([place for place, message in enumerate(messages) if message.role is Role.USER])
         head = prefix.removesuffix(f"{PREFIX_CLOSES}\n\n")
         content = f"{head}{context.text}{messages[place].content.removeprefix(head)}"
     elif messages[0].role is Role.SYSTEM:

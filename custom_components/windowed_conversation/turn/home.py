@@ -239,7 +239,7 @@ def _ranked(entities: Entities, named: NamedEntities, area: str, before: StatesT
     usual = [key for each in open_areas if not named.kinds for key in by_place[each, Standing.USUAL]]
     return chain(
         named.entities,
-        sorted(_of_named_kinds(entities, named), key=order),
+        sorted(_of_named_kinds(entities, named), key=order) if named.kinds else (),
         [key for key, state in before.listed.items() if key in entities and entities[key].state != state],
         *[by_place[each, Standing.UNUSUAL] for each in areas],
         *[by_place[each, Standing.MEASURED] for each in open_areas],

@@ -121,7 +121,8 @@ class _Step:
     """A request that extends an earlier one by some messages.
 
     `is_round`: whether this is a step in a tool loop. `grown` is by how many tokens the bill has grown, and `least` the
-    tokens of the added messages that every template has: of ended turns only the spoken ones.
+    tokens of the added messages that every template has: of ended turns only the spoken ones. `is_short`: whether the
+    bill has grown by far less than any model needs for them.
     """
 
     earlier: _Sent
@@ -130,11 +131,7 @@ class _Step:
     is_round: bool
     grown: int
     least: int
-
-    @property
-    def is_short(self) -> bool:
-        """Whether the bill has grown by far less than any model needs for the added messages."""
-        return self.least >= _LEAST_ADDED and self.grown < LEAST_FACTOR * self.least / 2
+    is_short: bool
 
     def makes_sense(self, *, is_cut: bool) -> bool:
         """Return whether the bill is that of a server that counts all that it reads."""
@@ -152,7 +149,9 @@ def _step(earlier: _Sent, newer: _Sent, added: Sequence[Message]) -> _Step:
     texts = messages_tokens(shown) - sum([frame_tokens(each) for each in shown])
     # the live context that the earlier request had and the newer one has not
     removed = earlier.last_tokens - messages_tokens(newer.messages[last : last + 1])
-    return _Step(earlier, newer, added, is_round, newer.billed - earlier.billed, texts - removed)
+    grown, least = newer.billed - earlier.billed, texts - removed
+    is_short = least >= _LEAST_ADDED and grown < LEAST_FACTOR * least / 2
+    return _Step(earlier, newer, added, is_round, grown, least, is_short)
 
 
 def _mark(message: Message) -> int:

@@ -68,7 +68,7 @@ class Answer:
                         yield self._passed(delta)
                     while self._unread:
                         await asyncio.sleep(0)
-                        for delta in self._read_text(self._unread):
+                        for delta in self._on_event(TextDelta(self._unread)):
                             yield self._passed(delta)
                 for delta in self._last_deltas():
                     yield delta
@@ -101,7 +101,8 @@ class Answer:
         """Take in an event, and return the deltas of it that are passed on."""
         match event:
             case TextDelta(text):
-                return self._read_text(text)
+                self._unread = text[_LONGEST_TEXT:]
+                return self._speech.feed(text[:_LONGEST_TEXT])
             case ReasoningDelta():
                 self._has_thought = True
                 return (event,)
@@ -116,10 +117,6 @@ class Answer:
                 tokens = self._reasoning_tokens if tokens is None else tokens
                 self._native = Native(self._stream.model.provider.name, self.request.model, residue, tokens)
         return ()
-
-    def _read_text(self, text: str) -> Sequence[Spoken]:
-        self._unread = text[_LONGEST_TEXT:]
-        return self._speech.feed(text[:_LONGEST_TEXT])
 
     def _passed(self, delta: Spoken) -> Spoken:
         self._attempt.on_delta(delta)
@@ -198,18 +195,13 @@ def _request(turn: Turn, question: Question, *, may_call: bool) -> Request:
     window, model = turn.window, question.model
     sent = _fitting(window, question) if _is_view(turn, question) else _trimmed(turn, question)
     live = _live_context(turn, question, sent)
-    messages = with_context(_messages(window, sent), question.prefix, live)
-    messages = model.plain_form.apply(window, messages)
+    all_messages, closed = window.messages(), window.exchanges()
+    system = all_messages[:1] if all_messages[0].role is Role.SYSTEM else ()
+    newest = all_messages[len(system) + sum([len(exchange.messages) for exchange in closed]) :]
+    messages = (*system, *chain.from_iterable([exchange.messages for exchange in sent]), *newest)
+    messages = model.plain_form.apply(window, with_context(messages, question.prefix, live))
     turn.request_tokens = messages_tokens(messages) + model.budget.schema_tokens
     return question.request(messages, question.tools, may_call=may_call)
-
-
-def _messages(window: Window, sent: Sequence[Exchange]) -> tuple[Message, ...]:
-    """Return the system message, those of the closed exchanges that are sent, and those of the open one."""
-    messages, closed = window.messages(), window.exchanges()
-    system = messages[:1] if messages[0].role is Role.SYSTEM else ()
-    newest = messages[len(system) + sum([len(exchange.messages) for exchange in closed]) :]
-    return (*system, *chain.from_iterable([exchange.messages for exchange in sent]), *newest)
 
 
 def _live_context(turn: Turn, question: Question, sent: Sequence[Exchange]) -> LiveContext:

@@ -178,7 +178,7 @@ class RecalledLines:
     @property
     def lines(self) -> tuple[str, ...]:
         """The lines, oldest first so that a correction comes last."""
-        return tuple(line for _, line in self.dated)
+        return tuple([line for _, line in self.dated])
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,12 +203,12 @@ def sent_context(exchanges: Iterable[Exchange], sources: Iterable[str], question
 
     The current question is one of them: earlier answers to the same question may be wrong or out of date.
     """
-    texts = (
+    texts = [
         " ".join(message.content.split())
         for exchange in exchanges
         for message in exchange.messages
         if message.role is Role.USER or is_summary(exchange)
-    )
+    ]
     return SentContext((*texts, " ".join(question.split())), frozenset(sources))
 
 
@@ -222,12 +222,13 @@ def is_of_home(found: Recalled, names_home: Callable[[str], bool]) -> bool:
 
     `names_home` returns whether a sentence names an entity or a kind of things of the home.
     """
-    return found.kind == "turn" and (any(map(_reads_or_sets_home, found.tools)) or names_home(_words(found)))
-
-
-def _reads_or_sets_home(tool: str) -> bool:
-    namespace, _, name = tool.rpartition("__")
-    return name.startswith(_COMMANDS) or name in _LOOKS_UP or namespace == _SCRIPTS
+    if found.kind != "turn":
+        return False
+    for tool in found.tools:
+        namespace, _, name = tool.rpartition("__")
+        if name.startswith(_COMMANDS) or name in _LOOKS_UP or namespace == _SCRIPTS:
+            return True
+    return names_home(_words(found))
 
 
 def alternate(facts: Iterable[Recalled], others: Iterable[Recalled]) -> Iterator[Recalled]:

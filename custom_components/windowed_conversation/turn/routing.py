@@ -58,25 +58,6 @@ class WindowKey:
         return cls(conversation, user or None) if separator else cls(key)
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
-    """The memory that may enter a window: the home's, a person's, if any, and whether that includes private facts."""
-
-    person: str | None
-    private: bool
-
-
-def memory_access(key: WindowKey, speaker: str | None) -> Access:
-    """Return the memory access of a window when this user speaks. None is an unknown speaker.
-
-    Private things enter only a window that the speaker alone owns. Shared windows, for example an agent's only window,
-    have no owner. In another person's window, a speaker has access to nothing.
-    """
-    if key.user is None:
-        return Access(speaker, private=False)
-    return Access(speaker, private=True) if speaker == key.user else Access(None, private=False)
-
-
 def check_id(conversation: str) -> None:
     """Raise `IdTooLong` if the id of a conversation is too long."""
     if len(conversation) > LONGEST_ID:

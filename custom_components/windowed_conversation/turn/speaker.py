@@ -9,7 +9,7 @@ import re
 from typing import Self
 
 from ..memory import Words, plain_word, split_words, spoken, words_for_oneself
-from .routing import WindowKey, memory_access
+from .routing import WindowKey
 
 
 def base_language(language: str) -> str:
@@ -48,9 +48,14 @@ class Speaker:
         return f"{self.name}, by this device" if self.by_device and self.name else self.name
 
     def in_window(self, key: WindowKey) -> Self:
-        """Return the speaker as memory knows them in a window: in another person's they are unknown."""
-        access = memory_access(key, self.person)
-        return replace(self, person=access.person, is_alone=access.private, conversation=key.conversation)
+        """Return the speaker as memory knows them in a window: in another person's they are unknown.
+
+        Private things enter only a window that the speaker alone owns. Shared windows, for example an agent's only
+        window, have no owner.
+        """
+        is_alone = key.user is not None and key.user == self.person
+        person = self.person if key.user is None or is_alone else None
+        return replace(self, person=person, is_alone=is_alone, conversation=key.conversation)
 
     def words(self) -> Words:
         """Return the `Words` that split the speaker's texts, for one thread."""

@@ -193,7 +193,7 @@ class SpeechFilter:
 
     def __init__(self, tools: Iterable[str] = ()) -> None:
         # a model may write a name as it stands in its tool's description, without the API that the tool is of
-        self._tools = {written for name in tools for written in (name, name.rpartition("__")[2])}
+        self._tools = {form for name in tools for form in (name, name.rpartition("__")[2])}
         self._rest = ""
         self._span: UnspokenSpan | None = None
         self._is_thought = False
@@ -224,7 +224,7 @@ class SpeechFilter:
         while goes_on and at < len(text):
             at, goes_on = self._read_span(text, at) if self._span else self._read_speech(text, at, patterns)
         self._rest = text[at:]
-        if patterns is AT_END:
+        if patterns is AT_END and self._rest:
             self._hide(self._rest)
             self._rest = ""
         self._is_plain = not (self._rest or self._span or self._trim or self._begins_line)

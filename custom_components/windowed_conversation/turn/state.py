@@ -8,7 +8,7 @@ from typing import Any
 
 from ..providers import DeadlineExceeded, ProviderError, Usage
 from ..window import Message, ToolCall, Window
-from .attempts import AnswerStream, Attempt, AttemptResult, result_of
+from .attempts import AnswerStream, Attempt, AttemptResult
 from .context import LiveContext
 from .errors import TurnError
 from .limits import Shortfall, TurnLimits
@@ -27,23 +27,23 @@ _PATTERN_LENGTHS = (2, 3)
 type _Entry = tuple[str, str]
 
 
+@dataclass(slots=True)
 class Repetition:
     """The calls of one turn and their results, round by round. Equal calls of a round count once.
 
     A call is repeated if an equal one gave an equal result and nothing else that changes the home ran in between.
     Patterns of two and three calls are looked for among calls of one kind: those that only read, or those that change.
+    `goes_on`: whether a loop continued after the model was told about it.
     """
 
-    def __init__(self) -> None:
-        # Whether a loop continued after the model was told about it.
-        self.goes_on = False
-        self._round = set[str]()
-        # By call: its newest result, and how often that has come.
-        self._counts = dict[str, tuple[str, int]]()
-        # The newest calls of one kind, and for each length of a pattern how many calls in a row were as it says.
-        self._run: list[_Entry] = []
-        self._run_reads = False
-        self._matches = dict.fromkeys(_PATTERN_LENGTHS, 0)
+    goes_on: bool = False
+    _round: set[str] = field(default_factory=set)
+    # By call: its newest result, and how often that has come.
+    _counts: dict[str, tuple[str, int]] = field(default_factory=dict)
+    # The newest calls of one kind, and for each length of a pattern how many calls in a row were as it says.
+    _run: list[_Entry] = field(default_factory=list)
+    _run_reads: bool = False
+    _matches: dict[int, int] = field(default_factory=dict)
 
     def begin_round(self) -> None:
         """Begin with the calls of the next answer."""
@@ -69,10 +69,10 @@ class Repetition:
         if read_only != self._run_reads:
             self._run.clear()
             self._run_reads = read_only
-            self._matches = dict.fromkeys(_PATTERN_LENGTHS, 0)
+            self._matches.clear()
         for length in _PATTERN_LENGTHS:
             is_match = len(self._run) >= length and self._run[-length] == entry
-            self._matches[length] = self._matches[length] + 1 if is_match else 0
+            self._matches[length] = self._matches.get(length, 0) + 1 if is_match else 0
         self._run.append(entry)
         repeats = [1 + matched // length for length, matched in self._matches.items() if matched % length == 0]
         return max(repeats, default=0)
@@ -118,7 +118,7 @@ class Turn:
     reported usage, `usage` their tokens, and `unbilled` counts those that may have cost something that was not
     reported. `last_agent` is the id of the agent that was asked last, `answered_by` the same if it answered; `failures`
     are those of agents asked before. `failed_tool_calls` is how many of the `tool_calls` returned an error. `error`
-    ended the turn; `fault`, a cancellation or an unexpected error, interrupted it.
+    ended the turn; `fault`, a cancellation or an unexpected error, interrupted it. `result` is that of the whole turn.
 
     `live` is the live context of the requests, made for the closed exchanges of the numbers in `live_for`.
     `request_tokens` is the planned size of the newest request, and `refused_tokens` that of the smallest one that was
@@ -153,6 +153,7 @@ class Turn:
     error: ProviderError | TurnError | None = None
     fault: BaseException | None = None
     interrupted: bool = False
+    result: AttemptResult = AttemptResult.ANSWERED
     live: LiveContext | None = None
     live_for: frozenset[int] = frozenset()
     request_tokens: int = 0
@@ -217,11 +218,6 @@ class Turn:
         if attempt.billed is not None:
             self.billed.append(attempt.billed)
             self.usage += attempt.billed.usage
-
-    @property
-    def result(self) -> AttemptResult:
-        """The `AttemptResult` of the turn as a whole."""
-        return result_of(self.error or self.fault)
 
     @property
     def has_begun(self) -> bool:

@@ -16,6 +16,7 @@ from ..providers import (
     Unavailable,
 )
 from ..window import Message
+from .attempts import result_of
 from .context import as_typed
 from .errors import EmptyAnswer, LocalAnswerFailed, NothingSaid, TurnError
 from .limits import Budget, Pause, less_history, room, with_context_size
@@ -264,7 +265,7 @@ async def run_turn(turn: Turn) -> None:
         turn.fault, turn.interrupted = fault, True
         raise
     finally:
-        turn.duration = time.monotonic() - turn.started
+        turn.result, turn.duration = result_of(turn.error or turn.fault), time.monotonic() - turn.started
 
 
 async def _answer(turn: Turn) -> None:
