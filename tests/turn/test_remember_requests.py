@@ -16,7 +16,7 @@ from custom_components.windowed_conversation.turn.remember_requests import (
     list_facts,
     list_listeners,
     recalled_lines,
-    remember,
+    remember_statement,
 )
 from custom_components.windowed_conversation.turn.speaker import Speaker
 from tests.memory.content import add_episode
@@ -44,7 +44,7 @@ def speaker(who: str, said: str, language: str = "en") -> Speaker:
 
 def told(memory: Memory, who: str, *texts: str, language: str = "en") -> MemoryReply:
     """Remember the texts and return the reply to the last one."""
-    return [remember(memory, speaker(who, text, language), text, text) for text in texts][-1]
+    return [remember_statement(memory, speaker(who, text, language), text, text) for text in texts][-1]
 
 
 def forgotten(memory: Memory, who: str, query: str) -> MemoryReply:
@@ -89,8 +89,8 @@ def test_an_unknown_speaker_tells_of_the_home_only(memory: Memory) -> None:
 def test_what_a_quote_says_of_oneself_is_private_however_a_model_puts_it(memory: Memory) -> None:
     quote = "my old employer was Bosch"
 
-    remember(memory, speaker("anna", quote), "Anna worked for Bosch", quote)
-    refused = remember(memory, speaker("someone", quote), "The employer was Bosch", quote)
+    remember_statement(memory, speaker("anna", quote), "Anna worked for Bosch", quote)
+    refused = remember_statement(memory, speaker("someone", quote), "The employer was Bosch", quote)
 
     assert refused == MemoryReply(Phrase.UNKNOWN_SPEAKER)
     assert known(memory, "ben") == ()
@@ -149,7 +149,7 @@ def test_a_fact_that_is_named_is_closed(memory: Memory) -> None:
     told(memory, "anna", "The wifi password is sunflower")
     text = "The wifi password is tulip"
 
-    done = remember(memory, speaker("anna", text), text, text, replaces="the wifi password is sunflower")
+    done = remember_statement(memory, speaker("anna", text), text, text, replaces="the wifi password is sunflower")
 
     assert sentences(done)[1:] == [(Phrase.REPLACES, ("The wifi password is sunflower",))]
 
@@ -198,7 +198,7 @@ def test_all_that_is_known_is_told_in_parts(memory: Memory) -> None:
 def test_a_clause_is_read_out_with_its_conjunction(memory: Memory) -> None:
     said_so = speaker("anna", "Merk dir, dass ich Anna heiße", "de")
 
-    done = remember(memory, said_so, "ich Anna heiße", said_so.said)
+    done = remember_statement(memory, said_so, "ich Anna heiße", said_so.said)
 
     assert (done.phrase, done.facts) == (Phrase.REMEMBERED_OWN_CLAUSE, ("ich Anna heiße",))
     assert known(memory, "anna") == ("dass ich Anna heiße",)

@@ -26,7 +26,7 @@ from ..turn.remember_requests import (
     list_facts,
     list_listeners,
     quoted,
-    remember,
+    remember_statement,
 )
 from ..turn.routing import is_question
 from ..turn.speaker import Speaker, base_language
@@ -369,6 +369,6 @@ def _reply(request: MemoryRequest, speaker: Speaker, named: tuple[int, ...], mem
         case Verb.LIST_LISTENERS:
             return list_listeners(memory, speaker, request.text, named)
         case Verb.REMEMBER:
-            return remember(memory, speaker, request.text, speaker.said)
+            return remember_statement(memory, speaker, request.text, speaker.said)
         case _:
             return correct(memory, speaker, request.text, is_sure=request.verb is Verb.CORRECT, named=named)

@@ -13,7 +13,7 @@ import probatio
 from ..const import DOMAIN, MEMORY_API
 from ..memory import FACT_LENGTH, QUOTE_LENGTH, Memory, MemoryUnavailable
 from ..turn.forgetting import FORGET_TOOL, forget_fact
-from ..turn.remember_requests import MemoryDialog, MemoryReply, Phrase, recalled_lines, remember
+from ..turn.remember_requests import MemoryDialog, MemoryReply, Phrase, recalled_lines, remember_statement
 from ..turn.speaker import Speaker, is_quoted, is_supported_by
 from .memory_answers import Forget, MemoryAccess, assent
 from .persons import async_person
@@ -103,7 +103,9 @@ class RememberTool(_MemoryTool):
         if not is_supported_by(text, quote, speaker.name, speaker.words()):
             return _refused("quote_says_something_else", _NOT_OF_QUOTE)
         try:
-            reply = remember(memory, speaker, text, quote, source="tool", replaces=arguments.get("replaces", ""))
+            reply = remember_statement(
+                memory, speaker, text, quote, source="tool", replaces=arguments.get("replaces", "")
+            )
         except ValueError:
             return _refused("quote_says_something_else", _NOT_OF_QUOTE)
         return _result(reply)

@@ -6,13 +6,12 @@ and its automations should not lose their conversations because somebody forgets
 is about everything of a person or more than one fact, or if the speaker is known only by the device.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain, takewhile
 import json
 import math
-from operator import attrgetter
 import sqlite3
 from typing import Any, NamedTuple
 
@@ -52,12 +51,6 @@ CONVERSATIONS = Room(TABLES.format(sum=check_sum(TEXTS["exchange"])), TEXTS, men
 # A window by its agent and its key, and an exchange by the time and the content of its first message.
 type Place = tuple[str, str]
 type _Key = tuple[float | None, str]
-
-_tokens = attrgetter("tokens")
-
-
-def _messages(exchange: Exchange) -> int:
-    return len(exchange.messages)
 
 
 class ForgottenExchanges:
@@ -146,8 +139,8 @@ def _write(connection: sqlite3.Connection, stored: StoredConversation, before: S
         return
     stats = stored.stats._replace(
         exchange_count=len(rest.exchanges),
-        message_count=_sum(_messages, rest.exchanges),
-        current_tokens=_sum(_tokens, rest.exchanges),
+        message_count=sum([len(each.messages) for each in rest.exchanges]),
+        current_tokens=sum([each.tokens for each in rest.exchanges]),
         evicted_exchanges=rest.evicted.exchanges,
         evicted_messages=rest.evicted.messages,
         evicted_tokens=rest.evicted.tokens,
@@ -218,19 +211,19 @@ def without_forgotten(snapshot: Snapshot, tombstones: Collection[Tombstone]) -> 
 
 def _with_rest(snapshot: Snapshot, rest: tuple[Exchange, ...], *, has_profile: bool) -> Snapshot:
     """Return a window with the exchanges that stay. It keeps its profile only if all of them do, and `has_profile`."""
-    gone, evicted = len(snapshot.exchanges) - len(rest), snapshot.evicted
-    system = snapshot.system if has_profile and not gone else without_profile(snapshot.system)
-    if not gone:
+    is_whole, evicted = len(rest) == len(snapshot.exchanges), snapshot.evicted
+    system = snapshot.system if has_profile and is_whole else without_profile(snapshot.system)
+    if is_whole:
         return snapshot if system is snapshot.system else snapshot._replace(system=system)
-    messages, tokens = (_sum(each, snapshot.exchanges) - _sum(each, rest) for each in (_messages, _tokens))
+    ids = {id(each) for each in rest}
+    lost = [each for each in snapshot.exchanges if id(each) not in ids]
     evicted = EvictionCounts(
-        evicted.exchanges + gone, evicted.messages + messages, evicted.tokens + tokens, evicted.trims
+        evicted.exchanges + len(lost),
+        evicted.messages + sum([len(each.messages) for each in lost]),
+        evicted.tokens + sum([each.tokens for each in lost]),
+        evicted.trims,
     )
     return snapshot._replace(system=system, exchanges=rest, evicted=evicted)
-
-
-def _sum(figure: Callable[[Exchange], int], exchanges: tuple[Exchange, ...]) -> int:
-    return sum(map(figure, exchanges))
 
 
 def _may_hold(exchange: Exchange, times: Sequence[float]) -> bool:

@@ -77,8 +77,8 @@ class _Sent:
     @property
     def least_read(self) -> int:
         """The part that every server reads, by the estimate: system prompt, tools and the newest message."""
-        kept = [each for each in self.messages if each.role is Role.SYSTEM]
-        return estimate_request([*kept, self.messages[-1]], (tool.text for tool in self.tools)).texts
+        system = [each for each in self.messages if each.role is Role.SYSTEM]
+        return estimate_request([*system, self.messages[-1]], (tool.text for tool in self.tools)).texts
 
 
 class Bills:

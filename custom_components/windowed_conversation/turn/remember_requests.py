@@ -1,4 +1,4 @@
-"""Requests to remember, correct and recall, by words or through a model's tools; `forget_requests` forgets.
+"""Requests to remember, correct and recall, by words or through a model's tools; `forgetting` has those to forget.
 
 A fact that says the same with another day, time or number, or that says so, "from now on", updates the old one.
 Functions with a `Memory` wait for the disk.
@@ -96,7 +96,7 @@ class MemoryReply:
 
 
 @dataclass(frozen=True, slots=True)
-class NewFact:
+class StatedFact:
     """A fact to remember, the words of its speaker, and its owner; without an owner it is the home's."""
 
     text: str
@@ -114,28 +114,29 @@ def quoted(text: str) -> str:
 _MARKS = str.maketrans(dict.fromkeys('"“”„«»', "'"))
 
 
-def remember(
+def remember_statement(
     memory: Memory, speaker: Speaker, text: str, quote: str, *, source: str = "said", replaces: str = ""
 ) -> MemoryReply:
     """Remember a fact: the speaker's own and private if it says "I" or "my", else the home's.
 
     `replaces` is the fact that it updates, where that is known. Raise ValueError if the text has no words.
     """
-    fact = _new_fact(speaker, text, quote, source)
+    fact = _stated_fact(speaker, text, quote, source)
     return MemoryReply(Phrase.UNKNOWN_SPEAKER) if fact is None else remember_fact(memory, speaker, fact, replaces)
 
 
-def remember_fact(memory: Memory, speaker: Speaker, fact: NewFact, replaces: str = "") -> MemoryReply:
-    """Remember a fact of an owner that the caller has decided; the rest is as in `remember`.
+def remember_fact(memory: Memory, speaker: Speaker, fact: StatedFact, replaces: str = "") -> MemoryReply:
+    """Remember a fact of an owner that the caller has decided; the rest is as in `remember_statement`.
 
     It closes the fact of the same owner that is named, or else the one that it updates.
     """
-    words, text = speaker.words(), fact_text(fact.text)
     named = matching_facts(memory, speaker, replaces, fact.owner) if replaces else []
     if len(named) == 1:
         return _store(memory, speaker, fact, named[0])
-    known = _search(memory, speaker, text, fact.owner)
-    return _store(memory, speaker, fact, find_updated(text, known, speaker.language, words))
+    text = fact_text(fact.text)
+    found = _search(memory, speaker, text, fact.owner)
+    old = find_updated(text, found, speaker.language, speaker.words()) if found else None
+    return _store(memory, speaker, fact, old)
 
 
 def correct(
@@ -145,7 +146,7 @@ def correct(
 
     Return None if the speaker may have corrected something else, because no such fact is known and they are not sure.
     """
-    fact = _new_fact(speaker, text, speaker.said, "said")
+    fact = _stated_fact(speaker, text, speaker.said, "said")
     if fact is None:
         return MemoryReply(Phrase.UNKNOWN_SPEAKER) if is_sure else None
     words, found = speaker.words(), _search(memory, speaker, text, fact.owner)
@@ -158,9 +159,9 @@ def correct(
 
 def list_facts(memory: Memory, speaker: Speaker, start: int = 0) -> MemoryReply:
     """Name the newest facts from a place on: the speaker's own, then the home's. Ask whether to go on."""
-    known = sorted(memory.facts(speaker.person, private=speaker.is_alone), key=lambda fact: fact.person is None)
+    facts = sorted(memory.facts(speaker.person, private=speaker.is_alone), key=lambda fact: fact.person is None)
     end = start + _MOST_READ
-    page = known[start:end]
+    page = facts[start:end]
     if not page:
         return MemoryReply(Phrase.NOTHING_KNOWN)
     own, homes = _by_owner(page)
@@ -170,8 +171,8 @@ def list_facts(memory: Memory, speaker: Speaker, start: int = 0) -> MemoryReply:
     if homes:
         replies.append(MemoryReply(Phrase.KNOWN_HOME, homes))
     then = None
-    if end < len(known):
-        replies.append(MemoryReply(Phrase.GO_ON, more=len(known) - end))
+    if end < len(facts):
+        replies.append(MemoryReply(Phrase.GO_ON, more=len(facts) - end))
         then = partial(list_facts, speaker=speaker, start=end)
     return replace(replies[0], named=tuple(fact.id for fact in page), then=then, rest=tuple(replies[1:]))
 
@@ -249,15 +250,15 @@ def _matching(query: str, facts: list[Recalled], words: Words, least: float) -> 
     return [fact for fact, share in zip(facts, shares, strict=True) if share == best >= least]
 
 
-def _new_fact(speaker: Speaker, text: str, quote: str, source: str) -> NewFact | None:
+def _stated_fact(speaker: Speaker, text: str, quote: str, source: str) -> StatedFact | None:
     """Return a fact and its owner, or None if it is about a speaker who is unknown."""
     is_own = speaks_of_oneself(text, speaker.language) or speaks_of_oneself(quote, speaker.language)
     if is_own and speaker.person is None:
         return None
-    return NewFact(text, quote, source, speaker.person if is_own else None, is_own)
+    return StatedFact(text, quote, source, speaker.person if is_own else None, is_own)
 
 
-def _store(memory: Memory, speaker: Speaker, fact: NewFact, old: Recalled | None) -> MemoryReply:
+def _store(memory: Memory, speaker: Speaker, fact: StatedFact, old: Recalled | None) -> MemoryReply:
     text = fact_text(fact.text)
     try:
         stored = memory.add_fact(

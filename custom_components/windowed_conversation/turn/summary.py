@@ -66,9 +66,9 @@ async def compact(
         raise DeadlineExceeded(f"nothing was compacted in {limits.turn:g} seconds") from err
     if compacted is None:
         return None
-    said = sum(MESSAGE_OVERHEAD + counter.count(text) for text in compacted.texts)
-    written = compacted.usage.output - compacted.usage.reasoning
-    return Native(model.provider.name, model.name, compacted.value, said + written)
+    texts = sum(MESSAGE_OVERHEAD + counter.count(text) for text in compacted.texts)
+    output = compacted.usage.output - compacted.usage.reasoning
+    return Native(model.provider.name, model.name, compacted.value, texts + output)
 
 
 # English prose has three words to four tokens.

@@ -30,7 +30,7 @@ from ...memory import (
     Recalled,
     fact_text,
 )
-from ...turn.remember_requests import NewFact, Phrase, remember_fact
+from ...turn.remember_requests import Phrase, StatedFact, remember_fact
 from ...turn.speaker import Speaker, speaks_of_oneself
 from ..forgetting import async_forget_everywhere
 from ..store import AgentStore, async_store
@@ -68,7 +68,7 @@ async def _async_remember(call: ServiceCall) -> ServiceResponse:
     if not is_the_homes and target.person is None:
         raise refusal("memory_no_person")
     speaker = Speaker(text, language, target.person, target.name, is_alone=target.is_own)
-    fact = NewFact(text, "", _SOURCE, None if is_the_homes else target.person, private)
+    fact = StatedFact(text, "", _SOURCE, None if is_the_homes else target.person, private)
     async with usable_memory(call.hass) as memory:
         done = await memory.async_change(lambda opened: remember_fact(opened, speaker, fact))
     if done.phrase is Phrase.FULL or done.stored is None:
