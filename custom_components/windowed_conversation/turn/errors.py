@@ -1,16 +1,5 @@
 """The errors of a turn besides the provider's.
 
-    TurnError
-    +-- NothingSaid          the input holds nothing to answer
-    +-- EmptyAnswer          the model's answer was empty
-    +-- NoSummary            the model was asked for a summary and gave none
-    +-- NoTokenCount         the provider has no endpoint that counts tokens
-    +-- PromptFailed         the instructions could not be rendered
-    +-- ToolsUnavailable     a set of tools of the agent does not exist
-    +-- LocalAnswerFailed    Home Assistant understood the input and failed to act on it: it says why
-    +-- Busy                 another turn of the conversation did not end in time
-    +-- IdTooLong            the id of the conversation or the device is too long
-
 Messages are for the log: they never contain the words of a person. Users get a translated text.
 """
 

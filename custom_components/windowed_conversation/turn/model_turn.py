@@ -23,7 +23,7 @@ from ..window import Exchange, Message, Native, Role, ToolCall, Window
 from .attempts import AnswerStream, OpenAttempt, Purpose
 from .context import LiveContext, said_in, with_context
 from .errors import EmptyAnswer
-from .limits import exchanges_to_evict, live_room, room, shortfall
+from .limits import Budget, exchanges_to_evict, live_room, room, shortfall
 from .model import BilledRequest, Permit, Question, Spoken
 from .speech_filter import SpeechFilter
 from .state import REPEATED, Turn
@@ -192,9 +192,9 @@ def _was_cut_short(answer: Answer, question: Question) -> bool:
 
 def _request(turn: Turn, question: Question, *, may_call: bool) -> Request:
     """Return the next request: plan the exchanges that it sends, then add the live context beside them."""
-    window, model = turn.window, question.model
-    sent = _fitting(window, question) if _is_view(turn, question) else _trimmed(turn, question)
-    live = _live_context(turn, question, sent)
+    window, model, budget = turn.window, question.model, question.model.planned_budget
+    sent = _fitting(window, question, budget) if _is_view(turn, question) else _trimmed(turn, question, budget)
+    live = _live_context(turn, question, budget, sent)
     all_messages, closed = window.messages(), window.exchanges()
     system = all_messages[:1] if all_messages[0].role is Role.SYSTEM else ()
     newest = all_messages[len(system) + sum([len(exchange.messages) for exchange in closed]) :]
@@ -204,11 +204,11 @@ def _request(turn: Turn, question: Question, *, may_call: bool) -> Request:
     return question.request(messages, question.tools, may_call=may_call)
 
 
-def _live_context(turn: Turn, question: Question, sent: Sequence[Exchange]) -> LiveContext:
+def _live_context(turn: Turn, question: Question, budget: Budget, sent: Sequence[Exchange]) -> LiveContext:
     """Return the live context of the turn, another one for a request that has less room or sends fewer exchanges."""
     window, numbers = turn.window, frozenset([exchange.number for exchange in sent])
     tokens = window.open_tokens + sum([exchange.tokens for exchange in sent])
-    limit = live_room(question.model.planned_budget, window.stats().prefix_tokens, tokens)
+    limit = live_room(budget, window.stats().prefix_tokens, tokens)
     if turn.live is None or turn.live.tokens > limit or not numbers >= turn.live_for:
         turn.live, turn.live_for = question.live(sent, limit), numbers
         window.add_sources(turn.live.sources)
@@ -242,21 +242,21 @@ def _is_view(turn: Turn, question: Question) -> bool:
     return bool(turn.failures) or question.model.budget.sent_tokens is not None
 
 
-def _trimmed(turn: Turn, question: Question) -> Sequence[Exchange]:
+def _trimmed(turn: Turn, question: Question, budget: Budget) -> Sequence[Exchange]:
     """Evict history for which the model has no room. A request that is still too large is recorded, and sent."""
-    window, budget = turn.window, question.model.planned_budget
+    window = turn.window
     window.limit(room(budget, window.stats().prefix_tokens))
     stats = window.stats()
     turn.shortfall = shortfall(budget, stats.prefix_tokens, stats.current_tokens) or turn.shortfall
     return question.sent_exchanges(window)
 
 
-def _fitting(window: Window, question: Question) -> Sequence[Exchange]:
+def _fitting(window: Window, question: Question, budget: Budget) -> Sequence[Exchange]:
     """Return the closed exchanges that fit, without evicting any.
 
     The window belongs to the agent's own model. Another model, or a single refusal, costs it no history.
     """
-    shown, budget = question.sent_exchanges(window), question.model.planned_budget
+    shown = question.sent_exchanges(window)
     limits = (budget.policy.history_tokens, room(budget, window.stats().prefix_tokens), budget.sent_tokens)
     allowed = min(limit for limit in limits if limit is not None)
     evicted = exchanges_to_evict(shown, allowed - window.open_tokens - sum(each.tokens for each in shown))

@@ -188,15 +188,12 @@ class CallText:
                 end = self._find_brackets(text, at)
                 if end < len(text) and text[end] not in (_GOES_ON if self._had_brackets else _OPENS):
                     return Read(end, end, is_over=True)
-                self._open(text, end)
+                if end < len(text):
+                    self._depth, self._had_brackets = 1, True
                 at = end + 1
         self._skips = max(0, at - len(text)) if self._quote else 0
         self._last = text[-1:] or self._last
         return Read(len(text), len(text), is_over=False)
-
-    def _open(self, text: str, at: int) -> None:
-        if at < len(text):
-            self._depth, self._had_brackets = 1, True
 
     def _find_brackets(self, text: str, at: int) -> int:
         """Return the place of the next opening bracket, or the end of the stretch or of the text."""
