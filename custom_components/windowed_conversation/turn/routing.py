@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 import re
-from typing import Self
 
 from ..providers import (
     AuthError,
@@ -52,8 +52,9 @@ class WindowKey:
         return f"{self.conversation}{_SEPARATOR}{self.user or ''}"
 
     @classmethod
-    def parse(cls, key: str) -> Self:
-        """Return the key that `str` was applied to."""
+    @lru_cache(maxsize=1024)
+    def parse(cls, key: str) -> WindowKey:
+        """Return the key that `str` was applied to. Sensors and the store ask for the same ones in each turn."""
         conversation, separator, user = key.rpartition(_SEPARATOR)
         return cls(conversation, user or None) if separator else cls(key)
 
