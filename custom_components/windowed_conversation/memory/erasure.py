@@ -13,7 +13,7 @@ from .index import delete
 from .record import AMONG, delete_records, delete_words
 from .records import KINDS, Forgotten, Kind, Selection
 from .search import visible
-from .words import Question, Words, spoken
+from .words import QuestionTerms, Words, spoken
 
 # The share of a text's words that a repetition of it has.
 _SHARE = 0.6
@@ -127,9 +127,10 @@ class _Wordings:
 
     def __init__(self, words: Words, texts: Iterable[str]) -> None:
         self._wordings: dict[str, list[_Wording]] = {}
-        for each in (_Wording(words, text) for text in texts):
-            for word in each.wanted:
-                self._wordings.setdefault(word, []).append(each)
+        for text in texts:
+            wording = _Wording(words, text)
+            for word in wording.wanted:
+                self._wordings.setdefault(word, []).append(wording)
 
     def are_in(self, terms: Iterable[str]) -> bool:
         counts = Counter(each for term in terms for each in self._wordings.get(term, ()))
@@ -257,8 +258,8 @@ def decide(connection: sqlite3.Connection, words: Words, selection: Selection) -
         selection=selection,
         forgotten=Forgotten(tuple(sorted(rows["fact"])), tuple(sorted(rows["turn"])), tuple(sorted(rows["episode"]))),
         since=dict(read(_SINCE)),
-        people=frozenset(person for person, _ in seen),
-        conversations=frozenset(conversation for _, conversation in seen if conversation is not None),
+        people={person for person, _ in seen},
+        conversations={conversation for _, conversation in seen if conversation is not None},
         moments=moments,
         texts={(kind, row): text for kind, row, text in read(_ROW_TEXTS)},
         _words=matching,
@@ -316,10 +317,10 @@ def _matching_conditions(connection: sqlite3.Connection, kind: Kind, selection: 
     return {row for (row,) in rows}
 
 
-def _matching_words(connection: sqlite3.Connection, words: Words, kind: Kind, question: Question) -> Iterator[int]:
+def _matching_words(connection: sqlite3.Connection, words: Words, kind: Kind, question: QuestionTerms) -> Iterator[int]:
     """Yield the rows that contain all words of a question, outdated facts included."""
-    terms = [_joined(" AND ", question.words), *(f'"{beginning}" *' for beginning in question.beginnings)]
-    yield from _indexed(connection, kind, " AND ".join(filter(None, terms)))
+    terms = [f'"{word}"' for word in question.words] + [f'"{beginning}" *' for beginning in question.beginnings]
+    yield from _indexed(connection, kind, " AND ".join(terms))
     if kind == "fact":
         for row, text in connection.execute("SELECT id, text FROM fact WHERE replaced_by IS NOT NULL"):
             if words.has_all_of(text, question):
@@ -334,10 +335,12 @@ def _repeating(connection: sqlite3.Connection, words: Words, fact: int, kind: Ki
     person, text, quote = connection.execute("SELECT person, text, quote FROM fact WHERE id = ?", (fact,)).fetchone()
     quote_spoken, quote_words = spoken(quote), words.question(quote).words
     wording = _Wording(words, text)
-    candidates = set(_indexed(connection, kind, _joined(" AND ", quote_words)))
     # a text with enough of the words has at least one of these
     some = sorted(wording.wanted)[max(0, wording.enough - 1) :]
-    candidates.update(_indexed(connection, kind, _joined(" OR ", some)))
+    candidates = {
+        *_indexed(connection, kind, " AND ".join([f'"{word}"' for word in quote_words])),
+        *_indexed(connection, kind, " OR ".join([f'"{word}"' for word in some])),
+    }
     texts = connection.execute(
         f"SELECT id, {_TEXTS[kind]} FROM {kind} WHERE {AMONG.format('id', '?1')} "
         "AND (?2 IS NULL OR person IS NULL OR person = ?2)",
@@ -351,14 +354,11 @@ def _repeating(connection: sqlite3.Connection, words: Words, fact: int, kind: Ki
     return person is not None, repeating
 
 
-def _joined(between: str, words: Iterable[str]) -> str:
-    return between.join([f'"{word}"' for word in words])
-
-
-def _indexed(connection: sqlite3.Connection, kind: Kind, match: str) -> Iterator[int]:
-    if match:
-        rows = connection.execute(f"SELECT rowid FROM {kind}_words WHERE {kind}_words MATCH ?", (f"words : ({match})",))
-        yield from (row for (row,) in rows)
+def _indexed(connection: sqlite3.Connection, kind: Kind, match: str) -> list[int]:
+    if not match:
+        return []
+    rows = connection.execute(f"SELECT rowid FROM {kind}_words WHERE {kind}_words MATCH ?", (f"words : ({match})",))
+    return [row for (row,) in rows]
 
 
 def _with_record(connection: sqlite3.Connection, erasure: Erasure) -> Forgotten:
@@ -382,7 +382,7 @@ def _with_record(connection: sqlite3.Connection, erasure: Erasure) -> Forgotten:
     recorded = 0
     if selection.query is not None:
         texts = connection.execute(_RECORDED, {"rows": json.dumps([*wordless])})
-        recorded = sum(erasure.repeats_query(text) for (text,) in texts)
+        recorded = sum([erasure.repeats_query(text) for (text,) in texts])
     return replace(forgotten, records=tuple(sorted(rows)), wordless=tuple(sorted(wordless)), recorded=recorded)
 
 
@@ -422,10 +422,18 @@ def delete_forgotten(
     connection: sqlite3.Connection, words: Words, forgotten: Forgotten, *, is_asked_for: bool = False
 ) -> None:
     """Delete the forgotten rows, and note that their bytes are not erased yet."""
-    for kind, rows in forgotten.ids.items():
-        delete(connection, words, kind, rows, is_asked_for=is_asked_for)
-    delete_records(connection, forgotten.records)
-    delete_words(connection, forgotten.wordless)
+    rows_by_kind: dict[Kind, tuple[int, ...]] = {
+        "fact": forgotten.facts,
+        "turn": forgotten.turns,
+        "episode": forgotten.episodes,
+    }
+    for kind, rows in rows_by_kind.items():
+        if rows:
+            delete(connection, words, kind, rows, is_asked_for=is_asked_for)
+    if forgotten.records:
+        delete_records(connection, forgotten.records)
+    if forgotten.wordless:
+        delete_words(connection, forgotten.wordless)
     if forgotten != Forgotten():
         set_unerased(connection)
 

@@ -7,12 +7,13 @@ are excluded inside the query, before a hit lends its score to its neighbours.
 from collections.abc import Iterator
 import json
 import math
+from operator import attrgetter
 import re
 import sqlite3
 from typing import NamedTuple
 
 from .records import KINDS, Kind, Recalled
-from .words import Question, one_line, plain_word
+from .words import QuestionTerms, one_line, plain_word
 
 EXCERPT_LENGTH = 300
 _SENTENCES = re.compile(r"(?<=[.!?;…])\s+|(?<=[\u3002\uff01\uff1f\uff1b])")
@@ -117,14 +118,16 @@ class RecallQuery(NamedTuple):
 
 
 def search(
-    connection: sqlite3.Connection, kinds: tuple[Kind, ...], query: RecallQuery, question: Question
+    connection: sqlite3.Connection, kinds: tuple[Kind, ...], query: RecallQuery, question: QuestionTerms
 ) -> list[Recalled]:
     """Return the matches of a question, best first. With equal scores, the order is that of `KINDS`."""
     found = [recalled for kind in KINDS if kind in kinds for recalled in _found(connection, kind, query, question)]
-    return sorted(found, key=lambda recalled: -recalled.score)[: max(0, query.limit)]
+    return sorted(found, key=attrgetter("score"), reverse=True)[: max(0, query.limit)]
 
 
-def _found(connection: sqlite3.Connection, kind: Kind, query: RecallQuery, question: Question) -> Iterator[Recalled]:
+def _found(
+    connection: sqlite3.Connection, kind: Kind, query: RecallQuery, question: QuestionTerms
+) -> Iterator[Recalled]:
     match = _match(connection, kind, question)
     if not match:
         return
@@ -150,24 +153,23 @@ def excerpt(text: str, wanted: tuple[str, ...]) -> str:
     return chosen if len(chosen) <= EXCERPT_LENGTH else one_line(chosen, EXCERPT_LENGTH)
 
 
-def _match(connection: sqlite3.Connection, kind: Kind, question: Question) -> str:
+def _match(connection: sqlite3.Connection, kind: Kind, question: QuestionTerms) -> str:
     """Return the FTS5 expression: the rarest terms, as long as they are not in too many rows."""
     parts = question.parts + question.ends if kind == "fact" else question.parts
-    terms = dict(_rows_with(connection, kind, question.words + parts))
+    wanted_terms = question.words + parts
+    places = ",".join("?" * len(wanted_terms))
+    counts = f"SELECT term, doc FROM {kind}_terms WHERE term IN ({places})"
+    terms: dict[str, int] = dict(connection.execute(counts, wanted_terms).fetchall())
     rows = 0
     chosen: list[str] = []
     for column, wanted in (("words", question.words), ("parts", parts)):
-        for term in sorted((term for term in wanted if term in terms), key=terms.__getitem__):
+        for term in sorted([term for term in wanted if term in terms], key=terms.__getitem__):
             rows += terms[term]
             if chosen and rows > _ROWS:
                 break
             chosen.append(f'{column} : "{term}"')
-    chosen.extend(f'words : "{beginning}" *' for beginning in question.beginnings)
+    chosen += [f'words : "{beginning}" *' for beginning in question.beginnings]
     return " OR ".join(chosen)
-
-
-def _rows_with(connection: sqlite3.Connection, kind: Kind, terms: tuple[str, ...]) -> Iterator[tuple[str, int]]:
-    return connection.execute(f"SELECT term, doc FROM {kind}_terms WHERE term IN ({','.join('?' * len(terms))})", terms)
 
 
 _LISTED_COLUMNS: dict[Kind, str] = {

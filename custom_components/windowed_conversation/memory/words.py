@@ -89,6 +89,7 @@ NAME_LENGTH = 255
 # open and close, besides the two that Unicode takes for signs
 _BRACKETS = {"Ps", "Pe"}
 _ANGLES = "<>"
+_CONTROLS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 # The characters that join letters and emoji
 _JOINERS = "\u200c\u200d"
 _CUT = "…"
@@ -104,7 +105,7 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class QuestionTerms:
     """The terms of a search: words, beginnings of words, parts of long words, and beginnings and ends of words."""
 
     words: tuple[str, ...]
@@ -118,10 +119,6 @@ class _SmallWords(NamedTuple):
 
     stop: frozenset[str]
     oneself: frozenset[str]
-
-    def is_self(self, word: str, spaced: bool) -> bool:
-        """Return whether a speaker refers to themselves by a word."""
-        return plain_word(word) in self.oneself if spaced else not self.oneself.isdisjoint(word)
 
 
 def stop_words(languages: tuple[str, ...]) -> frozenset[str]:
@@ -142,8 +139,8 @@ def _listed(languages: tuple[str, ...], which: str) -> frozenset[str]:
 @cache
 def _small_words(languages: tuple[str, ...]) -> _SmallWords:
     return _SmallWords(
-        frozenset(plain_word(word) for word in stop_words(languages)),
-        frozenset(plain_word(word) for word in words_for_oneself(languages)),
+        frozenset([plain_word(word) for word in stop_words(languages)]),
+        frozenset([plain_word(word) for word in words_for_oneself(languages)]),
     )
 
 
@@ -152,11 +149,12 @@ class Words:
 
     def __init__(self, languages: tuple[str, ...]) -> None:
         self.languages = languages
-        bases = tuple(
-            sorted({language.casefold().replace("_", "-").partition("-")[0] for language in languages}, key=_order)
-        )
-        self.version = f"{_VERSION} {','.join(bases)} {stemmer_version()}"
-        self._stemmers: tuple[Stem, ...] = stemmers(bases)
+        found = {language.casefold().replace("_", "-").partition("-")[0] for language in languages}
+        # English first: it takes little off a word of another language
+        bases = tuple([base for _, base in sorted([(base != "en", base) for base in found])])
+        # another one whenever the stems may change, for the same languages
+        self.version = f"{_VERSION} {','.join(bases)} {_PACKAGE} {version(_PACKAGE)}"
+        self._stemmers = _load_stemmers(bases)
         self._small = _small_words(bases)
         self._small_elsewhere = [_small_words((each,)) for each in _SMALL_WORDS if each not in bases]
         self._stem = lru_cache(maxsize=4096)(self._stem_anew)
@@ -169,21 +167,23 @@ class Words:
         for word, spaced in split_words(text):
             if spaced:
                 words.append(self._stem(word))
-                plain = plain_word(word)
-                parts.extend(_parts(plain))
-                ends.extend(_ends(plain))
+                word_parts, word_ends = _parts_and_ends(plain_word(word))
+                parts += word_parts
+                ends += word_ends
             else:
-                words.extend(_pairs(word))
+                words += _pairs(word)
                 # a search for one character finds those that begin with it, and the last begins no pair
                 words.append(word[-1])
         return Terms(" ".join(words), " ".join(parts), " ".join(ends))
 
-    def question(self, text: str, speaker: str | None = None) -> Question:
+    def question(self, text: str, speaker: str | None = None) -> QuestionTerms:
         """Return the terms to look for. "I" and "my" stand for the speaker's name."""
         said = list(split_words(text))
-        small = self._small_words_of({plain_word(word) for word, spaced in said if spaced})
-        if speaker and any(small.is_self(word, spaced) for word, spaced in said):
-            said.extend(split_words(speaker))
+        plain_words = {plain_word(word) for word, spaced in said if spaced}
+        small = self._small_words_of(plain_words)
+        characters = {character for word, spaced in said if not spaced for character in word}
+        if speaker and not small.oneself.isdisjoint(plain_words | characters):
+            said += split_words(speaker)
         words: dict[str, None] = {}
         beginnings: dict[str, None] = {}
         parts: dict[str, None] = {}
@@ -191,19 +191,21 @@ class Words:
         for word, spaced in said:
             plain = plain_word(word)
             if not spaced:
-                words.update((pair, None) for pair in _pairs(word) if pair not in small.stop)
-                beginnings.update((one, None) for one in word if len(word) == 1 and one not in small.stop)
+                words |= dict.fromkeys([pair for pair in _pairs(word) if pair not in small.stop])
+                if len(word) == 1 and word not in small.stop:
+                    beginnings[word] = None
             elif plain not in small.stop:
                 words[self._stem(word)] = None
-                parts.update((part, None) for part in _parts(plain))
-                ends.update((end, None) for end in _ends(plain))
-        return Question(tuple(words), tuple(beginnings), tuple(parts), tuple(ends))
+                word_parts, word_ends = _parts_and_ends(plain)
+                parts |= dict.fromkeys(word_parts)
+                ends |= dict.fromkeys(word_ends)
+        return QuestionTerms(tuple(words), tuple(beginnings), tuple(parts), tuple(ends))
 
     def term_set(self, text: str) -> set[str]:
         """Return the terms of a text's words."""
         return set(self.terms(text).words.split(" "))
 
-    def has_all_of(self, text: str, question: Question) -> bool:
+    def has_all_of(self, text: str, question: QuestionTerms) -> bool:
         """Return whether a text has all words of a question, and the question has any."""
         terms = self.term_set(text)
         begun = (any(term.startswith(one) for term in terms) for one in question.beginnings)
@@ -215,20 +217,16 @@ class Words:
         It is in the other language if more of its words are small there, at least two, but not all: some words mean
         more in another language.
         """
-        most = max(self._small_elsewhere, key=lambda small: len(spoken_words & small.stop), default=self._small)
-        found = len(spoken_words & most.stop)
-        return most if len(spoken_words) > found > max(1, len(spoken_words & self._small.stop)) else self._small
+        numbers = [len(spoken_words & small.stop) for small in self._small_elsewhere]
+        most = max(numbers, default=0)
+        is_elsewhere = len(spoken_words) > most > max(1, len(spoken_words & self._small.stop))
+        return self._small_elsewhere[numbers.index(most)] if is_elsewhere else self._small
 
     def _stem_anew(self, word: str) -> str:
         stemmed = word
         for stem in self._stemmers:
             stemmed = stem(stemmed) or stemmed
         return plain_word(stemmed)
-
-
-def _order(language: str) -> tuple[bool, str]:
-    # English first: it takes little off a word of another language
-    return language != "en", language
 
 
 def spoken(text: str) -> str:
@@ -247,42 +245,24 @@ def plain_word(word: str) -> str:
     return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFD", word))) or word
 
 
-def _pairs(run: str) -> Iterator[str]:
-    return (first + second for first, second in pairwise(run))
+def _pairs(run: str) -> list[str]:
+    return [first + second for first, second in pairwise(run)]
 
 
-def _parts(word: str) -> Iterator[str]:
-    """Yield the parts of a long word: "Heizung" shares some with "Fußbodenheizung"."""
-    if len(word) >= _LONG:
-        for start in range(len(word) - _PART + 1):
-            yield word[start : start + _PART]
+def _parts_and_ends(word: str) -> tuple[list[str], list[str]]:
+    """Return the parts of a long word, and the beginning and the end of a word.
+
+    "Heizung" shares parts with "Fußbodenheizung", "nonna" begins like "nonne", and "hazelnuts" ends like "nuts".
+    """
+    if len(word) < _END:
+        return [], []
+    ends = [f"0{word[:_END]}", f"{word[-_END:]}0"]
+    starts = range(len(word) - _PART + 1) if len(word) >= _LONG else ()
+    return [word[start : start + _PART] for start in starts], ends
 
 
-def _ends(word: str) -> Iterator[str]:
-    """Yield the beginning and the end of a word: "nonna" begins like "nonne", "hazelnuts" ends like "nuts"."""
-    if len(word) >= _END:
-        yield from (f"0{word[:_END]}", f"{word[-_END:]}0")
-
-
-def stemmer_version() -> str:
-    """Return a version that changes whenever the stems may change, for the same languages."""
-    return f"{_PACKAGE} {version(_PACKAGE)}"
-
-
-def stemmers(languages: tuple[str, ...]) -> tuple[Stem, ...]:
-    """Return the stemmers of the languages that have one."""
-    names = dict.fromkeys(_ALGORITHMS[language] for language in languages if language in _ALGORITHMS)
-    return tuple(_stemmer(name) for name in names)
-
-
-def _stemmer(name: str) -> Stem:
-    module = importlib.import_module(f"{_package()}.{name}_stemmer")
-    stem: Stem = getattr(module, f"{name.capitalize()}Stemmer")().stemWord
-    return stem
-
-
-def _package() -> str:
-    """Return a package through which single stemmers can be imported; importing all of them takes 10 MB."""
+def _load_stemmers(languages: tuple[str, ...]) -> list[Stem]:
+    """Return the stemmers of the languages that have one, without importing all of them, which takes 10 MB."""
     if _ALONE not in sys.modules:
         spec = find_spec(_PACKAGE)
         if spec is None or spec.submodule_search_locations is None:
@@ -290,7 +270,9 @@ def _package() -> str:
         package = ModuleType(_ALONE)
         package.__path__ = spec.submodule_search_locations
         sys.modules[_ALONE] = package
-    return _ALONE
+    names = dict.fromkeys([_ALGORITHMS[language] for language in languages if language in _ALGORITHMS])
+    modules = [(name, importlib.import_module(f"{_ALONE}.{name}_stemmer")) for name in names]
+    return [getattr(module, f"{name.capitalize()}Stemmer")().stemWord for name, module in modules]
 
 
 def one_line(text: str, length: int) -> str:
@@ -298,7 +280,8 @@ def one_line(text: str, length: int) -> str:
     # the rest is cut off anyway
     shown = text[: length * 4]
     if not shown.isprintable():
-        shown = "".join(" " if _is_control(character) else character for character in shown)
+        categories = [(each, unicodedata.category(each)) for each in shown]
+        shown = "".join([" " if kind in _CONTROLS and each not in _JOINERS else each for each, kind in categories])
     line = " ".join(shown.split())
     if len(line) <= length:
         return line
@@ -309,7 +292,8 @@ def one_line(text: str, length: int) -> str:
 
 def fact_text(text: str) -> str:
     """Return a fact's text, in which nothing can end its line or close a bracket around it."""
-    shown = "".join(" " if _is_bracket(character) else character for character in text[: FACT_LENGTH * 4])
+    categories = [(each, unicodedata.category(each)) for each in text[: FACT_LENGTH * 4]]
+    shown = "".join([" " if kind in _BRACKETS or each in _ANGLES else each for each, kind in categories])
     fact = one_line(shown, FACT_LENGTH)
     if not re.search(r"\w", fact):
         raise ValueError("A fact needs words")
@@ -328,11 +312,3 @@ def moment(at: float) -> float:
     if isinstance(at, bool) or not math.isfinite(at):
         raise ValueError("A time is a finite number of seconds")
     return float(at)
-
-
-def _is_bracket(character: str) -> bool:
-    return unicodedata.category(character) in _BRACKETS or character in _ANGLES
-
-
-def _is_control(character: str) -> bool:
-    return unicodedata.category(character) in {"Cc", "Cf", "Cs", "Zl", "Zp"} and character not in _JOINERS
