@@ -145,7 +145,7 @@ def a_stop(folder: Path) -> None:
     closed = writer.close(_CLOSE)
     counts = writer.counts
     print(
-        f"{_WAITING} turns that waited at the stop: {counts.written} written, {counts.dropped} dropped, "
+        f"{_WAITING} turns that waited at the stop: {counts.rows_written} written, {counts.dropped} dropped, "
         f"in {time.perf_counter() - began:.2f} s, closed: {closed}"
     )
 

@@ -51,13 +51,13 @@ def _memory(hass: HomeAssistant) -> dict[str, Any] | None:
     store = async_store(hass)
     if store is None:
         return None
-    state = store.writer.state
+    state, counts = store.writer.state, asdict(store.writer.counts)
     return {
         "reason": state.reason,
         "is_damaged_file_kept": state.set_aside is not None,
         "rows_set_aside": state.rows_set_aside,
-        "figures": state.figures and asdict(state.figures),
-        "counts": asdict(store.writer.counts),
+        "figures": state.statistics and asdict(state.statistics),
+        "counts": {"written": counts.pop("rows_written"), **counts},
     }
 
 

@@ -132,7 +132,7 @@ def _memory_value(name: str, **more: Any) -> AgentSensorDescription:
         store = async_store(agent.hass)
         if store is None or store.writer.state.reason is not None:
             return None
-        figures = store.writer.state.figures
+        figures = store.writer.state.statistics
         return getattr(figures, name) if figures else 0
 
     return AgentSensorDescription(

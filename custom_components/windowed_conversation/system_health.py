@@ -66,7 +66,7 @@ def _memory(hass: HomeAssistant) -> dict[str, Any]:
     if store is None:
         return {}
     state, counts = store.writer.state, store.writer.counts
-    size = state.figures.size if state.figures else 0
+    size = state.statistics.size if state.statistics else 0
     shown = {
         "memory": _OK if state.reason is None else {"type": "failed", "error": state.reason},
         "memory_size": f"{size / _BYTES_PER_MEGABYTE:.1f} MB",

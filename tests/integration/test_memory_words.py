@@ -151,7 +151,7 @@ async def test_a_fact_is_remembered_told_and_forgotten_by_words(
     assert gone == 'I have forgotten this: "my dentist is on Tuesday"'
     assert left == ()
     assert [each.facts for each in forgotten] == [(1,)]
-    assert memory.figures().facts == 0
+    assert memory.statistics().facts == 0
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ async def test_a_tool_remembers_nothing_else(call, memory: Memory, text: str, qu
     result = await call("remember", text=text, quote=quote)
 
     assert (result.error, result.data["error"]) == (True, reason)
-    assert memory.figures().facts == 0
+    assert memory.statistics().facts == 0
 
 
 @pytest.mark.parametrize(
@@ -241,14 +241,14 @@ async def test_tools_recall_and_forget_what_was_remembered(call, memory: Memory,
     assert line.endswith(f', Anna: "{TEXT}"')
     assert gone.data == {"forgotten": [TEXT]}
     assert [each.facts for each in forgotten] == [(1,)]
-    assert memory.figures().facts == 0
+    assert memory.statistics().facts == 0
 
 
 async def test_tool_forgets_nothing_of_who_is_known_by_the_device_before_their_yes(call, memory: Memory) -> None:
     await call("remember", text=TEXT, quote=QUOTE)
 
     asked = await call("forget", "forget my dentist", by_device=True, query="dentist appointment")
-    facts = memory.figures().facts
+    facts = memory.statistics().facts
     gone = await call("forget", "yes please", by_device=True, query="dentist appointment")
 
     assert (asked.error, asked.data["error"], facts) == (True, "memory_ask_fact", 1)
@@ -263,7 +263,7 @@ async def test_tool_forgets_nothing_after_anything_but_a_yes(call, memory: Memor
     again = await call("forget", reply, by_device=True, query="dentist appointment")
 
     assert again.error
-    assert memory.figures().facts == 1
+    assert memory.statistics().facts == 1
 
 
 async def test_tools_say_that_memory_is_away(call, memory: Memory) -> None:

@@ -232,7 +232,7 @@ async def test_there_is_no_file_while_nothing_is_kept(
 async def test_file_is_left_alone_while_nothing_changes(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:
     await say("my name is Ada", "mine")
     await restart(home, entry)
-    await until(lambda: memory_of(home).writer.state.figures is not None)
+    await until(lambda: memory_of(home).writer.state.statistics is not None)
     before = disk(lambda path: [each.read_bytes() for each in sorted(path.parent.iterdir())])
 
     for agent in entry.runtime_data.agents.values():
@@ -455,7 +455,7 @@ async def test_store_and_account_work_with_a_byte_that_has_rotten_meanwhile(
     await say("consider that the dog is Rex", "mine")
     await stop(home, entry)
     await start(home, entry)
-    await until(lambda: memory_of(home).writer.state.figures is not None)
+    await until(lambda: memory_of(home).writer.state.statistics is not None)
     await home.async_add_executor_job(memory_of(home).writer.hold, 60.0)
     disk.rot("the dog is Rex")
     memory_of(home).writer.release()

@@ -103,7 +103,7 @@ def test_an_episode_of_another_person_or_agent_stays_when_a_turn_is_forgotten(me
     row = add_summary(memory, ANNAS)
 
     assert memory.forget(ids=[("turn", told[0])]).episodes == (row,)
-    assert memory.figures().episodes == len(others)
+    assert memory.statistics().episodes == len(others)
 
 
 def test_an_episode_without_turns_is_kept_as_long_as_turns_are(memory) -> None:

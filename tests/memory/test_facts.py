@@ -22,7 +22,7 @@ def test_a_fact_keeps_what_was_said_of_it(memory) -> None:
     (fact,) = memory.facts("anna")
 
     assert (fact.text, fact.at, fact.person, fact.private) == ("Anna likes tea", NOW, "anna", True)
-    assert (fact.source, fact.quote, fact.confirmed, fact.told) == ("tool", "I like tea", NOW, 1)
+    assert (fact.source, fact.quote, fact.confirmed, fact.tellings) == ("tool", "I like tea", NOW, 1)
 
 
 def test_a_fact_told_a_hundred_times_is_one_row(memory) -> None:
@@ -33,7 +33,7 @@ def test_a_fact_told_a_hundred_times_is_one_row(memory) -> None:
     (fact,) = memory.facts()
 
     assert ids == {fact.id}
-    assert (fact.told, fact.confirmed, fact.at) == (100, NOW + 49, NOW)
+    assert (fact.tellings, fact.confirmed, fact.at) == (100, NOW + 49, NOW)
 
 
 def test_the_same_words_of_two_people_are_two_facts(memory) -> None:

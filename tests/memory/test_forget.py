@@ -282,7 +282,7 @@ def test_turns_expire_by_the_time_of_their_agent(memory, path) -> None:
 
     assert set(expired.turns) == {rows["a1", 50], rows["a1", 500], rows["a2", 500], rows[None, 500]}
     assert expired.erased
-    assert memory.figures().facts == 1
+    assert memory.statistics().facts == 1
     assert indexed(path) == stored(path, ("en", "de"))
     assert memory.expire({"a1": NOW - 10 * DAY}, NOW - 100 * DAY) == NOTHING
 

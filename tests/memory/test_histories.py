@@ -21,7 +21,7 @@ said = st.lists(
 
 
 def may_reindex(machine):
-    return machine.memory.figures().unindexed > 0
+    return machine.memory.statistics().unindexed > 0
 
 
 class Histories(RuleBasedStateMachine):

@@ -140,7 +140,7 @@ def test_a_turn_that_cannot_be_stored_stores_nothing_with_it(memory) -> None:
     with pytest.raises(ValueError, match="finite"):
         memory.add([turn("Tea"), record(1, at=math.nan)])
 
-    assert memory.figures().turns == 0
+    assert memory.statistics().turns == 0
     assert listed(memory) == []
 
 

@@ -20,7 +20,7 @@ def test_a_change_of_languages_indexes_anew_in_steps(path) -> None:
 
     steps = []
     while memory.reindex(4):
-        steps.append(memory.figures().unindexed)
+        steps.append(memory.statistics().unindexed)
 
     assert steps == [9, 5, 1, 0]
     assert indexed(path) == stored(path, ("en", "de"))
@@ -62,7 +62,7 @@ def test_the_same_languages_keep_the_index(path) -> None:
     filled(path, ("en", "de"))
     memory = Memory(path, ("de-CH", "en-GB"))
 
-    assert memory.figures().unindexed == 0
+    assert memory.statistics().unindexed == 0
     memory.close()
 
 
@@ -72,5 +72,5 @@ def test_another_stemmer_indexes_anew(path, monkeypatch) -> None:
 
     memory = Memory(path, ("en",))
 
-    assert memory.figures().unindexed == 11
+    assert memory.statistics().unindexed == 11
     memory.close()

@@ -40,7 +40,7 @@ def test_loading_twice_changes_nothing(memory) -> None:
     fill(memory)
     lines = list(memory.export())
 
-    assert memory.load(lines) == Loaded(known=7)
+    assert memory.load(lines) == Loaded(duplicates=7)
     assert list(memory.export()) == lines
 
 
@@ -49,7 +49,7 @@ def test_many_lines_are_put_into_the_index_later(memory, other, path, monkeypatc
     fill(other)
     memory.add_turn(turn("Good evening"))
     memory.load(other.export())
-    assert memory.figures().unindexed > 0
+    assert memory.statistics().unindexed > 0
     assert memory.recall("morning", person="anna") == []
 
     memory.reindex()
@@ -105,7 +105,7 @@ def test_an_id_that_something_else_has_becomes_a_new_one(memory, other) -> None:
     lines = list(memory.export())
 
     assert other.load(lines) == Loaded(added=1)
-    assert other.load(lines) == Loaded(known=1)
+    assert other.load(lines) == Loaded(duplicates=1)
     assert {fact.text for fact in other.facts()} == {"The tea is green", "The cat is black"}
 
 
@@ -124,7 +124,7 @@ def test_a_fact_that_is_told_here_already_is_known(memory, other) -> None:
     other.add_fact("Bins: Friday", at=NOW)
     other.add_fact("the tea is green", at=NOW + 5)
 
-    assert other.load(memory.export()) == Loaded(known=1)
+    assert other.load(memory.export()) == Loaded(duplicates=1)
 
 
 def test_what_is_no_longer_true_there_is_not_here(memory, other) -> None:

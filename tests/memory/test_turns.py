@@ -73,5 +73,5 @@ def test_nothing_stays_of_a_turn_that_was_refused(memory) -> None:
     with pytest.raises(ValueError, match="name"):
         memory.add_turn(turn("bread", person="x" * 300))
 
-    assert memory.figures().turns == 0
+    assert memory.statistics().turns == 0
     assert list(memory.export()) == []

@@ -33,7 +33,7 @@ def add_conversation(memory, *said, key="c1"):
 
 
 def add_value(memory, name, value):
-    """Store a value, which is JSON."""
+    """Store a value."""
     with memory.database.write() as connection:
         write_value(connection, "a1", name, value)
 

@@ -144,7 +144,7 @@ def many(path):
     memory.add(turn(f"{name}TURN") for name in names.values())
     add_conversation(memory, *(f"{name}EXCHANGE" for name in names.values()))
     for number, name in names.items():
-        add_value(memory, f"{number:03}", f'"{name}VALUE"')
+        add_value(memory, f"{number:03}", f"{name}VALUE")
     memory.close()
     return path
 
@@ -206,7 +206,7 @@ def test_what_was_set_aside_when_it_was_killed_is_taken_over_at_the_next_opening
 
     memory = opened(many)
 
-    assert memory.figures().turns > 350
+    assert memory.statistics().turns > 350
     memory.close()
 
 
@@ -256,7 +256,7 @@ def test_nothing_is_taken_over_where_nothing_can_be_read(path, content) -> None:
 
     memory = opened(path)
 
-    assert (memory.figures().turns, memory.rows_set_aside) == (0, 0)
+    assert (memory.statistics().turns, memory.rows_set_aside) == (0, 0)
     memory.close()
 
 

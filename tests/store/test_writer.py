@@ -93,7 +93,7 @@ def test_what_was_put_is_in_the_file_in_order(writer, path) -> None:
 
     assert writer.drain(_ENOUGH)
     assert said(path) == [f"bread {number}" for number in range(500)]
-    assert (writer.counts.queued, writer.counts.written, writer.counts.dropped) == (0, 500, 0)
+    assert (writer.counts.queued, writer.counts.rows_written, writer.counts.dropped) == (0, 500, 0)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_what_cannot_be_stored_is_counted_and_stops_nothing_else(make, path) -> 
 
     assert writer.drain(_ENOUGH)
     assert said(path) == ["bread", "jam"]
-    assert (writer.counts.written, writer.counts.refused, writer.counts.error) == (2, 2, "ValueError")
+    assert (writer.counts.rows_written, writer.counts.refused, writer.counts.error) == (2, 2, "ValueError")
 
 
 def test_where_no_file_may_be_created_what_is_put_is_dropped_and_told_so(writer, path) -> None:
@@ -190,7 +190,7 @@ def test_where_no_file_may_be_created_what_is_put_is_dropped_and_told_so(writer,
     writer.put(turn("bread"), Write(lambda connection: None, done.set))
 
     assert done.wait(_ENOUGH)
-    assert writer.counts.written == 0
+    assert writer.counts.rows_written == 0
     assert not path.exists()
 
 
@@ -252,7 +252,7 @@ def test_a_locked_file_is_tried_again_until_it_is_free(make, path, states) -> No
 def test_a_call_is_done_after_what_was_put_before_in_the_thread_that_writes(writer) -> None:
     writer.put(turn("bread"))
 
-    found, thread = writer.call(lambda memory: (memory.figures().turns, current_thread())).result(_ENOUGH)
+    found, thread = writer.call(lambda memory: (memory.statistics().turns, current_thread())).result(_ENOUGH)
 
     assert found == 1
     assert thread is not main_thread()
@@ -438,7 +438,7 @@ def test_a_record_that_cannot_be_made_is_counted_and_stops_nothing_else(make, pa
 
 
 def _turns(state):
-    return state.figures and state.figures.turns
+    return state.statistics and state.statistics.turns
 
 
 @pytest.fixture
@@ -483,7 +483,7 @@ def test_what_was_loaded_at_once_is_found_a_little_later(telling, tmp_path, monk
 
     writer.call(lambda memory: memory.load(lines)).result(_ENOUGH)
 
-    until(told, lambda state: _turns(state) == 5 and state.figures.unindexed == 0)
+    until(told, lambda state: _turns(state) == 5 and state.statistics.unindexed == 0)
     assert writer.opened is not None
     assert len(writer.opened.recall("bread")) == 5
 
@@ -497,9 +497,9 @@ def test_what_could_not_be_erased_is_erased_later(telling, path, monkeypatch) ->
         beside.execute("BEGIN")
         beside.execute("SELECT said FROM turn").fetchall()
         assert not writer.call(lambda memory: memory.forget(query="quokka")).result(_ENOUGH).erased
-        until(told, lambda state: state.figures and state.figures.unerased)
+        until(told, lambda state: state.statistics and state.statistics.unerased)
 
-    until(told, lambda state: not state.figures.unerased)
+    until(told, lambda state: not state.statistics.unerased)
 
     assert b"QUOKKA" not in file_bytes(path)
 
@@ -573,11 +573,11 @@ def test_kills_lose_at_most_the_turn_in_progress_and_leave_a_whole_file(path) ->
         finished = written_until_killed(path, 3 + kill * 2, kill)
         memory = opened(path)
 
-        assert kept + finished + 1 <= memory.figures().turns <= kept + finished + 2
-        assert recorded(path) == memory.figures().turns
+        assert kept + finished + 1 <= memory.statistics().turns <= kept + finished + 2
+        assert recorded(path) == memory.statistics().turns
         assert memory.database._writer.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert indexed(path) == stored(path, LANGUAGES)
-        kept = memory.figures().turns
+        kept = memory.statistics().turns
         memory.close()
 
 

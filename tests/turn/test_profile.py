@@ -27,8 +27,8 @@ count = EstimatedCounter().count
 
 def fact(number: int, text: str = "Tea at five", **fields: Any) -> Fact:
     """Return a fact of the home that was told once, unless the fields say otherwise."""
-    values = {"person": None, "private": False, "source": "said", "quote": "", "confirmed": NOW, "told": 1, **fields}
-    return Fact(number, text, NOW, **values)
+    values = {"person": None, "private": False, "source": "said", "quote": "", "confirmed": NOW, "tellings": 1}
+    return Fact(number, text, NOW, **(values | fields))
 
 
 def profile_of(*facts: Fact) -> PromptFacts:
@@ -86,7 +86,7 @@ def test_nothing_to_tell_is_no_heading() -> None:
     [
         (fact(1, person="ada", confirmed=0.0), fact(2)),
         (fact(1), fact(2, confirmed=NOW - DAY)),
-        (fact(1, told=3, confirmed=NOW - DAY), fact(2)),
+        (fact(1, tellings=3, confirmed=NOW - DAY), fact(2)),
     ],
     ids=["the owner's", "the newest", "the one told most often"],
 )

@@ -157,7 +157,7 @@ def test_a_fact_that_is_named_is_closed(memory: Memory) -> None:
 def test_a_fact_told_a_hundred_times_is_one(memory: Memory) -> None:
     told(memory, "anna", *["The bins go out on Friday"] * 100)
 
-    assert memory.figures().facts == 1
+    assert memory.statistics().facts == 1
 
 
 def test_ones_own_facts_and_those_of_the_home_are_told_apart(memory: Memory) -> None:
@@ -231,7 +231,7 @@ def test_of_several_that_may_be_meant_none_is_forgotten(memory: Memory) -> None:
 
     assert (done.phrase, set(done.facts)) == (Phrase.SEVERAL_FOUND, {"Leo likes green tea", "Leo likes black tea"})
     assert done.forgotten is None
-    assert memory.figures().facts == 2
+    assert memory.statistics().facts == 2
 
 
 @pytest.mark.parametrize("query", ["the moon is full", "it is so", "the bins are in Rome with the cleaner"])
@@ -254,7 +254,7 @@ def test_what_was_said_and_never_became_a_fact_is_forgotten(memory: Memory) -> N
 
     assert forgotten(memory, "ben", "my old employer was Bosch").phrase is Phrase.NOT_FOUND
     assert forgotten(memory, "anna", "my old employer was Bosch").phrase is Phrase.FORGOTTEN_PAST
-    assert memory.figures().turns == 0
+    assert memory.statistics().turns == 0
 
 
 def test_one_word_forgets_nothing_that_was_said(memory: Memory) -> None:
@@ -279,7 +279,7 @@ def test_everything_about_a_subject_is_forgotten(memory: Memory) -> None:
     done = forget_everything(memory, speaker("anna", "Forget everything about the dentist"), "the dentist")
 
     assert (done.phrase, done.facts) == (Phrase.FORGOTTEN, ("The dentist is Doctor Keller",))
-    assert (memory.figures().facts, memory.figures().turns) == (1, 1)
+    assert (memory.statistics().facts, memory.statistics().turns) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -305,11 +305,11 @@ def test_everything_about_oneself_is_what_one_owns(memory: Memory, language: str
     asked = forget_everything(memory, speaker("anna", me, language), me)
 
     assert (asked.phrase, asked.counts) == (Phrase.ASK_EVERYTHING, (1, 1))
-    assert memory.figures().facts == 3
+    assert memory.statistics().facts == 3
     assert agreed(memory, asked).phrase is Phrase.FORGOTTEN_PERSON
     assert known(memory, "anna") == ("The bins go out on Friday",)
     assert len(known(memory, "ben")) == 2
-    assert memory.figures().turns == 0
+    assert memory.statistics().turns == 0
 
 
 def test_more_than_one_fact_is_asked_for_before_it_is_gone(memory: Memory) -> None:
@@ -318,9 +318,9 @@ def test_more_than_one_fact_is_asked_for_before_it_is_gone(memory: Memory) -> No
 
     asked = forget_everything(memory, speaker("anna", "Forget everything about the dentist"), "the dentist")
 
-    assert (asked.phrase, asked.counts, memory.figures().facts) == (Phrase.ASK, (2, 1), 2)
+    assert (asked.phrase, asked.counts, memory.statistics().facts) == (Phrase.ASK, (2, 1), 2)
     assert set(agreed(memory, asked).facts) == {"The dentist is Doctor Keller", "My dentist is on Tuesday"}
-    assert (memory.figures().facts, memory.figures().turns) == (0, 0)
+    assert (memory.statistics().facts, memory.statistics().turns) == (0, 0)
 
 
 @pytest.mark.parametrize("query", ["I like tea", "my old employer was Bosch"], ids=["a fact", "what was said"])
@@ -330,7 +330,7 @@ def test_who_is_known_only_by_the_device_is_asked(memory: Memory, query: str) ->
 
     asked = forgotten(memory, "anna's device", query)
 
-    assert (memory.figures().facts, memory.figures().turns) == (1, 1)
+    assert (memory.statistics().facts, memory.statistics().turns) == (1, 1)
     assert asked.phrase in {Phrase.ASK, Phrase.ASK_FACT}
     assert agreed(memory, asked).forgotten is not None
 
@@ -411,7 +411,7 @@ def test_too_much_is_not_forgotten_by_one_sentence(memory: Memory) -> None:
     done = forget_everything(memory, speaker("ben", "Forget everything about Leo"), "Leo")
 
     assert done == MemoryReply(Phrase.TOO_MUCH)
-    assert memory.figures().facts == 11
+    assert memory.statistics().facts == 11
 
 
 def test_what_is_recalled_is_quoted_with_who_and_when(memory: Memory) -> None:

@@ -5,11 +5,9 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-import json
 import logging
 import math
 from pathlib import Path
-import sqlite3
 import time
 from typing import Any
 
@@ -67,8 +65,8 @@ class StoredValue:
     name: str
     value: Callable[[], Any]
     restore: Callable[[Any], None]
-    on_written: Callable[[Any], None] = lambda value: None
-    _written: Any = field(default=None, init=False)
+    on_written: Callable[[Any], None] | None = None
+    _stored_value: Any = field(default=None, init=False)
     _is_read: bool = field(default=False, init=False)
 
     async def async_start(self) -> None:
@@ -90,7 +88,7 @@ class StoredValue:
         except MemoryUnavailable:
             return
         if not self._is_read:
-            self._is_read, self._written = True, stored
+            self._is_read, self._stored_value = True, stored
             self.restore(stored)
 
     async def _async_read_late(self) -> None:
@@ -106,24 +104,22 @@ class StoredValue:
     @callback
     def write_anew(self) -> None:
         """Write the value, also if it has not changed since it was written."""
-        if self._written is not None:
-            self._written = None
+        if self._stored_value is not None:
+            self._stored_value = None
             self.save_soon()
 
     def change(self) -> Write | None:
         """Return the write of the value, or None if it has not changed."""
         value = self.value()
-        if not self._is_read or value == self._written:
+        if not self._is_read or value == self._stored_value:
             return None
-        self._written = value
-        return Write(partial(self._write, value), partial(self.store.run_in_loop, self.on_written, value))
+        self._stored_value = value
+        on_written = partial(self.store.run_in_loop, self.on_written, value) if self.on_written else None
+        return Write(partial(write_value, owner=self.owner, name=self.name, value=value), on_written)
 
     def _read(self, memory: Memory) -> Any:
         with memory.database.read() as connection:
             return read_value(connection, self.owner, self.name)
-
-    def _write(self, value: Any, connection: sqlite3.Connection) -> None:
-        write_value(connection, self.owner, self.name, json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 class AgentStore:
@@ -158,7 +154,7 @@ class AgentStore:
             self._open,
             daily=self._expire,
             on_opened=self._on_opened,
-            on_state=self._on_state,
+            on_state=partial(self.run_in_loop, self._follow),
         )
 
     @callback
@@ -316,8 +312,8 @@ class AgentStore:
     def _leave(self, until: float, memory: Memory) -> bool:
         forget_all_but_memory(memory)
         schedule_deletion(memory.database, until, self._days)
-        figures = memory.figures()
-        return bool(figures.facts or figures.turns or figures.episodes)
+        statistics = memory.statistics()
+        return bool(statistics.facts or statistics.turns or statistics.episodes)
 
     def _expire(self, memory: Memory) -> None:
         """Forget the turns that are old enough; those of an unknown agent are kept as long as any."""
@@ -342,14 +338,11 @@ class AgentStore:
         """Write everything in working memory to a new file, and read the values that could not be read before."""
         if self._hass.is_stopping:
             return
-        for tell in tuple(self.on_new_file) if is_new else ():
-            tell()
+        for write_anew in tuple(self.on_new_file) if is_new else ():
+            write_anew()
         for read in tuple(self.on_opened):
             self._hass.async_create_background_task(read(), "read from the store")
         self.async_save_soon()
-
-    def _on_state(self, state: StoreState) -> None:
-        self.run_in_loop(self._follow, state)
 
     @callback
     def _follow(self, state: StoreState) -> None:

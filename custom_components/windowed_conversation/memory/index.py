@@ -151,34 +151,21 @@ def empty_index(connection: sqlite3.Connection, kind: Kind) -> None:
 
 def unindexed(connection: sqlite3.Connection, kind: Kind) -> int:
     """Return the id up to which rows are not indexed yet, or 0 if all are."""
-    return _setting(connection, f"unindexed {kind}")
-
-
-def fact_changes(connection: sqlite3.Connection) -> int:
-    """Return the number of times that any process added, changed or deleted facts."""
-    return _setting(connection, "fact changes")
-
-
-def _setting(connection: sqlite3.Connection, name: str) -> int:
-    value: int = connection.execute("SELECT value FROM setting WHERE name = ?", (name,)).fetchone()[0]
-    return value
+    query = "SELECT value FROM setting WHERE name = ?"
+    highest: int = connection.execute(query, (f"unindexed {kind}",)).fetchone()[0]
+    return highest
 
 
 def add(connection: sqlite3.Connection, words: Words, kind: Kind, row: int) -> None:
     """Add a row to the index, after it was inserted."""
-    found = _text(connection, kind, row)
-    if found and row > unindexed(connection, kind):
-        _insert(connection, words, kind, *found)
+    if (text := _text_in_index(connection, kind, row)) is not None:
+        _put_entry(connection, words, kind, row, text)
 
 
 def remove(connection: sqlite3.Connection, words: Words, kind: Kind, row: int) -> None:
     """Remove a row from the index, before it is changed or deleted."""
-    found = _text(connection, kind, row)
-    if found and row > unindexed(connection, kind):
-        connection.execute(
-            f"INSERT INTO {kind}_words({kind}_words, rowid, words, parts) VALUES ('delete', ?, ?, ?)",
-            (row, *_terms(words, kind, found[1])),
-        )
+    if (text := _text_in_index(connection, kind, row)) is not None:
+        _put_entry(connection, words, kind, row, text, command="delete")
 
 
 def postpone(connection: sqlite3.Connection, kind: Kind) -> None:
@@ -203,7 +190,7 @@ def reindex(connection: sqlite3.Connection, words: Words, most: int) -> bool:
                 f"{_INDEXED[kind].format('<=')} ORDER BY id DESC LIMIT ?", (highest, most)
             ).fetchall()
             for row, text in rows:
-                _insert(connection, words, kind, row, text)
+                _put_entry(connection, words, kind, row, text)
             rest = rows[-1][0] - 1 if len(rows) == most else 0
             connection.execute("UPDATE setting SET value = ? WHERE name = ?", (rest, f"unindexed {kind}"))
             return True
@@ -235,7 +222,16 @@ def delete(
     if anew:
         empty_index(connection, kind)
     for row in rows:
-        _delete(connection, words, kind, row, is_asked_for=is_asked_for)
+        remove(connection, words, kind, row)
+        connection.execute(
+            f"""
+            INSERT OR IGNORE INTO tombstone
+            SELECT ?1, id, at, ?3 FROM {kind} WHERE id = ?2
+            UNION SELECT ?1, origin, at, ?3 FROM {kind} WHERE id = ?2 AND origin IS NOT NULL
+            """,
+            (kind, row, is_asked_for),
+        )
+        connection.execute(f"DELETE FROM {kind} WHERE id = ?", (row,))
     while anew and reindex(connection, words, _STEP):
         pass
 
@@ -248,31 +244,21 @@ def delete_oldest(connection: sqlite3.Connection, words: Words, kind: Kind, most
     delete(connection, words, kind, [row for (row,) in rows])
 
 
-def _text(connection: sqlite3.Connection, kind: Kind, row: int) -> tuple[int, str] | None:
-    found: tuple[int, str] | None = connection.execute(_INDEXED[kind].format("="), (row,)).fetchone()
-    return found
+def _text_in_index(connection: sqlite3.Connection, kind: Kind, row: int) -> str | None:
+    """Return the text of a row, or None if it is not in the index."""
+    query = f"{_INDEXED[kind].format('=')} AND id > (SELECT value FROM setting WHERE name = ?)"
+    found = connection.execute(query, (row, f"unindexed {kind}")).fetchone()
+    return found[1] if found else None
 
 
-def _insert(connection: sqlite3.Connection, words: Words, kind: Kind, row: int, text: str) -> None:
-    connection.execute(
-        f"INSERT INTO {kind}_words(rowid, words, parts) VALUES (?, ?, ?)", (row, *_terms(words, kind, text))
-    )
-
-
-def _terms(words: Words, kind: Kind, text: str) -> tuple[str, str]:
-    """Return the words and the parts of a text. Facts, few and short, also have beginnings and ends of words."""
+def _put_entry(
+    connection: sqlite3.Connection, words: Words, kind: Kind, row: int, text: str, *, command: str | None = None
+) -> None:
+    """Add the entry of a row to the index, or do what the command says with it."""
     terms = words.terms(text)
-    return terms.words, f"{terms.parts} {terms.ends}" if kind == "fact" else terms.parts
-
-
-def _delete(connection: sqlite3.Connection, words: Words, kind: Kind, row: int, *, is_asked_for: bool) -> None:
-    remove(connection, words, kind, row)
+    # facts, few and short, also have beginnings and ends of words
+    parts = f"{terms.parts} {terms.ends}" if kind == "fact" else terms.parts
     connection.execute(
-        f"""
-        INSERT OR IGNORE INTO tombstone
-        SELECT ?1, id, at, ?3 FROM {kind} WHERE id = ?2
-        UNION SELECT ?1, origin, at, ?3 FROM {kind} WHERE id = ?2 AND origin IS NOT NULL
-        """,
-        (kind, row, is_asked_for),
+        f"INSERT INTO {kind}_words({kind}_words, rowid, words, parts) VALUES (?, ?, ?, ?)",
+        (command, row, terms.words, parts),
     )
-    connection.execute(f"DELETE FROM {kind} WHERE id = ?", (row,))

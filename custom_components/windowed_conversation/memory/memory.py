@@ -17,7 +17,7 @@ from .erasure import (
     select_expired,
     set_unerased,
 )
-from .index import MemoryUnavailable, fact_changes, memory_room, merge, reindex, store, unindexed
+from .index import MemoryUnavailable, memory_room, merge, reindex, store, unindexed
 from .record import TurnRecords, expire_records, store_cost, store_turn_record
 from .records import (
     KINDS,
@@ -34,7 +34,7 @@ from .records import (
     TurnCost,
     TurnRecord,
 )
-from .rows import NewFact, facts, insert, store_fact, store_summary
+from .rows import FactStatement, facts, insert, store_fact, store_summary
 from .search import Listing, RecallQuery, newest, search
 from .transfer import export_forgotten, export_rows, load
 from .words import Words
@@ -71,11 +71,9 @@ class Memory:
         self._companion = companion
         self.database = store.Database(Path(path), (memory_room(self._words.version), *rooms))
         self.record = TurnRecords(self.database)
-
-    @property
-    def rows_set_aside(self) -> int:
-        """The number of damaged rows that are not used."""
-        return self.database.rows_set_aside
+        with self.database.read() as connection:
+            # damaged rows that are not used
+            self.rows_set_aside = _count(connection, "set_aside")
 
     def add_turn(self, turn: PastTurn) -> int:
         """Store an ended turn and return its id."""
@@ -125,7 +123,7 @@ class Memory:
         default its owner, in a `conversation`. Raises `ValueError` if the outdated fact has another owner.
         """
         now = time.time() if at is None else at
-        fact = NewFact(text, person, private, source, quote, at=now, confirmed=now)
+        fact = FactStatement(text, person, private, source, quote, at=now, confirmed=now)
         with self.database.write() as connection:
             return store_fact(connection, self._words, fact, replaces, teller=teller, conversation=conversation)
 
@@ -162,7 +160,8 @@ class Memory:
         Much faster than reading the facts.
         """
         with self.database.read() as connection:
-            return self.database, fact_changes(connection)
+            query = "SELECT value FROM setting WHERE name = 'fact changes'"
+            return self.database, connection.execute(query).fetchone()[0]
 
     def newest(self, listing: Listing) -> list[Recalled]:
         """Return the listed memories, newest first."""
@@ -204,7 +203,7 @@ class Memory:
             # nobody knows the content of damaged rows and files
             if selection.is_asked_for and connection.execute("DELETE FROM set_aside").rowcount:
                 set_unerased(connection)
-                self.database.rows_set_aside = 0
+                self.rows_set_aside = 0
             unerased = is_unerased(connection)
         erased = not unerased or self.erase()
         if selection.is_asked_for:
@@ -293,7 +292,7 @@ class Memory:
                 raise
             return False
 
-    def figures(self) -> MemoryFigures:
+    def statistics(self) -> MemoryFigures:
         """Return the figures of the stored memories."""
         with self.database.read() as connection:
             return MemoryFigures(
@@ -302,7 +301,7 @@ class Memory:
                 episodes=_count(connection, "episode"),
                 size=store.size(self.database.path),
                 unerased=is_unerased(connection),
-                unindexed=sum(_count(connection, f"{of} WHERE id <= {unindexed(connection, of)}") for of in KINDS),
+                unindexed=sum([_count(connection, f"{of} WHERE id <= {unindexed(connection, of)}") for of in KINDS]),
             )
 
     def tombstones(self) -> frozenset[Tombstone]:

@@ -61,6 +61,8 @@ _CONDITIONS = {
 }
 _OLDEST = "SELECT {row} FROM {table} ORDER BY {row} LIMIT max(0, (SELECT count(*) FROM {table}) - ?)"
 
+_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
 # The rows of texts that a transaction has stored or found: successive requests send mostly the same texts.
 type _ContentRows = dict[str, int]
 
@@ -72,7 +74,7 @@ def store_turn_record(connection: sqlite3.Connection, record: TurnRecord, conten
     """
     added = connection.execute(
         "INSERT OR IGNORE INTO turn_record (id, at, figures) VALUES (?, ?, ?)",
-        (record.id, moment(record.at), _json(_figures(record))),
+        (record.id, moment(record.at), _record_json(record)),
     )
     row = added.lastrowid
     if not added.rowcount or row is None:
@@ -95,14 +97,14 @@ def store_cost(connection: sqlite3.Connection, cost: TurnCost) -> None:
     )
 
 
-def _figures(record: TurnRecord) -> Any:
+def _record_json(record: TurnRecord) -> str:
     """Return a record as JSON, without words, empty fields, and those with columns of their own."""
     fields = asdict(record)
     for name in ("id", "at", "level", "words"):
         del fields[name]
     for request in fields["requests"]:
         del request["sent"]
-    return _bounded(fields)
+    return _json(_bounded(fields))
 
 
 def _bounded(value: Any) -> Any:
@@ -160,10 +162,6 @@ def _cut(text: str, length: int) -> str:
     return sound if len(sound) <= length else sound[: length - len(_CUT)] + _CUT
 
 
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
 class _Row(NamedTuple):
     row: int
     record: TurnRecord
@@ -218,20 +216,20 @@ def _listed(connection: sqlite3.Connection, listing: TurnListing) -> list[_Row]:
 
 def _turns(connection: sqlite3.Connection, where: str, values: Any) -> list[_Row]:
     rows = connection.execute(_TURNS + where, values).fetchall()
-    return [_Row(row, _turn(turn, at, json.loads(figures), has_words)) for row, turn, at, figures, has_words in rows]
+    return [_Row(row, _turn(turn, at, json.loads(fields), has_words)) for row, turn, at, fields, has_words in rows]
 
 
-def _turn(turn: str, at: float, figures: dict[str, Any], has_words: int) -> TurnRecord:
-    figures["failures"] = tuple(FailureRecord(**each) for each in figures.get("failures", ()))
-    figures["tools"] = tuple(figures.get("tools", ()))
-    figures["requests"] = tuple(map(_request, figures.get("requests", ())))
-    return TurnRecord(id=turn, at=at, level="whole" if has_words else "figures", **figures)
+def _turn(turn: str, at: float, fields: dict[str, Any], has_words: int) -> TurnRecord:
+    fields["failures"] = tuple(FailureRecord(**each) for each in fields.get("failures", ()))
+    fields["tools"] = tuple(fields.get("tools", ()))
+    fields["requests"] = tuple(map(_request, fields.get("requests", ())))
+    return TurnRecord(id=turn, at=at, level="whole" if has_words else "figures", **fields)
 
 
-def _request(figures: dict[str, Any]) -> RequestRecord:
-    usage = figures.pop("usage", None)
-    called = tuple(figures.pop("called", ()))
-    return RequestRecord(called=called, usage=None if usage is None else Tokens(**usage), **figures)
+def _request(fields: dict[str, Any]) -> RequestRecord:
+    usage = fields.pop("usage", None)
+    called = tuple(fields.pop("called", ()))
+    return RequestRecord(called=called, usage=None if usage is None else Tokens(**usage), **fields)
 
 
 def _with_words(connection: sqlite3.Connection, found: _Row) -> TurnRecord:

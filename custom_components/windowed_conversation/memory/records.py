@@ -58,7 +58,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A current fact. `confirmed` is when it was last stated, `told` how often."""
+    """A current fact. `confirmed` is when it was last stated, `tellings` how often."""
 
     id: int
     text: str
@@ -68,7 +68,7 @@ class Fact:
     source: str
     quote: str
     confirmed: float
-    told: int
+    tellings: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +117,6 @@ class Forgotten:
         """Whether the words of the query were found anywhere."""
         return bool(self.has_any or self.exchanges or self.recorded)
 
-    @property
-    def ids(self) -> dict[Kind, tuple[int, ...]]:
-        """The ids by kind."""
-        return {"fact": self.facts, "turn": self.turns, "episode": self.episodes}
-
 
 class Selection(NamedTuple):
     """Conditions of a request to forget, all of which must be met. If `person` is `...`, the owner does not matter.
@@ -160,10 +155,10 @@ class Selection(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The number of loaded lines that were added, already known, or refused because they were forgotten."""
+    """The number of loaded lines that were added, were stored already, or were refused because they were forgotten."""
 
     added: int = 0
-    known: int = 0
+    duplicates: int = 0
     refused: int = 0
 
 

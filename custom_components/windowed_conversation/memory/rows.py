@@ -33,8 +33,8 @@ _WHOSE = "conversation = :conversation AND agent IS :agent AND person IS :person
 
 
 @dataclass(frozen=True, slots=True)
-class NewFact:
-    """A fact to store, as a user stated it or as it was exported; `told` counts how often it was stated."""
+class FactStatement:
+    """A fact to store, as a user stated it or as it was exported; `tellings` counts how often it was stated."""
 
     text: str
     person: str | None
@@ -43,7 +43,7 @@ class NewFact:
     quote: str
     at: float
     confirmed: float
-    told: int = 1
+    tellings: int = 1
 
     def __post_init__(self) -> None:
         """Refuse a private fact without an owner, which nobody could see."""
@@ -54,7 +54,7 @@ class NewFact:
 def store_fact(
     connection: sqlite3.Connection,
     words: Words,
-    fact: NewFact,
+    fact: FactStatement,
     replaces: int | None,
     *,
     teller: str | None = None,
@@ -91,7 +91,7 @@ def close_fact(connection: sqlite3.Connection, words: Words, row: int, by: int) 
     connection.execute("UPDATE fact SET replaced_by = ? WHERE id = ?", (by, row))
 
 
-def equal_fact(connection: sqlite3.Connection, fact: NewFact) -> int | None:
+def equal_fact(connection: sqlite3.Connection, fact: FactStatement) -> int | None:
     """Return the id of the same owner's current fact in the same words, or None."""
     found = connection.execute(
         "SELECT id FROM fact WHERE person IS ? AND spoken = ? AND replaced_by IS NULL",
@@ -116,7 +116,7 @@ def facts(connection: sqlite3.Connection, person: str | None, *, private: bool) 
 def insert(
     connection: sqlite3.Connection,
     words: Words,
-    record: NewFact | PastTurn | Episode,
+    record: FactStatement | PastTurn | Episode,
     row: int | None = None,
     origin: int | None = None,
 ) -> int:
@@ -128,7 +128,7 @@ def insert(
         last = "SELECT coalesce(max(place) + 1, 0) FROM turn WHERE conversation = ?"
         values["place"] = connection.execute(last, (values["conversation"],)).fetchone()[0]
     values |= {"id": row, "origin": origin}
-    places = ", ".join(f":{column}" for column in values)
+    places = ", ".join([f":{column}" for column in values])
     stored = connection.execute(f"INSERT INTO {kind} ({', '.join(values)}) VALUES ({places})", values).lastrowid
     assert stored is not None
     index.add(connection, words, kind, stored)
@@ -137,10 +137,10 @@ def insert(
     return stored
 
 
-def row_values(record: NewFact | PastTurn | Episode) -> tuple[Kind, dict[str, Any]]:
+def row_values(record: FactStatement | PastTurn | Episode) -> tuple[Kind, dict[str, Any]]:
     """Return the table of a record, and its columns in bounds. Raises `ValueError` for one without words."""
     match record:
-        case NewFact():
+        case FactStatement():
             text = fact_text(record.text)
             return "fact", {
                 "at": moment(record.at),
@@ -151,15 +151,17 @@ def row_values(record: NewFact | PastTurn | Episode) -> tuple[Kind, dict[str, An
                 "source": one_line(record.source, QUOTE_LENGTH),
                 "quote": one_line(record.quote, QUOTE_LENGTH),
                 "confirmed": moment(record.confirmed),
-                "told": record.told,
+                "told": record.tellings,
             }
         case PastTurn():
             if not (one_line(record.said, SAID_LENGTH) or one_line(record.answer, ANSWER_LENGTH)):
                 raise ValueError("A turn needs words")
+            tools = " ".join(dict.fromkeys(record.tools))
             return "turn", {
                 **_context_values(record),
                 "device": name(record.device),
-                "tools": _joined(record.tools),
+                # as many names as fit
+                "tools": tools.encode()[:NAME_LENGTH].decode(errors="ignore") or None,
                 "said": one_line(record.said, SAID_LENGTH),
                 "answer": one_line(record.answer, ANSWER_LENGTH),
             }
@@ -177,12 +179,6 @@ def _context_values(record: PastTurn | Episode) -> dict[str, Any]:
         "person": name(record.person),
         "agent": name(record.agent),
     }
-
-
-def _joined(tools: tuple[str, ...]) -> str | None:
-    """Return the names of tools as one text, as many as fit."""
-    joined = " ".join(dict.fromkeys(tools))
-    return joined.encode()[:NAME_LENGTH].decode(errors="ignore") or None
 
 
 def store_summary(connection: sqlite3.Connection, words: Words, summary: Summary) -> int | None:

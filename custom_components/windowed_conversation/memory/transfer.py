@@ -13,17 +13,19 @@ from typing import Any
 
 from . import index
 from .records import KINDS, BadLine, Episode, Kind, Loaded, MemoryFull, PastTurn
-from .rows import NewFact, close_fact, equal_fact, insert, row_values
+from .rows import FactStatement, close_fact, equal_fact, insert, row_values
 from .search import visible
 from .words import Words, moment
 
-type _Record = NewFact | PastTurn | Episode
+type _Record = FactStatement | PastTurn | Episode
 
 _MANY = 1_000
 # the integers that every JSON reader reads exactly
 _HIGHEST = 2**53
 
-_RECORDS: dict[Kind, type[_Record]] = {"fact": NewFact, "turn": PastTurn, "episode": Episode}
+# The keys of fields that have another name in a line.
+_KEYS = {"tellings": "told"}
+_RECORDS: dict[Kind, type[_Record]] = {"fact": FactStatement, "turn": PastTurn, "episode": Episode}
 
 
 class _Fields:
@@ -108,7 +110,7 @@ def load(connection: sqlite3.Connection, words: Words, lines: Iterable[str]) -> 
             raise BadLine(number) from error
     loader.close_replaced()
     loader.resume_index()
-    return Loaded(loader.added.total(), loader.known, loader.refused)
+    return Loaded(loader.added.total(), loader.duplicates, loader.refused)
 
 
 class _Loader:
@@ -121,7 +123,7 @@ class _Loader:
         self._replaced: list[tuple[int, int]] = []
         self._postponed: set[Kind] = set()
         self.added = Counter[Kind]()
-        self.known = self.refused = 0
+        self.duplicates = self.refused = 0
 
     def take(self, fields: _Fields) -> None:
         """Import one line."""
@@ -134,7 +136,10 @@ class _Loader:
         kind, row = _kind(fields, "kind"), fields.read("id", int)
         record_type = _RECORDS[kind]
         record = record_type(
-            **{each.name: fields.read(each.name, each.type) for each in dataclasses.fields(record_type)}
+            **{
+                each.name: fields.read(_KEYS.get(each.name, each.name), each.type)
+                for each in dataclasses.fields(record_type)
+            }
         )
         if self._has("tombstone WHERE kind = ? AND id = ? AND at = ?", kind, row, record.at):
             self.refused += 1
@@ -146,7 +151,7 @@ class _Loader:
             stored = insert(self._connection, self._words, record, new, origin)
             self._on_added(kind)
         else:
-            self.known += 1
+            self.duplicates += 1
         if kind == "fact":
             self._facts[row] = stored
         if by is not None:
@@ -182,7 +187,7 @@ class _Loader:
         if self._is_taken(kind, row):
             query, values = _SAME[kind], {**row_values(record)[1], "id": row}
             found = self._row(f"{query} AND id = :id", values) or self._row(query, values)
-        if found is None and isinstance(record, NewFact) and is_current:
+        if found is None and isinstance(record, FactStatement) and is_current:
             found = equal_fact(self._connection, record)
         return found
 

@@ -12,8 +12,7 @@ from .file import Room, StoreUnavailable, open_file, reason_of, unavailable
 class Database:
     """The open file. Errors about it are raised as `StoreUnavailable`, and none of them quotes stored text.
 
-    `is_new`: whether the file was created now. `rows_set_aside` is the number of damaged rows that were
-    set aside when it was opened, until they are deleted.
+    `is_new`: whether the file was created now.
     """
 
     def __init__(self, path: Path, rooms: Sequence[Room]) -> None:
@@ -24,7 +23,6 @@ class Database:
         self._closed = False
         self._writer, self._reader, self.is_new = open_file(path, rooms)
         self._inode = path.stat().st_ino
-        self.rows_set_aside: int = self._reader.execute("SELECT count(*) FROM set_aside").fetchone()[0]
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
@@ -36,7 +34,8 @@ class Database:
                 yield self._writer
                 self._writer.execute("COMMIT")
             finally:
-                _roll_back(self._writer)
+                # after some errors, SQLite has rolled back by itself
+                self._writer.rollback()
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
@@ -46,7 +45,7 @@ class Database:
             try:
                 yield self._reader
             finally:
-                _roll_back(self._reader)
+                self._reader.rollback()
 
     def checkpoint(self) -> bool:
         """Move everything into the file itself. Return whether nothing is left beside it."""
@@ -97,7 +96,8 @@ class Database:
             except sqlite3.Error:
                 return False
             finally:
-                _roll_back(self._writer)
+                # after some errors, SQLite has rolled back by itself
+                self._writer.rollback()
         return True
 
     def _refuse_moved(self) -> None:
@@ -108,9 +108,3 @@ class Database:
             moved = True
         if moved:
             raise StoreUnavailable("away")
-
-
-def _roll_back(connection: sqlite3.Connection) -> None:
-    # after some errors, SQLite has rolled back by itself
-    if connection.in_transaction:
-        connection.execute("ROLLBACK")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 import errno
+from functools import partial
 import os
 from pathlib import Path
 import sqlite3
@@ -92,7 +93,7 @@ def check_sum(columns: tuple[str, ...]) -> str:
 
 def text_sum(*texts: bytes | None) -> int:
     """Return the checksum of the bytes of some texts."""
-    return zlib.crc32(b"\0".join(text or b"" for text in texts))
+    return zlib.crc32(b"\0".join([text or b"" for text in texts]))
 
 
 def run_script(connection: sqlite3.Connection, script: str) -> None:
@@ -192,9 +193,10 @@ def set_aside(path: Path) -> Path:
 
 def delete_set_aside(path: Path) -> bool:
     """Delete the damaged file, as nothing inside it can be deleted. Return whether that succeeded."""
+    aside = set_aside(path)
     try:
         for end in _BESIDE:
-            Path(f"{set_aside(path)}{end}").unlink(missing_ok=True)
+            Path(f"{aside}{end}").unlink(missing_ok=True)
     except OSError:
         return False
     return True
@@ -211,7 +213,7 @@ def delete_file(path: Path) -> bool:
 
 def size(path: Path) -> int:
     """Return the size on disk in bytes."""
-    return sum(file.stat().st_size for end in _BESIDE if (file := Path(f"{path}{end}")).exists())
+    return sum([file.stat().st_size for end in _BESIDE if (file := Path(f"{path}{end}")).exists()])
 
 
 def _delete_empty(path: Path) -> None:
@@ -233,7 +235,7 @@ def connect(path: Path) -> sqlite3.Connection:
     """Return a connection to a file for any thread, by one at a time. Each statement is a transaction by itself."""
     connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     # a rotten byte stops nothing, and no error quotes the text that it is in
-    connection.text_factory = lambda raw: raw.decode(errors="replace")
+    connection.text_factory = partial(str, encoding="utf-8", errors="replace")
     connection.create_function("text_sum", -1, text_sum, deterministic=True)
     return connection
 

@@ -18,7 +18,7 @@ _DAY = 86_400.0
 _ERASE_AGAIN = 60.0
 # How long nothing was written before a part of the index is merged, so that no turn shares the disk with that.
 _QUIET = 2.0
-# Reading the figures reads the whole file: it takes at most this share of the time.
+# Reading the statistics reads the whole file: it takes at most this share of the time.
 _SHARE = 0.01
 
 
@@ -27,7 +27,7 @@ class Write:
     """A record that is written by a function; `on_written` is called after the commit, in the writing thread."""
 
     write: Callable[[sqlite3.Connection], object]
-    on_written: Callable[[], object] = lambda: None
+    on_written: Callable[[], object] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +42,8 @@ class Job[Result = Any]:
 
         `on_success` is called before the result is set.
         """
-        if not self._begins():
+        # a job that is retried is already running
+        if not (self.done.running() or self.done.set_running_or_notify_cancel()):
             return
         try:
             result = self.work(opened)
@@ -56,53 +57,36 @@ class Job[Result = Any]:
 
     def fail(self, error: StoreUnavailable) -> None:
         """Set an error without running the work."""
-        if self._begins():
+        if self.done.running() or self.done.set_running_or_notify_cancel():
             self.done.set_exception(error)
-
-    def _begins(self) -> bool:
-        # a job that is retried is already running
-        return self.done.running() or self.done.set_running_or_notify_cancel()
 
 
 class Queue:
     """Records and jobs. Not thread-safe."""
 
     def __init__(self, most: int) -> None:
-        self._most = most
+        self.most = most
         # each with whether the next item may be written by another transaction
-        self._waiting: deque[tuple[object, bool]] = deque()
+        self.waiting: deque[tuple[object, bool]] = deque()
         self.accepted = 0
         self.dropped = 0
-
-    def __len__(self) -> int:
-        return len(self._waiting)
-
-    @property
-    def finished(self) -> int:
-        """How many items have left the queue."""
-        return self.accepted - len(self._waiting)
-
-    @property
-    def is_half_full(self) -> bool:
-        """Whether the queue should be emptied soon."""
-        return len(self._waiting) * 2 >= self._most
 
     def put(self, *items: object, has_ended: bool = False) -> bool:
         """Append a job, or records of one transaction, and return whether they were taken, which none of them is alone.
 
         Records that come too late or find no room are counted.
         """
-        if has_ended or len(self._waiting) + len(items) > self._most:
-            self.dropped += sum(not isinstance(each, Job) for each in items)
+        if has_ended or len(self.waiting) + len(items) > self.most:
+            self.dropped += sum([not isinstance(each, Job) for each in items])
             return False
         self.accepted += len(items)
-        self._waiting.extend((each, place == len(items)) for place, each in enumerate(items, start=1))
+        self.waiting.extend([(each, place == len(items)) for place, each in enumerate(items, start=1)])
         return True
 
     def first(self) -> Job | list[object]:
         """Return the first job, or the records before the next job, as many as one transaction writes."""
         records: list[object] = []
-        for each, is_last in self._waiting:
+        for each, is_last in self.waiting:
             if isinstance(each, Job):
                 return records or each
             records.append(each)
@@ -113,18 +97,18 @@ class Queue:
     def remove_first(self, number: int) -> None:
         """Remove finished items."""
         for _ in range(number):
-            self._waiting.popleft()
+            self.waiting.popleft()
 
     def remove_jobs(self) -> list[Job]:
         """Remove and return the jobs."""
-        jobs = [each for each, _ in self._waiting if isinstance(each, Job)]
-        self._waiting = deque(item for item in self._waiting if not isinstance(item[0], Job))
+        jobs = [each for each, _ in self.waiting if isinstance(each, Job)]
+        self.waiting = deque(item for item in self.waiting if not isinstance(item[0], Job))
         return jobs
 
 
 # The open store with all of its rooms. It can `add` records in one transaction, `reindex` and `merge` a part of its
-# indexes, tell its `figures` and `rows_set_aside`, `erase` the bytes of deleted rows, `checkpoint` and `close`. Each
-# raises `StoreUnavailable`.
+# indexes, return its `statistics`, `erase` the bytes of deleted rows, `checkpoint` and `close`; each raises
+# `StoreUnavailable`. It has the number of `rows_set_aside`.
 type OpenStore = Any
 
 
@@ -152,13 +136,13 @@ class Upkeep:
         self._look_at = -math.inf
 
     def on_changed(self) -> None:
-        """Handle that the figures have changed."""
+        """Handle that the statistics have changed."""
         self._look_at = min(self._look_at, self._not_before)
         if self._merge_at < math.inf:
             self._merge_at = time.monotonic() + _QUIET
 
-    def read_figures_soon(self) -> None:
-        """Make reading the figures due now."""
+    def read_statistics_soon(self) -> None:
+        """Make reading the statistics due now."""
         self._look_at = -math.inf
 
     def repeat(self) -> None:
@@ -171,7 +155,7 @@ class Upkeep:
         self._erase_at = self._merge_at = math.inf
 
     def run(self, opened: OpenStore) -> Any:
-        """Do one thing that is due, and return the figures if it read them."""
+        """Do one thing that is due, and return the statistics if it read them."""
         if self._may_be_unindexed:
             self._may_be_unindexed = opened.reindex()
             if not self._may_be_unindexed:
@@ -190,18 +174,18 @@ class Upkeep:
         elif self._erase_at <= time.monotonic():
             self._erase_at = math.inf
             opened.erase()
-            self.read_figures_soon()
+            self.read_statistics_soon()
         else:
             return self._read(opened)
         return None
 
     def _read(self, opened: OpenStore) -> Any:
         began = time.monotonic()
-        figures = opened.figures()
+        statistics = opened.statistics()
         ended = time.monotonic()
         self._look_at, self._not_before = math.inf, ended + (ended - began) / _SHARE
         # many rows were loaded at once
-        self._may_be_unindexed = figures.unindexed > 0
-        if figures.unerased and self._erase_at == math.inf:
+        self._may_be_unindexed = statistics.unindexed > 0
+        if statistics.unerased and self._erase_at == math.inf:
             self._erase_at = ended + _ERASE_AGAIN
-        return figures
+        return statistics

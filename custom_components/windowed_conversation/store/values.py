@@ -33,11 +33,10 @@ def read_value(connection: sqlite3.Connection, owner: str, name: str) -> Any:
         return None
 
 
-def write_value(connection: sqlite3.Connection, owner: str, name: str, value: str | None) -> None:
-    """Store a value, which is JSON, or delete it if it is None."""
-    connection.execute("DELETE FROM value WHERE owner = ? AND name = ?", (owner, name))
-    if value is not None:
-        connection.execute("INSERT INTO value VALUES (?, ?, ?)", (owner, name, value))
+def write_value(connection: sqlite3.Connection, owner: str, name: str, value: Any) -> None:
+    """Store a value that JSON has."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    connection.execute("INSERT OR REPLACE INTO value VALUES (?, ?, ?)", (owner, name, text))
 
 
 def owners_of_values(connection: sqlite3.Connection) -> set[str]:
@@ -103,4 +102,4 @@ def _read_deletion(connection: sqlite3.Connection) -> tuple[float | None, Mappin
 
 
 def _write_deletion(connection: sqlite3.Connection, until: float | None, days: Mapping[str, int]) -> None:
-    write_value(connection, _FILE, _DELETION, json.dumps({"until": until, "days": days}))
+    write_value(connection, _FILE, _DELETION, {"until": until, "days": days})

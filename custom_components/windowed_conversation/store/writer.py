@@ -32,7 +32,7 @@ _STAYS_OPEN: frozenset[Reason] = frozenset({"full", "index", "locked"})
 
 @dataclass(frozen=True, slots=True)
 class StoreState:
-    """The reason why the store is off, None if it is on; the path of a damaged file; the figures, None if not read yet.
+    """The reason why the store is off, None if it is on; the path of a damaged file; statistics, None if not read yet.
 
     `rows_set_aside` is the number of damaged rows that are not used.
     """
@@ -40,7 +40,7 @@ class StoreState:
     reason: Reason | None = None
     set_aside: Path | None = None
     rows_set_aside: int = 0
-    figures: Any = None
+    statistics: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Counts:
     """
 
     queued: int = 0
-    written: int = 0
+    rows_written: int = 0
     dropped: int = 0
     refused: int = 0
     failures: int = 0
@@ -88,8 +88,10 @@ class Writer[Opened: OpenStore]:
         self._open_file = open_file
         self._on_opened = on_opened
         self._on_state = on_state
-        self._opened: Opened | None = None
-        self._state = StoreState()
+        # for reading only, None if it cannot be used now
+        self.opened: Opened | None = None
+        self.state = StoreState()
+        self._set_aside = file.set_aside(path)
         # the condition guards everything below
         self._changed = Condition()
         self._queue = Queue(most_waiting)
@@ -101,20 +103,10 @@ class Writer[Opened: OpenStore]:
         self._thread = Thread(target=self._run, name="windowed_conversation store", daemon=True)
 
     @property
-    def opened(self) -> Opened | None:
-        """The open store, for reading only, or None if it cannot be used now."""
-        return self._opened
-
-    @property
-    def state(self) -> StoreState:
-        """The current state of the store."""
-        return self._state
-
-    @property
     def counts(self) -> Counts:
         """The counts of the records so far."""
         with self._changed:
-            return replace(self._counts, queued=len(self._queue), dropped=self._queue.dropped)
+            return replace(self._counts, queued=len(self._queue.waiting), dropped=self._queue.dropped)
 
     def start(self) -> None:
         """Open the file if it exists, and start to write."""
@@ -144,12 +136,12 @@ class Writer[Opened: OpenStore]:
     def _refusal(self, *, is_held: bool) -> Reason:
         if self._has_ended:
             return "closed"
-        return "backup" if is_held else self._state.reason or "locked"
+        return "backup" if is_held else self.state.reason or "locked"
 
     def check(self, *, repeat_daily: bool = False) -> None:
-        """Have the figures read again, for instance after a read failed, and optionally the daily work repeated."""
+        """Have the statistics read again, for instance after a read failed, and optionally the daily work repeated."""
         with self._changed:
-            self._upkeep.read_figures_soon()
+            self._upkeep.read_statistics_soon()
             if repeat_daily:
                 self._upkeep.repeat()
             self._changed.notify_all()
@@ -159,11 +151,11 @@ class Writer[Opened: OpenStore]:
         with self._changed:
             self._paused_until = self._held_until = -math.inf
             self._changed.notify_all()
-            accepted, failures = self._queue.accepted, self._counts.failures
+            queue, accepted, failures = self._queue, self._queue.accepted, self._counts.failures
             self._changed.wait_for(
-                lambda: self._queue.finished >= accepted or self._counts.failures > failures, timeout
+                lambda: queue.accepted - len(queue.waiting) >= accepted or self._counts.failures > failures, timeout
             )
-            return self._queue.finished >= accepted
+            return queue.accepted - len(queue.waiting) >= accepted
 
     def hold(self, timeout: float) -> bool:
         """Move everything into the one file and pause writing until `release`, so that it can be copied.
@@ -217,37 +209,33 @@ class Writer[Opened: OpenStore]:
         """Block until there is something to do. Return False if the thread should end."""
         with self._changed:
             while True:
-                now, due_at = time.monotonic(), self._due_at()
+                now, number = time.monotonic(), len(self._queue.waiting)
+                if self._has_ended:
+                    return number > 0 and not self._failures_in_a_row
+                due_at = max(-math.inf if number else self._upkeep.due_at, self._paused_until)
+                if number * 2 < self._queue.most:
+                    due_at = max(due_at, self._held_until)
                 if due_at <= now:
                     return True
-                if self._has_ended:
-                    return False
                 self._changed.wait(min(due_at - now, TIMEOUT_MAX))
-
-    def _due_at(self) -> float:
-        if self._has_ended:
-            return -math.inf if len(self._queue) and not self._failures_in_a_row else math.inf
-        due_at = -math.inf if len(self._queue) else self._upkeep.due_at
-        held_until = -math.inf if self._queue.is_half_full else self._held_until
-        return max(due_at, self._paused_until, held_until)
 
     def _step(self) -> None:
         with self._changed:
             first = self._queue.first()
+        has_file = self.opened is not None or self.path.exists()
         if isinstance(first, Job):
-            self._do(first)
-        elif first and self._has_no_file() and not self.may_create:
+            self._do(first, needs_no_file=not has_file and not self.may_create)
+        elif first and not has_file and not self.may_create:
             self._on_done(first)
         elif first:
             self._store(self._open(), first)
-        elif self._has_no_file():
+        elif not has_file:
             self._upkeep.postpone()
             self._recover()
         else:
             self._recover(self._upkeep.run(self._open()))
 
-    def _do(self, job: Job) -> None:
-        needs_no_file = self._has_no_file() and not self.may_create
+    def _do(self, job: Job, *, needs_no_file: bool) -> None:
         try:
             job.run(self._open(), self._recover)
         finally:
@@ -256,15 +244,12 @@ class Writer[Opened: OpenStore]:
                 file.delete_file(self.path)
         self._on_done([job])
 
-    def _has_no_file(self) -> bool:
-        return self._opened is None and not self.path.exists()
-
     def _open(self) -> Opened:
-        if self._opened is None:
-            self._opened = self._open_file(self.path)
+        if self.opened is None:
+            self.opened = self._open_file(self.path)
             self._upkeep.on_opened()
-            self._on_opened(self._opened)
-        return self._opened
+            self._on_opened(self.opened)
+        return self.opened
 
     def _store(self, opened: Opened, records: Sequence[object]) -> None:
         try:
@@ -281,29 +266,29 @@ class Writer[Opened: OpenStore]:
             self._on_done(records, refused=1, error=type(err).__name__)
         else:
             self._recover()
-            self._on_done(records, written=len(records))
+            self._on_done(records, rows_written=len(records))
 
-    def _recover(self, figures: Any = None) -> None:
+    def _recover(self, statistics: Any = None) -> None:
         """Set the state to usable, before callers get their results."""
         self._failures_in_a_row, self._paused_until = 0, -math.inf
-        self._set_state(None, figures or self._state.figures)
+        self._set_state(None, statistics or self.state.statistics)
 
     def _on_done(
-        self, items: Sequence[object], *, written: int = 0, refused: int = 0, error: str | None = None
+        self, items: Sequence[object], *, rows_written: int = 0, refused: int = 0, error: str | None = None
     ) -> None:
         # whoever waits until all is written finds it known
         for item in items:
-            if isinstance(item, Write) and not refused:
+            if isinstance(item, Write) and item.on_written is not None and not refused:
                 item.on_written()
         with self._changed:
             self._queue.remove_first(len(items))
             counts = self._counts
             self._counts = replace(
                 counts,
-                written=counts.written + written,
+                rows_written=counts.rows_written + rows_written,
                 refused=counts.refused + refused,
                 error=error or counts.error,
-                written_at=time.time() if written else counts.written_at,
+                written_at=time.time() if rows_written else counts.written_at,
             )
             self._upkeep.on_changed()
             self._changed.notify_all()
@@ -318,7 +303,7 @@ class Writer[Opened: OpenStore]:
             self._close_file()
         is_mended = error.reason in _MENDED and not self._failures_in_a_row
         if not is_mended:
-            self._set_state(error.reason, self._state.figures)
+            self._set_state(error.reason, self.state.statistics)
         jobs: list[Job] = []
         with self._changed:
             pause = min(_FIRST_PAUSE * 2 ** min(self._failures_in_a_row, 10), _LONGEST_PAUSE)
@@ -333,15 +318,14 @@ class Writer[Opened: OpenStore]:
             job.fail(error)
 
     def _close_file(self) -> None:
-        if self._opened is not None:
-            self._opened.close()
-            self._opened = None
+        if self.opened is not None:
+            self.opened.close()
+            self.opened = None
 
-    def _set_state(self, reason: Reason | None, figures: Any) -> None:
-        aside = file.set_aside(self.path)
-        opened = self._opened if reason is None else None
-        rows = opened.rows_set_aside if opened is not None else self._state.rows_set_aside
-        state = StoreState(reason, aside if aside.exists() else None, rows, figures)
-        if state != self._state:
-            self._state = state
+    def _set_state(self, reason: Reason | None, statistics: Any) -> None:
+        opened = self.opened if reason is None else None
+        rows = opened.rows_set_aside if opened is not None else self.state.rows_set_aside
+        state = StoreState(reason, self._set_aside if self._set_aside.exists() else None, rows, statistics)
+        if state != self.state:
+            self.state = state
             self._on_state(state)

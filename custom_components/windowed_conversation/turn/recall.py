@@ -120,7 +120,7 @@ def with_profile(system: str, profile: PromptFacts | None) -> str:
 
 
 def _rank(fact: Fact) -> tuple[bool, float]:
-    return fact.person is None, -(fact.confirmed + _REPETITION * min(fact.told, _MOST_REPETITIONS))
+    return fact.person is None, -(fact.confirmed + _REPETITION * min(fact.tellings, _MOST_REPETITIONS))
 
 
 def _chosen(facts: list[Fact], narrator: Narrator, count: Callable[[str], int]) -> list[Fact]:

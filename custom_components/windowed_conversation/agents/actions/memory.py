@@ -163,7 +163,7 @@ async def _async_import_memories(call: ServiceCall) -> ServiceResponse:
                 return opened.load(lines_with_owner(lines, people, person))
 
         loaded = await memory.async_change(load)
-    return {"added": loaded.added, "known": loaded.known, "refused": loaded.refused}
+    return {"added": loaded.added, "known": loaded.duplicates, "refused": loaded.refused}
 
 
 @asynccontextmanager
