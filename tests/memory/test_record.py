@@ -136,9 +136,10 @@ def test_a_late_record_is_made_when_it_is_stored(memory) -> None:
     assert listed(memory) == ["turn-0001"]
 
 
-def test_a_turn_that_cannot_be_stored_stores_nothing_with_it(memory) -> None:
-    with pytest.raises(ValueError, match="finite"):
-        memory.add([turn("Tea"), record(1, at=math.nan)])
+@pytest.mark.parametrize("field", ["at", "duration", "first_token"])
+def test_a_turn_that_cannot_be_stored_stores_nothing_with_it(memory, field) -> None:
+    with pytest.raises(ValueError, match="finite|float"):
+        memory.add([turn("Tea"), record(1, **{field: math.nan})])
 
     assert memory.statistics().turns == 0
     assert listed(memory) == []

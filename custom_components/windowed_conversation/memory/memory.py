@@ -190,23 +190,24 @@ class Memory:
         """
         named = None if ids is None else tuple(ids)
         selection = Selection(named, person, since, before, query, tuple(kinds), agent, private)
+        is_asked_for = selection.is_asked_for
         # rows that are not indexed are not found by their words
-        while selection.is_asked_for and self.reindex():
+        while is_asked_for and self.reindex():
             pass
         if dry_run:
             with self.database.read() as connection:
                 return self._decide(connection, self._reading_words, selection, dry_run=True)
         with self.database.write() as connection:
             forgotten = self._decide(connection, self._words, selection, dry_run=False)
-            delete_forgotten(connection, self._words, forgotten, is_asked_for=selection.is_asked_for)
+            delete_forgotten(connection, self._words, forgotten, is_asked_for=is_asked_for)
             delete_teller(connection, selection)
             # nobody knows the content of damaged rows and files
-            if selection.is_asked_for and connection.execute("DELETE FROM set_aside").rowcount:
+            if is_asked_for and connection.execute("DELETE FROM set_aside").rowcount:
                 set_unerased(connection)
                 self.rows_set_aside = 0
             unerased = is_unerased(connection)
         erased = not unerased or self.erase()
-        if selection.is_asked_for:
+        if is_asked_for:
             erased = store.delete_set_aside(self.database.path) and erased
         return replace(forgotten, erased=erased)
 

@@ -61,7 +61,7 @@ _CONDITIONS = {
 }
 _OLDEST = "SELECT {row} FROM {table} ORDER BY {row} LIMIT max(0, (SELECT count(*) FROM {table}) - ?)"
 
-_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 # The rows of texts that a transaction has stored or found: successive requests send mostly the same texts.
 type _ContentRows = dict[str, int]
@@ -108,14 +108,12 @@ def _record_json(record: TurnRecord) -> str:
 
 
 def _bounded(value: Any) -> Any:
-    """Return a value for JSON, with every text and number in bounds. A server has written some of them."""
+    """Return a value for JSON, with every text and integer in bounds. A server has written some of them."""
     match value:
         case str():
             return _cut(value, _LONGEST_FIGURE)
         case int():
             return min(max(value, 0), _HIGHEST)
-        case float():
-            return moment(value)
         case dict():
             return {name: _bounded(each) for name, each in value.items() if each not in (None, "", ())}
         case tuple():
