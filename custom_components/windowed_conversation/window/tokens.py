@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 import json
-from math import sqrt
+from math import sqrt, sumprod
 from typing import Any, Protocol, Self
 
 from .messages import MAX_COUNT, Attachment, Message, Role, ToolCall
@@ -79,10 +79,12 @@ def text_tokens(kind: TextKind, text: str, counter: TokenCounter) -> int:
 
 def message_text(message: Message, content: str | None = None) -> str:
     """Return the text of a message that is counted, with its own or other content."""
-    calls, said = message.tool_calls, message.content if content is None else content
-    if not calls:
-        return said if message.name is None else f"{message.name}\n{said}" if said else message.name
-    return "\n".join(filter(None, (message.name, said, *(f"{call.name}\n{arguments_json(call)}" for call in calls))))
+    if content is None:
+        content = message.content
+    if not message.tool_calls:
+        return content if message.name is None else f"{message.name}\n{content}" if content else message.name
+    calls = [f"{call.name}\n{arguments_json(call)}" for call in message.tool_calls]
+    return "\n".join(filter(None, (message.name, content, *calls)))
 
 
 def message_kind(message: Message) -> TextKind:
@@ -131,15 +133,8 @@ _MEMBERS = {
 }
 
 
-def _class_table() -> bytes:
-    table = bytearray(_STRUCTURE * 256)
-    for symbol, members in _MEMBERS.items():
-        for member in members:
-            table[member] = ord(symbol)
-    return bytes(table)
-
-
-_CLASSES = _class_table()
+_CLASS_OF = {member: symbol for symbol, members in _MEMBERS.items() for member in members}
+_CLASSES = b"".join([_CLASS_OF.get(member, _STRUCTURE) for member in range(256)])
 _SPACE_THEN_STRUCTURE = _SPACE + _STRUCTURE
 
 
@@ -237,10 +232,9 @@ def estimate_request(
 
 def _spread(deviations: Iterable[float]) -> tuple[_Vector, ...]:
     """Return the covariance matrix of independent factors with these standard deviations."""
-    return tuple(
-        tuple(deviation**2 if row == column else 0.0 for column in range(len(_KINDS)))
-        for row, deviation in enumerate(deviations)
-    )
+    variances = [deviation**2 for deviation in deviations]
+    places = range(len(variances))
+    return tuple([tuple([variances[row] if row == column else 0.0 for column in places]) for row in places])
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,9 +258,9 @@ class Calibration:
             raise ValueError("a factor for each kind of text, and nothing else")
         if not all(_is_factor(factor) for factor in factors.values()):
             raise ValueError(f"a factor is a number from {LEAST_FACTOR} to {GREATEST_FACTOR}")
-        remembered = tuple(float(factors[kind]) for kind in _KINDS)
+        earlier = tuple(float(factors[kind]) for kind in _KINDS)
         # exactly 1 was never learned
-        return cls(remembered, _spread(_UNKNOWN if factor == 1 else _EARLIER_RUN for factor in remembered))
+        return cls(earlier, _spread(_UNKNOWN if factor == 1 else _EARLIER_RUN for factor in earlier))
 
     @property
     def is_learned(self) -> bool:
@@ -283,7 +277,7 @@ class Calibration:
 
     def tokens(self, estimate: RequestEstimate) -> int:
         """Return the input that the provider is expected to report for a request, in tokens."""
-        return round(estimate.frames + _dot(self.factors, _texts(estimate)))
+        return round(estimate.frames + sumprod(self.factors, (estimate.fixed, estimate.prose, estimate.tools)))
 
     def after_request(self, estimate: RequestEstimate, billed: int, cached: int = 0) -> Calibration:
         """Return the calibration after a request for which the provider reported this input, in tokens.
@@ -292,37 +286,35 @@ class Calibration:
         the factors.
         """
         counted = billed - estimate.frames
-        if cached > billed or not LEAST_FACTOR * estimate.texts <= counted <= GREATEST_FACTOR * estimate.texts > 0:
+        texts = estimate.fixed, estimate.prose, estimate.tools
+        total = sum(texts)
+        if cached > billed or not LEAST_FACTOR * total <= counted <= GREATEST_FACTOR * total > 0:
             return self
-        texts = _texts(estimate)
         covariance = self._before(estimate)
-        shared = tuple(_dot(row, texts) for row in covariance)
-        variance = _dot(shared, texts) + _NOISE_OF_REQUEST + _NOISE * (estimate.prose + estimate.tools)
+        shared = [sumprod(row, texts) for row in covariance]
+        variance = sumprod(shared, texts) + _NOISE_OF_REQUEST + _NOISE * (estimate.prose + estimate.tools)
         farthest = _FARTHEST * sqrt(variance)
-        surprise = counted - _dot(self.factors, texts)
+        surprise = counted - sumprod(self.factors, texts)
         believed = min(max(surprise, -farthest), farthest)
-        factors = (
+        factors = [
             min(max(factor + part * believed / variance, LEAST_FACTOR), GREATEST_FACTOR)
             for factor, part in zip(self.factors, shared, strict=True)
-        )
+        ]
         if surprise != believed and abs(surprise) > _DOUBTFUL * counted:
             return Calibration(tuple(factors))
-        rest = (
-            tuple(entry - part * other / variance for entry, other in zip(row, shared, strict=True))
+        rest = [
+            tuple([entry - part * other / variance for entry, other in zip(row, shared, strict=True)])
             for row, part in zip(covariance, shared, strict=True)
-        )
+        ]
         return Calibration(tuple(factors), tuple(rest), estimate.fixed)
 
     def _before(self, estimate: RequestEstimate) -> tuple[_Vector, ...]:
         """Return the covariance at the start of a request, no variance of which exceeds that of an unknown factor."""
         changed = abs(estimate.fixed - self.fixed) / max(estimate.fixed, 1)
-        drifts = _UNKNOWN * changed, _DRIFT, _DRIFT
-        return tuple(
-            tuple(
-                min(entry + drift**2, _UNKNOWN**2) if row == column else entry for column, entry in enumerate(entries)
-            )
-            for row, (entries, drift) in enumerate(zip(self.covariance, drifts, strict=True))
-        )
+        rows = [list(row) for row in self.covariance]
+        for place, drift in enumerate((_UNKNOWN * changed, _DRIFT, _DRIFT)):
+            rows[place][place] = min(rows[place][place] + drift**2, _UNKNOWN**2)
+        return tuple(rows)
 
 
 class Calibrator:
@@ -362,16 +354,9 @@ class CalibratedCounter:
     def count_as(self, kind: TextKind, text: str) -> int:
         """Return the tokens of a text, at least 1 unless it is empty."""
         estimate = self._count(text)
-        return max(round(estimate * self.calibrator.calibration.factor(kind)), 1) if estimate else 0
+        factor = self.calibrator.calibration.factors[_KINDS.index(kind)]
+        return max(round(estimate * factor), 1) if estimate else 0
 
 
 def _is_factor(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and LEAST_FACTOR <= value <= GREATEST_FACTOR
-
-
-def _texts(estimate: RequestEstimate) -> _Vector:
-    return estimate.fixed, estimate.prose, estimate.tools
-
-
-def _dot(one: _Vector, other: _Vector) -> float:
-    return sum(a * b for a, b in zip(one, other, strict=True))
