@@ -41,21 +41,21 @@ def cut_content(message: Message, limit: int, counter: TokenCounter) -> tuple[st
     earlier cut.
     """
     content = message.content
-    kept = limit * _MOST_CHARACTERS_PER_TOKEN
-    if len(content) <= kept:
+    length = limit * _MOST_CHARACTERS_PER_TOKEN
+    if len(content) <= length:
         tokens = message_tokens(message, counter)
         if tokens <= limit:
             return content, tokens
-        kept = _shorter(len(content), tokens, limit)
-    marked = _cut_mark.search(content, max(0, len(content) - _LONGEST_CUT_MARK))
-    content, length = (content[: marked.start()], marked[1]) if marked else (content, str(len(content)))
-    kept = min(kept, len(content))
+        length = _shorter(len(content), tokens, limit)
+    mark = _cut_mark.search(content, max(0, len(content) - _LONGEST_CUT_MARK))
+    content, total = (content[: mark.start()], mark[1]) if mark else (content, str(len(content)))
+    length = min(length, len(content))
     while True:
-        text = f"{content[:kept]}\n{CUT_BEGINS}{kept} of {length} characters.]"
+        text = f"{content[:length]}\n{CUT_BEGINS}{length} of {total} characters.]"
         tokens = message_tokens(message, counter, text)
-        if tokens <= limit or not kept:
+        if tokens <= limit or not length:
             return text, tokens
-        kept = _shorter(kept, tokens, limit)
+        length = _shorter(length, tokens, limit)
 
 
 def _shorter(length: int, tokens: int, limit: int) -> int:
@@ -82,41 +82,33 @@ def stub_results(
             calls[call.id] = call
         if message.role != Role.TOOL:
             continue
-        if message.name in live_tools:
-            shorter = _live_stub(message, calls[message.tool_call_id], counter)
-        elif only_live or len(message.content) <= _LONGEST_PART:
-            continue
-        else:
-            shorter = stub_result(message, calls[message.tool_call_id], counter, originals.get(place))
-        messages[place] = shorter
-        tokens += (shorter.tokens or 0) - (message.tokens or 0)
+        is_live = message.name in live_tools
+        if is_live or (not only_live and len(message.content) > _LONGEST_PART):
+            call, original = calls[message.tool_call_id], originals.get(place)
+            messages[place] = shorter = stub_result(message, call, counter, original, is_live=is_live)
+            tokens += (shorter.tokens or 0) - (message.tokens or 0)
     return Exchange(tuple(messages), exchange.tags, tokens, exchange.number, only_live, exchange.sources)
 
 
-def _live_stub(result: Message, call: ToolCall, counter: TokenCounter) -> Message:
-    """Return the stub of a result that was true only while its exchange was open."""
-    text = f"{STUB_BEGINS}{_called(call)}: true only at that moment]"
-    return with_content(result, text, message_tokens(result, counter, text))
-
-
-def stub_result(result: Message, call: ToolCall, counter: TokenCounter, originals: Message | None = None) -> Message:
+def stub_result(
+    result: Message, call: ToolCall, counter: TokenCounter, original: Message | None = None, *, is_live: bool = False
+) -> Message:
     """Return the stub of a tool result, or the result itself if it is a stub or no longer than one.
 
-    `originals` is the result before it was cut, or None if it was not; the stub is made of that.
+    `original` is the result before it was cut, or None if it was not; the stub is made of that. A result that `is_live`
+    was true only while its exchange was open: its stub says nothing of it, and replaces it in any case.
     """
-    whole = originals or result
-    content = whole.content
-    if len(result.content) <= _LONGEST_PART or result.content.startswith(STUB_BEGINS):
+    if not is_live and (len(result.content) <= _LONGEST_PART or result.content.startswith(STUB_BEGINS)):
         return result
-    text = f"{STUB_BEGINS}{_called(call)}: {whole.tokens} tokens, beginning with {_one_line(content)}]"
-    if len(text) >= len(result.content):
+    whole = original or result
+    note = "true only at that moment"
+    if not is_live:
+        note = f"{whole.tokens} tokens, beginning with {_one_line(whole.content)}"
+    text = f"{STUB_BEGINS}{_one_line(call.name)} {_one_line(arguments_json(call))}: {note}]"
+    if not is_live and len(text) >= len(result.content):
         return result
     tokens = message_tokens(result, counter, text)
-    return result if tokens >= (result.tokens or 0) else with_content(result, text, tokens)
-
-
-def _called(call: ToolCall) -> str:
-    return f"{_one_line(call.name)} {_one_line(arguments_json(call))}"
+    return with_content(result, text, tokens) if is_live or tokens < (result.tokens or 0) else result
 
 
 def _one_line(text: str) -> str:
