@@ -94,7 +94,11 @@ class OpenExchange:
         """Append a counted message. Raises `InvalidMessage` if it is not allowed next."""
         role, calls = message.role, message.tool_calls
         if role is Role.TOOL:
-            self._answer(message)
+            if calls:
+                raise InvalidMessage("a tool result calls no tools")
+            if message.tool_call_id not in self._unanswered:
+                raise UnknownToolCall(f"no call without a result has the id {message.tool_call_id!r}")
+            self._unanswered -= {message.tool_call_id}
         elif role is not Role.ASSISTANT:
             raise InvalidMessage(
                 f"a message of role {role} cannot stand here: an exchange is a user message, "
@@ -141,13 +145,6 @@ class OpenExchange:
 
     def _without_results(self) -> UnansweredToolCalls:
         return UnansweredToolCalls(f"no result yet for the calls {sorted(self._unanswered)}")
-
-    def _answer(self, message: Message) -> None:
-        if message.tool_calls:
-            raise InvalidMessage("a tool result calls no tools")
-        if message.tool_call_id not in self._unanswered:
-            raise UnknownToolCall(f"no call without a result has the id {message.tool_call_id!r}")
-        self._unanswered -= {message.tool_call_id}
 
     def _call(self, calls: Iterable[ToolCall]) -> None:
         called = set[str]()
