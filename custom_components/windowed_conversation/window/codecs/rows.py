@@ -63,11 +63,11 @@ def write_change(connection: sqlite3.Connection, change: ConversationChange) -> 
         """,
         (change.agent, change.key, change.used, _json(state)),
     ).fetchone()[0]
-    connection.executemany(
-        "INSERT OR REPLACE INTO exchange (id, text) VALUES (?, ?)",
-        ((row << _BITS | each.number, _json(write_exchange(each))) for each in change.changed),
-    )
-    connection.executemany("DELETE FROM exchange WHERE id = ?", ((row << _BITS | number,) for number in change.removed))
+    for exchange in change.changed:
+        fields = row << _BITS | exchange.number, _json(write_exchange(exchange))
+        connection.execute("INSERT OR REPLACE INTO exchange (id, text) VALUES (?, ?)", fields)
+    for number in change.removed:
+        connection.execute("DELETE FROM exchange WHERE id = ?", (row << _BITS | number,))
 
 
 def delete_conversation(connection: sqlite3.Connection, agent: str, key: str) -> None:

@@ -26,7 +26,7 @@ def write_marks(message: Message) -> dict[str, Any]:
         "tags": sorted(message.tags),
         "created": message.created,
         "tokens": message.tokens,
-        "native": _write_native(message.native),
+        "native": message.native and _write_native(message.native),
         "attachments": [_write_attachment(attachment) for attachment in message.attachments],
     }
     return {name: value for name, value in marks.items() if value not in (None, [])}
@@ -77,10 +77,8 @@ def build_exchange(
         raise Malformed(f"{where} is no whole exchange: {type(err).__name__}") from err
 
 
-def _write_native(native: Native | None) -> dict[str, Any] | None:
+def _write_native(native: Native) -> dict[str, Any] | None:
     """Return a provider's residue if JSON can hold it. Residue is an optimization, not part of the conversation."""
-    if native is None:
-        return None
     try:
         value = json.dumps(native.value, ensure_ascii=False, separators=(",", ":"))
     except TypeError, ValueError, RecursionError:
@@ -171,7 +169,7 @@ def _read_system(fields: Fields) -> Message:
 
 
 def _write_message(message: Message) -> dict[str, Any]:
-    written = {
+    fields = {
         "role": str(message.role),
         "content": message.content,
         "tool_calls": [
@@ -180,7 +178,7 @@ def _write_message(message: Message) -> dict[str, Any]:
         "tool_call_id": message.tool_call_id,
         "name": message.name,
     }
-    return {name: value for name, value in written.items() if value not in (None, [])} | write_marks(message)
+    return {name: value for name, value in fields.items() if value not in (None, [])} | write_marks(message)
 
 
 def _read_message(fields: Fields) -> Message:
