@@ -290,7 +290,11 @@ class Calibration:
         total = sum(texts)
         if cached > billed or not LEAST_FACTOR * total <= counted <= GREATEST_FACTOR * total > 0:
             return self
-        covariance = self._before(estimate)
+        # The covariance at the start of the request: no variance exceeds that of an unknown factor.
+        changed = abs(estimate.fixed - self.fixed) / max(estimate.fixed, 1)
+        covariance = [list(row) for row in self.covariance]
+        for place, drift in enumerate((_UNKNOWN * changed, _DRIFT, _DRIFT)):
+            covariance[place][place] = min(covariance[place][place] + drift**2, _UNKNOWN**2)
         shared = [sumprod(row, texts) for row in covariance]
         variance = sumprod(shared, texts) + _NOISE_OF_REQUEST + _NOISE * (estimate.prose + estimate.tools)
         farthest = _FARTHEST * sqrt(variance)
@@ -307,14 +311,6 @@ class Calibration:
             for row, part in zip(covariance, shared, strict=True)
         ]
         return Calibration(tuple(factors), tuple(rest), estimate.fixed)
-
-    def _before(self, estimate: RequestEstimate) -> tuple[_Vector, ...]:
-        """Return the covariance at the start of a request, no variance of which exceeds that of an unknown factor."""
-        changed = abs(estimate.fixed - self.fixed) / max(estimate.fixed, 1)
-        rows = [list(row) for row in self.covariance]
-        for place, drift in enumerate((_UNKNOWN * changed, _DRIFT, _DRIFT)):
-            rows[place][place] = min(rows[place][place] + drift**2, _UNKNOWN**2)
-        return tuple(rows)
 
 
 class Calibrator:
