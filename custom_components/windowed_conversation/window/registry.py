@@ -48,14 +48,6 @@ class _Slot:
             self.after_turn.pop(0)()
         return self.window
 
-    def stats(self) -> WindowStats:
-        """Return the figures of the window."""
-        if self.stored_stats is None:
-            return self.window.stats()
-        budget = self.window.policy.history_tokens
-        utilization = min(100.0, 100 * self.stored_stats.current_tokens / budget)
-        return self.stored_stats._replace(max_tokens=budget, utilization=utilization)
-
 
 async def _acquire(lock: asyncio.Lock, seconds: float | None) -> None:
     try:
@@ -125,12 +117,13 @@ class WindowRegistry[K: Hashable = str]:
                     if slot.window.is_open:
                         slot.window.abort()
         finally:
-            if not slot.stats().exchange_count:
+            if not (slot.stored_stats or slot.window.stats()).exchange_count:
                 # deferred work may still record one
                 slot.after_turn.append(partial(self._drop_unused, key, slot))
             slot.last_used = self._clock()
             self._slots[key] = self._slots.pop(key)
-            self._drop_surplus()
+            if len(self._slots) > self._max_windows:
+                self._drop_surplus()
 
     @asynccontextmanager
     async def between_turns(self, window: Window) -> AsyncIterator[bool]:
@@ -156,7 +149,8 @@ class WindowRegistry[K: Hashable = str]:
         if slot.turn in _active_turns.get():
             raise WindowBusy("the turn that has the window waits for this one")
         slot.users += 1
-        self._drop_surplus()
+        if len(self._slots) > self._max_windows:
+            self._drop_surplus()
         try:
             if not slot.lock.locked() and slot.users == 1:
                 # nothing to wait for: a deadline would cost more than the lock
@@ -207,9 +201,17 @@ class WindowRegistry[K: Hashable = str]:
         return [key for key, slot in self._slots.items() if slot.stored_stats is not None and slot.window.exchanges()]
 
     def stats(self) -> dict[K, WindowStats]:
-        """Return the figures of all windows by their keys, most recently used first."""
+        """Return the statistics of all windows by their keys, most recently used first."""
         self.finish_turns()
-        return {key: slot.stats() for key, slot in reversed(self._slots.items())}
+        stats: dict[K, WindowStats] = {}
+        for key, slot in reversed(self._slots.items()):
+            if slot.stored_stats is None:
+                stats[key] = slot.window.stats()
+            else:
+                budget, stored = slot.window.policy.history_tokens, slot.stored_stats
+                utilization = min(100.0, 100 * stored.current_tokens / budget)
+                stats[key] = stored._replace(max_tokens=budget, utilization=utilization)
+        return stats
 
     def idle_seconds(self, key: K) -> float:
         """Return how long ago a key's window was created or last used, in seconds. Raises `KeyError`."""
@@ -225,7 +227,8 @@ class WindowRegistry[K: Hashable = str]:
     def finish_turns(self) -> None:
         """Run all deferred work now."""
         for slot in list(self._slots.values()):
-            slot.finish_turns()
+            if slot.after_turn:
+                slot.finish_turns()
 
     def expire(self) -> int:
         """Drop the windows that have been idle for too long. Return their number."""
@@ -306,7 +309,8 @@ class WindowRegistry[K: Hashable = str]:
 
     def _drop_unused(self, key: K, slot: _Slot) -> None:
         """Drop a window without exchanges, unless a turn uses it or waits for it."""
-        if not slot.users and not slot.stats().exchange_count and self._slots.get(key) is slot:
+        stats = slot.stored_stats or slot.window.stats()
+        if not slot.users and not stats.exchange_count and self._slots.get(key) is slot:
             del self._slots[key]
 
     def _is_idle(self, slot: _Slot) -> bool:
@@ -341,7 +345,7 @@ class WindowRegistry[K: Hashable = str]:
         self._drop_surplus()
 
     def shelve(self, stored: Mapping[K, tuple[WindowStats, float]], *, is_late: bool = False) -> None:
-        """Take in the stored windows, by their keys: their figures, and for how many seconds they are idle.
+        """Take in the stored windows, by their keys: their statistics, and for how many seconds they are idle.
 
         The contents of each are read when they are first needed. Windows in working memory stay as they are, and of
         those that were stored before and are not any more, only newer exchanges stay. If it `is_late`, the exchanges
