@@ -176,7 +176,7 @@ async def test_options_that_are_left_empty_follow_the_others(options_form: Submi
 
     policy = agent_of(entry).config.policy
     assert (policy.trim_share, policy.share) == (None, 0.15)
-    assert (policy.max_tool_turns, policy.stubs_at_close) == (None, True)
+    assert (policy.max_tool_turns, policy.tool_results) == (None, "stub")
 
 
 @pytest.fixture

@@ -155,7 +155,7 @@ def less_volatile_tail(messages: tuple[Message, ...], policy: WindowPolicy) -> t
     """Return the stable part of a request when its newest exchange is closed: all before its first tool result."""
     stays = messages
     for place in range(len(messages) - 1, -1, -1):
-        if messages[place].role == Role.TOOL and policy.stubs_at_close:
+        if messages[place].role == Role.TOOL and policy.tool_results == "stub" and policy.max_tool_turns is None:
             stays = messages[:place]
         if messages[place].role == Role.USER:
             break

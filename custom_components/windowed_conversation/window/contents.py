@@ -1,10 +1,9 @@
 """The contents of a window: closed exchanges in the order of eviction, the open one with its rollback, and the trim."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice
 from operator import attrgetter
-from types import MappingProxyType
 from typing import NamedTuple
 
 from .exchange import EvictionCounts, Exchange, OpenExchange, Snapshot
@@ -18,7 +17,6 @@ _EPHEMERAL, _ORDINARY, _PROTECTED = range(3)
 
 _number = attrgetter("number")
 _messages = attrgetter("messages")
-_tokens = attrgetter("tokens")
 
 
 @lru_cache(maxsize=SETS_IN_USE)
@@ -31,23 +29,21 @@ def _eviction_class(tags: frozenset[str]) -> int:
 class History:
     """Closed exchanges by number, which rises from the oldest to the newest.
 
-    `tokens` is their total. Appending takes constant time, and evicting is linear in the evicted exchanges.
-    Inserting older exchanges sorts: after the abort of a trim, or a change of tags.
+    `tokens` is their total, `protected` has those that are evicted last, and `by_tags` the number of exchanges with
+    each set of tags: there are few sets, and their hashes are cached. Appending takes constant time, and evicting is
+    linear in the evicted exchanges. Inserting older exchanges sorts: after the abort of a trim, or a change of tags.
     """
 
-    __slots__ = ("_by_tags", "_classes", "_with_results", "tokens")
+    __slots__ = ("_classes", "_with_results", "by_tags", "protected", "tokens")
 
     def __init__(self) -> None:
         self.tokens = 0
-        # The number of exchanges with each set of tags: there are few sets, and their hashes are cached.
-        self._by_tags: dict[frozenset[str], int] = {}
+        self.by_tags: dict[frozenset[str], int] = {}
+        self.protected: dict[int, Exchange] = {}
         # By eviction class, in the order of eviction; each ordered by number.
-        self._classes: tuple[dict[int, Exchange], ...] = ({}, {}, {})
+        self._classes: tuple[dict[int, Exchange], ...] = ({}, {}, self.protected)
         # The exchanges whose tool results stubs may still replace.
         self._with_results: dict[int, Exchange] = {}
-
-    def __len__(self) -> int:
-        return sum(map(len, self._classes))
 
     def __iter__(self) -> Iterator[Exchange]:
         """Iterate over the exchanges, oldest first."""
@@ -55,19 +51,6 @@ class History:
         if not ephemeral and not protected:
             return iter(ordinary.values())
         return iter(sorted(chain.from_iterable(group.values() for group in self._classes), key=_number))
-
-    @property
-    def protected_tokens(self) -> int:
-        """The tokens of the protected exchanges."""
-        return sum(map(_tokens, self._classes[_PROTECTED].values()))
-
-    def tag_counts(self, opened: frozenset[str]) -> Mapping[str, int]:
-        """Return the number of exchanges with each tag, including an open exchange with these tags."""
-        counts = dict.fromkeys(opened, 1)
-        for tags, exchanges in self._by_tags.items():
-            for tag in tags:
-                counts[tag] = counts.get(tag, 0) + exchanges
-        return MappingProxyType(counts)
 
     def get(self, number: int) -> Exchange | None:
         """Return the exchange with this number, or None."""
@@ -81,7 +64,7 @@ class History:
         """Append the newest exchange."""
         number, tags = exchange.number, exchange.tags
         self._classes[_eviction_class(tags)][number] = exchange
-        self._by_tags[tags] = self._by_tags.get(tags, 0) + 1
+        self.by_tags[tags] = self.by_tags.get(tags, 0) + 1
         if exchange.has_full_results:
             self._with_results[number] = exchange
         self.tokens += exchange.tokens
@@ -113,14 +96,14 @@ class History:
         """Remove an exchange from the totals and all indexes, except from its eviction class."""
         self._with_results.pop(exchange.number, None)
         self.tokens -= exchange.tokens
-        self._by_tags[exchange.tags] -= 1
-        if not self._by_tags[exchange.tags]:
-            del self._by_tags[exchange.tags]
+        self.by_tags[exchange.tags] -= 1
+        if not self.by_tags[exchange.tags]:
+            del self.by_tags[exchange.tags]
 
-    def exchanges_to_stub(self, kept: int, spared: int) -> list[Exchange]:
-        """Return the exchanges with whole tool results, except the newest `kept` ones and the number `spared`."""
-        with_results = list(self._with_results.values())
-        return [exchange for exchange in with_results[: max(0, len(with_results) - kept)] if exchange.number != spared]
+    def exchanges_to_stub(self, newest: int, spared: int) -> list[Exchange]:
+        """Return the exchanges with whole tool results, except the newest ones, this many, and the number `spared`."""
+        older = islice(self._with_results.values(), max(0, len(self._with_results) - newest))
+        return [exchange for exchange in older if exchange.number != spared]
 
     def exchanges_to_evict(self, tokens: int, policy: WindowPolicy, spared: int) -> list[Exchange]:
         """Return the exchanges to evict from a window of this many tokens: ephemeral, ordinary, then protected ones.
@@ -147,7 +130,7 @@ class History:
 
 
 class _State(NamedTuple):
-    """The system message, the figures of evicted exchanges, and the evicted exchanges that wait for a summary."""
+    """The system message, the counts of evicted exchanges, and the evicted exchanges that wait for a summary."""
 
     system: Message | None = None
     evicted: EvictionCounts = EvictionCounts()
@@ -185,7 +168,7 @@ class Contents:
         # For `abort`: the state at `begin`, and the closed exchanges that have changed since.
         self._state_before = self.state
         self._exchanges_before: dict[int, Exchange] = {}
-        # Whether closed exchanges or figures have changed since somebody set it back.
+        # Whether closed exchanges or counts have changed since somebody set it back.
         self.has_changed = False
 
     @property
@@ -193,9 +176,11 @@ class Contents:
         """The tokens of all exchanges."""
         return self.history.tokens + (self.opened.tokens if self.opened else 0)
 
-    def set_system(self, system: Message | None) -> None:
-        """Replace the system message."""
-        self._set_state(self.state._replace(system=system))
+    def set_state(self, state: _State) -> None:
+        """Replace the state, and the system message in `messages`."""
+        self.messages[: self.first] = () if state.system is None else (state.system,)
+        self.first = 0 if state.system is None else 1
+        self.state = state
 
     def set_pending(self, passage: SummaryInput | None) -> None:
         """Replace the exchanges that wait for a summary."""
@@ -206,10 +191,6 @@ class Contents:
         self._state_before = self.state
         self.opened = exchange
         self.messages += exchange.messages
-
-    def rewrite(self, messages: Sequence[Message]) -> None:
-        """Replace the messages of the open exchange in `messages` with as many others."""
-        self.messages[len(self.messages) - len(messages) :] = messages
 
     def close(self, exchange: Exchange) -> None:
         """Append the exchange that was open to the history."""
@@ -223,11 +204,11 @@ class Contents:
     def abort(self, exchange: OpenExchange) -> None:
         """Roll back to the state before the open exchange."""
         self.opened = None
-        del self.messages[len(self.messages) - len(exchange.messages) :]
+        del self.messages[-len(exchange.messages) :]
         if self._exchanges_before:
             self.replace(self._exchanges_before.values())
             self._exchanges_before.clear()
-        self._set_state(self._state_before)
+        self.set_state(self._state_before)
 
     def replace(self, exchanges: Iterable[Exchange]) -> None:
         """Insert closed exchanges by their number, replacing those with the same number."""
@@ -280,18 +261,13 @@ class Contents:
         exchanges = [exchange if exchange.number else exchange.with_number(place) for place, exchange in places]
         self.last_number = exchanges[-1].number if exchanges else 0
         self.replace(exchanges)
-        self._set_state(_State(snapshot.system, snapshot.evicted))
+        self.set_state(_State(snapshot.system, snapshot.evicted))
 
     def visible_messages(self, shows: Callable[[frozenset[str]], bool]) -> tuple[Message, ...]:
         """Return the messages of the exchanges with visible tags, and always those of the newest exchange."""
         exchanges = [*self.history, *filter(None, [self.opened])]
         shown = [*filter(lambda exchange: shows(exchange.tags), exchanges[:-1]), *exchanges[-1:]]
         return (*self.messages[: self.first], *chain.from_iterable(exchange.messages for exchange in shown))
-
-    def _set_state(self, state: _State) -> None:
-        self.messages[: self.first] = () if state.system is None else (state.system,)
-        self.first = 0 if state.system is None else 1
-        self.state = state
 
     def _keep_for_abort(self, exchanges: Iterable[Exchange]) -> None:
         for exchange in exchanges:
@@ -336,7 +312,7 @@ def cut_to_fit(contents: Contents, exchange: OpenExchange, policy: WindowPolicy,
     if cuts:
         exchange.originals = {**{place: results[place] for place in cuts}, **exchange.originals}
         exchange.replace(cuts)
-        contents.rewrite(exchange.messages)
+        contents.messages[-len(exchange.messages) :] = exchange.messages
         contents.evict(())
 
 
@@ -375,7 +351,7 @@ def _stub_older_rounds(contents: Contents, policy: WindowPolicy, counter: TokenC
     exchange.stub_end = place
     if stubs:
         exchange.replace(stubs)
-        contents.rewrite(exchange.messages)
+        contents.messages[-len(exchange.messages) :] = exchange.messages
     return bool(stubs)
 
 
@@ -384,8 +360,8 @@ def _stub_old_results(contents: Contents, policy: WindowPolicy, newest: int, cou
     if policy.tool_results == "keep":
         return []
     opened = contents.opened
-    kept = (policy.max_tool_turns or 0) - (opened is not None and opened.has_results)
-    whole = contents.history.exchanges_to_stub(max(0, kept), newest)
+    whole_turns = (policy.max_tool_turns or 0) - (opened is not None and opened.has_results)
+    whole = contents.history.exchanges_to_stub(max(0, whole_turns), newest)
     if whole:
         contents.replace([stub_results(exchange, counter) for exchange in whole])
     return whole

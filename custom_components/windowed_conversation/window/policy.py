@@ -98,11 +98,6 @@ class WindowPolicy:
         """The most that a provider's compaction costs, in tokens: a trim's share, and at least `summary_tokens`."""
         return max(int(self.history_tokens * self.share), self.summary_tokens)
 
-    @property
-    def stubs_at_close(self) -> bool:
-        """Whether stubs replace tool results as soon as their exchange is closed."""
-        return self.tool_results == "stub" and self.max_tool_turns is None
-
     def limited(self, tokens: int | None) -> WindowPolicy:
         """Return the policy with a budget of at most this many tokens, and at least 1. None is no limit.
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 import time
+from types import MappingProxyType
 from typing import Literal, NamedTuple, Never
 
 from .contents import Contents, cut_to_fit, trim
@@ -10,12 +11,15 @@ from .exchange import Exchange, OpenExchange, Snapshot
 from .messages import (
     IMPORTANT,
     INCOMPLETE,
+    MAX_COUNT,
     NO_TAGS,
     Message,
     Native,
+    Role,
     ToolCall,
     check_tags,
     join_tags,
+    new_message,
     tag_filter,
     tag_set,
 )
@@ -36,7 +40,7 @@ def _one_is_open() -> Never:
 
 
 class WindowStats(NamedTuple):
-    """The figures of a window at one moment.
+    """The sizes and counts of a window at one moment.
 
     `message_count`, `exchange_count` and `current_tokens` cover all exchanges including an open one, but not the system
     prompt, whose tokens are `prefix_tokens`. `max_tokens` is the user's history budget and `utilization` the used part
@@ -127,24 +131,30 @@ class Window:
         return self._contents.visible_messages(tag_filter(tags, match, exclude))
 
     def stats(self) -> WindowStats:
-        """Return the current figures."""
+        """Return the current sizes and counts."""
         contents, history, opened = self._contents, self._contents.history, self._contents.opened
         system, evicted, _ = contents.state
-        budget, tokens, tags = self._policy.history_tokens, contents.tokens, opened.tags if opened else NO_TAGS
+        open_tags, open_tokens = (opened.tags, opened.tokens) if opened else (NO_TAGS, 0)
+        budget, tokens = self._policy.history_tokens, history.tokens + open_tokens
+        protected_tokens = open_tokens if IMPORTANT in open_tags else 0
+        tag_counts = dict.fromkeys(open_tags, 1)
+        for tags, exchange_count in history.by_tags.items():
+            for tag in tags:
+                tag_counts[tag] = tag_counts.get(tag, 0) + exchange_count
         return WindowStats(
             message_count=len(contents.messages) - contents.first,
-            exchange_count=len(history) + (opened is not None),
+            exchange_count=sum(history.by_tags.values()) + (opened is not None),
             current_tokens=tokens,
             max_tokens=budget,
             utilization=min(100.0, 100 * tokens / budget),
             prefix_tokens=(system and system.tokens) or 0,
             over_budget=tokens > self._in_force.history_tokens,
-            tag_distribution=history.tag_counts(tags),
+            tag_distribution=MappingProxyType(tag_counts),
             evicted_exchanges=evicted.exchanges,
             evicted_messages=evicted.messages,
             evicted_tokens=evicted.tokens,
             trims=evicted.trims,
-            protected_tokens=history.protected_tokens + (opened.tokens if opened and IMPORTANT in tags else 0),
+            protected_tokens=protected_tokens + sum([exchange.tokens for exchange in history.protected.values()]),
         )
 
     def exchanges(self) -> tuple[Exchange, ...]:
@@ -153,15 +163,18 @@ class Window:
 
     def set_system(self, prompt: str) -> None:
         """Set the system prompt, or remove it if the text is empty. The same text again changes nothing."""
-        system = self._contents.state.system
-        if prompt != (system.content if system else ""):
-            self._contents.set_system(self._entered(Message.system(prompt)) if prompt else None)
+        state = self._contents.state
+        if prompt != (state.system.content if state.system else ""):
+            system = new_message(Role.SYSTEM, prompt)
+            entry = message_entry(system, MAX_COUNT, self._counter, self._clock()) if prompt else None
+            self._contents.set_state(state._replace(system=entry))
 
     def set_policy(self, policy: WindowPolicy) -> None:
         """Change the policy and trim to it at once. A limit of the current turn stays."""
         self._policy = policy
-        self._put_limit(self._limit)
-        self._enforce()
+        self._in_force = policy.limited(self._limit)
+        if self._contents.messages:
+            self._enforce()
 
     def limit(self, tokens: int | None) -> None:
         """Limit all exchanges to this many tokens for the current turn, and trim to that at once. None is no limit.
@@ -170,11 +183,13 @@ class Window:
         restores exchanges evicted for it. Call it before each request: if the exchange is still too large, the results
         of its newest tool round are cut to the room left, none of them below 100 tokens. Raises `NoOpenExchange`.
         """
-        exchange = self._contents.opened or _none_is_open()
-        self._put_limit(tokens)
-        self._enforce()
-        if self._contents.tokens > self._in_force.history_tokens:
-            cut_to_fit(self._contents, exchange, self._in_force, self._counter)
+        contents = self._contents
+        exchange = contents.opened or _none_is_open()
+        self._limit, self._in_force = tokens, self._policy.limited(tokens)
+        if contents.history.tokens + exchange.tokens > self._in_force.history_tokens:
+            self._trim()
+            if contents.tokens > self._in_force.history_tokens:
+                cut_to_fit(contents, exchange, self._in_force, self._counter)
 
     def open(self, text: str, tags: Iterable[str] = ()) -> None:
         """Open the newest exchange with the user's text. Raises `ExchangeStillOpen` and `InvalidTag`."""
@@ -221,13 +236,14 @@ class Window:
         opened = contents.opened or _none_is_open()
         exchange = opened.to_exchange(contents.last_number + 1)
         policy = self._policy
-        if exchange.has_full_results and (policy.stubs_at_close or policy.live_tools):
-            only_live = not policy.stubs_at_close
-            exchange = stub_results(exchange, self._counter, opened.originals, policy.live_tools, only_live=only_live)
-            contents.rewrite(exchange.messages)
+        if exchange.has_full_results:
+            only_live = policy.tool_results == "keep" or policy.max_tool_turns is not None
+            if policy.live_tools or not only_live:
+                live, originals = policy.live_tools, opened.originals
+                exchange = stub_results(exchange, self._counter, originals, live, only_live=only_live)
+                contents.messages[-len(exchange.messages) :] = exchange.messages
         contents.close(exchange)
-        if self._limit is not None:
-            self._put_limit(None)
+        self._limit, self._in_force = None, policy
 
     def close_incomplete(self, text: str = "", calls: Iterable[ToolCall] = ()) -> None:
         """Close the open exchange as it is, tagged `incomplete`: its turn ended early, after a tool had run.
@@ -247,7 +263,7 @@ class Window:
         A policy that was set in between stays in force, and exchanges that exceed it do not come back.
         """
         self._contents.abort(self._contents.opened or _none_is_open())
-        self._put_limit(None)
+        self._limit, self._in_force = None, self._policy
         self._enforce()
 
     def record(self, messages: Iterable[Message], tags: Iterable[str] = ()) -> None:
@@ -260,7 +276,8 @@ class Window:
             raise InvalidMessage("an exchange has at least the user's message")
         if self._contents.opened is not None:
             _one_is_open()
-        exchange = OpenExchange(self._entered(messages[0]))
+        most = self._policy.result_cap_tokens
+        exchange = OpenExchange(message_entry(messages[0], most, self._counter, self._clock()))
         exchange.tags = join_tags(exchange.tags, check_tags(tags))
         self._contents.begin(exchange)
         self._enforce()
@@ -321,13 +338,6 @@ class Window:
         """Load a snapshot into an empty window and trim it to the policy. Nothing is counted again."""
         self._contents.restore(snapshot)
         self._enforce()
-
-    def _entered(self, message: Message) -> Message:
-        return message_entry(message, self._policy.result_cap_tokens, self._counter, self._clock())
-
-    def _put_limit(self, tokens: int | None) -> None:
-        self._limit = tokens
-        self._in_force = self._policy.limited(tokens)
 
     def _enforce(self) -> None:
         if self._contents.tokens > self._in_force.history_tokens:
