@@ -292,8 +292,8 @@ class WindowRegistry[K: Hashable = str]:
             return
         exchanges = snapshot.exchanges
         last = max((len(exchanges), *(each.number for each in exchanges[-1:])))
-        said = (each.with_number(last + place) for place, each in enumerate(slot.finish_turns().exchanges(), start=1))
-        slot.window, slot.stored_stats = self._new(key, snapshot._replace(exchanges=(*exchanges, *said))), None
+        newer = (each.with_number(last + place) for place, each in enumerate(slot.finish_turns().exchanges(), start=1))
+        slot.window, slot.stored_stats = self._new(key, snapshot._replace(exchanges=(*exchanges, *newer))), None
 
     def rewrite_after_turn(self, key: K, change: Callable[[Snapshot], Snapshot]) -> None:
         """Replace a window that is in use when its turn ends."""

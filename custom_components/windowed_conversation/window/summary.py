@@ -144,16 +144,16 @@ def plain_text(
     answers can be had again. Very long messages are cut.
     """
     evicted = [exchange for exchange in passage.shown(excluded_tags) if exchange.number in passage.numbers]
-    said = [message for exchange in evicted for message in exchange.messages]
+    messages = [message for exchange in evicted for message in exchange.messages]
     longest, room = policy.summary_tokens, _FILLED * policy.summary_tokens - counter.count(QUESTION)
-    lines = [*passage.earlier.splitlines(), *_lines(said, longest)]
-    kept = set[int]()
+    lines = [*passage.earlier.splitlines(), *_lines(messages, longest)]
+    places = set[int]()
     for place in sorted(range(len(lines)), key=lambda at: (lines[at].startswith(_ANSWER), -at)):
         room -= counter.count(f"{lines[place]}\n")
-        if room < 0 and kept:
+        if room < 0 and places:
             break
-        kept.add(place)
-    return "\n".join(lines[place] for place in sorted(kept))
+        places.add(place)
+    return "\n".join(lines[place] for place in sorted(places))
 
 
 def _lines(messages: Iterable[Message], longest: int) -> Iterable[str]:
@@ -170,11 +170,11 @@ def summary_exchange(
 
     The model that made it reads `native` instead of the text. The more expensive of the two counts.
     """
-    asked = question_entry(QUESTION, _TAGS, counter, now)
-    content, tokens = cut_content(Message.assistant(text), policy.summary_tokens - (asked.tokens or 0), counter)
+    question = question_entry(QUESTION, _TAGS, counter, now)
+    content, tokens = cut_content(Message.assistant(text), policy.summary_tokens - (question.tokens or 0), counter)
     if native is not None:
         native = replace(native, tokens=max(0, native.tokens - tokens))
         tokens += native.tokens
     tags = _TAGS | BY_ROLE[Role.ASSISTANT]
     answer = Message.assistant(content, tags=tags, created=now, tokens=tokens, native=native)
-    return Exchange((asked, answer), asked.tags | answer.tags | _PROTECTED, tokens + (asked.tokens or 0))
+    return Exchange((question, answer), question.tags | answer.tags | _PROTECTED, tokens + (question.tokens or 0))

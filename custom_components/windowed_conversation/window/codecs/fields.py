@@ -134,9 +134,9 @@ class Fields:
         if not isinstance(value, Mapping):
             raise self.error(name, "is no object")
         try:
-            written = self._valid_text(name, json.dumps(dict(value), ensure_ascii=False))
-            self._allowance.spend(len(written))
-            copy: dict[str, Any] = _decode(written)
+            text = self._valid_text(name, json.dumps(dict(value), ensure_ascii=False))
+            self._allowance.spend(len(text))
+            copy: dict[str, Any] = _decode(text)
         except (TypeError, ValueError, RecursionError) as err:
             raise self.error(name, "is no JSON") from err
         return copy

@@ -53,10 +53,10 @@ def _read_part(fields: Fields) -> str:
 
 
 def _write(message: Message) -> dict[str, Any]:
-    written: dict[str, Any] = {"role": str(message.role), "content": message.content}
+    form: dict[str, Any] = {"role": str(message.role), "content": message.content}
     if message.tool_calls:
-        written["content"] = message.content or None
-        written["tool_calls"] = [
+        form["content"] = message.content or None
+        form["tool_calls"] = [
             {
                 "type": "function",
                 "id": call.id,
@@ -65,10 +65,10 @@ def _write(message: Message) -> dict[str, Any]:
             for call in message.tool_calls
         ]
     if message.tool_call_id is not None:
-        written["tool_call_id"] = message.tool_call_id
+        form["tool_call_id"] = message.tool_call_id
     elif message.name is not None:
-        written["name"] = message.name
-    return written
+        form["name"] = message.name
+    return form
 
 
 def _read(fields: Fields, tools: dict[str, str]) -> Message:

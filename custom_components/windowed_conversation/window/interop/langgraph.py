@@ -60,7 +60,7 @@ def from_langgraph_state(
     """Return the window of a state, trimmed to the policy. Raises `CodecError`.
 
     Messages are langchain_core's own or dictionaries in either of its forms. Messages that the graph added are counted
-    and tagged now. Without the key "window" a `conversation_id` is required, and the figures of evicted exchanges start
+    and tagged now. Without the key "window" a `conversation_id` is required, and the counts of evicted exchanges start
     at 0.
     """
     fields = Fields(state, "state", Allowance())
@@ -131,17 +131,17 @@ def _write(message: Message, message_id: str, begun: Exchange | None = None) -> 
     ours = write_marks(message)
     if begun is not None:
         ours |= {"exchange_tags": sorted(begun.tags), "exchange_sources": sorted(begun.sources)}
-    written: dict[str, Any] = {"role": str(message.role), "content": message.content, "id": message_id}
+    form: dict[str, Any] = {"role": str(message.role), "content": message.content, "id": message_id}
     if message.tool_calls:
-        written["tool_calls"] = [
+        form["tool_calls"] = [
             {"type": "tool_call", "id": call.id, "name": call.name, "args": dict(call.arguments)}
             for call in message.tool_calls
         ]
     if message.tool_call_id is not None:
-        written["tool_call_id"] = message.tool_call_id
+        form["tool_call_id"] = message.tool_call_id
     if message.name is not None:
-        written["name"] = message.name
-    return written | {"additional_kwargs": {_OURS: ours}}
+        form["name"] = message.name
+    return form | {"additional_kwargs": {_OURS: ours}}
 
 
 def _read(fields: Fields) -> tuple[Message, frozenset[str], frozenset[str]]:
