@@ -175,7 +175,7 @@ def _row(what: str, kind: TextKind, turns: list[Turn], exact: Exact) -> Row:
             _window_error(window, exact),
         ),
         (_full_window_error(turns, exact),),
-        _errors(lambda by: by.factor(kind) * texts, calibration, exact_texts),
+        _errors(lambda by: by.as_dict()[kind] * texts, calibration, exact_texts),
     )
 
 

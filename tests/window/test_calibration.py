@@ -96,8 +96,8 @@ def test_each_kind_of_text_gets_its_own_factor_where_mixtures_differ(model: Mode
 
     calibration = after(Calibration(), model, requests(fixed, history))
 
-    assert calibration.factor(TextKind.PROSE) == pytest.approx(model.prose, rel=0.2)
-    assert calibration.factor(TextKind.TOOLS) == pytest.approx(model.tools, rel=0.2)
+    assert calibration.as_dict()[TextKind.PROSE] == pytest.approx(model.prose, rel=0.2)
+    assert calibration.as_dict()[TextKind.TOOLS] == pytest.approx(model.tools, rel=0.2)
 
 
 @cache
@@ -133,7 +133,7 @@ def test_request_that_is_sent_again_costs_what_was_billed() -> None:
 def test_large_fixed_part_says_nothing_of_what_is_said(fixed: float) -> None:
     calibration = after(Calibration(), Model(fixed=fixed), requests(6000, [(40, 0, 40)] * 5))
 
-    assert calibration.factor(TextKind.PROSE) == pytest.approx(1, abs=0.05)
+    assert calibration.as_dict()[TextKind.PROSE] == pytest.approx(1, abs=0.05)
 
 
 @given(factors)
@@ -143,13 +143,13 @@ def test_fixed_part_that_changes_says_nothing_of_what_is_said(fixed: float) -> N
 
     calibration = after(calibration, Model(fixed=fixed), requests(6000, said))
 
-    assert calibration.factor(TextKind.PROSE) == pytest.approx(1, abs=0.08)
+    assert calibration.as_dict()[TextKind.PROSE] == pytest.approx(1, abs=0.08)
 
 
 def test_kind_that_is_not_in_the_requests_keeps_its_factor() -> None:
     calibration = after(Calibration(), Model(prose=1.4), requests(500, [(60, 0, 60)] * 20))
 
-    assert calibration.factor(TextKind.TOOLS) == 1
+    assert calibration.as_dict()[TextKind.TOOLS] == 1
 
 
 def test_another_language_is_learned_when_the_window_holds_it() -> None:
@@ -157,7 +157,7 @@ def test_another_language_is_learned_when_the_window_holds_it() -> None:
 
     calibration = after(calibration, Model(prose=1.3), requests(1000, [(60, 0, 60)] * 20))
 
-    assert calibration.factor(TextKind.PROSE) == pytest.approx(1.3, rel=0.05)
+    assert calibration.as_dict()[TextKind.PROSE] == pytest.approx(1.3, rel=0.05)
 
 
 @pytest.mark.parametrize("kind", ["prose", "tools"])
@@ -168,7 +168,7 @@ def test_slow_change_is_learned_over_a_hundred_conversations(kind: str) -> None:
         for _ in range(5):
             calibration = after(calibration, model, requests(1000, [(60, 120, 60)] * 3))
 
-    assert calibration.factor(TextKind(kind)) == pytest.approx(1.19, rel=0.05)
+    assert calibration.as_dict()[TextKind(kind)] == pytest.approx(1.19, rel=0.05)
 
 
 SMALL = RequestEstimate(500, 400, 100, 20)
@@ -323,4 +323,4 @@ def test_calibrator_tells_whether_it_learned() -> None:
 
     assert not calibrator.learn(RequestEstimate(prose=100), 0)
     assert calibrator.learn(RequestEstimate(prose=100), 120)
-    assert calibrator.calibration.factor(TextKind.PROSE) > 1
+    assert calibrator.calibration.as_dict()[TextKind.PROSE] > 1

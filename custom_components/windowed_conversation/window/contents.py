@@ -182,10 +182,6 @@ class Contents:
         self.first = 0 if state.system is None else 1
         self.state = state
 
-    def set_pending(self, passage: SummaryInput | None) -> None:
-        """Replace the exchanges that wait for a summary."""
-        self.state = self.state._replace(pending_summary=passage)
-
     def begin(self, exchange: OpenExchange) -> None:
         """Open the newest exchange."""
         self._state_before = self.state
@@ -244,8 +240,8 @@ class Contents:
             self.evict(replaced)
         self.replace(with_summary(self.history, newest, summary))
         self.last_number += 1
-        waiting = self.state.pending_summary
-        self.set_pending(waiting and waiting.without(passage.numbers))
+        waiting = self.state.pending_summary and self.state.pending_summary.without(passage.numbers)
+        self.state = self.state._replace(pending_summary=waiting)
 
     def snapshot(self, conversation_id: str) -> Snapshot:
         """Return the contents between two turns; with an open exchange, the contents that `abort` would restore."""
@@ -288,7 +284,8 @@ def trim(contents: Contents, policy: WindowPolicy, in_force: WindowPolicy, count
         evicted = contents.history.exchanges_to_evict(contents.tokens, in_force, newest)
     if policy.summarize and evicted:
         passage = evicted_summary_input(contents.state.system, (*contents.history, *whole), evicted)
-        contents.set_pending(join_summary_inputs(contents.state.pending_summary, passage, policy.history_tokens))
+        waiting = join_summary_inputs(contents.state.pending_summary, passage, policy.history_tokens)
+        contents.state = contents.state._replace(pending_summary=waiting)
     if shortened or whole or evicted:
         contents.evict(evicted)
 

@@ -57,8 +57,8 @@ class OpenExchange:
     """
 
     __slots__ = (
-        "_call_ids",
         "_unanswered",
+        "call_ids",
         "messages",
         "newest_round",
         "originals",
@@ -78,17 +78,12 @@ class OpenExchange:
         self.newest_round = self.stub_end = 0
         # By index, the originals of results that were cut after they were added.
         self.originals = _NOTHING_CUT
-        self._call_ids = self._unanswered = self.sources = _NO_IDS
-
-    @property
-    def has_calls(self) -> bool:
-        """Whether the assistant has called a tool."""
-        return bool(self._call_ids)
+        self.call_ids = self._unanswered = self.sources = _NO_IDS
 
     @property
     def has_results(self) -> bool:
         """Whether any tool call has its result."""
-        return len(self._call_ids) > len(self._unanswered)
+        return len(self.call_ids) > len(self._unanswered)
 
     def append(self, message: Message) -> None:
         """Append a counted message. Raises `InvalidMessage` if it is not allowed next."""
@@ -123,7 +118,7 @@ class OpenExchange:
         if self._unanswered:
             raise self._without_results()
         # like `Exchange(...)`, without the call of a Python function, which takes longer than the rest
-        fields = tuple(self.messages), self.tags, self.tokens, number, bool(self._call_ids), self.sources
+        fields = tuple(self.messages), self.tags, self.tokens, number, bool(self.call_ids), self.sources
         return tuple.__new__(Exchange, fields)
 
     def final_messages(self, text: str, calls: Iterable[ToolCall]) -> Iterator[Message]:
@@ -136,7 +131,7 @@ class OpenExchange:
         yield from (_interrupted(call) for call in newest if call.id in self._unanswered)
         acceptable: dict[str, ToolCall] = {}
         for call in calls:
-            if call.id and call.id not in self._call_ids:
+            if call.id and call.id not in self.call_ids:
                 acceptable.setdefault(call.id, call)
         if acceptable:
             yield Message.assistant(tool_calls=tuple(acceptable.values()))
@@ -151,12 +146,12 @@ class OpenExchange:
         for call in calls:
             if not call.id:
                 raise InvalidMessage("a tool call without an id")
-            if call.id in called or call.id in self._call_ids:
+            if call.id in called or call.id in self.call_ids:
                 raise DuplicateToolCall(f"the call id {call.id!r} came before in this exchange")
             called.add(call.id)
         self.newest_round = len(self.messages)
         self._unanswered = frozenset(called)
-        self._call_ids |= called
+        self.call_ids |= called
 
 
 def _interrupted(call: ToolCall) -> Message:

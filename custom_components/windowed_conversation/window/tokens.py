@@ -268,12 +268,8 @@ class Calibration:
         return self != Calibration()
 
     def as_dict(self) -> dict[str, float]:
-        """Return the factors by kind of text."""
+        """Return the factors by kind of text: the model's tokens per estimated token."""
         return dict(zip(_KINDS, self.factors, strict=True))
-
-    def factor(self, kind: TextKind) -> float:
-        """Return the model's tokens per estimated token."""
-        return self.factors[_KINDS.index(kind)]
 
     def tokens(self, estimate: RequestEstimate) -> int:
         """Return the input that the provider is expected to report for a request, in tokens."""

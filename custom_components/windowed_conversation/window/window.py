@@ -104,7 +104,7 @@ class Window:
     def has_tool_calls(self) -> bool:
         """Whether the open exchange has a tool call, which an abort would forget."""
         opened = self._contents.opened
-        return opened is not None and opened.has_calls
+        return opened is not None and bool(opened.call_ids)
 
     @property
     def open_tokens(self) -> int:
@@ -317,8 +317,9 @@ class Window:
 
     def fail_to_summarize(self, passage: SummaryInput) -> None:
         """Record that summarizing the evicted exchanges failed. After the second time they are dropped for good."""
-        waiting = self._contents.state.pending_summary
-        self._contents.set_pending(waiting and waiting.after_failure(passage))
+        state = self._contents.state
+        waiting = state.pending_summary and state.pending_summary.after_failure(passage)
+        self._contents.state = state._replace(pending_summary=waiting)
 
     def changed_exchanges(self) -> tuple[Exchange, ...] | None:
         """Return the closed exchanges if anything of them has changed since the last call that returned them.
