@@ -6,10 +6,10 @@ from itertools import chain
 from typing import NamedTuple
 
 from .exchange import Exchange
-from .messages import BY_ROLE, EPHEMERAL, IMPORTANT, SUMMARY, Message, Native, Role
+from .messages import BY_ROLE, EPHEMERAL, IMPORTANT, MAX_COUNT, SUMMARY, Message, Native, Role
 from .policy import WindowPolicy
 from .tokens import TokenCounter
-from .tool_results import cut_content, question_entry
+from .tool_results import cut_content, message_entry
 
 # The user's part of a summary: it has to say whose words the answer is about.
 QUESTION = "[What was said before, in short?]"
@@ -170,7 +170,7 @@ def summary_exchange(
 
     The model that made it reads `native` instead of the text. The more expensive of the two counts.
     """
-    question = question_entry(QUESTION, _TAGS, counter, now)
+    question = message_entry(Message.user(QUESTION, tags=_TAGS), MAX_COUNT, counter, now)
     content, tokens = cut_content(Message.assistant(text), policy.summary_tokens - (question.tokens or 0), counter)
     if native is not None:
         native = replace(native, tokens=max(0, native.tokens - tokens))

@@ -7,7 +7,6 @@ from types import MappingProxyType
 from .exchange import Exchange
 from .messages import (
     BY_ROLE,
-    INPUT,
     OUTPUT_AND_CALL,
     Message,
     Role,
@@ -17,7 +16,7 @@ from .messages import (
     new_message,
     with_content,
 )
-from .tokens import MESSAGE_OVERHEAD, TokenCounter, arguments_json, message_tokens
+from .tokens import TokenCounter, arguments_json, message_tokens
 
 # A text with more characters per token of the limit is too long in any language: prose has four to six.
 _MOST_CHARACTERS_PER_TOKEN = 8
@@ -119,16 +118,10 @@ def _one_line(text: str) -> str:
     return beginning
 
 
-def question_entry(text: str, tags: frozenset[str], counter: TokenCounter, now: float) -> Message:
-    """Return the user's message as a window stores it; `now` is in seconds since the epoch."""
-    tokens = MESSAGE_OVERHEAD + counter.count(text)
-    return new_message(Role.USER, text, (), None, None, join_tags(INPUT, tags) if tags else INPUT, now, tokens)
-
-
 def message_entry(message: Message, most: int, counter: TokenCounter, now: float) -> Message:
     """Return a message as a window stores it; a tool result is cut to `most` tokens. Raises `InvalidTag`.
 
-    The message is dated `now` unless it has a date.
+    The message is dated `now`, in seconds since the epoch, unless it has a date.
     """
     role, calls = message.role, message.tool_calls
     if role is Role.TOOL:

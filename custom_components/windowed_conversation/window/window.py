@@ -11,6 +11,7 @@ from .exchange import Exchange, OpenExchange, Snapshot
 from .messages import (
     IMPORTANT,
     INCOMPLETE,
+    INPUT,
     MAX_COUNT,
     NO_TAGS,
     Message,
@@ -25,8 +26,8 @@ from .messages import (
 )
 from .policy import WindowPolicy
 from .summary import SummaryInput, summary_exchange
-from .tokens import TokenCounter
-from .tool_results import message_entry, question_entry, stub_results
+from .tokens import MESSAGE_OVERHEAD, TokenCounter
+from .tool_results import message_entry, stub_results
 
 _INCOMPLETE = frozenset({INCOMPLETE})
 
@@ -196,8 +197,10 @@ class Window:
         contents = self._contents
         if contents.opened is not None:
             _one_is_open()
-        checked, now = check_tags(tags) if tags else NO_TAGS, self._clock()
-        exchange = OpenExchange(question_entry(text, checked, self._counter, now))
+        all_tags = join_tags(INPUT, check_tags(tags)) if tags else INPUT
+        # like `message_entry`, which takes longer as it has to look at each part of a message
+        tokens = MESSAGE_OVERHEAD + self._counter.count(text)
+        exchange = OpenExchange(new_message(Role.USER, text, (), None, None, all_tags, self._clock(), tokens))
         contents.begin(exchange)
         if contents.history.tokens + exchange.tokens > self._in_force.history_tokens:
             self._trim()
