@@ -33,9 +33,8 @@ if TYPE_CHECKING:
 else:
     _package = ours.Window.__module__.partition(".")[0]
     Memory, PastTurn = (getattr(import_module(f"{_package}.memory"), name) for name in ("Memory", "PastTurn"))
-    context, home, live_context, narration, recall, state_text = (
-        import_module(f"{_package}.turn.{name}")
-        for name in ("context", "home", "live_context", "narration", "recall", "state_text")
+    context, home, recall, state_text = (
+        import_module(f"{_package}.turn.{name}") for name in ("context", "home", "recall", "state_text")
     )
 
 _NAME = ("my name is Ada Lovelace", "Nice to meet you.", "what is my name?")

@@ -34,12 +34,8 @@ if TYPE_CHECKING:
     from custom_components.windowed_conversation.turn import context, recall
     from custom_components.windowed_conversation.window import Message, ToolCall, Window
 else:
-    memory, context, live_context, narration, profile, recall = (
-        import_module(f"windowed_conversation.{name}")
-        for name in (
-            "memory",
-            *(f"turn.{room}" for room in ("context", "live_context", "narration", "profile", "recall")),
-        )
+    memory, context, recall = (
+        import_module(f"windowed_conversation.{name}") for name in ("memory", "turn.context", "turn.recall")
     )
     Memory, PastTurn = memory.Memory, memory.PastTurn
     Message, ToolCall, Window = ours.Message, ours.ToolCall, ours.Window

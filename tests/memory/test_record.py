@@ -138,7 +138,7 @@ def test_a_late_record_is_made_when_it_is_stored(memory) -> None:
 
 @pytest.mark.parametrize("field", ["at", "duration", "first_token"])
 def test_a_turn_that_cannot_be_stored_stores_nothing_with_it(memory, field) -> None:
-    with pytest.raises(ValueError, match="finite|float"):
+    with pytest.raises(ValueError, match=r"finite|float"):
         memory.add([turn("Tea"), record(1, **{field: math.nan})])
 
     assert memory.statistics().turns == 0
