@@ -223,7 +223,7 @@ async def test_record_sensors_and_server_agree_to_the_token_and_the_cent(home: H
     assert sums["prompt"] == totals.input_tokens
     assert sums["cached"] == totals.cached_input_tokens
     assert sum(each.output for each in used) == totals.output_tokens
-    assert known == costs.known
+    assert known == costs.priced
     assert known + unknown == traffic.cost
     assert sum(turn.cost is None for turn in turns) == costs.without_price
     assert ends["cancelled"] == traffic.cancelled > 0

@@ -6,7 +6,7 @@ from decimal import Decimal, InvalidOperation
 import logging
 from typing import Any, NamedTuple
 
-from ..bridge.errors import faults_logged
+from ..bridge.errors import log_fault
 from ..providers import Usage
 from ..turn.attempts import AttemptResult
 from ..turn.routing import Route
@@ -63,18 +63,18 @@ class Totals:
 class Costs:
     """US dollars: `turn` is the cost of the last turn, or None if unknown.
 
-    `known` is the sum over the turns and summaries with known costs, also across restarts; `without_price` counts the
+    `priced` is the sum over the turns and summaries with known costs, also across restarts; `without_price` counts the
     others.
     """
 
     turn: Decimal | None = None
-    known: Decimal = field(default_factory=Decimal)
+    priced: Decimal = field(default_factory=Decimal)
     without_price: int = 0
 
     @property
     def total(self) -> Decimal | None:
         """The sum, or None if no cost is known."""
-        return None if self.without_price and not self.known else self.known
+        return None if self.without_price and not self.priced else self.priced
 
     def add(self, cost: Decimal | None, *, of_turn: bool) -> None:
         """Add the cost of a turn or a summary, or None if it is unknown."""
@@ -83,7 +83,7 @@ class Costs:
         if cost is None:
             self.without_price += 1
         else:
-            self.known = min(self.known + cost, Decimal(_MOST))
+            self.priced = min(self.priced + cost, Decimal(_MOST))
 
 
 class Sums(NamedTuple):
@@ -129,7 +129,7 @@ class AgentStatistics:
             totals.turns_fallback += route is Route.FALLBACK
         else:
             totals.turns_failed += 1
-        self._count_work(outcome, evicted_messages)
+        self._count(outcome.usage, evicted_messages, outcome.requests, outcome.tool_calls, outcome.failed_tool_calls)
 
     def on_failure(self, error: str, message: str | None, turn_id: str | None) -> None:
         """Record the sentence for a failed turn, also if it failed before it could be counted."""
@@ -140,12 +140,11 @@ class AgentStatistics:
     def on_interrupted(self, outcome: Turn) -> None:
         """Count the requests and the usage of an interrupted turn. A cancelled one does not count as a turn."""
         self.totals.turns_failed += outcome.result is AttemptResult.ERROR
-        self._count_work(outcome, 0)
+        self._count(outcome.usage, 0, outcome.requests, outcome.tool_calls, outcome.failed_tool_calls)
 
     def on_summary(self, requests: int, usage: Usage, evicted_messages: int) -> None:
         """Count the requests and the usage of a summary, also of a failed one, and the messages that it evicted."""
-        self.totals.requests += requests
-        self._count(usage, evicted_messages)
+        self._count(usage, evicted_messages, requests)
 
     def on_evicted(self, messages: int) -> None:
         """Count the messages that were evicted outside of a turn."""
@@ -160,7 +159,7 @@ class AgentStatistics:
     def as_dict(self) -> dict[str, Any]:
         """Return the sums as JSON has them."""
         totals = {name: min(max(value, 0), _MOST) for name, value in asdict(self.totals).items()}
-        return {**totals, _COST: str(self.costs.known), _WITHOUT_PRICE: min(self.costs.without_price, _MOST)}
+        return {**totals, _COST: str(self.costs.priced), _WITHOUT_PRICE: min(self.costs.without_price, _MOST)}
 
     def restore(self, stored: object) -> None:
         """Add the sums that `as_dict` returned in an earlier run. An invalid sum begins at 0."""
@@ -168,13 +167,16 @@ class AgentStatistics:
         earlier = _sums(values)
         for name, value in asdict(earlier.totals).items():
             setattr(self.totals, name, getattr(self.totals, name) + value)
-        self.costs.known = min(self.costs.known + earlier.costs.known, Decimal(_MOST))
+        self.costs.priced = min(self.costs.priced + earlier.costs.priced, Decimal(_MOST))
         self.costs.without_price += earlier.costs.without_price
-        self.on_written(values)
+        self.on_disk = earlier
+        self._notify_listeners()
 
     def on_written(self, stored: Mapping[str, Any]) -> None:
         """Take in the sums that are on disk now, as `as_dict` returned them."""
-        self.on_disk = _sums(stored)
+        totals = Totals(**{name: stored[name] for name in _TOTALS})
+        costs = Costs(priced=Decimal(stored[_COST]), without_price=stored[_WITHOUT_PRICE])
+        self.on_disk = Sums(totals, costs)
         self._notify_listeners()
 
     def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
@@ -184,17 +186,16 @@ class AgentStatistics:
 
     def _notify_listeners(self) -> None:
         for listener in list(self._listeners):
-            with faults_logged(_LOGGER, "A sum could not be shown"):
+            try:
                 listener()
+            except Exception as err:  # noqa: BLE001 - a sensor that fails stops no other
+                log_fault(_LOGGER, "A sum could not be shown", err)
 
-    def _count_work(self, outcome: Turn, evicted_messages: int) -> None:
-        self.totals.requests += outcome.requests
-        self.totals.tool_calls += outcome.tool_calls
-        self.totals.failed_tool_calls += outcome.failed_tool_calls
-        self._count(outcome.usage, evicted_messages)
-
-    def _count(self, usage: Usage, evicted_messages: int) -> None:
+    def _count(self, usage: Usage, evicted_messages: int, requests: int = 0, calls: int = 0, failed: int = 0) -> None:
         totals = self.totals
+        totals.requests += requests
+        totals.tool_calls += calls
+        totals.failed_tool_calls += failed
         totals.evicted_messages += evicted_messages
         totals.input_tokens += usage.input
         totals.cached_input_tokens += usage.cached
@@ -202,9 +203,12 @@ class AgentStatistics:
         self.save_soon()
 
 
+_TOTALS = tuple(each.name for each in fields(Totals))
+
+
 def _sums(stored: Mapping[str, Any]) -> Sums:
-    totals = Totals(**{each.name: _read_total(stored, each.name) for each in fields(Totals)})
-    return Sums(totals, Costs(known=_read_cost(stored), without_price=_read_total(stored, _WITHOUT_PRICE)))
+    totals = Totals(**{name: _read_total(stored, name) for name in _TOTALS})
+    return Sums(totals, Costs(priced=_read_cost(stored), without_price=_read_total(stored, _WITHOUT_PRICE)))
 
 
 def _read_total(stored: Mapping[str, Any], name: str) -> int:
