@@ -27,7 +27,7 @@ _MOST_CONVERSATIONS_SHOWN = 20
 async def async_get_config_entry_diagnostics(hass: HomeAssistant, entry: AccountConfigEntry) -> dict[str, Any]:
     """Return the diagnostics of an account. An account that is not set up has no agents."""
     agents = entry.runtime_data.agents.values() if entry.state is ConfigEntryState.LOADED else ()
-    kept = await async_account_state(hass, entry.entry_id)
+    state = await async_account_state(hass, entry.entry_id)
     return {
         "account": {
             "provider": entry.data[CONF_PROVIDER],
@@ -37,12 +37,12 @@ async def async_get_config_entry_diagnostics(hass: HomeAssistant, entry: Account
             "url": _without_secrets(entry.data.get(CONF_URL)),
             "options": dict(entry.options),
             "state": entry.state.value,
-            "models_listed": len(kept.server.models),
-            "is_away": kept.server.is_away,
+            "models_listed": len(state.server.models),
+            "is_away": state.server.is_away,
         },
         "agents": [_agent(agent) for agent in agents],
         "memory": _memory(hass),
-        "learned": kept.calibrations.as_dict(),
+        "learned": state.calibrations.as_dict(),
     }
 
 
@@ -79,7 +79,7 @@ def _agent(agent: Agent) -> dict[str, Any]:
             "conversations": len(agent.windows),
             "newest": [_window(stats) for stats in islice(agent.windows.stats().values(), _MOST_CONVERSATIONS_SHOWN)],
         },
-        "issues": agent.health().issues(),
+        "issues": agent.watch.health().issues(),
         "totals": asdict(statistics.totals),
         "costs": {
             "turn": _dollars(statistics.costs.turn),

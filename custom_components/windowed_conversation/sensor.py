@@ -3,7 +3,10 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from itertools import islice
+import logging
+from operator import attrgetter
 from typing import Any, override
 
 from homeassistant.components.sensor import (
@@ -23,10 +26,12 @@ from homeassistant.helpers.typing import StateType
 from .agents.agent import AccountConfigEntry, Agent
 from .agents.statistics import LAST_ROUTES
 from .agents.store import async_store
+from .bridge.errors import log_fault
 from .const import CONF_PROVIDER, PROVIDER_NONE, SUBENTRY_CONVERSATION, RecordLevel
 from .entity import AgentEntity
 from .turn.routing import WindowKey
-from .window import WindowStats
+
+_LOGGER = logging.getLogger(__name__)
 
 PARALLEL_UPDATES = 0
 
@@ -53,20 +58,25 @@ class AgentSensorDescription(SensorEntityDescription):
     needs_model: bool = False
 
 
-def _window(read: Callable[[WindowStats], StateType]) -> Callable[[Agent], StateType]:
-    """Return the function that reads a figure of the most recent conversation, or 0 if there is none."""
+def _window(name: str, key: str, unit: str | None = None, **more: Any) -> AgentSensorDescription:
+    """Return the field of `WindowStats` with this name, of the most recent conversation, or 0 if there is none."""
 
     def value(agent: Agent) -> StateType:
-        newest = next(iter(agent.windows.stats().values()), None)
-        return read(newest) if newest else 0
+        newest = next(iter(agent.window_stats.values()), None)
+        number = getattr(newest, name) if newest else 0
+        return round(number, 1) if isinstance(number, float) else number
 
-    return value
+    return _measured(key, unit, value, **more)
 
 
-def _conversations(agent: Agent) -> dict[str, Any]:
-    """Return the figures of the newest conversations: ids and numbers, no text."""
-    newest = islice(agent.windows.stats().items(), _MOST_CONVERSATIONS_SHOWN)
+def _utilization(agent: Agent) -> dict[str, Any]:
+    """Return the attributes of the utilization: the figures of the newest windows, and their issues, without any text.
+
+    `over_budget` explains the sensor's value: the newest exchange alone is larger than the window.
+    """
+    newest = [*islice(agent.window_stats.items(), _MOST_CONVERSATIONS_SHOWN)]
     return {
+        "over_budget": bool(newest) and newest[0][1].over_budget,
         "conversations": [
             {
                 "conversation_id": WindowKey.parse(key).conversation,
@@ -78,17 +88,9 @@ def _conversations(agent: Agent) -> dict[str, Any]:
                 "evicted_messages": stats.evicted_messages,
             }
             for key, stats in newest
-        ]
+        ],
+        "issues": agent.watch.health().issues(),
     }
-
-
-def _utilization(agent: Agent) -> dict[str, Any]:
-    """Return the attributes of the utilization: the figures of the newest windows, and their issues.
-
-    `over_budget` explains the sensor's value: the newest exchange alone is larger than the window.
-    """
-    over_budget = _window(lambda stats: stats.over_budget)(agent)
-    return {"over_budget": bool(over_budget), **_conversations(agent), "issues": agent.health().issues()}
 
 
 def _measured(key: str, unit: str | None, value: Callable[[Agent], StateType], **more: Any) -> AgentSensorDescription:
@@ -132,8 +134,8 @@ def _memory_value(name: str, **more: Any) -> AgentSensorDescription:
         store = async_store(agent.hass)
         if store is None or store.writer.state.reason is not None:
             return None
-        figures = store.writer.state.statistics
-        return getattr(figures, name) if figures else 0
+        sizes = store.writer.state.figures
+        return getattr(sizes, name) if sizes else 0
 
     return AgentSensorDescription(
         key=f"memory_{name}", state_class=SensorStateClass.MEASUREMENT, value=value, is_memory=True, **more
@@ -142,36 +144,23 @@ def _memory_value(name: str, **more: Any) -> AgentSensorDescription:
 
 # Few people put those on a dashboard that are disabled: they follow from the others, or change with every turn.
 SENSORS = (
+    _window("message_count", "window_messages", entity_registry_enabled_default=False),
+    _window("exchange_count", "window_exchanges", entity_registry_enabled_default=False),
+    _window("current_tokens", "window_tokens", _TOKENS),
     _measured(
-        "window_messages", None, _window(lambda stats: stats.message_count), entity_registry_enabled_default=False
+        "window_size", _TOKENS, attrgetter("config.policy.history_tokens"), entity_registry_enabled_default=False
     ),
-    _measured(
-        "window_exchanges", None, _window(lambda stats: stats.exchange_count), entity_registry_enabled_default=False
-    ),
-    _measured("window_tokens", _TOKENS, _window(lambda stats: stats.current_tokens)),
-    _measured(
-        "window_size",
-        _TOKENS,
-        lambda agent: agent.config.policy.history_tokens,
-        entity_registry_enabled_default=False,
-    ),
-    _measured(
-        "window_utilization",
-        PERCENTAGE,
-        _window(lambda stats: round(stats.utilization, 1)),
-        suggested_display_precision=1,
-        attributes=_utilization,
-    ),
+    _window("utilization", "window_utilization", PERCENTAGE, suggested_display_precision=1, attributes=_utilization),
     _measured("active_conversations", None, lambda agent: len(agent.windows)),
     AgentSensorDescription(
         key="last_route",
         device_class=SensorDeviceClass.ENUM,
         options=list(LAST_ROUTES),
-        value=lambda agent: agent.statistics.last_route,
+        value=attrgetter("statistics.last_route"),
         attributes=lambda agent: {**agent.statistics.last_answer, "message": agent.statistics.last_message},
     ),
-    _seconds("time_to_first_token", lambda agent: agent.statistics.time_to_first_token, needs_model=True),
-    _seconds("turn_duration", lambda agent: agent.statistics.turn_duration),
+    _seconds("time_to_first_token", attrgetter("statistics.time_to_first_token"), needs_model=True),
+    _seconds("turn_duration", attrgetter("statistics.turn_duration")),
     _total("evicted_messages", entity_registry_enabled_default=False),
     _total("turns_local"),
     _total("turns_model", needs_model=True),
@@ -219,7 +208,7 @@ COSTS = (
         native_unit_of_measurement=_US_DOLLARS,
         suggested_display_precision=5,
         is_sum=True,
-        value=lambda agent: agent.statistics.costs.turn,
+        value=attrgetter("statistics.costs.turn"),
     ),
     AgentSensorDescription(
         key="total_cost",
@@ -228,7 +217,7 @@ COSTS = (
         state_class=SensorStateClass.TOTAL,
         suggested_display_precision=4,
         is_sum=True,
-        value=lambda agent: agent.statistics.on_disk.costs.total,
+        value=attrgetter("statistics.on_disk.costs.total"),
         attributes=lambda agent: {_WITHOUT_PRICE: agent.statistics.on_disk.costs.without_price},
     ),
 )
@@ -246,6 +235,13 @@ async def async_setup_entry(
         records = RECORDS if agent.config.memory or agent.config.record is not RecordLevel.OFF else ()
         moving = (each for each in (*SENSORS, *costs, *memory, *records) if has_model or not each.needs_model)
         sensors = [AgentSensor(agent, subentry, description) for description in moving]
+        sums = [sensor for sensor in sensors if sensor.entity_description.is_sum]
+        others = [sensor for sensor in sensors if not sensor.entity_description.is_sum]
+        entry.async_on_unload(agent.statistics.listen(partial(_update, sums)))
+        entry.async_on_unload(agent.listen(partial(_update, others)))
+        if (store := async_store(hass)) is not None:
+            of_store = [sensor for sensor in others if sensor.entity_description.is_memory]
+            entry.async_on_unload(store.async_listen(partial(_update, of_store)))
         async_add_entities(sensors, config_subentry_id=subentry.subentry_id)
         added |= {str(sensor.unique_id) for sensor in sensors}
     registry = er.async_get(hass)
@@ -254,8 +250,19 @@ async def async_setup_entry(
             registry.async_remove(entity.entity_id)
 
 
+@callback
+def _update(sensors: list[AgentSensor]) -> None:
+    """Update sensors after a change. An error in one is logged."""
+    for sensor in sensors:
+        try:
+            if sensor.is_added and sensor.read_value():
+                sensor.async_write_ha_state()
+        except Exception as err:  # noqa: BLE001 - it stops no other sensor
+            log_fault(_LOGGER, "A sensor could not be updated", err)
+
+
 class AgentSensor(AgentEntity, SensorEntity):
-    """A figure of the agent. Its state is written only when it has changed."""
+    """A figure of the agent. Its state is written only when it has changed, and only while it is added."""
 
     _attr_entity_category = EntityCategory.DIAGNOSTIC
     _unrecorded_attributes = frozenset({"conversations"})
@@ -267,27 +274,21 @@ class AgentSensor(AgentEntity, SensorEntity):
         self.entity_description = description
         self._attr_translation_key = description.key
         self._attr_unique_id = f"{subentry.subentry_id}_{description.key}"
-        self._update()
+        self.is_added = False
+        self.read_value()
 
     @override
     async def async_added_to_hass(self) -> None:
         await super().async_added_to_hass()
         # a turn may have ended since this entity was created
-        self._update()
-        if self.entity_description.is_sum:
-            self.async_on_remove(self.agent.statistics.listen(self._on_change))
-        elif self.entity_description.is_memory and (store := async_store(self.hass)) is not None:
-            self.async_on_remove(store.async_listen(self._on_change))
-            self.async_on_remove(self.agent.listen(self._on_change))
-        else:
-            self.async_on_remove(self.agent.listen(self._on_change))
+        self.read_value()
+        self.is_added = True
 
-    @callback
-    def _on_change(self) -> None:
-        if self._update():
-            self.async_write_ha_state()
+    @override
+    async def async_will_remove_from_hass(self) -> None:
+        self.is_added = False
 
-    def _update(self) -> bool:
+    def read_value(self) -> bool:
         """Read the figure. Return whether it has changed."""
         description = self.entity_description
         before = self._attr_native_value, getattr(self, "_attr_extra_state_attributes", None)

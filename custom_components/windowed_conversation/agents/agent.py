@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from homeassistant.config_entries import ConfigEntry
 from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback
 
-from ..bridge.errors import faults_logged
+from ..bridge.errors import log_fault
 from ..bridge.tools import ToolSchemas
 from ..providers import ModelProfile, Vendor
 from ..turn.home import StatesText
@@ -19,9 +19,8 @@ from ..turn.model import BilledRequest, Model
 from ..turn.recall import PromptFacts
 from ..turn.remember_requests import LastAnswer
 from ..turn.routing import Routing
-from ..window import Window
+from ..window import Window, WindowStats
 from .config import AgentConfig
-from .issues import Health
 from .reload_state import AgentState
 from .server import AccountServer, HeadStart
 
@@ -37,7 +36,8 @@ class Agent:
     """One agent while its account is set up. `state` outlives a reload.
 
     `id` is that of its subentry. `vendor` is the vendor of its models, or None for a compatible server. `learn` is
-    called with the usage of each request to its model. `head_start` is that of its account.
+    called with the usage of each request to its model. `head_start` is that of its account. `window_stats` are those of
+    the conversations when the listeners were last notified, the newest one first.
     """
 
     def __init__(
@@ -77,6 +77,7 @@ class Agent:
         self.summarizing: set[Window] = set()
         self._listeners: list[Callable[[], None]] = []
         self._timer: asyncio.TimerHandle | None = None
+        self.window_stats: dict[str, WindowStats] = {}
         self.configure(config)
 
     def configure(self, config: AgentConfig) -> None:
@@ -110,10 +111,6 @@ class Agent:
         self.windows.after_turn(key, partial(_guarded, work))
         self.schedule_notify()
 
-    def health(self) -> Health:
-        """Return the current problems of the windows."""
-        return self.watch.health()
-
     @callback
     def expire(self) -> None:
         """Drop idle conversations and problems that are older than they may be."""
@@ -129,7 +126,7 @@ class Agent:
     @callback
     def notify_listeners(self) -> None:
         """Finish ended turns, and let the store and the listeners follow the changes."""
-        self.windows.finish_turns()
+        self.window_stats = self.windows.stats()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -146,8 +143,10 @@ class Agent:
 
 def _guarded(work: Callable[[], None]) -> None:
     """Run other parties' code. An error in it is logged and affects nothing else."""
-    with faults_logged(_LOGGER, "Something that follows a turn failed"):
+    try:
         work()
+    except Exception as err:  # noqa: BLE001 - see above
+        log_fault(_LOGGER, "Something that follows a turn failed", err)
 
 
 @dataclass(frozen=True, slots=True)

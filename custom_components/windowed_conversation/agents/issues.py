@@ -22,7 +22,7 @@ from ..providers import Usage, messages_tokens, tools_tokens
 from ..store import Reason, StoreState
 from ..turn.limits import Shortfall
 from ..turn.model import BilledRequest, PromptFingerprints
-from ..window import KindCounter, Message, Role, Window, WindowRegistry, WindowStats
+from ..window import KindCounter, Role, Window, WindowRegistry, WindowStats
 
 # In seconds, how long a provider keeps its cache: Anthropic's five minutes after the last use are the shortest
 # time that a provider names. https://docs.claude.com/en/docs/build-with-claude/prompt-caching
@@ -80,19 +80,28 @@ class SentRequest:
             model=request.model,
             parts={
                 Part.INSTRUCTIONS: prompt.instructions,
-                Part.TOOLS: hash(tuple(tool.text for tool in request.tools)),
+                Part.TOOLS: hash(tuple([tool.text for tool in request.tools])),
                 Part.ENTITIES: prompt.entities,
             },
             fixed=messages_tokens(system, counter) + tools_tokens(request.tools, counter),
-            messages=array("q", map(_fingerprint, messages)),
-            tokens=array("q", (message.tokens or 0 for message in messages)),
-            settled=max((place for place, message in enumerate(messages) if message.role is Role.USER), default=0),
+            messages=array(
+                "q",
+                [
+                    hash(
+                        (
+                            each.role,
+                            each.content,
+                            each.tool_call_id,
+                            tuple([call.id for call in each.tool_calls]),
+                            each.tokens,
+                        )
+                    )
+                    for each in messages
+                ],
+            ),
+            tokens=array("q", [message.tokens or 0 for message in messages]),
+            settled=max([place for place, message in enumerate(messages) if message.role is Role.USER], default=0),
         )
-
-
-def _fingerprint(message: Message) -> int:
-    calls = tuple(call.id for call in message.tool_calls)
-    return hash((message.role, message.content, message.tool_call_id, calls, message.tokens))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +176,7 @@ class CacheWatch:
             # a later hit does not end the row: it finds the tokens that the previous request has just written
             self._unexplained = 0
         misses = [use for use in uses if use is not None and use.collapsed]
-        self._unexplained += sum(not miss.changed for miss in misses)
+        self._unexplained += len([miss for miss in misses if not miss.changed])
         enough = self._unexplained >= UNEXPLAINED_MISSES
         wrong = [miss for miss in misses if miss.changed or enough]
         if wrong:
@@ -203,11 +212,11 @@ class Health:
         """Return the issues that the problems raise, as plain values: words and figures, nothing that was said."""
         issues: list[dict[str, Any]] = []
         if self.full:
-            figures = {"tokens": self.full.current_tokens, "protected_tokens": self.full.protected_tokens}
-            issues.append({"issue": "window_stays_full", **figures})
+            numbers = {"tokens": self.full.current_tokens, "protected_tokens": self.full.protected_tokens}
+            issues.append({"issue": "window_stays_full", **numbers})
         if self.collapse:
-            figures = {"expected_tokens": self.collapse.expected, "cached_tokens": self.collapse.cached}
-            issues.append({"issue": "cache_lost", "changed": [*self.collapse.changed], **figures})
+            numbers = {"expected_tokens": self.collapse.expected, "cached_tokens": self.collapse.cached}
+            issues.append({"issue": "cache_lost", "changed": [*self.collapse.changed], **numbers})
         return issues
 
 
@@ -227,11 +236,9 @@ class HealthWatch:
 
     def health(self) -> Health:
         """Return the current problems."""
-        full = [window.stats() for window, trims in self._trims_in_vain.items() if trims >= _TRIMS_IN_VAIN]
-        return Health(
-            full=next((stats for stats in full if stats.utilization > FULL), None),
-            collapse=self.cache.collapse,
-        )
+        stats = [window.stats() for window, trims in self._trims_in_vain.items() if trims >= _TRIMS_IN_VAIN]
+        full = [each for each in stats if each.utilization > FULL]
+        return Health(full[0] if full else None, self.cache.collapse)
 
 
 class Issue(StrEnum):
@@ -315,12 +322,13 @@ def _shortfall(agent_name: str, shortfall: Shortfall) -> dict[str, str]:
 
 
 @callback
-def async_raise_or_clear_health(hass: HomeAssistant, agent_id: str, agent_name: str, health: Health) -> None:
+def async_raise_or_clear_health(hass: HomeAssistant, agent_id: str, agent_name: str, watch: HealthWatch) -> None:
     """Raise issues for the current problems of the windows, and clear all others.
 
     A window whose newest exchange alone is over the budget has its own issue.
     """
     full = lost = None
+    health = watch.health()
     if health.full is not None and not health.full.over_budget:
         full = {
             "agent": agent_name,

@@ -107,10 +107,7 @@ def _learn(state: AccountState, exact: ExactCounter | None, billed: BilledReques
 def _update_issues(agent: Agent) -> None:
     """Raise or clear the agent's issues now, and after each change while its account is set up."""
     hass, agent_id, name = agent.hass, agent.id, agent.config.name
-
-    def update_health() -> None:
-        async_raise_or_clear_health(hass, agent_id, name, agent.health())
-
+    update_health = partial(async_raise_or_clear_health, hass, agent_id, name, agent.watch)
     agent.entry.async_on_unload(agent.listen(update_health))
     async_review_windows(hass, agent_id, name, agent.windows)
     if agent.model is None or agent.model.size.reads is None:
