@@ -37,9 +37,9 @@ def test_steps_run_in_this_order() -> None:
         "follow_servers",
         "log_error",
         "log_turn",
-        "record",
+        "async_record_turn",
         "price",
-        "remember",
+        "store_in_memory",
         "summarize",
         "notify_listeners",
     ]
@@ -49,7 +49,7 @@ def test_interrupted_turn_is_only_counted_recorded_and_priced() -> None:
     assert names(STEPS_AFTER_INTERRUPTION) == [
         "count_interrupted",
         "log_turn",
-        "record",
+        "async_record_turn",
         "price",
         "notify_listeners",
     ]

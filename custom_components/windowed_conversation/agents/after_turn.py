@@ -11,14 +11,13 @@ import time
 
 from homeassistant.helpers import llm
 
-from ..bridge.errors import faults_logged
+from ..bridge.errors import log_fault
 from ..bridge.turn_report import async_fire_turn
 from ..const import DOMAIN
 from ..memory import PastTurn
 from ..providers import CONNECTION_ERRORS, OLLAMA
 from ..turn.context import said_in
 from ..turn.limits import full_shortfall
-from ..turn.model import BilledRequest
 from ..turn.routing import Route, Scope
 from ..turn.speaker import speaks_of_oneself
 from ..window import QUESTION, Message
@@ -37,11 +36,18 @@ _LOGGER = logging.getLogger(__name__)
 _LONGEST = 16_000
 
 
-def after_turn(agent: Agent, turn: ConversationTurn) -> None:
-    """Run every step; raises nothing."""
-    for step in STEPS_AFTER_INTERRUPTION if turn.state.interrupted else STEPS:
-        with faults_logged(_LOGGER, f"Step {step.__name__} after a turn failed"):
+def after_turn(turn: ConversationTurn) -> None:
+    """Run the steps that have something to do. An error in one is logged."""
+    turn.after = turn.window.stats()
+    agent, state = turn.current_agent, turn.state
+    asked_nobody = state.last_agent is None and state.error is None
+    for step in STEPS_AFTER_INTERRUPTION if state.interrupted else STEPS:
+        if asked_nobody and step in _STEPS_OF_MODELS:
+            continue
+        try:
             step(agent, turn)
+        except Exception as err:  # noqa: BLE001 - it stops no other step
+            log_fault(_LOGGER, f"Step {step.__name__} after a turn failed", err)
 
 
 def count(agent: Agent, turn: ConversationTurn) -> None:
@@ -59,7 +65,8 @@ def judge_health(agent: Agent, turn: ConversationTurn) -> None:
     """Learn from the turn about its window and the provider's prompt cache."""
     agent.watch.on_turn(turn.window, turn.before, turn.after)
     if turn.prompt is not None:
-        agent.watch.cache.on_turn(turn.window, _own_requests(agent, turn), turn.prompt, agent.counter)
+        billed = [each for each in turn.state.billed if each.model.agent == agent.id]
+        agent.watch.cache.on_turn(turn.window, billed, turn.prompt, agent.counter)
 
 
 def fire_events(agent: Agent, turn: ConversationTurn) -> None:
@@ -72,19 +79,15 @@ def fire_events(agent: Agent, turn: ConversationTurn) -> None:
 def raise_issues(agent: Agent, turn: ConversationTurn) -> None:
     """Raise or clear the issues on the sizes of window and model."""
     state, name = turn.state, agent.config.name
-    if state.requests:
-        async_raise_or_clear_model(agent.hass, agent.id, name, state.shortfall)
     if state.shortfall is None:
         async_raise_or_clear_window(agent.hass, agent.id, name, turn.after)
-    if own := _own_requests(agent, turn):
-        model, reads = own[-1].model, own[-1].model.size.reads
+    if not state.attempts:
+        return
+    async_raise_or_clear_model(agent.hass, agent.id, name, state.shortfall)
+    if billed := [each for each in state.billed if each.model.agent == agent.id]:
+        model, reads = billed[-1].model, billed[-1].model.size.reads
         little = None if reads is None else full_shortfall(model.budget, reads, turn.after.prefix_tokens)
-        async_raise_or_clear_size(agent.hass, agent.id, name, little, is_ollama=own[-1].server.startswith(OLLAMA))
-
-
-def _own_requests(agent: Agent, turn: ConversationTurn) -> list[BilledRequest]:
-    """Return the requests to the agent's own model with a reported usage."""
-    return [billed for billed in turn.state.billed if billed.model.agent == agent.id]
+        async_raise_or_clear_size(agent.hass, agent.id, name, little, is_ollama=billed[-1].server.startswith(OLLAMA))
 
 
 def follow_servers(agent: Agent, turn: ConversationTurn) -> None:
@@ -101,20 +104,15 @@ def log_error(agent: Agent, turn: ConversationTurn) -> None:
         _LOGGER.log(level, "No answer from %s: %s (%s)", turn.entity_id, type(error).__name__, error)
 
 
-def record(agent: Agent, turn: ConversationTurn) -> None:
-    """Give the turn to the record, which is written in another thread. Its cost follows."""
-    async_record_turn(agent, turn)
-
-
 def price(agent: Agent, turn: ConversationTurn) -> None:
     """Look up the cost of the turn; the cost sensors follow when it is known."""
-    if turn.state.requests or not turn.state.interrupted:
+    if agent.vendor is not None and (turn.state.attempts or not turn.state.interrupted):
         async_price_turn(agent, turn.state, partial(async_record_cost, agent, turn.id))
 
 
 def summarize(agent: Agent, turn: ConversationTurn) -> None:
     """Begin a summary in the background if the turn has evicted exchanges that are worth one."""
-    if is_due(agent, turn.window, turn.state):
+    if turn.window.pending_summary is not None and is_due(agent, turn.window, turn.state):
         context: llm.LLMContext = turn.user_input.as_llm_context(DOMAIN)
         cause = Cause(turn.id, turn.speaker.person)
         summarizer = Summarizer(agent.hass, agent, turn.window, context, turn.entity_id, cause)
@@ -123,14 +121,17 @@ def summarize(agent: Agent, turn: ConversationTurn) -> None:
         )
 
 
-def remember(agent: Agent, turn: ConversationTurn) -> None:
+def store_in_memory(agent: Agent, turn: ConversationTurn) -> None:
     """Give the turn to memory, which is written in another thread."""
     store = async_store(agent.hass)
     if not agent.config.memory or store is None:
         return
-    past = _past_turn(agent, turn)
+    if turn.state.decision.route is Route.LOCAL or turn.state.error is not None:
+        return
     # a model has answered, so the newest exchange is this turn
-    if past is not None and not store.predates_forgetting(_newest(turn)[0].created or -math.inf):
+    newest = turn.window.exchanges()[-1].messages
+    past = _past_turn(agent, turn, newest)
+    if past is not None and not store.predates_forgetting(newest[0].created or -math.inf):
         store.async_put(past)
 
 
@@ -147,36 +148,38 @@ STEPS = (
     follow_servers,
     log_error,
     log_turn,
-    record,
+    # its cost follows
+    async_record_turn,
     price,
-    remember,
+    store_in_memory,
     summarize,
     notify_listeners,
 )
 
-STEPS_AFTER_INTERRUPTION = (count_interrupted, log_turn, record, price, notify_listeners)
+# A turn that no agent was asked in has nothing for these.
+_STEPS_OF_MODELS = frozenset({follow_servers, log_error, store_in_memory, summarize})
+
+STEPS_AFTER_INTERRUPTION = (count_interrupted, log_turn, async_record_turn, price, notify_listeners)
 
 
-def _past_turn(agent: Agent, turn: ConversationTurn) -> PastTurn | None:
-    """Return the turn as memory stores it, or None unless a model has answered it.
+def _past_turn(agent: Agent, turn: ConversationTurn, messages: tuple[Message, ...]) -> PastTurn | None:
+    """Return the turn with these messages as memory stores it, or None if it may not.
 
     Unknown speakers' words about themselves are not stored, nor an answer that may repeat them: the next unknown
     speaker may be somebody else.
     """
     state, speaker = turn.state, turn.speaker
-    if state.decision.route is Route.LOCAL or state.error is not None:
-        return None
     if speaker.person is None and speaks_of_oneself(speaker.said, speaker.language):
         return None
     return PastTurn(
         conversation=turn.window.conversation_id,
-        at=_newest(turn)[-1].created or time.time(),
+        at=messages[-1].created or time.time(),
         said=speaker.said[:_LONGEST],
         answer=state.speech[:_LONGEST] if speaker.person is not None or _is_for_all(agent, turn) else "",
         agent=agent.id,
         person=speaker.person,
         device=speaker.device,
-        tools=tuple(dict.fromkeys([call.name for message in _newest(turn) for call in message.tool_calls])),
+        tools=tuple(dict.fromkeys([call.name for message in messages for call in message.tool_calls])),
     )
 
 
@@ -189,7 +192,3 @@ def _is_for_all(agent: Agent, turn: ConversationTurn) -> bool:
     language = turn.speaker.language
     is_shared = agent.config.scope is Scope.AGENT
     return not is_shared and not any(each == QUESTION or speaks_of_oneself(each, language) for each in said)
-
-
-def _newest(turn: ConversationTurn) -> tuple[Message, ...]:
-    return turn.window.exchanges()[-1].messages

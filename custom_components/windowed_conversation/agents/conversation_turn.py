@@ -41,19 +41,15 @@ from .lookup import async_fallback_agents, async_find_agent
 from .store import async_store
 
 
-def new_record_id() -> str:
-    """Return the id of a turn in the record. Ids sort by the time when they were made."""
-    return str(uuid7())
-
-
 @dataclass(slots=True)
 class ConversationTurn:
     """One turn, which has the window of its key and the chat log, and then its result.
 
-    `id` is its id in the record, `at` when it began, in seconds since the epoch. `state` has its progress and its
-    outcome. `before` and `after` are the figures of the window at its start and after it. `local` is there once a local
-    answer was tried. If a model was asked, `prompt` has the fingerprints of the system prompt, and `context` its live
-    context. `attributes` name the agent that answered and the failures before, see `answer_attributes`.
+    `id` is its id in the record, which sorts by time, `record_id` the same or None if the turn is not recorded. `at` is
+    when it began, in seconds since the epoch. `state` has its progress and its outcome. `before` and `after` are the
+    figures of the window at its start and after it. `local` is there once a local answer was tried. If a model was
+    asked, `prompt` has the fingerprints of the system prompt, and `context` its live context. `attributes` name the
+    agent that answered and the failures before, see `answer_attributes`.
     """
 
     agent: Agent
@@ -63,7 +59,8 @@ class ConversationTurn:
     speaker: Speaker
     chat_log: ChatLog
     window: Window
-    id: str = field(default_factory=new_record_id)
+    id: str = field(init=False)
+    record_id: str | None = field(init=False)
     at: float = field(default_factory=time.time)
     reply: ChatLogReply = field(init=False)
     dialog: MemoryDialog = field(init=False)
@@ -76,6 +73,8 @@ class ConversationTurn:
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.id = str(uuid7())
+        self.record_id = None if self.agent.config.record is RecordLevel.OFF else self.id
         self.reply = ChatLogReply(self.chat_log, self.entity_id)
         self.dialog = MemoryDialog(self.agent.last_answers, self.key, self.speaker)
         self.before = self.after = self.window.stats()
@@ -84,16 +83,6 @@ class ConversationTurn:
     def current_agent(self) -> Agent:
         """The agent, or the one that a reload during the turn has made of its stored state."""
         return async_find_agent(self.agent.hass, self.agent.id) or self.agent
-
-    @property
-    def record_id(self) -> str | None:
-        """The id by which the turn is found in the record, None if it is not recorded."""
-        return None if self.agent.config.record is RecordLevel.OFF else self.id
-
-    @property
-    def speech(self) -> str:
-        """The text that the user has heard."""
-        return self.state.speech or (self.local.speech if self.local else "")
 
 
 def memory_answers(turn: ConversationTurn) -> MemoryAnswers | None:

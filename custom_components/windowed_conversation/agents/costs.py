@@ -27,8 +27,8 @@ def async_price_turn(agent: Agent, turn: Turn, on_cost: OnCost) -> None:
 
     `on_cost` gets the cost, None if it is unknown. It is not called if the agent's model has no prices.
     """
-    asked = {turn.answered_by, *(failure.agent for failure in turn.failures)} - {None}
-    is_complete = not turn.unbilled and asked <= async_agent_ids(agent.hass)
+    agents = {turn.answered_by, *[failure.agent for failure in turn.failures]} - {None}
+    is_complete = not turn.unbilled and agents <= async_agent_ids(agent.hass)
     _async_price(agent, turn.billed if is_complete else None, on_cost, of_turn=True)
 
 
@@ -75,7 +75,12 @@ def log_turn(agent: Agent, turn: ConversationTurn) -> None:
     """Log a turn, its trim and its requests."""
     if not _LOGGER.isEnabledFor(logging.DEBUG):
         return
-    outcome, usage = turn.state, turn.state.usage
+    outcome, usage, stats = turn.state, turn.state.usage, turn.after
+    # such as "01J..., 12 messages, 1,234/8,000 tokens (15 %)"
+    window = (
+        f"{turn.window.conversation_id}, {stats.message_count} messages, "
+        f"{stats.current_tokens:,}/{stats.max_tokens:,} tokens ({stats.utilization:.0f} %)"
+    )
     _LOGGER.debug(
         "Turn %s with %s: %s by %s (%s), %d requests, %d calls (%d failed), tokens %d in %d cached %d out, "
         "first %s s, all %.3f s. Window: %s",
@@ -92,18 +97,11 @@ def log_turn(agent: Agent, turn: ConversationTurn) -> None:
         usage.output,
         outcome.first_token,
         outcome.duration,
-        _window(turn),
+        window,
     )
     log_requests(turn.id, outcome.attempts)
-    if turn.after.trims > turn.before.trims:
-        _LOGGER.debug("Trim in turn %s: %s. Window: %s", turn.id, _trimmed(turn.before, turn.after), _window(turn))
-
-
-def _window(turn: ConversationTurn) -> str:
-    """Return the conversation, and how full its window is: `01J..., 12 messages, 1,234/8,000 tokens (15 %)`."""
-    stats = turn.after
-    tokens = f"{stats.current_tokens:,}/{stats.max_tokens:,} tokens ({stats.utilization:.0f} %)"
-    return f"{turn.window.conversation_id}, {stats.message_count} messages, {tokens}"
+    if stats.trims > turn.before.trims:
+        _LOGGER.debug("Trim in turn %s: %s. Window: %s", turn.id, _trimmed(turn.before, stats), window)
 
 
 def _trimmed(before: WindowStats, after: WindowStats) -> str:

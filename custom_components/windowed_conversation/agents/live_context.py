@@ -40,7 +40,7 @@ _MOST_PROFILES = 16
 # How long a turn waits for memory, in seconds.
 DEADLINE = 0.05
 
-NO_FIGURES: Mapping[str, Any] = {"recalled_tokens": None, "recall_ms": None}
+NO_SIZES: Mapping[str, Any] = {"recalled_tokens": None, "recall_ms": None}
 
 
 class _Memories(NamedTuple):
@@ -59,6 +59,7 @@ class TurnContext:
         config = agent.config
         self.profile: PromptFacts | None = None
         self._agent = agent
+        self._count = agent.counter.count
         self._window = window
         self._speaker = speaker
         self._stamp = stamp
@@ -82,15 +83,15 @@ class TurnContext:
         return min(LIVE_TOKENS, memory + home + self._stamp_tokens)
 
     @property
-    def figures(self) -> Mapping[str, Any]:
+    def sizes(self) -> Mapping[str, Any]:
         """The sizes of the added parts, for the trace and the last turn's attributes."""
-        figures = NO_FIGURES
+        sizes = NO_SIZES
         if self._memory is not None:
-            figures = {"recalled_tokens": self._recalled.tokens, "recall_ms": round(1000 * self._seconds, 1)}
+            sizes = {"recalled_tokens": self._recalled.tokens, "recall_ms": round(1000 * self._seconds, 1)}
         if self._home is None:
-            return figures
+            return sizes
         states = self._states or NO_STATES
-        return {**figures, "states_listed": len(states.listed), "states_tokens": states.tokens}
+        return {**sizes, "states_listed": len(states.listed), "states_tokens": states.tokens}
 
     async def async_read(self) -> None:
         """Read the facts and search memory; without memory, or if it is late, the turn goes on without."""
@@ -100,7 +101,7 @@ class TurnContext:
         owner = self._speaker.person if self._speaker.is_alone else None
         key = (owner, self._speaker.is_alone, self._narrator.owner)
         revision, profile = self._agent.profiles.get(key, (None, None))
-        read = partial(_read_memories, speaker=self._speaker, owner=owner, known=revision if profile else None)
+        read = partial(_read_memories, speaker=self._speaker, owner=owner, last_revision=revision if profile else None)
         memories: _Memories | None = None
         at, began = time.time(), time.monotonic()
         try:
@@ -129,7 +130,11 @@ class TurnContext:
     def live(self, exchanges: Sequence[Exchange], limit: int) -> LiveContext:
         """Return the live context of a request that sends these closed exchanges, within this number of tokens."""
         limit -= self._stamp_tokens
-        recalled = self._recalled = self._lines(exchanges, min(RECALLED_TOKENS, limit // 2 if self._home else limit))
+        most = min(RECALLED_TOKENS, limit // 2 if self._home else limit)
+        sent = sent_context(exchanges, self.profile.sources if self.profile else (), self._speaker.said)
+        # few of them are looked at before there is no room left
+        found = (each for each in self._found if not is_of_home(each, self._names_home))
+        recalled = self._recalled = choose_lines(found, sent, self._narrator, self._count, most)
         states = self._states_within(min(STATES_TOKENS, limit - recalled.tokens)).text
         if self._is_in_system:
             text = context_sections(self._stamp, states, recalled.lines)
@@ -143,12 +148,6 @@ class TurnContext:
             return False
         named = self._home.home(self._language).named(sentence)
         return bool(named.entities or named.kinds)
-
-    def _lines(self, exchanges: Sequence[Exchange], most: int) -> RecalledLines:
-        sent = sent_context(exchanges, self.profile.sources if self.profile else (), self._speaker.said)
-        # few of them are looked at before there is no room left
-        found = (each for each in self._found if not is_of_home(each, self._names_home))
-        return choose_lines(found, sent, self._narrator, self._count, most)
 
     def _states_within(self, limit: int) -> StatesText:
         """Return the states of the home: the same in all requests of the turn, unless one has less room for them."""
@@ -169,15 +168,12 @@ class TurnContext:
             )
         return self._states
 
-    def _count(self, text: str) -> int:
-        return self._agent.counter.count(text)
 
-
-def _read_memories(memory: Memory, speaker: Speaker, owner: str | None, known: object) -> _Memories:
-    """Read the facts of an owner unless their revision is `known`, and search memory for the speaker's sentence."""
+def _read_memories(memory: Memory, speaker: Speaker, owner: str | None, last_revision: object) -> _Memories:
+    """Read the facts of an owner, unless their revision is the last one, and search memory for the speaker's words."""
     # read before the facts, so that the next turn notices a change in between
     revision = memory.facts_revision()
-    facts = None if revision == known else memory.facts(owner, private=speaker.is_alone)
+    facts = None if revision == last_revision else memory.facts(owner, private=speaker.is_alone)
     name = speaker.name if speaker.person else None
     query = RecallQuery(speaker.said, speaker.person, name, CANDIDATES, private=speaker.is_alone)
     found_facts, found_others = memory.recall_groups(query, ("fact",), ("episode", "turn"))

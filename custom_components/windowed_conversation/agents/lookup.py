@@ -40,7 +40,11 @@ def async_fallback_agents(
 @callback
 def async_find_agent(hass: HomeAssistant, agent_id: str) -> Agent | None:
     """Return one of our agents, or None while its account is not set up."""
-    return next((agent for agent in async_agents(hass) if agent.id == agent_id), None)
+    account: AccountConfigEntry
+    for account in hass.config_entries.async_loaded_entries(DOMAIN):
+        if (agent := account.runtime_data.agents.get(agent_id)) is not None:
+            return agent
+    return None
 
 
 @callback
@@ -97,18 +101,18 @@ class EntityAgent:
 
     async def answer(self) -> str:
         """Return the agent's answer to the input. Raises `ProviderError` if it has none."""
-        asked = self._user_input
+        given = self._user_input
         try:
             result = await conversation.async_converse(
                 self._hass,
-                asked.text,
-                f"{asked.conversation_id}-{self.agent}",
-                asked.context,
-                language=asked.language,
+                given.text,
+                f"{given.conversation_id}-{self.agent}",
+                given.context,
+                language=given.language,
                 agent_id=self.agent,
-                device_id=asked.device_id,
-                satellite_id=asked.satellite_id,
-                extra_system_prompt=asked.extra_system_prompt,
+                device_id=given.device_id,
+                satellite_id=given.satellite_id,
+                extra_system_prompt=given.extra_system_prompt,
             )
         except (HomeAssistantError, ValueError) as err:
             raise Unavailable(f"another agent failed ({type(err).__name__})") from err

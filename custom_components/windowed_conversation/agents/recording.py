@@ -59,7 +59,7 @@ def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
     """Give a turn to the thread that writes, as far as the agent's level says."""
     state, speaker = turn.state, turn.speaker
     error = state.error or state.fault
-    figures = TurnRecord(
+    record = TurnRecord(
         id=turn.id,
         at=turn.at,
         agent=agent.id,
@@ -80,13 +80,14 @@ def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
         # a turn without requests has cost nothing
         cost="0" if state.last_agent is None else None,
     )
-    _store_record(agent, figures, state.attempts, state.started, (speaker.said, turn.speech))
+    speech = state.speech or (turn.local.speech if turn.local else "")
+    _store_record(agent, record, state.attempts, state.started, (speaker.said, speech))
 
 
 @callback
 def async_record_summary(agent: Agent, summary: EndedSummary) -> None:
     """Give a summary to the thread that writes, as far as the agent's level says."""
-    figures = TurnRecord(
+    record = TurnRecord(
         id=summary.id,
         at=summary.at,
         agent=agent.id,
@@ -101,7 +102,7 @@ def async_record_summary(agent: Agent, summary: EndedSummary) -> None:
         duration=summary.ended - summary.started,
         cause=summary.cause,
     )
-    _store_record(agent, figures, summary.attempts, summary.started, ("", summary.text))
+    _store_record(agent, record, summary.attempts, summary.started, ("", summary.text))
 
 
 @callback
@@ -113,34 +114,35 @@ def async_record_cost(agent: Agent, turn: str, cost: Decimal | None) -> None:
 
 
 def _store_record(
-    agent: Agent, figures: TurnRecord, attempts: Sequence[Attempt], started: float, words: tuple[str, str]
+    agent: Agent, record: TurnRecord, attempts: Sequence[Attempt], started: float, words: tuple[str, str]
 ) -> None:
     store, level = async_store(agent.hass), agent.config.record
     if store is None or level is RecordLevel.OFF:
         return
-    stored_words = words if level is RecordLevel.FULL and not store.predates_forgetting(figures.at) else None
-    store.async_put(partial(full_record, figures, tuple(attempts), started, stored_words))
+    stored_words = words if level is RecordLevel.FULL and not store.predates_forgetting(record.at) else None
+    store.async_put(partial(full_record, record, tuple(attempts), started, stored_words))
 
 
 def full_record(
-    figures: TurnRecord, attempts: Sequence[Attempt], started: float, words: tuple[str, str] | None
+    record: TurnRecord, attempts: Sequence[Attempt], started: float, words: tuple[str, str] | None
 ) -> TurnRecord:
-    """Return a record of its figures and requests and, if they are to be stored, the words of user and agent.
+    """Return a record with its requests and, if they are to be stored, the words of user and agent.
 
     `started` is when the turn began, in seconds on the monotonic clock.
     """
     requests = tuple([_request(each, started, is_whole=words is not None) for each in attempts])
     tools = tuple(dict.fromkeys([name for each in requests for name in each.called]))
-    record = replace(figures, requests=requests, tools=tools)
+    record = replace(record, requests=requests, tools=tools)
     if words is None:
         return record
     return replace(record, level="whole", words=TurnWords(*words, _calls(attempts)))
 
 
 def _request(attempt: Attempt, started: float, *, is_whole: bool) -> RequestRecord:
-    request = attempt.request
-    system, messages = _split(request)
-    tools = _tools(request.tools)
+    request, system, messages = attempt.request, "", attempt.request.messages
+    if messages and messages[0].role is Role.SYSTEM:
+        system, messages = messages[0].content, messages[1:]
+    tools, names = _tools(request.tools), {tool.name for tool in request.tools}
     return RequestRecord(
         agent=attempt.model.agent,
         provider=attempt.model.provider.name,
@@ -153,7 +155,8 @@ def _request(attempt: Attempt, started: float, *, is_whole: bool) -> RequestReco
         parameters=_parameters(request),
         prompt=fingerprint(system) if system else None,
         tools=_fingerprint(tools) if request.tools else None,
-        called=_called(attempt),
+        # one that was not offered is a word of the model's own
+        called=tuple([call.name if call.name in names else "unknown" for call in attempt.calls]),
         error=attempt.error,
         finish=attempt.finish,
         usage=Tokens(**asdict(attempt.billed.usage)) if attempt.billed else None,
@@ -161,15 +164,9 @@ def _request(attempt: Attempt, started: float, *, is_whole: bool) -> RequestReco
     )
 
 
-def _called(attempt: Attempt) -> tuple[str, ...]:
-    """Return the names of the tools that were called. One that was not offered is a word of the model's own."""
-    offered = {tool.name for tool in attempt.request.tools}
-    return tuple([call.name if call.name in offered else "unknown" for call in attempt.calls])
-
-
 def _message_json(message: Message) -> str:
     """Return a message as JSON, without a provider's residue and without the bytes of attachments."""
-    known = {
+    fields = {
         "role": message.role,
         "content": message.content,
         "tool_calls": [
@@ -181,20 +178,12 @@ def _message_json(message: Message) -> str:
             {"mime_type": each.mime_type, "name": each.name, "bytes": len(each.data)} for each in message.attachments
         ],
     }
-    return _compact_json({name: value for name, value in known.items() if value not in (None, [])})
-
-
-def _split(request: Request) -> tuple[str, tuple[Message, ...]]:
-    """Return the system prompt, empty if there is none, and the other messages."""
-    messages = request.messages
-    if messages and messages[0].role is Role.SYSTEM:
-        return messages[0].content, messages[1:]
-    return "", messages
+    return _compact_json({name: value for name, value in fields.items() if value not in (None, [])})
 
 
 def _parameters(request: Request) -> str:
     settings = request.settings
-    known = {
+    parameters = {
         "effort": settings.effort,
         "temperature": settings.temperature,
         "top_p": settings.top_p,
@@ -202,7 +191,7 @@ def _parameters(request: Request) -> str:
         "max_answer_tokens": request.answer_limit,
         "may_call": None if request.may_call else False,
     }
-    return _compact_json({name: value for name, value in known.items() if value is not None})
+    return _compact_json({name: value for name, value in parameters.items() if value is not None})
 
 
 def _calls(attempts: Sequence[Attempt]) -> tuple[CallRecord, ...]:

@@ -7,6 +7,7 @@ import logging
 import sys
 import time
 from typing import Any, NamedTuple
+from uuid import uuid7
 
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers import llm
@@ -39,7 +40,7 @@ from ..window import (
     summary_text,
 )
 from .agent import Agent
-from .conversation_turn import async_question_without_input, new_record_id
+from .conversation_turn import async_question_without_input
 from .costs import async_price_summary, log_requests
 from .recording import EndedSummary, async_record_cost, async_record_summary
 from .store import async_store
@@ -153,7 +154,7 @@ class Summarizer:
             error = sys.exception()
             agent.summarizing.discard(window)
             ended = EndedSummary(
-                id=new_record_id(),
+                id=str(uuid7()),
                 at=at,
                 started=started,
                 ended=time.monotonic(),

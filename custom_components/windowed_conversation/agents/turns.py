@@ -29,7 +29,7 @@ from .after_turn import after_turn
 from .agent import Agent
 from .config import async_device_owners
 from .conversation_turn import ConversationTurn, async_build_question, memory_answers
-from .live_context import NO_FIGURES
+from .live_context import NO_SIZES
 from .lookup import async_learn
 from .store import async_store
 
@@ -168,15 +168,10 @@ def _defer(turn: ConversationTurn, work: Callable[[], None]) -> None:
 
 def _on_end(turn: ConversationTurn) -> None:
     """Trace the turn that ended, and defer the steps after it until its answer is on its way."""
-    figures = turn.context.figures if turn.context else NO_FIGURES
-    turn.attributes = {**answer_attributes(turn.agent.hass, turn.state), **figures, "turn_id": turn.record_id}
+    sizes = turn.context.sizes if turn.context else NO_SIZES
+    turn.attributes = {**answer_attributes(turn.agent.hass, turn.state), **sizes, "turn_id": turn.record_id}
     async_trace_turn(turn.state, turn.attributes, turn.window.stats())
-
-    def follow() -> None:
-        turn.after = turn.window.stats()
-        after_turn(turn.current_agent, turn)
-
-    _defer(turn, follow)
+    _defer(turn, partial(after_turn, turn))
 
 
 async def _async_failed(turn: ConversationTurn, error: Exception, spoken: str) -> ConversationResult:

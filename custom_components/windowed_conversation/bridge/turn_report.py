@@ -54,7 +54,7 @@ def async_trace_turn(outcome: Turn, answer: Mapping[str, Any], stats: WindowStat
     }
     conversation.async_conversation_trace_append(
         conversation.ConversationTraceEventType.AGENT_DETAIL,
-        {**_turn(outcome), **answer, "budget": budget, "cache": _cache(outcome)},
+        {**_turn(outcome), **answer, "budget": budget, "cache": _cache(outcome) if outcome.attempts else None},
     )
 
 
@@ -75,7 +75,8 @@ def async_fire_turn(
     """
     before, after = before_and_after
     hass.bus.async_fire(EVENT_TURN, {**ids, **_turn(outcome), **answer}, context=context)
-    _fire_trimmed(hass, ids, after, before)
+    if after.evicted_exchanges > before.evicted_exchanges:
+        _fire_trimmed(hass, ids, after, before)
 
 
 @callback
@@ -90,7 +91,8 @@ def async_fire_summarized(
     before, after = before_and_after
     data = {**ids, **counts, "usage": asdict(usage)}
     hass.bus.async_fire(EVENT_SUMMARIZED, data)
-    _fire_trimmed(hass, ids, after, before)
+    if after.evicted_exchanges > before.evicted_exchanges:
+        _fire_trimmed(hass, ids, after, before)
     return data
 
 
@@ -102,13 +104,12 @@ def async_fire_forgotten(hass: HomeAssistant, agent_id: str, conversation: str, 
 
 
 def _fire_trimmed(hass: HomeAssistant, ids: dict[str, str], stats: WindowStats, before: WindowStats) -> None:
-    if stats.evicted_exchanges > before.evicted_exchanges:
-        evicted = {
-            "exchanges": stats.evicted_exchanges - before.evicted_exchanges,
-            "messages": stats.evicted_messages - before.evicted_messages,
-            "tokens": stats.evicted_tokens - before.evicted_tokens,
-        }
-        hass.bus.async_fire(EVENT_TRIMMED, {**ids, "evicted": evicted})
+    evicted = {
+        "exchanges": stats.evicted_exchanges - before.evicted_exchanges,
+        "messages": stats.evicted_messages - before.evicted_messages,
+        "tokens": stats.evicted_tokens - before.evicted_tokens,
+    }
+    hass.bus.async_fire(EVENT_TRIMMED, {**ids, "evicted": evicted})
 
 
 def _turn(outcome: Turn) -> dict[str, Any]:
