@@ -33,6 +33,8 @@ class ConversationStore:
 
     def __init__(self, store: AgentStore, agent_id: str, config: AgentConfig, create: Callable[[str], Window]) -> None:
         self._store = store
+        # Writes all changes, of every agent.
+        self.save = store.async_save
         self._agent_id = agent_id
         self._persistence = config.persistence
         self.windows = WindowRegistry(
@@ -111,11 +113,6 @@ class ConversationStore:
             # no byte stays of conversations that are not stored any more
             self._store.writer.call(Memory.erase)
 
-    @callback
-    def save(self) -> None:
-        """Write all changes, of every agent."""
-        self._store.async_save()
-
     def changes(self) -> Iterator[Write]:
         """Yield the writes for all changes in the conversations since the last call."""
         if not self._is_listed:
@@ -146,7 +143,7 @@ class ConversationStore:
 
     def _is_stored(self, key: str) -> bool:
         if self._persistence is Persistence.OWN:
-            return not _is_ulid(WindowKey.parse(key).conversation)
+            return _has_own_id(key)
         return self._persistence is Persistence.ALL
 
     def _read_all(self, memory: Memory) -> list[StoredConversation]:
@@ -164,12 +161,12 @@ def _idle(used: float, now: float) -> float:
 
 
 @lru_cache(maxsize=1024)
-def _is_ulid(conversation_id: str) -> bool:
-    """Return whether Home Assistant made the id, by its own rule. Any other id is the user's own.
+def _has_own_id(key: str) -> bool:
+    """Return whether a user chose the conversation id in a key: one that is no ULID, which Home Assistant makes.
 
     Cached, because it runs before every write, for every window.
     """
     with suppress(ValueError):
-        ulid_to_bytes(conversation_id)
-        return True
-    return False
+        ulid_to_bytes(WindowKey.parse(key).conversation)
+        return False
+    return True

@@ -100,7 +100,8 @@ class AccountServer:
     def on_answered(self) -> None:
         """Record that a turn was answered, and list the models if that has not been possible so far."""
         self._cache.answered_at = dt_util.utcnow()
-        self._on_reachable()
+        if self._cache.is_away:
+            self._on_reachable()
         if not self._is_listed:
             # a server that responds without a list works
             self._list_soon(lambda _error: None)

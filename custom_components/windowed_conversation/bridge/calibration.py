@@ -172,7 +172,7 @@ class ModelCalibrations:
         """
         if request.tools and not request.may_call:
             return
-        schemas = (tool.text for tool in request.tools)
+        schemas = [tool.text for tool in request.tools]
         key = _key(request.model, exact)
         self._calibrators[key] = calibrator = self._calibrators.pop(key, None) or Calibrator()
         sent = usage.input + usage.cleared
@@ -198,7 +198,7 @@ class ModelCalibrations:
 
     def _stored_sizes(self, stored: object) -> dict[str, ModelSize]:
         sizes = stored.items() if isinstance(stored, dict) else ()
-        return {str(model): ModelSize.from_dict(kept, self._on_change) for model, kept in sizes}
+        return {str(model): ModelSize.from_dict(size, self._on_change) for model, size in sizes}
 
     def _on_change(self) -> None:
         self.save_soon()

@@ -51,7 +51,7 @@ def _message(hass: HomeAssistant, content: Content) -> Message | None:
     calls = tuple([ToolCall(call.id, call.tool_name, call.tool_args) for call in content.tool_calls or ()])
     if not calls and not content.content:
         return None
-    tags = frozenset[str]().union(*[call_tags(hass, call.arguments) for call in calls])
+    tags = frozenset[str]().union(*[call_tags(hass, call.arguments) for call in calls]) if calls else frozenset()
     return Message.assistant(content.content or "", tool_calls=calls, tags=tags, created=created)
 
 
@@ -114,26 +114,24 @@ def async_open_session(hass: HomeAssistant, user_input: ConversationInput) -> Ab
 
 def call_tags(hass: HomeAssistant, arguments: Mapping[str, Any]) -> frozenset[str]:
     """Return the tags for the areas and domains that a tool call names."""
-    areas = (ar.async_get(hass).async_get_area_by_name(name) for name in _names(arguments.get("area")))
+    areas = [ar.async_get(hass).async_get_area_by_name(name) for name in _names(arguments.get("area"))]
     domains = filter(valid_domain, _names(arguments.get("domain")))
     return _tags({area.id for area in areas if area}.union(domains))
 
 
 def result_tags(hass: HomeAssistant, result: llm.ToolResult) -> frozenset[str]:
     """Return the tags for the targets of an intent (`IntentResponse.as_dict`), none for other results."""
-    return _tags(name for target in _targets(result) for name in _touched(hass, target))
-
-
-def _targets(result: llm.ToolResult) -> list[Mapping[str, Any]]:
     outcome = result.data.get("data")
     targets = outcome.get("success") if isinstance(outcome, dict) else None
-    return [target for target in targets if isinstance(target, dict)] if isinstance(targets, list) else []
+    if not isinstance(targets, list):
+        return frozenset()
+    return _tags([name for target in targets if isinstance(target, dict) for name in _touched(hass, target)])
 
 
 def _tags(names: Iterable[str]) -> frozenset[str]:
     """Return the tags for names from a model or a tool; a name that makes no valid tag is skipped."""
-    tags = (f"context:{name}" for name in names if name.strip())
-    return frozenset(tag for tag in tags if len(tag) <= MAX_TAG_LENGTH)
+    tags = [f"context:{name}" for name in names if name.strip()]
+    return frozenset([tag for tag in tags if len(tag) <= MAX_TAG_LENGTH])
 
 
 def _touched(hass: HomeAssistant, target: Mapping[str, Any]) -> Iterator[str]:
@@ -189,7 +187,7 @@ class ChatLogReply:
                 if isinstance(content, ToolResultContent):
                     self._pieces.clear()
                     self.failed_calls += bool(content.result.error)
-                for message in to_messages(self._chat_log.hass, (content,)):
+                if (message := _message(self._chat_log.hass, content)) is not None:
                     yield message
 
     async def break_off(self, why: str) -> str:

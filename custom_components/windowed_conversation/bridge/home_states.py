@@ -97,7 +97,8 @@ class HomeStates:
     def home(self, language: str = "") -> Home:
         """Return the home of this moment, to be read at once, for a sentence in this language."""
         self._learn_names(language)
-        self._catch_up()
+        if self._is_behind:
+            self._catch_up()
         return self._home
 
     @callback
@@ -105,9 +106,9 @@ class HomeStates:
         """Have the names of kinds read in these languages and in the home's, for the next sentences."""
         before = len(self._languages)
         for each in (*languages, self._hass.config.language):
-            known = each if each in LANGUAGES else each.partition("-")[0]
-            if known in LANGUAGES and len(self._languages) < _MOST_LANGUAGES:
-                self._languages[known] = None
+            language = each if each in LANGUAGES else each.partition("-")[0]
+            if language in LANGUAGES and len(self._languages) < _MOST_LANGUAGES:
+                self._languages[language] = None
         if len(self._languages) > before:
             self._hass.async_create_background_task(self.async_name_kinds(), "names of kinds of entities")
 

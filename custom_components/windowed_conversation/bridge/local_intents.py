@@ -99,6 +99,8 @@ class LocalIntents:
         self._is_recorded = True
         self.response: IntentResponse | None = None
         self.asks = False
+        # Home Assistant's answer, empty before it has answered.
+        self.speech = ""
 
     async def answer(self, situation: Situation) -> Callable[[], tuple[Message, ...]] | Reason:
         """Answer locally, and return the builder of the messages to record, or return the reason to ask the model."""
@@ -110,15 +112,10 @@ class LocalIntents:
             answer = await (self._not_understood() if answer in NEVER_RIGHT else self._own_agent())
         if isinstance(answer, Reason):
             return answer
-        self.response = answer
+        self.response, self.speech = answer, _speech(answer)
         if answer.response_type is IntentResponseType.ERROR:
             raise LocalAnswerFailed(f"local error code {answer.error_code}")
         return partial(to_messages, self._hass, self._chat_log.content[before:] if self._is_recorded else ())
-
-    @property
-    def speech(self) -> str:
-        """Return the speech of Home Assistant's answer, empty before it has answered."""
-        return _speech(self.response) if self.response else ""
 
     async def _by_trigger(self) -> IntentResponse | None:
         """Return the answer of a sentence trigger. It is not checked: a user wrote its sentence."""
@@ -149,20 +146,17 @@ class LocalIntents:
                 doubtful.append(result)
             return bool(doubtful)
 
-        response = await self._handle(is_refused)
+        handle = partial(conversation.async_handle_intents, self._hass, self._user_input, self._chat_log)
+        response = await handle(intent_filter=is_refused)
         for result in doubtful:
             if (reason := await checker.reason_against(result)) is not None:
                 return reason
-            response = await self._handle(await async_put_states(self._hass, self._user_input.language, result))
+            put_states = await async_put_states(self._hass, self._user_input.language, result)
+            response = await handle(intent_filter=put_states)
         if response is None:
             return Reason.ANSWERS_QUESTION if situation.answers_question else Reason.NO_LOCAL_MATCH
         self._leave_in_chat_log(response)
         return response
-
-    async def _handle(self, intent_filter: Callable[[RecognizeResult], bool]) -> IntentResponse | None:
-        return await conversation.async_handle_intents(
-            self._hass, self._user_input, self._chat_log, intent_filter=intent_filter
-        )
 
     def _leave_in_chat_log(self, response: IntentResponse) -> None:
         self._chat_log.async_add_assistant_content_without_tools(

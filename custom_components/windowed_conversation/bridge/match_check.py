@@ -184,7 +184,7 @@ class MatchChecker:
     def _home_reason(self, result: RecognizeResult) -> Reason | None:
         """Return the reason why this home cannot handle an intent, or None."""
         name = result.intent.name
-        if all(handler.intent_type != name for handler in intent.async_get(self.hass)):
+        if name not in [handler.intent_type for handler in intent.async_get(self.hass)]:
             return Reason.NO_HANDLER
         if name == intent.INTENT_START_TIMER and "conversation_command" not in result.entities:
             device_id = self.user_input.device_id

@@ -88,17 +88,15 @@ class Verb(StrEnum):
     FORGET_EVERYTHING = "forget_everything"
 
 
+_FORGETTING = (Verb.FORGET, Verb.FORGET_EVERYTHING)
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryRequest:
     """A request to memory, and the fact or the subject that it is about in the speaker's words, empty without one."""
 
     verb: Verb
     text: str = ""
-
-    @property
-    def forgets(self) -> bool:
-        """Whether something is to be forgotten."""
-        return self.verb in (Verb.FORGET, Verb.FORGET_EVERYTHING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +128,8 @@ def is_loaded(language: str) -> bool:
 
 def match_request(text: str, language: str) -> MemoryRequest | None:
     """Return the request in a text, None if there is none. The first call in a language waits for the disk."""
-    sentences = _sentences(base_language(language))
+    language = base_language(language)
+    sentences = _loaded.get(language) or _load(language)
     said = text.strip()
     if sentences is None or len(said) > _LONGEST or not sentences.trigger.search(said):
         return None
@@ -226,14 +225,10 @@ def _file() -> dict[str, dict[str, Any]]:
 _loaded: dict[str, _Sentences] = {}
 
 
-def _sentences(language: str) -> _Sentences | None:
+def _load(language: str) -> _Sentences | None:
     data = _file().get(language)
-    if data is not None and language not in _loaded:
-        _loaded[language] = _load(language, data)
-    return _loaded.get(language)
-
-
-def _load(language: str, data: dict[str, Any]) -> _Sentences:
+    if data is None:
+        return None
     lists = {name: {"values": data[name]} for name in _LISTS if name in data}
     parts = {
         "language": language,
@@ -242,7 +237,7 @@ def _load(language: str, data: dict[str, Any]) -> _Sentences:
         "skip_words": [*data["please"], *data["thanks"], *data["openers"]],
     }
     templates = {name: data[name] for name in (*_VERBS, _NO_REQUEST) if name in data}
-    return _Sentences(
+    _loaded[language] = _Sentences(
         re.compile(data["trigger"], re.IGNORECASE),
         _intents(parts, templates),
         _intents(parts, {"heading": data["heading"]}),
@@ -250,6 +245,7 @@ def _load(language: str, data: dict[str, Any]) -> _Sentences:
         _please(data["please"], data["thanks"]),
         data["oneself"],
     )
+    return _loaded[language]
 
 
 def _please(please: list[str], thanks: list[str]) -> re.Pattern[str]:
@@ -302,9 +298,9 @@ class MemoryAnswers:
             await self.hass.async_add_executor_job(match_request, text, language)
         forgets = self.dialog.last.forgets
         try:
-            reply = await self._async_agreed()
+            reply = await self._async_agreed() if self.dialog.last.then else None
             if reply is None and (request := match_request(text, language)):
-                forgets = request.forgets
+                forgets = request.verb in _FORGETTING
                 reply = await self._async_reply(request)
         except MemoryUnavailable as err:
             reply = MemoryReply(Phrase.BACKUP if err.reason == "backup" else Phrase.UNAVAILABLE)
@@ -316,14 +312,14 @@ class MemoryAnswers:
     async def _async_agreed(self) -> MemoryReply | None:
         """Return the result of a yes or a no to the question before, or None if this is neither."""
         last = self.dialog.last
-        if last.then is None or (agreed := assent(self.speaker.said, self.speaker.language)) is None:
+        if not last.then or (agreed := assent(self.speaker.said, self.speaker.language)) is None:
             return None
         if not agreed:
             return MemoryReply(Phrase.NOT_FORGOTTEN if last.forgets else Phrase.ALL_RIGHT)
         return await (self.forget(last.then) if last.forgets else self.memory.async_read(last.then, _NOTHING))
 
     async def _async_reply(self, request: MemoryRequest) -> MemoryReply | None:
-        if request.forgets:
+        if request.verb in _FORGETTING:
             return await self.forget(partial(_forget, request, self.speaker))
         if not self.has_memory:
             return None
@@ -337,7 +333,7 @@ class MemoryAnswers:
         return " ".join([each if each.endswith(_ENDS) else f"{each}." for each in before] + [last])
 
     async def _async_sentence(self, reply: MemoryReply) -> str:
-        text = await self._async_text(reply.phrase)
+        text = await async_text(self.hass, self.speaker.language, "common", reply.phrase)
         facts = "; ".join(reply.facts if reply.phrase in _UNQUOTED else map(quoted, reply.facts))
         counts = await self._async_counts(reply.counts) if any(reply.counts) else ""
         return text.format(facts=facts, replaced=facts, more=reply.more, counts=counts)

@@ -79,8 +79,8 @@ async def async_state_at(hass: HomeAssistant, place: str, language: str) -> str 
     states = _states_by_name(hass)
     for state in (STATE_HOME, STATE_NOT_HOME):
         states.setdefault(_squeezed(state), state)
-    if (known := states.get(_squeezed(place))) is not None:
-        return known
+    if (state_at_place := states.get(_squeezed(place))) is not None:
+        return state_at_place
     translated = await async_get_translations(hass, language, "entity_component", [_PERSON])
     for state in (STATE_HOME, STATE_NOT_HOME):
         if _is_end_of(place, translated.get(f"component.{_PERSON}.entity_component._.state.{state}", "")):

@@ -86,7 +86,7 @@ async def async_get_tools(
         safe.tools = [tool for tool in safe.tools if tool.name.rpartition("__")[2] != _LOOKS_UP]
         safe.api_prompt = _without_order(safe.api_prompt)
     taken = {tool.name for tool in safe.tools}
-    safe.tools = [*safe.tools, *(llm.NamespacedTool(DOMAIN, tool) if tool.name in taken else tool for tool in own)]
+    safe.tools = [*safe.tools, *[llm.NamespacedTool(DOMAIN, tool) if tool.name in taken else tool for tool in own]]
     return safe
 
 
@@ -132,17 +132,25 @@ class ToolSchemas:
         """Return the API's tools sorted by name, so that two requests in a row begin with the same bytes."""
         if api is None:
             return ()
-        tools = sorted(api.tools, key=attrgetter("name"))
-        converted = [self._converted(tool, api.custom_serializer) for tool in tools]
-        self._schemas = {schema.name: (origin, schema) for origin, schema in converted}
-        return tuple([schema for _, schema in converted])
-
-    def _converted(self, tool: llm.Tool, serializer: Serializer | None) -> tuple[_Origin, ToolSchema]:
-        origin = _origin(tool.parameters, serializer)
-        before, schema = self._schemas.get(tool.name, ((), None))
-        if schema is None or not _describes(schema, tool) or not _are_same(origin, before):
-            schema = _schema(tool, serializer)
-        return origin, schema
+        schemas: dict[str, tuple[_Origin, ToolSchema]] = {}
+        converted: list[ToolSchema] = []
+        for tool in sorted(api.tools, key=attrgetter("name")):
+            origin = _origin(tool.parameters, api.custom_serializer)
+            # a tool that does not say whether it changes something may do so
+            read_only = getattr(tool.annotations, "read_only", False) is True
+            before, schema = self._schemas.get(tool.name, ((), None))
+            is_same = len(origin) == len(before) and all(map(is_, origin, before, strict=True))
+            if (
+                not is_same
+                or schema is None
+                or schema.description != (tool.description or "")
+                or schema.read_only != read_only
+            ):
+                schema = _schema(tool, api.custom_serializer, read_only=read_only)
+            schemas[tool.name] = origin, schema
+            converted.append(schema)
+        self._schemas = schemas
+        return tuple(converted)
 
 
 def _origin(parameters: probatio.Schema, serializer: Serializer | None) -> _Origin:
@@ -155,19 +163,6 @@ def _origin(parameters: probatio.Schema, serializer: Serializer | None) -> _Orig
     return serializer, parameters.required, parameters.extra, *items
 
 
-def _describes(schema: ToolSchema, tool: llm.Tool) -> bool:
-    return schema.description == (tool.description or "") and schema.read_only == _is_read_only(tool)
-
-
-def _is_read_only(tool: llm.Tool) -> bool:
-    """Return whether a tool says that it changes nothing. A tool that does not say may change something."""
-    return getattr(tool.annotations, "read_only", False) is True
-
-
-def _are_same(some: _Origin, others: _Origin) -> bool:
-    return len(some) == len(others) and all(map(is_, some, others, strict=True))
-
-
-def _schema(tool: llm.Tool, serializer: Serializer | None) -> ToolSchema:
+def _schema(tool: llm.Tool, serializer: Serializer | None, *, read_only: bool) -> ToolSchema:
     parameters = probatio.to_openapi(tool.parameters, custom_serializer=serializer, openapi_version="3.1.0")
-    return ToolSchema(tool.name, tool.description or "", parameters, _is_read_only(tool))
+    return ToolSchema(tool.name, tool.description or "", parameters, read_only)
