@@ -52,13 +52,13 @@ def write_lines(path: Path, lines: Iterable[str]) -> int:
         try:
             descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                written = sum(bool(file.write(f"{line}\n")) for line in lines)
+                count = sum(bool(file.write(f"{line}\n")) for line in lines)
                 file.flush()
                 os.fsync(descriptor)
             unfinished.replace(path)
         finally:
             unfinished.unlink(missing_ok=True)
-    return written
+    return count
 
 
 @contextmanager

@@ -116,9 +116,9 @@ async def _async_export_turns(call: ServiceCall) -> ServiceResponse:
         path = await call.hass.async_add_executor_job(checked_path, call.hass, call.data[ATTR_FILENAME])
 
         def export(opened: Memory) -> int:
-            written = list[bool]()
-            write_lines(path, _counted(opened.record.export(listing), written))
-            return len(written)
+            turns = list[bool]()
+            write_lines(path, _counted(opened.record.export(listing), turns))
+            return len(turns)
 
         return {"written": await memory.async_read(export, 0)}
 
