@@ -132,10 +132,10 @@ def _memory_value(name: str, **more: Any) -> AgentSensorDescription:
 
     def value(agent: Agent) -> StateType:
         store = async_store(agent.hass)
-        if store is None or store.writer.state.reason is not None:
+        state = store.writer.state if store is not None else None
+        if state is None or state.reason is not None:
             return None
-        sizes = store.writer.state.figures
-        return getattr(sizes, name) if sizes else 0
+        return getattr(state.figures, name) if state.figures else 0
 
     return AgentSensorDescription(
         key=f"memory_{name}", state_class=SensorStateClass.MEASUREMENT, value=value, is_memory=True, **more
@@ -151,7 +151,7 @@ SENSORS = (
         "window_size", _TOKENS, attrgetter("config.policy.history_tokens"), entity_registry_enabled_default=False
     ),
     _window("utilization", "window_utilization", PERCENTAGE, suggested_display_precision=1, attributes=_utilization),
-    _measured("active_conversations", None, lambda agent: len(agent.windows)),
+    _measured("active_conversations", None, lambda agent: len(agent.window_stats)),
     AgentSensorDescription(
         key="last_route",
         device_class=SensorDeviceClass.ENUM,

@@ -41,7 +41,7 @@ def after_turn(turn: ConversationTurn) -> None:
     turn.after = turn.window.stats()
     agent, state = turn.current_agent, turn.state
     asked_nobody = state.last_agent is None and state.error is None
-    for step in STEPS_AFTER_INTERRUPTION if state.interrupted else STEPS:
+    for step in STEPS_AFTER_INTERRUPTION if state.fault is not None else STEPS:
         if asked_nobody and step in _STEPS_OF_MODELS:
             continue
         try:
@@ -106,7 +106,7 @@ def log_error(agent: Agent, turn: ConversationTurn) -> None:
 
 def price(agent: Agent, turn: ConversationTurn) -> None:
     """Look up the cost of the turn; the cost sensors follow when it is known."""
-    if agent.vendor is not None and (turn.state.attempts or not turn.state.interrupted):
+    if agent.vendor is not None and (turn.state.attempts or turn.state.fault is None):
         async_price_turn(agent, turn.state, partial(async_record_cost, agent, turn.id))
 
 

@@ -89,7 +89,7 @@ def log_turn(agent: Agent, turn: ConversationTurn) -> None:
         outcome.result,
         outcome.decision.route,
         outcome.decision.reason,
-        outcome.requests,
+        len(outcome.attempts),
         outcome.tool_calls,
         outcome.failed_tool_calls,
         usage.input,
@@ -99,7 +99,8 @@ def log_turn(agent: Agent, turn: ConversationTurn) -> None:
         outcome.duration,
         window,
     )
-    log_requests(turn.id, outcome.attempts)
+    if outcome.attempts:
+        log_requests(turn.id, outcome.attempts)
     if stats.trims > turn.before.trims:
         _LOGGER.debug("Trim in turn %s: %s. Window: %s", turn.id, _trimmed(turn.before, stats), window)
 

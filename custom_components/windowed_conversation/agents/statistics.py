@@ -129,7 +129,9 @@ class AgentStatistics:
             totals.turns_fallback += route is Route.FALLBACK
         else:
             totals.turns_failed += 1
-        self._count(outcome.usage, evicted_messages, outcome.requests, outcome.tool_calls, outcome.failed_tool_calls)
+        self._count(
+            outcome.usage, evicted_messages, len(outcome.attempts), outcome.tool_calls, outcome.failed_tool_calls
+        )
 
     def on_failure(self, error: str, message: str | None, turn_id: str | None) -> None:
         """Record the sentence for a failed turn, also if it failed before it could be counted."""
@@ -140,7 +142,7 @@ class AgentStatistics:
     def on_interrupted(self, outcome: Turn) -> None:
         """Count the requests and the usage of an interrupted turn. A cancelled one does not count as a turn."""
         self.totals.turns_failed += outcome.result is AttemptResult.ERROR
-        self._count(outcome.usage, 0, outcome.requests, outcome.tool_calls, outcome.failed_tool_calls)
+        self._count(outcome.usage, 0, len(outcome.attempts), outcome.tool_calls, outcome.failed_tool_calls)
 
     def on_summary(self, requests: int, usage: Usage, evicted_messages: int) -> None:
         """Count the requests and the usage of a summary, also of a failed one, and the messages that it evicted."""

@@ -69,7 +69,7 @@ def is_due(agent: Agent, window: Window, outcome: Turn) -> bool:
     window beside the newest exchange, or else it would be evicted next.
     """
     passage = window.pending_summary
-    if passage is None or not outcome.requests or outcome.error is not None or outcome.interrupted:
+    if passage is None or not outcome.attempts or outcome.error is not None or outcome.fault is not None:
         return False
     policy, exchanges = window.policy, window.exchanges()
     has_room = exchanges[-1].tokens + policy.summary_tokens <= policy.history_tokens

@@ -70,7 +70,12 @@ def handled_by_pipeline(chat_log: ChatLog, agent_id: str, seen: Collection[Messa
     included.
     """
     handled: list[tuple[Message, ...]] = []
-    for exchange in _newest_first(chat_log.content[:-1]):
+    contents = chat_log.content[:-1]
+    end = len(contents)
+    for begin in range(end - 1, -1, -1):
+        if not isinstance(contents[begin], UserContent):
+            continue
+        exchange, end = contents[begin:end], begin
         # in the log, the contents before the answer belong to the agent, also if the pipeline answered
         answer = exchange[-1]
         if not isinstance(answer, AssistantContent):
@@ -87,15 +92,6 @@ def handled_by_pipeline(chat_log: ChatLog, agent_id: str, seen: Collection[Messa
 
 def _is_among(message: Message, seen: Collection[Message]) -> bool:
     return any(each.created == message.created and each.content == message.content for each in seen)
-
-
-def _newest_first(contents: list[Content]) -> Iterator[list[Content]]:
-    """Yield the exchanges, newest first: a user's content and the contents up to the next one."""
-    end = len(contents)
-    for begin in range(end - 1, -1, -1):
-        if isinstance(contents[begin], UserContent):
-            yield contents[begin:end]
-            end = begin
 
 
 _HAS_OWNER = "context" in signature(async_get_chat_session).parameters

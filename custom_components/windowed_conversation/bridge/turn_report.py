@@ -115,7 +115,7 @@ def _fire_trimmed(hass: HomeAssistant, ids: dict[str, str], stats: WindowStats, 
 def _turn(outcome: Turn) -> dict[str, Any]:
     return {
         "route": outcome.decision.route,
-        "requests": outcome.requests,
+        "requests": len(outcome.attempts),
         "tool_calls": outcome.tool_calls,
         "failed_tool_calls": outcome.failed_tool_calls,
         "usage": asdict(outcome.usage),
