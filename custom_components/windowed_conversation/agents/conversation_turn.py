@@ -110,12 +110,6 @@ def turn_memory_tools(turn: ConversationTurn) -> tuple[llm.Tool, ...]:
     return _memory_tools(turn.agent, turn.speaker, forget, turn.dialog)
 
 
-def counted_memory_tools(agent: Agent) -> tuple[llm.Tool, ...]:
-    """Return the tools that memory has for the agent's turns, to be counted and not called."""
-    nobody = Speaker("", agent.hass.config.language)
-    return _memory_tools(agent, nobody, partial(async_forget_by, agent.hass), MemoryDialog({}, "", nobody))
-
-
 def _memory_tools(agent: Agent, speaker: Speaker, forget: Forget, dialog: MemoryDialog) -> tuple[llm.Tool, ...]:
     """Return the tools of memory. Only an agent that has other tools is given these: not every model takes tools."""
     store = async_store(agent.hass)
@@ -132,7 +126,10 @@ async def async_question_without_input(agent: Agent, llm_context: llm.LLMContext
 
     Raises `ToolsUnavailable`, and `Unavailable` if the account has no model.
     """
-    model, api = _model(agent), await _async_tools(agent, llm_context, counted_memory_tools(agent))
+    # the tools of memory are counted, and not called
+    nobody = Speaker("", agent.hass.config.language)
+    own = _memory_tools(agent, nobody, partial(async_forget_by, agent.hass), MemoryDialog({}, "", nobody))
+    model, api = _model(agent), await _async_tools(agent, llm_context, own)
     return Question(model, "", "", agent.schemas.convert(api), "", excluded_tags=agent.config.excluded_tags)
 
 

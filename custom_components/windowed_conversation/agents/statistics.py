@@ -59,6 +59,9 @@ class Totals:
     output_tokens: int = 0
 
 
+_TOTALS = tuple(each.name for each in fields(Totals))
+
+
 @dataclass(slots=True)
 class Costs:
     """US dollars: `turn` is the cost of the last turn, or None if unknown.
@@ -166,12 +169,13 @@ class AgentStatistics:
     def restore(self, stored: object) -> None:
         """Add the sums that `as_dict` returned in an earlier run. An invalid sum begins at 0."""
         values = stored if isinstance(stored, dict) else {}
-        earlier = _sums(values)
-        for name, value in asdict(earlier.totals).items():
-            setattr(self.totals, name, getattr(self.totals, name) + value)
-        self.costs.priced = min(self.costs.priced + earlier.costs.priced, Decimal(_MOST))
-        self.costs.without_price += earlier.costs.without_price
-        self.on_disk = earlier
+        earlier = Totals(**{name: _read_total(values, name) for name in _TOTALS})
+        costs = Costs(priced=_read_cost(values), without_price=_read_total(values, _WITHOUT_PRICE))
+        for name in _TOTALS:
+            setattr(self.totals, name, getattr(self.totals, name) + getattr(earlier, name))
+        self.costs.priced = min(self.costs.priced + costs.priced, Decimal(_MOST))
+        self.costs.without_price += costs.without_price
+        self.on_disk = Sums(earlier, costs)
         self._notify_listeners()
 
     def on_written(self, stored: Mapping[str, Any]) -> None:
@@ -203,14 +207,6 @@ class AgentStatistics:
         totals.cached_input_tokens += usage.cached
         totals.output_tokens += usage.output
         self.save_soon()
-
-
-_TOTALS = tuple(each.name for each in fields(Totals))
-
-
-def _sums(stored: Mapping[str, Any]) -> Sums:
-    totals = Totals(**{name: _read_total(stored, name) for name in _TOTALS})
-    return Sums(totals, Costs(priced=_read_cost(stored), without_price=_read_total(stored, _WITHOUT_PRICE)))
 
 
 def _read_total(stored: Mapping[str, Any], name: str) -> int:

@@ -159,7 +159,7 @@ class ModelCalibrations:
 
         `exact` is the counter that it calibrates, or None for the estimate.
         """
-        calibrator = self._calibrators.setdefault(_key(model, exact), Calibrator())
+        calibrator = self._calibrators.setdefault((model, exact.encoding if exact else None), Calibrator())
         counter = self._counters.setdefault(agent_id, CalibratedCounter(calibrator))
         counter.count_by(calibrator, exact)
         return counter
@@ -173,7 +173,7 @@ class ModelCalibrations:
         if request.tools and not request.may_call:
             return
         schemas = [tool.text for tool in request.tools]
-        key = _key(request.model, exact)
+        key = request.model, exact.encoding if exact else None
         self._calibrators[key] = calibrator = self._calibrators.pop(key, None) or Calibrator()
         sent = usage.input + usage.cleared
         if calibrator.learn(estimate_request(request.messages, schemas, exact), sent, usage.cached):
@@ -212,10 +212,6 @@ class ModelCalibrations:
         sizes = {model: stored for model, size in self._sizes.items() if (stored := size.as_dict())}
         limits = {model: sizes[model] for model in list(sizes)[-_MAX_MODELS:]}
         return {_MODELS: models.pop(None), _EXACT: models, _LIMITS: limits}
-
-
-def _key(model: str, exact: ExactCounter | None) -> _Key:
-    return model, None if exact is None else exact.encoding
 
 
 def _calibrators(stored: dict[str, Any]) -> dict[_Key, Calibrator]:

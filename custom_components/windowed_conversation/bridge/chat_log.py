@@ -46,20 +46,16 @@ def _message(hass: HomeAssistant, content: Content) -> Message | None:
     if isinstance(content, UserContent):
         return Message.user(as_typed(content.content), created=created)
     if isinstance(content, ToolResultContent):
-        text, tags = result_text(content.result), result_tags(hass, content.result)
+        result = content.result
+        # the model reads from the word "error" that a tool failed
+        data = {"error": result.data} if result.error and "error" not in result.data else result.data
+        text, tags = json_dumps(data), result_tags(hass, result)
         return Message.tool(content.tool_call_id, content.tool_name, text, tags=tags, created=created)
     calls = tuple([ToolCall(call.id, call.tool_name, call.tool_args) for call in content.tool_calls or ()])
     if not calls and not content.content:
         return None
     tags = frozenset[str]().union(*[call_tags(hass, call.arguments) for call in calls]) if calls else frozenset()
     return Message.assistant(content.content or "", tool_calls=calls, tags=tags, created=created)
-
-
-def result_text(result: llm.ToolResult) -> str:
-    """Return a tool's result as the JSON that a model reads. A failed one says `error`."""
-    if result.error and "error" not in result.data:
-        return json_dumps({"error": result.data})
-    return json_dumps(result.data)
 
 
 def handled_by_pipeline(chat_log: ChatLog, agent_id: str, seen: Collection[Message]) -> list[tuple[Message, ...]]:
