@@ -135,7 +135,7 @@ def _memory_value(name: str, **more: Any) -> AgentSensorDescription:
         state = store.writer.state if store is not None else None
         if state is None or state.reason is not None:
             return None
-        return getattr(state.statistics, name) if state.figures else 0
+        return getattr(state.statistics, name) if state.statistics else 0
 
     return AgentSensorDescription(
         key=f"memory_{name}", state_class=SensorStateClass.MEASUREMENT, value=value, is_memory=True, **more
