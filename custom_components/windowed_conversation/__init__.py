@@ -13,7 +13,7 @@ from homeassistant.helpers.event import async_track_time_interval
 from homeassistant.helpers.typing import ConfigType
 
 from .agents.agent import AccountConfigEntry, AccountData
-from .agents.config import AgentConfig, async_share_device_owners
+from .agents.config import AgentConfig
 from .agents.forgetting import async_follow_users, async_forget_removed
 from .agents.issues import async_clear_issues, async_review_windows
 from .agents.reload_state import async_account_state, async_drop_removed
@@ -23,6 +23,7 @@ from .bridge.account import async_create_provider
 from .bridge.errors import error_text_of, translated_error
 from .bridge.home_states import async_follow_home
 from .bridge.memory_tools import MemoryAPI
+from .bridge.persons import async_share_device_owners
 from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE
 from .providers import Provider, ProviderError
 from .services import async_setup_services

@@ -7,7 +7,7 @@ from custom_components.windowed_conversation.memory import Memory
 from custom_components.windowed_conversation.store import VALUES, write_value
 from custom_components.windowed_conversation.turn.forgetting import CONVERSATIONS
 from custom_components.windowed_conversation.window import EstimatedCounter, Message, Window, WindowPolicy
-from custom_components.windowed_conversation.window.codecs.rows import ConversationChange, write_change
+from custom_components.windowed_conversation.window.codecs.snapshot import ConversationChange, write_change
 
 LANGUAGES = ("en", "de")
 PAGE = 4_096

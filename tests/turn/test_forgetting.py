@@ -20,7 +20,7 @@ from custom_components.windowed_conversation.turn.forgetting import (
 from custom_components.windowed_conversation.turn.recall import HEADING
 from custom_components.windowed_conversation.turn.routing import WindowKey
 from custom_components.windowed_conversation.window import Exchange, Message, Native, ToolCall, WindowStats
-from custom_components.windowed_conversation.window.codecs.rows import (
+from custom_components.windowed_conversation.window.codecs.snapshot import (
     ConversationChange,
     read_conversation,
     stored_conversations,

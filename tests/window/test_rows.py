@@ -9,7 +9,7 @@ from hypothesis import given, settings
 import pytest
 
 from custom_components.windowed_conversation.window import Attachment, Message, Native, Window, WindowPolicy
-from custom_components.windowed_conversation.window.codecs.rows import (
+from custom_components.windowed_conversation.window.codecs.snapshot import (
     TABLES,
     ConversationChange,
     delete_conversation,

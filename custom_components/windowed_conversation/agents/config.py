@@ -1,4 +1,4 @@
-"""Configuration: an agent's settings over the account's options over the defaults, and the owners of devices."""
+"""Configuration: an agent's settings over the account's options over the defaults."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,17 +6,12 @@ from typing import Any, Self
 
 from homeassistant.config_entries import ConfigEntry, ConfigSubentry
 from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_PROMPT
-from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers import llm
 
 from .. import const
 from ..bridge.account import can_compact, is_at_home
 from ..bridge.home_tools import GetStatesTool
 from ..const import (
-    ATTR_DEVICE,
-    ATTR_PERSON,
-    CONF_DEVICE_OWNERS,
-    DOMAIN,
     MEMORY_API,
     Compaction,
     Counting,
@@ -165,27 +160,3 @@ def _limits(data: Mapping[str, Any]) -> TurnLimits:
         turn=float(data.get(const.CONF_TURN_TIMEOUT, DEFAULT_LIMITS.turn)),
         tool_iterations=int(data.get(const.CONF_TOOL_ITERATIONS, DEFAULT_LIMITS.tool_iterations)),
     )
-
-
-@callback
-def async_device_owners(hass: HomeAssistant) -> dict[str, str]:
-    """Return the users who own devices, by device. The first account that names a device counts."""
-    owners: dict[str, str] = {}
-    for entry in hass.config_entries.async_entries(DOMAIN):
-        for owned in entry.options.get(CONF_DEVICE_OWNERS, ()):
-            owners.setdefault(owned[ATTR_DEVICE], owned[ATTR_PERSON])
-    return owners
-
-
-@callback
-def async_share_device_owners(hass: HomeAssistant, account: ConfigEntry[Any]) -> None:
-    """Have an account keep the list, so that the others can be removed."""
-    if owners := async_device_owners(hass):
-        hass.config_entries.async_update_entry(account, options=with_device_owners(account.options, owners))
-
-
-def with_device_owners(options: Mapping[str, Any], owners: Mapping[str, str]) -> dict[str, Any]:
-    """Return the options of an account with this list."""
-    listed = [{ATTR_DEVICE: device, ATTR_PERSON: person} for device, person in owners.items()]
-    others = {name: value for name, value in options.items() if name != CONF_DEVICE_OWNERS}
-    return {**others, CONF_DEVICE_OWNERS: listed} if listed else others

@@ -13,7 +13,7 @@ from ..memory import Memory, MemoryUnavailable
 from ..store import Write
 from ..turn.routing import WindowKey
 from ..window import Exchange, Snapshot, Window, WindowRegistry
-from ..window.codecs.rows import (
+from ..window.codecs.snapshot import (
     ConversationChange,
     StoredConversation,
     delete_conversation,

@@ -18,7 +18,7 @@ from homeassistant.helpers.intent import IntentResponse, IntentResponseErrorCode
 from ..bridge.chat_log import BUSY_ERRORS, async_open_session, handled_by_pipeline
 from ..bridge.errors import async_error_phrase, error_key, error_text_of, log_fault, sentence_after
 from ..bridge.local_intents import LocalIntents
-from ..bridge.persons import async_speaker
+from ..bridge.persons import async_device_owners, async_speaker
 from ..bridge.turn_report import answer_attributes, async_trace_turn
 from ..turn.errors import Busy, IdTooLong
 from ..turn.routing import Reason, Route, Routing, Situation, check_id, first_choice, window_key
@@ -27,7 +27,6 @@ from ..turn.turn import run_turn
 from ..window import WindowBusy, WindowError
 from .after_turn import after_turn
 from .agent import Agent
-from .config import async_device_owners
 from .conversation_turn import ConversationTurn, async_build_question, memory_answers
 from .live_context import NO_SIZES
 from .lookup import async_learn

@@ -1,17 +1,19 @@
-"""Speakers, as memory and prompts know them, and the places where people are, by the user's words for them."""
+"""Speakers, as memory and prompts know them, the owners of devices, and the places of people in the user's words."""
 
 from collections.abc import Callable, Mapping
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from homeassistant.components import conversation
 from homeassistant.components.conversation import ConversationInput
 from homeassistant.components.homeassistant.exposed_entities import async_should_expose
+from homeassistant.config_entries import ConfigEntry
 from homeassistant.const import STATE_HOME, STATE_NOT_HOME
 from homeassistant.core import HomeAssistant, State, callback
 from homeassistant.helpers import entity_registry as er, intent
 from homeassistant.helpers.translation import async_get_translations
 
+from ..const import ATTR_DEVICE, ATTR_PERSON, CONF_DEVICE_OWNERS, DOMAIN
 from ..turn.context import plain_name, readable
 from ..turn.speaker import Speaker
 
@@ -127,3 +129,27 @@ def _words(text: str) -> list[str]:
 
 def _squeezed(text: str) -> str:
     return "".join(_words(text))
+
+
+@callback
+def async_device_owners(hass: HomeAssistant) -> dict[str, str]:
+    """Return the users who own devices, by device. The first account that names a device counts."""
+    owners: dict[str, str] = {}
+    for entry in hass.config_entries.async_entries(DOMAIN):
+        for owned in entry.options.get(CONF_DEVICE_OWNERS, ()):
+            owners.setdefault(owned[ATTR_DEVICE], owned[ATTR_PERSON])
+    return owners
+
+
+@callback
+def async_share_device_owners(hass: HomeAssistant, account: ConfigEntry[Any]) -> None:
+    """Have an account keep the list, so that the others can be removed."""
+    if owners := async_device_owners(hass):
+        hass.config_entries.async_update_entry(account, options=with_device_owners(account.options, owners))
+
+
+def with_device_owners(options: Mapping[str, Any], owners: Mapping[str, str]) -> dict[str, Any]:
+    """Return the options of an account with this list."""
+    listed = [{ATTR_DEVICE: device, ATTR_PERSON: person} for device, person in owners.items()]
+    others = {name: value for name, value in options.items() if name != CONF_DEVICE_OWNERS}
+    return {**others, CONF_DEVICE_OWNERS: listed} if listed else others

@@ -27,9 +27,8 @@ from ..agents.config import (
     DEFAULT_MEMORY_DAYS,
     DEFAULT_PERSISTENCE,
     DEFAULT_POLICY,
-    async_device_owners,
-    with_device_owners,
 )
+from ..bridge.persons import async_device_owners, with_device_owners
 from ..const import (
     ATTR_DEVICE,
     ATTR_PERSON,

@@ -3,7 +3,18 @@
 Each room has its tables in it: memory and the record of turns in `memory`, conversations in `window`.
 """
 
-from .database import Database as Database
+from .database import (
+    VALUES as VALUES,
+    Database as Database,
+    cancel_deletion as cancel_deletion,
+    cancel_deletion_of as cancel_deletion_of,
+    delete_overdue as delete_overdue,
+    delete_values as delete_values,
+    owners_of_values as owners_of_values,
+    read_value as read_value,
+    schedule_deletion as schedule_deletion,
+    write_value as write_value,
+)
 from .file import (
     Reason as Reason,
     Room as Room,
@@ -16,15 +27,4 @@ from .file import (
     size as size,
 )
 from .queue import Write as Write
-from .values import (
-    VALUES as VALUES,
-    cancel_deletion as cancel_deletion,
-    cancel_deletion_of as cancel_deletion_of,
-    delete_overdue as delete_overdue,
-    delete_values as delete_values,
-    owners_of_values as owners_of_values,
-    read_value as read_value,
-    schedule_deletion as schedule_deletion,
-    write_value as write_value,
-)
 from .writer import StoreState as StoreState, Writer as Writer

@@ -29,7 +29,7 @@ from ..memory import (
 )
 from ..store import Room, check_sum, delete_values, owners_of_values
 from ..window import QUESTION, EvictionCounts, Exchange, Message, Snapshot, is_summary, with_content
-from ..window.codecs.rows import (
+from ..window.codecs.snapshot import (
     TABLES,
     TEXTS,
     ConversationChange,

@@ -260,12 +260,12 @@ async def run_turn(turn: Turn) -> None:
     try:
         await _answer(turn)
     except (ProviderError, TurnError) as err:
-        turn.error = err
+        turn.error, turn.result = err, result_of(err)
     except BaseException as fault:
-        turn.fault, turn.interrupted = fault, True
+        turn.fault, turn.interrupted, turn.result = fault, True, result_of(fault)
         raise
     finally:
-        turn.result, turn.duration = result_of(turn.error or turn.fault), time.monotonic() - turn.started
+        turn.duration = time.monotonic() - turn.started
 
 
 async def _answer(turn: Turn) -> None:
