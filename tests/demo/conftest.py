@@ -30,10 +30,9 @@ async def client(server) -> AsyncIterator[AsyncOpenAI]:
 
 @pytest.fixture
 def ask(client) -> Ask:
-    """Streams an answer to the messages after a system message, `heard` until it ends or fails."""
+    """Streams an answer to the messages after a system message."""
 
-    async def stream(*messages: Any, model: str = "scripted", tools: Any = TOOLS, heard: Heard | None = None) -> Heard:
-        heard = heard or Heard()
+    async def stream(*messages: Any, model: str = "scripted", tools: Any = TOOLS) -> Heard:
         async with await client.chat.completions.create(
             model=model,
             messages=[SYSTEM, *(user(each) if isinstance(each, str) else each for each in messages)],
@@ -41,8 +40,6 @@ def ask(client) -> Ask:
             stream=True,
             stream_options={"include_usage": True},
         ) as chunks:
-            async for chunk in chunks:
-                heard.chunks.append(chunk)
-        return heard
+            return Heard([chunk async for chunk in chunks])
 
     return stream

@@ -11,7 +11,6 @@ TOOLS = [
 ]
 THINKING = {"type": "enabled", "budget_tokens": 1024}
 MARK = {"type": "ephemeral"}
-VERSION = {"anthropic-version": "2023-06-01"}
 
 
 @pytest.fixture
@@ -26,15 +25,12 @@ async def client(server):
 def ask(client):
     """Streams an answer to the messages; returns the events."""
 
-    async def stream(*messages, heard=None, **options):
-        heard = [] if heard is None else heard
+    async def stream(*messages, **options):
         sent = [{"role": "user", "content": each} if isinstance(each, str) else each for each in messages]
         async with await client.messages.create(
             **{"model": "scripted", "max_tokens": 2000, "messages": sent, "stream": True, "tools": TOOLS, **options}
         ) as events:
-            async for event in events:
-                heard.append(event)
-        return heard
+            return [event async for event in events]
 
     return stream
 

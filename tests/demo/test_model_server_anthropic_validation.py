@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from hypothesis import strategies as st
 import pytest
 
 from demo.model_server import anthropic_violations
@@ -39,9 +38,6 @@ def request(*messages, **fields):
 
 def rules(body, betas=frozenset()):
     return {violation.rule for violation in anthropic_violations(body, betas)}
-
-
-HISTORY = [user(), assistant(THOUGHT, TEXT, CALL, OTHER), user(OTHER_RESULT, RESULT), assistant(), user()]
 
 
 @pytest.mark.parametrize(
@@ -140,6 +136,3 @@ def test_a_tool_loop_that_is_going_on_needs_its_thinking():
 
 def test_a_tool_loop_that_is_over_needs_no_thinking():
     assert rules(request(user(), assistant(CALL), user(RESULT), assistant(), user(), thinking=THINKING)) == set()
-
-
-KEYS = st.sampled_from(["role", "content", "type", "text", "id", "name", "input", "source", "cache_control"])

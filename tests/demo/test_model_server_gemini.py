@@ -11,9 +11,6 @@ DECLARATIONS = [
     types.FunctionDeclaration(name=name, description="d", parameters_json_schema={"type": "object", "properties": {}})
     for name in ("intent__HassTurnOff", "intent__HassTurnOn", "llm__GetDateTime")
 ]
-LONG = "the quick brown fox jumps over the lazy dog. " * 300
-THOUGHTS = types.ThinkingConfig(include_thoughts=True)
-SKIP = b"skip_thought_signature_validator"
 
 
 @pytest.fixture
@@ -37,14 +34,10 @@ def config(**options):
 def ask(client):
     """Streams an answer to the contents; returns the chunks."""
 
-    async def stream(*contents, model="scripted", heard=None, **options):
-        heard = [] if heard is None else heard
+    async def stream(*contents, model="scripted", **options):
         sent = [said(each) if isinstance(each, str) else each for each in contents]
-        async for chunk in await client.aio.models.generate_content_stream(
-            model=model, contents=sent, config=config(**options)
-        ):
-            heard.append(chunk)
-        return heard
+        chunks = await client.aio.models.generate_content_stream(model=model, contents=sent, config=config(**options))
+        return [chunk async for chunk in chunks]
 
     return stream
 

@@ -1,6 +1,5 @@
 """Every rule of Gemini's generateContent, each with a request that breaks it and nothing else."""
 
-from hypothesis import strategies as st
 import pytest
 
 from demo.model_server import gemini_violations
@@ -8,7 +7,6 @@ from demo.model_server.residue import seal
 
 SIGNED = {"thoughtSignature": seal("scripted", b"hm")}
 FOREIGN = {"thoughtSignature": seal("other", b"hm")}
-SKIP = "skip_thought_signature_validator"
 TEXT = {"text": "hi"}
 CALL = {"functionCall": {"name": "a", "args": {}, "id": "1"}}
 OTHER = {"functionCall": {"name": "b", "id": "2"}}
@@ -17,7 +15,6 @@ OTHER_RESULT = {"functionResponse": {"name": "b", "id": "2", "response": {"outpu
 DECLARATION = {"name": "a", "parametersJsonSchema": {"type": "object"}}
 OBJECT = {"type": "OBJECT", "properties": {"x_y": {}}}
 IMAGE = {"inlineData": {"mimeType": "image/png", "data": "aGk="}}
-PDF = {"inlineData": {"mimeType": "application/pdf", "data": "__79"}}
 
 
 def user(*parts):
@@ -42,9 +39,6 @@ def rules(body, name="scripted"):
 
 def without_id(part):
     return {kind: {key: value for key, value in each.items() if key != "id"} for kind, each in part.items()}
-
-
-HISTORY = [user(), model(TEXT, {**CALL, **SIGNED}, OTHER), user(OTHER_RESULT, RESULT), model(), user()]
 
 
 @pytest.mark.parametrize(
@@ -118,6 +112,3 @@ def test_fields_that_break_a_rule_are_found_alone(rule, fields):
 
 def test_models_before_the_third_do_not_insist_on_a_signature():
     assert rules(request(user(), model(CALL), user(RESULT)), "gemini-2.5-flash") == set()
-
-
-KEYS = st.sampled_from(["role", "parts", "text", "functionCall", "functionResponse", "inlineData", "thoughtSignature"])

@@ -10,21 +10,17 @@ TOOLS = [
     {"type": "function", "name": name, "description": "", "parameters": {"type": "object", "properties": {}}}
     for name in ("intent__HassTurnOff", "intent__HassTurnOn")
 ]
-PNG = "data:image/png;base64,iVBORw0KGgo="
 
 
 @pytest.fixture
 def ask(client):
     """Streams an answer to the input; returns the events."""
 
-    async def stream(said, heard=None, **options):
-        heard = [] if heard is None else heard
+    async def stream(said, **options):
         async with await client.responses.create(
             **{"model": "scripted", "input": said, "stream": True, "store": False, "tools": TOOLS, **options}
         ) as events:
-            async for event in events:
-                heard.append(event)
-        return heard
+            return [event async for event in events]
 
     return stream
 

@@ -1,6 +1,5 @@
 """Every rule of Responses, each with a request that breaks it and nothing else."""
 
-from hypothesis import strategies as st
 import pytest
 
 from demo.model_server import responses_violations
@@ -34,9 +33,6 @@ def request(*items, **fields):
 
 def rules(body):
     return {violation.rule for violation in responses_violations(body)}
-
-
-HISTORY = [user(), THOUGHT, BOUND, OTHER, OTHER_RESULT, RESULT, assistant(), user("thanks")]
 
 
 @pytest.mark.parametrize(
@@ -108,6 +104,3 @@ def test_items_that_break_a_rule_are_found(rule, items):
 )
 def test_fields_that_break_a_rule_are_found_alone(rule, fields):
     assert rules({**request(user()), **fields}) == {rule}
-
-
-KEYS = st.sampled_from(["role", "content", "type", "text", "call_id", "id", "name", "output", "summary"])

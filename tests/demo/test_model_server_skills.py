@@ -8,11 +8,6 @@ from demo.model_server import WHAT_TO_TRY
 
 from .model_talk import TOOLS, assistant, called, result, user
 
-LIVE_CONTEXT = (
-    "Live Context: An overview of the areas and the devices in this smart home:\n"
-    "- names: Kitchen light, Big light\n  domain: light\n  state: '{}'\n  areas: Kitchen\n"
-    "  attributes:\n    brightness: '128'\n"
-)
 ATTIC = "[CONTEXT: time: Monday 2026-11-23 08:00; speaker: Eve; area: Attic]\n\n"
 
 
@@ -23,27 +18,6 @@ def wanted(heard):
     for call in heard.calls:
         fragments[call.index] += call.function.arguments or ""
     return [(name, json.loads(text)) for name, text in zip(names, fragments, strict=True)]
-
-
-async def test_a_name_told_in_the_request_is_known(ask):
-    heard = await ask("my name is Ada", assistant("Nice to meet you, Ada."), "what is my name?")
-    assert heard.text == "Your name is Ada."
-
-
-async def test_a_name_told_in_another_request_is_unknown(ask):
-    await ask("my name is Ada")
-    heard = await ask("what is my name?")
-    assert heard.text == "I do not know your name."
-
-
-async def test_facts_are_summarized_and_known_from_the_summary(ask):
-    told = ("my name is Ada", assistant("Hi."), "remember that the pin is 12", assistant("Yes."))
-    earlier = "Keep what matters of your earlier summary: You told me: my name is Bea; remember that the car is red."
-    summary = await ask(*told, f"[Summarize the conversation above for yourself: it is about to be removed. {earlier}]")
-    assert summary.text == "You told me: my name is Ada; remember that the pin is 12; remember that the car is red."
-    asked = "[What was said before, in short?]"
-    assert (await ask(asked, assistant(summary.text), "what is my name?")).text == "Your name is Ada."
-    assert (await ask(asked, assistant(summary.text), "what is the car?")).text == "The car is red."
 
 
 @pytest.mark.parametrize(
@@ -113,8 +87,6 @@ async def test_a_tool_that_is_not_offered_is_not_called(client, offer):
 
 DONE = {"response_type": "action_done", "speech": {}, "data": {"success": [{"name": "x"}], "failed": []}}
 NOT_FOUND = {"error": "MatchFailedError", "error_text": "No entities matched the name"}
-CHECK = "is the kitchen light on? if not, switch it on"
-LOOKED = called("a", "homeassistant__GetLiveContext", name="kitchen light")
 
 
 @pytest.mark.parametrize(

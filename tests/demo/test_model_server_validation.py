@@ -1,6 +1,5 @@
 """Every rule of the validator, each with a request that breaks it and nothing else."""
 
-from hypothesis import strategies as st
 import pytest
 
 from demo.model_server import chat_violations
@@ -9,7 +8,6 @@ from .model_talk import SYSTEM, assistant, called, result, user
 
 CALL = called("a", "intent__HassTurnOn", name="lamp")
 TWO_CALLS = {**CALL, "tool_calls": [CALL["tool_calls"][0], {**CALL["tool_calls"][0], "id": "b"}]}
-HISTORY = [SYSTEM, user("hi"), TWO_CALLS, result("b", {}), result("a", {}), assistant("Done."), user("thanks")]
 
 
 def request(*messages, **fields):
@@ -100,6 +98,3 @@ def test_a_model_of_openais_may_be_asked_for_what_only_openai_has(model):
     body = {**request(user("hi")), "model": model, "store": False, "prompt_cache_key": "a"}
     assert rules(body) == set()
     assert rules({**body, "model": "gpt-oss-20b"}) == {"unknown_key"}
-
-
-KEYS = st.sampled_from(["role", "content", "type", "text", "tool_calls", "id", "function", "name", "arguments"])

@@ -24,7 +24,7 @@ from .more_agents import change_agent
 from .summarizing import SMALL, STORY, asked_for, summaries_in
 
 IN_SYSTEM = {CONF_CONTEXT_PLACEMENT: ContextPlacement.SYSTEM, "routing": "llm_only"}
-MORNING, LATER = "2026-11-23 08:05:30+00:00", "2026-11-23 08:07:30+00:00"
+MORNING = "2026-11-23 08:05:30+00:00"
 
 
 @pytest.fixture(autouse=True)
