@@ -105,27 +105,15 @@ async def test_no_is_answered(two_facts: Callable[[], Any], say: Say, anna: Cont
     assert speech(await say("no", "mine", context=anna)) == "All right, I have not forgotten anything."
 
 
-async def test_yes_of_somebody_else_is_none(
+async def test_yes_of_somebody_else_or_in_another_conversation_is_none(
     home: HomeAssistant, two_facts: Callable[[], Any], say: Say, anna: Context
 ) -> None:
     ben = Context(user_id=MockUser(name="Ben").add_to_hass(home).id)
     await say("forget everything about me", "mine", context=anna)
     await say("yes", "mine", context=ben)
-
-    assert await two_facts() == 2
-
-
-async def test_yes_in_another_conversation_is_none(two_facts: Callable[[], Any], say: Say, anna: Context) -> None:
-    await say("forget everything about me", "mine", context=anna)
     await say("yes", "another", context=anna)
 
     assert await two_facts() == 2
-
-
-async def test_one_fact_is_gone_at_once(two_facts: Callable[[], Any], say: Say, anna: Context) -> None:
-    await say("forget that I like tea", "mine", context=anna)
-
-    assert await two_facts() == 1
 
 
 async def test_who_is_known_only_by_the_device_is_asked_about_one_fact(

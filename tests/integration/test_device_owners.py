@@ -123,25 +123,6 @@ async def test_fact_that_is_told_at_the_satellite_is_its_owners(
     assert fact.private
 
 
-async def test_who_signs_in_at_the_satellite_is_themselves(
-    home: HomeAssistant,
-    set_up: SetUp,
-    say: Say,
-    model_server: ModelServer,
-    *,
-    owned: dict,
-    bedside: str,
-    ada: Context,
-    grace: Context,
-) -> None:
-    await set_up(options=owned)
-    await tell(home, ("Dentist on Tuesday", ada, True))
-    await say("when is the dentist?", device_id=bedside, context=grace)
-    await say("when is the dentist?", device_id="kitchen")
-
-    assert "Dentist" not in sent(model_server)
-
-
 async def test_integrations_user_at_the_satellite_is_its_owner(
     home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, *, owned: dict, bedside: str, ada: Context
 ) -> None:
@@ -177,16 +158,6 @@ async def test_model_is_told_that_the_owner_speaks_and_how_that_is_known(
     system, said = asked(model_server)
     assert "You talk to somebody." in system
     assert told in system + said
-
-
-async def test_window_that_all_share_has_nothing_private_of_the_owner(
-    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, *, owned: dict, bedside: str, ada: Context
-) -> None:
-    await set_up(options=owned, **{CONF_SCOPE: Scope.AGENT})
-    await tell(home, ("Dentist on Tuesday", ada, True))
-    await say("when is the dentist?", device_id=bedside)
-
-    assert "Dentist" not in sent(model_server)
 
 
 async def test_conversation_at_the_satellite_is_seen_by_its_owner_alone(
@@ -232,23 +203,17 @@ async def test_form_offers_satellites_and_people_and_keeps_whose_they_are(
     assert suggested(await open_options(home, entry)) | owned == entry.options
 
 
-async def test_form_takes_a_device_only_once(home: HomeAssistant, entry: MockConfigEntry, *, owned: dict) -> None:
+async def test_form_takes_a_device_only_once_and_none_without_a_person(
+    home: HomeAssistant, entry: MockConfigEntry, *, owned: dict, bedside: str
+) -> None:
     form = await open_options(home, entry)
-    twice = owned[CONF_DEVICE_OWNERS] * 2
-    refused = await form(**SMALL, devices={CONF_DEVICE_OWNERS: twice})
+    wrong = {"device_owned_twice": owned[CONF_DEVICE_OWNERS] * 2, "device_without_person": [{"device": bedside}]}
+    for error, entered in wrong.items():
+        refused = await form(**SMALL, devices={CONF_DEVICE_OWNERS: entered})
 
-    assert refused["errors"] == {"devices": "device_owned_twice"}
-    assert listed_in(form) == twice
-    assert not refused["data_schema"].schema["devices"].options["collapsed"]
-    assert entry.options == {}
-
-
-async def test_form_takes_no_device_without_a_person(home: HomeAssistant, entry: MockConfigEntry, bedside: str) -> None:
-    form = await open_options(home, entry)
-    refused = await form(**SMALL, devices={CONF_DEVICE_OWNERS: [{"device": bedside}]})
-
-    assert refused["errors"] == {"devices": "device_without_person"}
-    assert listed_in(form) == [{"device": bedside}]
+        assert refused["errors"] == {"devices": error}
+        assert listed_in(form) == entered
+        assert not refused["data_schema"].schema["devices"].options["collapsed"]
     assert entry.options == {}
 
 

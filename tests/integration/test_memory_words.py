@@ -171,14 +171,6 @@ async def test_what_is_remembered_is_read_back_in_the_speakers_language(
     assert answer in speech
 
 
-async def test_an_integrations_user_is_an_unknown_speaker(home: HomeAssistant, say, memory: Memory) -> None:
-    phone = await home.auth.async_create_system_user("Voice over IP")
-
-    speech, _ = await say("Remember that my name is Ada", phone)
-
-    assert speech.startswith("I do not know who is speaking.")
-
-
 async def test_a_memory_that_is_away_is_told(say, anna: User, memory: Memory) -> None:
     memory.close()
 

@@ -639,11 +639,12 @@ async def test_what_is_no_text_costs_no_other_conversation(
 
 
 def owned(disk: Disk, owner: str) -> list[int]:
-    """Return the numbers of conversations, values and turns that belong to an agent or an account."""
+    """Return the numbers of conversations, values, records and turns that belong to an agent or an account."""
     counts = (
         "SELECT count(*) FROM conversation WHERE agent = ?",
         "SELECT count(*) FROM value WHERE owner = ?",
         "SELECT count(*) FROM turn_record WHERE figures ->> 'agent' = ?",
+        "SELECT count(*) FROM turn WHERE agent = ?",
     )
     return [disk.rows(count, owner)[0][0] for count in counts]
 
@@ -651,16 +652,16 @@ def owned(disk: Disk, owner: str) -> list[int]:
 async def test_removed_agent_takes_its_conversations_along(
     home: HomeAssistant, entry, set_up: SetUp, say: Say, disk: Disk
 ) -> None:
-    await say("my name is Ada", "mine")
+    await say("hello there", "mine")
     await restart(home, entry)
-    await say("what is my name?", "mine")
+    await say("hello again", "mine")
     (agent_id,) = entry.subentries
     assert 0 not in owned(disk, agent_id)
 
     await remove_agent(home, entry, agent_id)
     await written(home)
 
-    assert owned(disk, agent_id) == [0, 0, 0]
+    assert owned(disk, agent_id) == [0, 0, 0, 0]
     assert disk.exchanges == ""
 
 
@@ -675,8 +676,8 @@ async def test_removed_account_takes_everything_along(
     await home.async_block_till_done(wait_background_tasks=True)
     await written(home)
 
-    assert owned(disk, agent_id) == owned(disk, entry.entry_id) == [0, 0, 0]
-    assert owned(disk, other.entry_id) == [0, 1, 0]
+    assert owned(disk, agent_id) == owned(disk, entry.entry_id) == [0, 0, 0, 0]
+    assert owned(disk, other.entry_id) == [0, 1, 0, 0]
 
 
 async def test_last_account_without_memory_takes_the_file_along_and_what_was_set_aside(
@@ -717,7 +718,7 @@ async def test_account_that_was_never_set_up_since_the_start_takes_its_conversat
     await home.async_block_till_done(wait_background_tasks=True)
     await written(home)
 
-    assert owned(disk, agent_id) == owned(disk, entry.entry_id) == [0, 0, 0]
+    assert owned(disk, agent_id) == owned(disk, entry.entry_id) == [0, 0, 0, 0]
     assert disk.exchanges == ""
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from homeassistant.components.conversation.trace import async_get_traces
-from homeassistant.core import Context, HomeAssistant
+from homeassistant.core import HomeAssistant
 import pytest
 from pytest_homeassistant_custom_component.common import async_capture_events
 
@@ -29,7 +29,7 @@ from demo.model_server import ModelServer, call, words
 
 from .actions import act
 from .conftest import AGENT, Say, SayAtOnce, SetUp, until, written
-from .more_agents import add_agent, remove_agent
+from .more_agents import add_agent
 from .remembered import memory_of
 
 SECRET = "pelican"
@@ -204,15 +204,6 @@ async def test_cancelled_turn_is_recorded(
     assert [request.end for request in recorded.requests] == ["cancelled"]
 
 
-async def test_fault_of_ours_is_an_error(entry: Any, say: Say, turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("custom_components.windowed_conversation.turn.turn.try_models", lambda *_: 1 / 0)
-
-    await say("hello there")
-
-    (turn,) = await turns()
-    assert (turn.end, turn.error) == ("error", "ZeroDivisionError")
-
-
 async def test_fallback_names_both_agents(
     home: HomeAssistant, set_up: SetUp, say: Say, turns: Turns, model_server: ModelServer
 ) -> None:
@@ -278,32 +269,6 @@ async def test_words_of_a_turn_that_failed_go_also_if_nothing_of_it_was_ever_rem
 
     assert (await turns())[0].level == "figures"
     assert not await home.async_add_executor_job(_is_in_files, memory_file, SECRET)
-
-
-async def test_everything_of_a_person_leaves_with_its_figures(
-    home: HomeAssistant, whole: Any, say: Say, turns: Turns
-) -> None:
-    await home.auth.async_create_user("Owner")
-    ada = await home.auth.async_create_user("Ada", group_ids=["system-users"])
-    await say("hello there", context=Context(user_id=ada.id))
-    await say("hello there", "other")
-    assert [turn.person for turn in await turns()] == [ada.id, None]
-
-    await home.auth.async_remove_user(ada)
-    await home.async_block_till_done(wait_background_tasks=True)
-
-    assert [turn.person for turn in await turns()] == [None]
-
-
-async def test_removed_agent_leaves_the_record(home: HomeAssistant, entry: Any, say: Say, turns: Turns) -> None:
-    grace = await add_agent(home, entry)
-    await say("hello there")
-    await say("hello Grace", agent_id="conversation.grace")
-    assert len(await turns()) == 2
-
-    await remove_agent(home, entry, grace)
-
-    assert [turn.entity_id for turn in await turns()] == [AGENT]
 
 
 async def test_debug_log_has_a_line_for_each_turn_and_request_without_words(
