@@ -11,7 +11,7 @@ import probatio
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, async_capture_events
 
-from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, CONF_MEMORY, DOMAIN
+from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, DOMAIN
 from demo.model_server import ModelServer
 
 from .actions import EVERY_ACTION, MEMORY_ACTIONS, ON_A_CONVERSATION, TURN_ACTIONS, act
@@ -268,20 +268,6 @@ async def test_forked_conversations_go_on_by_themselves(home: HomeAssistant, ent
     assert "Ada" in speech(await say("what is my name?"))
 
 
-async def test_important_exchange_stays_while_others_go(
-    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
-) -> None:
-    await set_up(**{CONF_HISTORY_TOKENS: 300, CONF_MEMORY: False})
-    await say("my name is Ada")
-    await act(home, "tag_exchange", add=["important"])
-
-    for number in range(12):
-        await say(f"consider that the locker number {number} is the {number} times seventh on the left")
-
-    assert "Ada" in speech(await say("what is my name?"))
-    assert "locker number 0" not in str(model_server.requests[-1].body)
-
-
 def exported(*, conversation_id: str = "test", tags: Iterable[str] = (), **question: Any) -> dict[str, Any]:
     """Return an exported conversation of one question, with some of the question's fields changed."""
     messages = [{"role": "user", "content": "hello", "tags": [], "created": 0.0, "tokens": 5, **question}]
@@ -319,12 +305,6 @@ async def test_import_that_is_none_is_refused(
         await act(home, "import_conversation", conversation=conversation)
 
     assert len(agent_of(entry).windows) == 0
-
-
-async def test_export_that_these_tests_change_is_one(home: HomeAssistant, entry: MockConfigEntry) -> None:
-    await act(home, "import_conversation", conversation=exported())
-
-    assert "hello" in str(await act(home, "get_window"))
 
 
 async def test_imported_messages_are_counted_anew(

@@ -52,18 +52,6 @@ def sent(model_server: ModelServer, request: int = -1) -> tuple[str, list[str]]:
     return first["content"], [message["content"] for message in messages if message["role"] == "user"]
 
 
-async def test_context_is_told_before_the_words_where_nobody_chose(
-    entry: MockConfigEntry, say: Say, model_server: ModelServer, freezer: FrozenDateTimeFactory
-) -> None:
-    freezer.move_to(MORNING)
-
-    await say("who am I?")
-
-    system, said = sent(model_server)
-    assert said == ["[CONTEXT: time: Monday 2026-11-23 08:05]\n\nwho am I?"]
-    assert "08:05" not in system
-
-
 async def test_context_is_the_end_of_the_system_prompt_where_that_is_chosen(
     set_up: SetUp, say: Say, device, model_server: ModelServer, freezer: FrozenDateTimeFactory
 ) -> None:

@@ -7,7 +7,6 @@ from homeassistant.components import conversation
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers.intent import IntentResponseType
 import pytest
-from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents import turns
 from custom_components.windowed_conversation.const import (
@@ -17,11 +16,11 @@ from custom_components.windowed_conversation.const import (
     CONF_TOOL_ITERATIONS,
     CONF_TURN_TIMEOUT,
 )
-from custom_components.windowed_conversation.window import Window
 from demo.model_server import FAULTS, ModelServer
 
-from .conftest import Say, SetUp, speech, until
+from .conftest import Say, SetUp, speech
 from .states import state_of
+from .test_turns import window_of
 
 SHORT_LIMITS = {CONF_IDLE_TIMEOUT: 0.3, CONF_TURN_TIMEOUT: 5, CONF_TOOL_ITERATIONS: 10}
 
@@ -62,14 +61,6 @@ HEARD = {
     "prompt_blocked": "declined to answer",
     "refusal": "declined to answer",
 }
-
-
-def window_of(entry: MockConfigEntry) -> Window:
-    """Return the window of the only conversation of an account's only agent."""
-    (agent,) = entry.runtime_data.agents.values()
-    windows: dict[str, Window] = agent.windows.loaded()
-    (window,) = windows.values()
-    return window
 
 
 SECRET = "the pelican is my secret word"
@@ -131,15 +122,6 @@ async def test_conversation_goes_on_after_a_fault(agent, say: Say, model_server:
     assert "pelican" not in str(model_server.requests[-1].body)
 
 
-async def test_what_was_said_before_a_break_stands(agent, say: Say, model_server: ModelServer) -> None:
-    model_server.fault("cut_mid_stream", after_words=3)
-
-    said = speech(await say("tell me a story about the sea"))
-
-    assert said.endswith("The model's server cannot be reached right now.")
-    assert not said.startswith("The model's server")
-
-
 @pytest.mark.parametrize("text", ["", "   ", "\n\t", "\x00\x07"])
 async def test_blank_input_is_answered_without_a_request(text: str, agent, say: Say, model_server: ModelServer) -> None:
     assert speech(await say(text)) == "I did not hear anything."
@@ -179,18 +161,6 @@ async def test_template_error_in_the_instructions_is_spoken(set_up: SetUp, say: 
     assert "instructions of this conversation agent contain an error" in speech(await say(SECRET))
 
 
-async def test_missing_tools_are_spoken(set_up: SetUp, say: Say) -> None:
-    await set_up(llm_hass_api=["gone"])
-
-    assert "tools of this conversation agent are not available" in speech(await say(SECRET))
-
-
-async def test_server_that_goes_away_is_spoken(agent, say: Say, model_server: ModelServer) -> None:
-    await model_server.stop()
-
-    assert "cannot be reached right now" in speech(await say(SECRET))
-
-
 async def test_nothing_is_asked_where_home_assistant_answers_alone(
     home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
 ) -> None:
@@ -205,36 +175,6 @@ async def test_nothing_is_asked_where_home_assistant_answers_alone(
     assert result.response.response_type is IntentResponseType.ERROR
     assert "Sorry" in speech(result)
     assert model_server.requests == []
-
-
-async def test_cancelled_turn_leaves_the_window_as_before(
-    home: HomeAssistant, agent, say: Say, model_server: ModelServer
-) -> None:
-    await say("my name is Ada")
-    window = window_of(agent)
-    before = window.messages()
-    model_server.change(delay=0.05)
-    turn = asyncio.create_task(say("tell me a story about the sea"))
-    await until(lambda: window.is_open)
-
-    turn.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await turn
-
-    assert window.messages() == before
-    model_server.change(delay=0)
-    assert "Ada" in speech(await say("what is my name?"))
-
-
-async def test_turns_that_arrive_together_wait_for_each_other(agent, say: Say, model_server: ModelServer) -> None:
-    model_server.change(delay=0.01)
-
-    await asyncio.gather(*(say(f"consider that the number {n} is lucky") for n in range(5)))
-
-    window = window_of(agent)
-    roles = [message.role for message in window.messages()[1:]]
-    assert roles == ["user", "assistant"] * 5
-    assert all(request.violations == [] for request in model_server.requests)
 
 
 async def test_chat_log_that_another_agent_never_leaves_is_waited_for_as_long_as_a_turn(

@@ -52,23 +52,24 @@ async def test_nothing_is_wrong_with_a_conversation_of_commands_and_questions(
     assert shown() == []
 
 
-async def test_cache_that_is_lost_to_changing_instructions_is_told_and_goes(
+async def test_cache_that_is_lost_to_changing_instructions_is_told_without_their_words_and_goes(
     home: HomeAssistant, set_up: SetUp, say: Say, issues, shown
 ) -> None:
     home.states.async_set("sensor.weather", "sunny")
     await set_up(prompt="It is {{ states('sensor.weather') }}. " + LONG)
-    await say("my name is Ada")
-    await say("who am I?")
+    await say("my name is Pelican")
+    await say("my name is Pelican")
     assert issues() == {}
 
     home.states.async_set("sensor.weather", "rainy")
-    await say("who am I?")
+    await say("my name is Pelican")
 
     (issue,) = shown()
     assert (issue["issue"], issue["changed"]) == ("cache_lost", ["instructions"])
     assert issue["expected_tokens"] > issue["cached_tokens"] + 2000
     told = {key: f"{issue[f'{key}_tokens']:,}" for key in ("expected", "cached")}
     assert issues() == {"cache_lost": {"agent": "Ada", "changed": "instructions", **told}}
+    assert not any(word in str((issues(), shown())) for word in ("Pelican", "sunny"))
     await say("who am I?")
     assert (issues(), shown()) == ({}, [])
 
@@ -148,17 +149,3 @@ async def test_window_that_stays_full_is_told_until_there_is_room(
     home.config_entries.async_update_entry(entry, options={CONF_HISTORY_TOKENS: 8000})
     await home.async_block_till_done()
     assert (issues(), shown()) == ({}, [])
-
-
-async def test_warnings_hold_nothing_that_was_said(home: HomeAssistant, set_up: SetUp, say: Say, issues, shown) -> None:
-    home.states.async_set("sensor.weather", "sunny")
-    await set_up(prompt="It is {{ states('sensor.weather') }}. " + LONG)
-    await say("my name is Pelican")
-    await say("my name is Pelican")
-
-    home.states.async_set("sensor.weather", "rainy")
-    await say("my name is Pelican")
-
-    assert len(shown()) == 1
-    assert "Pelican" not in str((issues(), shown()))
-    assert "sunny" not in str((issues(), shown()))

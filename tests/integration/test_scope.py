@@ -11,14 +11,6 @@ from .actions import act
 from .conftest import Say, SetUp, speech
 
 
-async def test_device_goes_on_with_its_conversation_in_a_new_session(set_up: SetUp, say: Say) -> None:
-    await set_up(**{CONF_SCOPE: "device"})
-    await say("my name is Ada", None, device_id="satellite")
-
-    assert "Ada" in speech(await say("what is my name?", None, device_id="satellite"))
-    assert "Ada" not in speech(await say("what is my name?", None, device_id="another"))
-
-
 async def test_person_goes_on_on_any_device(home: HomeAssistant, set_up: SetUp, say: Say) -> None:
     await set_up(**{CONF_SCOPE: "user"})
     ada, grace = (Context(user_id=MockUser(name=name).add_to_hass(home).id) for name in ("Ada", "Grace"))

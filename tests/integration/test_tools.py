@@ -10,7 +10,7 @@ from homeassistant.components import conversation
 from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
 from homeassistant.core import Context, HomeAssistant
 from homeassistant.exceptions import HomeAssistantError, Unauthorized
-from homeassistant.helpers import area_registry as ar, device_registry as dr, llm
+from homeassistant.helpers import llm
 from homeassistant.setup import async_setup_component
 import probatio
 import pytest
@@ -131,21 +131,6 @@ async def test_turn_that_leads_to_itself_is_told_that_it_is_busy(
 
     told = model_server.requests[-1].body["messages"][-1]["content"]
     assert "I am still working on your last question." in told
-
-
-async def test_device_and_area_are_in_the_context(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, model_server: ModelServer
-) -> None:
-    area = ar.async_get(home).async_create("Living; [room]")
-    device = dr.async_get(home).async_get_or_create(
-        config_entry_id=entry.entry_id, identifiers={("test", "satellite")}, name="Voice box"
-    )
-    dr.async_get(home).async_update_device(device.id, area_id=area.id)
-
-    await say("which room am I in?", device_id=device.id)
-
-    asked = model_server.requests[-1].body["messages"][-1]["content"]
-    assert asked.split("]")[0].endswith("device: Voice box; area: Living room")
 
 
 async def test_fault_of_ours_is_spoken_shown_and_logged_without_its_text(

@@ -1,8 +1,5 @@
 """Turns through a real Home Assistant: the answering agent, changes in the home, the content of a request."""
 
-from itertools import pairwise
-import json
-
 from homeassistant.components.conversation.trace import async_get_traces
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers import area_registry as ar
@@ -14,7 +11,6 @@ from custom_components.windowed_conversation.bridge.chat_log import call_tags
 from custom_components.windowed_conversation.const import (
     CONF_EXCLUDED_TAGS,
     CONF_HISTORY_TOKENS,
-    CONF_MEMORY,
     CONF_ROUTING,
 )
 from custom_components.windowed_conversation.window import Window
@@ -139,13 +135,6 @@ async def test_thoughts_are_never_spoken(answer: Answer, entry, say: Say, model_
     assert speech(await say("what do you say to pizza?")) == "I like it."
 
 
-async def test_context_goes_before_the_words_and_is_never_spoken(entry, say: Say, model_server: ModelServer) -> None:
-    answer = speech(await say("repeat my message"))
-
-    assert model_server.requests[-1].body["messages"][-1]["content"].startswith("[CONTEXT: time: ")
-    assert "[CONTEXT" not in answer
-
-
 async def test_system_prompt_and_tools_stay_the_same_between_turns(entry, say: Say, model_server: ModelServer) -> None:
     await say("my name is Ada")
     await say("what is my name?")
@@ -177,30 +166,6 @@ async def test_small_window_forgets_whole_exchanges_in_blocks(
     assert "Ada" not in speech(await say("what is my name?"))
     assert all(request.violations == [] for request in model_server.requests)
     assert window_of(entry).stats().current_tokens <= 600
-
-
-async def test_requests_between_trims_begin_with_the_same_bytes(
-    set_up: SetUp, say: Say, model_server: ModelServer
-) -> None:
-    # recalled lines leave at trims of their own
-    entry = await set_up(**{CONF_HISTORY_TOKENS: 600, CONF_MEMORY: False})
-    trims = []
-    for number in range(14):
-        await say(f"consider that the locker number {number} is the {number} times seventh on the left")
-        trims.append(window_of(entry).stats().trims)
-
-    bodies = [[json.dumps(message) for message in request.body["messages"]] for request in model_server.requests]
-    grown = [after[: len(before)] == before for before, after in pairwise(bodies)]
-    assert grown.count(False) <= trims[-1]
-    assert 0 < trims[-1] <= 4
-
-
-async def test_two_agents_do_not_share_a_conversation(set_up: SetUp, say: Say, home: HomeAssistant) -> None:
-    await set_up()
-    await set_up()
-    await say("my name is Ada")
-
-    assert "Ada" not in speech(await say("what is my name?", agent_id=f"{AGENT}_2"))
 
 
 async def test_trace_tells_route_budget_and_usage(entry, say: Say) -> None:
