@@ -9,7 +9,6 @@ from homeassistant.core import HomeAssistant
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, async_capture_events
 
-from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.bridge.turn_report import EVENT_TURN
 from custom_components.windowed_conversation.const import (
     CONF_COMPACTION,
@@ -66,7 +65,7 @@ def results_sent(body: dict[str, Any]) -> list[str]:
     ]
 
 
-async def test_provider_clears_old_results_and_the_turn_tells_how_much(
+async def test_provider_clears_old_results_that_are_sent_whole_and_the_turn_tells_how_much(
     claude: Callable[..., Any], home: HomeAssistant, say: Say, model_server: ModelServer
 ) -> None:
     await claude()
@@ -79,19 +78,10 @@ async def test_provider_clears_old_results_and_the_turn_tells_how_much(
     cleared = [event.data["usage"]["cleared"] for event in told]
     assert cleared[0] == 0
     assert cleared[-1] > 1000
-    assert all(not request.violations for request in model_server.requests)
-
-
-async def test_history_stays_whole_in_what_is_sent(
-    claude: Callable[..., Any], say: Say, model_server: ModelServer
-) -> None:
-    await claude()
-    for _ in range(MANY):
-        await say(LOOK)
-
     sent = results_sent(model_server.requests[-1].body)
     assert len(sent) == MANY
     assert all("corridor light 29" in result for result in sent)
+    assert all(not request.violations for request in model_server.requests)
 
 
 @pytest.mark.parametrize("compaction", [None, Compaction.OFF])
@@ -124,9 +114,3 @@ async def test_provider_that_takes_over_is_sent_the_plain_history(
     assert (request.format, request.violations) == ("openai_chat", [])
     assert len(results_sent(request.body)) == MANY
     assert all("corridor light 29" in result for result in results_sent(request.body))
-
-
-async def test_option_is_off_until_it_is_chosen(
-    claude: Callable[..., Any], agent_of: Callable[[MockConfigEntry], Agent]
-) -> None:
-    assert not agent_of(await claude(None)).config.settings.compaction

@@ -90,14 +90,12 @@ async def test_provider_shortens_what_a_trim_drops(
     sent = model_server.requests[-1].body["input"]
     assert any(item["type"] == "compaction" for item in sent)
     assert not [text for text in texts({"input": sent}) if text.startswith("[What was said before")]
+    assert not any(text.startswith(ASKED) for request in model_server.requests for text in texts(request.body))
     assert len(compactions(model_server)) == len(told) == 1
     assert told[0].data["usage"]["input"] > 100
-
-
-async def test_model_is_not_asked_for_a_summary_then(talk: Talk, model_server: ModelServer) -> None:
-    await talk()
-
-    assert not any(text.startswith(ASKED) for request in model_server.requests for text in texts(request.body))
+    (summary,) = filter(is_summary, the_window(agent).exchanges())
+    assert "my name is Ada" in summary.messages[-1].content
+    assert "You: Once upon a time" in summary.messages[-1].content
 
 
 @pytest.mark.long
@@ -113,15 +111,6 @@ async def test_window_stays_in_its_budget_through_many_compactions(
     assert len(compactions(model_server)) >= 3
     assert speech(await say("what is my name?")) == "Your name is Ada."
     assert all(not record.violations for record in model_server.log.records)
-
-
-async def test_plain_words_are_kept_beside_it(talk: Talk) -> None:
-    agent = await talk()
-
-    (summary,) = filter(is_summary, the_window(agent).exchanges())
-    text = summary.messages[-1].content
-    assert "my name is Ada" in text
-    assert "You: Once upon a time" in text
 
 
 async def test_provider_that_takes_over_is_sent_plain_words(

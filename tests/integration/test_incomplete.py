@@ -9,20 +9,20 @@ from typing import Any
 from homeassistant.components import conversation
 from homeassistant.core import Context, HomeAssistant
 import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from demo.model_server import ModelServer, call
 from tests.suspensions import each_suspension_point
 
-from .conftest import AGENT, Say, SetUp, ShoppingList, speech, until
+from .conftest import AGENT, Say, SetUp, ShoppingList, speech, start, stop, until
 
 ADD_MILK = "we are out of milk"
 ADDS_MILK = call("HassListAddItem", item="milk", name="shopping list")
 
 
 @pytest.fixture(params=["broken stream", "interrupted after the tool", "interrupted beside the tool"])
-async def way(request: pytest.FixtureRequest, set_up: SetUp) -> str:
+def way(request: pytest.FixtureRequest, entry: MockConfigEntry) -> str:
     """Return a way in which a turn breaks, with an agent set up."""
-    await set_up()
     return str(request.param)
 
 
@@ -66,9 +66,21 @@ async def interrupt(say: Say, is_time: Callable[[], bool]) -> None:
         await turn
 
 
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["at once", "after a restart"])
 async def test_next_request_holds_the_call_its_result_and_the_line(
-    shopping: ShoppingList, milk_added: None, say: Say, model_server: ModelServer
+    *,
+    home: HomeAssistant,
+    entry: MockConfigEntry,
+    shopping: ShoppingList,
+    milk_added: None,
+    say: Say,
+    model_server: ModelServer,
+    is_restarted: bool,
 ) -> None:
+    if is_restarted:
+        await stop(home, entry)
+        await start(home, entry)
+
     await say("did you add it?")
 
     _, _, answer, result, *rest = model_server.requests[-1].body["messages"]

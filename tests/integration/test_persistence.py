@@ -24,11 +24,11 @@ from custom_components.windowed_conversation.const import (
 )
 from custom_components.windowed_conversation.store import writer
 from custom_components.windowed_conversation.turn.routing import WindowKey
-from demo.model_server import ModelServer, call
+from demo.model_server import ModelServer
 
 from .account_forms import open_options
 from .actions import act
-from .conftest import AGENT, Say, SetUp, ShoppingList, speech, start, stop, until, written
+from .conftest import AGENT, Say, SetUp, speech, start, stop, until, written
 from .more_agents import remove_agent
 from .remembered import memory_of
 from .store_file import Disk, issues, placeholders
@@ -120,28 +120,21 @@ async def test_summary_is_sent_after_a_restart_as_before(
     assert str(model_server.requests[-1].body["messages"][: len(before)]) == str(before)
 
 
-async def test_contents_are_the_same_after_a_restart_but_for_the_prompt_that_each_turn_sets(
-    home: HomeAssistant, entry, say: Say, agent_of: AgentOf
+async def test_contents_and_figures_are_the_same_after_a_restart_but_for_the_prompt_that_each_turn_sets(
+    home: HomeAssistant, entry, say: Say, agent_of: AgentOf, figure
 ) -> None:
     await say("turn on kitchen light", "mine")
     await say("my name is Ada", "mine")
     (before,) = agent_of(entry).windows.loaded().values()
+    stats = agent_of(entry).windows.stats()
 
     await restart(home, entry)
 
+    assert agent_of(entry).windows.stats() == stats
+    assert (figure("active_conversations"), figure("window_messages")) == ("1", "6")
     after = await agent_of(entry).windows.load("mine")
     assert after is not None
     assert after.snapshot() == before.snapshot()._replace(system=None)
-
-
-async def test_figures_are_the_same_after_a_restart(home: HomeAssistant, entry, say: Say, agent_of: AgentOf) -> None:
-    await say("turn on kitchen light", "mine")
-    await say("my name is Ada", "mine")
-    before = agent_of(entry).windows.stats()
-
-    await restart(home, entry)
-
-    assert agent_of(entry).windows.stats() == before
 
 
 async def test_conversation_is_read_when_somebody_goes_on_with_it(
@@ -169,13 +162,14 @@ async def test_newest_conversation_is_still_the_newest(home: HomeAssistant, entr
 
 async def test_conversation_is_still_nobody_elses(home: HomeAssistant, entry, say: Say) -> None:
     ada, grace = a_person(home, "One"), a_person(home, "Two")
-    await say("my name is Ada", "mine", context=ada)
+    with_separator = "a\x1fb"
+    await say("my name is Ada", with_separator, context=ada)
 
     await restart(home, entry)
 
-    assert "Ada" not in speech(await say("what is my name?", "mine", context=grace))
-    assert "Ada" not in speech(await say("what is my name?", "mine"))
-    assert "Ada" in speech(await say("what is my name?", "mine", context=ada))
+    assert "Ada" not in speech(await say("what is my name?", with_separator, context=grace))
+    assert "Ada" not in speech(await say("what is my name?", with_separator))
+    assert "Ada" in speech(await say("what is my name?", with_separator, context=ada))
 
 
 async def test_conversation_of_a_device_goes_on(home: HomeAssistant, set_up: SetUp, say: Say) -> None:
@@ -185,15 +179,6 @@ async def test_conversation_of_a_device_goes_on(home: HomeAssistant, set_up: Set
     await restart(home, entry)
 
     assert "Ada" in speech(await say("what is my name?", None, device_id="satellite"))
-
-
-async def test_sensors_show_what_came_back(home: HomeAssistant, entry, say: Say, figure) -> None:
-    await say("my name is Ada", "mine")
-
-    await restart(home, entry)
-
-    assert figure("active_conversations") == "1"
-    assert figure("window_messages") == "2"
 
 
 @pytest.mark.parametrize("persistence", Persistence)
@@ -480,37 +465,18 @@ async def test_old_conversation_that_was_imported_lives_on_after_a_restart(
     assert ids(agent_of(entry)) == ["forked", "imported", "mine"]
 
 
+@pytest.mark.parametrize("is_read", [True, False])
 async def test_conversation_that_was_reset_does_not_come_back(
-    home: HomeAssistant, entry, say: Say, agent_of: AgentOf, disk: Disk
+    *, home: HomeAssistant, entry, say: Say, agent_of: AgentOf, disk: Disk, is_read: bool
 ) -> None:
     await say("my name is Ada", "mine")
-    await act(home, "reset_window", conversation_id="mine")
-
-    await restart(home, entry)
-
-    assert (ids(agent_of(entry)), disk.exchanges) == ([], "")
-
-
-async def test_conversation_that_nobody_has_read_can_be_reset(
-    home: HomeAssistant, entry, say: Say, agent_of: AgentOf, disk: Disk
-) -> None:
-    await say("my name is Ada", "mine")
-    await restart(home, entry)
+    if not is_read:
+        await restart(home, entry)
 
     await act(home, "reset_window", conversation_id="mine")
     await restart(home, entry)
 
     assert (ids(agent_of(entry)), disk.exchanges) == ([], "")
-
-
-async def test_conversation_whose_id_has_a_separator_is_the_same_after_a_restart(
-    home: HomeAssistant, entry, say: Say
-) -> None:
-    await say("my name is Ada", "a\x1fb")
-
-    await restart(home, entry)
-
-    assert "Ada" in speech(await say("what is my name?", "a\x1fb"))
 
 
 @pytest.mark.long
@@ -680,24 +646,14 @@ async def test_removed_account_takes_everything_along(
     assert owned(disk, other.entry_id) == [0, 1, 0, 0]
 
 
+@pytest.mark.parametrize("is_set_up", [True, False])
 async def test_last_account_without_memory_takes_the_file_along_and_what_was_set_aside(
-    home: HomeAssistant, entry, say: Say, disk: Disk
+    home: HomeAssistant, entry, say: Say, disk: Disk, *, is_set_up: bool
 ) -> None:
     await say("my name is Ada", "mine")
     disk(lambda path: path.with_name(f"{path.name}.damaged").write_text("what was said"))
-
-    await home.config_entries.async_remove(entry.entry_id)
-    await home.async_block_till_done()
-
-    assert disk.files() == []
-
-
-async def test_last_account_without_memory_takes_the_file_along_though_it_was_never_set_up_since_the_start(
-    home: HomeAssistant, entry, say: Say, disk: Disk
-) -> None:
-    await say("my name is Ada", "mine")
-    await stop(home, entry)
-    assert disk.files() == [disk.path.name]
+    if not is_set_up:
+        await stop(home, entry)
 
     await home.config_entries.async_remove(entry.entry_id)
     await home.async_block_till_done()
@@ -749,21 +705,3 @@ async def test_conversations_of_other_accounts_stay(
     await restart(home, entry)
 
     assert ids(agent_of(entry)) == ["mine"]
-
-
-async def test_what_was_done_before_a_break_is_known_after_a_restart(
-    *, home: HomeAssistant, shopping: ShoppingList, set_up: SetUp, say: Say, model_server: ModelServer
-) -> None:
-    entry = await set_up()
-    model_server.script(call("HassListAddItem", item="milk", name="shopping list"))
-    shopping.on_added = lambda: model_server.fault("cut_mid_stream", 1)
-    await say("we are out of milk")
-
-    await restart(home, entry)
-
-    await say("did you add it?")
-
-    *_, made, result, _, _ = model_server.requests[-1].body["messages"]
-    assert '"item": "milk"' in made["tool_calls"][0]["function"]["arguments"]
-    assert "action_done" in result["content"]
-    assert shopping.summaries == ["Milk"]

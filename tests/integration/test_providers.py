@@ -5,7 +5,6 @@ import math
 from typing import Any
 
 from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
-from homeassistant.config_entries import ConfigEntryState
 from homeassistant.const import CONF_API_KEY, CONF_MODEL, CONF_URL
 from homeassistant.core import HomeAssistant
 from homeassistant.setup import async_setup_component
@@ -33,9 +32,8 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_OPENAI_CHAT,
 )
 from demo.model_server import ModelServer
-from tests.price_list import price
 
-from .conftest import Say, SetUp, speech, until
+from .conftest import Say, SetUp, speech
 from .dashboard import PipelineClient, ending, streamed
 
 # The kind of account, the format that it asks for, and the path of the server's address.
@@ -69,15 +67,6 @@ _LIMITS = ("max_output_tokens", "max_completion_tokens", "max_tokens")
 
 # The model that the deployment runs.
 _FAMILY = "gpt-4.1-mini"
-
-# Whose prices and which model's an answer is billed by.
-_PRICES = {
-    "responses": ("openai", _MODELS["responses"]),
-    "chat": ("openai", _MODELS["chat"]),
-    "azure": ("azure", _FAMILY),
-    "gemini": ("google", _MODELS["gemini"]),
-    "anthropic": ("anthropic", _MODELS["anthropic"]),
-}
 
 # In which format the server is then asked.
 _FORMATS = {
@@ -217,8 +206,10 @@ async def test_facts_are_remembered_by_a_tool_and_known_in_another_conversation(
     ("fault", "failed_after", "reason"),
     [
         ("503", 0.0, "unavailable"),
+        (None, 0.0, "unavailable"),
         ("no_answer", _PATIENCE, "deadline_exceeded"),
     ],
+    ids=["503", "down", "no answer"],
 )
 async def test_second_is_heard_within_a_second_of_the_failure(
     *,
@@ -228,13 +219,16 @@ async def test_second_is_heard_within_a_second_of_the_failure(
     say: Say,
     model_server: ModelServer,
     agent_of: Callable[[MockConfigEntry], Agent],
-    fault: str,
+    fault: str | None,
     failed_after: float,
     reason: str,
 ) -> None:
     await say("my name is Ada")
     told = async_capture_events(home, EVENT_TURN)
-    model_server.fault(fault)
+    if fault:
+        model_server.fault(fault)
+    else:
+        await model_server.stop()
     began = home.loop.time()
 
     assert speech(await say("what is my name?")) == "Your name is Ada."
@@ -243,26 +237,6 @@ async def test_second_is_heard_within_a_second_of_the_failure(
     assert agent_of(asked).statistics.time_to_first_token is not None
     assert [(event.data["route"], event.data["reason"]) for event in told] == [("fallback", reason)]
     assert [request.violations for request in second.requests] == [[]]
-
-
-async def test_second_is_heard_within_a_second_when_the_first_is_down(
-    *,
-    home: HomeAssistant,
-    asked: MockConfigEntry,
-    second: ModelServer,
-    say: Say,
-    model_server: ModelServer,
-    agent_of: Callable[[MockConfigEntry], Agent],
-) -> None:
-    await say("my name is Ada")
-    await model_server.stop()
-    began = home.loop.time()
-
-    assert speech(await say("what is my name?")) == "Your name is Ada."
-
-    assert home.loop.time() - began < _HAND_OVER
-    assert agent_of(asked).statistics.time_to_first_token is not None
-    assert agent_of(asked).statistics.last_route == "fallback"
 
 
 async def test_first_goes_on_with_what_the_second_answered(
@@ -275,34 +249,3 @@ async def test_first_goes_on_with_what_the_second_answered(
     assert speech(await say("what is my name?")) == "Your name is Ada."
     assert model_server.requests[-1].violations == []
     assert second.requests == []
-
-
-async def test_refused_key_is_renewed_by_the_user(
-    home: HomeAssistant, asked: MockConfigEntry, say: Say, model_server: ModelServer
-) -> None:
-    model_server.change(key="renewed")
-
-    assert "did not accept the API key" in speech(await say("my name is Ada"))
-
-    (flow,) = home.config_entries.flow.async_progress()
-    assert (flow["context"]["source"], flow["context"]["entry_id"]) == ("reauth", asked.entry_id)
-    done = await home.config_entries.flow.async_configure(flow["flow_id"], {CONF_API_KEY: "renewed"})
-    assert done["reason"] == "reauth_successful"
-    await home.async_block_till_done()
-    await until(lambda: asked.state is ConfigEntryState.LOADED)
-    await say("my name is Ada")
-    assert speech(await say("what is my name?")) == "Your name is Ada."
-
-
-@pytest.mark.parametrize("provider", _PRICES, indirect=True)
-async def test_cost_is_what_the_price_list_says(
-    provider: str, asked: MockConfigEntry, say: Say, model_server: ModelServer, figure: Callable[[str], str]
-) -> None:
-    await say("my name is Ada")
-    (request,) = model_server.requests
-    assert request.usage is not None
-
-    expected = price(*_PRICES[provider], request.usage)
-
-    assert float(figure("turn_cost")) == pytest.approx(expected)
-    assert float(figure("total_cost")) == pytest.approx(expected)
