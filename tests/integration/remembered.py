@@ -5,7 +5,7 @@ from typing import Any
 from homeassistant.core import HomeAssistant
 
 from custom_components.windowed_conversation.agents.store import AgentStore, async_store
-from custom_components.windowed_conversation.memory import Fact
+from custom_components.windowed_conversation.memory import Fact, Memory, TurnListing, TurnRecord
 
 
 def memory_of(home: HomeAssistant) -> AgentStore:
@@ -22,3 +22,13 @@ async def add_fact(home: HomeAssistant, text: str, **more: Any) -> int:
 async def facts_of(home: HomeAssistant, person: str | None = None) -> list[Fact]:
     """Return the facts that a person may see."""
     return await memory_of(home).async_read(lambda memory: memory.facts(person), [])
+
+
+async def recorded_turns(home: HomeAssistant) -> list[TurnRecord]:
+    """Return the turns of the record with their words, oldest first."""
+
+    def read(memory: Memory) -> list[TurnRecord]:
+        found = [memory.record.get(each.id) for each in memory.record.newest(TurnListing())]
+        return [each for each in found if each is not None][::-1]
+
+    return await memory_of(home).async_read(read, [])

@@ -28,11 +28,6 @@ async def reconfigure_form(home: HomeAssistant, entry) -> Submit:
     return await reconfigure(home, entry)
 
 
-async def test_only_the_key_is_asked_for_again(reauth_form: Submit, model_server: ModelServer) -> None:
-    assert list(reauth_form.shown["data_schema"].schema) == [CONF_API_KEY]
-    assert reauth_form.shown["description_placeholders"]["url"] == model_server.url
-
-
 async def test_wrong_key_is_refused_again(reauth_form: Submit, entry) -> None:
     before = entry.data
 

@@ -63,19 +63,12 @@ async def test_reasoning_of_a_model_at_home_can_be_turned_off(
     assert model_server.requests[-1].body["reasoning_effort"] == "none"
 
 
-async def test_temperature_at_home_suits_tools(set_up: SetUp, model_server: ModelServer, say: Say) -> None:
-    await set_up(account=AT_HOME)
-
-    await say("I would like to know what is going on")
-
-    assert model_server.requests[-1].body["temperature"] == 0.6
-
-
-async def test_temperature_at_home_can_be_changed(
+async def test_temperature_at_home_suits_tools_and_can_be_changed(
     home: HomeAssistant, set_up: SetUp, model_server: ModelServer, say: Say
 ) -> None:
     form = await open_change(home, await set_up(account=AT_HOME))
-    assert default_of(form, CONF_TEMPERATURE) == 0.6
+    await say("I would like to know what is going on")
+    assert model_server.requests[-1].body["temperature"] == default_of(form, CONF_TEMPERATURE) == 0.6
 
     await form(**ADA, model="scripted", temperature=1.0)
     await say("hello")

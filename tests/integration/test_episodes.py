@@ -8,8 +8,7 @@ from homeassistant.core import Context, HomeAssistant
 import pytest
 
 from custom_components.windowed_conversation.agents.agent import Agent
-from custom_components.windowed_conversation.const import CONF_MEMORY, CONF_RECORD, CONF_SCOPE, DOMAIN, RecordLevel
-from custom_components.windowed_conversation.turn.routing import Scope
+from custom_components.windowed_conversation.const import CONF_MEMORY, CONF_RECORD, DOMAIN, RecordLevel
 from demo.model_server import ModelServer
 
 from .actions import act
@@ -91,18 +90,6 @@ async def test_later_summary_takes_the_place_of_the_earlier_one(
     assert ("quokka" in text, "shed" in text) == (True, True)
 
 
-async def test_summary_is_recalled_to_nobody_else(
-    set_up: SetUp, say: Say, talk: Talk, *, ada: Context, grace: Context, model_server: ModelServer
-) -> None:
-    await set_up(options=SMALL)
-    await talk(BINS, context=ada)
-    model_server.log.clear()
-    await say("where is the paper bin?", "hers", context=grace)
-    await say("where is the paper bin?", "satellite", device_id="kitchen")
-
-    assert "quokka" not in sent(model_server)
-
-
 async def test_summary_of_a_satellites_conversation_is_the_homes(
     set_up: SetUp, say: Say, talk: Talk, disk: Disk, *, grace: Context, model_server: ModelServer
 ) -> None:
@@ -128,17 +115,6 @@ async def test_what_unknown_speakers_say_of_themselves_is_in_no_summary_that_is_
 
     assert episodes(disk) == []
     assert "Lovelace" not in sent(model_server)
-
-
-@pytest.mark.parametrize("said", [BINS, f"forget that {BINS}"], ids=["kept", "not kept"])
-async def test_summary_of_what_a_person_says_in_a_shared_window_is_not_kept(
-    set_up: SetUp, say: Say, talk: Talk, disk: Disk, *, ada: Context, said: str
-) -> None:
-    await set_up(options=SMALL, **{CONF_SCOPE: Scope.AGENT})
-    await say(said, context=ada)
-    await talk(device_id="kitchen")
-
-    assert episodes(disk) == []
 
 
 async def test_agent_without_memory_keeps_no_summary(

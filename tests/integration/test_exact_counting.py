@@ -139,22 +139,13 @@ async def test_other_vocabulary_is_used_where_one_is_damaged(damaged: str, home:
     assert isinstance(await async_exact_counter(home, Counting.CL100K_BASE), ExactCounter)
 
 
-@pytest.fixture
-def not_loading(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have a tiktoken that cannot be imported."""
-    monkeypatch.setitem(sys.modules, "tiktoken", None)
-
-
-async def test_package_that_does_not_load_is_logged_once_and_tokens_are_estimated(
-    not_loading: None, set_up: SetUp, say: Say, agent_of, caplog
+async def test_package_that_does_not_load_is_logged_once_and_costs_no_account(
+    set_up: SetUp, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    entry = await set_up(model=SILENT, counting="o200k_base")
-    await set_up(counting="o200k_base")
+    monkeypatch.setitem(sys.modules, "tiktoken", None)
+    entries = [await set_up(model=SILENT, counting="o200k_base") for _ in range(2)]
 
-    assert "Nice to meet you" in speech(await say("my name is Ada"))
-    (window,) = agent_of(entry).windows.loaded().values()
-    question = window.messages()[1]
-    assert question.tokens == 4 + EstimatedCounter().count(question.content)
+    assert {entry.state for entry in entries} == {ConfigEntryState.LOADED}
     told = "The package tiktoken cannot be used, so tokens are estimated: ModuleNotFoundError"
     assert logged(caplog) == [(logging.WARNING, told)]
 

@@ -7,11 +7,11 @@ from homeassistant.const import CONF_URL
 from homeassistant.core import HomeAssistant
 import pytest
 
-from custom_components.windowed_conversation.memory import Memory, TurnListing, TurnRecord
+from custom_components.windowed_conversation.memory import TurnRecord
 from tests.providers.byte_server import CALLS, DONE, JSON, STOP, ByteServer, chunk, event, fragment, text
 
 from .conftest import Say, SetUp, written
-from .remembered import memory_of
+from .remembered import recorded_turns
 
 SECRET = "pelican"
 LONG = f"the_code_of_the_safe_is_{SECRET}_and_not_heron"
@@ -35,18 +35,13 @@ def record(home: HomeAssistant, say: Say, caplog: pytest.LogCaptureFixture) -> R
     async def record() -> TurnRecord:
         await say("hello there")
         await written(home)
-        (turn,) = await memory_of(home).async_read(_newest, list[TurnRecord]())
+        (turn,) = await recorded_turns(home)
         ours = [each.getMessage() for each in caplog.records if each.name.startswith("custom_components")]
         assert SECRET not in str(ours)
         assert SECRET not in str(turn)
         return turn
 
     return record
-
-
-def _newest(memory: Memory) -> list[TurnRecord]:
-    found = [memory.record.get(each.id) for each in memory.record.newest(TurnListing())]
-    return [each for each in found if each is not None]
 
 
 async def test_reason_to_end_that_no_server_is_known_to_have_is_another(hostile: ByteServer, record: Record) -> None:

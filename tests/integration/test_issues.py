@@ -53,24 +53,16 @@ async def test_issue_goes_when_the_next_exchange_fits(set_up: SetUp, say: Say, i
     assert issues() == []
 
 
-async def test_issue_goes_when_the_window_is_made_larger(home: HomeAssistant, set_up: SetUp, say: Say, issues) -> None:
+async def test_issue_goes_and_comes_with_the_size_of_the_window(
+    home: HomeAssistant, set_up: SetUp, say: Say, issues
+) -> None:
     entry = await set_up(options=SMALL)
     await say(LONG)
 
     home.config_entries.async_update_entry(entry, options=LARGE)
-
-    assert issues() == []
-
-
-async def test_issue_comes_when_the_window_is_made_smaller(
-    home: HomeAssistant, set_up: SetUp, say: Say, issues
-) -> None:
-    entry = await set_up(options=LARGE)
-    await say(LONG)
     assert issues() == []
 
     home.config_entries.async_update_entry(entry, options=SMALL)
-
     assert len(issues()) == 1
 
 

@@ -11,11 +11,11 @@ from pytest_homeassistant_custom_component.common import async_capture_events
 
 from custom_components.windowed_conversation.bridge.errors import ERROR_KEYS
 from custom_components.windowed_conversation.bridge.turn_report import EVENT_FORGOTTEN, EVENT_TURN
-from custom_components.windowed_conversation.const import CONF_FALLBACK_AGENTS, CONF_ROUTING, DOMAIN
+from custom_components.windowed_conversation.const import DOMAIN
 from custom_components.windowed_conversation.logbook import async_describe_events
 from demo.model_server import ModelServer
 
-from .conftest import AGENT, Say, SetUp, speech
+from .conftest import AGENT, Say, speech
 
 type Told = Callable[[], str]
 
@@ -61,17 +61,6 @@ async def test_sentence_of_the_model_s_turn_has_no_text(entry, say: Say, told: T
 
     assert told().startswith("answered by the model")
     assert "Grace" not in told()
-
-
-async def test_turn_of_a_fallback_agent_names_it(
-    set_up: SetUp, say: Say, told: Told, model_server: ModelServer
-) -> None:
-    await set_up(**{CONF_FALLBACK_AGENTS: ["conversation.home_assistant"], CONF_ROUTING: "llm_only"})
-    model_server.fault("500")
-
-    await say("turn on the kitchen light")
-
-    assert told().startswith("answered by Home Assistant")
 
 
 async def test_turn_that_failed_has_the_reason_that_was_spoken(

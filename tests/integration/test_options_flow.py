@@ -248,35 +248,25 @@ async def test_nothing_is_set_up_again(
     assert len(model_server.log.records) == 0
 
 
-async def test_next_request_fits_a_smaller_window(
-    options_form: Submit, entry, agent_of, model_server: ModelServer, say: Say
+async def test_open_conversation_is_trimmed_at_once_and_the_next_request_fits_a_smaller_window(
+    *, home: HomeAssistant, options_form: Submit, entry, agent_of, model_server: ModelServer, say: Say, figure
 ) -> None:
     for _ in range(5):
         await say("tell me a story about the sea in 250 words")
     assert history_tokens(model_server.requests[-1].body) > 1000
 
     await options_form(**SMALL)
+    await written(home)
+    assert figure("window_size") == "1000"
+    assert int(figure("window_tokens")) <= 750
+    assert float(figure("window_utilization")) <= 75
+    assert int(figure("evicted_messages")) == 10 - int(figure("window_messages"))
     await say("how many messages do you see?")
 
     assert history_tokens(model_server.requests[-1].body) <= 1000
     (window,) = agent_of(entry).windows.loaded().values()
     assert window.stats().max_tokens == 1000
     assert window.stats().current_tokens <= 1000
-
-
-async def test_open_conversation_is_trimmed_and_counted_at_once(
-    home: HomeAssistant, options_form: Submit, entry, say: Say, figure
-) -> None:
-    for _ in range(5):
-        await say("tell me a story about the sea in 250 words")
-
-    await options_form(**SMALL)
-    await written(home)
-
-    assert figure("window_size") == "1000"
-    assert int(figure("window_tokens")) <= 750
-    assert float(figure("window_utilization")) <= 75
-    assert int(figure("evicted_messages")) == 10 - int(figure("window_messages"))
 
 
 async def test_agent_keeps_a_window_of_its_own(home: HomeAssistant, set_up, figure) -> None:

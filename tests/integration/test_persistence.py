@@ -497,8 +497,7 @@ async def test_write_that_failed_is_repeated_though_nobody_speaks(
 async def blocked(home: HomeAssistant, entry: MockConfigEntry, disk: Disk) -> None:
     """Stop, have a folder where the file is, and start."""
     await stop(home, entry)
-    disk(lambda path: path.rename(path.with_name("elsewhere")))
-    disk(Path.mkdir)
+    disk(block)
     await start_without(home, entry)
 
 
@@ -506,6 +505,12 @@ async def start_without(home: HomeAssistant, entry: MockConfigEntry) -> None:
     """Set an account up while the store cannot be used: nobody waits for the queue."""
     assert await home.config_entries.async_setup(entry.entry_id)
     await home.async_block_till_done()
+
+
+def block(path: Path) -> None:
+    """Have a folder where the file is."""
+    path.rename(path.with_name("elsewhere"))
+    path.mkdir()
 
 
 def unblock(path: Path) -> None:

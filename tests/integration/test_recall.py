@@ -23,7 +23,7 @@ from demo.model_server import ModelServer
 
 from .account_kinds import VENDORS, Kind
 from .conftest import AGENT, Say, SayAtOnce, SetUp, speech, until
-from .remembered import add_fact, facts_of, memory_of
+from .remembered import add_fact, memory_of
 from .store_file import Disk
 from .test_turns import window_of
 
@@ -154,19 +154,6 @@ async def test_profile_is_made_anew_only_for_facts_that_have_changed(
 
     bins = "The bins go out on Friday"
     assert made == [[bins, "Likes tea"], [bins], [bins, "Hates tea"]]
-
-
-async def test_fact_that_is_forgotten_is_in_no_prompt_after_that(
-    home: HomeAssistant, entry, say: Say, model_server: ModelServer
-) -> None:
-    await tell(home, ("The bins go out on Friday", None, False), ("Tea at five", None, False))
-    await say("hello there")
-    (forgotten,) = [each for each in await facts_of(home) if "bins" in each.text]
-    await memory_of(home).async_change(lambda memory: memory.forget(ids=[("fact", forgotten.id)]))
-    await say("hello again")
-
-    assert "bins" not in asked(model_server)[0]
-    assert "Tea at five" in asked(model_server)[0]
 
 
 async def test_agent_without_memory_is_told_nothing(

@@ -89,21 +89,7 @@ async def test_hand_over_is_told_by_event_trace_and_sensor(
         assert {key: told[key] for key in expected} == expected
 
 
-async def test_all_who_failed_are_told_when_nobody_answered(
-    home: HomeAssistant, ours: MockConfigEntry, say: Say, model_server: ModelServer
-) -> None:
-    model_server.fault("500")
-
-    await say("my name is Ada")
-
-    shown = state_of(home, "sensor.ada_last_route")
-    assert shown.state == "error"
-    assert shown.attributes["answered_by"] is None
-    assert shown.attributes["failures"] == [{"agent": AGENT, "error": "unavailable"}]
-    assert traced()["error"] == "unavailable"
-
-
-async def test_error_and_the_sentence_that_was_spoken_are_told(
+async def test_error_the_sentence_that_was_spoken_and_all_who_failed_are_told(
     home: HomeAssistant, ours: MockConfigEntry, say: Say, model_server: ModelServer
 ) -> None:
     events = async_capture_events(home, f"{DOMAIN}_turn")
@@ -111,8 +97,10 @@ async def test_error_and_the_sentence_that_was_spoken_are_told(
 
     spoken = speech(await say("my name is Ada"))
 
+    assert state_of(home, "sensor.ada_last_route").state == "error"
     shown = state_of(home, "sensor.ada_last_route").attributes
     assert (shown["error"], shown["message"]) == ("quota_error", spoken)
+    assert (shown["answered_by"], shown["failures"]) == (None, [{"agent": AGENT, "error": "quota_error"}])
     assert (events[-1].data["error"], traced()["error"]) == ("quota_error", "quota_error")
 
 

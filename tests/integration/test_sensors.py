@@ -124,10 +124,6 @@ def conversations(home: HomeAssistant):
     return conversations
 
 
-def test_there_are_these_sensors_and_no_others(sensors) -> None:
-    assert sensors.keys() == SENSORS.keys()
-
-
 async def test_sensors_that_few_people_need_are_disabled_at_first(
     home: HomeAssistant, server_form: Submit, model_server: ModelServer
 ) -> None:
@@ -160,22 +156,22 @@ async def test_sensor_that_can_no_longer_move_is_removed_and_no_other(home: Home
     assert set(registry.entities) == before
 
 
-@pytest.mark.parametrize("key", SENSORS)
-async def test_sensor_is_what_it_should_be(home: HomeAssistant, entry, sensors, key: str) -> None:
-    name, unit, device_class, state_class = SENSORS[key]
-    sensor = sensors[key]
+async def test_sensors_are_what_they_should_be(home: HomeAssistant, entry, sensors) -> None:
+    (agent_id,) = entry.subentries
+    icons = (await async_get_icons(home, "entity", [DOMAIN]))[DOMAIN]["sensor"]
 
-    assert sensor.unique_id == f"{next(iter(entry.subentries))}_{key}"
-    assert sensor.entity_category is EntityCategory.DIAGNOSTIC
-    assert sensor.has_entity_name
-    assert sensor.disabled_by is None
-    attributes = state_of(home, sensor.entity_id).attributes
-    assert attributes["friendly_name"] == f"Ada {name}"
-    assert attributes.get("unit_of_measurement") == unit
-    assert attributes.get("device_class") == device_class
-    assert attributes.get("state_class") == state_class
-    icons = await async_get_icons(home, "entity", [DOMAIN])
-    assert icons[DOMAIN]["sensor"][key]["default"].startswith("mdi:")
+    shown = {}
+    for key, sensor in sensors.items():
+        attributes = state_of(home, sensor.entity_id).attributes
+        assert attributes["friendly_name"].startswith("Ada ")
+        kinds = (attributes.get(name) for name in ("unit_of_measurement", "device_class", "state_class"))
+        shown[key] = (attributes["friendly_name"].removeprefix("Ada "), *kinds)
+
+    assert shown == SENSORS
+    assert {sensor.unique_id for sensor in sensors.values()} == {f"{agent_id}_{key}" for key in SENSORS}
+    assert {sensor.entity_category for sensor in sensors.values()} == {EntityCategory.DIAGNOSTIC}
+    assert all(sensor.has_entity_name and sensor.disabled_by is None for sensor in sensors.values())
+    assert [key for key in SENSORS if not icons[key]["default"].startswith("mdi:")] == []
 
 
 def test_home_assistant_finds_no_fault_with_them(entry, caplog: pytest.LogCaptureFixture) -> None:

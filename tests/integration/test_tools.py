@@ -235,11 +235,6 @@ def test_parameters_that_are_no_schema_are_converted_as_well(offered, parameters
     assert offered(schemas, switching(parameters)) is first
 
 
-def test_schema_says_whether_a_tool_only_reads(offered) -> None:
-    assert offered(ToolSchemas(), reading()).read_only
-    assert not offered(ToolSchemas(), switching(probatio.Schema({}))).read_only
-
-
 def test_tool_that_says_nothing_of_itself_may_change_something(offered) -> None:
     tool = switching(probatio.Schema({}))
     object.__setattr__(tool, "annotations", None)

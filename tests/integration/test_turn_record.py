@@ -24,27 +24,17 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_NONE,
     RecordLevel,
 )
-from custom_components.windowed_conversation.memory import Memory, TurnListing, TurnRecord, fingerprint
+from custom_components.windowed_conversation.memory import TurnListing, TurnRecord, fingerprint
 from demo.model_server import ModelServer, call, words
 
 from .actions import act
 from .conftest import AGENT, Say, SayAtOnce, SetUp, until, written
 from .more_agents import add_agent
-from .remembered import memory_of
+from .remembered import memory_of, recorded_turns
 
 SECRET = "pelican"
 
 type Turns = Callable[[], Awaitable[list[TurnRecord]]]
-
-
-async def newest(home: HomeAssistant) -> list[TurnRecord]:
-    """Return the turns of the record with their words, oldest first."""
-
-    def read(memory: Memory) -> list[TurnRecord]:
-        found = [memory.record.get(each.id) for each in memory.record.newest(TurnListing())]
-        return [each for each in found if each is not None][::-1]
-
-    return await memory_of(home).async_read(read, [])
 
 
 @pytest.fixture
@@ -53,7 +43,7 @@ def turns(home: HomeAssistant) -> Turns:
 
     async def turns() -> list[TurnRecord]:
         await written(home)
-        return await newest(home)
+        return await recorded_turns(home)
 
     return turns
 

@@ -1,7 +1,5 @@
 """Conversations that go on while their stored part cannot be read: nothing said meanwhile is lost or stays."""
 
-from pathlib import Path
-
 from homeassistant.core import HomeAssistant
 import pytest
 
@@ -12,9 +10,9 @@ from demo.model_server import ModelServer
 from .conftest import Say, SetUp, start, stop, until
 from .remembered import memory_of
 from .store_file import Disk, issues
+from .test_persistence import block, unblock
 
 SECRET = "swordfish"
-ELSEWHERE = "elsewhere"
 
 
 async def say_unread(home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk) -> None:
@@ -23,17 +21,10 @@ async def say_unread(home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk) -
     await say("hello there", "mine")
     await stop(home, entry)
     await start(home, entry)
-    disk(lambda path: path.rename(path.with_name(ELSEWHERE)))
-    disk(Path.mkdir)
+    disk(block)
     await say("hello there", "other")
     await until(lambda: issues(home) == {"memory_away"})
     await say(f"consider that the wifi password is {SECRET}", "mine")
-
-
-def bring_back(path: Path) -> None:
-    """Have the file again where it was."""
-    path.rmdir()
-    path.with_name(ELSEWHERE).rename(path)
 
 
 async def test_what_was_said_before_a_conversation_could_be_read_is_forgotten(
@@ -41,7 +32,7 @@ async def test_what_was_said_before_a_conversation_could_be_read_is_forgotten(
 ) -> None:
     await say_unread(home, set_up, say, disk)
 
-    disk(bring_back)
+    disk(unblock)
     done = await home.services.async_call(
         DOMAIN, "forget", {"query": "wifi password"}, blocking=True, return_response=True
     )
@@ -58,7 +49,7 @@ async def test_what_was_said_before_a_conversation_could_be_read_is_written_thou
     monkeypatch.setattr(writer, "_FIRST_PAUSE", 0.01)
     await say_unread(home, set_up, say, disk)
 
-    disk(bring_back)
+    disk(unblock)
     await until(lambda: memory_of(home).writer.state.reason is None)
     await until(lambda: SECRET in disk.exchanges)
 
