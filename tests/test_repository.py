@@ -2,10 +2,10 @@
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 import re
-from typing import Any
+from typing import Any, get_args
 
 from homeassistant.const import Platform
 from homeassistant.data_entry_flow import section
@@ -44,6 +44,7 @@ from custom_components.windowed_conversation.const import (
     SUBENTRY_CONVERSATION,
     Compaction,
     Counting,
+    OpenAIFormat,
     Persistence,
     RecordLevel,
 )
@@ -57,6 +58,7 @@ from custom_components.windowed_conversation.sensor import COSTS, MEMORY, RECORD
 from custom_components.windowed_conversation.turn.context import ContextPlacement
 from custom_components.windowed_conversation.turn.remember_requests import Phrase
 from custom_components.windowed_conversation.turn.routing import Routing, Scope
+from custom_components.windowed_conversation.window import ToolResults
 
 from .repository_files import ICONS, MANIFEST, MODULES, PACKAGE, REPOSITORY, TEXTS, calls, placeholders, syntax
 
@@ -224,40 +226,30 @@ def test_every_sensor_has_a_name_and_an_icon() -> None:
 
 
 def test_every_choice_has_its_text() -> None:
-    assert TEXTS["entity"]["sensor"]["last_route"]["state"].keys() == set(LAST_ROUTES)
-    assert TEXTS["selector"].keys() == {
-        CONF_COMPACTION,
-        CONF_CONTEXT_PLACEMENT,
-        CONF_COUNTING,
-        CONF_DEVICE_OWNERS,
-        CONF_EFFORT,
-        CONF_FORMAT,
-        CONF_PERSISTENCE,
-        CONF_RECORD,
-        CONF_ROUTING,
-        CONF_SCOPE,
-        CONF_TOOL_RESULTS,
-        ATTR_CONTENT,
-        ATTR_MATCH,
-        "memory_kinds",
-        "turn_outcome",
-        "turn_route",
+    choices: dict[str, Iterable[str]] = {
+        CONF_COMPACTION: Compaction,
+        CONF_CONTEXT_PLACEMENT: ContextPlacement,
+        CONF_COUNTING: Counting,
+        CONF_EFFORT: EFFORTS,
+        CONF_FORMAT: OpenAIFormat,
+        CONF_PERSISTENCE: Persistence,
+        CONF_RECORD: RecordLevel,
+        CONF_ROUTING: Routing,
+        CONF_SCOPE: Scope,
+        CONF_TOOL_RESULTS: get_args(ToolResults.__value__),
+        ATTR_CONTENT: WindowContent,
+        ATTR_MATCH: TagMatch,
+        "memory_kinds": KINDS,
+        "turn_outcome": TURN_OUTCOMES,
+        "turn_route": TURN_ROUTES,
     }
-    assert TEXTS["selector"][CONF_RECORD]["options"].keys() == set(RecordLevel)
-    assert TEXTS["selector"][CONF_SCOPE]["options"].keys() == set(Scope)
-    assert TEXTS["selector"][CONF_COMPACTION]["options"].keys() == set(Compaction)
-    assert TEXTS["selector"][CONF_CONTEXT_PLACEMENT]["options"].keys() == set(ContextPlacement)
-    assert TEXTS["selector"][CONF_COUNTING]["options"].keys() == set(Counting)
-    assert TEXTS["selector"][CONF_DEVICE_OWNERS]["fields"].keys() == {ATTR_DEVICE, ATTR_PERSON}
-    assert TEXTS["selector"][CONF_EFFORT]["options"].keys() == set(EFFORTS)
-    assert TEXTS["selector"][CONF_PERSISTENCE]["options"].keys() == set(Persistence)
-    assert TEXTS["selector"][CONF_RECORD]["options"].keys() == set(RecordLevel)
-    assert TEXTS["selector"][CONF_ROUTING]["options"].keys() == set(Routing)
-    assert TEXTS["selector"][ATTR_CONTENT]["options"].keys() == set(WindowContent)
-    assert TEXTS["selector"][ATTR_MATCH]["options"].keys() == set(TagMatch)
-    assert TEXTS["selector"]["memory_kinds"]["options"].keys() == set(KINDS)
-    assert TEXTS["selector"]["turn_outcome"]["options"].keys() == set(TURN_OUTCOMES)
-    assert TEXTS["selector"]["turn_route"]["options"].keys() == set(TURN_ROUTES)
+    told = dict(TEXTS["selector"])
+
+    assert TEXTS["entity"]["sensor"]["last_route"]["state"].keys() == set(LAST_ROUTES)
+    assert told.pop(CONF_DEVICE_OWNERS)["fields"].keys() == {ATTR_DEVICE, ATTR_PERSON}
+    assert {key: texts["options"].keys() for key, texts in told.items()} == {
+        key: set(values) for key, values in choices.items()
+    }
 
 
 def test_every_action_is_described_in_the_form_that_home_assistant_takes() -> None:
