@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 import logging
 from logging.handlers import BufferingHandler
 from pathlib import Path
@@ -130,6 +130,18 @@ def _every_step_has_its_texts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     assert missing == []
 
 
+@asynccontextmanager
+async def serving(answer: Callable[[web.Request], Coroutine[Any, Any, web.Response]]) -> AsyncIterator[str]:
+    """Answer every request to a server on loopback with this, and return the server's address."""
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    await runner.cleanup()
+
+
 @pytest.fixture
 async def page() -> AsyncIterator[Page]:
     """Return a function that starts a server with the same page for every request; it returns the server's address."""
@@ -139,13 +151,7 @@ async def page() -> AsyncIterator[Page]:
             async def answer(_request: web.Request) -> web.Response:
                 return web.Response(text=text, content_type=content_type, status=status)
 
-            app = web.Application()
-            app.router.add_route("*", "/{path:.*}", answer)
-            runner = web.AppRunner(app)
-            await runner.setup()
-            stack.push_async_callback(runner.cleanup)
-            await web.TCPSite(runner, "127.0.0.1", 0).start()
-            return f"http://127.0.0.1:{runner.addresses[0][1]}"
+            return await stack.enter_async_context(serving(answer))
 
         yield page
 

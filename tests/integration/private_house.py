@@ -10,8 +10,8 @@ from homeassistant.auth.const import GROUP_ID_ADMIN, GROUP_ID_READ_ONLY, GROUP_I
 from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
 from homeassistant.core import Context, HomeAssistant
 from homeassistant.exceptions import HomeAssistantError
-from homeassistant.helpers import device_registry as dr, llm
-from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser
+from homeassistant.helpers import llm
+from pytest_homeassistant_custom_component.common import MockUser
 
 from custom_components.windowed_conversation.agents.lookup import async_agents
 from custom_components.windowed_conversation.agents.store import AgentStore, async_store
@@ -29,6 +29,7 @@ from demo.model_server import ModelServer, call, words
 from tests.memory.content import add_episode
 
 from .conftest import Say, SetUp, speech, written
+from .states import add_satellite
 
 HOMES = frozenset({"heron", "ibis", "crane"})
 ADAS_OPEN, ADAS_PRIVATE = frozenset({"finch"}), frozenset({"wren", "robin", "swift"})
@@ -195,7 +196,7 @@ async def furnish(
     """Set up a house with an agent of each scope, and let it forget some memories."""
     home.states.async_set("light.hawk", "on", {"friendly_name": "Hawk lamp"})
     async_expose_entity(home, "conversation", "light.hawk", should_expose=False)
-    bedside = _device(home, "bedside")
+    bedside = add_satellite(home, "Bedside")
 
     async def person(name: str, group: str) -> Context:
         return Context(user_id=(await home.auth.async_create_user(name, group_ids=[group])).id)
@@ -208,7 +209,7 @@ async def furnish(
         "Grace": {"context": grace},
         "guest": {"context": await person("Leo", GROUP_ID_READ_ONLY)},
         "admin": {"context": await person("Admin", GROUP_ID_ADMIN)},
-        "satellite": {"device_id": _device(home, "kitchen")},
+        "satellite": {"device_id": add_satellite(home, "Kitchen")},
         "Ada's satellite": {"device_id": bedside},
         "Grace at Ada's satellite": {"device_id": bedside, "context": grace},
         "service": {"context": Context(user_id=service.id)},
@@ -229,16 +230,6 @@ async def furnish(
     await _forget(house)
     await written(home)
     return house
-
-
-def _device(home: HomeAssistant, name: str) -> str:
-    source = MockConfigEntry(domain="wyoming")
-    source.add_to_hass(home)
-    return (
-        dr.async_get(home)
-        .async_get_or_create(config_entry_id=source.entry_id, identifiers={("wyoming", name)}, name=name.title())
-        .id
-    )
 
 
 def _tell(memory: Memory, ada: str, grace: str) -> None:

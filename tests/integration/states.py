@@ -1,6 +1,8 @@
-"""The states that Home Assistant shows."""
+"""The states that Home Assistant shows, and the devices in it."""
 
 from homeassistant.core import HomeAssistant, State
+from homeassistant.helpers import device_registry as dr
+from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 
 def state_of(home: HomeAssistant, entity_id: str) -> State:
@@ -8,3 +10,12 @@ def state_of(home: HomeAssistant, entity_id: str) -> State:
     state = home.states.get(entity_id)
     assert state is not None
     return state
+
+
+def add_satellite(home: HomeAssistant, name: str) -> str:
+    """Return the id of the device of a new satellite."""
+    source = MockConfigEntry(domain="wyoming")
+    source.add_to_hass(home)
+    identifiers = {("wyoming", name.casefold())}
+    devices = dr.async_get(home)
+    return devices.async_get_or_create(config_entry_id=source.entry_id, identifiers=identifiers, name=name).id

@@ -122,15 +122,19 @@ async def test_model_that_can_converse_is_chosen_on_any_server(
     assert form["data_schema"]({})[CONF_MODEL] == chosen
 
 
-async def test_server_without_models_lets_a_model_be_typed(server_form: Submit, page: Page) -> None:
+async def test_server_without_models_lets_a_model_be_typed_and_the_name_stay_empty(
+    server_form: Submit, page: Page
+) -> None:
     address = await page('{"object": "list", "data": []}', "application/json")
 
     form = await server_form(url=f"{address}/v1")
 
     assert form["step_id"] == "unlisted_model"
     assert isinstance(form["data_schema"].schema[CONF_MODEL], TextSelector)
-    made = await server_form(name="Ada", model="my-own-model")
-    assert made["type"] is FlowResultType.CREATE_ENTRY
+    (name,) = [field for field in form["data_schema"].schema if field == CONF_NAME]
+    made = await server_form(model="qwen3:8b")
+    (agent,) = made["result"].subentries.values()
+    assert (type(name), agent.title) == (probatio.Optional, "qwen3")
 
 
 async def test_blank_model_is_refused(server_form: Submit, model_server: ModelServer) -> None:
@@ -188,17 +192,6 @@ async def test_entity_of_an_agent_is_called_like_its_model(
     await server_form(**shown["data_schema"]({}))
 
     assert "conversation.llama3_2" in home.states.async_entity_ids("conversation")
-
-
-async def test_name_may_stay_empty_where_no_model_is_suggested(server_form: Submit, page: Page) -> None:
-    address = await page('{"object": "list", "data": []}', "application/json")
-    shown = await server_form(url=f"{address}/v1")
-    (name,) = [field for field in shown["data_schema"].schema if field == CONF_NAME]
-
-    made = await server_form(model="qwen3:8b")
-
-    (agent,) = made["result"].subentries.values()
-    assert (type(name), agent.title) == (probatio.Optional, "qwen3")
 
 
 async def test_name_and_password_in_an_address_are_not_in_the_title(

@@ -97,19 +97,14 @@ async def test_deployment_is_asked_for_by_its_own_words(home: HomeAssistant, set
     assert form.shown["errors"] == {}
 
 
-async def test_model_is_typed_where_the_server_lists_none(home: HomeAssistant, set_up, page: Page) -> None:
-    address = await page('{"object": "list", "data": []}', "application/json")
-
-    form = await open_new(home, await set_up(account={CONF_URL: f"{address}/v1"}))
-
-    assert isinstance(fields_of(form)[CONF_MODEL], TextSelector)
-    assert form.shown["errors"] == {CONF_MODEL: "no_models"}
-
-
-async def test_name_may_stay_empty_where_no_model_is_suggested(home: HomeAssistant, set_up, page: Page) -> None:
+async def test_model_is_typed_and_the_name_may_stay_empty_where_the_server_lists_none(
+    home: HomeAssistant, set_up, page: Page
+) -> None:
     address = await page('{"object": "list", "data": []}', "application/json")
     entry = await set_up(account={CONF_URL: f"{address}/v1"})
     form = await open_new(home, entry)
+    assert isinstance(fields_of(form)[CONF_MODEL], TextSelector)
+    assert form.shown["errors"] == {CONF_MODEL: "no_models"}
 
     await form(**{field: value for field, value in FRIDAY.items() if field != CONF_NAME} | {CONF_MODEL: "qwen3:8b"})
 

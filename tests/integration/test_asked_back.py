@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 from homeassistant.core import Context, HomeAssistant
-from homeassistant.helpers import device_registry as dr
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser
 
@@ -14,6 +13,7 @@ from demo.model_server import ModelServer, call, words
 
 from .conftest import Say, SetUp, speech
 from .remembered import add_fact, facts_of
+from .states import add_satellite
 
 YES = {
     "da": "ja tak",
@@ -49,10 +49,7 @@ def anna(home: HomeAssistant) -> Context:
 @pytest.fixture
 def bedside(home: HomeAssistant) -> str:
     """Return the id of a satellite's device."""
-    source = MockConfigEntry(domain="wyoming")
-    source.add_to_hass(home)
-    devices = dr.async_get(home)
-    return devices.async_get_or_create(config_entry_id=source.entry_id, identifiers={("wyoming", "bedside")}).id
+    return add_satellite(home, "Bedside")
 
 
 @pytest.fixture

@@ -168,29 +168,6 @@ async def test_local_commands_work_from_a_start_that_waits_for_no_server(
 
 
 @pytest.mark.long
-async def test_server_that_is_away_at_the_start_is_one_line_and_answers_the_next_question_when_it_is_back(
-    home: HomeAssistant, entries: list[MockConfigEntry], agents: Agents, away: Away, lines: Lines
-) -> None:
-    await away.refused()
-    await start_again(home, entries)
-    await listed(home)
-    unanswered = [await agents.ask(), await agents.ask()]
-    gone = lines()
-    await away.server.start()
-    away.server.log.clear()
-
-    answers = await agents.ask()
-    await listed(home)
-
-    assert unanswered == [["The model's server cannot be reached right now."] * len(ALL)] * 2
-    assert ["cannot be reached" in line for line in gone] == [True] * len(ALL)
-    assert ["Nice to meet you" in answer for answer in answers] == [True] * len(ALL)
-    assert lines()[len(gone) :] == ["The server of Server answers again"] * len(ALL)
-    # an answer for each, and after it the list that could not be read before
-    assert [record.for_answer for record in away.server.log.records].count(False) == len(ALL)
-
-
-@pytest.mark.long
 async def test_server_that_goes_away_later_is_one_line_and_another_when_it_is_back(
     agents: Agents, away: Away, lines: Lines
 ) -> None:

@@ -29,6 +29,7 @@ from demo.model_server import ModelServer
 
 from .conftest import AGENT, Say, SetUp, speech
 from .dashboard import PipelineClient, ending, streamed
+from .states import state_of
 
 STORY = "tell me a story about the sea"
 UNREACHABLE = "The model's server cannot be reached right now."
@@ -95,27 +96,18 @@ async def test_failure_before_the_first_token_is_an_error_in_a_pipeline(
     assert response["speech"]["plain"]["speech"] == UNREACHABLE
 
 
-async def test_broken_answer_to_an_automation_is_an_error_that_holds_both_once(
-    entry, say: Say, model_server: ModelServer
-) -> None:
-    model_server.fault("cut_mid_stream", after_words=3)
-
-    result = await say(STORY)
-
-    assert result.response.response_type is IntentResponseType.ERROR
-    assert speech(result) == f"Once upon a …\n\n{UNREACHABLE}"
-
-
-async def test_chat_log_holds_a_broken_answer_and_the_failure_once(
+async def test_broken_answer_to_an_automation_is_an_error_that_holds_both_once_as_the_chat_log_does(
     home: HomeAssistant, entry, say: Say, model_server: ModelServer
 ) -> None:
     model_server.fault("cut_mid_stream", after_words=3)
-    await say(STORY, "log")
+
+    result = await say(STORY, "log")
 
     with chat_log_of(home) as chat_log:
         contents = [content.content or "" for content in chat_log.content if isinstance(content, AssistantContent)]
-
-    assert "".join(contents) == f"Once upon a …\n\n{UNREACHABLE}"
+    assert result.response.response_type is IntentResponseType.ERROR
+    assert speech(result) == "".join(contents) == f"Once upon a …\n\n{UNREACHABLE}"
+    assert state_of(home, "sensor.ada_last_route").attributes["message"] == UNREACHABLE
 
 
 async def test_failure_after_a_tool_is_a_message_of_its_own(home: HomeAssistant, entry) -> None:

@@ -14,7 +14,7 @@ from homeassistant.config_entries import ConfigEntry
 from homeassistant.const import CONF_PROMPT, CONF_URL
 from homeassistant.core import Context, HomeAssistant
 from homeassistant.data_entry_flow import FlowResultType, InvalidData
-from homeassistant.helpers import device_registry as dr, entity_registry as er
+from homeassistant.helpers import entity_registry as er
 from homeassistant.helpers.chat_session import async_get_chat_session
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser
@@ -33,6 +33,7 @@ from .account_forms import open_options
 from .actions import act
 from .conftest import AGENT, Say, SetUp, Submit, speech, written
 from .remembered import facts_of
+from .states import add_satellite
 from .store_file import Disk
 from .test_options_flow import SMALL, suggested, suggested_in
 from .test_recall import ada, asked, grace, sent, tell
@@ -45,16 +46,12 @@ SATELLITE = "assist_satellite.bedside"
 @pytest.fixture
 def bedside(home: HomeAssistant) -> str:
     """Return the id of a satellite's device."""
-    source = MockConfigEntry(domain="wyoming")
-    source.add_to_hass(home)
-    device = dr.async_get(home).async_get_or_create(
-        config_entry_id=source.entry_id, identifiers={("wyoming", "bedside")}, name="Bedside"
-    )
+    device_id = add_satellite(home, "Bedside")
     satellites = er.async_get(home)
     satellites.async_get_or_create(
-        "assist_satellite", "wyoming", "bedside", device_id=device.id, suggested_object_id="bedside"
+        "assist_satellite", "wyoming", "bedside", device_id=device_id, suggested_object_id="bedside"
     )
-    return device.id
+    return device_id
 
 
 @pytest.fixture

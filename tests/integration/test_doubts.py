@@ -9,10 +9,11 @@ from homeassistant.helpers import entity_registry as er
 from homeassistant.setup import async_setup_component
 import pytest
 
+from custom_components.windowed_conversation.const import CONF_PROVIDER, PROVIDER_NONE
 from custom_components.windowed_conversation.turn.routing import Reason
 from demo.model_server import ModelServer
 
-from .conftest import Say, ShoppingList, speech
+from .conftest import Say, SetUp, ShoppingList, speech
 
 
 @pytest.fixture
@@ -105,14 +106,14 @@ async def seen_at_home(say: Say) -> dict[str, int]:
 
 
 @pytest.mark.long
-async def test_who_is_home_is_known_in_every_language(anna, entry, say: Say, model_server: ModelServer) -> None:
+@pytest.mark.parametrize("account", [{}, {CONF_PROVIDER: PROVIDER_NONE}], ids=["model", "no model"])
+async def test_who_is_home_is_known_in_every_language(
+    anna, set_up: SetUp, say: Say, model_server: ModelServer, account: dict[str, str]
+) -> None:
+    await set_up(account=account)
+
     assert await seen_at_home(say) == dict.fromkeys(WHO_IS_HOME, 1)
     assert model_server.requests == []
-
-
-@pytest.mark.long
-async def test_who_is_home_is_known_without_a_model(anna, entry_without_model, say: Say) -> None:
-    assert await seen_at_home(say) == dict.fromkeys(WHO_IS_HOME, 1)
 
 
 @pytest.mark.long

@@ -113,15 +113,6 @@ async def test_fault_is_told_in_the_nearest_language(
     assert speech(await say("tell me a story", language=language)) == heard
 
 
-async def test_conversation_goes_on_after_a_fault(agent, say: Say, model_server: ModelServer) -> None:
-    await say("my name is Ada")
-    model_server.fault("cut_mid_stream", 1)
-    await say(SECRET)
-
-    assert "Ada" in speech(await say("what is my name?"))
-    assert "pelican" not in str(model_server.requests[-1].body)
-
-
 @pytest.mark.parametrize("text", ["", "   ", "\n\t", "\x00\x07"])
 async def test_blank_input_is_answered_without_a_request(text: str, agent, say: Say, model_server: ModelServer) -> None:
     assert speech(await say(text)) == "I did not hear anything."

@@ -45,7 +45,7 @@ from demo.scripted_voice.stt import ScriptedSpeechToText
 from tests.front import Front
 from tests.waiting import until
 
-from .account_kinds import KINDS, Kind
+from .account_kinds import COMPATIBLE, KINDS, Kind
 from .conftest import AGENT, Say, SetUp, speech
 
 AT_HOME = {CONF_API_KEY: None}
@@ -113,8 +113,8 @@ def beginning(request: Record) -> tuple[str, str]:
 # the connection
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-async def test_vendor_gets_a_connection_without_a_key_and_no_request(
+@pytest.mark.parametrize("kind", [*KINDS, COMPATIBLE], ids=lambda kind: kind.name)
+async def test_server_that_wants_a_key_gets_a_connection_without_it_and_no_request(
     kind: Kind, set_up: SetUp, front: Front, *, model_server: ModelServer, prepare: Prepare, say: Say
 ) -> None:
     await set_up(account={**kind.account(model_server), CONF_URL: f"{front.address}{kind.path}"})
@@ -133,18 +133,6 @@ async def test_vendor_gets_a_connection_without_a_key_and_no_request(
 
 def _query(request: Record) -> str:
     return "".join(f"?{name}={value}" for name, value in request.query.items())
-
-
-async def test_compatible_server_with_a_key_gets_a_connection_and_no_request(
-    set_up: SetUp, front: Front, model_server: ModelServer, prepare: Prepare, say: Say
-) -> None:
-    await set_up(account={CONF_URL: f"{front.address}/v1"})
-    front.forget()
-
-    await prepare()
-    await say(TELL)
-
-    assert (front.asked, front.connections) == (["HEAD /", "POST /v1/chat/completions"], 1)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

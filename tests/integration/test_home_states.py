@@ -281,19 +281,6 @@ async def test_odd_entity_hides_no_other(
     assert "later=on" in listed(model_server)
 
 
-async def test_option_that_is_turned_off_sends_no_states_any_more(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, model_server: ModelServer
-) -> None:
-    put(home, "input_boolean.hall", "on")
-    await say(HELLO)
-    subentry = next(iter(entry.subentries.values()))
-    home.config_entries.async_update_subentry(entry, subentry, data={**subentry.data, CONF_STATES: False})
-    await home.async_block_till_done()
-    await say(HELLO)
-
-    assert "light=" not in sent(model_server)
-
-
 async def test_conversation_that_is_stored_forked_or_exported_has_no_states(
     home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
 ) -> None:

@@ -7,11 +7,10 @@ from homeassistant.auth.const import GROUP_ID_ADMIN, GROUP_ID_USER
 from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
 from homeassistant.const import CONF_MODEL, CONF_URL
 from homeassistant.core import Context, HomeAssistant
-from homeassistant.helpers import device_registry as dr
 from homeassistant.util import dt as dt_util
 from homeassistant.util.yaml import parse_yaml
 import pytest
-from pytest_homeassistant_custom_component.common import MockConfigEntry, async_capture_events, async_mock_service
+from pytest_homeassistant_custom_component.common import async_capture_events, async_mock_service
 
 from custom_components.windowed_conversation.bridge.local_intents import LocalIntents
 from custom_components.windowed_conversation.const import (
@@ -27,7 +26,7 @@ from tests.documents import DOCS, blocks
 from tests.price_list import price
 
 from .conftest import AGENT, Say, SetUp
-from .states import state_of
+from .states import add_satellite, state_of
 
 MODEL = "gpt-4o-mini"
 LAST_ROUTE = "sensor.ada_last_route"
@@ -55,20 +54,12 @@ async def night(home: HomeAssistant, set_up: SetUp, say: Say, model_server: Mode
     home.states.async_set("cover.garage_door", "closed", {"friendly_name": "garage door"})
     async_expose_entity(home, "conversation", "cover.garage_door", should_expose=True)
     async_mock_service(home, "cover", "open_cover")
-    entry = await set_up(
+    await set_up(
         account={CONF_PROVIDER: PROVIDER_OPENAI, CONF_URL: model_server.url},
         **{CONF_MODEL: MODEL, CONF_RECORD: RecordLevel.FULL},
     )
-    await say(SAID, context=grace, device_id=satellite(home, entry))
+    await say(SAID, context=grace, device_id=add_satellite(home, "Landing"))
     await say("thank you, and good night", context=grace)
-
-
-def satellite(home: HomeAssistant, entry: MockConfigEntry) -> str:
-    """Return the device of a satellite."""
-    device = dr.async_get(home).async_get_or_create(
-        config_entry_id=entry.entry_id, identifiers={("wyoming", "landing")}, name="Landing"
-    )
-    return device.id
 
 
 async def listed(home: HomeAssistant, grace: Context) -> list[dict[str, Any]]:

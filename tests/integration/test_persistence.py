@@ -137,27 +137,20 @@ async def test_contents_and_figures_are_the_same_after_a_restart_but_for_the_pro
     assert after.snapshot() == before.snapshot()._replace(system=None)
 
 
-async def test_conversation_is_read_when_somebody_goes_on_with_it(
+async def test_newest_conversation_is_still_the_newest_and_one_is_read_when_somebody_goes_on_with_it(
     home: HomeAssistant, entry, say: Say, agent_of: AgentOf
 ) -> None:
-    for conversation_id in ("one", "two"):
-        await say("my name is Ada", conversation_id)
-
-    await restart(home, entry)
-
-    windows = agent_of(entry).windows
-    assert windows.loaded() == {}
-    await say("what is my name?", "one")
-    assert [*windows.loaded()] == ["one"]
-
-
-async def test_newest_conversation_is_still_the_newest(home: HomeAssistant, entry, say: Say, agent_of: AgentOf) -> None:
     for conversation_id in ("one", "two", "one"):
         await say("my name is Ada", conversation_id)
 
     await restart(home, entry)
 
     assert ids(agent_of(entry)) == ["one", "two"]
+
+    windows = agent_of(entry).windows
+    assert windows.loaded() == {}
+    await say("what is my name?", "one")
+    assert [*windows.loaded()] == ["one"]
 
 
 async def test_conversation_is_still_nobody_elses(home: HomeAssistant, entry, say: Say) -> None:

@@ -9,23 +9,11 @@ from demo.model_server import ModelServer
 
 from .conftest import Say, speech
 from .dashboard import PipelineClient, ending
-from .states import state_of
 
 
 @pytest.fixture
 async def dashboard(home: HomeAssistant, entry, hass_ws_client) -> PipelineClient:
     return PipelineClient(await hass_ws_client(home))
-
-
-async def test_agent_routes_by_itself_in_a_pipeline(
-    home: HomeAssistant, dashboard: PipelineClient, model_server: ModelServer
-) -> None:
-    pipeline = await dashboard.create(prefer_local_intents=False)
-
-    await dashboard.run(pipeline, "turn on kitchen light")
-
-    assert state_of(home, "input_boolean.kitchen").state == "on"
-    assert model_server.requests == []
 
 
 async def test_turns_that_the_pipeline_answered_are_in_the_window_once(

@@ -104,18 +104,6 @@ async def test_error_the_sentence_that_was_spoken_and_all_who_failed_are_told(
     assert (events[-1].data["error"], traced()["error"]) == ("quota_error", "quota_error")
 
 
-async def test_message_of_an_answer_that_broke_off_has_nothing_of_the_answer(
-    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
-) -> None:
-    await set_up()
-    model_server.fault("cut_mid_stream", after_words=3)
-
-    spoken = speech(await say("tell me a story about the sea"))
-
-    message = state_of(home, "sensor.ada_last_route").attributes["message"]
-    assert spoken.endswith(f"\n\n{message}")
-
-
 async def test_error_is_past_when_the_next_turn_is_answered(
     home: HomeAssistant, ours: MockConfigEntry, say: Say, model_server: ModelServer
 ) -> None:

@@ -9,7 +9,7 @@ from custom_components.windowed_conversation.bridge.errors import error_text_of
 from custom_components.windowed_conversation.providers.errors import Redirected
 from demo.model_server import ModelServer
 
-from .conftest import Submit
+from .conftest import Submit, serving
 
 REDIRECTS = (301, 302, 303, 307, 308)
 
@@ -22,13 +22,8 @@ async def moved(request: pytest.FixtureRequest, model_server: ModelServer) -> As
         address = f"{model_server.url.removesuffix('/v1')}{asked.path}?secret=1"
         return web.Response(status=request.param, headers={"Location": address})
 
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", redirect)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    yield f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
-    await runner.cleanup()
+    async with serving(redirect) as address:
+        yield f"{address}/v1"
 
 
 async def test_form_names_the_new_address_and_asks_nobody_there(

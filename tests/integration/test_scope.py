@@ -2,7 +2,6 @@
 
 from homeassistant.auth.const import GROUP_ID_USER
 from homeassistant.core import Context, HomeAssistant
-import pytest
 from pytest_homeassistant_custom_component.common import MockUser
 
 from custom_components.windowed_conversation.const import CONF_SCOPE
@@ -25,19 +24,6 @@ async def test_all_share_the_conversation_of_an_agent_that_has_only_one(set_up: 
     await say("my name is Ada", None, device_id="kitchen")
 
     assert "Ada" in speech(await say("what is my name?", None, device_id="hall"))
-
-
-@pytest.mark.parametrize("scope", ["conversation", "device"])
-async def test_another_person_never_sees_a_window_that_is_not_theirs(
-    scope: str, home: HomeAssistant, set_up: SetUp, say: Say
-) -> None:
-    await set_up(**{CONF_SCOPE: scope})
-    ada, grace = (Context(user_id=MockUser(name=name).add_to_hass(home).id) for name in ("Ada", "Grace"))
-    await say("my name is Ada", "secret diary", device_id="kitchen", context=ada)
-
-    # who am I is answered from the context line, which names the speaker
-    assert "Ada" not in speech(await say("what is my name?", "secret diary", device_id="kitchen", context=grace))
-    assert "Ada" in speech(await say("what is my name?", "secret diary", device_id="kitchen", context=ada))
 
 
 async def test_action_returns_ones_own_conversation(home: HomeAssistant, entry, say: Say) -> None:

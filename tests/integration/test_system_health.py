@@ -20,7 +20,7 @@ from custom_components.windowed_conversation.store import writer
 from tests.documents import DOCS, column
 from tests.repository_files import TEXTS
 
-from .conftest import Say, SetUp, until, written
+from .conftest import Say, SetUp, serving, until, written
 from .remembered import memory_of
 from .store_file import Disk, issues
 from .test_memory_faults import locked
@@ -50,14 +50,8 @@ async def listener() -> AsyncIterator[Listener]:
         listener.asked.append(request)
         return web.Response(status=404)
 
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    listener.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    yield listener
-    await runner.cleanup()
+    async with serving(answer) as listener.url:
+        yield listener
 
 
 @pytest.fixture

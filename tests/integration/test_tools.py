@@ -212,12 +212,6 @@ def test_tool_that_has_changed_is_converted_again(offered, changed: Any) -> None
     assert before != offered(schemas, changed) == offered(ToolSchemas(), changed)
 
 
-def test_schema_that_is_no_mapping_is_converted_as_well(offered) -> None:
-    schemas, parameters = ToolSchemas(), probatio.Schema({probatio.Required("name"): str})
-
-    assert offered(schemas, switching(probatio.Schema(parameters))) == offered(schemas, switching(parameters))
-
-
 def test_choice_at_the_top_stays(offered) -> None:
     other = {probatio.Required("id"): int}
 
@@ -226,8 +220,12 @@ def test_choice_at_the_top_stays(offered) -> None:
     assert [list(branch["properties"]) for branch in schema.parameters["anyOf"]] == [["name"], ["id"]]
 
 
-@pytest.mark.parametrize("parameters", [NAMED, probatio.All(NAMED)], ids=["mapping", "all"])
-def test_parameters_that_are_no_schema_are_converted_as_well(offered, parameters: Any) -> None:
+@pytest.mark.parametrize(
+    "parameters",
+    [NAMED, probatio.All(NAMED), probatio.Schema(probatio.Schema(NAMED))],
+    ids=["mapping", "all", "schema of a schema"],
+)
+def test_parameters_that_are_no_schema_of_a_mapping_are_converted_as_well(offered, parameters: Any) -> None:
     schemas = ToolSchemas()
     first = offered(schemas, switching(parameters))
 

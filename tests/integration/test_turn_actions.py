@@ -13,7 +13,6 @@ from zoneinfo import ZoneInfo
 
 from homeassistant.core import Context, HomeAssistant
 from homeassistant.exceptions import ServiceValidationError, Unauthorized
-from homeassistant.helpers import device_registry as dr
 import probatio
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser
@@ -25,6 +24,7 @@ from tests.memory.recorded import SYSTEM, record, request, whole
 from .actions import act
 from .conftest import AGENT, SetUp, written
 from .remembered import memory_of
+from .states import add_satellite
 from .test_memory_actions import People, folder, people
 
 __all__ = ["folder", "people"]
@@ -50,16 +50,7 @@ def agent_id(entry: MockConfigEntry) -> str:
 
 
 @pytest.fixture
-def garage(home: HomeAssistant, entry: MockConfigEntry) -> str:
-    """Return the device of a satellite."""
-    device = dr.async_get(home).async_get_or_create(
-        config_entry_id=entry.entry_id, identifiers={("wyoming", "garage")}, name="Garage satellite"
-    )
-    return device.id
-
-
-@pytest.fixture
-async def recorded(home: HomeAssistant, agent_id: str, garage: str, people: People) -> list[TurnRecord]:
+async def recorded(home: HomeAssistant, agent_id: str, people: People) -> list[TurnRecord]:
     """Have a whole turn of Ada's, one of Grace's and one of an unknown speaker's, and before them figures of one."""
     at, answered = NIGHT.timestamp(), {"agent": agent_id, "answered_by": agent_id, "failures": ()}
     turns = [
@@ -70,7 +61,7 @@ async def recorded(home: HomeAssistant, agent_id: str, garage: str, people: Peop
             whole(3, "feed the pelican", **answered),
             at=at + 120,
             person=people.ada.user_id,
-            device=garage,
+            device=add_satellite(home, "Garage satellite"),
             cost="0.0012",
             conversation="adas",
         ),

@@ -261,29 +261,20 @@ async def test_words_of_a_turn_that_failed_go_also_if_nothing_of_it_was_ever_rem
     assert not await home.async_add_executor_job(_is_in_files, memory_file, SECRET)
 
 
-async def test_debug_log_has_a_line_for_each_turn_and_request_without_words(
-    entry: Any, say: Say, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("DEBUG", logger=f"custom_components.{DOMAIN}")
-
-    await say(f"switch on the kitchen light, {SECRET}")
-
-    lines = [line for line in caplog.messages if line.startswith(("Turn ", "Request "))]
-    assert [line.split(" ")[0] for line in lines] == ["Turn", "Request", "Request"]
-    assert SECRET not in " ".join(lines)
-
-
-async def test_debug_log_says_how_full_the_window_of_a_turn_is(
+async def test_debug_log_has_a_line_for_each_turn_with_its_window_and_for_each_request_without_words(
     entry: Any, say: Say, agent_of: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG", logger=f"custom_components.{DOMAIN}")
 
-    await say("hello there", "mine")
+    await say(f"switch on the kitchen light, {SECRET}", "mine")
 
     (window,) = agent_of(entry).windows.loaded().values()
-    stats = window.stats()
-    percent = round(100 * stats.current_tokens / 8000)
-    assert f"Window: mine, 2 messages, {stats.current_tokens:,}/8,000 tokens ({percent} %)" in caplog.text
+    tokens = window.stats().current_tokens
+    share = f"{tokens:,}/8,000 tokens ({round(100 * tokens / 8000)} %)"
+    assert f"Window: mine, {len(window.messages()) - 1} messages, {share}" in caplog.text
+    lines = [line for line in caplog.messages if line.startswith(("Turn ", "Request "))]
+    assert [line.split(" ")[0] for line in lines] == ["Turn", "Request", "Request"]
+    assert SECRET not in " ".join(lines)
 
 
 def _is_in_files(path: Path, text: str) -> bool:

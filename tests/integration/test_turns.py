@@ -11,7 +11,6 @@ from custom_components.windowed_conversation.bridge.chat_log import call_tags
 from custom_components.windowed_conversation.const import (
     CONF_EXCLUDED_TAGS,
     CONF_HISTORY_TOKENS,
-    CONF_ROUTING,
 )
 from custom_components.windowed_conversation.window import Window
 from demo.model_server import Answer, ModelServer, call, thought, words
@@ -88,17 +87,6 @@ async def test_whole_command_after_the_models_question_stays_local(entry, say: S
     assert figure("last_route") == "local"
 
 
-async def test_only_the_model_is_asked_where_the_user_wants_it(
-    set_up: SetUp, say: Say, model_server: ModelServer, figure
-) -> None:
-    await set_up(**{CONF_ROUTING: "llm_only"})
-
-    await say("turn on kitchen light")
-
-    assert figure("last_route") == "model"
-    assert model_server.requests[0].body["messages"][-1]["content"].endswith("turn on kitchen light")
-
-
 async def test_two_calls_at_once_change_the_home_twice(
     home: HomeAssistant, entry, say: Say, model_server: ModelServer
 ) -> None:
@@ -108,22 +96,17 @@ async def test_two_calls_at_once_change_the_home_twice(
     assert state_of(home, "input_boolean.hall").state == "on"
 
 
+@pytest.mark.parametrize(("language", "success"), [("en", "Done"), ("de", "Fertig")])
 async def test_model_that_acts_and_says_nothing_has_succeeded(
-    home: HomeAssistant, entry, say: Say, model_server: ModelServer
+    home: HomeAssistant, entry, say: Say, model_server: ModelServer, *, language: str, success: str
 ) -> None:
     model_server.script(call("HassTurnOn", name="hall light"), words(""))
 
-    result = await say("I would like the hall light switched on")
+    result = await say("I would like the hall light switched on", language=language)
 
     assert state_of(home, "input_boolean.hall").state == "on"
-    assert speech(result) == "Done"
+    assert speech(result) == success
     assert result.response.response_type is IntentResponseType.ACTION_DONE
-
-
-async def test_success_is_told_in_the_users_language(entry, say: Say, model_server: ModelServer) -> None:
-    model_server.script(call("HassTurnOn", name="hall light"), words(""))
-
-    assert speech(await say("I would like the hall light switched on", language="de")) == "Fertig"
 
 
 @pytest.mark.parametrize(
