@@ -1,30 +1,23 @@
-"""An answer that breaks off, in Home Assistant's own dialog: the failure is shown once, after the words."""
+"""An answer that fails, in Home Assistant's own dialog: the failure is shown once, after the words."""
 
 from tests.e2e.browser import AssistDialog, save_screenshot
 
 UNREACHABLE = "The model's server cannot be reached right now."
+STORY = "tell me a story about the sea"
 
 
-async def test_an_answer_that_breaks_off_is_shown_once_with_the_failure_on_its_own(page, house):
+async def test_a_failure_is_shown_once_after_words_and_without_them(page, house):
     dialog = AssistDialog(page)
     await dialog.open(house.url)
     greeting = await dialog.messages()
-    house.model.fault("cut_mid_stream", after_words=5)
-    await dialog.say("tell me a story about the sea")
-    await dialog.answer()
-    await save_screenshot(page, "broken-off")
+    for fault, options in (("cut_mid_stream", {"after_words": 5}), ("503", {})):
+        house.model.fault(fault, **options)
+        await dialog.say(STORY)
+        await dialog.answer()
+    await save_screenshot(page, "failures")
     assert (await dialog.messages())[len(greeting) :] == [
-        "tell me a story about the sea",
+        STORY,
         f"Once upon a time there …\n\n{UNREACHABLE}",
+        STORY,
+        UNREACHABLE,
     ]
-
-
-async def test_a_failure_without_words_is_shown_once(page, house):
-    dialog = AssistDialog(page)
-    await dialog.open(house.url)
-    greeting = await dialog.messages()
-    house.model.fault("503")
-    await dialog.say("tell me a story about the sea")
-    await dialog.answer()
-    await save_screenshot(page, "failure")
-    assert (await dialog.messages())[len(greeting) :] == ["tell me a story about the sea", UNREACHABLE]

@@ -2,9 +2,8 @@
 
 from playwright.async_api import expect
 
-from tests.e2e.browser import AccountForm, AgentForm, AssistDialog, DevicePage, save_screenshot
+from tests.e2e.browser import AgentForm, AssistDialog, DevicePage, save_screenshot
 from tests.e2e.house import wait_for
-from tests.model_lists import OPENAI
 
 
 async def test_text_appears_in_the_dialog_before_the_answer_is_complete(page, house):
@@ -15,14 +14,6 @@ async def test_text_appears_in_the_dialog_before_the_answer_is_complete(page, ho
     await save_screenshot(page, "dialog")
     assert len({look for look in growing if look}) > 10
     assert all(whole.startswith(look) for look in growing)
-
-
-async def test_a_local_command_is_answered_in_the_dialog(page, house):
-    dialog = AssistDialog(page)
-    await dialog.open(house.url)
-    await dialog.say("turn on the garage light")
-    assert (await dialog.answer())[-1] == "Turned on the light"
-    assert await house.state("light.garage_light") == "on"
 
 
 async def test_a_follow_up_in_the_dialog_is_the_same_conversation(page, house):
@@ -73,17 +64,3 @@ async def test_a_field_in_a_section_of_the_agent_s_form_is_kept(page, house):
     await form.toggle("Model settings")
     await expect(form.field("Maximum answer tokens")).to_have_value("1200")
     await house.change_agent(model_settings={"max_answer_tokens": 1000})
-
-
-async def test_a_new_account_with_openai_ends_with_the_recommended_model(page, house):
-    house.model.change(models=OPENAI)
-    form = AccountForm(page)
-    await form.open(house.url, "OpenAI")
-    await form.enter(house.model.url, "key")
-    await expect(form.model).to_contain_text("gpt-5-mini")
-    await save_screenshot(page, "model")
-    await form.submit()
-    await form.done()
-    asked = house.model.requests[-1].body["model"]
-    await house.remove_other_accounts()
-    assert asked == "gpt-5-mini"

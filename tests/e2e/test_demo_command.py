@@ -14,10 +14,10 @@ import pytest
 from demo.home_assistant import REPOSITORY, free_port
 from demo.model_server import FAULTS
 
-# Twenty inputs: a name that goes, a code that is protected, and more than the window holds.
+# A name that goes, a code that is protected, and more than the window holds.
 _LONG = (
     *("--say", "my name is Ada", "--important", "remember that the alarm code is 4711"),
-    *(part for number in range(16) for part in ("--say", f"remember that locker {number} is blue inside and outside")),
+    *(part for number in range(8) for part in ("--say", f"remember that locker {number} is blue inside and outside")),
     *("--say", "what is the alarm code?", "--say", "what is my name?"),
 )
 # A name that leaves the window, and who knows it then. On a busy machine memory may be late: asked twice.
@@ -69,8 +69,10 @@ def demo(tmp_path) -> Demo:
     return Demo(tmp_path)
 
 
-async def test_it_shows_a_local_turn_two_model_turns_and_the_sensors(demo):
+async def test_it_shows_a_local_turn_two_model_turns_and_the_sensors_and_the_home_is_kept_until_fresh(demo):
     code, printed = await demo.run(*_SCREENPLAY)
+    _, kept = await demo.run("--say", "turn on the kitchen light")
+    _, fresh = await demo.run("--fresh", "--say", "turn on the kitchen light")
     assert re.findall(r"^Route +(\w+)", printed, re.MULTILINE) == ["local", "model", "model"]
     assert "Kitchen light: off -> on" in printed
     assert "Agent    Your name is Ada." in printed
@@ -78,50 +80,30 @@ async def test_it_shows_a_local_turn_two_model_turns_and_the_sensors(demo):
     assert re.search(r"Total cost +0\.\d+ USD", printed)
     assert re.search(r"Total local turns +1\n +Total model turns +2\n", printed)
     assert code == 0
-
-
-async def test_another_provider_answers_the_same(demo):
-    code, printed = await demo.run("--provider", "anthropic", *_SCREENPLAY)
-    assert re.findall(r"^Route +(\w+)", printed, re.MULTILINE) == ["local", "model", "model"]
-    assert "Agent    Your name is Ada." in printed
-    assert code == 0
-
-
-async def test_the_home_is_kept_and_fresh_starts_over(demo):
-    await demo.run("--say", "turn on the kitchen light")
-    _, kept = await demo.run("--say", "turn on the kitchen light")
-    _, fresh = await demo.run("--fresh", "--say", "turn on the kitchen light")
     assert "Kitchen light: on, as before" in kept
     assert "Kitchen light: off -> on" in fresh
 
 
-async def test_a_turn_that_fails_is_told_by_the_exit_code(demo):
-    code, printed = await demo.run("--say", "fail with 500", "--say", "my name is Ada")
+async def test_another_provider_answers_the_same_and_a_turn_that_fails_is_told_by_the_exit_code(demo):
+    code, printed = await demo.run("--provider", "anthropic", "--say", "fail with 500", "--say", "my name is Ada")
     assert re.findall(r"^Route +(\w+)", printed, re.MULTILINE) == ["error", "model"]
+    assert "Agent    Nice to meet you, Ada." in printed
     assert code == 1
 
 
-async def test_trims_are_shown_and_what_is_protected_stays(demo):
-    code, printed = await demo.run("--no-memory", "--window", "500", *_LONG)
+async def test_trims_and_summaries_are_shown_and_what_is_protected_stays(demo):
+    code, printed = await demo.run("--no-memory", "--window", "500", "--summary", *_LONG)
     blocks = [int(number) for number in re.findall(r"^Trim +(\d+) exchanges?, \d+ tokens", printed, re.MULTILINE)]
     held = [int(number) for number in re.findall(r"^Window +(\d+) of 500 tokens in", printed, re.MULTILINE)]
-    protected = set(re.findall(r"^Window .* (\d+) protected$", printed, re.MULTILINE))
+    protected = [int(number) for number in re.findall(r"^Window .* (\d+) protected$", printed, re.MULTILINE)]
     assert len(blocks) >= 2
     assert min(blocks) >= 2
-    assert len(held) == 20
+    assert len(held) == len(_LONG) // 2 + len(blocks)
     assert max(held) <= 500
-    assert len(protected) == 1
-    assert "Summary" not in printed
-    assert "Agent    The alarm code is 4711." in printed
-    assert "Agent    I do not know your name." in printed
-    assert code == 0
-
-
-async def test_a_summary_is_shown_and_tells_what_has_left(demo):
-    code, printed = await demo.run("--no-memory", "--window", "500", "--summary", *_LONG)
-    trims = re.findall(r"^Trim +\d+ exchange", printed, re.MULTILINE)
-    assert len(trims) >= 2
-    assert len(re.findall(r"^Summary  You told me: ", printed, re.MULTILINE)) == len(trims)
+    # all but the first turn's; summaries are protected as well
+    assert len(protected) == len(held) - 1
+    assert protected[0] == min(protected)
+    assert len(re.findall(r"^Summary  You told me: ", printed, re.MULTILINE)) == len(blocks)
     assert "Agent    The alarm code is 4711." in printed
     assert "Agent    Your name is Ada." in printed
     assert code == 0
@@ -136,6 +118,7 @@ async def test_a_name_that_left_the_window_is_remembered_for_the_person_who_told
     assert parts[1::2] == ["a new conversation", "Grace speaks", "restarting Home Assistant", "demo speaks"]
     assert ["Your name is Ada." in each for each in names] == [True, True, False, False, True]
     assert names[2] == {"I do not know your name."}
+    assert "Summary" not in printed
     assert re.search(r"^Trim +\d+ exchanges", told, re.MULTILINE)
     assert re.search(r"^Memory   \d+ tokens of what was said before", "".join(asked), re.MULTILINE)
     assert "Agent    The bins go out on Friday." in parts[4]

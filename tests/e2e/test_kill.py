@@ -120,22 +120,27 @@ async def is_kept(home_assistant: HomeAssistant) -> bool:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def kills(tmp_path_factory) -> list[Killed]:
-    """Talk and kill: at a random moment, and after a quarter of a minute."""
+    """Talk and kill: at a random moment, and after a while; each start shows the state that the last kill has left."""
     home_assistant = HomeAssistant(tmp_path_factory.mktemp("killed"), free_port())
     kills: list[Killed] = []
+    conversation = ""
     async with ModelServer(strict=True) as model:
         async with running(home_assistant, model, []) as house:
             await house.say("my name is Ada")
             await wait_for(lambda: is_kept(home_assistant), bool)
             await home_assistant.kill()
-        for seconds in (random.uniform(4, 9), 15.0):
-            conversation = f"conversation {len(kills)}"
+        for seconds in (random.uniform(3, 6), 12.0, None):
             async with running(home_assistant, model, []) as house:
+                if kills:
+                    await look_at(house, conversation, kills[-1])
+                    kills[-1].names = await house.ask_twice("what is my name?")
+                    told = int(kills[-1].shown_after["turns_model"]) + len(kills[-1].names)
+                    await house.wait_for_sensor("turns_model", str(told).__eq__)
+                if seconds is None:
+                    break
+                conversation = f"conversation {len(kills)}"
                 kills.append(await run(house, conversation, seconds))
             look_into_file(home_assistant.config / _STORE, conversation, kills[-1])
-            async with running(home_assistant, model, []) as house:
-                await look_at(house, conversation, kills[-1])
-                kills[-1].names = await house.ask_twice("what is my name?")
     return kills
 
 

@@ -13,26 +13,6 @@ async def test_a_command_that_home_assistant_understands_never_reaches_the_model
     assert len(house.model.requests) == requests
 
 
-async def test_the_answer_comes_word_by_word_while_the_model_still_writes(house):
-    turn = await house.say("tell me a story about the sea")
-    assert turn.error == ""
-    assert len(turn.pieces) > 50
-    assert turn.first_token < turn.duration / 4
-
-
-async def test_a_name_that_was_told_is_known_in_the_same_conversation(house):
-    told = await house.say("my name is Ada")
-    asked = await house.say("what is my name?", told.conversation_id)
-    assert asked.speech == "Your name is Ada."
-    assert await house.sensor("last_route") == "model"
-
-
-async def test_the_model_switches_what_home_assistant_does_not_understand(house):
-    turn = await house.say("I would like the kitchen light switched on")
-    assert [call.failed for call in turn.calls.values()] == [False]
-    assert await house.state("light.kitchen_light") == "on"
-
-
 async def test_the_activity_says_who_answered(house):
     began = datetime.now(UTC).isoformat()
     await house.say("turn on the kitchen light")

@@ -29,7 +29,7 @@ async def test_automations_that_speak_at_once_are_answered_one_after_the_other(h
 
 
 async def test_automation_waits_for_a_person_who_is_being_answered(house):
-    person = asyncio.create_task(house.say("tell me a story about the sea", "with a person"))
+    person = asyncio.create_task(house.say("tell me a story in 60 words", "with a person"))
     await wait_for(lambda: asyncio.sleep(0, house.model.open_streams), lambda streams: streams > 0)
     answer = await process(house.client, house.account.agent_id, "my name is Ada", "with a person")
 

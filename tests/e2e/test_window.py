@@ -84,22 +84,3 @@ async def test_between_trims_a_request_begins_with_the_bytes_of_the_one_before(s
     assert [pair for pair in zip(is_grown, is_trimmed, strict=True) if pair == (False, False)] == []
     assert 1 <= is_grown.count(False) <= 8
     assert all(after[0] == before[0] for before, after in pairwise(sent))
-
-
-async def test_a_smaller_window_applies_to_the_conversation_that_is_open(house):
-    house.model.change(delay=0)
-    await house.say("my name is Grace", "another conversation")
-    for number in range(20):
-        await house.say(f"consider that box {number} holds the winter things of year {number}", "open conversation")
-    before = history_tokens(house.model.requests[-1])
-
-    await house.change_options(history_tokens=1000)
-    await house.say("how many messages do you see?", "open conversation")
-    asked = await house.say("what is my name?", "another conversation")
-    await house.change_options(history_tokens=8000)
-
-    assert before > 1000
-    assert history_tokens(house.model.requests[-2]) <= 1000
-    assert asked.speech == "Your name is Grace."
-    # an account that is set up again asks for the list of models
-    assert {record.method for record in house.model.log.records} == {"POST"}
