@@ -67,17 +67,6 @@ async def test_answer_of_a_fallback_agent_is_a_fallback_and_an_answer(
     assert counted == {"turns_fallback": "1", "turns_model": "2", "turns_failed": "0", "requests": "2"}
 
 
-async def test_agent_of_another_integration_that_has_no_answer_is_no_help(
-    set_up: SetUp, say: Say, model_server: ModelServer
-) -> None:
-    await set_up(**{CONF_FALLBACK_AGENTS: [HOME_ASSISTANT], CONF_ROUTING: "llm_only"})
-    model_server.fault("500")
-
-    result = await say("my name is Grace")
-
-    assert result.response.error_code is not None
-
-
 @pytest.mark.parametrize("gone", ["conversation.nobody", "conversation.ada"])
 async def test_agent_that_is_not_there_is_passed_over(
     gone: str, set_up: SetUp, second_server: ModelServer, say: Say, model_server: ModelServer

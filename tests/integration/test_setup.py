@@ -111,16 +111,6 @@ async def test_unloaded_agent_is_unavailable(home: HomeAssistant, entry) -> None
     assert state_of(home, AGENT).state == STATE_UNAVAILABLE
 
 
-async def test_conversation_goes_on_after_a_reload(home: HomeAssistant, entry, say: Say, figure) -> None:
-    await say("my name is Ada")
-
-    assert await home.config_entries.async_reload(entry.entry_id)
-    await home.async_block_till_done()
-
-    assert figure("window_messages") == "2"
-    assert "Ada" in speech(await say("what is my name?"))
-
-
 async def test_idle_conversation_is_forgotten_in_time(home: HomeAssistant, entry, say: Say, figure, agent_of) -> None:
     await say("my name is Ada")
     agent_of(entry).windows._clock = lambda: time.monotonic() + 25 * 3600

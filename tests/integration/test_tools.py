@@ -322,16 +322,6 @@ async def test_two_apis_that_the_speaker_may_use_stay_beside_one_that_they_may_n
     assert "restart_everything" not in sent_tools(model_server)
 
 
-async def test_administrator_has_every_api(
-    offer_to_administrators, say: Say, model_server: ModelServer, hass_admin_user
-) -> None:
-    await offer_to_administrators("assist", "keys")
-
-    await say("hello there", context=Context(user_id=hass_admin_user.id))
-
-    assert {"HassTurnOn", "restart_everything"} <= sent_tools(model_server)
-
-
 @pytest.mark.parametrize("memory", [True, False])
 async def test_turn_goes_on_without_tools_if_the_speaker_may_use_no_api(
     offer_to_administrators, say: Say, model_server: ModelServer, *, memory: bool
