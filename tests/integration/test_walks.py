@@ -4,8 +4,8 @@ A sentence was said before each one that is traced, so that the first use of a m
 answer count as well. CONTRIBUTING.md has four ways through the code in words; these are traced, too.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 from homeassistant.components import conversation, openai_conversation
 from homeassistant.config_entries import ConfigSubentryData
@@ -26,19 +26,34 @@ _LIGHTS = "switch on the kitchen light and the hall light"
 _BINS = "the bins go out on Friday"
 
 
+class Way(NamedTuple):
+    """The number of functions, of modules and of changes of module."""
+
+    functions: int
+    modules: int
+    changes: int
+
+    def fits(self, functions: int, modules: int, changes: int) -> bool:
+        """Return whether none of them is larger."""
+        return self.functions <= functions and self.modules <= modules and self.changes <= changes
+
+
 @pytest.fixture
 def ada(home: HomeAssistant) -> Context:
     return Context(user_id=MockUser(name="Ada", is_owner=True).add_to_hass(home).id)
 
 
-@contextmanager
-def way(*, functions: int, modules: int, changes: int) -> Iterator[None]:
-    """Trace a sentence, and fail if it passes more of them."""
-    with traced(windowed_conversation) as trace:
-        yield
-    most = {"functions": functions, "modules": modules, "changes": changes}
-    passed = {"functions": trace.functions, "modules": trace.modules, "changes": trace.changes}
-    assert {name: number for name, number in passed.items() if number > most[name]} == {}, passed
+async def shortest_way(sentence: Callable[[str], Awaitable[object]]) -> Way:
+    """Return the shortest of three ways of a sentence, each in a conversation of its own.
+
+    Work of the store that is due from time to time, and belongs to no sentence, may be in one of them.
+    """
+    ways = []
+    for name in ("first", "second", "third"):
+        with traced(windowed_conversation) as trace:
+            await sentence(name)
+        ways.append(Way(trace.functions, trace.modules, trace.changes))
+    return min(ways)
 
 
 def switch_both_on(model_server: ModelServer) -> None:
@@ -51,12 +66,15 @@ async def test_two_tool_calls_take_a_short_way(
     set_up: SetUp, say: Say, model_server: ModelServer, ada: Context
 ) -> None:
     await set_up(**{CONF_ROUTING: "llm_only", CONF_STATES: True})
-    switch_both_on(model_server)
-    await say(_LIGHTS, "before", context=ada)
-    switch_both_on(model_server)
 
-    with way(functions=480, modules=75, changes=1_300):
-        await say(_LIGHTS, context=ada)
+    async def sentence(conversation: str) -> None:
+        switch_both_on(model_server)
+        await say(_LIGHTS, conversation, context=ada)
+
+    await sentence("before")
+
+    way = await shortest_way(sentence)
+    assert way.fits(functions=480, modules=75, changes=1_300), way
 
 
 @pytest.fixture
@@ -98,40 +116,47 @@ async def test_local_command_takes_a_short_way(set_up: SetUp, say: Say, ada: Con
     await set_up(**{CONF_STATES: True})
     await say("turn on kitchen light", "before", context=ada)
 
-    with way(functions=220, modules=45, changes=400):
-        await say("turn on kitchen light", context=ada)
+    way = await shortest_way(lambda conversation: say("turn on kitchen light", conversation, context=ada))
+    assert way.fits(functions=220, modules=45, changes=300), way
 
 
 @pytest.fixture
-async def remembering(set_up: SetUp, say: Say, ada: Context) -> None:
-    """Have an agent remember a fact and forget another one."""
+async def facts(set_up: SetUp, say: Say, ada: Context) -> None:
+    """Have an agent remember facts, forget one, and answer by its model."""
     await set_up(**{CONF_STATES: True})
+    for number in range(3):
+        await say(f"remember that locker {number} is blue", "before", context=ada)
     await say("remember that the cat is called Tom", "before", context=ada)
     await say("forget that the cat is called Tom", "before", context=ada)
     await say("who are you?", "before", context=ada)
 
 
-@pytest.mark.usefixtures("remembering")
+@pytest.mark.usefixtures("facts")
 async def test_fact_takes_a_short_way(say: Say, ada: Context) -> None:
-    with way(functions=230, modules=45, changes=500):
-        await say(f"remember that {_BINS}", context=ada)
+    way = await shortest_way(lambda day: say(f"remember that the {day} bin goes out on Friday", day, context=ada))
+
+    assert way.fits(functions=230, modules=45, changes=300), way
 
 
-@pytest.mark.usefixtures("remembering")
+@pytest.mark.usefixtures("facts")
 async def test_question_about_a_fact_takes_a_short_way(say: Say, model_server: ModelServer, ada: Context) -> None:
     await say(f"remember that {_BINS}", "before", context=ada)
 
-    with way(functions=480, modules=75, changes=1_000):
-        await say("when do the bins go out?", context=ada)
+    way = await shortest_way(lambda conversation: say("when do the bins go out?", conversation, context=ada))
+
     assert _BINS in str(model_server.requests[-1].body)
+    assert way.fits(functions=460, modules=78, changes=750), way
 
 
-@pytest.mark.usefixtures("remembering")
+@pytest.mark.usefixtures("facts")
 async def test_forgetting_takes_a_short_way(say: Say, ada: Context) -> None:
-    await say(f"remember that {_BINS}", "before", context=ada)
+    numbers = {"first": 0, "second": 1, "third": 2}
 
-    with way(functions=270, modules=50, changes=500):
-        await say(f"forget that {_BINS}", context=ada)
+    way = await shortest_way(
+        lambda name: say(f"forget that locker {numbers[name]} is blue", f"forget {name}", context=ada)
+    )
+
+    assert way.fits(functions=270, modules=50, changes=350), way
 
 
 def missing_steps(walk: list[Step], trace: Trace) -> list[str]:

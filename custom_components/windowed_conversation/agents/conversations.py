@@ -1,6 +1,6 @@
 """The conversations of an agent in the store: read when they are needed, written as they change."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache, partial
 import time
@@ -12,7 +12,7 @@ from ..const import Persistence
 from ..memory import Memory, MemoryUnavailable
 from ..store import Write
 from ..turn.routing import WindowKey
-from ..window import Exchange, Snapshot, Window, WindowRegistry
+from ..window import CalibratedCounter, Exchange, Snapshot, Window, WindowRegistry
 from ..window.codecs.snapshot import (
     ConversationChange,
     StoredConversation,
@@ -31,14 +31,17 @@ _CLOCK_WAS_SET = 1_767_225_600
 class ConversationStore:
     """The stored conversations of an agent, and their unwritten changes. Outlives a reload."""
 
-    def __init__(self, store: AgentStore, agent_id: str, config: AgentConfig, create: Callable[[str], Window]) -> None:
+    def __init__(self, store: AgentStore, agent_id: str, config: AgentConfig, counter: CalibratedCounter) -> None:
         self._store = store
         # Writes all changes, of every agent.
         self.save = store.async_save
         self._agent_id = agent_id
         self._persistence = config.persistence
         self.windows = WindowRegistry(
-            create, read=self._async_read, max_windows=config.max_windows, idle_seconds=config.expiry_seconds
+            lambda key: Window(WindowKey.parse(key).conversation, config.policy, counter),
+            read=self._async_read,
+            max_windows=config.max_windows,
+            idle_seconds=config.expiry_seconds,
         )
         # The exchanges of each stored conversation by their numbers, None if it was not read yet.
         self._stored: dict[str, dict[int, Exchange] | None] = {}

@@ -9,8 +9,7 @@ from homeassistant.util.hass_dict import HassKey
 from ..bridge.account import ServerCache
 from ..bridge.calibration import ModelCalibrations, async_exact_counter
 from ..const import DOMAIN
-from ..turn.routing import WindowKey
-from ..window import CalibratedCounter, Window, WindowRegistry
+from ..window import CalibratedCounter, WindowRegistry
 from .config import AgentConfig
 from .conversations import ConversationStore
 from .issues import HealthWatch
@@ -85,9 +84,7 @@ async def _async_read_account(store: AgentStore, entry_id: str) -> AccountState:
 async def _async_read_agent(
     store: AgentStore, agent_id: str, config: AgentConfig, counter: CalibratedCounter
 ) -> AgentState:
-    conversations = ConversationStore(
-        store, agent_id, config, lambda key: Window(WindowKey.parse(key).conversation, config.policy, counter)
-    )
+    conversations = ConversationStore(store, agent_id, config, counter)
     statistics = AgentStatistics()
     totals = StoredValue(store, agent_id, "totals", statistics.as_dict, statistics.restore, statistics.on_written)
     await totals.async_start()

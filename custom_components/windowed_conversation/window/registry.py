@@ -214,7 +214,7 @@ class WindowRegistry[K: Hashable = str]:
         return stats
 
     def idle_seconds(self, key: K) -> float:
-        """Return how long ago a key's window was created or last used, in seconds. Raises `KeyError`."""
+        """Return the seconds since a key's window was created or last used. Raises `KeyError`."""
         return self._clock() - self._slots[key].last_used
 
     def after_turn(self, key: K, work: Callable[[], None]) -> None:
