@@ -42,6 +42,30 @@ CONF_TOP_P = "top_p"
 CONF_TRIM_SHARE = "trim_share"
 CONF_TURN_TIMEOUT = "turn_timeout"
 
+# Whom an account asks: nobody, any compatible server, or a vendor.
+PROVIDER_NONE = "none"
+
+PROVIDER_OPENAI_CHAT = "openai_chat"
+PROVIDER_OPENAI = "openai"
+PROVIDER_AZURE = "azure"
+PROVIDER_ANTHROPIC = "anthropic"
+PROVIDER_GEMINI = "gemini"
+
+# An owned device in the options: the ids of the device and of its owner's user.
+ATTR_DEVICE = "device"
+
+ATTR_PERSON = "person"
+SUBENTRY_CONVERSATION = "conversation"
+
+# The tools that other agents than ours are offered.
+MEMORY_API = f"{DOMAIN}_memory"
+
+# The addresses that the account forms suggest; a gateway's goes there too.
+OPENAI_URL = "https://api.openai.com/v1"
+
+ANTHROPIC_URL = "https://api.anthropic.com"
+GEMINI_URL = "https://generativelanguage.googleapis.com"
+
 
 class Persistence(StrEnum):
     """The conversations that survive a restart: none, those whose ids the user chose, or all."""
@@ -74,15 +98,6 @@ class Compaction(StrEnum):
     PROVIDER = "provider"
 
 
-# Whom an account asks: nobody, any compatible server, or a vendor.
-PROVIDER_NONE = "none"
-PROVIDER_OPENAI_CHAT = "openai_chat"
-PROVIDER_OPENAI = "openai"
-PROVIDER_AZURE = "azure"
-PROVIDER_ANTHROPIC = "anthropic"
-PROVIDER_GEMINI = "gemini"
-
-
 class OpenAIFormat(StrEnum):
     """The one of OpenAI's two formats that an account uses."""
 
@@ -90,18 +105,4 @@ class OpenAIFormat(StrEnum):
     CHAT = "chat"
 
 
-# An owned device in the options: the ids of the device and of its owner's user.
-ATTR_DEVICE = "device"
-ATTR_PERSON = "person"
-
-SUBENTRY_CONVERSATION = "conversation"
-
-# The tools that other agents than ours are offered.
-MEMORY_API = f"{DOMAIN}_memory"
-
 DEFAULT_FORMAT = OpenAIFormat.RESPONSES
-
-# The addresses that the account forms suggest; a gateway's goes there too.
-OPENAI_URL = "https://api.openai.com/v1"
-ANTHROPIC_URL = "https://api.anthropic.com"
-GEMINI_URL = "https://generativelanguage.googleapis.com"

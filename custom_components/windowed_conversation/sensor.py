@@ -41,6 +41,8 @@ _TOKENS = "tokens"
 
 _MOST_CONVERSATIONS_SHOWN = 20
 
+_WITHOUT_PRICE = "without_price"
+
 
 @dataclass(frozen=True, kw_only=True)
 class AgentSensorDescription(SensorEntityDescription):
@@ -198,7 +200,6 @@ RECORDS = (
     ),
 )
 
-_WITHOUT_PRICE = "without_price"
 
 # For accounts whose models have known prices.
 COSTS = (

@@ -40,6 +40,8 @@ from .live_context import TurnContext, tools_of_home
 from .lookup import async_fallback_agents, async_find_agent
 from .store import async_store
 
+_LOGGER = logging.getLogger(__name__)
+
 
 @dataclass(slots=True)
 class ConversationTurn:
@@ -116,9 +118,6 @@ def _memory_tools(agent: Agent, speaker: Speaker, forget: Forget, dialog: Memory
     if not agent.config.memory or store is None or not agent.config.llm_apis:
         return ()
     return memory_tools(store, speaker, forget, dialog)
-
-
-_LOGGER = logging.getLogger(__name__)
 
 
 async def async_question_without_input(agent: Agent, llm_context: llm.LLMContext) -> Question:

@@ -20,6 +20,8 @@ from .lookup import async_agent_ids, async_find_agent
 
 type OnCost = Callable[[Decimal | None], None]
 
+_LOGGER = logging.getLogger(__name__)
+
 
 @callback
 def async_price_turn(agent: Agent, turn: Turn, on_cost: OnCost) -> None:
@@ -66,9 +68,6 @@ def _usages(hass: HomeAssistant, requests: Sequence[BilledRequest]) -> list[Mode
             return None
         usages.append(ModelUsage(agent.vendor, agent.config.family, billed.usage))
     return usages
-
-
-_LOGGER = logging.getLogger(__name__)
 
 
 def log_turn(agent: Agent, turn: ConversationTurn) -> None:

@@ -44,6 +44,16 @@ _CACHED_BY_ALL = 4096
 # https://github.com/googleapis/python-genai/issues/1880 https://github.com/BerriAI/litellm/issues/10667
 UNEXPLAINED_MISSES = 5
 
+# In percent of the budget.
+FULL = 95
+
+# This many trims in a row that leave a window full are no accident: one large exchange makes one, a question about it
+# another. Turns are not counted, because every window climbs over 95 % before a trim, a large one in many turns.
+_TRIMS_IN_VAIN = 3
+
+# All agents share one store.
+_ALL_AGENTS = "all"
+
 
 class Part(StrEnum):
     """A part of the beginning that all requests of an agent share."""
@@ -194,13 +204,6 @@ class CacheWatch:
         return use if use and least is not None and use.expected >= min(least, _CACHED_BY_ALL) else None
 
 
-# In percent of the budget.
-FULL = 95
-# This many trims in a row that leave a window full are no accident: one large exchange makes one, a question about it
-# another. Turns are not counted, because every window climbs over 95 % before a trim, a large one in many turns.
-_TRIMS_IN_VAIN = 3
-
-
 @dataclass(frozen=True, slots=True)
 class Health:
     """The problems: the figures of a window that stays full, and a collapse of the prompt cache."""
@@ -272,8 +275,6 @@ _MEMORY_ISSUES: dict[Reason, Issue] = {
     "no_fts5": Issue.MEMORY_NO_FTS5,
     "read_only": Issue.MEMORY_READ_ONLY,
 }
-# All agents share one store.
-_ALL_AGENTS = "all"
 
 
 @callback

@@ -16,6 +16,8 @@ from .issues import HealthWatch
 from .statistics import AgentStatistics
 from .store import AgentStore, StoredValue, async_start_store
 
+_ACCOUNTS: HassKey[dict[str, AccountState]] = HassKey(f"{DOMAIN}_account_states")
+
 
 @dataclass(frozen=True, slots=True)
 class AgentState:
@@ -41,9 +43,6 @@ class AccountState:
     server: ServerCache
     values: tuple[StoredValue, ...]
     agents: dict[str, AgentState] = field(default_factory=dict)
-
-
-_ACCOUNTS: HassKey[dict[str, AccountState]] = HassKey(f"{DOMAIN}_account_states")
 
 
 async def async_account_state(

@@ -53,6 +53,20 @@ _TEXTS: dict[type[ProviderError], str] = {
     AuthError: "refuses the key",
 }
 
+# For how long after a question its model is taken as loaded, in seconds: Ollama unloads a model after five minutes,
+# https://docs.ollama.com/faq. Until then a server with one slot has the whole conversation in its cache, and a shorter
+# request would make it forget the end. Home Assistant's own conversations end after five minutes, too.
+_LOADED = 240.0
+
+# The least time between two head starts of an account, in seconds.
+_LEAST_PAUSE = 60.0
+
+# How long a connection may take, in seconds. It is of no use to anybody later.
+_CONNECTING = 10.0
+
+# A request needs something to answer. The next turn's request has the same beginning.
+_ANYTHING = "."
+
 
 class AccountServer:
     """The server of an account. Nothing waits for it: its last list has the context sizes of its models.
@@ -239,21 +253,6 @@ async def _async_size(provider: NamesItsSize, model: str, server: str) -> int | 
         return await provider.context_tokens(model, server)
     except Unavailable:
         return await provider.context_tokens(model, server)
-
-
-# For how long after a question its model is taken as loaded, in seconds: Ollama unloads a model after five minutes,
-# https://docs.ollama.com/faq. Until then a server with one slot has the whole conversation in its cache, and a shorter
-# request would make it forget the end. Home Assistant's own conversations end after five minutes, too.
-_LOADED = 240.0
-
-# The least time between two head starts of an account, in seconds.
-_LEAST_PAUSE = 60.0
-
-# How long a connection may take, in seconds. It is of no use to anybody later.
-_CONNECTING = 10.0
-
-# A request needs something to answer. The next turn's request has the same beginning.
-_ANYTHING = "."
 
 
 @dataclass(frozen=True, slots=True)

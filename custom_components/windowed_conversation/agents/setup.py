@@ -35,6 +35,10 @@ from .reload_state import AccountState, async_account_state
 from .server import AccountServer, HeadStart
 from .store import async_leave_store, async_store, store_path
 
+_DAYS = 7
+_SECONDS_PER_DAY = 86_400
+_LEAVING: HassKey[asyncio.Lock] = HassKey(f"{DOMAIN}_leaving")
+
 
 async def async_set_up_account(
     hass: HomeAssistant, entry: AccountConfigEntry, provider: Provider | None
@@ -112,12 +116,6 @@ def _update_issues(agent: Agent) -> None:
     async_review_windows(hass, agent_id, name, agent.windows)
     if agent.model is None or agent.model.size.reads is None:
         async_raise_or_clear_size(hass, agent_id, name, None)
-
-
-_DAYS = 7
-_SECONDS_PER_DAY = 86_400
-
-_LEAVING: HassKey[asyncio.Lock] = HassKey(f"{DOMAIN}_leaving")
 
 
 @callback

@@ -51,6 +51,8 @@ _SECONDS_PER_DAY = 86_400
 # For how long the record keeps words.
 _WHOLE_DAYS = 7
 
+_STORE: HassKey[AgentStore] = HassKey(f"{DOMAIN}_store")
+
 
 @dataclass(eq=False, slots=True)
 class StoredValue:
@@ -367,9 +369,6 @@ def _keeps_anything(entry: ConfigEntry[Any]) -> bool:
         agent.data.get(CONF_MEMORY, DEFAULT_MEMORY) or agent.data.get(CONF_RECORD, DEFAULT_RECORD) != RecordLevel.OFF
         for agent in entry.subentries.values()
     )
-
-
-_STORE: HassKey[AgentStore] = HassKey(f"{DOMAIN}_store")
 
 
 def store_path(hass: HomeAssistant) -> Path:

@@ -53,6 +53,13 @@ _LIMITS = httpx2.Limits(max_keepalive_connections=32, keepalive_expiry=120)
 # The folders of `providers` for accounts that do not speak one of OpenAI's formats.
 _FOLDERS = {const.PROVIDER_ANTHROPIC: "anthropic", const.PROVIDER_GEMINI: "gemini"}
 
+_PRICES = f"{__package__.rpartition('.')[0]}.providers.prices"
+
+# The limits of the stored list: ten times the models of a router, and names that a person can tell apart.
+_MOST_MODELS = 5000
+
+_LONGEST_ID = 255
+
 
 async def async_create_provider(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
     """Return the provider for an account's data. Opens no connection."""
@@ -148,9 +155,6 @@ def _http_client(hass: HomeAssistant, kind: type[Any]) -> Any:
     return clients[kind]
 
 
-_PRICES = f"{__package__.rpartition('.')[0]}.providers.prices"
-
-
 class ModelUsage(NamedTuple):
     """The usage of one request to a model; `family` is the model's name, or on Azure that of the deployment's model."""
 
@@ -198,11 +202,6 @@ async def async_families(hass: HomeAssistant, vendor: Vendor) -> list[str]:
 
 async def _async_prices(hass: HomeAssistant) -> Any:
     return await async_import_module(hass, _PRICES)
-
-
-# The limits of the stored list: ten times the models of a router, and names that a person can tell apart.
-_MOST_MODELS = 5000
-_LONGEST_ID = 255
 
 
 class ServerCache:

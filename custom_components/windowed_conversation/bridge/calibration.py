@@ -47,6 +47,17 @@ _PATTERNS = {
     ),
 }
 
+_COUNTERS: HassKey[dict[Counting, asyncio.Future[ExactCounter | None]]] = HassKey(f"{DOMAIN}_exact_counters")
+
+# The greatest number of models of an account, each once for every counter.
+_MAX_MODELS = 100
+
+# The stored keys: factors on the estimate, and by encoding factors on exact counts.
+_MODELS = "models"
+
+_EXACT = "exact"
+_LIMITS = "limits"
+
 
 class ExactCounter:
     """Counts the tokens of a text with one of OpenAI's encodings. Control tokens count as their text."""
@@ -62,9 +73,6 @@ class ExactCounter:
     def count(self, text: str) -> int:
         """Return the number of tokens, 0 for an empty text."""
         return len(self._encoding.encode_ordinary(text))
-
-
-_COUNTERS: HassKey[dict[Counting, asyncio.Future[ExactCounter | None]]] = HassKey(f"{DOMAIN}_exact_counters")
 
 
 async def async_exact_counter(hass: HomeAssistant, counting: Counting) -> ExactCounter | None:
@@ -114,14 +122,6 @@ def _ranks(vocabulary: bytes) -> dict[bytes, int]:
 def _log_unusable(what: str, why: str) -> None:
     _LOGGER.warning("The %s cannot be used, so tokens are estimated: %s", what, why)
 
-
-# The greatest number of models of an account, each once for every counter.
-_MAX_MODELS = 100
-
-# The stored keys: factors on the estimate, and by encoding factors on exact counts.
-_MODELS = "models"
-_EXACT = "exact"
-_LIMITS = "limits"
 
 # A model and the encoding that it was counted with, or None for the estimate.
 type _Key = tuple[str, str | None]

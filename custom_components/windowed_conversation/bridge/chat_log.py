@@ -33,6 +33,13 @@ _PIPELINE_AGENTS = (HOME_ASSISTANT_AGENT, "sentence_trigger")
 # The most names of one slot that become tags: the model may list any number.
 _MOST_NAMES = 20
 
+_HAS_OWNER = "context" in signature(async_get_chat_session).parameters
+
+# The error of opening a chat log while another turn has it; before 2026.11 there is none.
+BUSY_ERRORS: tuple[type[Exception], ...] = tuple(
+    error for error in [getattr(conversation, "ConversationBusyError", None)] if error
+)
+
 
 def to_messages(hass: HomeAssistant, contents: Iterable[Content]) -> tuple[Message, ...]:
     """Return the contents as messages, without system prompts and empty answers."""
@@ -88,14 +95,6 @@ def handled_by_pipeline(chat_log: ChatLog, agent_id: str, seen: Collection[Messa
 
 def _is_among(message: Message, seen: Collection[Message]) -> bool:
     return any(each.created == message.created and each.content == message.content for each in seen)
-
-
-_HAS_OWNER = "context" in signature(async_get_chat_session).parameters
-
-# The error of opening a chat log while another turn has it; before 2026.11 there is none.
-BUSY_ERRORS: tuple[type[Exception], ...] = tuple(
-    error for error in [getattr(conversation, "ConversationBusyError", None)] if error
-)
 
 
 def async_open_session(hass: HomeAssistant, user_input: ConversationInput) -> AbstractContextManager[ChatSession]:

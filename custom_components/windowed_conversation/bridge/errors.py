@@ -26,6 +26,16 @@ LANGUAGES = ("en", "da", "de", "es", "fr", "it", "nl", "pl", "pt", "pt-BR", "sv"
 _FEW = range(2, 5)
 _TEENS = range(12, 15)
 
+_CODES = IntentResponseErrorCode
+
+# In seconds.
+_MINUTE, _HOUR = 60, 60 * 60
+
+# The end of a sentence, and characters that may follow it at the end of a text.
+_SENTENCE_ENDS = tuple(".!?…:;。！？؟۔।॥")  # noqa: RUF001 - of several scripts
+
+_CLOSERS = " \t\r\n\"'`*_)]}”’»」』）"  # noqa: RUF001 - of several scripts
+
 
 async def async_text(hass: HomeAssistant, language: str, category: str, key: str) -> str:
     """Return a text in the speaker's dialect, or else in the language, or else in English.
@@ -43,12 +53,6 @@ def plural(language: str, count: int) -> str:
     if count == 1 or (base == "fr" and count == 0):
         return "one"
     return "few" if base == "pl" and count % 10 in _FEW and count % 100 not in _TEENS else "other"
-
-
-_CODES = IntentResponseErrorCode
-
-# In seconds.
-_MINUTE, _HOUR = 60, 60 * 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +145,6 @@ def log_fault(logger: logging.Logger, what: str, error: Exception) -> None:
     """Log an error and its traceback, without its own message, which may repeat words of the user."""
     where = "".join(traceback.format_tb(error.__traceback__))
     logger.error("%s: %s\n%s", what, type(error).__name__, where)
-
-
-# The end of a sentence, and characters that may follow it at the end of a text.
-_SENTENCE_ENDS = tuple(".!?…:;。！？؟۔।॥")  # noqa: RUF001 - of several scripts
-_CLOSERS = " \t\r\n\"'`*_)]}”’»」』）"  # noqa: RUF001 - of several scripts
 
 
 async def async_error_phrase(hass: HomeAssistant, language: str, failure: ErrorText) -> str:

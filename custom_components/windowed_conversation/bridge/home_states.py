@@ -53,6 +53,8 @@ _LATEST = 1.0
 
 _one_name = lru_cache(maxsize=_NAMES_IN_USE)(one_name)
 
+_HOME: HassKey[HomeStates] = HassKey(f"{DOMAIN}_home")
+
 
 class HomeStates:
     """The exposed entities as requests list them, with the names by which a sentence may ask for them."""
@@ -215,9 +217,6 @@ class HomeStates:
     def _drop(self, entity_id: str) -> None:
         self._exposed.pop(entity_id, None)
         self._home.entities.pop(entity_id, None)
-
-
-_HOME: HassKey[HomeStates] = HassKey(f"{DOMAIN}_home")
 
 
 @callback

@@ -35,6 +35,16 @@ _OF_A_RUNNING_TIMER = (
     intent.INTENT_UNPAUSE_TIMER,
 )
 
+# Captures that only a model with tools could handle better.
+_FOR_TOOLS = frozenset(
+    {Reason.MEDIA_SEARCH, Reason.LONG_ITEM, Reason.LONG_NAME, Reason.UNLISTED_ITEM, Reason.INSTRUCTION}
+)
+
+_DELAYED_COMMAND = (intent.INTENT_START_TIMER, "conversation_command")
+
+# How Home Assistant names the intents that answer and change nothing.
+_QUESTION_INTENTS = ("Get", "Status", "LastItems", "Respond", "Nevermind")
+
 
 async def _place(hass: HomeAssistant, user_input: ConversationInput, text: str) -> Reason | None:
     if not async_exposed_persons(hass):
@@ -136,16 +146,6 @@ def _is_spoken_of(hass: HomeAssistant, entity_id: str) -> bool:
 if TYPE_CHECKING:
     from hassil.models import MatchEntity
     from hassil.recognize import RecognizeResult
-
-# Captures that only a model with tools could handle better.
-_FOR_TOOLS = frozenset(
-    {Reason.MEDIA_SEARCH, Reason.LONG_ITEM, Reason.LONG_NAME, Reason.UNLISTED_ITEM, Reason.INSTRUCTION}
-)
-
-_DELAYED_COMMAND = (intent.INTENT_START_TIMER, "conversation_command")
-
-# How Home Assistant names the intents that answer and change nothing.
-_QUESTION_INTENTS = ("Get", "Status", "LastItems", "Respond", "Nevermind")
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,45 @@ from .errors import async_text, plural
 # Does work that forgets, also in windows and prompts. Raises MemoryUnavailable.
 type Forget = Callable[[Callable[[Memory], MemoryReply]], Coroutine[Any, Any, MemoryReply]]
 
+# A longer text is a story, for the model to understand.
+_LONGEST = FACT_LENGTH + 100
+
+# "Forget that please" names nothing.
+_FEWEST_WORDS = 2
+
+# Characters around a clause, in several languages.
+_OUTER = " \t\r\n.,;:!?¡¿…\"'“”„«»‘’-–—"  # noqa: RUF001 - of several scripts
+
+_APOSTROPHES = str.maketrans("’‘ʼ", "'''")  # noqa: RUF001 - of several scripts
+
+# Words in the template that belong to a captured fact: "remember {me} {text}".
+_CAPTURED = ("me", "text", "more")
+
+_WILDCARDS = ("text", "more")
+
+# How a request begins that is a question only in form: "can you".
+_CAN = "can"
+
+_LISTS = ("me", _CAN)
+
+# Templates that capture no text.
+_WITHOUT_TEXT = ("known", "hears")
+
+# Understood in every language.
+_YES = ("yes", "ok", "okay")
+
+_NO = ("no",)
+
+# hassil finds no template in "corrige ça : ..."; the sentence keeps its length, for its spans.
+_SPACED_MARK = re.compile(r"\s([:;])")
+
+_SPOKEN_WORDS = re.compile(r"[\w']+")
+_NO_REQUEST = "nothing"
+_loaded: dict[str, _Sentences] = {}
+_NOTHING = MemoryReply(Phrase.NOTHING_KNOWN)
+_ENDS = (".", "?", "!")
+_UNQUOTED = (Phrase.REMEMBERED_OWN_CLAUSE, Phrase.REMEMBERED_HOME_CLAUSE)
+
 
 class MemoryAccess(Protocol):
     """Runs work on the one memory in a thread; each raises MemoryUnavailable while the file cannot be used."""
@@ -49,31 +88,6 @@ class MemoryAccess(Protocol):
 
 
 _FILE = Path(__file__).with_name("memory_sentences.json")
-
-# A longer text is a story, for the model to understand.
-_LONGEST = FACT_LENGTH + 100
-# "Forget that please" names nothing.
-_FEWEST_WORDS = 2
-
-# Characters around a clause, in several languages.
-_OUTER = " \t\r\n.,;:!?¡¿…\"'“”„«»‘’-–—"  # noqa: RUF001 - of several scripts
-_APOSTROPHES = str.maketrans("’‘ʼ", "'''")  # noqa: RUF001 - of several scripts
-
-# Words in the template that belong to a captured fact: "remember {me} {text}".
-_CAPTURED = ("me", "text", "more")
-_WILDCARDS = ("text", "more")
-# How a request begins that is a question only in form: "can you".
-_CAN = "can"
-_LISTS = ("me", _CAN)
-# Templates that capture no text.
-_WITHOUT_TEXT = ("known", "hears")
-
-# Understood in every language.
-_YES = ("yes", "ok", "okay")
-_NO = ("no",)
-# hassil finds no template in "corrige ça : ..."; the sentence keeps its length, for its spans.
-_SPACED_MARK = re.compile(r"\s([:;])")
-_SPOKEN_WORDS = re.compile(r"[\w']+")
 
 
 class Verb(StrEnum):
@@ -182,7 +196,6 @@ _VERBS = {
     "remember": Verb.REMEMBER,
     "remember_clause": Verb.REMEMBER,
 }
-_NO_REQUEST = "nothing"
 
 
 def _request(found: RecognizeResult, said: str, sentences: _Sentences) -> MemoryRequest | None:
@@ -222,9 +235,6 @@ def _file() -> dict[str, dict[str, Any]]:
     return languages
 
 
-_loaded: dict[str, _Sentences] = {}
-
-
 def _load(language: str) -> _Sentences | None:
     data = _file().get(language)
     if data is None:
@@ -260,11 +270,6 @@ def _intents(parts: dict[str, Any], templates: dict[str, list[str]]) -> Intents:
     # hassil parses templates when it first needs them: here, and not in the event loop
     list(recognize_all("", loaded))
     return loaded
-
-
-_NOTHING = MemoryReply(Phrase.NOTHING_KNOWN)
-_ENDS = (".", "?", "!")
-_UNQUOTED = (Phrase.REMEMBERED_OWN_CLAUSE, Phrase.REMEMBERED_HOME_CLAUSE)
 
 
 @dataclass(frozen=True, slots=True)

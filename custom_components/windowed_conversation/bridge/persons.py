@@ -17,6 +17,10 @@ from ..const import ATTR_DEVICE, ATTR_PERSON, CONF_DEVICE_OWNERS, DOMAIN
 from ..turn.context import plain_name, readable
 from ..turn.speaker import Speaker
 
+_PERSON = "person"
+_ZONE = "zone"
+_ENTITY_ID_HOME = "zone.home"
+
 
 class Person(NamedTuple):
     """A person: the id of their user, and their name if they have one."""
@@ -60,10 +64,6 @@ def _device_id(hass: HomeAssistant, user_input: ConversationInput) -> str | None
 if TYPE_CHECKING:
     from hassil.models import MatchEntity
     from hassil.recognize import RecognizeResult
-
-_PERSON = "person"
-_ZONE = "zone"
-_ENTITY_ID_HOME = "zone.home"
 
 
 @callback

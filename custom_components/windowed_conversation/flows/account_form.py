@@ -44,6 +44,19 @@ _URL_FIELD = TextSelector(TextSelectorConfig(type=TextSelectorType.URL))
 _KEY_FIELD = TextSelector(TextSelectorConfig(type=TextSelectorType.PASSWORD))
 _FORMAT_FIELD = SelectSelector(SelectSelectorConfig(options=list(OpenAIFormat), translation_key=CONF_FORMAT))
 
+# The default addresses of Ollama, llama.cpp and LM Studio.
+_EXAMPLES = {
+    "ollama": "http://192.168.1.10:11434/v1",
+    "llama_cpp": "http://192.168.1.10:8080/v1",
+    "lm_studio": "http://192.168.1.10:1234/v1",
+}
+
+# The path after the base URL in the URL of a request: documentation shows that one, and people copy it.
+_ENDPOINT = re.compile(r"(/chat/completions|(?<=/v1)/(completions|models|responses))$")
+
+# Names of home networks: RFC 6762, RFC 8375, ICANN's resolution 2024.07.29.06, and those that routers give.
+_HOME_DOMAINS = ("home", "home.arpa", "internal", "lan", "local", "localdomain", "localhost")
+
 
 @dataclass(frozen=True, slots=True)
 class AccountForm:
@@ -124,13 +137,6 @@ def _key_page(url: str) -> dict[str, str]:
     return {"key_page": url}
 
 
-# The default addresses of Ollama, llama.cpp and LM Studio.
-_EXAMPLES = {
-    "ollama": "http://192.168.1.10:11434/v1",
-    "llama_cpp": "http://192.168.1.10:8080/v1",
-    "lm_studio": "http://192.168.1.10:1234/v1",
-}
-
 ACCOUNT_FORMS = {
     form.provider: form
     for form in (
@@ -159,13 +165,6 @@ ACCOUNT_FORMS = {
         AccountForm(PROVIDER_OPENAI_CHAT, links=_EXAMPLES, key_required=False),
     )
 }
-
-
-# The path after the base URL in the URL of a request: documentation shows that one, and people copy it.
-_ENDPOINT = re.compile(r"(/chat/completions|(?<=/v1)/(completions|models|responses))$")
-
-# Names of home networks: RFC 6762, RFC 8375, ICANN's resolution 2024.07.29.06, and those that routers give.
-_HOME_DOMAINS = ("home", "home.arpa", "internal", "lan", "local", "localdomain", "localhost")
 
 
 def base_urls(entered: str, *, has_key: bool) -> list[str]:

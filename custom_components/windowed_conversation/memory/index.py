@@ -28,6 +28,37 @@ _CHECKED = {
     "record_words": ("said", "answer", "calls"),
 }
 
+_INDEX = """
+    DROP TABLE IF EXISTS {kind}_terms;
+    DROP TABLE IF EXISTS {kind}_words;
+    CREATE VIRTUAL TABLE {kind}_words USING fts5(words, parts, content='', tokenize='ascii');
+    INSERT INTO {kind}_words({kind}_words, rank) VALUES ('secure-delete', 1);
+    CREATE VIRTUAL TABLE {kind}_terms USING fts5vocab({kind}_words, 'row');
+    INSERT OR REPLACE INTO setting VALUES ('unindexed {kind}', (SELECT coalesce(max(id), 0) FROM {kind}));
+"""
+_PROBE = (
+    "CREATE VIRTUAL TABLE temp.probe USING fts5(words, content='')",
+    "INSERT INTO temp.probe(probe, rank) VALUES ('secure-delete', 1)",
+    "DROP TABLE temp.probe",
+)
+
+# How much is merged at once: writes wait for it meanwhile.
+_MERGED_PAGES = 200
+
+# From how many deleted rows on the index is made anew, and how many rows it then takes in at once.
+_MANY = 1_000
+
+_STEP = 1_000
+
+# an id that no row has
+_ALL = 2**62
+
+_INDEXED = {
+    "fact": "SELECT id, text FROM fact WHERE replaced_by IS NULL AND id {} ?",
+    "episode": "SELECT id, text FROM episode WHERE id {} ?",
+    "turn": "SELECT id, said || char(10) || answer FROM turn WHERE id {} ?",
+}
+
 
 def _sum(table: str) -> str:
     return store.check_sum(_CHECKED[table])
@@ -85,35 +116,6 @@ _SCRIPT = f"""
         messages TEXT NOT NULL, PRIMARY KEY (turn, number)
     ) WITHOUT ROWID;
 """
-
-_INDEX = """
-    DROP TABLE IF EXISTS {kind}_terms;
-    DROP TABLE IF EXISTS {kind}_words;
-    CREATE VIRTUAL TABLE {kind}_words USING fts5(words, parts, content='', tokenize='ascii');
-    INSERT INTO {kind}_words({kind}_words, rank) VALUES ('secure-delete', 1);
-    CREATE VIRTUAL TABLE {kind}_terms USING fts5vocab({kind}_words, 'row');
-    INSERT OR REPLACE INTO setting VALUES ('unindexed {kind}', (SELECT coalesce(max(id), 0) FROM {kind}));
-"""
-
-_PROBE = (
-    "CREATE VIRTUAL TABLE temp.probe USING fts5(words, content='')",
-    "INSERT INTO temp.probe(probe, rank) VALUES ('secure-delete', 1)",
-    "DROP TABLE temp.probe",
-)
-
-# How much is merged at once: writes wait for it meanwhile.
-_MERGED_PAGES = 200
-# From how many deleted rows on the index is made anew, and how many rows it then takes in at once.
-_MANY = 1_000
-_STEP = 1_000
-# an id that no row has
-_ALL = 2**62
-
-_INDEXED = {
-    "fact": "SELECT id, text FROM fact WHERE replaced_by IS NULL AND id {} ?",
-    "episode": "SELECT id, text FROM episode WHERE id {} ?",
-    "turn": "SELECT id, said || char(10) || answer FROM turn WHERE id {} ?",
-}
 
 
 def memory_room(words: str) -> store.Room:

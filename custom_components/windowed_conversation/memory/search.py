@@ -67,6 +67,16 @@ _NEIGHBOURS = """
     ORDER BY found.score DESC, found.id DESC
 """
 
+_LISTED_COLUMNS: dict[Kind, str] = {
+    "fact": "text, private, NULL AS conversation FROM fact WHERE replaced_by IS NULL AND",
+    "episode": "text, person IS NOT NULL AS private, conversation FROM episode WHERE",
+    "turn": "said || char(10) || answer AS text, person IS NOT NULL AS private, conversation FROM turn WHERE",
+}
+_LISTED = """
+    SELECT kind, id, text, at, person, conversation, private FROM ({rows})
+    ORDER BY at DESC, kind, id DESC LIMIT :limit OFFSET :offset
+"""
+
 
 def visible(kind: Kind, row: str) -> str:
     """Return the SQL condition on the rows of a table that a person may see: their own and the home's.
@@ -170,17 +180,6 @@ def _match(connection: sqlite3.Connection, kind: Kind, question: QuestionTerms) 
             chosen.append(f'{column} : "{term}"')
     chosen += [f'words : "{beginning}" *' for beginning in question.beginnings]
     return " OR ".join(chosen)
-
-
-_LISTED_COLUMNS: dict[Kind, str] = {
-    "fact": "text, private, NULL AS conversation FROM fact WHERE replaced_by IS NULL AND",
-    "episode": "text, person IS NOT NULL AS private, conversation FROM episode WHERE",
-    "turn": "said || char(10) || answer AS text, person IS NOT NULL AS private, conversation FROM turn WHERE",
-}
-_LISTED = """
-    SELECT kind, id, text, at, person, conversation, private FROM ({rows})
-    ORDER BY at DESC, kind, id DESC LIMIT :limit OFFSET :offset
-"""
 
 
 class Listing(NamedTuple):

@@ -27,6 +27,18 @@ _HIGHEST = 2**53
 _KEYS = {"tellings": "told"}
 _RECORDS: dict[Kind, type[_Record]] = {"fact": FactStatement, "turn": PastTurn, "episode": Episode}
 
+_COLUMNS: dict[Kind, str] = {
+    "fact": "person, private, text, source, quote, confirmed, told, replaced_by",
+    "turn": "conversation, person, agent, device, tools, said, answer",
+    "episode": "since, conversation, person, agent, text",
+}
+_WITHIN = "at = :at AND person IS :person AND conversation = :conversation"
+_SAME: dict[Kind, str] = {
+    "fact": "SELECT id FROM fact WHERE at = :at AND person IS :person AND text = :text",
+    "turn": f"SELECT id FROM turn WHERE {_WITHIN} AND said = :said AND answer = :answer",
+    "episode": f"SELECT id FROM episode WHERE {_WITHIN} AND text = :text",
+}
+
 
 class _Fields:
     """The fields of one line. A field that memory would not have written raises `TypeError` or `ValueError`."""
@@ -51,20 +63,6 @@ class _Fields:
         if isinstance(value, int) and not isinstance(value, bool) and not 1 <= value <= _HIGHEST:
             raise ValueError(f"{name} is out of range")
         return value
-
-
-_COLUMNS: dict[Kind, str] = {
-    "fact": "person, private, text, source, quote, confirmed, told, replaced_by",
-    "turn": "conversation, person, agent, device, tools, said, answer",
-    "episode": "since, conversation, person, agent, text",
-}
-
-_WITHIN = "at = :at AND person IS :person AND conversation = :conversation"
-_SAME: dict[Kind, str] = {
-    "fact": "SELECT id FROM fact WHERE at = :at AND person IS :person AND text = :text",
-    "turn": f"SELECT id FROM turn WHERE {_WITHIN} AND said = :said AND answer = :answer",
-    "episode": f"SELECT id FROM episode WHERE {_WITHIN} AND text = :text",
-}
 
 
 def export_rows(

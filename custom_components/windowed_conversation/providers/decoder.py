@@ -24,6 +24,16 @@ _MOST_VALUES = 10_000
 _READINGS = 8
 _FREE_READINGS = 16 * 2**10
 
+# The reasons for the end of an answer, in all formats and in those of compatible servers.
+_REASONS = (
+    "stop length tool_calls content_filter function_call abort eos error insufficient_system_resource model_length "
+    "completed end_turn max_tokens stop_sequence tool_use pause_turn compaction refusal model_context_window_exceeded "
+    "STOP MAX_TOKENS CONTINUATION BLOCKLIST ESCALATION FUNCTION_CALL IMAGE_OTHER IMAGE_PROHIBITED_CONTENT "
+    "IMAGE_RECITATION IMAGE_SAFETY LANGUAGE MALFORMED_FUNCTION_CALL MALFORMED_RESPONSE MISSING_THOUGHT_SIGNATURE "
+    "MODEL_ARMOR NO_IMAGE OTHER PROHIBITED_CONTENT RECITATION SAFETY SPII TOO_MANY_TOOL_CALLS "
+    "UNEXPECTED_TOOL_CALL"
+)
+
 
 class Calls:
     """The calls of one answer. `names` maps the names that were sent, if not by `sent_name`, to the tools' own.
@@ -122,17 +132,6 @@ class Arguments:
             value = {}
         self._value = value if isinstance(value, dict) else None
         return self._value
-
-
-# The reasons for the end of an answer, in all formats and in those of compatible servers.
-_REASONS = (
-    "stop length tool_calls content_filter function_call abort eos error insufficient_system_resource model_length "
-    "completed end_turn max_tokens stop_sequence tool_use pause_turn compaction refusal model_context_window_exceeded "
-    "STOP MAX_TOKENS CONTINUATION BLOCKLIST ESCALATION FUNCTION_CALL IMAGE_OTHER IMAGE_PROHIBITED_CONTENT "
-    "IMAGE_RECITATION IMAGE_SAFETY LANGUAGE MALFORMED_FUNCTION_CALL MALFORMED_RESPONSE MISSING_THOUGHT_SIGNATURE "
-    "MODEL_ARMOR NO_IMAGE OTHER PROHIBITED_CONTENT RECITATION SAFETY SPII TOO_MANY_TOOL_CALLS "
-    "UNEXPECTED_TOOL_CALL"
-)
 
 
 def finish_reason(word: str) -> str:

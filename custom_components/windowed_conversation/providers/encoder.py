@@ -19,6 +19,23 @@ _LONGEST_NAME = 64
 # https://github.com/anthropics/claude-code/issues/79418
 _VALID_PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 
+_CHOICES = ("anyOf", "oneOf")
+
+# By the error messages of both: https://github.com/goruck/home-generative-agent/pull/545
+# and https://github.com/marianfoo/mcp-sap-docs/pull/51
+_REFUSED_AT_THE_TOP = frozenset({*_CHOICES, "allOf", "const", "enum", "not"})
+
+# The keywords that contain other schemas.
+_MAPPINGS = ("properties", "patternProperties", "$defs")
+
+_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
+_SINGLE = ("items", "additionalProperties", "not")
+
+# The note that replaces an image or a file that a model cannot see. Without it a model answers as if nothing had been
+# shown, or pretends to have seen it. An image is called a file, so that a model which sees images does not think of the
+# one beside it. A window counts far more for the attachment.
+UNSEEN = "[The user has attached a file here that you cannot see.]"
+
 
 def shortened(length: int, text: str) -> str:
     """Return the text, shortened to this many characters if it is longer. Different texts stay different."""
@@ -68,16 +85,6 @@ def _digest(text: str) -> str:
 
 
 type Schema = dict[str, Any]
-
-_CHOICES = ("anyOf", "oneOf")
-# By the error messages of both: https://github.com/goruck/home-generative-agent/pull/545
-# and https://github.com/marianfoo/mcp-sap-docs/pull/51
-_REFUSED_AT_THE_TOP = frozenset({*_CHOICES, "allOf", "const", "enum", "not"})
-
-# The keywords that contain other schemas.
-_MAPPINGS = ("properties", "patternProperties", "$defs")
-_LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
-_SINGLE = ("items", "additionalProperties", "not")
 
 
 def without_choice(schema: Mapping[str, Any]) -> Schema:
@@ -149,12 +156,6 @@ def _is_closed(schema: Schema) -> bool:
 def _types(schema: Schema) -> Iterable[str]:
     types = schema.get("type", ())
     return (types,) if isinstance(types, str) else types
-
-
-# The note that replaces an image or a file that a model cannot see. Without it a model answers as if nothing had been
-# shown, or pretends to have seen it. An image is called a file, so that a model which sees images does not think of the
-# one beside it. A window counts far more for the attachment.
-UNSEEN = "[The user has attached a file here that you cannot see.]"
 
 
 def with_notes(content: str, unseen: int) -> str:

@@ -14,6 +14,15 @@ import math
 # The maximum length of an address that a server names, in characters.
 _LONGEST_ADDRESS = 200
 
+# The SDKs run on one of these or on either. A failure mid-stream raises the client's own error.
+_HTTP = tuple(import_module(name) for name in ("httpx", "httpx2") if find_spec(name))
+
+_TIMEOUTS: tuple[type[Exception], ...] = tuple(module.TimeoutException for module in _HTTP)
+_TRANSPORT: tuple[type[Exception], ...] = tuple(module.HTTPError for module in _HTTP)
+_INVALID_ADDRESSES: tuple[type[Exception], ...] = (*(module.InvalidURL for module in _HTTP), UnicodeError)
+_UNREADABLE = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
+_UNEXPLAINED = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
+
 
 class ProviderError(Exception):
     """A request to a model failed.
@@ -100,15 +109,7 @@ class BadStream(ProviderError):
     """The answer could not be read, or ended without its terminal marker."""
 
 
-# The SDKs run on one of these or on either. A failure mid-stream raises the client's own error.
-_HTTP = tuple(import_module(name) for name in ("httpx", "httpx2") if find_spec(name))
-_TIMEOUTS: tuple[type[Exception], ...] = tuple(module.TimeoutException for module in _HTTP)
-_TRANSPORT: tuple[type[Exception], ...] = tuple(module.HTTPError for module in _HTTP)
-_INVALID_ADDRESSES: tuple[type[Exception], ...] = (*(module.InvalidURL for module in _HTTP), UnicodeError)
-_UNREADABLE = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
-
 _BY_STATUS: dict[int, type[ProviderError]] = {402: QuotaError, 403: AuthError, 408: DeadlineExceeded, 429: RateLimited}
-_UNEXPLAINED = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
 
 
 @contextmanager

@@ -10,6 +10,10 @@ from ..window import Message, ToolCall, tool_text
 from .json_values import finite
 from .models import UNKNOWN_MODEL, Effort, ModelProfile
 
+# The first word of `Finished.server` of an Ollama server:
+# https://github.com/ollama/ollama/blob/main/openai/openai.go
+OLLAMA = "fp_ollama"
+
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
@@ -146,10 +150,6 @@ class Finished:
     residue_tokens: int | None = None
     server: str = ""
 
-
-# The first word of `Finished.server` of an Ollama server:
-# https://github.com/ollama/ollama/blob/main/openai/openai.go
-OLLAMA = "fp_ollama"
 
 type Event = TextDelta | ReasoningDelta | ToolCallDone | Usage | Finished
 

@@ -17,6 +17,8 @@ from .errors import BadStream
 _CODEC = "utf-16-le"
 _SurrogateDecoder = getincrementaldecoder(_CODEC)
 
+_CODE = re.compile(r"[a-zA-Z_0-9]{1,40}")
+
 
 @dataclass(slots=True)
 class SurrogateJoiner:
@@ -38,9 +40,6 @@ class SurrogateJoiner:
 def repair_surrogates(text: str) -> str:
     """Return the text with surrogate halves joined or replaced."""
     return text.encode(_CODEC, "surrogatepass").decode(_CODEC, "replace")
-
-
-_CODE = re.compile(r"[a-zA-Z_0-9]{1,40}")
 
 
 def _finite(literal: str) -> float | None:

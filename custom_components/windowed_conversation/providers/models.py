@@ -7,6 +7,15 @@ from itertools import zip_longest
 import re
 from typing import Any
 
+# Separates the words of a name, or stands at its ends.
+_START, _END = r"(?:^|[^a-z0-9])", r"(?:$|[^a-z])"
+
+# A vendor's families, smallest first: fast and cheap enough for a voice assistant. Of a family the newest counts.
+_GPT = r"gpt-\d+(?:\.\d+)?"
+
+_GEMINI = r"gemini-(?:\d+(?:\.\d+)?-)?"
+_SNAPSHOT = re.compile(r"-(?:\d{3,4}|\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
+
 
 class Effort(StrEnum):
     """The effort of a model's reasoning, in ascending order. Each provider's module maps it to its scale.
@@ -216,10 +225,6 @@ def _found[T](table: Iterable[tuple[str, T]], name: str) -> T | None:
     return next((facts for names, facts in table if re.match(names, name)), None)
 
 
-# Separates the words of a name, or stands at its ends.
-_START, _END = r"(?:^|[^a-z0-9])", r"(?:$|[^a-z])"
-
-
 def _words(*words: str) -> re.Pattern[str]:
     return re.compile(f"{_START}(?:{'|'.join(words)}){_END}")
 
@@ -240,9 +245,6 @@ _NOT_FOR_CONVERSATIONS = {
 # The beginnings of a vendor's names on a server that has models of several. "Instruct" says nothing in other names.
 _BEGINNINGS = {Vendor.OPENAI: re.compile(r"(?:chat)?gpt-\d|o\d"), Vendor.GOOGLE: re.compile("gemini")}
 
-# A vendor's families, smallest first: fast and cheap enough for a voice assistant. Of a family the newest counts.
-_GPT = r"gpt-\d+(?:\.\d+)?"
-_GEMINI = r"gemini-(?:\d+(?:\.\d+)?-)?"
 _RECOMMENDED: dict[Vendor, tuple[str, ...]] = {
     Vendor.OPENAI: (rf"{_GPT}o?-(?:mini|luna)", rf"{_GPT}-nano", rf"{_GPT}(?:o|-terra)?", rf"{_GPT}-sol", r"o\d-mini"),
     Vendor.ANTHROPIC: tuple(rf"claude-(?:[\d.-]*{name}|{name}[\d.-]*)" for name in ("haiku", "sonnet", "opus")),
@@ -252,7 +254,6 @@ _RECOMMENDED: dict[Vendor, tuple[str, ...]] = {
 # Of several vendors first the smallest of each.
 _OF_ALL_VENDORS = tuple(names for size in zip_longest(*_RECOMMENDED.values()) for names in size if names)
 
-_SNAPSHOT = re.compile(r"-(?:\d{3,4}|\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 _UNSTABLE = _words(r"alpha", r"beta", r"exp", r"experimental", r"preview")
 
 

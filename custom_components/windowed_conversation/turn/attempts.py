@@ -36,6 +36,10 @@ from .model import BilledRequest, Model, OnBilled, Spoken
 _COST_NOTHING = (AuthError, BadRequest, ContextOverflow, QuotaError, RateLimited, Unavailable)
 _CANCELLED = (asyncio.CancelledError, GeneratorExit)
 
+# How long a server that sends signs of life may take for its first token while a fallback agent stands by, in seconds.
+# llama.cpp sends a comment each second, also when it is stuck.
+LONGEST_FIRST_TOKEN = 60.0
+
 
 class AttemptResult(StrEnum):
     """The result of a request or a turn."""
@@ -188,11 +192,6 @@ def result_of(error: BaseException | None) -> AttemptResult:
     if error is None:
         return AttemptResult.ANSWERED
     return AttemptResult.CANCELLED if isinstance(error, _CANCELLED) else AttemptResult.ERROR
-
-
-# How long a server that sends signs of life may take for its first token while a fallback agent stands by, in seconds.
-# llama.cpp sends a comment each second, also when it is stuck.
-LONGEST_FIRST_TOKEN = 60.0
 
 
 @dataclass(slots=True)

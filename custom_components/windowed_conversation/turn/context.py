@@ -31,6 +31,12 @@ _UNSEEN = frozenset({"Cc", "Cf", "Cs"})
 # A space or a zero-width character between the letters makes no visible difference.
 _looks_like_prefix = re.compile(r"[^\w\[]*".join(map(re.escape, PREFIX_OPENS)), re.IGNORECASE)
 
+# The most tokens of a live context, and its most of the room for history and live context.
+LIVE_TOKENS = 300
+
+LIVE_SHARE = 0.15
+_MEMORY = "memory, quoted"
+
 
 class ContextPlacement(StrEnum):
     """The place of stamp and live context; an option of the agent."""
@@ -105,13 +111,6 @@ def readable(text: str) -> str:
         return text.strip()
     shown = (char for char in text if char in _LINE_CONTROLS or unicodedata.category(char) not in ("Cc", "Cs"))
     return "".join(shown).strip()
-
-
-# The most tokens of a live context, and its most of the room for history and live context.
-LIVE_TOKENS = 300
-LIVE_SHARE = 0.15
-
-_MEMORY = "memory, quoted"
 
 
 @dataclass(frozen=True, slots=True)

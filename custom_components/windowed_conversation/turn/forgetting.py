@@ -52,6 +52,19 @@ CONVERSATIONS = Room(TABLES.format(sum=check_sum(TEXTS["exchange"])), TEXTS, men
 type Place = tuple[str, str]
 type _Key = tuple[float | None, str]
 
+# The name of the tool by which a model forgets.
+FORGET_TOOL = "forget"
+
+_PAST: tuple[Kind, ...] = ("turn", "episode")
+
+# The most facts and turns that one sentence may delete.
+_MOST_FACTS = 10
+
+_MOST_PAST = 100
+
+# A single word occurs in too many turns.
+_FEWEST_WORDS = 2
+
 
 class ForgottenExchanges:
     """The exchanges that windows lose by an erasure. `lost` counts them by window."""
@@ -258,17 +271,6 @@ def without_profile(system: Message | None) -> Message | None:
         return system
     content = system.content.partition(HEADING)[0].rstrip()
     return with_content(system, content, (system.tokens or 0) * len(content) // len(system.content))
-
-
-# The name of the tool by which a model forgets.
-FORGET_TOOL = "forget"
-
-_PAST: tuple[Kind, ...] = ("turn", "episode")
-# The most facts and turns that one sentence may delete.
-_MOST_FACTS = 10
-_MOST_PAST = 100
-# A single word occurs in too many turns.
-_FEWEST_WORDS = 2
 
 
 def forget_fact(memory: Memory, speaker: Speaker, query: str) -> MemoryReply:

@@ -26,6 +26,31 @@ _LONGEST_NAME = 300
 
 type Entities = Mapping[str, EntityState]
 
+# The most tokens of states in a live context.
+STATES_TOKENS = 200
+
+# Follows the instructions, so that a model does not look up states that it has.
+HINT = (
+    "The context before the newest message lists states of the home at this moment; older messages may be out of date. "
+    "Answer from these states without a tool. Look up what they do not say."
+)
+
+_NO_AREA = "no area"
+_BETWEEN = " | "
+_CHANGED = " (changed)"
+_NOT_LISTED, _REST = "not listed: ", "rest "
+_OTHERS = "others"
+_MOST_COUNTS = 6
+
+# How many things of a named area are listed as usual before unusual ones elsewhere.
+_MOST_USUAL = 5
+
+# The least tokens that an entity costs, so that no more than fit are looked at.
+_LEAST_TOKENS = 4
+
+# Kinds that people like to know about although they have no usual state.
+_OF_INTEREST = ("person", "alarm control panel", "weather")
+
 
 @dataclass(frozen=True, slots=True)
 class NamedEntities:
@@ -121,28 +146,6 @@ def _folded(name: str) -> str:
     """Return a name in which letter case and white space do not count; this takes much less time than `one_name`."""
     return " ".join(name[:_LONGEST_NAME].casefold().split())
 
-
-# The most tokens of states in a live context.
-STATES_TOKENS = 200
-
-# Follows the instructions, so that a model does not look up states that it has.
-HINT = (
-    "The context before the newest message lists states of the home at this moment; older messages may be out of date. "
-    "Answer from these states without a tool. Look up what they do not say."
-)
-
-_NO_AREA = "no area"
-_BETWEEN = " | "
-_CHANGED = " (changed)"
-_NOT_LISTED, _REST = "not listed: ", "rest "
-_OTHERS = "others"
-_MOST_COUNTS = 6
-# How many things of a named area are listed as usual before unusual ones elsewhere.
-_MOST_USUAL = 5
-# The least tokens that an entity costs, so that no more than fit are looked at.
-_LEAST_TOKENS = 4
-# Kinds that people like to know about although they have no usual state.
-_OF_INTEREST = ("person", "alarm control panel", "weather")
 
 type Count = Callable[[str], int]
 

@@ -11,6 +11,20 @@ from .context import LIVE_SHARE
 # Azure's Responses send a keep-alive after 30 s: https://github.com/openai/openai-node/issues/1964
 IDLE_TIMEOUT = 45.0 + 1.0
 
+# In seconds: servers name hours, or a year, and serve again long before that.
+LONGEST_PAUSE = 60.0
+
+# The part of a model's size that is reserved for the answer if the user has not entered the size. Spoken answers are
+# short, and the default of 1,000 tokens would be a quarter of a model that reads 4,000.
+_ANSWER_SHARE = 16
+
+# By how much a request may be longer than its estimate. Some servers refuse one that has no room for the longest answer
+# that it allows.
+_DOUBT = 0.25
+
+# OpenAI takes no limit of an answer below this.
+_LEAST_LIMIT = 16
+
 
 @dataclass(frozen=True, slots=True)
 class TurnLimits:
@@ -30,10 +44,6 @@ class TurnLimits:
         if self.idle_timeout is not None:
             return self.idle_timeout
         return self.turn if at_home else IDLE_TIMEOUT
-
-
-# In seconds: servers name hours, or a year, and serve again long before that.
-LONGEST_PAUSE = 60.0
 
 
 class Pause:
@@ -63,18 +73,6 @@ class Pause:
             self._began_at = self._asked_until = now
         self._asked_until = max(self._asked_until, now + seconds)
         self._ends_at = min(self._asked_until, self._began_at + LONGEST_PAUSE)
-
-
-# The part of a model's size that is reserved for the answer if the user has not entered the size. Spoken answers are
-# short, and the default of 1,000 tokens would be a quarter of a model that reads 4,000.
-_ANSWER_SHARE = 16
-
-# By how much a request may be longer than its estimate. Some servers refuse one that has no room for the longest answer
-# that it allows.
-_DOUBT = 0.25
-
-# OpenAI takes no limit of an answer below this.
-_LEAST_LIMIT = 16
 
 
 @dataclass(frozen=True, slots=True)

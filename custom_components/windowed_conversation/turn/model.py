@@ -34,6 +34,12 @@ from .model_size import ModelSize
 # A model that can reason or not as it likes may give several answers without.
 _ANSWERS_WITHOUT = 5
 
+# More than a local server handles at once, and fewer than a provider would take for an attack.
+MOST_REQUESTS = 16
+
+# In characters: a result that the window keeps may be as long as the window.
+_LONGEST_RESULT = 300
+
 
 class Reasoning:
     """The discovery of whether a model reasons, for models whose profile does not say.
@@ -51,10 +57,6 @@ class Reasoning:
         """Learn from an answer: one with reasoning, whole or not, or a whole one without."""
         self._without = 0 if has_reasoning else min(self._without + 1, _ANSWERS_WITHOUT)
         self.is_expected = self._without < _ANSWERS_WITHOUT
-
-
-# More than a local server handles at once, and fewer than a provider would take for an attack.
-MOST_REQUESTS = 16
 
 
 class RequestLimit:
@@ -93,9 +95,6 @@ class Permit:
             self._is_used = True
             self._free.release()
 
-
-# In characters: a result that the window keeps may be as long as the window.
-_LONGEST_RESULT = 300
 
 # An exchange is known by the time at which its question was added, which no shortening changes.
 type _Key = float | None

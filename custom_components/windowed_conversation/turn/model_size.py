@@ -27,6 +27,26 @@ _CONSISTENT = 2
 # The share of an earlier bill below which no server cuts: it leaves out only as much as it has to.
 _LEAST_LEFT = 0.5
 
+# No clock is later than this, in seconds since the epoch.
+_LAST_SECOND = 10**12
+
+# After this many requests that a learned size has limited, a larger one is tried. Each such try that is refused doubles
+# this, so that a server that does not change refuses ever fewer requests.
+_LEAST_PATIENCE, _MOST_PATIENCE = 8, 1024
+
+# A refusal this far below the size that was refused before confirms it. One without a known reason counts if it was
+# this much larger than everything that was served.
+_NEAR = 0.1
+
+# A request is limited by a learned size if it fills this share of it: a trim leaves three quarters of the history.
+_LIMITED = 0.75
+
+# How many refusals it takes to believe them: a single one may be a fault of the server.
+_BELIEVED = 2
+
+# For how long a refusal and a named size count, in seconds: the server may have been given a larger context since.
+_LIFE = 24 * 60 * 60
+
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
@@ -159,27 +179,6 @@ def _mark(message: Message) -> int:
     calls = tuple([(call.id, call.name) for call in message.tool_calls])
     content = said_in(message.content) if message.role is Role.USER else message.content
     return hash((message.role, content, message.created, calls, message.tool_call_id))
-
-
-# No clock is later than this, in seconds since the epoch.
-_LAST_SECOND = 10**12
-
-# After this many requests that a learned size has limited, a larger one is tried. Each such try that is refused doubles
-# this, so that a server that does not change refuses ever fewer requests.
-_LEAST_PATIENCE, _MOST_PATIENCE = 8, 1024
-
-# A refusal this far below the size that was refused before confirms it. One without a known reason counts if it was
-# this much larger than everything that was served.
-_NEAR = 0.1
-
-# A request is limited by a learned size if it fills this share of it: a trim leaves three quarters of the history.
-_LIMITED = 0.75
-
-# How many refusals it takes to believe them: a single one may be a fault of the server.
-_BELIEVED = 2
-
-# For how long a refusal and a named size count, in seconds: the server may have been given a larger context since.
-_LIFE = 24 * 60 * 60
 
 
 @dataclass(slots=True)

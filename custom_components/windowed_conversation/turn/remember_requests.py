@@ -34,6 +34,15 @@ _CANDIDATES = 20
 # Conjunctions after which German, Dutch, Swedish and Danish have another word order than a sentence.
 _CLAUSE = r"(?:^|\W)(dass|daß|dat|att|at)\s+{}"
 
+_MARKS = str.maketrans(dict.fromkeys('"“”„«»', "'"))
+_SHARED_SUBJECT = 0.6
+
+# A longer word of a list may have an ending: "montags".
+_STEM_LENGTH = 5
+
+# How long a question waits for its answer, in seconds: as long as a session of Home Assistant's.
+_PATIENCE = 300.0
+
 
 class Phrase(StrEnum):
     """The sentences of memory's answers: their translation keys."""
@@ -109,9 +118,6 @@ class StatedFact:
 def quoted(text: str) -> str:
     """Return a text in quotation marks that it cannot close."""
     return f'"{text.translate(_MARKS)}"'
-
-
-_MARKS = str.maketrans(dict.fromkeys('"“”„«»', "'"))
 
 
 def remember_statement(
@@ -283,9 +289,6 @@ def _store(memory: Memory, speaker: Speaker, fact: StatedFact, old: Recalled | N
 
 
 _FILE = Path(__file__).with_name("fact_updates.json")
-_SHARED_SUBJECT = 0.6
-# A longer word of a list may have an ending: "montags".
-_STEM_LENGTH = 5
 
 
 class _Parts(NamedTuple):
@@ -330,10 +333,6 @@ def _patterns(language: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     changes = "|".join(re.escape(spoken(each)) for each in lists["changes"]) or "(?!)"
     values = [re.escape(each) + (".*" if len(each) >= _STEM_LENGTH else "") for each in lists["values"].split()]
     return re.compile(rf"\b(?:{changes})\b"), re.compile("|".join((r".*\d.*", *values)))
-
-
-# How long a question waits for its answer, in seconds: as long as a session of Home Assistant's.
-_PATIENCE = 300.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,45 @@ _SEPARATOR = "\x1f"
 # The greatest length of an id from outside, in characters: it is kept in files, states and events.
 LONGEST_ID = 255
 
+# Home Assistant's own rule for an answer that waits for another (`ChatLog.continue_conversation`): the question
+# marks of Latin, Greek and Chinese.
+_QUESTION_MARKS = ("?", ";", "？")
+
+# Older exchanges, in seconds, are no context for the next input: Home Assistant's own sessions end after as long
+# (`helpers.chat_session.CONVERSATION_TIMEOUT`).
+_RECENT_SECONDS = 300
+
+# The longest input, in characters, that local sentence matching is asked about: a command is a sentence, and matching
+# takes time that grows with the text.
+LONGEST_COMMAND = 500
+
+# A longer name is more likely a wish than a thing: "everything for a carbonara" (measured on real lists).
+_ITEM_WORDS = 3
+
+_ITEM_CHARACTERS = 30
+
+# The first words of texts that are to be worked out before they are announced, and not to be read out: questions and
+# conditions, by language.
+_INSTRUCTION_WORDS = {
+    "de": "wer was wann wo warum wieso wie wieviel wieviele welche welcher welches ob wenn falls sobald",
+    "en": "who whose what when where why how which whether if as once",
+    "es": "quién quiénes qué cuándo dónde cómo cuánto cuánta cuántos cuántas cuál cuáles si cuando",
+    "fr": "ce qui quand où pourquoi comment combien quel quelle quels quelles lequel laquelle si lorsque dès",
+    "it": "chi che cosa ore quando dove dov perché come quanto quanta quanti quante quale quali se appena",
+    "nl": "wie wat wanneer waar waarom hoe hoeveel welke welk of als zodra",
+    "pl": "kto co kiedy gdzie dlaczego jak ile który która które czy jeśli jeżeli gdy",
+}
+
+# The words that may precede such a word: "at what time the train leaves".
+_PREPOSITIONS = frozenset(["a", "at", "à", "de", "di", "da", "um", "bis", "ab", "seit", "om", "op", "o"])
+
+_INSTRUCTIONS = {language: frozenset(words.split()) for language, words in _INSTRUCTION_WORDS.items()}
+_LIST_REFERENCE = re.compile(r"\{[^{}]*\}")
+_OPTIONAL = re.compile(r"\[[^\[\]]*\]")
+_WORDS = re.compile(r"\w+")
+_ANY_QUESTION_MARK = re.compile(r"[?？؟;]")
+_COMMAS = re.compile("[,，、]")  # noqa: RUF001 - of several scripts
+
 
 class Scope(StrEnum):
     """The scope of one conversation; an option of the agent."""
@@ -85,15 +124,6 @@ def window_key(
     return key
 
 
-# Home Assistant's own rule for an answer that waits for another (`ChatLog.continue_conversation`): the question
-# marks of Latin, Greek and Chinese.
-_QUESTION_MARKS = ("?", ";", "？")
-
-# Older exchanges, in seconds, are no context for the next input: Home Assistant's own sessions end after as long
-# (`helpers.chat_session.CONVERSATION_TIMEOUT`).
-_RECENT_SECONDS = 300
-
-
 class Routing(StrEnum):
     """The routing of an agent; an option of the agent."""
 
@@ -152,11 +182,6 @@ class Decision:
 
     route: Route
     reason: Reason
-
-
-# The longest input, in characters, that local sentence matching is asked about: a command is a sentence, and matching
-# takes time that grows with the text.
-LONGEST_COMMAND = 500
 
 
 # Doubts with which Home Assistant's answer is certainly wrong: it is not given even if there is no model to ask.
@@ -223,32 +248,6 @@ def asks_back(last: Message, now: float) -> bool:
     """
     is_question = last.role is Role.ASSISTANT and last.content.rstrip().endswith(_QUESTION_MARKS)
     return is_question and is_recent(last, now)
-
-
-# A longer name is more likely a wish than a thing: "everything for a carbonara" (measured on real lists).
-_ITEM_WORDS = 3
-_ITEM_CHARACTERS = 30
-
-# The first words of texts that are to be worked out before they are announced, and not to be read out: questions and
-# conditions, by language.
-_INSTRUCTION_WORDS = {
-    "de": "wer was wann wo warum wieso wie wieviel wieviele welche welcher welches ob wenn falls sobald",
-    "en": "who whose what when where why how which whether if as once",
-    "es": "quién quiénes qué cuándo dónde cómo cuánto cuánta cuántos cuántas cuál cuáles si cuando",
-    "fr": "ce qui quand où pourquoi comment combien quel quelle quels quelles lequel laquelle si lorsque dès",
-    "it": "chi che cosa ore quando dove dov perché come quanto quanta quanti quante quale quali se appena",
-    "nl": "wie wat wanneer waar waarom hoe hoeveel welke welk of als zodra",
-    "pl": "kto co kiedy gdzie dlaczego jak ile który która które czy jeśli jeżeli gdy",
-}
-# The words that may precede such a word: "at what time the train leaves".
-_PREPOSITIONS = frozenset(["a", "at", "à", "de", "di", "da", "um", "bis", "ab", "seit", "om", "op", "o"])
-_INSTRUCTIONS = {language: frozenset(words.split()) for language, words in _INSTRUCTION_WORDS.items()}
-
-_LIST_REFERENCE = re.compile(r"\{[^{}]*\}")
-_OPTIONAL = re.compile(r"\[[^\[\]]*\]")
-_WORDS = re.compile(r"\w+")
-_ANY_QUESTION_MARK = re.compile(r"[?？؟;]")
-_COMMAS = re.compile("[,，、]")  # noqa: RUF001 - of several scripts
 
 
 def is_long_name(text: str) -> bool:

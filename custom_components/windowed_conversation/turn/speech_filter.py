@@ -13,6 +13,24 @@ from .context import HEADINGS, PREFIX_CLOSES, PREFIX_OPENS
 from .state import REPEATED
 from .unspoken import Ahead, CallText, MarkPart, MarkParts, NoteText, Run, UnspokenSpan, Until, compiled, end_of_space
 
+_BLANKS = Run(r"[ \t]", 0, 3)
+_SPACE = Run(r"\s", 0, 8)
+_WORDS = r"[\w.=: -]"
+_BAR = Run("[|\N{FULLWIDTH VERTICAL LINE}]", 1, 1)
+_FENCE = "```"
+_ROLES = ("assistant", "user", "system", "tool", "developer")
+_NOTES = (INTERRUPTED_ANSWER, INTERRUPTED_CALL, QUESTION, REPEATED, UNSEEN)
+
+# A model that repeats a note may end it in its own way.
+_WORDS_OF_NOTE = 4
+
+_NEW_LINE = "\n"
+
+# White space and zero-width characters: an answer of nothing else is empty.
+_unheard = re.compile(r"[\s\u00ad\u200b-\u200f\u2060\ufeff]*")
+
+_name_in_call = re.compile(r'"name"\s*:\s*"([^"]*)"')
+
 
 class Kind(StrEnum):
     """The kind of a mark.
@@ -41,17 +59,6 @@ class Mark:
 def _until(*ends: str, keeps_end: bool = False) -> Callable[[], UnspokenSpan]:
     until = Until(*ends, keeps_end=keeps_end)
     return lambda: until
-
-
-_BLANKS = Run(r"[ \t]", 0, 3)
-_SPACE = Run(r"\s", 0, 8)
-_WORDS = r"[\w.=: -]"
-_BAR = Run("[|\N{FULLWIDTH VERTICAL LINE}]", 1, 1)
-_FENCE = "```"
-_ROLES = ("assistant", "user", "system", "tool", "developer")
-_NOTES = (INTERRUPTED_ANSWER, INTERRUPTED_CALL, QUESTION, REPEATED, UNSEEN)
-# A model that repeats a note may end it in its own way.
-_WORDS_OF_NOTE = 4
 
 
 def _notes() -> Iterator[Mark]:
@@ -135,7 +142,6 @@ def _first_marks() -> Iterator[Mark]:
         yield Mark((_FENCE, Run(r"\w", 0, 12), _SPACE, *call), _until(_FENCE), Kind.NAMED_CALL)
 
 
-_NEW_LINE = "\n"
 _in_text = [*_notes(), *_thoughts(), *_channels(), *_calls(), *_template_marks()]
 _at_line = [*_line_marks()]
 _at_start = [*_first_marks()]
@@ -178,9 +184,6 @@ AT_END = _patterns(halves=False)
 
 type Sorted = TextDelta | ReasoningDelta
 
-# White space and zero-width characters: an answer of nothing else is empty.
-_unheard = re.compile(r"[\s\u00ad\u200b-\u200f\u2060\ufeff]*")
-_name_in_call = re.compile(r'"name"\s*:\s*"([^"]*)"')
 _may_begin_mark = re.compile(f"[{re.escape(''.join(sorted(FIRST_CHARACTERS)))}]").search
 
 

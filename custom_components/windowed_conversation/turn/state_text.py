@@ -69,6 +69,21 @@ _MEASUREMENTS = "measurements"
 
 type Attributes = Mapping[str, Any]
 
+# The attributes with the current and the wanted value, by domain; without a unit it is a temperature.
+_CURRENT_AND_TARGET = {
+    "climate": ("current_temperature", "temperature", ""),
+    "humidifier": ("current_humidity", "humidity", "%"),
+    "water_heater": ("current_temperature", "temperature", ""),
+}
+
+MOST_CHANGES = 24
+_DEFAULT_SPAN = timedelta(days=1)
+
+# Longer times are cut to this, up to their end: Home Assistant keeps ten days unless the user changed that.
+_LONGEST = timedelta(days=31)
+
+_LONGEST_TIME = 40
+
 
 class Standing(StrEnum):
     """The standing of an entity: as usual, not as usual, or without a usual state."""
@@ -190,14 +205,6 @@ def _percentage(domain: str, state: str, attributes: Attributes) -> Iterator[str
         yield _rounded(position, "%")
 
 
-# The attributes with the current and the wanted value, by domain; without a unit it is a temperature.
-_CURRENT_AND_TARGET = {
-    "climate": ("current_temperature", "temperature", ""),
-    "humidifier": ("current_humidity", "humidity", "%"),
-    "water_heater": ("current_temperature", "temperature", ""),
-}
-
-
 def _current_and_target(attributes: Attributes, current: str, target: str, own_unit: str, unit: str) -> Iterator[str]:
     unit = own_unit or unit
     now, wanted, low, high = (
@@ -233,12 +240,6 @@ def _rounded(number: float, unit: str) -> str:
     text = f"{number + 0.0:.10g}"
     return f"{text}{unit}" if unit == "%" or not unit else f"{text} {one_name(unit, 12)}"
 
-
-MOST_CHANGES = 24
-_DEFAULT_SPAN = timedelta(days=1)
-# Longer times are cut to this, up to their end: Home Assistant keeps ten days unless the user changed that.
-_LONGEST = timedelta(days=31)
-_LONGEST_TIME = 40
 
 type Change = tuple[datetime, str]
 

@@ -25,6 +25,23 @@ from .limits import TurnLimits
 from .model import Question
 from .speech_filter import SpeechFilter
 
+# English prose has three words to four tokens.
+_WORDS_PER_TOKEN = 0.75
+
+# Models are poor at counting their own words, and a text over the limit is cut.
+_AIM = 0.6
+
+# A longer summary is cut here; if the provider cut it, there would be none at all.
+_MOST = 2
+
+_INSTRUCTION = (
+    "[Summarize the conversation above for yourself: it is about to be removed, and your summary takes its place. "
+    "Keep what may matter later: names, facts, preferences, decisions, what was promised and what is still open. "
+    "Leave out small talk, and the states of devices, which you can look up. Write plain text in the language of the "
+    "conversation, at most {words} words, and nothing else. Call no tools.{earlier}]"
+)
+_EARLIER = " Keep what still matters of your earlier summary: {text}"
+
 
 def compaction_messages(
     passage: SummaryInput, exchanges: Iterable[Exchange], excluded_tags: frozenset[str]
@@ -69,22 +86,6 @@ async def compact(
     texts = sum(MESSAGE_OVERHEAD + counter.count(text) for text in compacted.texts)
     output = compacted.usage.output - compacted.usage.reasoning
     return Native(model.provider.name, model.name, compacted.value, texts + output)
-
-
-# English prose has three words to four tokens.
-_WORDS_PER_TOKEN = 0.75
-# Models are poor at counting their own words, and a text over the limit is cut.
-_AIM = 0.6
-# A longer summary is cut here; if the provider cut it, there would be none at all.
-_MOST = 2
-
-_INSTRUCTION = (
-    "[Summarize the conversation above for yourself: it is about to be removed, and your summary takes its place. "
-    "Keep what may matter later: names, facts, preferences, decisions, what was promised and what is still open. "
-    "Leave out small talk, and the states of devices, which you can look up. Write plain text in the language of the "
-    "conversation, at most {words} words, and nothing else. Call no tools.{earlier}]"
-)
-_EARLIER = " Keep what still matters of your earlier summary: {text}"
 
 
 async def ask_for_summary(

@@ -5,6 +5,13 @@ from dataclasses import dataclass
 import re
 from typing import NamedTuple, Protocol
 
+_OPENS, _CLOSES, _GOES_ON = "([{", ")]}", "{"
+_space = re.compile(r"\s*")
+_opens_or_line = re.compile(r"[(\[{\n]")
+_bracket_or_quote = re.compile(r"[()\[\]{}\"']")
+_in_string = {quote: re.compile(rf"[{quote}\\]") for quote in "\"'"}
+_square_or_line = re.compile(r"[\[\]\n]")
+
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -99,14 +106,6 @@ def _half(steps: Iterable[Run | Ahead]) -> str:
         else:
             half = rf"(?:{run.chars}{{{run.least},{run.most}}}{half}|{run.chars}{{0,{run.most}}}\Z)"
     return half
-
-
-_OPENS, _CLOSES, _GOES_ON = "([{", ")]}", "{"
-_space = re.compile(r"\s*")
-_opens_or_line = re.compile(r"[(\[{\n]")
-_bracket_or_quote = re.compile(r"[()\[\]{}\"']")
-_in_string = {quote: re.compile(rf"[{quote}\\]") for quote in "\"'"}
-_square_or_line = re.compile(r"[\[\]\n]")
 
 
 class Read(NamedTuple):

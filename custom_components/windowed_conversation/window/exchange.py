@@ -18,6 +18,9 @@ INTERRUPTED_ANSWER = "[The answer was interrupted here.]"
 _NO_IDS = frozenset[str]()
 _NOTHING_CUT: Mapping[int, Message] = MappingProxyType({})
 
+# Residue has fewer characters than that to a token, in any encoding.
+_MOST_CHARACTERS_PER_TOKEN = 16
+
 
 class Exchange(NamedTuple):
     """A closed exchange. `tags` are its own and those of its messages; `tokens` is the sum over its messages.
@@ -156,10 +159,6 @@ class OpenExchange:
 
 def _interrupted(call: ToolCall) -> Message:
     return Message.tool(call.id, call.name, INTERRUPTED_CALL)
-
-
-# Residue has fewer characters than that to a token, in any encoding.
-_MOST_CHARACTERS_PER_TOKEN = 16
 
 
 class EvictionCounts(NamedTuple):

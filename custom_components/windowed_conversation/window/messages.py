@@ -12,6 +12,27 @@ from .errors import InvalidTag
 # More tokens than any request or message has. JSON and databases can hold sums of such counts.
 MAX_COUNT = 10**9
 
+MAX_TAG_LENGTH = 100
+
+# Conversations share few sets of tags. Each is one object, checked and hashed once.
+SETS_IN_USE = 256
+
+NO_TAGS = frozenset[str]()
+
+# The tags that a trim looks at: these exchanges are evicted last, and those first.
+IMPORTANT = "important"
+
+EPHEMERAL = "ephemeral"
+
+# A summary has this tag and is protected.
+SUMMARY = "summary"
+
+# An exchange whose turn ended before its answer did. Not an automatic tag of messages: it belongs to the exchange.
+INCOMPLETE = "incomplete"
+
+INPUT = frozenset({"input"})
+OUTPUT_AND_CALL = frozenset({"output", "tool_call"})
+
 
 def is_count(value: object, least: int = 0, most: int = MAX_COUNT) -> TypeGuard[int]:
     """Return whether a value is a whole number from `least` to `most`. A boolean is not."""
@@ -142,22 +163,6 @@ def with_content(message: Message, content: str, tokens: int) -> Message:
     )
 
 
-MAX_TAG_LENGTH = 100
-
-# Conversations share few sets of tags. Each is one object, checked and hashed once.
-SETS_IN_USE = 256
-
-NO_TAGS = frozenset[str]()
-# The tags that a trim looks at: these exchanges are evicted last, and those first.
-IMPORTANT = "important"
-EPHEMERAL = "ephemeral"
-# A summary has this tag and is protected.
-SUMMARY = "summary"
-# An exchange whose turn ended before its answer did. Not an automatic tag of messages: it belongs to the exchange.
-INCOMPLETE = "incomplete"
-
-INPUT = frozenset({"input"})
-OUTPUT_AND_CALL = frozenset({"output", "tool_call"})
 BY_ROLE = {
     Role.SYSTEM: NO_TAGS,
     Role.USER: INPUT,

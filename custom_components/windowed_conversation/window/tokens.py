@@ -24,6 +24,50 @@ _PAGE_BYTES = 100_000
 
 _encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
 
+_FURTHER, _SPACE, _LOWER, _LETTER, _DENSE, _IDEOGRAPH, _MARK, _EMOJI, _STRUCTURE = (bytes([n]) for n in b"- aA0C.!{")
+
+# Characters by the first of their bytes in UTF-8; all others are structure: brackets, colons, dashes ...
+_MEMBERS = {
+    _FURTHER: bytes(range(0x80, 0xC0)),  # no character begins with these bytes
+    _SPACE: b" ",
+    _LOWER: bytes(range(0x61, 0x7B)),
+    _LETTER: bytes(range(0x41, 0x5B)) + bytes(range(0xCE, 0xE2)),  # capitals, and alphabets other than Latin
+    _DENSE: b"0123456789\xe3" + bytes(range(0xEA, 0xEF)),  # digits, kana, hangul
+    _IDEOGRAPH: bytes(range(0xE4, 0xEA)),
+    _MARK: b"\t\n\r.,;!?'\xe2\xef" + bytes(range(0xC0, 0xCE)),  # also Latin letters with accents
+    _EMOJI: bytes(range(0xF0, 0x100)),
+}
+
+_CLASS_OF = {member: symbol for symbol, members in _MEMBERS.items() for member in members}
+_CLASSES = b"".join([_CLASS_OF.get(member, _STRUCTURE) for member in range(256)])
+_SPACE_THEN_STRUCTURE = _SPACE + _STRUCTURE
+
+# Outside these bounds, the billed input is something other than the size of the request.
+LEAST_FACTOR = 0.5
+
+GREATEST_FACTOR = 2.5
+
+# The standard deviation of a factor before anything is learned, and of a factor from an earlier run.
+_UNKNOWN = 0.3
+
+_EARLIER_RUN = 0.1
+
+# By how much the factors of prose and tools may differ from one request to the next: languages and models change.
+_DRIFT = 0.01
+
+# The variance of the cost of a text around its kind's factor, in square tokens per token: sentences of 25 tokens are
+# off by 20 %, results of 500 by 4 %.
+_NOISE = 1.0
+
+# The variance of a request apart from that: a chat template, and fixed parts of one size that are not one.
+_NOISE_OF_REQUEST = 25.0
+
+# Usage that is off by more standard deviations counts as if it were off by this many. If it is also off by this share
+# of the request, the factors are no longer trusted: after a second such usage, another model is behind the name.
+_FARTHEST = 3.0
+
+_DOUBTFUL = 0.05
+
 
 class TextKind(StrEnum):
     """The kind of a text, as a tokenizer sees it.
@@ -118,26 +162,6 @@ def _attachment_tokens(attachment: Attachment) -> int:
     return _PAGE_TOKENS * (1 + len(attachment.data) // _PAGE_BYTES)
 
 
-_FURTHER, _SPACE, _LOWER, _LETTER, _DENSE, _IDEOGRAPH, _MARK, _EMOJI, _STRUCTURE = (bytes([n]) for n in b"- aA0C.!{")
-
-# Characters by the first of their bytes in UTF-8; all others are structure: brackets, colons, dashes ...
-_MEMBERS = {
-    _FURTHER: bytes(range(0x80, 0xC0)),  # no character begins with these bytes
-    _SPACE: b" ",
-    _LOWER: bytes(range(0x61, 0x7B)),
-    _LETTER: bytes(range(0x41, 0x5B)) + bytes(range(0xCE, 0xE2)),  # capitals, and alphabets other than Latin
-    _DENSE: b"0123456789\xe3" + bytes(range(0xEA, 0xEF)),  # digits, kana, hangul
-    _IDEOGRAPH: bytes(range(0xE4, 0xEA)),
-    _MARK: b"\t\n\r.,;!?'\xe2\xef" + bytes(range(0xC0, 0xCE)),  # also Latin letters with accents
-    _EMOJI: bytes(range(0xF0, 0x100)),
-}
-
-
-_CLASS_OF = {member: symbol for symbol, members in _MEMBERS.items() for member in members}
-_CLASSES = b"".join([_CLASS_OF.get(member, _STRUCTURE) for member in range(256)])
-_SPACE_THEN_STRUCTURE = _SPACE + _STRUCTURE
-
-
 class EstimatedCounter:
     """An estimate by classes of characters, without a vocabulary.
 
@@ -170,27 +194,6 @@ class EstimatedCounter:
 type _Vector = Sequence[float]
 
 _KINDS = tuple(TextKind)
-
-# Outside these bounds, the billed input is something other than the size of the request.
-LEAST_FACTOR = 0.5
-GREATEST_FACTOR = 2.5
-
-# The standard deviation of a factor before anything is learned, and of a factor from an earlier run.
-_UNKNOWN = 0.3
-_EARLIER_RUN = 0.1
-# By how much the factors of prose and tools may differ from one request to the next: languages and models change.
-_DRIFT = 0.01
-
-# The variance of the cost of a text around its kind's factor, in square tokens per token: sentences of 25 tokens are
-# off by 20 %, results of 500 by 4 %.
-_NOISE = 1.0
-# The variance of a request apart from that: a chat template, and fixed parts of one size that are not one.
-_NOISE_OF_REQUEST = 25.0
-
-# Usage that is off by more standard deviations counts as if it were off by this many. If it is also off by this share
-# of the request, the factors are no longer trusted: after a second such usage, another model is behind the name.
-_FARTHEST = 3.0
-_DOUBTFUL = 0.05
 
 
 @dataclass(frozen=True, slots=True)

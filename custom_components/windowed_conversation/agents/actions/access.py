@@ -37,6 +37,14 @@ ATTR_UNTIL = "until"
 _PERSON = "person"
 _USER_ID = "user_id"
 
+NAME = probatio.All(cv.string, probatio.Length(min=1, max=NAME_LENGTH))
+FILENAME = probatio.All(cv.string, probatio.Length(min=1, max=4_096))
+PERSON_FIELD: dict[Any, Any] = {probatio.Optional(ATTR_PERSON): NAME}
+CONVERSATION_FIELDS: dict[Any, Any] = {
+    probatio.Required(ATTR_ENTITY_ID): cv.entity_id,
+    probatio.Optional(ATTR_CONVERSATION_ID): cv.string,
+}
+
 
 def natural_number(value: object) -> int:
     """Return a number without a fraction, also of a template's text; raises `probatio.Invalid`."""
@@ -53,15 +61,6 @@ def _seconds(value: object) -> float:
         return (time if time.tzinfo else time.replace(tzinfo=dt_util.get_default_time_zone())).timestamp()
     except (OSError, OverflowError, ValueError) as err:
         raise probatio.Invalid("expected a time of the calendar") from err
-
-
-NAME = probatio.All(cv.string, probatio.Length(min=1, max=NAME_LENGTH))
-FILENAME = probatio.All(cv.string, probatio.Length(min=1, max=4_096))
-PERSON_FIELD: dict[Any, Any] = {probatio.Optional(ATTR_PERSON): NAME}
-CONVERSATION_FIELDS: dict[Any, Any] = {
-    probatio.Required(ATTR_ENTITY_ID): cv.entity_id,
-    probatio.Optional(ATTR_CONVERSATION_ID): cv.string,
-}
 
 
 def limit_field(most: int, default: int) -> dict[Any, Any]:

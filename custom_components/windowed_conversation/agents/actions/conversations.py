@@ -78,6 +78,12 @@ _DEFAULT_LIMIT, _GREATEST_LIMIT = 20, 100
 # A request ends with the words of the user.
 _DEFAULT_TEXT = "Hello"
 
+_TAGS = probatio.All(cv.ensure_list, [cv.string])
+_TEXT = probatio.All(cv.string, probatio.Length(min=1))
+_LIST = probatio.Schema(
+    {probatio.Optional(ATTR_ENTITY_ID): cv.entity_id, **limit_field(_GREATEST_LIMIT, _DEFAULT_LIMIT)}
+)
+
 
 class WindowContent(StrEnum):
     """The content of the response of `get_window`."""
@@ -295,11 +301,6 @@ def _schema(fields: dict[Any, Any]) -> probatio.Schema:
     return probatio.Schema({**CONVERSATION_FIELDS, **fields})
 
 
-_TAGS = probatio.All(cv.ensure_list, [cv.string])
-_TEXT = probatio.All(cv.string, probatio.Length(min=1))
-_LIST = probatio.Schema(
-    {probatio.Optional(ATTR_ENTITY_ID): cv.entity_id, **limit_field(_GREATEST_LIMIT, _DEFAULT_LIMIT)}
-)
 _GET = _schema(
     {
         probatio.Optional(ATTR_CONTENT, default=WindowContent.MESSAGES): probatio.Coerce(WindowContent),

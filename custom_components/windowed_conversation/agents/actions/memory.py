@@ -57,6 +57,14 @@ _MOST_RECALLED, _MOST_LISTED, _MOST_EXPORTED, _MOST_IMPORTED = 50, 100, 1_000, 1
 _MOST_IDS = 1_000
 _QUERY_LENGTH = 1_000
 
+_QUERY = probatio.All(cv.string, probatio.Length(min=1, max=_QUERY_LENGTH))
+_MEMORIES = probatio.All(cv.ensure_list, probatio.Length(max=_MOST_IMPORTED), [probatio.Any(dict, str)])
+_EVERYONE_FIELD = {probatio.Optional(ATTR_EVERYONE, default=False): cv.boolean}
+_OFFSET_FIELD = {probatio.Optional("offset", default=0): natural_number}
+_FILENAME_FIELD = {probatio.Optional(ATTR_FILENAME): FILENAME}
+_EXPORT = {**_EVERYONE_FIELD, **limit_field(_MOST_EXPORTED, _MOST_EXPORTED), **_OFFSET_FIELD, **_FILENAME_FIELD}
+_IMPORT = {probatio.Optional("memories"): _MEMORIES, **_FILENAME_FIELD}
+
 
 async def _async_remember(call: ServiceCall) -> ServiceResponse:
     """Remember a fact of a person or of the home, and return its id."""
@@ -275,12 +283,7 @@ def _kinds(default: tuple[Kind, ...]) -> dict[Any, Any]:
     return {probatio.Optional("kinds", default=list(default)): probatio.All(cv.ensure_list, [probatio.In(KINDS)])}
 
 
-_QUERY = probatio.All(cv.string, probatio.Length(min=1, max=_QUERY_LENGTH))
 _IDS = probatio.All(cv.ensure_list, probatio.Length(min=1, max=_MOST_IDS), [_kind_and_row])
-_MEMORIES = probatio.All(cv.ensure_list, probatio.Length(max=_MOST_IMPORTED), [probatio.Any(dict, str)])
-_EVERYONE_FIELD = {probatio.Optional(ATTR_EVERYONE, default=False): cv.boolean}
-_OFFSET_FIELD = {probatio.Optional("offset", default=0): natural_number}
-_FILENAME_FIELD = {probatio.Optional(ATTR_FILENAME): FILENAME}
 
 _REMEMBER = {probatio.Required("text"): _fact, probatio.Optional("private"): cv.boolean}
 _RECALL = {
@@ -298,8 +301,6 @@ _FORGET = {
     probatio.Optional("dry_run", default=False): cv.boolean,
 }
 _LIST = {**_kinds(("fact",)), **limit_field(_MOST_LISTED, 20), **_OFFSET_FIELD, **span_fields(ATTR_UNTIL)}
-_EXPORT = {**_EVERYONE_FIELD, **limit_field(_MOST_EXPORTED, _MOST_EXPORTED), **_OFFSET_FIELD, **_FILENAME_FIELD}
-_IMPORT = {probatio.Optional("memories"): _MEMORIES, **_FILENAME_FIELD}
 
 
 def _schema(fields: dict[Any, Any]) -> probatio.Schema:

@@ -57,6 +57,32 @@ _CUT = "…"
 
 _ERRORS = {key: name for name, key in ERROR_KEYS.items()}
 
+_TURN_ID = probatio.All(cv.string, probatio.Length(min=1, max=64))
+_WHICH: dict[Any, Any] = {
+    probatio.Optional(ATTR_ENTITY_ID): cv.entity_id,
+    **PERSON_FIELD,
+    **span_fields(ATTR_UNTIL),
+}
+_LIST = probatio.Schema(
+    {
+        **_WHICH,
+        probatio.Optional("route"): probatio.In(TURN_ROUTES),
+        probatio.Optional("outcome"): probatio.In(TURN_OUTCOMES),
+        probatio.Optional("error"): probatio.In(sorted(ERROR_KEYS.values())),
+        probatio.Optional("tool"): NAME,
+        probatio.Optional(ATTR_CONVERSATION_ID): NAME,
+        **limit_field(_MOST_LISTED, _DEFAULT_LIMIT),
+        probatio.Optional("after"): _TURN_ID,
+    }
+)
+_GET = probatio.Schema(
+    {
+        probatio.Required("turn_id"): _TURN_ID,
+        probatio.Optional("request"): probatio.All(natural_number, probatio.Range(min=1, max=1_000)),
+    }
+)
+_EXPORT = probatio.Schema({**_WHICH, probatio.Required(ATTR_FILENAME): FILENAME})
+
 
 @dataclass(frozen=True, slots=True)
 class _Rights:
@@ -307,32 +333,6 @@ def _value(text: str) -> Any:
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + _CUT
 
-
-_TURN_ID = probatio.All(cv.string, probatio.Length(min=1, max=64))
-_WHICH: dict[Any, Any] = {
-    probatio.Optional(ATTR_ENTITY_ID): cv.entity_id,
-    **PERSON_FIELD,
-    **span_fields(ATTR_UNTIL),
-}
-_LIST = probatio.Schema(
-    {
-        **_WHICH,
-        probatio.Optional("route"): probatio.In(TURN_ROUTES),
-        probatio.Optional("outcome"): probatio.In(TURN_OUTCOMES),
-        probatio.Optional("error"): probatio.In(sorted(ERROR_KEYS.values())),
-        probatio.Optional("tool"): NAME,
-        probatio.Optional(ATTR_CONVERSATION_ID): NAME,
-        **limit_field(_MOST_LISTED, _DEFAULT_LIMIT),
-        probatio.Optional("after"): _TURN_ID,
-    }
-)
-_GET = probatio.Schema(
-    {
-        probatio.Required("turn_id"): _TURN_ID,
-        probatio.Optional("request"): probatio.All(natural_number, probatio.Range(min=1, max=1_000)),
-    }
-)
-_EXPORT = probatio.Schema({**_WHICH, probatio.Required(ATTR_FILENAME): FILENAME})
 
 ACTIONS = (
     ("list_turns", _async_list_turns, _LIST, SupportsResponse.ONLY),

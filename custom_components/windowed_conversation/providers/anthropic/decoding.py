@@ -65,6 +65,17 @@ _ERROR_DETAILS = "anthropic.types.shared.error_details"
 if find_spec(_ERROR_DETAILS):
     import_module(_ERROR_DETAILS)
 
+# Why an answer is not whole. `pause_turn` is for tools that the server itself runs; we offer none.
+_CUT_OFF: dict[str, type[ProviderError]] = {
+    "max_tokens": Incomplete,
+    "pause_turn": Incomplete,
+    "refusal": Refused,
+    "model_context_window_exceeded": ContextOverflow,
+}
+
+_USAGE = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
+_DETAILS = ("thinking_tokens",)
+
 
 def provider_errors(request: Request | None = None) -> AbstractContextManager[None]:
     """Raise a `ProviderError` for every error of the SDK and its HTTP client. `request` is the sent request."""
@@ -90,18 +101,6 @@ def _error(status: int, body: object, headers: Mapping[str, str], request: Reque
         context_tokens=named_context_tokens(error),
         may_be_too_long=lambda: is_generic and request is not None and may_be_too_long(request),
     )
-
-
-# Why an answer is not whole. `pause_turn` is for tools that the server itself runs; we offer none.
-_CUT_OFF: dict[str, type[ProviderError]] = {
-    "max_tokens": Incomplete,
-    "pause_turn": Incomplete,
-    "refusal": Refused,
-    "model_context_window_exceeded": ContextOverflow,
-}
-
-_USAGE = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
-_DETAILS = ("thinking_tokens",)
 
 
 @dataclass(slots=True)

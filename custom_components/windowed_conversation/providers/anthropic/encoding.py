@@ -19,6 +19,47 @@ from ..sizes import fills_context
 
 type ArgumentNames = Mapping[str, Mapping[str, str]]
 
+# The stamp on the residue.
+NAME = "anthropic"
+
+THINKING = frozenset({"thinking", "redacted_thinking"})
+
+# The API refuses empty messages and blank text, and a user's message must not vanish.
+_NOTHING_SAID = "..."
+
+# https://platform.claude.com/docs/en/build-with-claude/vision
+_BLOCKS = dict.fromkeys(("image/gif", "image/jpeg", "image/png", "image/webp"), "image") | {
+    "application/pdf": "document"
+}
+
+_VALID_ID = re.compile(r"[a-zA-Z0-9_-]+")
+
+# The API wants a limit: several times the longest answer that anyone listens to.
+_ANSWER_TOKENS = 4096
+
+# https://platform.claude.com/docs/en/build-with-claude/extended-thinking: the smallest budget there is.
+_SMALLEST_BUDGET = 1024
+
+# The share of the answer's limit that thinking may use; the rest is for the words.
+_BUDGET_SHARES = {Effort.MINIMAL: 0.0, Effort.LOW: 0.25, Effort.MEDIUM: 0.5, Effort.HIGH: 0.75}
+
+_MOST_TEMPERATURE = 1.0
+_MARK = {"type": "ephemeral"}
+
+# The share of the context from which a request may be too long although it fits by the estimate:
+# Claude has up to a third more tokens for a text than the vocabulary that the estimate was fitted against.
+_FULL = 0.75
+
+_BETA = "context-management-2025-06-27"
+
+# Old results are cleared once there are more calls than this, except the newest: three is the API's default.
+_TRIGGER_CALLS = 6
+
+_KEPT_CALLS = 3
+
+# Clearing results costs the cached prefix from there on, which the documentation says should be worth it.
+_LEAST_TOKENS = 1000
+
 
 def encode_tools(request: Request) -> list[dict[str, Any]]:
     """Return the tools; if none is offered, those that the history calls, without which the API refuses the request."""
@@ -54,21 +95,6 @@ def _schema(tool: ToolSchema) -> tuple[dict[str, Any], Mapping[str, str]]:
 
 
 type Block = dict[str, Any]
-
-# The stamp on the residue.
-NAME = "anthropic"
-
-THINKING = frozenset({"thinking", "redacted_thinking"})
-
-# The API refuses empty messages and blank text, and a user's message must not vanish.
-_NOTHING_SAID = "..."
-
-# https://platform.claude.com/docs/en/build-with-claude/vision
-_BLOCKS = dict.fromkeys(("image/gif", "image/jpeg", "image/png", "image/webp"), "image") | {
-    "application/pdf": "document"
-}
-
-_VALID_ID = re.compile(r"[a-zA-Z0-9_-]+")
 
 
 @dataclass(slots=True)
@@ -213,22 +239,6 @@ def _tool_use(call: ToolCall, ids: _CallIds, names: Mapping[str, str]) -> Block:
     return {"type": "tool_use", "id": ids.of_call(call.id), "name": sent_name(call.name), "input": given}
 
 
-# The API wants a limit: several times the longest answer that anyone listens to.
-_ANSWER_TOKENS = 4096
-
-# https://platform.claude.com/docs/en/build-with-claude/extended-thinking: the smallest budget there is.
-_SMALLEST_BUDGET = 1024
-# The share of the answer's limit that thinking may use; the rest is for the words.
-_BUDGET_SHARES = {Effort.MINIMAL: 0.0, Effort.LOW: 0.25, Effort.MEDIUM: 0.5, Effort.HIGH: 0.75}
-
-_MOST_TEMPERATURE = 1.0
-_MARK = {"type": "ephemeral"}
-
-# The share of the context from which a request may be too long although it fits by the estimate:
-# Claude has up to a third more tokens for a text than the vocabulary that the estimate was fitted against.
-_FULL = 0.75
-
-
 def encode_request(request: Request) -> dict[str, Any]:
     """Return the body without `stream`. Its `betas`, if any, belong into the header `anthropic-beta`."""
     body, breakpoints = _encoded(request)
@@ -343,15 +353,6 @@ def _may_think(request: Request) -> bool:
 
 def _begins_with_thought(answer: Message, model: str) -> bool:
     return any(block.get("type") in THINKING for block in (residue_blocks(answer, model) or ())[:1])
-
-
-_BETA = "context-management-2025-06-27"
-
-# Old results are cleared once there are more calls than this, except the newest: three is the API's default.
-_TRIGGER_CALLS = 6
-_KEPT_CALLS = 3
-# Clearing results costs the cached prefix from there on, which the documentation says should be worth it.
-_LEAST_TOKENS = 1000
 
 
 def encode_editing(request: Request) -> dict[str, Any]:

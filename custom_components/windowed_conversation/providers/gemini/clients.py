@@ -27,6 +27,16 @@ if TYPE_CHECKING:
 _TIMEOUT = 10.0
 _GENERATES = "generateContent"
 
+_GOOGLE = "https://generativelanguage.googleapis.com/"
+
+# The newest SDK would ask for `v1`, the oldest for `v1beta`, and both for one that an environment variable names.
+_API_VERSION = "v1beta"
+
+# For an empty key the SDK looks for one in the environment; a server at home asks for none.
+_NO_KEY = "none"
+
+_SDK = f"{__package__}.sdk"
+
 
 class Gemini:
     """A provider over an HTTP client, whose ownership the caller keeps. `connect` returns a client of Google's SDK."""
@@ -148,14 +158,6 @@ def _generates(model: object) -> bool:
     actions = member(model, "supportedGenerationMethods")
     return not isinstance(actions, list) or _GENERATES in actions
 
-
-_GOOGLE = "https://generativelanguage.googleapis.com/"
-# The newest SDK would ask for `v1`, the oldest for `v1beta`, and both for one that an environment variable names.
-_API_VERSION = "v1beta"
-# For an empty key the SDK looks for one in the environment; a server at home asks for none.
-_NO_KEY = "none"
-
-_SDK = f"{__package__}.sdk"
 
 type Import = Callable[[str], Awaitable[ModuleType]]
 

@@ -56,6 +56,27 @@ _PER_DAY = "PerDay"
 
 _UNREADABLE = (AttributeError, LookupError, TypeError, ValueError)
 
+_STOP = "STOP"
+_UNKNOWN = "UNKNOWN"
+_UNSPECIFIED = "FINISH_REASON_UNSPECIFIED"
+
+# https://ai.google.dev/api/generate-content#FinishReason; any other reason, also a new one, is an error.
+_CUT_OFF = {"MAX_TOKENS", "CONTINUATION"}
+
+_DECLINED = {
+    "BLOCKLIST",
+    "IMAGE_PROHIBITED_CONTENT",
+    "IMAGE_RECITATION",
+    "IMAGE_SAFETY",
+    "LANGUAGE",
+    "MODEL_ARMOR",
+    "PROHIBITED_CONTENT",
+    "RECITATION",
+    "SAFETY",
+    "SPII",
+}
+_OTHER_ALPHABET = str.maketrans("-_", "+/")
+
 
 class GoogleError(Exception):
     """An error of a server, as `google.genai.errors.APIError` has it, but without the server's words in its text.
@@ -116,27 +137,6 @@ def _retry_after(err: GoogleError) -> float | None:
     seconds = (seconds_of(delay.removesuffix("s")) for delay in delays)
     named = next((each for each in seconds if each is not None), None)
     return retry_after(err.headers) if named is None else named
-
-
-_STOP = "STOP"
-_UNKNOWN = "UNKNOWN"
-_UNSPECIFIED = "FINISH_REASON_UNSPECIFIED"
-# https://ai.google.dev/api/generate-content#FinishReason; any other reason, also a new one, is an error.
-_CUT_OFF = {"MAX_TOKENS", "CONTINUATION"}
-_DECLINED = {
-    "BLOCKLIST",
-    "IMAGE_PROHIBITED_CONTENT",
-    "IMAGE_RECITATION",
-    "IMAGE_SAFETY",
-    "LANGUAGE",
-    "MODEL_ARMOR",
-    "PROHIBITED_CONTENT",
-    "RECITATION",
-    "SAFETY",
-    "SPII",
-}
-
-_OTHER_ALPHABET = str.maketrans("-_", "+/")
 
 
 class GeminiDecoder(Decoder):

@@ -20,6 +20,23 @@ from ..models import Effort, ModelProfile, ReasoningStyle, accepted_effort
 
 NAME = "gemini"
 
+# Stands for the signature of a call that Gemini did not make; from Gemini 3 on, a call of the current turn without one
+# is refused: https://ai.google.dev/gemini-api/docs/thought-signatures
+NO_SIGNATURE = b"skip_thought_signature_validator"
+
+# https://ai.google.dev/api/caching#FunctionDeclaration
+_VALID_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
+
+_INVALID_CHARACTER = re.compile(r"[^a-zA-Z0-9_.:-]")
+_LONGEST_BEGINNING = 100
+
+# Thinking budgets in tokens by Google's own table: https://ai.google.dev/gemini-api/docs/openai#thinking
+# MINIMAL is the least for 2.5 Pro, which cannot be told not to think: https://ai.google.dev/gemini-api/docs/thinking
+_BUDGETS = {Effort.NONE: 0, Effort.MINIMAL: 128, Effort.LOW: 1024, Effort.MEDIUM: 8192, Effort.HIGH: 24576}
+
+_WORDS = 1024
+_NO_CALLS = {"toolConfig": {"functionCallingConfig": {"mode": "NONE"}}}
+
 
 @dataclass(frozen=True, slots=True)
 class SignedText:
@@ -74,23 +91,6 @@ def signatures_of(message: Message, model: str) -> Signatures:
         # conversations can be brought along from outside, and a signature is not worth an answer
         return NOTHING
 
-
-# Stands for the signature of a call that Gemini did not make; from Gemini 3 on, a call of the current turn without one
-# is refused: https://ai.google.dev/gemini-api/docs/thought-signatures
-NO_SIGNATURE = b"skip_thought_signature_validator"
-
-# https://ai.google.dev/api/caching#FunctionDeclaration
-_VALID_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
-_INVALID_CHARACTER = re.compile(r"[^a-zA-Z0-9_.:-]")
-_LONGEST_BEGINNING = 100
-
-# Thinking budgets in tokens by Google's own table: https://ai.google.dev/gemini-api/docs/openai#thinking
-# MINIMAL is the least for 2.5 Pro, which cannot be told not to think: https://ai.google.dev/gemini-api/docs/thinking
-_BUDGETS = {Effort.NONE: 0, Effort.MINIMAL: 128, Effort.LOW: 1024, Effort.MEDIUM: 8192, Effort.HIGH: 24576}
-
-_WORDS = 1024
-
-_NO_CALLS = {"toolConfig": {"functionCallingConfig": {"mode": "NONE"}}}
 
 type _Part = dict[str, Any]
 

@@ -38,6 +38,9 @@ type _Object = Mapping[str, Any]
 # https://github.com/NousResearch/hermes-agent/pull/18263
 _FILLER: _Object = {"reasoning_content": " "}
 
+# A longer one, of another provider, is refused: https://github.com/vercel/ai/issues/5171
+_CALL_ID_LENGTH = 40
+
 
 class Echo(StrEnum):
     """The way in which a server expects the fields back that it wrote beside its messages.
@@ -169,10 +172,6 @@ def _length(value: Any) -> int:
         return len(json.dumps(value))
     except RecursionError:
         return _LONGEST + 1
-
-
-# A longer one, of another provider, is refused: https://github.com/vercel/ai/issues/5171
-_CALL_ID_LENGTH = 40
 
 
 class Dialect(StrEnum):

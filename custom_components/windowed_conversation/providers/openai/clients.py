@@ -48,6 +48,13 @@ _CACHING: Mapping[Caching, Mapping[str, Any]] = {
     Caching.OPTIONS: {"prompt_cache_options": {"mode": "implicit", "ttl": "30m"}},
 }
 
+OPENAI_URL = "https://api.openai.com/v1"
+
+# The SDK refuses an empty key; servers at home ask for none.
+_NO_KEY = "none"
+
+_API = "openai"
+
 
 class _Format(ABC):
     """A provider on top of an `AsyncOpenAI` client. The caller keeps ownership of the client.
@@ -288,14 +295,6 @@ class Responses(_Format):
 
 def _hash(native: Native) -> int:
     return hash((native.provider, native.model, json.dumps(native.value, sort_keys=True)))
-
-
-OPENAI_URL = "https://api.openai.com/v1"
-
-# The SDK refuses an empty key; servers at home ask for none.
-_NO_KEY = "none"
-
-_API = "openai"
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,28 @@ from ..models import ReasoningStyle, accepted_effort
 from ..sizes import fills_context, named_context_tokens
 from ..transport import sdk_errors
 
+# Codes of error bodies, of errors in the stream, and of failed responses (openai/types/responses/response_error.py).
+_CODES: dict[type[ProviderError], str] = {
+    AuthError: "invalid_api_key",
+    BadRequest: (
+        "data_residency_mismatch empty_image_file image_file_too_large image_parse_error image_too_large "
+        "image_too_small invalid_base64_image invalid_encrypted_content invalid_function_parameters invalid_image "
+        "invalid_image_format invalid_image_mode invalid_type invalid_value missing_required_parameter "
+        "unknown_parameter unsupported_image_media_type unsupported_parameter unsupported_value"
+    ),
+    ContextOverflow: "context_length_exceeded exceed_context_size_error",
+    ModelNotFound: "DeploymentNotFound NotFoundError model_not_found not_found_error",
+    QuotaError: "billing_hard_limit_reached billing_not_active insufficient_quota",
+    RateLimited: "rate_limit_exceeded",
+    Refused: "bio_policy content_filter image_content_policy_violation invalid_prompt misalignment_policy_violation",
+    Unavailable: "server_error",
+}
+
+_BY_CODE = {code: kind for kind, codes in _CODES.items() for code in codes.split()}
+
+# vLLM names the parameter that is too large, or several: https://github.com/vllm-project/vllm/issues/33425
+_TOO_LARGE = "input_tokens"
+
 
 def is_image(attachment: Attachment) -> bool:
     """Return whether an attachment is sent as an image, not as a file."""
@@ -86,28 +108,6 @@ def usage_of(usage: object, prompt: str, answer: str) -> Usage:
         cache_written=count_at(prompt_details, "cache_write_tokens"),
         reasoning=count_at(answer_details, "reasoning_tokens"),
     )
-
-
-# Codes of error bodies, of errors in the stream, and of failed responses (openai/types/responses/response_error.py).
-_CODES: dict[type[ProviderError], str] = {
-    AuthError: "invalid_api_key",
-    BadRequest: (
-        "data_residency_mismatch empty_image_file image_file_too_large image_parse_error image_too_large "
-        "image_too_small invalid_base64_image invalid_encrypted_content invalid_function_parameters invalid_image "
-        "invalid_image_format invalid_image_mode invalid_type invalid_value missing_required_parameter "
-        "unknown_parameter unsupported_image_media_type unsupported_parameter unsupported_value"
-    ),
-    ContextOverflow: "context_length_exceeded exceed_context_size_error",
-    ModelNotFound: "DeploymentNotFound NotFoundError model_not_found not_found_error",
-    QuotaError: "billing_hard_limit_reached billing_not_active insufficient_quota",
-    RateLimited: "rate_limit_exceeded",
-    Refused: "bio_policy content_filter image_content_policy_violation invalid_prompt misalignment_policy_violation",
-    Unavailable: "server_error",
-}
-_BY_CODE = {code: kind for kind, codes in _CODES.items() for code in codes.split()}
-
-# vLLM names the parameter that is too large, or several: https://github.com/vllm-project/vllm/issues/33425
-_TOO_LARGE = "input_tokens"
 
 
 def provider_errors(request: Request | None = None) -> AbstractContextManager[None]:

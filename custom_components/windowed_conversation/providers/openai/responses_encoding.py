@@ -23,6 +23,9 @@ from .fields import (
 
 _COMPACTED = "compacted"
 
+# A longer one is refused, whoever made it: https://github.com/openai/codex/issues/14355
+_CALL_ID_LENGTH = 64
+
 
 def encode_compaction(prompt: Mapping[str, Any], caching: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters; `prompt` is a request's. Tools are not offered: there is nothing to answer."""
@@ -53,9 +56,6 @@ def _item_texts(item: Mapping[str, Any]) -> Iterator[str]:
     content = item.get("content") or ()
     yield from (text_of(part.get("text")) for part in content if isinstance(part, dict))
 
-
-# A longer one is refused, whoever made it: https://github.com/openai/codex/issues/14355
-_CALL_ID_LENGTH = 64
 
 type _Item = dict[str, Any]
 

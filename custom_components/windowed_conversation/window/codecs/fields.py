@@ -8,6 +8,15 @@ from typing import Any
 from ..errors import WindowError
 from ..messages import MAX_COUNT, is_count
 
+# Twice the characters that the largest window of the options would hold in English.
+MAX_CHARACTERS = 16_000_000
+
+# The cost of an object besides its texts, so that many empty ones are also too many.
+_OBJECT_COST = 32
+
+# Some 30,000 years.
+_MOST_SECONDS = 10**12
+
 
 class CodecError(WindowError):
     """A stored conversation cannot be read."""
@@ -27,14 +36,6 @@ class Malformed(CodecError):
 
 class TooLarge(CodecError):
     """The data is larger than a conversation can be."""
-
-
-# Twice the characters that the largest window of the options would hold in English.
-MAX_CHARACTERS = 16_000_000
-# The cost of an object besides its texts, so that many empty ones are also too many.
-_OBJECT_COST = 32
-# Some 30,000 years.
-_MOST_SECONDS = 10**12
 
 
 def _finite(number: str) -> float | None:

@@ -21,6 +21,25 @@ _MOST_EVICTED = 10**15
 _MOST_MESSAGES = 10_000
 MARKS = ("tags", "created", "tokens", "native", "attachments")
 
+FORMAT = "windowed_conversation"
+VERSION = 1
+
+# The columns of each table with texts whose damage must be noticed, and the script that creates the tables; `sum` is
+# the checksum of those columns. The exchanges of a conversation are beside each other: its id is the upper half of
+# theirs, and their number the lower half.
+TEXTS = {"exchange": ("text",)}
+
+TABLES = """
+    CREATE TABLE IF NOT EXISTS conversation (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, agent TEXT NOT NULL, key TEXT NOT NULL, used REAL NOT NULL,
+        state TEXT NOT NULL, UNIQUE (agent, key)
+    );
+    CREATE TABLE IF NOT EXISTS exchange (id INTEGER PRIMARY KEY, text TEXT NOT NULL, sum INTEGER AS ({sum}) STORED);
+"""
+_BITS = 32
+_NUMBER = (1 << _BITS) - 1
+_EMPTY = WindowStats(0, 0, 0, 1, 0.0, 0, False, {}, 0, 0, 0, 0, 0)
+
 
 def write_marks(message: Message) -> dict[str, Any]:
     """Return the marks of a message as JSON: tags, time, tokens and so on, without empty fields."""
@@ -112,10 +131,6 @@ def read_attachment(fields: Fields) -> Attachment:
     return Attachment(fields.text("mime_type"), data, fields.text("name"))
 
 
-FORMAT = "windowed_conversation"
-VERSION = 1
-
-
 def dump_snapshot(snapshot: Snapshot) -> dict[str, Any]:
     """Return a snapshot as a dictionary."""
     system = {} if snapshot.system is None else {"system": _write_message(snapshot.system)}
@@ -204,23 +219,6 @@ def _read_message(fields: Fields) -> Message:
 def _read_call(fields: Fields) -> ToolCall:
     fields.expect_only("id", "name", "arguments")
     return ToolCall(fields.text("id"), fields.text("name"), fields.json_object("arguments"))
-
-
-# The columns of each table with texts whose damage must be noticed, and the script that creates the tables; `sum` is
-# the checksum of those columns. The exchanges of a conversation are beside each other: its id is the upper half of
-# theirs, and their number the lower half.
-TEXTS = {"exchange": ("text",)}
-TABLES = """
-    CREATE TABLE IF NOT EXISTS conversation (
-        id INTEGER PRIMARY KEY AUTOINCREMENT, agent TEXT NOT NULL, key TEXT NOT NULL, used REAL NOT NULL,
-        state TEXT NOT NULL, UNIQUE (agent, key)
-    );
-    CREATE TABLE IF NOT EXISTS exchange (id INTEGER PRIMARY KEY, text TEXT NOT NULL, sum INTEGER AS ({sum}) STORED);
-"""
-_BITS = 32
-_NUMBER = (1 << _BITS) - 1
-
-_EMPTY = WindowStats(0, 0, 0, 1, 0.0, 0, False, {}, 0, 0, 0, 0, 0)
 
 
 class StoredConversation(NamedTuple):
