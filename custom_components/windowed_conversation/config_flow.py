@@ -22,21 +22,9 @@ from homeassistant.core import callback
 from homeassistant.helpers import llm
 import probatio
 
+from . import const
 from .agents.agent import AccountConfigEntry
 from .agents.config import DEFAULT_MEMORY_DAYS, DEFAULT_ROUTING
-from .const import (
-    CONF_FAMILY,
-    CONF_PROVIDER,
-    CONF_ROUTING,
-    DOMAIN,
-    PROVIDER_ANTHROPIC,
-    PROVIDER_AZURE,
-    PROVIDER_GEMINI,
-    PROVIDER_NONE,
-    PROVIDER_OPENAI,
-    PROVIDER_OPENAI_CHAT,
-    SUBENTRY_CONVERSATION,
-)
 from .flows.account_form import ACCOUNT_FORMS, account_form, account_title, base_urls
 from .flows.account_trial import (
     ACCOUNT_ERRORS,
@@ -60,21 +48,21 @@ from .flows.options import WindowOptionsFlow
 
 # The forms of new accounts, in the order of the menu, and the kind of account that each adds.
 _STEPS = {
-    "openai": PROVIDER_OPENAI,
-    "azure": PROVIDER_AZURE,
-    "gemini": PROVIDER_GEMINI,
-    "anthropic": PROVIDER_ANTHROPIC,
-    "server": PROVIDER_OPENAI_CHAT,
+    "openai": const.PROVIDER_OPENAI,
+    "azure": const.PROVIDER_AZURE,
+    "gemini": const.PROVIDER_GEMINI,
+    "anthropic": const.PROVIDER_ANTHROPIC,
+    "server": const.PROVIDER_OPENAI_CHAT,
 }
 
 
-class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
+class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
     """The config flow of an account, with its first agent."""
 
     VERSION = 1
 
     def __init__(self) -> None:
-        self._form = ACCOUNT_FORMS[PROVIDER_OPENAI_CHAT]
+        self._form = ACCOUNT_FORMS[const.PROVIDER_OPENAI_CHAT]
         self._form_step = ""
         self._typed_key = ""
         self._tried: TriedAccount | None = None
@@ -86,29 +74,29 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
 
     async def async_step_local(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Add an account without a model: there is nothing to enter."""
-        account = {CONF_PROVIDER: PROVIDER_NONE}
+        account = {const.CONF_PROVIDER: const.PROVIDER_NONE}
         self._async_abort_entries_match(account)
         return self._create("Home Assistant", account, agent_name(self.hass, account, ""), {})
 
     async def async_step_openai(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask for an account with OpenAI and try it."""
-        return await self._async_new_account(PROVIDER_OPENAI, user_input)
+        return await self._async_new_account(const.PROVIDER_OPENAI, user_input)
 
     async def async_step_azure(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask for the endpoint and the key of an Azure OpenAI resource and try them."""
-        return await self._async_new_account(PROVIDER_AZURE, user_input)
+        return await self._async_new_account(const.PROVIDER_AZURE, user_input)
 
     async def async_step_gemini(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask for an account with Google and try it."""
-        return await self._async_new_account(PROVIDER_GEMINI, user_input)
+        return await self._async_new_account(const.PROVIDER_GEMINI, user_input)
 
     async def async_step_anthropic(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask for an account with Anthropic and try it."""
-        return await self._async_new_account(PROVIDER_ANTHROPIC, user_input)
+        return await self._async_new_account(const.PROVIDER_ANTHROPIC, user_input)
 
     async def async_step_server(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask for a compatible server and try it."""
-        return await self._async_new_account(PROVIDER_OPENAI_CHAT, user_input)
+        return await self._async_new_account(const.PROVIDER_OPENAI_CHAT, user_input)
 
     async def _async_new_account(self, provider: str, user_input: dict[str, Any] | None) -> ConfigFlowResult:
         self._form = ACCOUNT_FORMS[provider]
@@ -195,7 +183,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
 
     async def _async_first_agent_error(self, entry: ConfigEntry, tried: TriedAccount) -> str | None:
         """Return the error of an agent's model: not every server checks a key when it lists models."""
-        models = (agent.data.get(CONF_MODEL) for agent in entry.get_subentries_of_type(SUBENTRY_CONVERSATION))
+        models = (agent.data.get(CONF_MODEL) for agent in entry.get_subentries_of_type(const.SUBENTRY_CONVERSATION))
         model = next(filter(None, models), None)
         error = await async_try_model(tried, model) if model else None
         return error if error in ACCOUNT_ERRORS else None
@@ -237,17 +225,17 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
         data = {
             CONF_MODEL: model,
             CONF_LLM_HASS_API: [llm.LLM_API_ASSIST],
-            CONF_ROUTING: DEFAULT_ROUTING,
+            const.CONF_ROUTING: DEFAULT_ROUTING,
         }
-        if family := user_input.get(CONF_FAMILY, "").strip():
-            data[CONF_FAMILY] = family
+        if family := user_input.get(const.CONF_FAMILY, "").strip():
+            data[const.CONF_FAMILY] = family
         title = account_name(self.hass, account_title(self._form, account))
         entered, suggested = user_input.get(CONF_NAME, ""), self._suggested_name(tried)
         return self._create(title, account, name_or_suggestion(self.hass, account, entered, suggested, model), data)
 
     def _create(self, title: str, account: dict[str, Any], name: str, agent: dict[str, Any]) -> ConfigFlowResult:
         """Create the entry of an account with its first agent."""
-        first = ConfigSubentryData(data=agent, subentry_type=SUBENTRY_CONVERSATION, title=name, unique_id=None)
+        first = ConfigSubentryData(data=agent, subentry_type=const.SUBENTRY_CONVERSATION, title=name, unique_id=None)
         return self.async_create_entry(title=title, data=account, subentries=[first])
 
     @staticmethod
@@ -260,7 +248,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=DOMAIN):
     @callback
     @override
     def async_get_supported_subentry_types(cls, config_entry: ConfigEntry) -> dict[str, type[ConfigSubentryFlow]]:
-        return {SUBENTRY_CONVERSATION: AgentFlow}
+        return {const.SUBENTRY_CONVERSATION: AgentFlow}
 
 
 def _model_step(tried: TriedAccount) -> str:

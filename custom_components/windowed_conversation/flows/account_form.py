@@ -19,21 +19,7 @@ from homeassistant.helpers.selector import (
 import httpx2
 import probatio
 
-from ..const import (
-    ANTHROPIC_URL,
-    CONF_API_VERSION,
-    CONF_FORMAT,
-    CONF_PROVIDER,
-    DEFAULT_FORMAT,
-    GEMINI_URL,
-    OPENAI_URL,
-    PROVIDER_ANTHROPIC,
-    PROVIDER_AZURE,
-    PROVIDER_GEMINI,
-    PROVIDER_OPENAI,
-    PROVIDER_OPENAI_CHAT,
-    OpenAIFormat,
-)
+from .. import const
 
 _ADVANCED = "advanced"
 
@@ -42,7 +28,9 @@ _ERRORS_OF_ADVANCED = {"invalid_url", "not_compatible", "redirected", "wrong_api
 
 _URL_FIELD = TextSelector(TextSelectorConfig(type=TextSelectorType.URL))
 _KEY_FIELD = TextSelector(TextSelectorConfig(type=TextSelectorType.PASSWORD))
-_FORMAT_FIELD = SelectSelector(SelectSelectorConfig(options=list(OpenAIFormat), translation_key=CONF_FORMAT))
+_FORMAT_FIELD = SelectSelector(
+    SelectSelectorConfig(options=list(const.OpenAIFormat), translation_key=const.CONF_FORMAT)
+)
 
 # The default addresses of Ollama, llama.cpp and LM Studio.
 _EXAMPLES = {
@@ -92,7 +80,7 @@ class AccountForm:
         """
         advanced = user_input.get(_ADVANCED)
         unchanged = account if advanced is None else {name: account[name] for name in account.keys() - {*self.advanced}}
-        flat = {**unchanged, **user_input, **(advanced or {}), CONF_PROVIDER: self.provider}
+        flat = {**unchanged, **user_input, **(advanced or {}), const.CONF_PROVIDER: self.provider}
         flat.pop(_ADVANCED, None)
         texts = {name: value.strip() if isinstance(value, str) else value for name, value in flat.items()}
         if self.key_required and not texts.get(CONF_API_KEY):
@@ -107,7 +95,11 @@ class AccountForm:
                 suggested = {"suggested_value": account.get(CONF_URL) or self.url}
                 return {probatio.Required(CONF_URL, description=suggested): _URL_FIELD}
             case "format":
-                return {probatio.Required(CONF_FORMAT, default=account.get(CONF_FORMAT, DEFAULT_FORMAT)): _FORMAT_FIELD}
+                return {
+                    probatio.Required(
+                        const.CONF_FORMAT, default=account.get(const.CONF_FORMAT, const.DEFAULT_FORMAT)
+                    ): _FORMAT_FIELD
+                }
             case _:
                 return {probatio.Optional(name, description={"suggested_value": account.get(name)}): TextSelector()}
 
@@ -117,7 +109,7 @@ class AccountForm:
         fields: dict[Any, Any] = {}
         for name in self.advanced:
             fields |= self._field(name, account)
-        usual = {CONF_URL: self.url, CONF_FORMAT: DEFAULT_FORMAT}
+        usual = {CONF_URL: self.url, const.CONF_FORMAT: const.DEFAULT_FORMAT}
         differs = any(account.get(name, usual.get(name)) != usual.get(name) for name in self.advanced)
         collapsed = not differs and error not in _ERRORS_OF_ADVANCED
         return {probatio.Required(_ADVANCED): section(probatio.Schema(fields), {"collapsed": collapsed})}
@@ -141,28 +133,28 @@ ACCOUNT_FORMS = {
     form.provider: form
     for form in (
         AccountForm(
-            PROVIDER_OPENAI,
-            OPENAI_URL,
+            const.PROVIDER_OPENAI,
+            const.OPENAI_URL,
             "OpenAI",
             links=_key_page("https://platform.openai.com/api-keys"),
-            advanced=(CONF_URL, CONF_FORMAT),
+            advanced=(CONF_URL, const.CONF_FORMAT),
         ),
-        AccountForm(PROVIDER_AZURE, advanced=(CONF_FORMAT, CONF_API_VERSION)),
+        AccountForm(const.PROVIDER_AZURE, advanced=(const.CONF_FORMAT, const.CONF_API_VERSION)),
         AccountForm(
-            PROVIDER_GEMINI,
-            GEMINI_URL,
+            const.PROVIDER_GEMINI,
+            const.GEMINI_URL,
             "Google Gemini",
             links=_key_page("https://aistudio.google.com/app/apikey"),
             advanced=(CONF_URL,),
         ),
         AccountForm(
-            PROVIDER_ANTHROPIC,
-            ANTHROPIC_URL,
+            const.PROVIDER_ANTHROPIC,
+            const.ANTHROPIC_URL,
             "Anthropic",
             links=_key_page("https://platform.claude.com/settings/keys"),
             advanced=(CONF_URL,),
         ),
-        AccountForm(PROVIDER_OPENAI_CHAT, links=_EXAMPLES, key_required=False),
+        AccountForm(const.PROVIDER_OPENAI_CHAT, links=_EXAMPLES, key_required=False),
     )
 }
 
@@ -224,4 +216,4 @@ def account_title(form: AccountForm, account: Mapping[str, Any]) -> str:
 
 def account_form(account: Mapping[str, Any]) -> AccountForm | None:
     """Return the form of an existing account, or None for one without a model."""
-    return ACCOUNT_FORMS.get(account[CONF_PROVIDER])
+    return ACCOUNT_FORMS.get(account[const.CONF_PROVIDER])

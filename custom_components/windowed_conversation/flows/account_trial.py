@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from homeassistant.const import CONF_URL
 from homeassistant.core import HomeAssistant
 
+from .. import providers
 from ..bridge.account import async_create_provider, is_at_home
 from ..const import (
     CONF_API_VERSION,
@@ -19,25 +20,6 @@ from ..const import (
     PROVIDER_OPENAI,
     PROVIDER_OPENAI_CHAT,
     OpenAIFormat,
-)
-from ..providers import (
-    CONNECTION_ERRORS,
-    AnswersUnstreamed,
-    AuthError,
-    BadRequest,
-    BadStream,
-    DeadlineExceeded,
-    Incomplete,
-    ListedModel,
-    ModelNotFound,
-    Provider,
-    ProviderError,
-    QuotaError,
-    RateLimited,
-    Redirected,
-    Refused,
-    Request,
-    Unavailable,
 )
 from ..window import Message
 
@@ -50,17 +32,17 @@ MODEL_ERRORS = frozenset({"no_such_deployment", "no_such_model", "unsuitable_mod
 _UNDER_V1 = (PROVIDER_OPENAI, PROVIDER_OPENAI_CHAT)
 
 # Of several that fit, the first counts.
-_LIST_ERRORS: dict[type[ProviderError], str] = {
-    AuthError: "invalid_auth",
-    BadRequest: "not_compatible",
-    BadStream: "not_compatible",
-    QuotaError: "no_credit",
-    RateLimited: "rate_limited",
+_LIST_ERRORS: dict[type[providers.ProviderError], str] = {
+    providers.AuthError: "invalid_auth",
+    providers.BadRequest: "not_compatible",
+    providers.BadStream: "not_compatible",
+    providers.QuotaError: "no_credit",
+    providers.RateLimited: "rate_limited",
 }
-_MODEL_ERRORS: dict[type[ProviderError], str] = {
-    ModelNotFound: "no_such_model",
+_MODEL_ERRORS: dict[type[providers.ProviderError], str] = {
+    providers.ModelNotFound: "no_such_model",
     **_LIST_ERRORS,
-    BadRequest: "unsuitable_model",
+    providers.BadRequest: "unsuitable_model",
 }
 
 _TRIAL = (Message.system("Answer with one word."), Message.user("Say ok."))
@@ -74,8 +56,8 @@ class TriedAccount:
     """An account whose server responds, and its models; `data` has the URL that was found."""
 
     data: dict[str, Any]
-    provider: Provider
-    models: list[ListedModel]
+    provider: providers.Provider
+    models: list[providers.ListedModel]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +74,11 @@ async def async_try_account(
     """Ask the server for its models, under the first of some URLs where one can be reached."""
     try:
         return await _async_find_server(hass, account, urls)
-    except Redirected as err:
+    except providers.Redirected as err:
         return RejectedAccount("redirected", err.address)
-    except ProviderError as err:
+    except providers.ProviderError as err:
         key = _error_key(_LIST_ERRORS, err)
-        wrong_version = isinstance(err, BadRequest) and CONF_API_VERSION in account
+        wrong_version = isinstance(err, providers.BadRequest) and CONF_API_VERSION in account
         return RejectedAccount("wrong_api_version" if wrong_version else key)
 
 
@@ -107,12 +89,12 @@ async def async_try_model(account: TriedAccount, model: str) -> str | None:
     """
     if is_at_home(account.data):
         return None
-    request = Request(model, _TRIAL, max_answer_tokens=_TRIAL_TOKENS)
+    request = providers.Request(model, _TRIAL, max_answer_tokens=_TRIAL_TOKENS)
     try:
         await _async_ask(account.provider, request)
-    except Incomplete, Refused, RateLimited:
+    except providers.Incomplete, providers.Refused, providers.RateLimited:
         return None
-    except ProviderError as err:
+    except providers.ProviderError as err:
         key = _error_key(_MODEL_ERRORS, err)
         if key == "no_such_model" and account.data[CONF_PROVIDER] == PROVIDER_AZURE:
             return "no_such_deployment"
@@ -126,7 +108,7 @@ async def async_try_model(account: TriedAccount, model: str) -> str | None:
 async def _async_find_server(hass: HomeAssistant, account: dict[str, Any], urls: Sequence[str]) -> TriedAccount:
     *others, last = urls
     for url in others:
-        with suppress(*CONNECTION_ERRORS):
+        with suppress(*providers.CONNECTION_ERRORS):
             return await _async_find_api(hass, {**account, CONF_URL: url})
     return await _async_find_api(hass, {**account, CONF_URL: last})
 
@@ -139,9 +121,9 @@ async def _async_find_api(hass: HomeAssistant, account: dict[str, Any]) -> Tried
     if account[CONF_PROVIDER] in _UNDER_V1 and not urlsplit(account[CONF_URL]).path:
         try:
             return await _async_list_models(hass, {**account, CONF_URL: f"{account[CONF_URL]}/v1"})
-        except Redirected:
+        except providers.Redirected:
             raise
-        except BadRequest, BadStream:
+        except providers.BadRequest, providers.BadStream:
             pass
     return await _async_list_models(hass, account)
 
@@ -151,17 +133,17 @@ async def _async_list_models(hass: HomeAssistant, account: dict[str, Any]) -> Tr
     return TriedAccount(account, provider, await provider.list_models())
 
 
-async def _async_ask(provider: Provider, request: Request) -> None:
-    ask = provider.unstreamed_answer if isinstance(provider, AnswersUnstreamed) else provider.stream
+async def _async_ask(provider: providers.Provider, request: providers.Request) -> None:
+    ask = provider.unstreamed_answer if isinstance(provider, providers.AnswersUnstreamed) else provider.stream
     try:
         async with asyncio.timeout(_TRIAL_SECONDS), aclosing(ask(request)) as events:
             async for _ in events:
                 pass
     except TimeoutError as err:
-        raise DeadlineExceeded("no whole answer in time") from err
+        raise providers.DeadlineExceeded("no whole answer in time") from err
 
 
-def _error_key(errors: Mapping[type[ProviderError], str], error: ProviderError) -> str:
-    if isinstance(error, Unavailable) and error.has_answered:
+def _error_key(errors: Mapping[type[providers.ProviderError], str], error: providers.ProviderError) -> str:
+    if isinstance(error, providers.Unavailable) and error.has_answered:
         return "server_failed"
     return next((key for kind, key in errors.items() if isinstance(error, kind)), "cannot_connect")

@@ -27,6 +27,7 @@ from homeassistant.helpers.selector import (
 )
 import probatio
 
+from .. import const
 from ..agents.agent import AccountData
 from ..agents.config import (
     DEFAULT_COMPACTION,
@@ -43,39 +44,6 @@ from ..agents.config import (
     default_temperature,
 )
 from ..bridge.account import can_shorten
-from ..const import (
-    CONF_COMPACTION,
-    CONF_CONTEXT_PLACEMENT,
-    CONF_CONTEXT_TOKENS,
-    CONF_COUNTING,
-    CONF_EFFORT,
-    CONF_EXCLUDED_TAGS,
-    CONF_FALLBACK_AGENTS,
-    CONF_FALLBACK_TIMEOUT,
-    CONF_FAMILY,
-    CONF_HEAD_START,
-    CONF_HISTORY_TOKENS,
-    CONF_IDLE_TIMEOUT,
-    CONF_LIMITS,
-    CONF_MAX_ANSWER_TOKENS,
-    CONF_MEMORY,
-    CONF_PROVIDER,
-    CONF_RECORD,
-    CONF_ROUTING,
-    CONF_SCOPE,
-    CONF_STATES,
-    CONF_STATES_DOMAINS,
-    CONF_TEMPERATURE,
-    CONF_TOOL_ITERATIONS,
-    CONF_TOP_P,
-    CONF_TURN_TIMEOUT,
-    DOMAIN,
-    MEMORY_API,
-    PROVIDER_NONE,
-    Compaction,
-    Counting,
-    RecordLevel,
-)
 from ..providers import DEFAULT_SETTINGS, EFFORTS, ListedModel
 from ..turn.context import ContextPlacement
 from ..turn.routing import Routing, Scope
@@ -101,7 +69,7 @@ _PRIVACY_PAGE = "https://github.com/windowed-conversation/windowed-conversation/
 _NEW_AGENT: dict[str, Any] = {
     CONF_PROMPT: llm.DEFAULT_INSTRUCTIONS_PROMPT,
     CONF_LLM_HASS_API: [llm.LLM_API_ASSIST],
-    CONF_ROUTING: DEFAULT_ROUTING,
+    const.CONF_ROUTING: DEFAULT_ROUTING,
 }
 
 # Tags that people may want to exclude; any other can be typed.
@@ -181,7 +149,7 @@ class AgentFlow(ConfigSubentryFlow):
         data = _out_of_sections(user_input)
         entered = data.pop(CONF_NAME, "")
         if self._has_model:
-            names = {name: data.pop(name, "").strip() for name in (CONF_MODEL, CONF_FAMILY)}
+            names = {name: data.pop(name, "").strip() for name in (CONF_MODEL, const.CONF_FAMILY)}
             data |= {name: value for name, value in names.items() if value}
         if self.source == SOURCE_USER:
             account, suggested = self._get_entry().data, self._suggested_name
@@ -193,7 +161,7 @@ class AgentFlow(ConfigSubentryFlow):
 
     @property
     def _has_model(self) -> bool:
-        return bool(self._get_entry().data[CONF_PROVIDER] != PROVIDER_NONE)
+        return bool(self._get_entry().data[const.CONF_PROVIDER] != const.PROVIDER_NONE)
 
     async def _schema(self, models: list[ListedModel], open_sections: Collection[str]) -> probatio.Schema:
         """Return the form. Settings that are rarely changed are in sections."""
@@ -206,8 +174,8 @@ class AgentFlow(ConfigSubentryFlow):
                 **await async_model_fields(self.hass, account, models),
                 probatio.Optional(CONF_PROMPT): TemplateSelector(),
                 probatio.Optional(CONF_LLM_HASS_API, default=list): self._api_selector(),
-                **choice(CONF_ROUTING, Routing),
-                probatio.Optional(CONF_FALLBACK_AGENTS): self._fallback_selector(),
+                **choice(const.CONF_ROUTING, Routing),
+                probatio.Optional(const.CONF_FALLBACK_AGENTS): self._fallback_selector(),
             }
         return probatio.Schema(fields | agent_sections(account, open_sections))
 
@@ -216,13 +184,13 @@ class AgentFlow(ConfigSubentryFlow):
         config = EntitySelectorConfig(domain=Platform.CONVERSATION, multiple=True)
         if self.source == SOURCE_RECONFIGURE:
             agent_id = self._get_reconfigure_subentry().subentry_id
-            own = er.async_get(self.hass).async_get_entity_id(Platform.CONVERSATION, DOMAIN, agent_id)
+            own = er.async_get(self.hass).async_get_entity_id(Platform.CONVERSATION, const.DOMAIN, agent_id)
             config["exclude_entities"] = [own] if own else []
         return EntitySelector(config)
 
     def _apis(self) -> list[llm.API]:
         """Return the sets of tools to choose from: all but the memory's, for which an agent has tools of its own."""
-        return [api for api in llm.async_get_apis(self.hass) if api.id != MEMORY_API]
+        return [api for api in llm.async_get_apis(self.hass) if api.id != const.MEMORY_API]
 
     def _api_selector(self) -> SelectSelector:
         apis = [SelectOptionDict(label=api.name, value=api.id) for api in self._apis()]
@@ -266,7 +234,7 @@ def _open_sections(
     account: Mapping[str, Any], before: Mapping[str, Any], entered: Mapping[str, Any] | None
 ) -> set[str]:
     """Return the sections to show open: those with changes, or the only one of an account without a model."""
-    if account[CONF_PROVIDER] == PROVIDER_NONE:
+    if account[const.CONF_PROVIDER] == const.PROVIDER_NONE:
         return {_CONVERSATIONS}
     if entered is None:
         return set()
@@ -296,46 +264,52 @@ def _out_of_sections(entered: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fields_of_sections(account: Mapping[str, Any]) -> dict[str, Field]:
-    memory = switch(CONF_MEMORY, default=DEFAULT_MEMORY) | choice(CONF_RECORD, RecordLevel, DEFAULT_RECORD)
-    conversations = choice(CONF_SCOPE, Scope, DEFAULT_SCOPE) | tokens(CONF_HISTORY_TOKENS)
-    if account[CONF_PROVIDER] == PROVIDER_NONE:
+    memory = switch(const.CONF_MEMORY, default=DEFAULT_MEMORY) | choice(
+        const.CONF_RECORD, const.RecordLevel, DEFAULT_RECORD
+    )
+    conversations = choice(const.CONF_SCOPE, Scope, DEFAULT_SCOPE) | tokens(const.CONF_HISTORY_TOKENS)
+    if account[const.CONF_PROVIDER] == const.PROVIDER_NONE:
         return {_CONVERSATIONS: conversations | memory}
-    excluded_tags = {probatio.Optional(CONF_EXCLUDED_TAGS, default=list): dropdown(_OFTEN_EXCLUDED, multiple=True)}
-    placement = choice(CONF_CONTEXT_PLACEMENT, ContextPlacement, DEFAULT_CONTEXT_PLACEMENT)
-    domains = {probatio.Optional(CONF_STATES_DOMAINS, default=list): dropdown(_OFTEN_ADDED, multiple=True)}
+    excluded_tags = {
+        probatio.Optional(const.CONF_EXCLUDED_TAGS, default=list): dropdown(_OFTEN_EXCLUDED, multiple=True)
+    }
+    placement = choice(const.CONF_CONTEXT_PLACEMENT, ContextPlacement, DEFAULT_CONTEXT_PLACEMENT)
+    domains = {probatio.Optional(const.CONF_STATES_DOMAINS, default=list): dropdown(_OFTEN_ADDED, multiple=True)}
     return {
         _MODEL_SETTINGS: _model_fields(account),
         _CONVERSATIONS: conversations | excluded_tags | placement | memory,
-        _HOME: switch(CONF_STATES, default=DEFAULT_STATES) | domains,
-        CONF_LIMITS: _limits_fields(),
+        _HOME: switch(const.CONF_STATES, default=DEFAULT_STATES) | domains,
+        const.CONF_LIMITS: _limits_fields(),
     }
 
 
 def _model_fields(account: Mapping[str, Any]) -> Field:
     # buttons could not be left empty again
-    efforts = SelectSelectorConfig(options=list(EFFORTS), translation_key=CONF_EFFORT, mode=SelectSelectorMode.DROPDOWN)
+    efforts = SelectSelectorConfig(
+        options=list(EFFORTS), translation_key=const.CONF_EFFORT, mode=SelectSelectorMode.DROPDOWN
+    )
     temperature = default_temperature(account)
     suggested = probatio.UNDEFINED if temperature is None else temperature
-    compaction = choice(CONF_COMPACTION, Compaction, DEFAULT_COMPACTION) if can_shorten(account) else {}
+    compaction = choice(const.CONF_COMPACTION, const.Compaction, DEFAULT_COMPACTION) if can_shorten(account) else {}
     return {
-        probatio.Optional(CONF_EFFORT): SelectSelector(efforts),
-        **number(CONF_TEMPERATURE, 0, 2, step=0.1, default=suggested, required=False),
-        **number(CONF_TOP_P, 0, 1, step=0.05),
-        **tokens(CONF_CONTEXT_TOKENS),
-        **tokens(CONF_MAX_ANSWER_TOKENS, DEFAULT_SETTINGS.max_answer_tokens),
-        **choice(CONF_COUNTING, Counting, DEFAULT_COUNTING),
+        probatio.Optional(const.CONF_EFFORT): SelectSelector(efforts),
+        **number(const.CONF_TEMPERATURE, 0, 2, step=0.1, default=suggested, required=False),
+        **number(const.CONF_TOP_P, 0, 1, step=0.05),
+        **tokens(const.CONF_CONTEXT_TOKENS),
+        **tokens(const.CONF_MAX_ANSWER_TOKENS, DEFAULT_SETTINGS.max_answer_tokens),
+        **choice(const.CONF_COUNTING, const.Counting, DEFAULT_COUNTING),
         **compaction,
-        **switch(CONF_HEAD_START, default=DEFAULT_HEAD_START),
+        **switch(const.CONF_HEAD_START, default=DEFAULT_HEAD_START),
     }
 
 
 def _limits_fields() -> Field:
     seconds, limits = UnitOfTime.SECONDS, DEFAULT_LIMITS
     return {
-        **number(CONF_FALLBACK_TIMEOUT, 1, 300, seconds, default=DEFAULT_FALLBACK_TIMEOUT),
-        **number(CONF_IDLE_TIMEOUT, 1, 300, seconds),
-        **number(CONF_TURN_TIMEOUT, 1, 600, seconds, default=limits.turn),
-        **number(CONF_TOOL_ITERATIONS, 1, 50, default=limits.tool_iterations),
+        **number(const.CONF_FALLBACK_TIMEOUT, 1, 300, seconds, default=DEFAULT_FALLBACK_TIMEOUT),
+        **number(const.CONF_IDLE_TIMEOUT, 1, 300, seconds),
+        **number(const.CONF_TURN_TIMEOUT, 1, 600, seconds, default=limits.turn),
+        **number(const.CONF_TOOL_ITERATIONS, 1, 50, default=limits.tool_iterations),
     }
 
 

@@ -21,6 +21,7 @@ from homeassistant.helpers.selector import (
 )
 import probatio
 
+from .. import const
 from ..agents.config import (
     DEFAULT_EXPIRY_HOURS,
     DEFAULT_MAX_WINDOWS,
@@ -29,23 +30,6 @@ from ..agents.config import (
     DEFAULT_POLICY,
 )
 from ..bridge.persons import async_device_owners, with_device_owners
-from ..const import (
-    ATTR_DEVICE,
-    ATTR_PERSON,
-    CONF_DEVICE_OWNERS,
-    CONF_EXPIRY_HOURS,
-    CONF_HISTORY_TOKENS,
-    CONF_MAX_TOOL_TURNS,
-    CONF_MAX_WINDOWS,
-    CONF_MEMORY_DAYS,
-    CONF_PERSISTENCE,
-    CONF_RESULT_CAP,
-    CONF_SUMMARIZE,
-    CONF_TOOL_RESULTS,
-    CONF_TRIM_SHARE,
-    DOMAIN,
-    Persistence,
-)
 from ..window import ToolResults
 from .fields import choice, limits_of, number, switch, tokens
 
@@ -62,16 +46,16 @@ _MOST_WINDOWS = 10_000
 def _fields() -> dict[Any, Any]:
     policy = DEFAULT_POLICY
     return {
-        **tokens(CONF_HISTORY_TOKENS, policy.history_tokens),
-        **number(CONF_TRIM_SHARE, 0, _LARGEST_SHARE, PERCENTAGE),
-        **choice(CONF_TOOL_RESULTS, get_args(ToolResults.__value__), policy.tool_results),
-        **number(CONF_MAX_TOOL_TURNS, 1, _MOST_TOOL_TURNS),
-        **tokens(CONF_RESULT_CAP, policy.result_cap_tokens),
-        **number(CONF_MAX_WINDOWS, 1, _MOST_WINDOWS, default=DEFAULT_MAX_WINDOWS),
-        **number(CONF_EXPIRY_HOURS, 1, _LONGEST_EXPIRY, UnitOfTime.HOURS, default=DEFAULT_EXPIRY_HOURS),
-        **choice(CONF_PERSISTENCE, Persistence, DEFAULT_PERSISTENCE),
-        **number(CONF_MEMORY_DAYS, 1, _MOST_DAYS, UnitOfTime.DAYS, default=DEFAULT_MEMORY_DAYS),
-        **switch(CONF_SUMMARIZE, default=policy.summarize),
+        **tokens(const.CONF_HISTORY_TOKENS, policy.history_tokens),
+        **number(const.CONF_TRIM_SHARE, 0, _LARGEST_SHARE, PERCENTAGE),
+        **choice(const.CONF_TOOL_RESULTS, get_args(ToolResults.__value__), policy.tool_results),
+        **number(const.CONF_MAX_TOOL_TURNS, 1, _MOST_TOOL_TURNS),
+        **tokens(const.CONF_RESULT_CAP, policy.result_cap_tokens),
+        **number(const.CONF_MAX_WINDOWS, 1, _MOST_WINDOWS, default=DEFAULT_MAX_WINDOWS),
+        **number(const.CONF_EXPIRY_HOURS, 1, _LONGEST_EXPIRY, UnitOfTime.HOURS, default=DEFAULT_EXPIRY_HOURS),
+        **choice(const.CONF_PERSISTENCE, const.Persistence, DEFAULT_PERSISTENCE),
+        **number(const.CONF_MEMORY_DAYS, 1, _MOST_DAYS, UnitOfTime.DAYS, default=DEFAULT_MEMORY_DAYS),
+        **switch(const.CONF_SUMMARIZE, default=policy.summarize),
     }
 
 
@@ -89,26 +73,26 @@ def _owners_field(names: Mapping[str, str]) -> ObjectSelector:
     )
     satellites = DeviceSelectorConfig(entity=[EntityFilterSelectorConfig(domain=Platform.ASSIST_SATELLITE)])
     fields = {
-        ATTR_DEVICE: ObjectSelectorField(selector=DeviceSelector(satellites), required=True),
+        const.ATTR_DEVICE: ObjectSelectorField(selector=DeviceSelector(satellites), required=True),
         # the first person would be preselected if it were required
-        ATTR_PERSON: ObjectSelectorField(selector=SelectSelector(people), required=False),
+        const.ATTR_PERSON: ObjectSelectorField(selector=SelectSelector(people), required=False),
     }
     return ObjectSelector(
         ObjectSelectorConfig(
             fields=fields,
             multiple=True,
-            label_field=ATTR_DEVICE,
-            description_field=ATTR_PERSON,
-            translation_key=CONF_DEVICE_OWNERS,
+            label_field=const.ATTR_DEVICE,
+            description_field=const.ATTR_PERSON,
+            translation_key=const.CONF_DEVICE_OWNERS,
         )
     )
 
 
 def _owners_error(devices: list[dict[str, str]]) -> str | None:
     """Return the error in a list of devices and their owners, or None."""
-    if not all(device.get(ATTR_PERSON) for device in devices):
+    if not all(device.get(const.ATTR_PERSON) for device in devices):
         return "device_without_person"
-    return "device_owned_twice" if len({device[ATTR_DEVICE] for device in devices}) < len(devices) else None
+    return "device_owned_twice" if len({device[const.ATTR_DEVICE] for device in devices}) < len(devices) else None
 
 
 class WindowOptionsFlow(OptionsFlow):
@@ -120,18 +104,18 @@ class WindowOptionsFlow(OptionsFlow):
         # the field would refuse somebody who is not there any more
         owners = {device: person for device, person in async_device_owners(self.hass).items() if person in people}
         suggested = with_device_owners(self.config_entry.options, owners)
-        devices = {CONF_DEVICE_OWNERS: suggested.pop(CONF_DEVICE_OWNERS, [])}
+        devices = {const.CONF_DEVICE_OWNERS: suggested.pop(const.CONF_DEVICE_OWNERS, [])}
         errors: dict[str, str] = {}
         if user_input is not None:
             suggested = dict(user_input)
             devices = suggested.pop(_DEVICES, devices)
-            error = _owners_error(devices.get(CONF_DEVICE_OWNERS, []))
+            error = _owners_error(devices.get(const.CONF_DEVICE_OWNERS, []))
             if error is None:
-                return self._store(suggested, devices.get(CONF_DEVICE_OWNERS, []))
+                return self._store(suggested, devices.get(const.CONF_DEVICE_OWNERS, []))
             errors = {_DEVICES: error}
         fields = _fields()
         defaults = {str(marker): marker.default() for marker in fields if marker.default is not probatio.UNDEFINED}
-        owners_field = probatio.Schema({probatio.Optional(CONF_DEVICE_OWNERS): _owners_field(people)})
+        owners_field = probatio.Schema({probatio.Optional(const.CONF_DEVICE_OWNERS): _owners_field(people)})
         devices_section = section(owners_field, {"collapsed": not errors})
         schema = probatio.Schema({**fields, probatio.Optional(_DEVICES): devices_section})
         suggested = {**defaults, **suggested, _DEVICES: devices}
@@ -144,8 +128,8 @@ class WindowOptionsFlow(OptionsFlow):
 
     def _store(self, options: dict[str, Any], devices: list[dict[str, str]]) -> ConfigFlowResult:
         """Store the settings, and the owners of devices in all accounts."""
-        owners = {device[ATTR_DEVICE]: device[ATTR_PERSON] for device in devices}
-        for entry in self.hass.config_entries.async_entries(DOMAIN):
+        owners = {device[const.ATTR_DEVICE]: device[const.ATTR_PERSON] for device in devices}
+        for entry in self.hass.config_entries.async_entries(const.DOMAIN):
             if entry is not self.config_entry:
                 self.hass.config_entries.async_update_entry(entry, options=with_device_owners(entry.options, owners))
         # the form submits integers as floats

@@ -46,20 +46,7 @@ from ..agent import Agent
 from ..conversation_turn import async_question_without_input
 from ..forgetting import async_without_forgotten
 from ..summaries import ConversationDropped, Summarizer, older_than
-from .access import (
-    ATTR_LIMIT,
-    CONVERSATION_FIELDS,
-    ConversationTarget,
-    agent_refusal,
-    async_agent,
-    async_conversation,
-    async_readable_agents,
-    checked_id,
-    iso_time,
-    limit_field,
-    natural_number,
-    visible_windows,
-)
+from . import access
 
 ATTR_CONTENT = "content"
 ATTR_MATCH = "match"
@@ -81,7 +68,7 @@ _DEFAULT_TEXT = "Hello"
 _TAGS = probatio.All(cv.ensure_list, [cv.string])
 _TEXT = probatio.All(cv.string, probatio.Length(min=1))
 _LIST = probatio.Schema(
-    {probatio.Optional(ATTR_ENTITY_ID): cv.entity_id, **limit_field(_GREATEST_LIMIT, _DEFAULT_LIMIT)}
+    {probatio.Optional(ATTR_ENTITY_ID): cv.entity_id, **access.limit_field(_GREATEST_LIMIT, _DEFAULT_LIMIT)}
 )
 
 
@@ -101,11 +88,11 @@ class TagMatch(StrEnum):
 
 async def _async_list_conversations(call: ServiceCall) -> ServiceResponse:
     """Return the statistics of the newest conversations, of one agent or of all."""
-    limit = call.data[ATTR_LIMIT]
+    limit = call.data[access.ATTR_LIMIT]
     found = [
         (agent.windows.idle_seconds(key), entity_id, key, stats)
-        for entity_id, agent in (await async_readable_agents(call)).items()
-        for key, stats in islice(visible_windows(agent, call), limit)
+        for entity_id, agent in (await access.async_readable_agents(call)).items()
+        for key, stats in islice(access.visible_windows(agent, call), limit)
         if stats.exchange_count
     ]
     found.sort(key=itemgetter(0))
@@ -121,7 +108,7 @@ def _conversation(entity_id: str, conversation_id: str, stats: WindowStats, idle
     return {
         "entity_id": entity_id,
         "conversation_id": conversation_id,
-        "last_used": iso_time(time.time() - idle),
+        "last_used": access.iso_time(time.time() - idle),
         "exchanges": stats.exchange_count,
         "tokens": stats.current_tokens,
         "utilization": round(stats.utilization, 1),
@@ -130,11 +117,11 @@ def _conversation(entity_id: str, conversation_id: str, stats: WindowStats, idle
 
 async def _async_get_window(call: ServiceCall) -> ServiceResponse:
     """Return the messages of a conversation, optionally filtered by tags, or its statistics."""
-    window, data = (await async_conversation(call, POLICY_READ)).window, call.data
+    window, data = (await access.async_conversation(call, POLICY_READ)).window, call.data
     try:
         messages = window.messages(tags=data["tags"], match=data[ATTR_MATCH].value, exclude=data["exclude"])
     except InvalidTag as err:
-        raise agent_refusal("invalid_tag", call) from err
+        raise access.agent_refusal("invalid_tag", call) from err
     return _statistics(window) if data[ATTR_CONTENT] is WindowContent.STATISTICS else _messages(window, messages)
 
 
@@ -154,7 +141,7 @@ def _message(message: Message) -> dict[str, Any]:
         "role": str(message.role),
         "content": message.content,
         "tags": sorted(message.tags),
-        "created": None if message.created is None else iso_time(message.created),
+        "created": None if message.created is None else access.iso_time(message.created),
         "tokens": message.tokens,
     }
     if message.tool_calls:
@@ -167,7 +154,7 @@ def _message(message: Message) -> dict[str, Any]:
 
 async def _async_reset_window(call: ServiceCall) -> None:
     """Delete a conversation."""
-    conversation = await async_conversation(call, POLICY_CONTROL)
+    conversation = await access.async_conversation(call, POLICY_CONTROL)
     try:
         conversation.agent.windows.drop(conversation.key)
     except WindowBusy as err:
@@ -177,27 +164,27 @@ async def _async_reset_window(call: ServiceCall) -> None:
 
 async def _async_export_conversation(call: ServiceCall) -> ServiceResponse:
     """Return a conversation in the format that `import_conversation` reads."""
-    snapshot = (await async_conversation(call, POLICY_READ)).window.snapshot()
+    snapshot = (await access.async_conversation(call, POLICY_READ)).window.snapshot()
     return {"conversation": await call.hass.async_add_executor_job(dump_snapshot, snapshot)}
 
 
 async def _async_import_conversation(call: ServiceCall) -> None:
     """Begin a conversation from an export, under its old id if no other is given."""
-    agent = await async_agent(call, POLICY_CONTROL)
+    agent = await access.async_agent(call, POLICY_CONTROL)
     wanted = call.data.get(ATTR_CONVERSATION_ID)
     if wanted is not None:
-        checked_id(wanted)
+        access.checked_id(wanted)
     try:
         snapshot = await _async_read(call.hass, call.data["conversation"], agent.counter)
     except CodecError as err:
-        raise agent_refusal(_CODEC_ERRORS.get(type(err), "import_malformed"), call) from err
-    name = checked_id(snapshot.conversation_id) if wanted is None else wanted
+        raise access.agent_refusal(_CODEC_ERRORS.get(type(err), "import_malformed"), call) from err
+    name = access.checked_id(snapshot.conversation_id) if wanted is None else wanted
     try:
         rest = await async_without_forgotten(call.hass, snapshot)
     except MemoryUnavailable as err:
         raise translated_error("memory_unavailable", HomeAssistantError) from err
     if snapshot.exchanges and not rest.exchanges:
-        raise agent_refusal("import_forgotten", call)
+        raise access.agent_refusal("import_forgotten", call)
     _begin(agent, WindowKey(name, call.context.user_id), rest, call)
 
 
@@ -215,8 +202,8 @@ async def _async_read(hass: HomeAssistant, data: object, counter: TokenCounter) 
 
 async def _async_fork_conversation(call: ServiceCall) -> None:
     """Copy a conversation under a new id. Both continue independently."""
-    source = await async_conversation(call, POLICY_CONTROL)
-    name = checked_id(call.data["new_conversation_id"])
+    source = await access.async_conversation(call, POLICY_CONTROL)
+    name = access.checked_id(call.data["new_conversation_id"])
     fork = WindowKey(name, WindowKey.parse(source.key).user)
     _begin(source.agent, fork, source.window.snapshot(), call)
 
@@ -224,14 +211,14 @@ async def _async_fork_conversation(call: ServiceCall) -> None:
 def _begin(agent: Agent, key: WindowKey, snapshot: Snapshot, call: ServiceCall) -> None:
     """Create a conversation from a snapshot. Raises `ServiceValidationError` if its id is in use."""
     if str(key) in agent.windows:
-        raise agent_refusal("conversation_exists", call, conversation=key.conversation)
+        raise access.agent_refusal("conversation_exists", call, conversation=key.conversation)
     agent.windows.restore(str(key), snapshot._replace(conversation_id=key.conversation))
     agent.notify_listeners()
 
 
 async def _async_tag_exchange(call: ServiceCall) -> None:
     """Change the tags of an exchange, which is counted from the newest one."""
-    conversation = await async_conversation(call, POLICY_CONTROL)
+    conversation = await access.async_conversation(call, POLICY_CONTROL)
     window = conversation.window
     exchanges, back = window.exchanges(), call.data["exchange"]
     if not 1 <= back <= len(exchanges):
@@ -241,13 +228,13 @@ async def _async_tag_exchange(call: ServiceCall) -> None:
     except ExchangeStillOpen as err:
         raise conversation.refusal("window_in_use") from err
     except InvalidTag as err:
-        raise agent_refusal("invalid_tag", call) from err
+        raise access.agent_refusal("invalid_tag", call) from err
     conversation.agent.notify_listeners()
 
 
 async def _async_summarize_window(call: ServiceCall) -> ServiceResponse:
     """Replace the older exchanges of a conversation with a summary. The newest exchange always stays."""
-    conversation = await async_conversation(call, POLICY_CONTROL)
+    conversation = await access.async_conversation(call, POLICY_CONTROL)
     _check_model(conversation)
     agent, window = conversation.agent, conversation.window
     summarizer = Summarizer(call.hass, agent, window, _llm_context(call), call.data[ATTR_ENTITY_ID])
@@ -268,7 +255,7 @@ async def _async_summarize_window(call: ServiceCall) -> ServiceResponse:
 
 async def _async_count_tokens(call: ServiceCall) -> ServiceResponse:
     """Return the size of a conversation's next request, by its provider's count and by ours."""
-    conversation = await async_conversation(call, POLICY_READ)
+    conversation = await access.async_conversation(call, POLICY_READ)
     _check_model(conversation)
     agent, window = conversation.agent, conversation.window
     messages = (*window.messages(exclude=agent.config.excluded_tags), Message.user(call.data["text"]))
@@ -279,11 +266,11 @@ async def _async_count_tokens(call: ServiceCall) -> ServiceResponse:
         raise _model_error(err) from err
 
 
-def _check_model(conversation: ConversationTarget) -> None:
+def _check_model(conversation: access.ConversationTarget) -> None:
     """Raise `ServiceValidationError` if the agent asks no model, or during a turn of the conversation."""
     agent = conversation.agent
     if agent.model is None or agent.config.routing is Routing.LOCAL_ONLY:
-        raise agent_refusal("no_model", conversation.call)
+        raise access.agent_refusal("no_model", conversation.call)
     if conversation.window.is_open:
         raise conversation.refusal("window_in_use")
 
@@ -298,7 +285,7 @@ def _model_error(error: ProviderError | TurnError) -> HomeAssistantError:
 
 
 def _schema(fields: dict[Any, Any]) -> probatio.Schema:
-    return probatio.Schema({**CONVERSATION_FIELDS, **fields})
+    return probatio.Schema({**access.CONVERSATION_FIELDS, **fields})
 
 
 _GET = _schema(
@@ -313,12 +300,12 @@ _IMPORT = _schema({probatio.Required("conversation"): dict})
 _FORK = _schema({probatio.Required("new_conversation_id"): cv.string})
 _TAG = _schema(
     {
-        probatio.Optional("exchange", default=1): natural_number,
+        probatio.Optional("exchange", default=1): access.natural_number,
         probatio.Optional("add", default=list): _TAGS,
         probatio.Optional("remove", default=list): _TAGS,
     }
 )
-_SUMMARIZE = _schema({probatio.Optional("keep", default=_DEFAULT_KEEP): natural_number})
+_SUMMARIZE = _schema({probatio.Optional("keep", default=_DEFAULT_KEEP): access.natural_number})
 _COUNT = _schema({probatio.Optional("text", default=_DEFAULT_TEXT): _TEXT})
 
 ACTIONS = (

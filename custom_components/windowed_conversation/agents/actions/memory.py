@@ -34,21 +34,7 @@ from ...turn.remember_requests import Phrase, StatedFact, remember_fact
 from ...turn.speaker import Speaker, speaks_of_oneself
 from ..forgetting import async_forget_everywhere
 from ..store import AgentStore, async_store
-from .access import (
-    ATTR_EVERYONE,
-    ATTR_FILENAME,
-    ATTR_LIMIT,
-    ATTR_SINCE,
-    ATTR_UNTIL,
-    FILENAME,
-    PERSON_FIELD,
-    PersonTarget,
-    async_person_target,
-    iso_time,
-    limit_field,
-    natural_number,
-    span_fields,
-)
+from . import access
 from .memory_files import checked_path, json_lines, lines_with_owner, read_lines, write_lines
 
 _SOURCE = "action"
@@ -59,16 +45,16 @@ _QUERY_LENGTH = 1_000
 
 _QUERY = probatio.All(cv.string, probatio.Length(min=1, max=_QUERY_LENGTH))
 _MEMORIES = probatio.All(cv.ensure_list, probatio.Length(max=_MOST_IMPORTED), [probatio.Any(dict, str)])
-_EVERYONE_FIELD = {probatio.Optional(ATTR_EVERYONE, default=False): cv.boolean}
-_OFFSET_FIELD = {probatio.Optional("offset", default=0): natural_number}
-_FILENAME_FIELD = {probatio.Optional(ATTR_FILENAME): FILENAME}
-_EXPORT = {**_EVERYONE_FIELD, **limit_field(_MOST_EXPORTED, _MOST_EXPORTED), **_OFFSET_FIELD, **_FILENAME_FIELD}
+_EVERYONE_FIELD = {probatio.Optional(access.ATTR_EVERYONE, default=False): cv.boolean}
+_OFFSET_FIELD = {probatio.Optional("offset", default=0): access.natural_number}
+_FILENAME_FIELD = {probatio.Optional(access.ATTR_FILENAME): access.FILENAME}
+_EXPORT = {**_EVERYONE_FIELD, **access.limit_field(_MOST_EXPORTED, _MOST_EXPORTED), **_OFFSET_FIELD, **_FILENAME_FIELD}
 _IMPORT = {probatio.Optional("memories"): _MEMORIES, **_FILENAME_FIELD}
 
 
 async def _async_remember(call: ServiceCall) -> ServiceResponse:
     """Remember a fact of a person or of the home, and return its id."""
-    target = await async_person_target(call, POLICY_CONTROL)
+    target = await access.async_person_target(call, POLICY_CONTROL)
     text, language = call.data["text"], call.hass.config.language
     is_own = speaks_of_oneself(text, language)
     private = call.data.get("private", is_own)
@@ -87,7 +73,7 @@ async def _async_remember(call: ServiceCall) -> ServiceResponse:
 
 async def _async_recall(call: ServiceCall) -> ServiceResponse:
     """Return the memories that match a query, best first."""
-    target = await async_person_target(call, POLICY_READ)
+    target = await access.async_person_target(call, POLICY_READ)
     data = call.data
     async with usable_memory(call.hass) as memory:
         found = await memory.async_recall(
@@ -95,9 +81,9 @@ async def _async_recall(call: ServiceCall) -> ServiceResponse:
             person=target.person,
             speaker=target.name,
             kinds=tuple(data["kinds"]),
-            limit=data[ATTR_LIMIT],
-            since=data.get(ATTR_SINCE),
-            until=data.get(ATTR_UNTIL),
+            limit=data[access.ATTR_LIMIT],
+            since=data.get(access.ATTR_SINCE),
+            until=data.get(access.ATTR_UNTIL),
             private=target.is_own,
         )
     return {"memories": _memories(found, target)}
@@ -105,15 +91,15 @@ async def _async_recall(call: ServiceCall) -> ServiceResponse:
 
 async def _async_list_memories(call: ServiceCall) -> ServiceResponse:
     """Return a page of the memories, newest first."""
-    target = await async_person_target(call, POLICY_READ)
+    target = await access.async_person_target(call, POLICY_READ)
     data = call.data
-    most, offset = data[ATTR_LIMIT], data["offset"]
+    most, offset = data[access.ATTR_LIMIT], data["offset"]
     listing = Listing(
         target.person,
         target.is_own,
         tuple(data["kinds"]),
-        data.get(ATTR_SINCE, -math.inf),
-        data.get(ATTR_UNTIL, math.inf),
+        data.get(access.ATTR_SINCE, -math.inf),
+        data.get(access.ATTR_UNTIL, math.inf),
         most + 1,
         offset,
     )
@@ -124,7 +110,7 @@ async def _async_list_memories(call: ServiceCall) -> ServiceResponse:
 
 async def _async_forget_memories(call: ServiceCall) -> ServiceResponse:
     """Forget the memories that meet all of the conditions, or everything, and return their numbers."""
-    target = await async_person_target(call, POLICY_CONTROL)
+    target = await access.async_person_target(call, POLICY_CONTROL)
     conditions = _conditions(call.data, target)
     async with usable_memory(call.hass) as memory:
         if call.data["dry_run"]:
@@ -136,18 +122,18 @@ async def _async_forget_memories(call: ServiceCall) -> ServiceResponse:
 
 async def _async_export_memories(call: ServiceCall) -> ServiceResponse:
     """Return a page of the caller's memories, or write theirs, another person's or everyone's to a file."""
-    target = await async_person_target(call, POLICY_READ)
+    target = await access.async_person_target(call, POLICY_READ)
     data = call.data
-    person = None if data[ATTR_EVERYONE] else target.person
-    if person is None and not data[ATTR_EVERYONE]:
+    person = None if data[access.ATTR_EVERYONE] else target.person
+    if person is None and not data[access.ATTR_EVERYONE]:
         raise refusal("memory_no_person")
     async with usable_memory(call.hass) as memory:
-        if ATTR_FILENAME in data:
-            path = await call.hass.async_add_executor_job(checked_path, call.hass, data[ATTR_FILENAME])
+        if access.ATTR_FILENAME in data:
+            path = await call.hass.async_add_executor_job(checked_path, call.hass, data[access.ATTR_FILENAME])
             return {"written": await memory.async_read(lambda opened: write_lines(path, opened.export(person)), 0)}
         if person is None or not target.is_own:
             raise refusal("memory_file_needed")
-        most, offset = data[ATTR_LIMIT], data["offset"]
+        most, offset = data[access.ATTR_LIMIT], data["offset"]
 
         def page(opened: Memory) -> list[JsonValueType]:
             return [json.loads(line) for line in islice(opened.export(person), offset, offset + most + 1)]
@@ -158,8 +144,8 @@ async def _async_export_memories(call: ServiceCall) -> ServiceResponse:
 
 async def _async_import_memories(call: ServiceCall) -> ServiceResponse:
     """Import exported memories, all of them or none, and return the numbers of added, known and refused ones."""
-    target = await async_person_target(call, POLICY_CONTROL, needs_admin=True)
-    if (ATTR_FILENAME in call.data) == ("memories" in call.data):
+    target = await access.async_person_target(call, POLICY_CONTROL, needs_admin=True)
+    if (access.ATTR_FILENAME in call.data) == ("memories" in call.data):
         raise refusal("memory_import_nothing")
     person = target.person if target.is_named else None
     people = {user.id for user in await call.hass.auth.async_get_users()}
@@ -196,28 +182,30 @@ async def usable_memory(hass: HomeAssistant) -> AsyncIterator[AgentStore]:
 
 async def _async_source(call: ServiceCall) -> Callable[[], AbstractContextManager[Iterable[str]]]:
     """Return the function that opens the lines of an import."""
-    if ATTR_FILENAME not in call.data:
+    if access.ATTR_FILENAME not in call.data:
         return lambda: nullcontext(json_lines(call.data["memories"]))
-    path = await call.hass.async_add_executor_job(checked_path, call.hass, call.data[ATTR_FILENAME])
+    path = await call.hass.async_add_executor_job(checked_path, call.hass, call.data[access.ATTR_FILENAME])
     return partial(read_lines, path)
 
 
-def _conditions(data: Mapping[str, Any], target: PersonTarget) -> dict[str, Any]:
+def _conditions(data: Mapping[str, Any], target: access.PersonTarget) -> dict[str, Any]:
     """Return the arguments of `Memory.forget`; raises `ServiceValidationError` if they are none, or too many."""
     named = {name: data[name] for name in ("ids", "query") if name in data}
-    span = {name: data[name] for name in (ATTR_SINCE, "before") if name in data}
+    span = {name: data[name] for name in (access.ATTR_SINCE, "before") if name in data}
     if data["everything"] == bool(named or span):
         raise refusal("memory_no_condition")
-    if data[ATTR_EVERYONE]:
+    if data[access.ATTR_EVERYONE]:
         if named:
             raise refusal("memory_everyone_by_time")
-        return {ATTR_SINCE: -math.inf, **span}
+        return {access.ATTR_SINCE: -math.inf, **span}
     if target.person is None and not named:
         raise refusal("memory_no_person")
     return {"person": target.person, "private": target.is_own, **named, **span}
 
 
-def _would_forget(conditions: dict[str, Any], target: PersonTarget, memory: Memory) -> tuple[Forgotten, list[Recalled]]:
+def _would_forget(
+    conditions: dict[str, Any], target: access.PersonTarget, memory: Memory
+) -> tuple[Forgotten, list[Recalled]]:
     """Return the memories that would be forgotten, and the newest of them that the caller may see."""
     chosen = memory.forget(**conditions, dry_run=True)
     ids: list[tuple[Kind, int]] = [("fact", row) for row in chosen.facts]
@@ -231,7 +219,7 @@ def _next(found: Sized, most: int, offset: int) -> JsonObjectType:
     return {"next_offset": offset + most if len(found) > most else None}
 
 
-def _memories(found: Iterable[Recalled], target: PersonTarget) -> list[JsonValueType]:
+def _memories(found: Iterable[Recalled], target: access.PersonTarget) -> list[JsonValueType]:
     return [_memory(each, target.name) for each in found]
 
 
@@ -241,7 +229,7 @@ def _memory(found: Recalled, name: str | None) -> JsonObjectType:
         "id": _memory_id(found.kind, found.id),
         "kind": found.kind,
         "text": found.text,
-        "time": iso_time(found.at),
+        "time": access.iso_time(found.at),
         "person": None if found.person is None else name or found.person,
         "private": found.private,
     }
@@ -289,22 +277,27 @@ _REMEMBER = {probatio.Required("text"): _fact, probatio.Optional("private"): cv.
 _RECALL = {
     probatio.Required("query"): _QUERY,
     **_kinds(KINDS),
-    **limit_field(_MOST_RECALLED, 10),
-    **span_fields(ATTR_UNTIL),
+    **access.limit_field(_MOST_RECALLED, 10),
+    **access.span_fields(access.ATTR_UNTIL),
 }
 _FORGET = {
     **_EVERYONE_FIELD,
     probatio.Optional("ids"): _IDS,
     probatio.Optional("query"): _QUERY,
-    **span_fields("before"),
+    **access.span_fields("before"),
     probatio.Optional("everything", default=False): cv.boolean,
     probatio.Optional("dry_run", default=False): cv.boolean,
 }
-_LIST = {**_kinds(("fact",)), **limit_field(_MOST_LISTED, 20), **_OFFSET_FIELD, **span_fields(ATTR_UNTIL)}
+_LIST = {
+    **_kinds(("fact",)),
+    **access.limit_field(_MOST_LISTED, 20),
+    **_OFFSET_FIELD,
+    **access.span_fields(access.ATTR_UNTIL),
+}
 
 
 def _schema(fields: dict[Any, Any]) -> probatio.Schema:
-    return probatio.Schema({**PERSON_FIELD, **fields})
+    return probatio.Schema({**access.PERSON_FIELD, **fields})
 
 
 ACTIONS = (

@@ -25,23 +25,7 @@ from ...bridge.turn_report import entity_of_agent
 from ...memory import CallRecord, Memory, RequestRecord, Sent, Tokens, TurnListing, TurnRecord
 from ...window import is_in_turn
 from ..lookup import async_agent_ids
-from .access import (
-    ATTR_FILENAME,
-    ATTR_LIMIT,
-    ATTR_SINCE,
-    ATTR_UNTIL,
-    FILENAME,
-    NAME,
-    PERSON_FIELD,
-    async_agent,
-    async_caller,
-    async_person_target,
-    iso_time,
-    limit_field,
-    natural_number,
-    permitted_entity,
-    span_fields,
-)
+from . import access
 from .memory import usable_memory
 from .memory_files import checked_path, write_lines
 
@@ -60,8 +44,8 @@ _ERRORS = {key: name for name, key in ERROR_KEYS.items()}
 _TURN_ID = probatio.All(cv.string, probatio.Length(min=1, max=64))
 _WHICH: dict[Any, Any] = {
     probatio.Optional(ATTR_ENTITY_ID): cv.entity_id,
-    **PERSON_FIELD,
-    **span_fields(ATTR_UNTIL),
+    **access.PERSON_FIELD,
+    **access.span_fields(access.ATTR_UNTIL),
 }
 _LIST = probatio.Schema(
     {
@@ -69,19 +53,19 @@ _LIST = probatio.Schema(
         probatio.Optional("route"): probatio.In(TURN_ROUTES),
         probatio.Optional("outcome"): probatio.In(TURN_OUTCOMES),
         probatio.Optional("error"): probatio.In(sorted(ERROR_KEYS.values())),
-        probatio.Optional("tool"): NAME,
-        probatio.Optional(ATTR_CONVERSATION_ID): NAME,
-        **limit_field(_MOST_LISTED, _DEFAULT_LIMIT),
+        probatio.Optional("tool"): access.NAME,
+        probatio.Optional(ATTR_CONVERSATION_ID): access.NAME,
+        **access.limit_field(_MOST_LISTED, _DEFAULT_LIMIT),
         probatio.Optional("after"): _TURN_ID,
     }
 )
 _GET = probatio.Schema(
     {
         probatio.Required("turn_id"): _TURN_ID,
-        probatio.Optional("request"): probatio.All(natural_number, probatio.Range(min=1, max=1_000)),
+        probatio.Optional("request"): probatio.All(access.natural_number, probatio.Range(min=1, max=1_000)),
     }
 )
-_EXPORT = probatio.Schema({**_WHICH, probatio.Required(ATTR_FILENAME): FILENAME})
+_EXPORT = probatio.Schema({**_WHICH, probatio.Required(access.ATTR_FILENAME): access.FILENAME})
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +92,7 @@ class _Rights:
 async def _async_list_turns(call: ServiceCall) -> ServiceResponse:
     """Return a page of turns without their words, newest first."""
     rights = await _async_rights(call)
-    most = call.data[ATTR_LIMIT]
+    most = call.data[access.ATTR_LIMIT]
     listing = _listing(call.data, rights)._replace(limit=most + 1, after=call.data.get("after"))
     async with usable_memory(call.hass) as memory:
         found = await memory.async_read(lambda opened: opened.record.newest(listing), list[TurnRecord]())
@@ -139,7 +123,7 @@ async def _async_export_turns(call: ServiceCall) -> ServiceResponse:
     """Write turns with all of their words to a file, and return their number."""
     listing = _listing(call.data, await _async_rights(call, needs_admin=True))
     async with usable_memory(call.hass) as memory:
-        path = await call.hass.async_add_executor_job(checked_path, call.hass, call.data[ATTR_FILENAME])
+        path = await call.hass.async_add_executor_job(checked_path, call.hass, call.data[access.ATTR_FILENAME])
 
         def export(opened: Memory) -> int:
             turns = list[bool]()
@@ -156,8 +140,8 @@ async def _async_rights(call: ServiceCall, *, needs_admin: bool = False) -> _Rig
     that a model calls as a tool sees nobody else's turns, and no words: people may share the window of its
     response.
     """
-    target = await async_person_target(call, POLICY_READ, needs_admin=needs_admin)
-    user, own = await async_caller(call, POLICY_READ), call.context.user_id
+    target = await access.async_person_target(call, POLICY_READ, needs_admin=needs_admin)
+    user, own = await access.async_caller(call, POLICY_READ), call.context.user_id
     is_free = not is_in_turn()
     if target.is_named and target.person != own and not is_free:
         raise Unauthorized(context=call.context, permission=POLICY_READ)
@@ -173,19 +157,19 @@ async def _async_rights(call: ServiceCall, *, needs_admin: bool = False) -> _Rig
 async def _async_agents(call: ServiceCall, user: User | None) -> frozenset[str] | None:
     """Return the agent that the action names, or those that its caller may read, None for all of them."""
     if ATTR_ENTITY_ID in call.data:
-        return frozenset({(await async_agent(call, POLICY_READ)).id})
+        return frozenset({(await access.async_agent(call, POLICY_READ)).id})
     if user is None or user.is_admin:
         return None
     return frozenset(
-        each for each in async_agent_ids(call.hass) if permitted_entity(call.hass, user, each, POLICY_READ)
+        each for each in async_agent_ids(call.hass) if access.permitted_entity(call.hass, user, each, POLICY_READ)
     )
 
 
 def _listing(data: Mapping[str, Any], rights: _Rights) -> TurnListing:
     """Return the listing of the turns that the caller sees and that meet all of the conditions."""
     return TurnListing(
-        since=data.get(ATTR_SINCE, -math.inf),
-        until=data.get(ATTR_UNTIL, math.inf),
+        since=data.get(access.ATTR_SINCE, -math.inf),
+        until=data.get(access.ATTR_UNTIL, math.inf),
         people=rights.people,
         agents=rights.agents,
         route=data.get("route"),
@@ -234,7 +218,7 @@ def _turn(hass: HomeAssistant, turn: TurnRecord, names: Mapping[str, str]) -> Js
     """Return a turn without its words: ids, codes, numbers, and names; `names` has those of people."""
     return {
         "turn_id": turn.id,
-        "time": iso_time(turn.at),
+        "time": access.iso_time(turn.at),
         "entity_id": entity_of_agent(hass, turn.agent),
         "conversation_id": turn.conversation,
         "person": names.get(turn.person or "", turn.person),

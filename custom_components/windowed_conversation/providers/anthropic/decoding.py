@@ -14,23 +14,9 @@ from typing import Any
 
 import anthropic
 
+from .. import errors
 from ..decoder import Arguments, Decoder, finish_reason
 from ..encoder import sent_name
-from ..errors import (
-    AuthError,
-    BadRequest,
-    ContextOverflow,
-    DeadlineExceeded,
-    Incomplete,
-    ModelNotFound,
-    ProviderError,
-    QuotaError,
-    RateLimited,
-    Refused,
-    Unavailable,
-    retry_after,
-    server_error,
-)
 from ..events import Event, ReasoningDelta, Request, TextDelta, Usage
 from ..json_values import SurrogateJoiner, code_of, count_or_none, member, objects, text_of
 from ..sizes import named_context_tokens
@@ -38,26 +24,26 @@ from ..transport import sdk_errors
 from .encoding import THINKING, Block, argument_names, cleared_tokens, may_be_too_long, rename_keys
 
 # https://platform.claude.com/docs/en/api/errors
-_BY_TYPE: dict[str, type[ProviderError]] = {
-    "api_error": Unavailable,
-    "authentication_error": AuthError,
-    "billing_error": QuotaError,
-    "invalid_request_error": BadRequest,
-    "not_found_error": ModelNotFound,
-    "overloaded_error": Unavailable,
-    "permission_error": AuthError,
-    "rate_limit_error": RateLimited,
-    "request_too_large": ContextOverflow,
-    "timeout_error": DeadlineExceeded,
+_BY_TYPE: dict[str, type[errors.ProviderError]] = {
+    "api_error": errors.Unavailable,
+    "authentication_error": errors.AuthError,
+    "billing_error": errors.QuotaError,
+    "invalid_request_error": errors.BadRequest,
+    "not_found_error": errors.ModelNotFound,
+    "overloaded_error": errors.Unavailable,
+    "permission_error": errors.AuthError,
+    "rate_limit_error": errors.RateLimited,
+    "request_too_large": errors.ContextOverflow,
+    "timeout_error": errors.DeadlineExceeded,
 }
 
 # Types that explain nothing. A proxy may give none.
 _GENERIC = ("", "invalid_request_error")
 
 # Codes that say more than their type: the API calls these rate limits.
-_BY_CODE: dict[str, type[ProviderError]] = {
-    "contract_spend_limit_reached": QuotaError,
-    "enforced_spend_limit_reached": QuotaError,
+_BY_CODE: dict[str, type[errors.ProviderError]] = {
+    "contract_spend_limit_reached": errors.QuotaError,
+    "enforced_spend_limit_reached": errors.QuotaError,
 }
 
 # Newer versions of the SDK import this, some hundred modules, at their first error, which would be in the event loop.
@@ -66,11 +52,11 @@ if find_spec(_ERROR_DETAILS):
     import_module(_ERROR_DETAILS)
 
 # Why an answer is not whole. `pause_turn` is for tools that the server itself runs; we offer none.
-_CUT_OFF: dict[str, type[ProviderError]] = {
-    "max_tokens": Incomplete,
-    "pause_turn": Incomplete,
-    "refusal": Refused,
-    "model_context_window_exceeded": ContextOverflow,
+_CUT_OFF: dict[str, type[errors.ProviderError]] = {
+    "max_tokens": errors.Incomplete,
+    "pause_turn": errors.Incomplete,
+    "refusal": errors.Refused,
+    "model_context_window_exceeded": errors.ContextOverflow,
 }
 
 _USAGE = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
@@ -82,22 +68,22 @@ def provider_errors(request: Request | None = None) -> AbstractContextManager[No
     return sdk_errors(anthropic, lambda err: _error(err.status_code, err.body, err.response.headers, request))
 
 
-def error_in_event(event: object) -> ProviderError:
+def error_in_event(event: object) -> errors.ProviderError:
     """Return the error for an event or an answer that is itself an error."""
     return _error(HTTPStatus.OK, event, {}, None)
 
 
-def _error(status: int, body: object, headers: Mapping[str, str], request: Request | None) -> ProviderError:
+def _error(status: int, body: object, headers: Mapping[str, str], request: Request | None) -> errors.ProviderError:
     # an error that is a plain text has neither
     error = member(body, "error")
     kind, code = code_of(member(error, "type")), code_of(member(member(error, "details"), "error_code"))
     # "prompt is too long" has no type or code of its own: a request about as long as the context was too long
     is_generic = kind in _GENERIC
-    return server_error(
+    return errors.server_error(
         status,
         code or kind,
         _BY_CODE.get(code) or _BY_TYPE.get(kind),
-        delay=retry_after(headers),
+        delay=errors.retry_after(headers),
         context_tokens=named_context_tokens(error),
         may_be_too_long=lambda: is_generic and request is not None and may_be_too_long(request),
     )
@@ -276,11 +262,11 @@ class MessageDecoder(Decoder):
         read, cached, cache_written, output, reasoning = (self._counts.get(name, 0) for name in (*_USAGE, *_DETAILS))
         self._usage = Usage(read + cached + cache_written, cached, output, cache_written, reasoning, self._cleared)
 
-    def _error(self) -> ProviderError | None:
+    def _error(self) -> errors.ProviderError | None:
         kind, message = _CUT_OFF.get(self._ended), f"stop reason {self._ended}"
         if kind is None or not self.is_complete:
             return super()._error()
-        return Refused(message, self._category) if kind is Refused else kind(message)
+        return errors.Refused(message, self._category) if kind is errors.Refused else kind(message)
 
     def _residue(self) -> list[Block] | None:
         """Return the blocks to send back; empty, as a mere stamp, if the model was to think and did not."""

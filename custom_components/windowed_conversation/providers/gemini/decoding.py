@@ -9,23 +9,8 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
 
+from .. import errors
 from ..decoder import Decoder, finish_reason
-from ..errors import (
-    AuthError,
-    BadStream,
-    DeadlineExceeded,
-    Incomplete,
-    ModelNotFound,
-    ProviderError,
-    QuotaError,
-    RateLimited,
-    Refused,
-    Unavailable,
-    retry_after,
-    seconds_of,
-    server_error,
-    transport_errors,
-)
 from ..events import Event, Request, Usage
 from ..json_values import code_of, count_at, count_or_none, member, objects, text_of
 from ..sizes import fills_context
@@ -33,22 +18,22 @@ from .encoding import Signatures, SignedText, tool_names
 
 # Canonical codes that say more than the status. FAILED_PRECONDITION: the free tier is not available in the country, and
 # billing is not enabled (https://ai.google.dev/gemini-api/docs/troubleshooting).
-_BY_CODE: dict[str, type[ProviderError]] = {
-    "CANCELLED": Unavailable,
-    "DEADLINE_EXCEEDED": DeadlineExceeded,
-    "FAILED_PRECONDITION": QuotaError,
-    "INTERNAL": Unavailable,
-    "NOT_FOUND": ModelNotFound,
-    "PERMISSION_DENIED": AuthError,
-    "RESOURCE_EXHAUSTED": RateLimited,
-    "UNAUTHENTICATED": AuthError,
-    "UNAVAILABLE": Unavailable,
+_BY_CODE: dict[str, type[errors.ProviderError]] = {
+    "CANCELLED": errors.Unavailable,
+    "DEADLINE_EXCEEDED": errors.DeadlineExceeded,
+    "FAILED_PRECONDITION": errors.QuotaError,
+    "INTERNAL": errors.Unavailable,
+    "NOT_FOUND": errors.ModelNotFound,
+    "PERMISSION_DENIED": errors.AuthError,
+    "RESOURCE_EXHAUSTED": errors.RateLimited,
+    "UNAUTHENTICATED": errors.AuthError,
+    "UNAVAILABLE": errors.Unavailable,
 }
 # `ErrorInfo.reason`: a wrong key is a 400 INVALID_ARGUMENT that says so in here only.
-_BY_REASON: dict[str, type[ProviderError]] = {
-    "API_KEY_EXPIRED": AuthError,
-    "API_KEY_INVALID": AuthError,
-    "BILLING_DISABLED": QuotaError,
+_BY_REASON: dict[str, type[errors.ProviderError]] = {
+    "API_KEY_EXPIRED": errors.AuthError,
+    "API_KEY_INVALID": errors.AuthError,
+    "BILLING_DISABLED": errors.QuotaError,
 }
 # `QuotaFailure.violations[].quotaId` reads like GenerateRequestsPerDayPerProjectPerModel-FreeTier: a quota that is full
 # again tomorrow is none to wait for.
@@ -101,29 +86,29 @@ def provider_errors(request: Request | None = None) -> Iterator[None]:
     For a request that is longer than the model can read, Gemini only says that an argument is invalid.
     """
     try:
-        with transport_errors():
+        with errors.transport_errors():
             yield
     except GoogleError as err:
         raise _translated(err, lambda: request is not None and fills_context(request)) from err
     except _UNREADABLE as err:
         # the SDK's own models and converters raise these, too, with the server's words in their text
-        raise BadStream(f"the answer is not of the expected form ({type(err).__name__})") from None
+        raise errors.BadStream(f"the answer is not of the expected form ({type(err).__name__})") from None
 
 
-def error_in_event(event: object) -> ProviderError:
+def error_in_event(event: object) -> errors.ProviderError:
     """Return the error for an event or an answer that is itself an error."""
     code = count_or_none(member(member(event, "error"), "code"))
     return _translated(GoogleError(code or HTTPStatus.INTERNAL_SERVER_ERROR, event))
 
 
-def _translated(err: GoogleError, may_be_too_long: Callable[[], bool] | None = None) -> ProviderError:
+def _translated(err: GoogleError, may_be_too_long: Callable[[], bool] | None = None) -> errors.ProviderError:
     reasons = (each.get("reason") for each in err.details)
     by_reason = next(
         (_BY_REASON[reason] for reason in reasons if isinstance(reason, str) and reason in _BY_REASON), None
     )
     kind, delay = by_reason or _BY_CODE.get(err.code), _retry_after(err)
-    error = server_error(err.status, err.code, kind, delay=delay, may_be_too_long=may_be_too_long)
-    return QuotaError(str(error)) if isinstance(error, RateLimited) and _is_daily(err.details) else error
+    error = errors.server_error(err.status, err.code, kind, delay=delay, may_be_too_long=may_be_too_long)
+    return errors.QuotaError(str(error)) if isinstance(error, errors.RateLimited) and _is_daily(err.details) else error
 
 
 def _is_daily(details: list[dict[str, Any]]) -> bool:
@@ -134,9 +119,9 @@ def _is_daily(details: list[dict[str, Any]]) -> bool:
 def _retry_after(err: GoogleError) -> float | None:
     """Return the seconds to wait: `RetryInfo.retryDelay`, a duration such as `34.5s`, or else the header."""
     delays = (each["retryDelay"] for each in err.details if isinstance(each.get("retryDelay"), str))
-    seconds = (seconds_of(delay.removesuffix("s")) for delay in delays)
+    seconds = (errors.seconds_of(delay.removesuffix("s")) for delay in delays)
     named = next((each for each in seconds if each is not None), None)
-    return retry_after(err.headers) if named is None else named
+    return errors.retry_after(err.headers) if named is None else named
 
 
 class GeminiDecoder(Decoder):
@@ -196,17 +181,17 @@ class GeminiDecoder(Decoder):
             self._signatures[done.call.id] = signature
         return done
 
-    def _error(self) -> ProviderError | None:
+    def _error(self) -> errors.ProviderError | None:
         """Return the error of the answer, see `Decoder._error`. Complete calls count in spite of a later error."""
         reason = self._ended
         if self._blocked:
-            return Refused(f"the prompt was blocked, reason {self._blocked}", self._blocked)
+            return errors.Refused(f"the prompt was blocked, reason {self._blocked}", self._blocked)
         if not self.is_complete or reason == _STOP or self._calls.count:
             return super()._error()
         message = f"finish reason {reason}"
         if reason in _CUT_OFF:
-            return Incomplete(message)
-        return Refused(message, reason) if reason in _DECLINED else BadStream(message)
+            return errors.Incomplete(message)
+        return errors.Refused(message, reason) if reason in _DECLINED else errors.BadStream(message)
 
     def _residue(self) -> Any:
         length = self._length

@@ -11,21 +11,8 @@ from typing import Any
 import openai
 
 from ...window import Attachment
+from .. import errors
 from ..encoder import mime_type_of, sent_name, with_items, without_choice
-from ..errors import (
-    AuthError,
-    BadRequest,
-    ContextOverflow,
-    ModelNotFound,
-    ProviderError,
-    QuotaError,
-    RateLimited,
-    Refused,
-    Unavailable,
-    retry_after,
-    seconds_of,
-    server_error,
-)
 from ..events import Request, ToolSchema, Usage
 from ..json_values import code_of, count_at, finite, member
 from ..models import ReasoningStyle, accepted_effort
@@ -33,20 +20,21 @@ from ..sizes import fills_context, named_context_tokens
 from ..transport import sdk_errors
 
 # Codes of error bodies, of errors in the stream, and of failed responses (openai/types/responses/response_error.py).
-_CODES: dict[type[ProviderError], str] = {
-    AuthError: "invalid_api_key",
-    BadRequest: (
+_CODES: dict[type[errors.ProviderError], str] = {
+    errors.AuthError: "invalid_api_key",
+    errors.BadRequest: (
         "data_residency_mismatch empty_image_file image_file_too_large image_parse_error image_too_large "
         "image_too_small invalid_base64_image invalid_encrypted_content invalid_function_parameters invalid_image "
         "invalid_image_format invalid_image_mode invalid_type invalid_value missing_required_parameter "
         "unknown_parameter unsupported_image_media_type unsupported_parameter unsupported_value"
     ),
-    ContextOverflow: "context_length_exceeded exceed_context_size_error",
-    ModelNotFound: "DeploymentNotFound NotFoundError model_not_found not_found_error",
-    QuotaError: "billing_hard_limit_reached billing_not_active insufficient_quota",
-    RateLimited: "rate_limit_exceeded",
-    Refused: "bio_policy content_filter image_content_policy_violation invalid_prompt misalignment_policy_violation",
-    Unavailable: "server_error",
+    errors.ContextOverflow: "context_length_exceeded exceed_context_size_error",
+    errors.ModelNotFound: "DeploymentNotFound NotFoundError model_not_found not_found_error",
+    errors.QuotaError: "billing_hard_limit_reached billing_not_active insufficient_quota",
+    errors.RateLimited: "rate_limit_exceeded",
+    errors.Refused: "bio_policy content_filter image_content_policy_violation invalid_prompt "
+    "misalignment_policy_violation",
+    errors.Unavailable: "server_error",
 }
 
 _BY_CODE = {code: kind for kind, codes in _CODES.items() for code in codes.split()}
@@ -115,21 +103,21 @@ def provider_errors(request: Request | None = None) -> AbstractContextManager[No
     return sdk_errors(openai, partial(_from_status, request))
 
 
-def error_in_event(event: object) -> ProviderError:
+def error_in_event(event: object) -> errors.ProviderError:
     """Return the error for an event or an answer that is itself an error."""
     error = member(event, "error")
     return error_in_stream(member(error, "code"), member(error, "type"), member(event, "code"))
 
 
-def error_in_stream(*codes: object) -> ProviderError:
+def error_in_stream(*codes: object) -> errors.ProviderError:
     """Return the error for a server's error codes mid-stream; the first known code counts."""
     code = known_code(*codes)
-    return server_error(HTTPStatus.OK, code, _BY_CODE.get(code))
+    return errors.server_error(HTTPStatus.OK, code, _BY_CODE.get(code))
 
 
-def refused(reason: str) -> Refused:
+def refused(reason: str) -> errors.Refused:
     """Return the error for an answer that the model or a filter withheld."""
-    return Refused(f"kept back, reason {reason}", reason)
+    return errors.Refused(f"kept back, reason {reason}", reason)
 
 
 def known_code(*codes: object) -> str:
@@ -139,18 +127,18 @@ def known_code(*codes: object) -> str:
 
 def is_about_form(err: openai.APIStatusError, request: Request) -> bool:
     """Return whether a server refused a request neither for its length nor for its model, nor for a limit."""
-    return type(_from_status(request, err)) is BadRequest
+    return type(_from_status(request, err)) is errors.BadRequest
 
 
-def _from_status(request: Request | None, err: openai.APIStatusError) -> ProviderError:
+def _from_status(request: Request | None, err: openai.APIStatusError) -> errors.ProviderError:
     # llama.cpp and vLLM put their code where the type belongs
     status, code = err.status_code, known_code(err.code, err.type)
     named = err.param.split(",") if isinstance(err.param, str) else ()
     is_too_large = status == HTTPStatus.BAD_REQUEST and _TOO_LARGE in map(str.strip, named)
-    return server_error(
+    return errors.server_error(
         status,
         code,
-        ContextOverflow if is_too_large else _BY_CODE.get(code),
+        errors.ContextOverflow if is_too_large else _BY_CODE.get(code),
         delay=_delay(err.response.headers),
         context_tokens=named_context_tokens(err.body),
         may_be_too_long=None if code in _BY_CODE else lambda: request is not None and fills_context(request),
@@ -159,5 +147,5 @@ def _from_status(request: Request | None, err: openai.APIStatusError) -> Provide
 
 def _delay(headers: Mapping[str, str]) -> float | None:
     """Return the seconds to wait. Azure also gives milliseconds, which are more precise."""
-    milliseconds = seconds_of(headers.get("retry-after-ms"))
-    return retry_after(headers) if milliseconds is None else milliseconds / 1000
+    milliseconds = errors.seconds_of(headers.get("retry-after-ms"))
+    return errors.retry_after(headers) if milliseconds is None else milliseconds / 1000
