@@ -1,4 +1,4 @@
-"""Windowed Conversation: a conversation agent that keeps requests to a model inside a token budget."""
+"""Windowed Conversation: a conversation agent that keeps its requests to a model within a token budget."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -32,12 +32,12 @@ CONFIG_SCHEMA = cv.config_entry_only_config_schema(DOMAIN)
 
 PLATFORMS = (Platform.CONVERSATION, Platform.SENSOR)
 
-# How often idle conversations expire, so that the sensors are right about them.
+# How often idle conversations are expired, so that the sensors no longer count them.
 _EXPIRY_INTERVAL = timedelta(minutes=10)
 
 
 async def async_setup(hass: HomeAssistant, config: ConfigType) -> bool:
-    """Register the actions and the API by which other agents look things up in memory; follow removed users."""
+    """Register the actions and the LLM API through which other agents search memory, and watch for removed users."""
     async_setup_services(hass)
     async_follow_users(hass)
     llm.async_register_api(hass, MemoryAPI(hass, partial(async_store, hass)))
@@ -45,7 +45,7 @@ async def async_setup(hass: HomeAssistant, config: ConfigType) -> bool:
 
 
 async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> bool:
-    """Set up an account and its agents. Does not wait for its server: local commands need none."""
+    """Set up an account and its agents. Does not wait for the account's server: local commands do not need it."""
     async with async_leaving(hass):
         _async_forget_removed(hass)
     async_share_device_owners(hass, entry)
@@ -68,7 +68,7 @@ async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> b
             agent.notify_listeners()
 
     entry.async_on_unload(async_track_time_interval(hass, expire, _EXPIRY_INTERVAL, cancel_on_shutdown=True))
-    # also writes the words of the last moment
+    # turns that ended just before the stop are still written
     entry.async_on_unload(hass.bus.async_listen(EVENT_HOMEASSISTANT_STOP, notify))
     if server is not None:
         server.begin()
@@ -76,7 +76,7 @@ async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> b
 
 
 async def async_unload_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> bool:
-    """Unload an account. Its conversations stay until it is loaded again."""
+    """Unload an account. Its conversations remain in working memory until it is loaded again."""
     for agent in entry.runtime_data.agents.values():
         agent.notify_listeners()
     async_start_store(hass).async_save()
@@ -84,7 +84,7 @@ async def async_unload_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> 
 
 
 async def async_remove_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> None:
-    """Remove the data of a removed account. The last one leaves its memory to the next one for some days."""
+    """Remove the data of a removed account. If it was the last one, memory is kept for some days for a new account."""
     async_clear_issues(hass, entry.entry_id)
     _async_forget_removed(hass, entry.subentries)
     if not hass.config_entries.async_entries(DOMAIN):
@@ -113,13 +113,13 @@ async def _async_provider(hass: HomeAssistant, entry: AccountConfigEntry) -> Pro
 
 
 def _set_up_as(entry: AccountConfigEntry) -> tuple[Any, ...]:
-    """Return the data that needs a new set-up when it changes: everything but the options."""
+    """Return the account data that requires a reload when it changes: everything except the options."""
     agents = {subentry.subentry_id: (subentry.title, dict(subentry.data)) for subentry in entry.subentries.values()}
     return entry.title, dict(entry.data), agents
 
 
 def _reconfigured(account: AccountData, entry: AccountConfigEntry) -> set[str] | None:
-    """Return the models of the changed agents, or None if the account itself has changed: its server is another."""
+    """Return the models of the changed agents, or None if the account itself changed and may use another server."""
     _, data, agents = account.set_up_as
     if data != dict(entry.data):
         return None
@@ -129,7 +129,7 @@ def _reconfigured(account: AccountData, entry: AccountConfigEntry) -> set[str] |
 
 
 async def _async_update(hass: HomeAssistant, entry: AccountConfigEntry) -> None:
-    """Apply a change: options live, everything else by setting the account up again."""
+    """Apply a change of the config entry: options take effect at once, any other change reloads the account."""
     account = entry.runtime_data
     if account.set_up_as != _set_up_as(entry):
         state = await async_account_state(hass, entry.entry_id)

@@ -1,4 +1,4 @@
-"""Home Assistant's backups find all that is kept in one whole file."""
+"""Backup hooks: the store's file is complete and is not written to while Home Assistant copies it."""
 
 from homeassistant.core import HomeAssistant
 
@@ -6,12 +6,12 @@ from .agents.store import async_store
 
 
 async def async_pre_backup(hass: HomeAssistant) -> None:
-    """Have everything in the file, and nothing written to it while it is copied."""
+    """Write all pending changes to the store's file, and pause further writes until the backup is done."""
     if (store := async_store(hass)) is not None:
         await store.async_hold()
 
 
 async def async_post_backup(hass: HomeAssistant) -> None:
-    """Go on writing."""
+    """Resume writing to the store's file."""
     if (store := async_store(hass)) is not None:
         store.writer.release()

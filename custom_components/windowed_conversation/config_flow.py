@@ -1,4 +1,4 @@
-"""The forms of an account (server, key), tried with a real call: to add, reauthenticate or reconfigure it.
+"""Config flow of an account (server and key): add, reauthenticate or reconfigure it, verified by a real request.
 
 The forms of agents, and of the window's settings, are in `flows`.
 """
@@ -46,7 +46,7 @@ from .flows.fields import (
 )
 from .flows.options import WindowOptionsFlow
 
-# The forms of new accounts, in the order of the menu, and the kind of account that each adds.
+# The steps that add an account, in the order of the menu, and the provider of each.
 _STEPS = {
     "openai": const.PROVIDER_OPENAI,
     "azure": const.PROVIDER_AZURE,
@@ -73,29 +73,29 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
         return self.async_show_menu(step_id="user", menu_options=[*_STEPS, "local"])
 
     async def async_step_local(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Add an account without a model: there is nothing to enter."""
+        """Add an account without a model, which needs no input."""
         account = {const.CONF_PROVIDER: const.PROVIDER_NONE}
         self._async_abort_entries_match(account)
         return self._create("Home Assistant", account, agent_name(self.hass, account, ""), {})
 
     async def async_step_openai(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Ask for an account with OpenAI and try it."""
+        """Ask for the data of an OpenAI account and verify it."""
         return await self._async_new_account(const.PROVIDER_OPENAI, user_input)
 
     async def async_step_azure(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Ask for the endpoint and the key of an Azure OpenAI resource and try them."""
+        """Ask for the endpoint and the key of an Azure OpenAI resource and verify them."""
         return await self._async_new_account(const.PROVIDER_AZURE, user_input)
 
     async def async_step_gemini(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Ask for an account with Google and try it."""
+        """Ask for the data of a Google Gemini account and verify it."""
         return await self._async_new_account(const.PROVIDER_GEMINI, user_input)
 
     async def async_step_anthropic(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Ask for an account with Anthropic and try it."""
+        """Ask for the data of an Anthropic account and verify it."""
         return await self._async_new_account(const.PROVIDER_ANTHROPIC, user_input)
 
     async def async_step_server(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Ask for a compatible server and try it."""
+        """Ask for the data of a compatible server and verify it."""
         return await self._async_new_account(const.PROVIDER_OPENAI_CHAT, user_input)
 
     async def _async_new_account(self, provider: str, user_input: dict[str, Any] | None) -> ConfigFlowResult:
@@ -104,7 +104,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
         return await self._async_account_form(step_id, user_input, {})
 
     async def async_step_reconfigure(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Ask for another address or key and try it; the agents stay."""
+        """Ask for a new address or key and verify it. The account keeps its agents."""
         entry = self._get_reconfigure_entry()
         form = account_form(entry.data)
         if form is None:
@@ -113,12 +113,12 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
         return await self._async_account_form("reconfigure", user_input, entry.data)
 
     async def async_step_reauth(self, entry_data: Mapping[str, Any]) -> ConfigFlowResult:
-        """Start to ask for another key after the server refused the current one."""
+        """Start reauthentication after the server refused the key."""
         self._form_step = "reauth_confirm" if CONF_API_KEY in entry_data else "reauth_first_key"
         return await self.async_step_reauth_confirm()
 
     async def async_step_reauth_confirm(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Ask for another key and try it. If there was none, the server requires one now, or a proxy in front of it."""
+        """Ask for a new key and verify it. A server without a key may require one now, or a proxy in front of it."""
         account = self._get_reauth_entry().data
         self._form = account_form(account) or self._form
         return await self._async_account_form(self._form_step, user_input, account)
@@ -168,7 +168,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
         error = await self._async_first_agent_error(entry, tried)
         if error is not None:
             return self._show_account_form(tried.data, error)
-        # A listener sets the account up again if it has changed; an account that failed to set up has none.
+        # A loaded account has an update listener that reloads it; an account that failed to set up has none.
         if entry.update_listeners:
             if entry.data == tried.data:
                 self.hass.config_entries.async_schedule_reload(entry.entry_id)
@@ -182,14 +182,14 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
         return any(dict(entry.data) == account for entry in entries if entry.entry_id != own_id)
 
     async def _async_first_agent_error(self, entry: ConfigEntry, tried: TriedAccount) -> str | None:
-        """Return the error of an agent's model: not every server checks a key when it lists models."""
+        """Return the error of an agent's model, because not every server checks the key when it lists models."""
         models = (agent.data.get(CONF_MODEL) for agent in entry.get_subentries_of_type(const.SUBENTRY_CONVERSATION))
         model = next(filter(None, models), None)
         error = await async_try_model(tried, model) if model else None
         return error if error in ACCOUNT_ERRORS else None
 
     async def async_step_model(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Ask for the first agent's name and its model. Its forms differ in their texts and the field for the model."""
+        """Ask for the first agent's name and model. The steps of this form differ in texts and the model field."""
         assert self._tried is not None
         errors: dict[str, str] = {}
         if user_input is not None:
@@ -208,7 +208,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
             description_placeholders={"memory_days": str(DEFAULT_MEMORY_DAYS)},
         )
 
-    # where the server lists no models, and for Azure
+    # These steps are used if the server lists no models, and for Azure.
     async_step_unlisted_model = async_step_deployment = async_step_model
 
     async def _async_model_schema(self, tried: TriedAccount) -> probatio.Schema:

@@ -1,4 +1,4 @@
-"""The names in the configuration, and the values that some of them can have."""
+"""Keys of the configuration, and the values that some of them can have."""
 
 from enum import StrEnum
 
@@ -42,7 +42,7 @@ CONF_TOP_P = "top_p"
 CONF_TRIM_SHARE = "trim_share"
 CONF_TURN_TIMEOUT = "turn_timeout"
 
-# Whom an account asks: nobody, any compatible server, or a vendor.
+# The provider of an account: none, any compatible server, or a vendor.
 PROVIDER_NONE = "none"
 
 PROVIDER_OPENAI_CHAT = "openai_chat"
@@ -51,16 +51,16 @@ PROVIDER_AZURE = "azure"
 PROVIDER_ANTHROPIC = "anthropic"
 PROVIDER_GEMINI = "gemini"
 
-# An owned device in the options: the ids of the device and of its owner's user.
+# The fields of an owned device in the options: the device's id, and the user id of its owner.
 ATTR_DEVICE = "device"
 
 ATTR_PERSON = "person"
 SUBENTRY_CONVERSATION = "conversation"
 
-# The tools that other agents than ours are offered.
+# The id of the LLM API that offers the memory tools to agents of other integrations.
 MEMORY_API = f"{DOMAIN}_memory"
 
-# The addresses that the account forms suggest; a gateway's goes there too.
+# The URLs that the account forms suggest. Users can enter the URL of a gateway instead.
 OPENAI_URL = "https://api.openai.com/v1"
 
 ANTHROPIC_URL = "https://api.anthropic.com"
@@ -68,7 +68,7 @@ GEMINI_URL = "https://generativelanguage.googleapis.com"
 
 
 class Persistence(StrEnum):
-    """The conversations that survive a restart: none, those whose ids the user chose, or all."""
+    """The conversations that survive a restart: none, those with an id that the user chose, or all."""
 
     OFF = "off"
     OWN = "own"
@@ -76,7 +76,7 @@ class Persistence(StrEnum):
 
 
 class RecordLevel(StrEnum):
-    """The content of a turn's record: nothing, figures, or the figures for long and the words for some days."""
+    """The content of a turn's record: nothing, statistics only, or also text that is deleted after some days."""
 
     OFF = "off"
     STATISTICS = "figures"
@@ -84,7 +84,7 @@ class RecordLevel(StrEnum):
 
 
 class Counting(StrEnum):
-    """The method of counting tokens: an estimate, or one of OpenAI's encodings."""
+    """The method of counting tokens: an estimate, or one of OpenAI's tokenizer encodings."""
 
     ESTIMATE = "estimate"
     O200K_BASE = "o200k_base"
@@ -99,7 +99,7 @@ class Compaction(StrEnum):
 
 
 class OpenAIFormat(StrEnum):
-    """The one of OpenAI's two formats that an account uses."""
+    """The API format of an OpenAI account: there are two."""
 
     RESPONSES = "responses"
     CHAT = "chat"

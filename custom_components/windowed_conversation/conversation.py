@@ -1,4 +1,4 @@
-"""The conversation entity: describes the features of an agent, and passes its inputs on."""
+"""The conversation entity of an agent: declares its features and forwards the user's inputs to it."""
 
 from typing import Literal, override
 
@@ -26,7 +26,7 @@ PARALLEL_UPDATES = 0
 async def async_setup_entry(
     hass: HomeAssistant, entry: AccountConfigEntry, async_add_entities: AddConfigEntryEntitiesCallback
 ) -> None:
-    """Add an entity for each agent."""
+    """Add a conversation entity for each agent."""
     for subentry in entry.get_subentries_of_type(SUBENTRY_CONVERSATION):
         agent = entry.runtime_data.agents[subentry.subentry_id]
         async_add_entities(
@@ -54,7 +54,7 @@ class WindowedConversationEntity(AgentEntity, ConversationEntity):
 
     @override
     async def async_prepare(self, language: str | None = None) -> None:
-        """Give the next input a head start, and load Home Assistant's sentences before the first one needs them.
+        """Give the next turn a head start, and load Home Assistant's sentences before they are needed.
 
         A pipeline calls this when it begins to recognize speech.
         """
@@ -64,12 +64,12 @@ class WindowedConversationEntity(AgentEntity, ConversationEntity):
 
     @override
     async def async_added_to_hass(self) -> None:
-        """Keep sentence matching prepared while there is an agent that answers locally."""
+        """Keep sentence matching prepared while an agent exists that answers locally."""
         await super().async_added_to_hass()
         if self.agent.config.routing is not Routing.LLM_ONLY:
             self.async_on_remove(async_keep_prepared(self.hass))
 
     @override
     async def async_process(self, user_input: ConversationInput) -> ConversationResult:
-        """Answer an input after the earlier ones of its conversation."""
+        """Answer a ConversationInput as the next turn of its conversation."""
         return await async_take_turn(self.agent, self.entity_id, user_input)

@@ -1,4 +1,4 @@
-"""Diagnostics of an account and its agents: settings and numbers, without keys, words, ids, tags, and prompts."""
+"""Diagnostics of an account and its agents: settings and numbers, without keys, spoken text, ids, tags or prompts."""
 
 from dataclasses import asdict
 from itertools import islice
@@ -18,7 +18,7 @@ from .const import CONF_API_VERSION, CONF_EXCLUDED_TAGS, CONF_FORMAT, CONF_PROVI
 from .turn.model import Model
 from .window import WindowStats
 
-# Fields of `AgentConfig` that people write: a name, a prompt, tags.
+# Fields of `AgentConfig` with text that users enter: a name, a prompt and tags.
 _WRITTEN_BY_PEOPLE = {CONF_NAME, "instructions", CONF_EXCLUDED_TAGS}
 
 _MOST_CONVERSATIONS_SHOWN = 20
@@ -62,7 +62,7 @@ def _memory(hass: HomeAssistant) -> dict[str, Any] | None:
 
 
 def _without_secrets(url: str | None) -> str | None:
-    """Return a URL without user, password and parameters, one of which may be a key; None if it is not a URL."""
+    """Return a URL without user, password and query, which may contain a key. Return None for an invalid URL."""
     try:
         address = URL(url or "")
         return str(address.origin().with_path(address.path))
@@ -111,5 +111,5 @@ def _model(model: Model) -> dict[str, Any]:
 
 
 def _window(stats: WindowStats) -> dict[str, Any]:
-    """Return a window's statistics without the tags, which people may have written."""
+    """Return a window's statistics without the tags, because users may have written them."""
     return {name: value for name, value in stats._asdict().items() if name != "tag_distribution"}

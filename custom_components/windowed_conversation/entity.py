@@ -1,4 +1,4 @@
-"""The base class of an agent's entities, with their device and name."""
+"""The base class of an agent's entities, which sets their device and name."""
 
 from homeassistant.config_entries import ConfigSubentry
 from homeassistant.helpers.device_registry import DeviceEntryType, DeviceInfo

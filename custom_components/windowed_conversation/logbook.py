@@ -1,4 +1,4 @@
-"""Home Assistant's activity: a line for each turn (who answered, how fast, or why nobody did) and each forgetting."""
+"""Logbook entries for each turn (who answered, how fast, or why the turn failed) and each deletion from memory."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from .providers import Redirected
 from .turn.errors import LocalAnswerFailed
 from .turn.routing import Route
 
-# In seconds: less is shown as 0.0.
+# In seconds: shorter times would be displayed as 0.0.
 _SHORTEST_SHOWN = 0.05
 
 
@@ -23,7 +23,7 @@ _SHORTEST_SHOWN = 0.05
 def async_describe_events(
     hass: HomeAssistant, async_describe_event: Callable[[str, str, Callable[[Event], dict[str, Any]]], None]
 ) -> None:
-    """Register the descriptions of the events of turns and of forgetting."""
+    """Register how the events of turns and of forgetting are described."""
 
     def describe(sentence: Callable[[HomeAssistant, Mapping[str, Any]], str]) -> Callable[[Event], dict[str, Any]]:
         @callback
@@ -62,7 +62,7 @@ def _forgotten(hass: HomeAssistant, forgotten: Mapping[str, Any]) -> str:
 
 
 def _failure(hass: HomeAssistant, error: str) -> str:
-    """Return why a turn failed. The event has neither Home Assistant's own words nor the address of a redirect."""
+    """Return the reason of a failed turn. Its event contains neither core's error text nor the URL of a redirect."""
     if error == ERROR_KEYS[LocalAnswerFailed.__name__]:
         return _common(hass, "failed_locally")
     if error == ERROR_KEYS[Redirected.__name__]:
@@ -80,6 +80,6 @@ def _common(hass: HomeAssistant, key: str, **placeholders: str) -> str:
 
 
 def _text(hass: HomeAssistant, category: str, key: str) -> str:
-    """Return a text in Home Assistant's language, empty if there is none."""
+    """Return a translated text in Home Assistant's language, or an empty string if there is none."""
     texts = async_get_cached_translations(hass, hass.config.language, category, DOMAIN)
     return texts.get(f"component.{DOMAIN}.{category}.{key}", "")

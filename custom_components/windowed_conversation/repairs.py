@@ -1,4 +1,4 @@
-"""The repair flow of the issue that the last account leaves: its memory is deleted now, or kept."""
+"""The repair flow for memory that remains after the last account was removed: delete it now, or keep it."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -12,20 +12,20 @@ from .const import DOMAIN
 
 
 class LeftFlow(RepairsFlow):
-    """Asks whether to delete the file. While the integration is not loaded, Home Assistant shows `confirm`."""
+    """Asks whether to delete the memory file. Home Assistant shows `confirm` while the integration is not loaded."""
 
     async def async_step_init(self, user_input: dict[str, Any] | None = None) -> RepairsFlowResult:
-        """Offer to delete or to keep the file."""
+        """Offer to delete or to keep the memory file."""
         issue = ir.async_get(self.hass).async_get_issue(DOMAIN, self.issue_id)
         placeholders = issue.translation_placeholders if issue else None
         return self.async_show_menu(menu_options=["delete", "keep"], description_placeholders=placeholders)
 
     async def async_step_delete(self, user_input: dict[str, Any] | None = None) -> RepairsFlowResult:
-        """Delete the file."""
+        """Delete the memory file."""
         return await self._async_done(async_delete_left)
 
     async def async_step_keep(self, user_input: dict[str, Any] | None = None) -> RepairsFlowResult:
-        """Keep the file for good."""
+        """Keep the memory file permanently."""
         return await self._async_done(async_keep_left)
 
     async def _async_done(self, do: Callable[[HomeAssistant], Coroutine[Any, Any, bool]]) -> RepairsFlowResult:
@@ -35,5 +35,5 @@ class LeftFlow(RepairsFlow):
 async def async_create_fix_flow(
     hass: HomeAssistant, issue_id: str, data: dict[str, str | int | float | None] | None
 ) -> RepairsFlow:
-    """Return the flow of the only issue that can be fixed here."""
+    """Return the repair flow of the only fixable issue."""
     return LeftFlow()

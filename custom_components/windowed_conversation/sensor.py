@@ -1,4 +1,4 @@
-"""The diagnostic sensors of an agent. The agent and its windows count; the sensors show the values."""
+"""The diagnostic sensors of an agent. They only show values; the agent and its windows do the counting."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ _LOGGER = logging.getLogger(__name__)
 PARALLEL_UPDATES = 0
 
 _US_DOLLARS = "USD"
-# All other counts have no unit: the name says it, and a unit has no singular.
+# Only tokens have a unit. The names of all other counts say what is counted, and a unit has no singular form.
 _TOKENS = "tokens"
 
 _MOST_CONVERSATIONS_SHOWN = 20
@@ -46,11 +46,11 @@ _WITHOUT_PRICE = "without_price"
 
 @dataclass(frozen=True, kw_only=True)
 class AgentSensorDescription(SensorEntityDescription):
-    """A value of an agent.
+    """Description of a sensor for one value of an agent.
 
-    `is_memory`: a value of the file that all agents share, shown by agents that use it. `is_sum`: a cost, or a total
-    that survives restarts. A total shows the value on disk, so that it never falls, even if Home Assistant is killed.
-    `needs_model`: a value that never changes in an account without a model.
+    `is_memory` marks a value of the store that all agents share, shown only by agents that use it. `is_sum` marks a
+    cost, or a total that survives restarts. A total shows the value on disk, so that it never decreases, even if Home
+    Assistant is killed. `needs_model` marks a value that never changes in an account without a model.
     """
 
     value: Callable[[Agent], StateType | Decimal]
@@ -61,7 +61,7 @@ class AgentSensorDescription(SensorEntityDescription):
 
 
 def _window(name: str, key: str, unit: str | None = None, **more: Any) -> AgentSensorDescription:
-    """Return the field of `WindowStats` with this name, of the most recent conversation, or 0 if there is none."""
+    """Return the sensor of a `WindowStats` field of the most recent conversation. Its value is 0 if there is none."""
 
     def value(agent: Agent) -> StateType:
         newest = next(iter(agent.window_stats.values()), None)
@@ -72,9 +72,9 @@ def _window(name: str, key: str, unit: str | None = None, **more: Any) -> AgentS
 
 
 def _utilization(agent: Agent) -> dict[str, Any]:
-    """Return the attributes of the utilization: the figures of the newest windows, and their issues, without any text.
+    """Return the utilization sensor's attributes: statistics of the newest windows, and their issues, without text.
 
-    `over_budget` explains the sensor's value: the newest exchange alone is larger than the window.
+    `over_budget` explains a value of 100 %: the newest exchange alone exceeds the token budget.
     """
     newest = [*islice(agent.window_stats.items(), _MOST_CONVERSATIONS_SHOWN)]
     return {
@@ -111,14 +111,14 @@ def _seconds(key: str, value: Callable[[Agent], StateType], **more: Any) -> Agen
         UnitOfTime.SECONDS,
         value,
         device_class=SensorDeviceClass.DURATION,
-        # a local turn takes some milliseconds
+        # a local turn takes only some milliseconds
         suggested_display_precision=3,
         **more,
     )
 
 
 def _total(name: str, unit: str | None = None, **more: Any) -> AgentSensorDescription:
-    """Return the sum in a field of `Totals`."""
+    """Return the sensor of a field of `Totals`."""
     return AgentSensorDescription(
         key=name,
         native_unit_of_measurement=unit,
@@ -130,7 +130,7 @@ def _total(name: str, unit: str | None = None, **more: Any) -> AgentSensorDescri
 
 
 def _memory_value(name: str, **more: Any) -> AgentSensorDescription:
-    """Return a figure of `MemoryFigures`: unknown while memory is off, 0 before there is any."""
+    """Return the sensor of a memory statistic: unknown while memory is off, and 0 before the file exists."""
 
     def value(agent: Agent) -> StateType:
         store = async_store(agent.hass)
@@ -144,7 +144,7 @@ def _memory_value(name: str, **more: Any) -> AgentSensorDescription:
     )
 
 
-# Few people put those on a dashboard that are disabled: they follow from the others, or change with every turn.
+# Sensors that can be derived from others, or that change with every turn, are disabled by default.
 SENSORS = (
     _window("message_count", "window_messages", entity_registry_enabled_default=False),
     _window("exchange_count", "window_exchanges", entity_registry_enabled_default=False),
@@ -189,7 +189,7 @@ MEMORY = (
     ),
 )
 
-# Of the records that all agents give to the thread that writes.
+# This sensor covers the records that all agents pass to the writer thread.
 RECORDS = (
     AgentSensorDescription(
         key="records_dropped",
@@ -201,7 +201,7 @@ RECORDS = (
 )
 
 
-# For accounts whose models have known prices.
+# These sensors are only for accounts whose models have known prices.
 COSTS = (
     AgentSensorDescription(
         key="turn_cost",
@@ -227,7 +227,7 @@ COSTS = (
 async def async_setup_entry(
     hass: HomeAssistant, entry: AccountConfigEntry, async_add_entities: AddConfigEntryEntitiesCallback
 ) -> None:
-    """Add the sensors of each agent, and remove those that an agent had and that can no longer move."""
+    """Add the sensors of each agent, and remove existing sensors whose values can no longer change."""
     has_model = entry.data[CONF_PROVIDER] != PROVIDER_NONE
     added = set[str]()
     for subentry in entry.get_subentries_of_type(SUBENTRY_CONVERSATION):
@@ -253,7 +253,7 @@ async def async_setup_entry(
 
 @callback
 def _update(sensors: list[AgentSensor]) -> None:
-    """Update sensors after a change. An error in one is logged."""
+    """Update the sensors after a change. An error in one sensor is logged and does not stop the others."""
     for sensor in sensors:
         try:
             if sensor.is_added and sensor.read_value():
@@ -263,7 +263,7 @@ def _update(sensors: list[AgentSensor]) -> None:
 
 
 class AgentSensor(AgentEntity, SensorEntity):
-    """A figure of the agent. Its state is written only when it has changed, and only while it is added."""
+    """A sensor for one value of an agent. The state is written only after a change, and only while it is added."""
 
     _attr_entity_category = EntityCategory.DIAGNOSTIC
     _unrecorded_attributes = frozenset({"conversations"})
@@ -290,7 +290,7 @@ class AgentSensor(AgentEntity, SensorEntity):
         self.is_added = False
 
     def read_value(self) -> bool:
-        """Read the figure. Return whether it has changed."""
+        """Read the value from the agent. Return whether it has changed."""
         description = self.entity_description
         before = self._attr_native_value, getattr(self, "_attr_extra_state_attributes", None)
         self._attr_native_value = description.value(self.agent)

@@ -1,4 +1,4 @@
-"""Registers the actions."""
+"""Registration of the integration's actions."""
 
 from homeassistant.core import HomeAssistant, callback
 

@@ -1,6 +1,6 @@
-"""Home Assistant's page on its own health: whether servers can be reached, and how the memory's file is.
+"""System health information: whether the servers are reachable, and the state of the memory file.
 
-Figures only. Nothing that was said, and no name or address that people entered: the page is copied into bug reports.
+Contains no conversation text and no names or addresses that users entered, because people copy it into bug reports.
 """
 
 import asyncio
@@ -25,12 +25,12 @@ _BYTES_PER_MEGABYTE = 1_000_000
 
 @callback
 def async_register(hass: HomeAssistant, register: SystemHealthRegistration) -> None:
-    """Have Home Assistant ask for the figures when somebody opens the page."""
+    """Register the function that collects the information."""
     register.async_register_info(_async_info)
 
 
 async def _async_info(hass: HomeAssistant) -> dict[str, Any]:
-    """Return the values of the page by their translation keys; coroutines for those that take a moment."""
+    """Return the information by translation key. Values that take time to collect are coroutines."""
     accounts: list[AccountConfigEntry] = [
         entry for entry in hass.config_entries.async_entries(DOMAIN) if entry.data[CONF_PROVIDER] != PROVIDER_NONE
     ]
@@ -38,7 +38,7 @@ async def _async_info(hass: HomeAssistant) -> dict[str, Any]:
 
 
 def _servers(hass: HomeAssistant, accounts: Iterable[AccountConfigEntry]) -> dict[str, Any]:
-    """Return for each provider whether the servers of its accounts can be reached. They get no key and no path."""
+    """Return for each provider a check of whether its accounts' servers are reachable, sent without a key or path."""
     addresses = defaultdict[str, set[str]](set)
     for account in accounts:
         if account.disabled_by is None:
@@ -47,21 +47,21 @@ def _servers(hass: HomeAssistant, accounts: Iterable[AccountConfigEntry]) -> dic
 
 
 async def _async_reach(hass: HomeAssistant, urls: Iterable[str]) -> str | dict[str, str]:
-    """Return Home Assistant's result for servers that can all be reached, or for the first that cannot."""
+    """Return Home Assistant's result for reachable servers, or the result of the first unreachable one."""
     origins = {str(URL(url).origin()) for url in urls}
     results = await asyncio.gather(*(async_check_can_reach_url(hass, each) for each in sorted(origins)))
     return next((result for result in results if result != _OK), _OK)
 
 
 def _last_answer(accounts: Iterable[AccountConfigEntry]) -> dict[str, Any]:
-    """Return when a model answered last since the start, unless none has."""
+    """Return the time of the latest answer by a model since startup, or an empty dictionary if there was none."""
     loaded = (account.runtime_data.server for account in accounts if account.state is ConfigEntryState.LOADED)
     answers = [server.answered_at for server in loaded if server is not None and server.answered_at is not None]
     return {"last_answer": max(answers)} if answers else {}
 
 
 def _memory(hass: HomeAssistant) -> dict[str, Any]:
-    """Return the figures of the memory that all agents share, if an account was set up."""
+    """Return the state of the memory that all agents share, or an empty dictionary if no account was set up."""
     store = async_store(hass)
     if store is None:
         return {}

@@ -1,4 +1,4 @@
-"""The forms of an account, its options and its agents: steps, fields, sections and suggested names.
+"""Forms of an account, its options and its agents: flow steps, fields, sections and suggested names.
 
-Home Assistant enters through `config_flow` at the top of the package.
+Home Assistant loads them through `config_flow` at the top level of the package.
 """

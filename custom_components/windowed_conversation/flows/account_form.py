@@ -1,4 +1,4 @@
-"""The fields of the form for each kind of account, and the account's data from the values entered."""
+"""The form for each kind of account: its fields, and the conversion of the input into the account's data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ from .. import const
 
 _ADVANCED = "advanced"
 
-# Errors that the fields of the section may cause.
+# Errors that are caused by fields in the `advanced` section.
 _ERRORS_OF_ADVANCED = {"invalid_url", "not_compatible", "redirected", "wrong_api_version"}
 
 _URL_FIELD = TextSelector(TextSelectorConfig(type=TextSelectorType.URL))
@@ -32,17 +32,17 @@ _FORMAT_FIELD = SelectSelector(
     SelectSelectorConfig(options=list(const.OpenAIFormat), translation_key=const.CONF_FORMAT)
 )
 
-# The default addresses of Ollama, llama.cpp and LM Studio.
+# The default URLs of Ollama, llama.cpp and LM Studio.
 _EXAMPLES = {
     "ollama": "http://192.168.1.10:11434/v1",
     "llama_cpp": "http://192.168.1.10:8080/v1",
     "lm_studio": "http://192.168.1.10:1234/v1",
 }
 
-# The path after the base URL in the URL of a request: documentation shows that one, and people copy it.
+# The endpoint path after the base URL. Documentation shows the full URL of a request, and people copy it.
 _ENDPOINT = re.compile(r"(/chat/completions|(?<=/v1)/(completions|models|responses))$")
 
-# Names of home networks: RFC 6762, RFC 8375, ICANN's resolution 2024.07.29.06, and those that routers give.
+# Top-level domains of home networks: from RFC 6762, RFC 8375, ICANN's resolution 2024.07.29.06, and common routers.
 _HOME_DOMAINS = ("home", "home.arpa", "internal", "lan", "local", "localdomain", "localhost")
 
 
@@ -50,8 +50,8 @@ _HOME_DOMAINS = ("home", "home.arpa", "internal", "lan", "local", "localdomain",
 class AccountForm:
     """The form of one kind of account.
 
-    `url` is the vendor's own URL, or empty, and `title` the account's title, or empty for the host's name. `advanced`
-    are fields that most people leave unchanged. `links` are placeholders of the texts.
+    `url` is the vendor's own URL, or empty. `title` is the title of the account, or empty to use the host name.
+    `advanced` are fields that most people leave unchanged. `links` are placeholders of the translations.
     """
 
     provider: str
@@ -64,7 +64,7 @@ class AccountForm:
     def schema(
         self, account: Mapping[str, Any], *, key_only: bool, key_exists: bool, typed_key: str = "", error: str = ""
     ) -> probatio.Schema:
-        """Return the fields, filled with the account. Of keys, only one that was typed just now is shown again."""
+        """Return the fields, filled with the account's data. Only a key that was just typed is shown again."""
         key = probatio.Required if self.key_required and not key_exists else probatio.Optional
         suggested = {"suggested_value": typed_key} if typed_key else None
         fields: dict[Any, Any] = {key(CONF_API_KEY, description=suggested): _KEY_FIELD}
@@ -74,9 +74,10 @@ class AccountForm:
         return probatio.Schema(fields)
 
     def account_data(self, user_input: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the account's data after a form. Values without a field stay; emptied ones are removed.
+        """Return the account's data after the form is submitted.
 
-        A required key stays, and so does the vendor's own URL.
+        Values without a field stay unchanged, and values of emptied fields are removed, except for a required key and
+        the vendor's own URL.
         """
         advanced = user_input.get(_ADVANCED)
         unchanged = account if advanced is None else {name: account[name] for name in account.keys() - {*self.advanced}}
@@ -115,7 +116,7 @@ class AccountForm:
         return {probatio.Required(_ADVANCED): section(probatio.Schema(fields), {"collapsed": collapsed})}
 
     def error_field(self, error: str, *, key_only: bool) -> str:
-        """Return the place to show an error: at its field or section, or above all fields."""
+        """Return the field or section that shows an error, or `base` for an error that is shown above all fields."""
         if error == "key_missing":
             return CONF_API_KEY
         if key_only:
@@ -160,10 +161,10 @@ ACCOUNT_FORMS = {
 
 
 def base_urls(entered: str, *, has_key: bool) -> list[str]:
-    """Return the base URLs that a text may mean, in the order to try, or none if it cannot be a URL.
+    """Return the base URLs that the entered text may mean, in the order to try, or an empty list if it is not a URL.
 
-    The path of a request and a query are removed. Without a scheme, a host at home gets http, and any other https.
-    The latter gets http as well unless a key or a password would be sent without encryption.
+    The path of a request and a query are removed. If the scheme is missing, a host in the home network gets http, and
+    any other host https. The latter also gets http, unless that would send a key or a password without encryption.
     """
     address = entered.strip()
     has_secret = has_key or "@" in address
@@ -172,7 +173,7 @@ def base_urls(entered: str, *, has_key: bool) -> list[str]:
 
 
 def _missing_schemes(address: str, *, has_secret: bool) -> list[str]:
-    """Return the scheme for an address without one. A single word is no address: it has no dot, port, or path."""
+    """Return the schemes to add to an address: an empty one if it has one, and none for a single word."""
     if "://" in address:
         return [""]
     if not re.search(r"[.:/]", address) or re.match(r"https?[:/]", address, re.IGNORECASE):
@@ -185,7 +186,7 @@ def _missing_schemes(address: str, *, has_secret: bool) -> list[str]:
 
 
 def _is_at_home(host: str) -> bool:
-    """Return whether a host's name or address is one of a home network."""
+    """Return whether a host name or IP address belongs to a home network."""
     try:
         return not ip_address(host).is_global
     except ValueError:
@@ -196,7 +197,7 @@ def _base_url(url: str) -> str | None:
     try:
         parts = urlsplit(url)
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        # the client's own rules for host names are stricter
+        # raises an error for host names that only the HTTP client refuses
         httpx2.URL(url)
     except ValueError, httpx2.InvalidURL:
         return None
@@ -206,7 +207,7 @@ def _base_url(url: str) -> str | None:
 
 
 def account_title(form: AccountForm, account: Mapping[str, Any]) -> str:
-    """Return the title of an account: its vendor, and the host unless it is the vendor's own."""
+    """Return the title of an account: the vendor, followed by the host unless it is the vendor's own."""
     url: str = account[CONF_URL]
     host = urlsplit(url).netloc.rpartition("@")[2]
     if not form.title:
@@ -215,5 +216,5 @@ def account_title(form: AccountForm, account: Mapping[str, Any]) -> str:
 
 
 def account_form(account: Mapping[str, Any]) -> AccountForm | None:
-    """Return the form of an existing account, or None for one without a model."""
+    """Return the form of an existing account, or None if the account has no model."""
     return ACCOUNT_FORMS.get(account[const.CONF_PROVIDER])

@@ -1,4 +1,4 @@
-"""Trying an account before it is stored: real calls that list its models and ask one of them for a word."""
+"""Trial of an account before it is stored: real requests that list its models and send one of them a short prompt."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -23,15 +23,15 @@ from ..const import (
 )
 from ..window import Message
 
-# Errors that another key, or another value in the account's form, can fix.
+# Errors that the user can fix in the account's form, with another key or another value.
 ACCOUNT_ERRORS = frozenset({"invalid_auth", "wrong_api_version"})
-# Errors of the chosen model.
+# Errors that the user can fix by choosing another model.
 MODEL_ERRORS = frozenset({"no_such_deployment", "no_such_model", "unsuitable_model"})
 
 # Providers whose API is usually under `/v1`.
 _UNDER_V1 = (PROVIDER_OPENAI, PROVIDER_OPENAI_CHAT)
 
-# Of several that fit, the first counts.
+# If an error matches several of these types, the first one applies.
 _LIST_ERRORS: dict[type[providers.ProviderError], str] = {
     providers.AuthError: "invalid_auth",
     providers.BadRequest: "not_compatible",
@@ -46,14 +46,14 @@ _MODEL_ERRORS: dict[type[providers.ProviderError], str] = {
 }
 
 _TRIAL = (Message.system("Answer with one word."), Message.user("Say ok."))
-# A model that thinks may need this many tokens to say that it is there; OpenAI takes no fewer than 16.
+# A reasoning model may need this many tokens for the shortest answer, and OpenAI accepts no smaller limit than 16.
 _TRIAL_TOKENS = 16
 _TRIAL_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
 class TriedAccount:
-    """An account whose server responds, and its models; `data` has the URL that was found."""
+    """An account whose server responds, with its models. `data` contains the base URL that worked."""
 
     data: dict[str, Any]
     provider: providers.Provider
@@ -62,7 +62,7 @@ class TriedAccount:
 
 @dataclass(frozen=True, slots=True)
 class RejectedAccount:
-    """An account that cannot be used: the key of the form's error, and the server's new address, if any."""
+    """An account that cannot be used: the key of the form's error, and the URL after a redirect, if any."""
 
     error: str
     address: str = ""
@@ -71,7 +71,7 @@ class RejectedAccount:
 async def async_try_account(
     hass: HomeAssistant, account: dict[str, Any], urls: Sequence[str]
 ) -> TriedAccount | RejectedAccount:
-    """Ask the server for its models, under the first of some URLs where one can be reached."""
+    """List the models of an account's server, using the first of the given base URLs that can be reached."""
     try:
         return await _async_find_server(hass, account, urls)
     except providers.Redirected as err:
@@ -83,9 +83,9 @@ async def async_try_account(
 
 
 async def async_try_model(account: TriedAccount, model: str) -> str | None:
-    """Ask the model for a word. Return the key of the form's error, or None if it answers, even if cut off.
+    """Send the model a short prompt. Return the key of the form's error, or None for any answer, even a truncated one.
 
-    A server without a key may have to load the model first and is not asked.
+    A model of a server without a key is not tried, because the server may have to load it first.
     """
     if is_at_home(account.data):
         return None
@@ -98,7 +98,7 @@ async def async_try_model(account: TriedAccount, model: str) -> str | None:
         key = _error_key(_MODEL_ERRORS, err)
         if key == "no_such_model" and account.data[CONF_PROVIDER] == PROVIDER_AZURE:
             return "no_such_deployment"
-        # older API versions list models, but do not support the format
+        # older API versions list models, but do not support the request format
         wrong_version = key == "unsuitable_model" and CONF_API_VERSION in account.data
         is_new_format = account.data.get(CONF_FORMAT) == OpenAIFormat.RESPONSES
         return "wrong_api_version" if wrong_version and is_new_format else key
@@ -114,9 +114,9 @@ async def _async_find_server(hass: HomeAssistant, account: dict[str, Any], urls:
 
 
 async def _async_find_api(hass: HomeAssistant, account: dict[str, Any]) -> TriedAccount:
-    """Find a server's API: a URL without a path probably lacks `/v1`.
+    """List the models at the base URL, adding `/v1` if a URL without a path needs it.
 
-    That one is tried first, as some servers list their models under both and answer under one.
+    The URL with `/v1` is tried first, because some servers list their models at both URLs but answer requests at one.
     """
     if account[CONF_PROVIDER] in _UNDER_V1 and not urlsplit(account[CONF_URL]).path:
         try:

@@ -1,6 +1,6 @@
-"""The forms of an agent, with sections for settings that few people change, closed unless they have changes.
+"""The subentry flow of an agent. Rarely changed settings are in sections, which are collapsed unless they have changes.
 
-The URL and the key of its model belong to the account.
+The URL and the key of the agent's model belong to the account.
 """
 
 from collections.abc import Collection, Mapping
@@ -72,26 +72,26 @@ _NEW_AGENT: dict[str, Any] = {
     const.CONF_ROUTING: DEFAULT_ROUTING,
 }
 
-# Tags that people may want to exclude; any other can be typed.
+# Tags that people may want to exclude. The user can type any other tag.
 _OFTEN_EXCLUDED = ["route:local", "tool_call"]
-# Domains that some people ask about; any other can be typed.
+# Domains that some people ask about. The user can type any other domain.
 _OFTEN_ADDED = ["automation", "number", "select", "sun", "timer", "update"]
 
 _MODEL_SETTINGS = "model_settings"
 _CONVERSATIONS = "conversations"
 _HOME = "home"
-# The sections of the form; an agent's data is flat.
+# The sections of the form. The stored data of an agent has no sections.
 _FORM_SECTIONS = (_MODEL_SETTINGS, _CONVERSATIONS, _HOME)
 
 
 class AgentFlow(ConfigSubentryFlow):
-    """The subentry flow that adds an agent, or changes one."""
+    """The subentry flow that adds or reconfigures an agent."""
 
     # The name that the form of a new agent suggests.
     _suggested_name = ""
 
     async def async_step_user(self, user_input: dict[str, Any] | None = None) -> SubentryFlowResult:
-        """Add an agent, or change one."""
+        """Add a new agent, or reconfigure an existing one."""
         return await self.async_step_agent()
 
     async_step_reconfigure = async_step_user
@@ -120,14 +120,14 @@ class AgentFlow(ConfigSubentryFlow):
     async_step_deployment = async_step_agent
 
     def _agent_data(self, models: list[ListedModel]) -> dict[str, Any]:
-        """Return the data that the form suggests."""
+        """Return the values that the form suggests."""
         if self.source == SOURCE_USER:
             account = self._get_entry().data
             self._suggested_name = agent_name(self.hass, account, suggested_model(account, models))
             return {CONF_NAME: self._suggested_name, **_NEW_AGENT}
         subentry = self._get_reconfigure_subentry()
         data = {CONF_NAME: subentry.title, CONF_PROMPT: llm.DEFAULT_INSTRUCTIONS_PROMPT, **subentry.data}
-        # the form would refuse its own suggestion if it included an API that no longer exists
+        # the form would refuse its own suggestion if it included an API that does not exist any more
         there = {api.id for api in self._apis()}
         data[CONF_LLM_HASS_API] = [api for api in data.get(CONF_LLM_HASS_API, ()) if api in there]
         return data
@@ -164,9 +164,9 @@ class AgentFlow(ConfigSubentryFlow):
         return bool(self._get_entry().data[const.CONF_PROVIDER] != const.PROVIDER_NONE)
 
     async def _schema(self, models: list[ListedModel], open_sections: Collection[str]) -> probatio.Schema:
-        """Return the form. Settings that are rarely changed are in sections."""
+        """Return the schema of the form, with the rarely changed settings in sections."""
         account = self._get_entry().data
-        # a browser submits no required field that is empty
+        # a browser does not submit a form with an empty required field
         may_be_empty = self.source == SOURCE_USER and not self._suggested_name
         fields: dict[Any, Any] = {(probatio.Optional if may_be_empty else probatio.Required)(CONF_NAME): str}
         if self._has_model:
@@ -180,7 +180,7 @@ class AgentFlow(ConfigSubentryFlow):
         return probatio.Schema(fields | agent_sections(account, open_sections))
 
     def _fallback_selector(self) -> EntitySelector:
-        """Return a field for all conversation entities except the agent's own."""
+        """Return a selector of all conversation entities except the agent's own."""
         config = EntitySelectorConfig(domain=Platform.CONVERSATION, multiple=True)
         if self.source == SOURCE_RECONFIGURE:
             agent_id = self._get_reconfigure_subentry().subentry_id
@@ -189,7 +189,7 @@ class AgentFlow(ConfigSubentryFlow):
         return EntitySelector(config)
 
     def _apis(self) -> list[llm.API]:
-        """Return the sets of tools to choose from: all but the memory's, for which an agent has tools of its own."""
+        """Return the LLM APIs to choose from: all except the memory API, because our agents have memory tools."""
         return [api for api in llm.async_get_apis(self.hass) if api.id != const.MEMORY_API]
 
     def _api_selector(self) -> SelectSelector:
@@ -197,7 +197,7 @@ class AgentFlow(ConfigSubentryFlow):
         return SelectSelector(SelectSelectorConfig(options=apis, multiple=True))
 
     async def _models(self) -> list[ListedModel]:
-        """Return the models that the server offers, or last offered if it is away. Any other name can be typed."""
+        """Return the models that the server lists, or listed last if it is away. The user can type any other name."""
         entry = self._get_entry()
         account: AccountData = entry.runtime_data
         if account.server is None or has_deployments(entry.data):
@@ -206,7 +206,7 @@ class AgentFlow(ConfigSubentryFlow):
 
 
 class _Section(section):
-    """A section that shows its own errors: Home Assistant would show them at the top of the form, out of sight."""
+    """A section that shows its own errors. Home Assistant would show them at the top of the form, out of sight."""
 
     def __init__(self, fields: dict[Any, Any], *, collapsed: bool) -> None:
         super().__init__(probatio.Schema(fields), {"collapsed": collapsed})
@@ -217,13 +217,13 @@ class _Section(section):
             return super().__call__(value)
         except probatio.MultipleInvalid as err:
             first = err.errors[0]
-            # the key of a translation as it is; the text of Home Assistant with the name of the field
+            # an OutOfRangeError is a translation key, which must stay unchanged; other texts name the field
             message = first.error_message if isinstance(first, OutOfRangeError) else str(first)
             raise probatio.Invalid(message) from err
 
 
 def agent_sections(account: Mapping[str, Any], open_sections: Collection[str] = ()) -> dict[Any, Any]:
-    """Return the sections of an agent's form, closed except for `open_sections`."""
+    """Return the sections of an agent's form, all collapsed except for `open_sections`."""
     return {
         probatio.Required(name): _Section(fields, collapsed=name not in open_sections)
         for name, fields in _fields_of_sections(account).items()
@@ -233,7 +233,7 @@ def agent_sections(account: Mapping[str, Any], open_sections: Collection[str] = 
 def _open_sections(
     account: Mapping[str, Any], before: Mapping[str, Any], entered: Mapping[str, Any] | None
 ) -> set[str]:
-    """Return the sections to show open: those with changes, or the only one of an account without a model."""
+    """Return the sections to show open: those with changes, or the only section of an account without a model."""
     if account[const.CONF_PROVIDER] == const.PROVIDER_NONE:
         return {_CONVERSATIONS}
     if entered is None:
@@ -247,7 +247,7 @@ def _open_sections(
 
 
 def _in_sections(data: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an agent's data in the shape of the form."""
+    """Return an agent's data nested in sections, as the form needs it."""
     sections = _fields_of_sections(account)
     inside = {
         name: {str(field): data[field] for field in sections[name] if field in data}
@@ -258,7 +258,7 @@ def _in_sections(data: Mapping[str, Any], account: Mapping[str, Any]) -> dict[st
 
 
 def _out_of_sections(entered: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the form's input in the shape of an agent's data."""
+    """Return the form's input without the nesting in sections, as an agent's data is stored."""
     outside = {name: value for name, value in entered.items() if name not in _FORM_SECTIONS}
     return outside | {field: value for name in _FORM_SECTIONS for field, value in entered.get(name, {}).items()}
 
@@ -284,7 +284,7 @@ def _fields_of_sections(account: Mapping[str, Any]) -> dict[str, Field]:
 
 
 def _model_fields(account: Mapping[str, Any]) -> Field:
-    # buttons could not be left empty again
+    # a list of buttons could not be left empty again
     efforts = SelectSelectorConfig(
         options=list(EFFORTS), translation_key=const.CONF_EFFORT, mode=SelectSelectorMode.DROPDOWN
     )

@@ -1,7 +1,8 @@
-"""Fields that several forms share: choices, switches, numbers, the name and the model of an agent.
+"""Form fields that several forms share: choices, switches, numbers, and the name and the model of an agent.
 
-Home Assistant shows a field's error as the translation of its key, beside the field and without a new form. A new form
-would begin at its top, with the error out of sight. So the errors of numbers are keys whose texts name the limits.
+Home Assistant shows a field's error beside the field, as the translation of its key, and does not load the form again.
+A reloaded form would begin at its top, with the error out of sight. So errors of numbers are translation keys whose
+texts name the limits.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,13 +38,13 @@ from ..const import (
 )
 from ..providers import ListedModel, Vendor, conversation_models, recommended_model
 
-# The marker and the selector of a field.
+# Form fields: a mapping from the schema marker to the selector.
 type Field = dict[Any, Any]
 
 _LEAST_TOKENS = 100
 _MOST_TOKENS = 2_000_000
 
-# The names that Home Assistant's own integrations use.
+# The names that core's own integrations give to their agents.
 _VENDORS = {
     PROVIDER_OPENAI: "OpenAI",
     PROVIDER_AZURE: "Azure OpenAI",
@@ -51,39 +52,39 @@ _VENDORS = {
     PROVIDER_ANTHROPIC: "Claude",
     PROVIDER_NONE: "Local",
 }
-# In characters: of a model's name in an agent's. Names of files can be long.
+# In characters: the longest part of an agent's name that comes from its model. File names of models can be long.
 _LONGEST_NAME = 60
 
 
 class OutOfRangeError(probatio.Invalid):
-    """A number is too small, too large, or not a number. The message is the key of the translation."""
+    """Raised if a value is too small, too large, or not a number. The message is a translation key."""
 
 
 class NumberField(NumberSelector):
-    """The selector of a number in a range."""
+    """Selector of a number within a range."""
 
     def __init__(self, name: str, config: NumberSelectorConfig) -> None:
-        """Store the name of the field for the error."""
+        """Store the field's name, which the error's translation key contains."""
         super().__init__(config)
         self.name = name
 
     @override
     def __call__(self, data: Any) -> float:
         value: float = probatio.Coerce(float)(data)
-        # false for NaN, too
+        # this is also False for NaN
         if self.config["min"] <= value <= self.config["max"]:
             return value
         raise OutOfRangeError(f"{self.name}_out_of_range")
 
     @property
     def limits(self) -> dict[str, str]:
-        """The placeholders of the error."""
+        """The placeholders of the error's translation."""
         least, most = self.config["min"], self.config["max"]
         return {f"{self.name}_least": f"{least:,.0f}", f"{self.name}_most": f"{most:,.0f}"}
 
 
 def limits_of(schema: probatio.Schema) -> Mapping[str, str]:
-    """Return the placeholders of the errors of a form's numbers."""
+    """Return the placeholders for the error translations of all number fields of a form."""
     limits: dict[str, str] = {}
     for field in schema.schema.values():
         if isinstance(field, section):
@@ -103,7 +104,7 @@ def number(
     default: Any = probatio.UNDEFINED,
     required: bool = True,
 ) -> Field:
-    """Return a field for a typed number. Without a default, it may be empty."""
+    """Return a field for a number that the user types. Without a default, the field may be empty."""
     config = NumberSelectorConfig(min=least, max=most, step=step, mode=NumberSelectorMode.BOX)
     if unit:
         config["unit_of_measurement"] = unit
@@ -112,12 +113,12 @@ def number(
 
 
 def tokens(name: str, default: Any = probatio.UNDEFINED) -> Field:
-    """Return a field for a number of tokens. Without a default, it may be empty."""
+    """Return a field for a number of tokens. Without a default, the field may be empty."""
     return number(name, _LEAST_TOKENS, _MOST_TOKENS, "tokens", default=default)
 
 
 def choice(name: str, options: Iterable[str], default: Any = probatio.UNDEFINED) -> Field:
-    """Return a required field with a few choices, labelled by the selector of this name."""
+    """Return a required field with a few choices, labelled by the translations of the selector with this name."""
     selector = SelectSelector(SelectSelectorConfig(options=list(options), translation_key=name))
     return {probatio.Required(name, default=default): selector}
 
@@ -128,32 +129,32 @@ def switch(name: str, *, default: bool) -> Field:
 
 
 def dropdown(options: list[str], *, multiple: bool = False) -> SelectSelector:
-    """Return the selector of names from a list, or others."""
+    """Return a dropdown of names that also accepts other names."""
     mode = SelectSelectorMode.DROPDOWN
     return SelectSelector(SelectSelectorConfig(options=options, multiple=multiple, custom_value=True, mode=mode))
 
 
 def has_deployments(account: Mapping[str, Any]) -> bool:
-    """Return whether the account's models are deployments, which no server lists."""
+    """Return whether the account's models are Azure deployments, which no server lists."""
     return bool(account[CONF_PROVIDER] == PROVIDER_AZURE)
 
 
 def models_to_choose(account: Mapping[str, Any], models: Sequence[ListedModel]) -> list[str]:
-    """Return the names that a form offers."""
+    """Return the names of the models that a form offers."""
     if has_deployments(account):
         return []
     return conversation_models(vendor_of(account), (model.id for model in models))
 
 
 def suggested_model(account: Mapping[str, Any], models: Sequence[ListedModel]) -> str:
-    """Return the name that a form suggests, or an empty one if it offers none."""
+    """Return the model name that a form suggests, or an empty string if the form offers none."""
     return recommended_model(vendor_of(account), models_to_choose(account, models)) or ""
 
 
 async def async_model_fields(hass: HomeAssistant, account: Mapping[str, Any], models: Sequence[ListedModel]) -> Field:
-    """Return the field for the model, and on Azure one for the model of the deployment.
+    """Return the field for the model. On Azure, also return one for the model that the deployment runs.
 
-    With a list, one of its models is the default: otherwise the browser chooses the first.
+    If models are listed, one of them is the default: otherwise the browser would select the first.
     """
     if has_deployments(account):
         families = await async_families(hass, Vendor.AZURE)
@@ -165,7 +166,7 @@ async def async_model_fields(hass: HomeAssistant, account: Mapping[str, Any], mo
 
 
 def agent_name(hass: HomeAssistant, account: Mapping[str, Any], model: str) -> str:
-    """Return a name for a new agent: its vendor's, or its model's on a compatible server; empty without either."""
+    """Return an unused name for a new agent, from its vendor or its model. Return an empty string without either."""
     vendor = _VENDORS.get(account[CONF_PROVIDER])
     name = f"{vendor} conversation" if vendor else _short(model)
     entries = hass.config_entries.async_entries(DOMAIN)
@@ -177,13 +178,13 @@ def agent_name(hass: HomeAssistant, account: Mapping[str, Any], model: str) -> s
 def name_or_suggestion(
     hass: HomeAssistant, account: Mapping[str, Any], entered: str, suggested: str, model: str
 ) -> str:
-    """Return the name that was entered. One that was left as suggested, or empty, follows from the chosen model."""
+    """Return the entered name. If it is empty or the suggested one, return a name based on the chosen model."""
     name = entered.strip()
     return name if name not in ("", suggested) else agent_name(hass, account, model)
 
 
 def account_name(hass: HomeAssistant, title: str) -> str:
-    """Return the title of a new account, with a number if the title is taken."""
+    """Return the title of a new account, with a number appended if the title is already in use."""
     return _unused(title, (entry.title for entry in hass.config_entries.async_entries(DOMAIN)))
 
 
@@ -194,6 +195,6 @@ def _unused(name: str, taken: Iterable[str]) -> str:
 
 
 def _short(model: str) -> str:
-    """Return a model's name without its registry or folder, its tag, and the ending of a file: `llama3.2`."""
+    """Return a short model name, such as `llama3.2`: without registry or folder, tag, and file extension."""
     own = re.split(r"[/\\]", model)[-1].partition(":")[0].removesuffix(".gguf")
     return (own.strip() or model)[:_LONGEST_NAME]

@@ -1,4 +1,4 @@
-"""The form of the window's settings: defaults for all agents of an account, applied to open conversations at once."""
+"""Options flow of an account: the window's settings for all of its agents, applied to open conversations at once."""
 
 from collections.abc import Mapping
 from typing import Any, get_args
@@ -33,7 +33,7 @@ from ..bridge.persons import async_device_owners, with_device_owners
 from ..window import ToolResults
 from .fields import choice, limits_of, number, switch, tokens
 
-# The section of the list that all accounts share.
+# The section with the device owners, which all accounts share.
 _DEVICES = "devices"
 
 _LARGEST_SHARE = 90
@@ -60,13 +60,13 @@ def _fields() -> dict[Any, Any]:
 
 
 async def _async_people(hass: HomeAssistant) -> dict[str, str]:
-    """Return the names of the users who are people."""
+    """Return the names of users who are people, by user id."""
     users = await hass.auth.async_get_users()
     return {user.id: user.name or user.id for user in users if not user.system_generated}
 
 
 def _owners_field(names: Mapping[str, str]) -> ObjectSelector:
-    """Return the field for the owners of satellites."""
+    """Return the field that assigns owners to satellites."""
     people = SelectSelectorConfig(
         options=[SelectOptionDict(value=person, label=name) for person, name in names.items()],
         mode=SelectSelectorMode.DROPDOWN,
@@ -74,7 +74,7 @@ def _owners_field(names: Mapping[str, str]) -> ObjectSelector:
     satellites = DeviceSelectorConfig(entity=[EntityFilterSelectorConfig(domain=Platform.ASSIST_SATELLITE)])
     fields = {
         const.ATTR_DEVICE: ObjectSelectorField(selector=DeviceSelector(satellites), required=True),
-        # the first person would be preselected if it were required
+        # a required field would preselect the first person
         const.ATTR_PERSON: ObjectSelectorField(selector=SelectSelector(people), required=False),
     }
     return ObjectSelector(
@@ -89,7 +89,7 @@ def _owners_field(names: Mapping[str, str]) -> ObjectSelector:
 
 
 def _owners_error(devices: list[dict[str, str]]) -> str | None:
-    """Return the error in a list of devices and their owners, or None."""
+    """Return the error in a list of devices and owners, or None."""
     if not all(device.get(const.ATTR_PERSON) for device in devices):
         return "device_without_person"
     return "device_owned_twice" if len({device[const.ATTR_DEVICE] for device in devices}) < len(devices) else None
@@ -99,9 +99,9 @@ class WindowOptionsFlow(OptionsFlow):
     """The options flow of an account: the window's settings."""
 
     async def async_step_init(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Ask for the settings. The account's listener applies them."""
+        """Ask for the settings. The account's update listener applies them."""
         people = await _async_people(self.hass)
-        # the field would refuse somebody who is not there any more
+        # the field would refuse an owner who no longer exists
         owners = {device: person for device, person in async_device_owners(self.hass).items() if person in people}
         suggested = with_device_owners(self.config_entry.options, owners)
         devices = {const.CONF_DEVICE_OWNERS: suggested.pop(const.CONF_DEVICE_OWNERS, [])}
@@ -127,7 +127,7 @@ class WindowOptionsFlow(OptionsFlow):
         )
 
     def _store(self, options: dict[str, Any], devices: list[dict[str, str]]) -> ConfigFlowResult:
-        """Store the settings, and the owners of devices in all accounts."""
+        """Store the settings in this account, and the device owners in all accounts."""
         owners = {device[const.ATTR_DEVICE]: device[const.ATTR_PERSON] for device in devices}
         for entry in self.hass.config_entries.async_entries(const.DOMAIN):
             if entry is not self.config_entry:
