@@ -1,1 +1,1 @@
-"""An agent at run time: its configuration, its state that outlives a reload, and the steps after a turn."""
+"""The runtime of an agent: its configuration, the state that outlives a reload, and the steps after a turn."""

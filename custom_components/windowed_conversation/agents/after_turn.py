@@ -1,7 +1,7 @@
-"""The steps after a turn, in one ordered tuple. Each takes the turn that ended.
+"""The steps after a turn, in one ordered tuple. Each step takes the turn that ended.
 
-A step that fails is logged and stops no other. They run in the order of the turns of a window, before anybody else
-looks at that window.
+A step that fails is logged and does not stop the others. The steps run in the order of the turns of a window, before
+any other code uses that window.
 """
 
 from functools import partial
@@ -32,12 +32,12 @@ from .summaries import Cause, Summarizer, is_due
 
 _LOGGER = logging.getLogger(__name__)
 
-# In characters: memory keeps less than that of each text.
+# In characters, for each text. Memory stores less than that.
 _LONGEST = 16_000
 
 
 def after_turn(turn: ConversationTurn) -> None:
-    """Run the steps that have something to do. An error in one is logged."""
+    """Run the steps that apply to the turn. An error in one step is logged."""
     turn.after = turn.window.stats()
     agent, state = turn.current_agent, turn.state
     asked_nobody = state.last_agent is None and state.error is None
@@ -62,7 +62,7 @@ def count_interrupted(agent: Agent, turn: ConversationTurn) -> None:
 
 
 def judge_health(agent: Agent, turn: ConversationTurn) -> None:
-    """Learn from the turn about its window and the provider's prompt cache."""
+    """Update the findings on the health of the turn's window and of the provider's prompt cache."""
     agent.watch.on_turn(turn.window, turn.before, turn.after)
     if turn.prompt is not None:
         billed = [each for each in turn.state.billed if each.model.agent == agent.id]
@@ -70,14 +70,14 @@ def judge_health(agent: Agent, turn: ConversationTurn) -> None:
 
 
 def fire_events(agent: Agent, turn: ConversationTurn) -> None:
-    """Fire the event of the turn, and of the trim if there was one."""
+    """Fire the event of the turn, and the event of a trim if the turn caused one."""
     who = {"entity_id": turn.entity_id, "conversation_id": turn.window.conversation_id}
     before_and_after, context = (turn.before, turn.after), turn.user_input.context
     async_fire_turn(agent.hass, who, turn.state, turn.attributes, before_and_after, context=context)
 
 
 def raise_issues(agent: Agent, turn: ConversationTurn) -> None:
-    """Raise or clear the issues on the sizes of window and model."""
+    """Raise or clear the issues about the sizes of the window and the model."""
     state, name = turn.state, agent.config.name
     if state.shortfall is None:
         async_raise_or_clear_window(agent.hass, agent.id, name, turn.after)
@@ -91,12 +91,12 @@ def raise_issues(agent: Agent, turn: ConversationTurn) -> None:
 
 
 def follow_servers(agent: Agent, turn: ConversationTurn) -> None:
-    """Log once that a server is away or back, ask for another key if one was refused, list models not listed yet."""
+    """Pass the turn's outcome to the servers: log a change, ask for a new key, and list models if still needed."""
     async_follow_servers(agent.hass, turn.state)
 
 
 def log_error(agent: Agent, turn: ConversationTurn) -> None:
-    """Log an error, without any text of the user; a server that is away is logged once, see `AccountServer`."""
+    """Log an error without the user's text. `AccountServer` logs once that a server is away, so here it is debug."""
     error = turn.state.error
     if error is not None:
         is_away = isinstance(error, CONNECTION_ERRORS) and not turn.state.has_begun
@@ -105,13 +105,13 @@ def log_error(agent: Agent, turn: ConversationTurn) -> None:
 
 
 def price(agent: Agent, turn: ConversationTurn) -> None:
-    """Look up the cost of the turn; the cost sensors follow when it is known."""
+    """Look up the cost of the turn. The cost sensors are updated as soon as it is known."""
     if agent.vendor is not None and (turn.state.attempts or turn.state.fault is None):
         async_price_turn(agent, turn.state, partial(async_record_cost, agent, turn.id))
 
 
 def summarize(agent: Agent, turn: ConversationTurn) -> None:
-    """Begin a summary in the background if the turn has evicted exchanges that are worth one."""
+    """Start a summary in the background if the turn evicted exchanges that are worth summarizing."""
     if turn.window.pending_summary is not None and is_due(agent, turn.window, turn.state):
         context: llm.LLMContext = turn.user_input.as_llm_context(DOMAIN)
         cause = Cause(turn.id, turn.speaker.person)
@@ -122,13 +122,13 @@ def summarize(agent: Agent, turn: ConversationTurn) -> None:
 
 
 def store_in_memory(agent: Agent, turn: ConversationTurn) -> None:
-    """Give the turn to memory, which is written in another thread."""
+    """Pass the turn to memory, which the writer thread writes."""
     store = async_store(agent.hass)
     if not agent.config.memory or store is None:
         return
     if turn.state.decision.route is Route.LOCAL or turn.state.error is not None:
         return
-    # a model has answered, so the newest exchange is this turn
+    # A model has answered, so the newest exchange is this turn.
     newest = turn.window.exchanges()[-1].messages
     past = _past_turn(agent, turn, newest)
     if past is not None and not store.predates_forgetting(newest[0].created or -math.inf):
@@ -136,7 +136,7 @@ def store_in_memory(agent: Agent, turn: ConversationTurn) -> None:
 
 
 def notify_listeners(agent: Agent, turn: ConversationTurn) -> None:
-    """Schedule updates of the store, the sensors, and the health issues, once for turns that end together."""
+    """Schedule updates of the store, the sensors and the health issues, once for all turns that end together."""
     agent.schedule_notify()
 
 
@@ -148,7 +148,7 @@ STEPS = (
     follow_servers,
     log_error,
     log_turn,
-    # its cost follows
+    # `price`, the next step, adds the cost to this record
     async_record_turn,
     price,
     store_in_memory,
@@ -156,17 +156,17 @@ STEPS = (
     notify_listeners,
 )
 
-# A turn that no agent was asked in has nothing for these.
+# These steps are skipped after a turn in which no agent was asked.
 _STEPS_OF_MODELS = frozenset({follow_servers, log_error, store_in_memory, summarize})
 
 STEPS_AFTER_INTERRUPTION = (count_interrupted, log_turn, async_record_turn, price, notify_listeners)
 
 
 def _past_turn(agent: Agent, turn: ConversationTurn, messages: tuple[Message, ...]) -> PastTurn | None:
-    """Return the turn with these messages as memory stores it, or None if it may not.
+    """Return the turn with these messages in the form that memory stores, or None if it must not be stored.
 
-    Unknown speakers' words about themselves are not stored, nor an answer that may repeat them: the next unknown
-    speaker may be somebody else.
+    What unknown speakers say about themselves is not stored, nor an answer that may repeat it, because the next unknown
+    speaker may be a different person.
     """
     state, speaker = turn.state, turn.speaker
     if speaker.person is None and speaks_of_oneself(speaker.said, speaker.language):
@@ -184,9 +184,9 @@ def _past_turn(agent: Agent, turn: ConversationTurn, messages: tuple[Message, ..
 
 
 def _is_for_all(agent: Agent, turn: ConversationTurn) -> bool:
-    """Return whether an answer cannot repeat anything personal, because nobody spoke of themselves in the window.
+    """Return whether an answer contains nothing personal, because no user spoke of themselves in the window.
 
-    This is unknown, and so False, with a summary in the window, and in a window that everybody shares.
+    This cannot be known, and is False, if the window contains a summary or is shared by everybody.
     """
     said = [said_in(each.messages[0].content) for each in turn.window.exchanges()]
     language = turn.speaker.language

@@ -1,4 +1,4 @@
-"""An agent at run time: its configuration, its model, and the listeners to its statistics."""
+"""An agent at run time: its configuration, its model, and the listeners to changes of its statistics."""
 
 import asyncio
 from collections.abc import Callable, Hashable
@@ -26,18 +26,18 @@ from .server import AccountServer, HeadStart
 
 _LOGGER = logging.getLogger(__name__)
 
-# The delay of the steps after a turn, in seconds, so that writing and recording do not hold up the answer.
+# In seconds. The steps after a turn are delayed, so that writing and recording do not hold up the answer.
 _DELAY = 0.05
 
 type AccountConfigEntry = ConfigEntry[AccountData]
 
 
 class Agent:
-    """One agent while its account is set up. `state` outlives a reload.
+    """An agent while its account is set up. Its `state` outlives a reload.
 
-    `id` is that of its subentry. `vendor` is the vendor of its models, or None for a compatible server. `learn` is
-    called with the usage of each request to its model. `head_start` is that of its account. `window_stats` are those of
-    the conversations when the listeners were last notified, the newest one first.
+    `id` is the id of its subentry. `vendor` is the vendor of its models, or None for a compatible server. `learn` is
+    called with the usage of each request to its model. `head_start` belongs to the account. `window_stats` are the
+    statistics of the conversations at the last notification of the listeners, newest conversation first.
     """
 
     def __init__(
@@ -66,14 +66,14 @@ class Agent:
         self.learn = learn
         self.head_start = head_start
         self.schemas = ToolSchemas()
-        # The profiles that the last turns have made, with the revision of the facts, by whom they are for.
+        # The profiles of facts from recent turns, each with the revision of its facts, by the people whom it is for.
         self.profiles: dict[Hashable, tuple[object, PromptFacts]] = {}
-        # The last answers of memory, by conversation: somebody may say yes to one.
+        # The last answers of memory, by conversation, which the user may confirm with a yes.
         self.last_answers: dict[str, LastAnswer] = {}
-        # The states that the last turn of each conversation has listed.
+        # The states of the home that the last turn of each conversation listed.
         self.listed: WeakKeyDictionary[Window, StatesText] = WeakKeyDictionary()
         self.model = model
-        # The windows of which a summary is being written.
+        # The windows for which a summary is being written.
         self.summarizing: set[Window] = set()
         self._listeners: list[Callable[[], None]] = []
         self._timer: asyncio.TimerHandle | None = None
@@ -81,7 +81,7 @@ class Agent:
         self.configure(config)
 
     def configure(self, config: AgentConfig) -> None:
-        """Apply a changed configuration. Existing windows are trimmed to it at once."""
+        """Apply a changed configuration. Existing windows are trimmed accordingly at once."""
         self.config = config
         self.windows.set_limits(max_windows=config.max_windows, idle_seconds=config.expiry_seconds)
         evicted = self._evicted_messages()
@@ -92,7 +92,7 @@ class Agent:
         self.notify_listeners()
 
     def set_model_profile(self, profile: ModelProfile) -> None:
-        """Apply a new profile of the model. The next request is planned with it."""
+        """Apply a new profile of the model, which is used from the next request on."""
         if self.model is not None:
             self.model = replace(self.model, profile=profile)
 
@@ -107,25 +107,25 @@ class Agent:
         return sum(window.stats().evicted_messages for window in self.windows.loaded().values())
 
     def after_turn(self, key: str, work: Callable[[], None]) -> None:
-        """Defer a turn's work until its answer is sent. It runs in order, before anyone else looks at the window."""
+        """Defer work after a turn until the answer is sent. It runs in order, before other code uses the window."""
         self.windows.after_turn(key, partial(_guarded, work))
         self.schedule_notify()
 
     @callback
     def expire(self) -> None:
-        """Drop idle conversations and problems that are older than they may be."""
+        """Drop conversations that have been idle for too long, and notify the listeners."""
         self.windows.expire()
         self.notify_listeners()
 
     @callback
     def listen(self, listener: Callable[[], None]) -> CALLBACK_TYPE:
-        """Call `listener` after a change of the agent or its windows. Returns a function that stops this."""
+        """Call `listener` after each change of the agent or its windows. Return a function that unsubscribes it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
     @callback
     def notify_listeners(self) -> None:
-        """Finish ended turns, and let the store and the listeners follow the changes."""
+        """Finish ended turns, then notify the store and the listeners of all changes."""
         self.window_stats = self.windows.stats()
         if self._timer is not None:
             self._timer.cancel()
@@ -136,13 +136,13 @@ class Agent:
 
     @callback
     def schedule_notify(self) -> None:
-        """Notify the listeners after the answer is sent, once for all callers until then."""
+        """Notify the listeners after the answer is sent. Further calls before that have no effect."""
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(_DELAY, self.notify_listeners)
 
 
 def _guarded(work: Callable[[], None]) -> None:
-    """Run other parties' code. An error in it is logged and affects nothing else."""
+    """Run a callback. An error in it is logged and affects nothing else."""
     try:
         work()
     except Exception as err:  # noqa: BLE001 - see above
@@ -151,7 +151,7 @@ def _guarded(work: Callable[[], None]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class AccountData:
-    """The data of an account while it is set up: its agents by subentry id, and its server.
+    """The runtime data of an account: its agents by subentry id, and its server.
 
     `server` is None for an account without a model.
     """

@@ -1,4 +1,4 @@
-"""Configuration: an agent's settings over the account's options over the defaults."""
+"""The configuration of an agent. Its own settings override the account's options, which override the defaults."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -41,7 +41,8 @@ DEFAULT_FALLBACK_TIMEOUT = 10.0
 DEFAULT_LIMITS = TurnLimits(DEFAULT_FALLBACK_TIMEOUT)
 DEFAULT_STATES = True
 
-# A model that calls tools should not vary much. Ollama sets 1.0 if a request has none, against the file of the model:
+# The temperature for a model in the home network, because a model that calls tools should not vary much. Without a
+# temperature in the request, Ollama uses 1.0 and ignores the model's own file:
 # https://github.com/ollama/ollama/blob/main/openai/openai.go
 _TEMPERATURE_AT_HOME = 0.6
 
@@ -50,12 +51,12 @@ _SECONDS_PER_HOUR = 3600
 
 @dataclass(frozen=True, slots=True)
 class AgentConfig:
-    """The settings of an agent: its own over the account's options over the defaults.
+    """The settings of an agent, which override the account's options, which override the defaults.
 
-    `family` is the model's name, or on Azure the model that its deployment runs. `fallback_agents` are the entities
-    that are asked if the model does not answer. Exchanges with a tag in `excluded_tags` are kept and not sent.
-    `context_tokens` is the size that the user has entered. `states` are the domains of which states are sent besides
-    those that people ask about, or None if none are sent.
+    `family` is the name of the model; on Azure, it is the model that the deployment runs. `fallback_agents` are the
+    entities that are asked if the model does not answer. Exchanges with a tag in `excluded_tags` stay in the window but
+    are not sent. `context_tokens` is the context size that the user entered. `states` are the domains whose states are
+    sent in addition to those that people ask about, or None if no states are sent.
     """
 
     name: str
@@ -85,7 +86,7 @@ class AgentConfig:
     def from_entry(cls, entry: ConfigEntry, subentry: ConfigSubentry) -> Self:
         """Read an agent's configuration from its account and its subentry. Raises `ValueError` if it is invalid."""
         data, provider = subentry.data, entry.data[const.CONF_PROVIDER]
-        # the name of a deployment is not that of its model
+        # an Azure deployment can have another name than its model
         is_azure, has_model = provider == const.PROVIDER_AZURE, provider != const.PROVIDER_NONE
         routing = data.get(const.CONF_ROUTING, DEFAULT_ROUTING) if has_model else Routing.LOCAL_ONLY
         return cls(
@@ -116,7 +117,7 @@ class AgentConfig:
 
 
 def default_temperature(account: Mapping[str, Any]) -> float | None:
-    """Return the temperature of an agent whose user has set none, or None to leave it to the provider."""
+    """Return the temperature for an agent without a setting, or None to use the provider's default."""
     return _TEMPERATURE_AT_HOME if is_at_home(account) else None
 
 
@@ -131,7 +132,7 @@ def _settings(account: Mapping[str, Any], agent: Mapping[str, Any]) -> ModelSett
 
 
 def _states(agent: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """Return the further domains of which states are sent, or None. Only the tools of Assist let an agent know them."""
+    """Return the additional domains whose states are sent, or None, also for agents without the Assist tools."""
     if llm.LLM_API_ASSIST not in agent.get(CONF_LLM_HASS_API, ()) or not agent.get(const.CONF_STATES, DEFAULT_STATES):
         return None
     return tuple(agent.get(const.CONF_STATES_DOMAINS, ()))

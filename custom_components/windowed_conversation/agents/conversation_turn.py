@@ -1,4 +1,4 @@
-"""A turn in Home Assistant as one value, and its question for the model."""
+"""A turn in Home Assistant as one object, and the question for the model that is built from it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -45,13 +45,13 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class ConversationTurn:
-    """One turn, which has the window of its key and the chat log, and then its result.
+    """One turn, with its window and its chat log, and later its result.
 
-    `id` is its id in the record, which sorts by time, `record_id` the same or None if the turn is not recorded. `at` is
-    when it began, in seconds since the epoch. `state` has its progress and its outcome. `before` and `after` are the
-    figures of the window at its start and after it. `local` is there once a local answer was tried. If a model was
-    asked, `prompt` has the fingerprints of the system prompt, and `context` its live context. `attributes` name the
-    agent that answered and the failures before, see `answer_attributes`.
+    `id` is the turn's id in the record, which sorts by time; `record_id` is the same, or None if the turn is not
+    recorded. `at` is the start, in seconds since the epoch. `state` holds the progress and the outcome. `before` and
+    `after` are the statistics of the window at the start and after the turn. `local` is set once a local answer was
+    tried. If a model was asked, `prompt` holds the fingerprints of the system prompt, and `context` the live context.
+    `attributes` name the agent that answered and earlier failures, see `answer_attributes`.
     """
 
     agent: Agent
@@ -83,12 +83,12 @@ class ConversationTurn:
 
     @property
     def current_agent(self) -> Agent:
-        """The agent, or the one that a reload during the turn has made of its stored state."""
+        """The turn's agent, or its successor if the account was reloaded during the turn."""
         return async_find_agent(self.agent.hass, self.agent.id) or self.agent
 
 
 def memory_answers(turn: ConversationTurn) -> MemoryAnswers | None:
-    """Return the answers of memory to a turn's input, None without a store. Forgetting needs no memory."""
+    """Return the answers of memory to a turn's input, or None without a store. Forgetting works without memory."""
     store = async_store(turn.agent.hass)
     if store is None:
         return None
@@ -97,14 +97,14 @@ def memory_answers(turn: ConversationTurn) -> MemoryAnswers | None:
 
 
 def turn_memory_tools(turn: ConversationTurn) -> tuple[llm.Tool, ...]:
-    """Return the tools of memory for a turn, none if the agent has no memory."""
+    """Return the memory tools for a turn, or none if the agent has no memory."""
 
     async def forget(work: Callable[[Memory], MemoryReply]) -> MemoryReply:
         done: MemoryReply | None = None
         try:
             done = await async_forget_by(turn.agent.hass, work)
         finally:
-            # the user's yes needs the question before it
+            # a pending question has to stay in the window until the user confirms it
             if done is None or done.then is None:
                 turn.agent.windows.rewrite_after_turn(turn.key, without_forgetting)
         return done
@@ -113,7 +113,7 @@ def turn_memory_tools(turn: ConversationTurn) -> tuple[llm.Tool, ...]:
 
 
 def _memory_tools(agent: Agent, speaker: Speaker, forget: Forget, dialog: MemoryDialog) -> tuple[llm.Tool, ...]:
-    """Return the tools of memory. Only an agent that has other tools is given these: not every model takes tools."""
+    """Return the memory tools, only for an agent with other tools, because not every model supports tools."""
     store = async_store(agent.hass)
     if not agent.config.memory or store is None or not agent.config.llm_apis:
         return ()
@@ -121,11 +121,11 @@ def _memory_tools(agent: Agent, speaker: Speaker, forget: Forget, dialog: Memory
 
 
 async def async_question_without_input(agent: Agent, llm_context: llm.LLMContext) -> Question:
-    """Return a question without an input: the system prompt is the one that was sent before.
+    """Return a question without user input, for requests that reuse the system prompt that was sent before.
 
     Raises `ToolsUnavailable`, and `Unavailable` if the account has no model.
     """
-    # the tools of memory are counted, and not called
+    # the memory tools are sent and counted, but never called
     nobody = Speaker("", agent.hass.config.language)
     own = _memory_tools(agent, nobody, partial(async_forget_by, agent.hass), MemoryDialog({}, "", nobody))
     model, api = _model(agent), await _async_tools(agent, llm_context, own)
@@ -146,7 +146,7 @@ async def _async_tools(
 
 
 async def async_build_question(turn: ConversationTurn) -> Question:
-    """Return the question of a turn, and give its chat log the tools. Raises `TurnError`."""
+    """Return the question of a turn, and add the tools to its chat log. Raises `TurnError`."""
     hass, agent, user_input, chat_log = turn.agent.hass, turn.agent, turn.user_input, turn.chat_log
     model, config = _model(agent), agent.config
     fallback = async_fallback_agents(hass, config.fallback_agents, turn.entity_id, user_input)
@@ -160,7 +160,7 @@ async def async_build_question(turn: ConversationTurn) -> Question:
     tools = agent.schemas.convert(api)
 
     def sized(model: Model) -> Model:
-        """Return a model with the sizes of the tools, which learned sizes include, and of the live context."""
+        """Return a model whose budget includes the sizes of the tools and of the live context."""
         schema_tokens = tools_tokens(tools, agent.counter)
         return replace(model, budget=replace(model.budget, schema_tokens=schema_tokens, live_tokens=context.tokens))
 
@@ -185,7 +185,7 @@ async def async_build_question(turn: ConversationTurn) -> Question:
 def _system_prompt(
     turn: ConversationTurn, llm_context: llm.LLMContext, api: llm.APIInstance | None, *, volatile: bool
 ) -> tuple[PromptFingerprints, str]:
-    """Return the system prompt without the profile of facts, and its fingerprints."""
+    """Return the fingerprints of the system prompt, and its text without the profile of facts."""
     extra = turn.user_input.extra_system_prompt or turn.chat_log.extra_system_prompt
     turn.chat_log.extra_system_prompt = extra
     instructions, entities = _instructions(turn, llm_context), api.api_prompt if api else ""
@@ -196,7 +196,7 @@ def _system_prompt(
 
 
 def _instructions(turn: ConversationTurn, llm_context: llm.LLMContext) -> str:
-    """Render the instructions with the variables that core's agents provide."""
+    """Render the instructions template with the same variables as core's agents."""
     hass = turn.agent.hass
     variables = {
         "ha_name": plain_name(hass.config.location_name),

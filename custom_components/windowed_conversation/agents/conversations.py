@@ -1,4 +1,4 @@
-"""The conversations of an agent in the store: read when they are needed, written as they change."""
+"""The stored conversations of an agent, which are read when they are needed and written when they change."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -24,16 +24,16 @@ from ..window.codecs.snapshot import (
 from .config import AgentConfig
 from .store import AgentStore
 
-# 2026-01-01, in seconds since the epoch: a clock that says less was not set yet.
+# 2026-01-01, in seconds since the epoch. An earlier time means that the clock had not been set yet.
 _CLOCK_WAS_SET = 1_767_225_600
 
 
 class ConversationStore:
-    """The stored conversations of an agent, and their unwritten changes. Outlives a reload."""
+    """The stored conversations of an agent and their unwritten changes. The object outlives a reload."""
 
     def __init__(self, store: AgentStore, agent_id: str, config: AgentConfig, counter: CalibratedCounter) -> None:
         self._store = store
-        # Writes all changes, of every agent.
+        # This writes the changes of all agents.
         self.save = store.async_save
         self._agent_id = agent_id
         self._persistence = config.persistence
@@ -43,14 +43,14 @@ class ConversationStore:
             max_windows=config.max_windows,
             idle_seconds=config.expiry_seconds,
         )
-        # The exchanges of each stored conversation by their numbers, None if it was not read yet.
+        # The exchanges of each stored conversation by their numbers, or None if the conversation has not been read yet.
         self._stored: dict[str, dict[int, Exchange] | None] = {}
-        # Nothing is written before the stored conversations were listed: it could replace one of them.
+        # Before the stored conversations are listed, nothing is written, because it could replace one of them.
         self._is_listed = False
         self._has_new_file = False
 
     async def async_start(self) -> None:
-        """List the stored conversations, and write their changes from now on."""
+        """List the stored conversations, and subscribe to the store so that later changes are written."""
         await self.async_refresh()
         self._store.sources.append(self.changes)
         self._store.on_new_file.append(self._write_anew)
@@ -58,14 +58,14 @@ class ConversationStore:
 
     @callback
     def stop(self) -> None:
-        """Stop writing."""
+        """Stop writing changes."""
         self._store.sources.remove(self.changes)
         self._store.on_new_file.remove(self._write_anew)
         self._store.on_opened.remove(self._async_refresh_once)
 
     @callback
     def _write_anew(self) -> None:
-        # it may have the readable rows of a damaged file
+        # A new file may contain the rows that were recovered from a damaged one.
         self._stored = dict.fromkeys(self._stored)
         self._has_new_file = True
 
@@ -73,15 +73,15 @@ class ConversationStore:
         if self._has_new_file or not self._is_listed:
             self._has_new_file = False
             await self.async_refresh()
-        # their new exchanges are written together with their contents
+        # The contents of these conversations have to be read before their new exchanges can be written.
         for key in self.windows.unread_keys():
             await self.windows.load(key)
         self._store.async_save_soon()
 
     async def async_refresh(self) -> None:
-        """List the conversations in the file, with their statistics. Those in working memory stay as they are.
+        """List the conversations in the file, with their statistics. Those in working memory stay unchanged.
 
-        Exchanges from before the first listing are added to the stored conversation.
+        Exchanges from before the first listing are appended to the stored conversation.
         """
         try:
             stored = await self._store.async_read(self._read_all, list[StoredConversation]())
@@ -98,7 +98,7 @@ class ConversationStore:
         self.windows.expire()
 
     async def _async_read(self, key: str) -> Snapshot | None:
-        """Return the contents of a stored conversation, or None if it cannot be read now."""
+        """Return the contents of a stored conversation, or None if the store is unavailable."""
         try:
             found = await self._store.async_read(partial(self._read, key), None)
         except MemoryUnavailable:
@@ -109,15 +109,15 @@ class ConversationStore:
 
     @callback
     def configure(self, persistence: Persistence) -> None:
-        """Change which conversations are stored."""
+        """Set which conversations are stored."""
         if persistence is not self._persistence:
             self._persistence = persistence
             self._store.async_save()
-            # no byte stays of conversations that are not stored any more
+            # Erase deleted rows from the file, so that no byte remains of conversations that are not stored any more.
             self._store.writer.call(Memory.erase)
 
     def changes(self) -> Iterator[Write]:
-        """Yield the writes for all changes in the conversations since the last call."""
+        """Yield the writes for all conversation changes since the last call."""
         if not self._is_listed:
             return
         for key, window in self.windows.loaded().items():
@@ -132,7 +132,7 @@ class ConversationStore:
 
     def _change(self, key: str, window: Window, exchanges: tuple[Exchange, ...]) -> Iterator[Write]:
         if self._stored.get(key, {}) is None:
-            # another conversation had the key, and was dropped before anybody read it
+            # The key belonged to another conversation, which was dropped before it was ever read.
             yield Write(partial(delete_conversation, agent=self._agent_id, key=key))
         before, now = self._stored.get(key) or {}, {exchange.number: exchange for exchange in exchanges}
         changed = [exchange for number, exchange in now.items() if before.get(number) is not exchange]
@@ -159,15 +159,15 @@ class ConversationStore:
 
 
 def _idle(used: float, now: float) -> float:
-    """Return the seconds since a conversation was used; 0 if the clock was wrong then, or is now."""
+    """Return the seconds since a conversation was used, or 0 if the clock was wrong then or is wrong now."""
     return now - used if _CLOCK_WAS_SET <= used <= now else 0.0
 
 
 @lru_cache(maxsize=1024)
 def _has_own_id(key: str) -> bool:
-    """Return whether a user chose the conversation id in a key: one that is no ULID, which Home Assistant makes.
+    """Return whether the user chose the conversation id in a key. Home Assistant generates only ULIDs.
 
-    Cached, because it runs before every write, for every window.
+    The result is cached, because it is needed before every write, for every window.
     """
     with suppress(ValueError):
         ulid_to_bytes(WindowKey.parse(key).conversation)

@@ -1,6 +1,7 @@
 """Costs of turns and summaries, counted for the agent that was asked, and the debug log of their requests.
 
-Nothing is guessed: requests without a known price are counted separately. The log has ids and numbers, never words.
+No price is guessed: requests without a known price are counted separately. The log contains ids and numbers but no
+text.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,9 +26,10 @@ _LOGGER = logging.getLogger(__name__)
 
 @callback
 def async_price_turn(agent: Agent, turn: Turn, on_cost: OnCost) -> None:
-    """Count the cost of a turn over all models that it asked. A turn without requests has cost nothing.
+    """Add up the cost of a turn for all models that it asked. A turn without requests costs nothing.
 
-    `on_cost` gets the cost, None if it is unknown. It is not called if the agent's model has no prices.
+    `on_cost` is called with the cost, or with None if the cost is unknown. It is not called for an agent without a
+    known vendor, whose models have no known prices.
     """
     agents = {turn.answered_by, *[failure.agent for failure in turn.failures]} - {None}
     is_complete = not turn.unbilled and agents <= async_agent_ids(agent.hass)
@@ -36,12 +38,15 @@ def async_price_turn(agent: Agent, turn: Turn, on_cost: OnCost) -> None:
 
 @callback
 def async_price_summary(agent: Agent, billed: Sequence[BilledRequest], on_cost: OnCost) -> None:
-    """Count the cost of a summary, also of a failed one; unknown if no usage was reported. See `async_price_turn`."""
+    """Add up the cost of a summary, even a failed one. The cost is unknown if no usage was reported.
+
+    `on_cost` is the same as for `async_price_turn`.
+    """
     _async_price(agent, billed or None, on_cost, of_turn=False)
 
 
 def _async_price(agent: Agent, billed: Sequence[BilledRequest] | None, on_cost: OnCost, *, of_turn: bool) -> None:
-    """Add a cost to the statistics: at once if it is zero or unknown, or else after the prices were looked up."""
+    """Add a cost to the statistics, at once if it is zero or unknown, otherwise after a lookup of the prices."""
     if agent.vendor is None:
         return
     usages = None if billed is None else _usages(agent.hass, billed)
@@ -60,7 +65,7 @@ def _async_price(agent: Agent, billed: Sequence[BilledRequest] | None, on_cost: 
 
 
 def _usages(hass: HomeAssistant, requests: Sequence[BilledRequest]) -> list[ModelUsage] | None:
-    """Return the usage per request, or None if a model has no known price."""
+    """Return the usage of each request, or None if the price of a model is unknown."""
     usages = []
     for billed in requests:
         agent = async_find_agent(hass, billed.model.agent)
@@ -75,7 +80,7 @@ def log_turn(agent: Agent, turn: ConversationTurn) -> None:
     if not _LOGGER.isEnabledFor(logging.DEBUG):
         return
     outcome, usage, stats = turn.state, turn.state.usage, turn.after
-    # such as "01J..., 12 messages, 1,234/8,000 tokens (15 %)"
+    # for example "01J..., 12 messages, 1,234/8,000 tokens (15 %)"
     window = (
         f"{turn.window.conversation_id}, {stats.message_count} messages, "
         f"{stats.current_tokens:,}/{stats.max_tokens:,} tokens ({stats.utilization:.0f} %)"

@@ -1,4 +1,4 @@
-"""Forgetting everywhere: in the store, in one transaction, and then in the windows in working memory."""
+"""Forgetting in one transaction of the store, followed by the windows in working memory."""
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine
@@ -21,24 +21,24 @@ from .store import AgentStore, async_store
 
 _LOGGER = logging.getLogger(__name__)
 
-# Seconds between two tries to forget everything of a removed person or agent.
+# In seconds, between attempts to forget the data of a removed person or agent.
 _PAUSE = 60.0
 
 
 async def async_forget_everywhere(hass: HomeAssistant, **conditions: Any) -> Forgotten:
-    """Forget everything that meets the conditions, see `Memory.forget`. Raises `MemoryUnavailable`."""
+    """Forget everything that matches the conditions of `Memory.forget`. Raises `MemoryUnavailable`."""
     return await async_forget_by(hass, lambda memory: memory.forget(**conditions))
 
 
 async def async_forget_by[Result](hass: HomeAssistant, work: Callable[[Memory], Result]) -> Result:
-    """Run work on memory, remove forgotten exchanges from the windows in working memory, and return its result.
+    """Run a deletion in memory, then remove the forgotten exchanges from loaded windows. Return its result.
 
-    A window in use follows when its turn ends. Raises `MemoryUnavailable`, and then nothing was forgotten.
+    A window in use is changed when its turn ends. Raises `MemoryUnavailable` if nothing was forgotten.
     """
     store = async_store(hass)
     if store is None:
         raise MemoryUnavailable("closed")
-    # continues even if the caller is cancelled
+    # the deletion continues even if the caller is cancelled
     task = hass.async_create_task(_async_forget(hass, store, work), "forget")
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return await asyncio.shield(task)
@@ -58,7 +58,7 @@ async def _async_forget[Result](hass: HomeAssistant, store: AgentStore, work: Ca
 
         result, losses = await store.async_change(forget)
         for each in losses:
-            # other agents may have been set up meanwhile
+            # other agents may have been set up in the meantime
             for agent_id, account in async_agent_states(hass).items():
                 account.windows.rewrite(partial(_rest, each, agent_id))
             _fire_forgotten(hass, each)
@@ -78,23 +78,26 @@ def _rest(losses: ForgottenExchanges, agent_id: str, key: str, snapshot: Snapsho
 
 @callback
 def _fire_forgotten(hass: HomeAssistant, losses: ForgottenExchanges) -> None:
-    """Name the conversations that have lost something in the activity. A removed agent has no activity."""
+    """Fire the logbook event of each conversation that has lost exchanges, except for a removed agent."""
     for (agent_id, key), exchanges in losses.lost.items():
         if exchanges and agent_id != losses.erasure.selection.agent:
             async_fire_forgotten(hass, agent_id, WindowKey.parse(key).conversation, exchanges)
 
 
 async def async_without_forgotten(hass: HomeAssistant, snapshot: Snapshot) -> Snapshot:
-    """Return the part of an older copy of a window that may stay, see `without_forgotten`; raises MemoryUnavailable."""
+    """Return an older copy of a window without forgotten exchanges. Raises `MemoryUnavailable`.
+
+    See `without_forgotten`.
+    """
     store = async_store(hass)
     tombstones = await store.async_read(Memory.tombstones, frozenset[Tombstone]()) if store is not None else ()
     return await hass.async_add_executor_job(without_forgotten, snapshot, tombstones)
 
 
 async def async_forget_removed(hass: HomeAssistant, removed: Collection[str] = ()) -> None:
-    """Forget everything of people, agents and accounts that are not there any more; `removed` are such agents.
+    """Forget all data of people, agents and accounts that no longer exist. `removed` are ids of removed agents.
 
-    Also those that were removed while nothing was set up. Waits until the store can be used.
+    This includes those that were removed while no account was set up. Waits until the store is available.
     """
     people = {user.id for user in await hass.auth.async_get_users()}
     entries = hass.config_entries.async_entries(DOMAIN)
@@ -110,7 +113,7 @@ async def async_forget_removed(hass: HomeAssistant, removed: Collection[str] = (
 
 @callback
 def async_follow_users(hass: HomeAssistant) -> None:
-    """Forget from now on everything of a person whose user is removed."""
+    """Whenever a user is removed, forget all data of that person."""
 
     @callback
     def on_removed(event: Event) -> None:
@@ -122,7 +125,7 @@ def async_follow_users(hass: HomeAssistant) -> None:
 
 
 async def _async_patiently(hass: HomeAssistant, forget: Callable[[AgentStore], Coroutine[Any, Any, object]]) -> None:
-    """Forget as soon as the store can be used. If Home Assistant stops before, the next start does it."""
+    """Forget as soon as the store is available. If Home Assistant stops first, the next start does this instead."""
     while (store := async_store(hass)) is not None:
         try:
             await forget(store)

@@ -1,1 +1,1 @@
-"""The actions: each module has some with their schemas, and a table `ACTIONS` of them."""
+"""The integration's actions. Each module defines some, with their schemas, in a table named `ACTIONS`."""

@@ -1,4 +1,4 @@
-"""The target of an action (an agent, a conversation, a person), the fields that name it, and its caller's rights."""
+"""The target of an action (agent, conversation or person), its fields in the schema, and the caller's permissions."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -47,7 +47,7 @@ CONVERSATION_FIELDS: dict[Any, Any] = {
 
 
 def natural_number(value: object) -> int:
-    """Return a number without a fraction, also of a template's text; raises `probatio.Invalid`."""
+    """Validate and return an integer, also from the text of a template. Raises `probatio.Invalid`."""
     number = value if isinstance(value, int) else cv.positive_int(value)
     if not is_count(number) or (isinstance(value, float) and value != number):
         raise probatio.Invalid(f"expected a whole number from 0 to {MAX_COUNT}")
@@ -55,7 +55,7 @@ def natural_number(value: object) -> int:
 
 
 def _seconds(value: object) -> float:
-    """Return a time, in Home Assistant's zone if it names none; raises `probatio.Invalid`."""
+    """Return a date and time as a timestamp. The default is Home Assistant's time zone. Raises `probatio.Invalid`."""
     time = cv.datetime(value)
     try:
         return (time if time.tzinfo else time.replace(tzinfo=dt_util.get_default_time_zone())).timestamp()
@@ -64,18 +64,18 @@ def _seconds(value: object) -> float:
 
 
 def limit_field(most: int, default: int) -> dict[Any, Any]:
-    """Return the field for the largest number of results."""
+    """Return the schema field for the maximum number of results."""
     key = probatio.Optional(ATTR_LIMIT, default=default)
     return {key: probatio.All(natural_number, probatio.Range(min=1, max=most))}
 
 
 def span_fields(end: str) -> dict[Any, Any]:
-    """Return the fields for a time and a later one of this name."""
+    """Return the schema fields for the start of a time span, and for its end, which is named `end`."""
     return {probatio.Optional(ATTR_SINCE): _seconds, probatio.Optional(end): _seconds}
 
 
 def iso_time(seconds: float) -> str | None:
-    """Return a time in Home Assistant's zone, None for one that an imported message cannot have."""
+    """Return a timestamp as ISO 8601 in Home Assistant's time zone, or None if an import had an impossible one."""
     try:
         return dt_util.as_local(dt_util.utc_from_timestamp(seconds)).isoformat()
     except OSError, OverflowError, ValueError:
@@ -92,12 +92,12 @@ class ConversationTarget:
     window: Window
 
     def refusal(self, key: str) -> ServiceValidationError:
-        """Return the error of an action on this conversation by the key of its translation."""
+        """Return the error that refuses an action on this conversation, by the key of its translation."""
         return agent_refusal(key, self.call, conversation=self.window.conversation_id)
 
 
 async def async_conversation(call: ServiceCall, permission: str) -> ConversationTarget:
-    """Return the conversation that an action names, or the newest one; raises as `async_agent` does."""
+    """Return the conversation that an action names, or else the newest one. Raises the errors of `async_agent`."""
     agent = await async_agent(call, permission)
     wanted = call.data.get(ATTR_CONVERSATION_ID)
     if wanted is not None:
@@ -112,7 +112,7 @@ async def async_conversation(call: ServiceCall, permission: str) -> Conversation
 
 
 async def async_agent(call: ServiceCall, permission: str) -> Agent:
-    """Return the agent that an action names; raises `Unauthorized` and `ServiceValidationError`."""
+    """Return the agent that an action names. Raises `Unauthorized` and `ServiceValidationError`."""
     entity_id, user = call.data[ATTR_ENTITY_ID], await async_caller(call, permission)
     if user is not None and not user.permissions.check_entity(entity_id, permission):
         raise Unauthorized(context=call.context, entity_id=entity_id, permission=permission)
@@ -125,7 +125,10 @@ async def async_agent(call: ServiceCall, permission: str) -> Agent:
 
 
 async def async_readable_agents(call: ServiceCall) -> dict[str, Agent]:
-    """Return the agent that an action names, or all that its caller may read, by entity id; raises the same."""
+    """Return the agent that an action names, or else all agents that its caller may read, by entity id.
+
+    Raises the errors of `async_agent`.
+    """
     if ATTR_ENTITY_ID in call.data:
         return {call.data[ATTR_ENTITY_ID]: await async_agent(call, POLICY_READ)}
     user = await async_caller(call, POLICY_READ)
@@ -134,7 +137,7 @@ async def async_readable_agents(call: ServiceCall) -> dict[str, Agent]:
 
 
 async def async_caller(call: ServiceCall, permission: str) -> User | None:
-    """Return the calling user, None for an automation; raises `UnknownUser`."""
+    """Return the user who called the action, or None for an automation. Raises `UnknownUser`."""
     if call.context.user_id is None:
         return None
     user = await call.hass.auth.async_get_user(call.context.user_id)
@@ -144,17 +147,17 @@ async def async_caller(call: ServiceCall, permission: str) -> User | None:
 
 
 def permitted_entity(hass: HomeAssistant, user: User | None, agent_id: str, permission: str) -> str | None:
-    """Return the entity of an agent, or None if it has none, or if the user may not do this with it."""
+    """Return the entity id of an agent, or None if it has no entity or the user lacks the permission for it."""
     entity_id = er.async_get(hass).async_get_entity_id(CONVERSATION_DOMAIN, DOMAIN, agent_id)
     is_permitted = entity_id and (user is None or user.permissions.check_entity(entity_id, permission))
     return entity_id if is_permitted else None
 
 
 def visible_windows(agent: Agent, call: ServiceCall) -> Iterator[tuple[str, WindowStats]]:
-    """Yield the statistics of the windows that the caller may see, by their keys, newest first.
+    """Yield the key and the statistics of each window that the caller may see, newest first.
 
     A person sees their own conversations and those without an owner; an automation sees all. An action that a model
-    calls as a tool is no automation, because the speaker may be unknown.
+    calls as a tool does not count as an automation, because the speaker may be unknown.
     """
     user = call.context.user_id
     sees_all = user is None and not is_in_turn()
@@ -164,7 +167,7 @@ def visible_windows(agent: Agent, call: ServiceCall) -> Iterator[tuple[str, Wind
 
 
 def checked_id(conversation: str) -> str:
-    """Return the id of a conversation as it is; raises `ServiceValidationError`."""
+    """Return a conversation id unchanged. Raises `ServiceValidationError` if it is too long."""
     try:
         check_id(conversation)
     except IdTooLong as err:
@@ -173,16 +176,16 @@ def checked_id(conversation: str) -> str:
 
 
 def agent_refusal(key: str, call: ServiceCall, *, conversation: str = "") -> ServiceValidationError:
-    """Return the error of an action on an agent by the key of its translation."""
+    """Return the error that refuses an action on an agent, by the key of its translation."""
     return refusal(key, agent=call.data[ATTR_ENTITY_ID], conversation=conversation)
 
 
 @dataclass(frozen=True, slots=True)
 class PersonTarget:
-    """The person whose memory or turns an action is about, or the home only if `person` is None.
+    """The person whose memory or turns an action concerns. If `person` is None, it concerns only those of the home.
 
-    `is_own`: whether the caller is that person and may see private things. It is False inside a turn, because the
-    result of a model's tool may enter a shared window. `is_named`: whether the caller has named the person.
+    `is_own` is true if the caller is that person and may see private data. It is false inside a turn, because the
+    result of a model's tool may enter a shared window. `is_named` is true if the caller named the person explicitly.
     """
 
     person: str | None
@@ -192,9 +195,9 @@ class PersonTarget:
 
 
 async def async_person_target(call: ServiceCall, permission: str, *, needs_admin: bool = False) -> PersonTarget:
-    """Return the person that an action is about; raises `Unauthorized` and `ServiceValidationError`.
+    """Return the person that an action concerns. Raises `Unauthorized` and `ServiceValidationError`.
 
-    People act for themselves. Administrators and automations may also name a person, `everyone` and a file.
+    Users act for themselves. Administrators and automations may also name another person, `everyone` or a file.
     """
     user, data = await async_caller(call, permission), call.data
     own, name = await async_person(call.hass, call.context.user_id) or (None, None)
@@ -214,16 +217,16 @@ async def async_person_target(call: ServiceCall, permission: str, *, needs_admin
 
 
 def _may_use_memory(hass: HomeAssistant, user: User, permission: str, *, needs_admin: bool) -> bool:
-    """Return whether somebody may read or control one of our agents, which share the memory."""
+    """Return whether a user may read or control at least one of our agents, which all share the memory."""
     if needs_admin and not user.is_admin:
         return False
     return any(permitted_entity(hass, user, agent, permission) for agent in async_agent_ids(hass))
 
 
 async def _async_user_id(hass: HomeAssistant, named: str) -> str | None:
-    """Return the user of a person's entity, or the user of this id; None if there is none.
+    """Return the user id of a person entity, or the given user id if it is known, or else None.
 
-    Somebody who was removed and still owns something in the store is found by the id.
+    An id is also known if its user was removed but still owns something in the store.
     """
     state = hass.states.get(named) if named.startswith(f"{_PERSON}.") else None
     person, _ = await async_person(hass, state.attributes.get(_USER_ID) if state else named) or (None, None)

@@ -58,11 +58,11 @@ _CODEC_ERRORS: dict[type[CodecError], str] = {
     TooLarge: "import_too_large",
 }
 
-# In seconds: nothing is written for a count.
+# In seconds. This is short, because a model only counts tokens and writes nothing.
 _COUNT_DEADLINE = 10.0
 _DEFAULT_KEEP = 2
 _DEFAULT_LIMIT, _GREATEST_LIMIT = 20, 100
-# A request ends with the words of the user.
+# The text of the user message, with which a request to count has to end.
 _DEFAULT_TEXT = "Hello"
 
 _TAGS = probatio.All(cv.ensure_list, [cv.string])
@@ -73,21 +73,21 @@ _LIST = probatio.Schema(
 
 
 class WindowContent(StrEnum):
-    """The content of the response of `get_window`."""
+    """What `get_window` returns: messages or statistics."""
 
     MESSAGES = "messages"
     STATISTICS = "statistics"
 
 
 class TagMatch(StrEnum):
-    """The rule for an exchange to match: any of the given tags, or all of them."""
+    """How an exchange matches the given tags: it has any of them, or all of them."""
 
     ANY = "any"
     ALL = "all"
 
 
 async def _async_list_conversations(call: ServiceCall) -> ServiceResponse:
-    """Return the statistics of the newest conversations, of one agent or of all."""
+    """Return the statistics of the newest conversations of one agent, or of all agents that the caller may read."""
     limit = call.data[access.ATTR_LIMIT]
     found = [
         (agent.windows.idle_seconds(key), entity_id, key, stats)
@@ -104,7 +104,7 @@ async def _async_list_conversations(call: ServiceCall) -> ServiceResponse:
 
 
 def _conversation(entity_id: str, conversation_id: str, stats: WindowStats, idle: float) -> JsonObjectType:
-    """Return a conversation's entry in a list: no text. It was used `idle` seconds ago."""
+    """Return the list entry of a conversation, without its text. It was last used `idle` seconds ago."""
     return {
         "entity_id": entity_id,
         "conversation_id": conversation_id,
@@ -116,7 +116,7 @@ def _conversation(entity_id: str, conversation_id: str, stats: WindowStats, idle
 
 
 async def _async_get_window(call: ServiceCall) -> ServiceResponse:
-    """Return the messages of a conversation, optionally filtered by tags, or its statistics."""
+    """Return the messages of a conversation, optionally filtered by tags, or return its statistics."""
     window, data = (await access.async_conversation(call, POLICY_READ)).window, call.data
     try:
         messages = window.messages(tags=data["tags"], match=data[ATTR_MATCH].value, exclude=data["exclude"])
@@ -132,7 +132,7 @@ def _statistics(window: Window) -> dict[str, Any]:
 
 
 def _messages(window: Window, messages: Iterable[Message]) -> dict[str, Any]:
-    """Return messages, oldest first, including the system prompt."""
+    """Return the response with the given messages, oldest first, including the system prompt."""
     return {"conversation_id": window.conversation_id, "messages": [_message(message) for message in messages]}
 
 
@@ -169,7 +169,7 @@ async def _async_export_conversation(call: ServiceCall) -> ServiceResponse:
 
 
 async def _async_import_conversation(call: ServiceCall) -> None:
-    """Begin a conversation from an export, under its old id if no other is given."""
+    """Create a conversation from exported data, with its original id unless another one is given."""
     agent = await access.async_agent(call, POLICY_CONTROL)
     wanted = call.data.get(ATTR_CONVERSATION_ID)
     if wanted is not None:
@@ -189,19 +189,19 @@ async def _async_import_conversation(call: ServiceCall) -> None:
 
 
 async def _async_read(hass: HomeAssistant, data: object, counter: TokenCounter) -> Snapshot:
-    """Return the snapshot that `dump_snapshot` wrote, with its messages counted anew. Raises `CodecError`."""
+    """Return the snapshot in data from `dump_snapshot`, with all tokens counted again. Raises `CodecError`."""
     snapshot = await hass.async_add_executor_job(load_snapshot, data)
     exchanges = list[Exchange]()
     for exchange in snapshot.exchanges:
         exchanges.append(recount_exchange(exchange, counter))
-        # a counter is not thread-safe, and a long conversation must not block the event loop
+        # The counter is not thread-safe, and a long conversation must not block the event loop.
         await asyncio.sleep(0)
     system = snapshot.system and recount_message(snapshot.system, counter)
     return snapshot._replace(system=system, exchanges=tuple(exchanges))
 
 
 async def _async_fork_conversation(call: ServiceCall) -> None:
-    """Copy a conversation under a new id. Both continue independently."""
+    """Copy a conversation to a new id. Both conversations then continue independently."""
     source = await access.async_conversation(call, POLICY_CONTROL)
     name = access.checked_id(call.data["new_conversation_id"])
     fork = WindowKey(name, WindowKey.parse(source.key).user)
@@ -217,7 +217,7 @@ def _begin(agent: Agent, key: WindowKey, snapshot: Snapshot, call: ServiceCall) 
 
 
 async def _async_tag_exchange(call: ServiceCall) -> None:
-    """Change the tags of an exchange, which is counted from the newest one."""
+    """Change the tags of an exchange, which is numbered backwards from the newest one."""
     conversation = await access.async_conversation(call, POLICY_CONTROL)
     window = conversation.window
     exchanges, back = window.exchanges(), call.data["exchange"]
@@ -233,7 +233,7 @@ async def _async_tag_exchange(call: ServiceCall) -> None:
 
 
 async def _async_summarize_window(call: ServiceCall) -> ServiceResponse:
-    """Replace the older exchanges of a conversation with a summary. The newest exchange always stays."""
+    """Replace the older exchanges of a conversation with a summary. The newest exchange is always kept."""
     conversation = await access.async_conversation(call, POLICY_CONTROL)
     _check_model(conversation)
     agent, window = conversation.agent, conversation.window
@@ -254,7 +254,7 @@ async def _async_summarize_window(call: ServiceCall) -> ServiceResponse:
 
 
 async def _async_count_tokens(call: ServiceCall) -> ServiceResponse:
-    """Return the size of a conversation's next request, by its provider's count and by ours."""
+    """Return the token count of a conversation's next request, as counted by its provider and by us."""
     conversation = await access.async_conversation(call, POLICY_READ)
     _check_model(conversation)
     agent, window = conversation.agent, conversation.window
@@ -267,7 +267,7 @@ async def _async_count_tokens(call: ServiceCall) -> ServiceResponse:
 
 
 def _check_model(conversation: access.ConversationTarget) -> None:
-    """Raise `ServiceValidationError` if the agent asks no model, or during a turn of the conversation."""
+    """Raise `ServiceValidationError` if the agent uses no model, or if the conversation is in the middle of a turn."""
     agent = conversation.agent
     if agent.model is None or agent.config.routing is Routing.LOCAL_ONLY:
         raise access.agent_refusal("no_model", conversation.call)

@@ -53,7 +53,7 @@ _IMPORT = {probatio.Optional("memories"): _MEMORIES, **_FILENAME_FIELD}
 
 
 async def _async_remember(call: ServiceCall) -> ServiceResponse:
-    """Remember a fact of a person or of the home, and return its id."""
+    """Store a fact about a person or the home, and return its id."""
     target = await access.async_person_target(call, POLICY_CONTROL)
     text, language = call.data["text"], call.hass.config.language
     is_own = speaks_of_oneself(text, language)
@@ -109,7 +109,7 @@ async def _async_list_memories(call: ServiceCall) -> ServiceResponse:
 
 
 async def _async_forget_memories(call: ServiceCall) -> ServiceResponse:
-    """Forget the memories that meet all of the conditions, or everything, and return their numbers."""
+    """Forget the memories that match all conditions, or all memories. Return how many of each kind were forgotten."""
     target = await access.async_person_target(call, POLICY_CONTROL)
     conditions = _conditions(call.data, target)
     async with usable_memory(call.hass) as memory:
@@ -121,7 +121,7 @@ async def _async_forget_memories(call: ServiceCall) -> ServiceResponse:
 
 
 async def _async_export_memories(call: ServiceCall) -> ServiceResponse:
-    """Return a page of the caller's memories, or write theirs, another person's or everyone's to a file."""
+    """Return a page of the caller's memories, or write memories of the caller, a person or everyone to a file."""
     target = await access.async_person_target(call, POLICY_READ)
     data = call.data
     person = None if data[access.ATTR_EVERYONE] else target.person
@@ -143,7 +143,7 @@ async def _async_export_memories(call: ServiceCall) -> ServiceResponse:
 
 
 async def _async_import_memories(call: ServiceCall) -> ServiceResponse:
-    """Import exported memories, all of them or none, and return the numbers of added, known and refused ones."""
+    """Import exported memories, all or none. Return the numbers of added, already known and refused memories."""
     target = await access.async_person_target(call, POLICY_CONTROL, needs_admin=True)
     if (access.ATTR_FILENAME in call.data) == ("memories" in call.data):
         raise refusal("memory_import_nothing")
@@ -162,7 +162,7 @@ async def _async_import_memories(call: ServiceCall) -> ServiceResponse:
 
 @asynccontextmanager
 async def usable_memory(hass: HomeAssistant) -> AsyncIterator[AgentStore]:
-    """Hold the memory, and raise its errors as translated errors of an action."""
+    """Yield the store, and convert errors of memory into translated errors of an action."""
     if (memory := async_store(hass)) is None:
         raise translated_error("memory_unavailable", HomeAssistantError)
     try:
@@ -181,7 +181,7 @@ async def usable_memory(hass: HomeAssistant) -> AsyncIterator[AgentStore]:
 
 
 async def _async_source(call: ServiceCall) -> Callable[[], AbstractContextManager[Iterable[str]]]:
-    """Return the function that opens the lines of an import."""
+    """Return a function that opens the lines to import, from a file or from the action's data."""
     if access.ATTR_FILENAME not in call.data:
         return lambda: nullcontext(json_lines(call.data["memories"]))
     path = await call.hass.async_add_executor_job(checked_path, call.hass, call.data[access.ATTR_FILENAME])
@@ -189,7 +189,7 @@ async def _async_source(call: ServiceCall) -> Callable[[], AbstractContextManage
 
 
 def _conditions(data: Mapping[str, Any], target: access.PersonTarget) -> dict[str, Any]:
-    """Return the arguments of `Memory.forget`; raises `ServiceValidationError` if they are none, or too many."""
+    """Return the arguments for `Memory.forget`. Raises `ServiceValidationError` for missing or excess conditions."""
     named = {name: data[name] for name in ("ids", "query") if name in data}
     span = {name: data[name] for name in (access.ATTR_SINCE, "before") if name in data}
     if data["everything"] == bool(named or span):
@@ -206,7 +206,7 @@ def _conditions(data: Mapping[str, Any], target: access.PersonTarget) -> dict[st
 def _would_forget(
     conditions: dict[str, Any], target: access.PersonTarget, memory: Memory
 ) -> tuple[Forgotten, list[Recalled]]:
-    """Return the memories that would be forgotten, and the newest of them that the caller may see."""
+    """Return the memories that `Memory.forget` would delete, and the newest of them that the caller may see."""
     chosen = memory.forget(**conditions, dry_run=True)
     ids: list[tuple[Kind, int]] = [("fact", row) for row in chosen.facts]
     ids += [("turn", row) for row in chosen.turns]
@@ -215,7 +215,7 @@ def _would_forget(
 
 
 def _next(found: Sized, most: int, offset: int) -> JsonObjectType:
-    """Return the offset of the next page, None after the last one."""
+    """Return the response field with the offset of the next page, which is None after the last page."""
     return {"next_offset": offset + most if len(found) > most else None}
 
 
@@ -224,7 +224,7 @@ def _memories(found: Iterable[Recalled], target: access.PersonTarget) -> list[Js
 
 
 def _memory(found: Recalled, name: str | None) -> JsonObjectType:
-    """Return a memory of the home, or of a person of this name."""
+    """Return the response for a memory of the home, or of the person with this name."""
     response: JsonObjectType = {
         "id": _memory_id(found.kind, found.id),
         "kind": found.kind,
@@ -237,18 +237,18 @@ def _memory(found: Recalled, name: str | None) -> JsonObjectType:
 
 
 def _counts(forgotten: Forgotten) -> JsonObjectType:
-    """Return the numbers of memories that were or would be forgotten; `exchanges` are those of open conversations."""
+    """Return the numbers of forgotten memories. `exchanges` counts those removed from open conversations."""
     counts = {"facts": forgotten.facts, "turns": forgotten.turns, "episodes": forgotten.episodes}
     return {**{kind: len(rows) for kind, rows in counts.items()}, "exchanges": forgotten.exchanges}
 
 
 def _memory_id(kind: Kind, row: int) -> str:
-    """Return the id of a memory in actions."""
+    """Return the id that actions use for a memory."""
     return f"{kind}:{row}"
 
 
 def _kind_and_row(value: object) -> tuple[Kind, int]:
-    """Return the kind and the row of an id; raises `probatio.Invalid`."""
+    """Return the kind and the row number from a memory's id. Raises `probatio.Invalid`."""
     for kind in KINDS:
         start, colon, row = str(value).partition(":")
         if start == kind and colon and row.isascii() and row.isdigit() and len(row) <= len(str(2**53)):
@@ -257,7 +257,7 @@ def _kind_and_row(value: object) -> tuple[Kind, int]:
 
 
 def _fact(value: object) -> str:
-    """Return a text that can be remembered; raises `probatio.Invalid`."""
+    """Validate and return the text of a fact. Raises `probatio.Invalid`."""
     text = cv.string(value)
     if len(text) > FACT_LENGTH:
         raise probatio.Invalid(f"expected at most {FACT_LENGTH} characters")

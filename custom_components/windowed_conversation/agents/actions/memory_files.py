@@ -1,4 +1,4 @@
-"""Memory in files of JSON lines, where Home Assistant may read and write. Every function waits for the disk."""
+"""Memory in JSON Lines files, in folders that Home Assistant allows. Every function blocks on disk I/O."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -19,18 +19,22 @@ from ...memory import BadLine
 
 _ENDING = ".jsonl"
 _MODE = 0o600
-# Home Assistant serves this folder without a password.
+# Home Assistant serves this folder over HTTP without authentication.
 _PUBLIC = "www"
-# In characters: no line that memory exports is longer.
+# In characters. Exported lines are never longer.
 _LONGEST_LINE = 100_000
 
-# One for each folder, and one export at a time: the next export deletes the unfinished file that a kill has left.
+# The name of the temporary file in each folder. Only one export runs at a time, so the next export can delete a
+# temporary file that remained after a kill.
 _UNFINISHED = f".{DOMAIN}.unfinished"
 _writing = Lock()
 
 
 def checked_path(hass: HomeAssistant, filename: str) -> Path:
-    """Return the path of a file named relative to the configuration's folder; raises `ServiceValidationError`."""
+    """Return the path of a file that is named relative to the configuration folder.
+
+    Raises `ServiceValidationError` if the file may not be used.
+    """
     try:
         path = Path(hass.config.path(filename)).resolve()
     except ValueError as err:
@@ -45,7 +49,7 @@ def checked_path(hass: HomeAssistant, filename: str) -> Path:
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> int:
-    """Write lines to a file that only its owner may read, all or nothing, and return their number; raises OSError."""
+    """Write all lines or none to a file that only its owner can read, and return their number. Raises OSError."""
     unfinished = path.with_name(_UNFINISHED)
     with _writing:
         unfinished.unlink(missing_ok=True)
@@ -63,7 +67,7 @@ def write_lines(path: Path, lines: Iterable[str]) -> int:
 
 @contextmanager
 def read_lines(path: Path) -> Iterator[Iterable[str]]:
-    """Read a file line by line; raises OSError, and `BadLine` for a line that is no text."""
+    """Yield the lines of a file. Raises OSError, and `BadLine` for a line that is not valid text."""
     with open(path, encoding="utf-8", opener=_open_at_once) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "not a regular file")
@@ -71,7 +75,7 @@ def read_lines(path: Path) -> Iterator[Iterable[str]]:
 
 
 def json_lines(memories: Iterable[dict[str, Any] | str]) -> Iterator[str]:
-    """Yield the memories that an action was given as lines. Raises `BadLine` for one that is not JSON."""
+    """Yield memories from an action's data as JSON lines. Raises `BadLine` for one that cannot be written as JSON."""
     for number, each in enumerate(memories, 1):
         try:
             yield each if isinstance(each, str) else json.dumps(each, ensure_ascii=False)
@@ -80,9 +84,9 @@ def json_lines(memories: Iterable[dict[str, Any] | str]) -> Iterator[str]:
 
 
 def lines_with_owner(lines: Iterable[str], people: set[str], person: str | None) -> Iterator[str]:
-    """Yield lines with their owner: the person in the line, or `person` as the new owner of all lines.
+    """Yield each line with its owner: the person in the line, or `person`, who becomes the owner of all lines.
 
-    Raises `ServiceValidationError` if the home does not know an owner, or if lines of several people would get one
+    Raises `ServiceValidationError` if an owner is no known person, or if lines of several people would get the same
     owner.
     """
     owners: set[str] = set()
@@ -103,7 +107,7 @@ def lines_with_owner(lines: Iterable[str], people: set[str], person: str | None)
 
 
 def _fields(line: str) -> dict[str, Any]:
-    """Return the fields of a line, or none if it is invalid, which memory finds when it reads the line."""
+    """Return the fields of a JSON line, or none for an invalid line, which memory reports when it reads the line."""
     try:
         fields = json.loads(line)
     except ValueError, RecursionError:
@@ -112,7 +116,7 @@ def _fields(line: str) -> dict[str, Any]:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    """Open a file without waiting for somebody to write to it, as a pipe does."""
+    """Open a file without blocking. A named pipe would otherwise block until somebody opens it for writing."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 

@@ -1,4 +1,4 @@
-"""The actions on the record of turns (list, get, export), the rights of their caller, and their responses.
+"""The actions on the record of turns (list, get, export), with the permissions of the caller and the responses.
 
 Responses are plain JSON, with times in ISO 8601 and the names of people, devices and agents.
 """
@@ -33,7 +33,7 @@ TURN_ROUTES = ("local", "llm", "fallback", "summary")
 TURN_OUTCOMES = ("answered", "error", "cancelled")
 
 _MOST_LISTED, _DEFAULT_LIMIT = 100, 20
-# In characters: of one argument or result of a tool, and of a request. Longer ones are in the export.
+# In characters, for each argument or result of a tool, and for a request. Only the export has longer texts in full.
 _LONGEST_TEXT = 10_000
 _LONGEST_REQUEST = 1_000_000
 _MOST_CALLS = 100
@@ -70,9 +70,9 @@ _EXPORT = probatio.Schema({**_WHICH, probatio.Required(access.ATTR_FILENAME): ac
 
 @dataclass(frozen=True, slots=True)
 class _Rights:
-    """The rights of a caller: the turns of `people` with `agents` without their words; the words of `readable`.
+    """The permissions of a caller: turns of `people` with `agents` are listed, but only `readable` people's with text.
 
-    Among people, None stands for unknown speakers. `people` and `agents` are None for all.
+    Among people, None stands for unknown speakers. If `people` or `agents` itself is None, it means all.
     """
 
     readable: frozenset[str | None]
@@ -85,12 +85,12 @@ class _Rights:
         return is_theirs and (self.agents is None or turn.agent in self.agents)
 
     def can_read(self, turn: TurnRecord) -> bool:
-        """Return whether its words may be returned, too."""
+        """Return whether the text of the turn may be returned as well."""
         return self.can_see(turn) and turn.person in self.readable
 
 
 async def _async_list_turns(call: ServiceCall) -> ServiceResponse:
-    """Return a page of turns without their words, newest first."""
+    """Return a page of turns without their text, newest first."""
     rights = await _async_rights(call)
     most = call.data[access.ATTR_LIMIT]
     listing = _listing(call.data, rights)._replace(limit=most + 1, after=call.data.get("after"))
@@ -104,7 +104,7 @@ async def _async_list_turns(call: ServiceCall) -> ServiceResponse:
 
 
 async def _async_get_turn(call: ServiceCall) -> ServiceResponse:
-    """Return a turn with its requests, and its words if they are stored and the caller may read them."""
+    """Return a turn with its requests, and with its text if that is stored and the caller may read it."""
     rights, wanted = await _async_rights(call), call.data["turn_id"]
     async with usable_memory(call.hass) as memory:
         turn = await memory.async_read(lambda opened: opened.record.get(wanted), None)
@@ -120,7 +120,7 @@ async def _async_get_turn(call: ServiceCall) -> ServiceResponse:
 
 
 async def _async_export_turns(call: ServiceCall) -> ServiceResponse:
-    """Write turns with all of their words to a file, and return their number."""
+    """Write turns with their complete text to a file, and return the number of turns."""
     listing = _listing(call.data, await _async_rights(call, needs_admin=True))
     async with usable_memory(call.hass) as memory:
         path = await call.hass.async_add_executor_job(checked_path, call.hass, call.data[access.ATTR_FILENAME])
@@ -134,11 +134,11 @@ async def _async_export_turns(call: ServiceCall) -> ServiceResponse:
 
 
 async def _async_rights(call: ServiceCall, *, needs_admin: bool = False) -> _Rights:
-    """Return the rights of an action's caller; raises `Unauthorized` and `ServiceValidationError`.
+    """Return the permissions of an action's caller. Raises `Unauthorized` and `ServiceValidationError`.
 
-    People see their own turns and those of unknown speakers, administrators and automations everybody's. An action
-    that a model calls as a tool sees nobody else's turns, and no words: people may share the window of its
-    response.
+    Users see their own turns and those of unknown speakers; administrators and automations see all turns. An action
+    that a model calls as a tool sees only turns of the current user and of unknown speakers, without text, because
+    several people may share the window that receives its response.
     """
     target = await access.async_person_target(call, POLICY_READ, needs_admin=needs_admin)
     user, own = await access.async_caller(call, POLICY_READ), call.context.user_id
@@ -155,7 +155,7 @@ async def _async_rights(call: ServiceCall, *, needs_admin: bool = False) -> _Rig
 
 
 async def _async_agents(call: ServiceCall, user: User | None) -> frozenset[str] | None:
-    """Return the agent that the action names, or those that its caller may read, None for all of them."""
+    """Return the ids of the agent that the action names, or of those that its caller may read, or None for all."""
     if ATTR_ENTITY_ID in call.data:
         return frozenset({(await access.async_agent(call, POLICY_READ)).id})
     if user is None or user.is_admin:
@@ -166,7 +166,7 @@ async def _async_agents(call: ServiceCall, user: User | None) -> frozenset[str] 
 
 
 def _listing(data: Mapping[str, Any], rights: _Rights) -> TurnListing:
-    """Return the listing of the turns that the caller sees and that meet all of the conditions."""
+    """Return the query for the turns that the caller may see and that match all conditions of the action."""
     return TurnListing(
         since=data.get(access.ATTR_SINCE, -math.inf),
         until=data.get(access.ATTR_UNTIL, math.inf),
@@ -181,7 +181,7 @@ def _listing(data: Mapping[str, Any], rights: _Rights) -> TurnListing:
 
 
 def _words(turn: TurnRecord, rights: _Rights, number: int | None) -> JsonObjectType:
-    """Return the words of a turn, and the body of a request if its number is given; or the reason for no words."""
+    """Return the text of a turn, and the body of the request with this number, or the reason why there is no text."""
     if turn.words is None:
         return {"words": "not_kept"}
     if not rights.can_read(turn):
@@ -201,7 +201,7 @@ def _words(turn: TurnRecord, rights: _Rights, number: int | None) -> JsonObjectT
 
 
 def _counted(lines: Iterable[str], turns: list[bool]) -> Iterator[str]:
-    """Yield lines, and add one to `turns` for each that is a turn."""
+    """Yield the lines of an export, and append to `turns` for each line that is a turn."""
     for line in lines:
         if json.loads(line)["kind"] == "turn_record":
             turns.append(True)
@@ -209,13 +209,13 @@ def _counted(lines: Iterable[str], turns: list[bool]) -> Iterator[str]:
 
 
 async def _async_names(hass: HomeAssistant, turns: Iterable[TurnRecord]) -> dict[str, str]:
-    """Return the names of those who spoke in these turns, by the ids of their users."""
+    """Return the names of the people who spoke in these turns, by user id."""
     people = [await async_person(hass, user) for user in {turn.person for turn in turns}]
     return {person.id: person.name for person in people if person is not None and person.name}
 
 
 def _turn(hass: HomeAssistant, turn: TurnRecord, names: Mapping[str, str]) -> JsonObjectType:
-    """Return a turn without its words: ids, codes, numbers, and names; `names` has those of people."""
+    """Return the response for a turn, without its text. `names` are the names of people by user id."""
     return {
         "turn_id": turn.id,
         "time": access.iso_time(turn.at),
@@ -244,7 +244,7 @@ def _turn(hass: HomeAssistant, turn: TurnRecord, names: Mapping[str, str]) -> Js
 
 
 def _sent_request(sent: Sent) -> JsonObjectType:
-    """Return a request as it was sent: system prompt, tools, and as many of the newest messages as have room."""
+    """Return a request as it was sent: system prompt, tools, and as many of the newest messages as fit."""
     room = _LONGEST_REQUEST - len(sent.system) - len(sent.tools)
     messages: list[Any] = []
     for text in reversed(sent.messages):
@@ -286,18 +286,18 @@ def _call(call: CallRecord) -> JsonObjectType:
 
 
 def _sum(requests: Iterable[RequestRecord]) -> dict[str, Any]:
-    """Return the tokens that were reported for the requests together."""
+    """Return the total token usage of the requests, as reported by the providers."""
     used = [asdict(request.usage) for request in requests if request.usage is not None]
     return {name: sum(each[name] for each in used) for name in asdict(Tokens())}
 
 
 def _error(name: str | None) -> str | None:
-    """Return an error by its name for automations."""
+    """Return the key that automations see for an error class name."""
     return name and ERROR_KEYS.get(name, "unexpected")
 
 
 def _device_name(hass: HomeAssistant, device: str | None) -> str | None:
-    """Return the name of a device or of a satellite's entity, its id if it is gone."""
+    """Return the name of a device or of a satellite entity, or the id if it does not exist any more."""
     if device is None:
         return None
     if (state := hass.states.get(device)) is not None:
@@ -307,7 +307,7 @@ def _device_name(hass: HomeAssistant, device: str | None) -> str | None:
 
 
 def _value(text: str) -> Any:
-    """Return the value of a JSON text, or the text itself if it was cut."""
+    """Return the decoded value of a JSON text, or the text itself if it was truncated and is not valid JSON."""
     try:
         return json.loads(text)
     except ValueError, RecursionError:
