@@ -84,7 +84,7 @@ class AgentConfig:
 
     @classmethod
     def from_entry(cls, entry: ConfigEntry, subentry: ConfigSubentry) -> Self:
-        """Read an agent's configuration from its account and its subentry. Raises `ValueError` if it is invalid."""
+        """Read an agent's configuration from its account and subentry. Raises `ValueError` if it is invalid."""
         data, provider = subentry.data, entry.data[const.CONF_PROVIDER]
         # an Azure deployment can have another name than its model
         is_azure, has_model = provider == const.PROVIDER_AZURE, provider != const.PROVIDER_NONE

@@ -1,6 +1,6 @@
-"""Health of the prompt cache and the windows, and the repair issues on windows, models, servers and the store.
+"""Health of the prompt cache and the windows, and repair issues about windows, models, servers and the store.
 
-Requests are compared by fingerprints: no text is kept.
+Requests are compared by their fingerprints, so that no text has to be kept.
 """
 
 from array import array
@@ -24,39 +24,42 @@ from ..turn.limits import Shortfall
 from ..turn.model import BilledRequest, PromptFingerprints
 from ..window import KindCounter, Role, Window, WindowRegistry, WindowStats
 
-# In seconds, how long a provider keeps its cache: Anthropic's five minutes after the last use are the shortest
-# time that a provider names. https://docs.claude.com/en/docs/build-with-claude/prompt-caching
+# In seconds. No provider states a shorter lifetime of its prompt cache than Anthropic, which keeps it for five minutes
+# after the last use. https://docs.claude.com/en/docs/build-with-claude/prompt-caching
 CACHE_LIFE = 300.0
 
-# The shortfall from which a prompt cache counts as collapsed: a share of the expected tokens, and tokens. They are
-# those of pydantic-ai's WarnOnCacheBusts, and leave room for caches that work in steps.
+# A prompt cache counts as collapsed if it served fewer tokens than expected, by more than this share and this number of
+# tokens. Both limits are those of pydantic-ai's WarnOnCacheBusts, and allow for caches that work in blocks of tokens.
 _TOLERATED_SHARE = 0.05
 _TOLERATED_TOKENS = 2000
 
-# Every provider with a cache caches a prefix of this many tokens: Anthropic's Haiku 4.5 and Gemini 3 need the most.
-# https://docs.claude.com/en/docs/build-with-claude/prompt-caching https://ai.google.dev/gemini-api/docs/caching
+# Every provider with a cache can cache a prefix of this many tokens. Anthropic's Haiku 4.5 and Gemini 3 have the
+# highest minimum. https://docs.claude.com/en/docs/build-with-claude/prompt-caching
+# https://ai.google.dev/gemini-api/docs/caching
 _CACHED_BY_ALL = 4096
 
-# This many unexplained misses in a row are no accident. Caches promise nothing: OpenAI sends a request for which
-# one machine has no time to another, whose cache is cold, and Gemini gives no guarantee at all; people have counted one
-# miss in five there, and one in two. Five in a row are 1 in 3,000 at the one rate, 1 in 30 at the other, and a few
-# minutes of talk where a cache does not work at all. https://platform.openai.com/docs/guides/prompt-caching
-# https://github.com/googleapis/python-genai/issues/1880 https://github.com/BerriAI/litellm/issues/10667
+# Only this many unexplained misses in a row count as a fault, because providers do not guarantee cache hits: OpenAI
+# moves a request from a busy machine to another one, whose cache is cold, and for Gemini, users have counted one miss
+# in five requests, or even one in two. Five misses in a row have a probability of 1 in 3,000 at the lower rate and of 1
+# in 30 at the higher one, and take only a few minutes if a cache does not work at all.
+# https://platform.openai.com/docs/guides/prompt-caching https://github.com/googleapis/python-genai/issues/1880
+# https://github.com/BerriAI/litellm/issues/10667
 UNEXPLAINED_MISSES = 5
 
-# In percent of the budget.
+# In percent of the token budget. A window above this is full.
 FULL = 95
 
-# This many trims in a row that leave a window full are no accident: one large exchange makes one, a question about it
-# another. Turns are not counted, because every window climbs over 95 % before a trim, a large one in many turns.
+# Only this many trims in a row that leave a window full count as a problem, because one large exchange causes one such
+# trim, and a question about it another. Turns are not counted, because every window exceeds 95 % before a trim, and a
+# large one does so for many turns.
 _TRIMS_IN_VAIN = 3
 
-# All agents share one store.
+# The owner of issues about the store, which all agents share.
 _ALL_AGENTS = "all"
 
 
 class Part(StrEnum):
-    """A part of the beginning that all requests of an agent share."""
+    """A part of the fixed beginning that all requests of an agent share."""
 
     INSTRUCTIONS = "instructions"
     TOOLS = "tools"
@@ -65,10 +68,10 @@ class Part(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SentRequest:
-    """A request as fingerprints.
+    """The fingerprints of a request.
 
-    `parts` are those of its fixed beginning, which has `fixed` tokens. `messages` are those of the messages after that,
-    with `tokens` each. The newest exchange begins with the message number `settled`.
+    `parts` are the fingerprints of its fixed beginning, which has `fixed` tokens. `messages` are those of the messages
+    after that, and `tokens` their sizes. `settled` is the index of the message with which the newest exchange begins.
     """
 
     at: float
@@ -116,7 +119,7 @@ class SentRequest:
 
 @dataclass(frozen=True, slots=True)
 class CacheUse:
-    """The tokens that the cache should have served and did serve, and the parts of the prompt that had changed."""
+    """The tokens that the cache should have served and did serve, and the parts of the prompt that have changed."""
 
     expected: int
     cached: int
@@ -129,11 +132,11 @@ class CacheUse:
 
 
 def compare(before: SentRequest, now: SentRequest, usage: Usage) -> CacheUse | None:
-    """Return the use of the cache by a request after another one in its window, or None if that is unknown.
+    """Return how a request used the cache after another one in its window, or None if that is unknown.
 
-    Expected are the tokens that both requests share, plus those that they would share if no fixed part had changed. The
-    result is unknown if the cache may have expired, if history was evicted (a trim, whose price is known) or cleared by
-    the provider, or if the requests have too little in common.
+    The expected tokens are those that both requests share, including those that they would share if no fixed part had
+    changed. The result is unknown if the cache may have expired, if history was evicted (a trim, whose cost is
+    expected) or cleared by the provider, or if the requests have too little in common.
     """
     total = now.fixed + sum(now.tokens)
     shared, common = 0, min(before.fixed, now.fixed)
@@ -144,7 +147,7 @@ def compare(before: SentRequest, now: SentRequest, usage: Usage) -> CacheUse | N
     shortened = usage.cleared or shared < before.settled
     if before.model != now.model or now.at - before.at > CACHE_LIFE or shortened or not total:
         return None
-    # in the provider's own tokens, so that an error of our count does not look like one of the cache
+    # This is in the provider's own tokens, so that an error of our token count does not look like a cache miss.
     expected = round(usage.input * common / total)
     if expected <= _TOLERATED_TOKENS:
         return None
@@ -152,25 +155,25 @@ def compare(before: SentRequest, now: SentRequest, usage: Usage) -> CacheUse | N
 
 
 class CacheWatch:
-    """The use of the caches by an agent; `collapse` is the fault that its newest comparable turn has shown.
+    """Watches how an agent uses prompt caches. `collapse` is the fault found in its newest comparable turn, if any.
 
-    A miss that a change explains counts at once, an unexplained one only as the last of several in a row.
+    A miss that is explained by a change counts at once. An unexplained miss counts only after several in a row.
     """
 
     def __init__(self) -> None:
         self.collapse: CacheUse | None = None
         self._unexplained = 0
         self._sent: WeakKeyDictionary[Window, SentRequest] = WeakKeyDictionary()
-        # By model, the fewest tokens that were ever billed as cached.
+        # The smallest number of tokens that was ever billed as cached, by model.
         self._least_cached: dict[str, int] = {}
 
     def on_turn(
         self, window: Window, billed: Sequence[BilledRequest], prompt: PromptFingerprints, counter: KindCounter
     ) -> None:
-        """Learn from the requests of an ended turn.
+        """Evaluate the requests of an ended turn.
 
-        Skips a request that forbids calls: for some providers it begins differently, and no other follows it. Nothing
-        is expected of a cache for volatile parts, and earlier findings no longer matter then.
+        A request that forbids tool calls is skipped, because for some providers its beginning differs, and no other
+        request follows it. If parts are volatile, no cache hits are expected, and earlier findings are discarded.
         """
         if prompt.volatile:
             self._sent.pop(window, None)
@@ -183,7 +186,8 @@ class CacheWatch:
         ]
         first = uses[0] if uses else None
         if first is not None and not first.collapsed:
-            # a later hit does not end the row: it finds the tokens that the previous request has just written
+            # Only the first request of a turn can end the row: a later hit finds tokens that the previous request has
+            # just written.
             self._unexplained = 0
         misses = [use for use in uses if use is not None and use.collapsed]
         self._unexplained += len([miss for miss in misses if not miss.changed])
@@ -206,13 +210,13 @@ class CacheWatch:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """The problems: the figures of a window that stays full, and a collapse of the prompt cache."""
+    """The current problems: the statistics of a window that stays full, and a collapse of the prompt cache."""
 
     full: WindowStats | None = None
     collapse: CacheUse | None = None
 
     def issues(self) -> list[dict[str, Any]]:
-        """Return the issues that the problems raise, as plain values: words and figures, nothing that was said."""
+        """Return the problems as plain values: names and numbers, but no conversation text."""
         issues: list[dict[str, Any]] = []
         if self.full:
             numbers = {"tokens": self.full.current_tokens, "protected_tokens": self.full.protected_tokens}
@@ -224,14 +228,14 @@ class Health:
 
 
 class HealthWatch:
-    """The problems that an agent's turns show of its windows; `cache` has those of the prompt cache."""
+    """Finds problems of an agent's windows in its turns. `cache` finds those of the prompt cache."""
 
     def __init__(self) -> None:
         self.cache = CacheWatch()
         self._trims_in_vain: WeakKeyDictionary[Window, int] = WeakKeyDictionary()
 
     def on_turn(self, window: Window, before: WindowStats, after: WindowStats) -> None:
-        """Learn from an ended turn, by the figures of its window before and after it."""
+        """Evaluate an ended turn by the statistics of its window before and after it."""
         if after.utilization <= FULL:
             self._trims_in_vain.pop(window, None)
         elif after.trims > before.trims:
@@ -245,7 +249,7 @@ class HealthWatch:
 
 
 class Issue(StrEnum):
-    """The issues, by translation key."""
+    """The repair issues, by translation key."""
 
     WINDOW_TOO_SMALL = "window_too_small"
     WINDOW_STAYS_FULL = "window_stays_full"
@@ -279,14 +283,14 @@ _MEMORY_ISSUES: dict[Reason, Issue] = {
 
 @callback
 def async_raise_or_clear_window(hass: HomeAssistant, agent_id: str, agent_name: str, stats: WindowStats) -> None:
-    """Raise an issue while the newest exchange alone is over the budget."""
+    """Raise an issue if the newest exchange alone exceeds the token budget, or clear it."""
     placeholders = {"agent": agent_name, "needed": str(stats.current_tokens), "window": str(stats.max_tokens)}
     _raise_or_clear(hass, Issue.WINDOW_TOO_SMALL, agent_id, placeholders if stats.over_budget else None)
 
 
 @callback
 def async_review_windows(hass: HomeAssistant, agent_id: str, agent_name: str, windows: WindowRegistry[str]) -> None:
-    """Check the newest conversation again after the budget may have changed."""
+    """Check the newest conversation again, because the token budget may have changed."""
     newest = next(iter(windows.stats().values()), None)
     if newest is not None:
         async_raise_or_clear_window(hass, agent_id, agent_name, newest)
@@ -296,7 +300,7 @@ def async_review_windows(hass: HomeAssistant, agent_id: str, agent_name: str, wi
 def async_raise_or_clear_model(
     hass: HomeAssistant, agent_id: str, agent_name: str, shortfall: Shortfall | None
 ) -> None:
-    """Raise an issue while requests are too large for the model."""
+    """Raise an issue if requests are too large for the model, or clear it."""
     placeholders = None
     if shortfall is not None:
         exposed = (async_should_expose(hass, CONVERSATION_DOMAIN, each) for each in hass.states.async_entity_ids())
@@ -308,10 +312,10 @@ def async_raise_or_clear_model(
 def async_raise_or_clear_size(
     hass: HomeAssistant, agent_id: str, agent_name: str, shortfall: Shortfall | None, *, is_ollama: bool = False
 ) -> None:
-    """Raise an issue while a full window needs more than the server reads."""
+    """Raise an issue if a full window needs a larger context than the server provides, or clear it."""
     placeholders = None
     if shortfall is not None:
-        # context sizes are powers of two
+        # suggest a power of two, as is usual for context sizes
         suggested = str(1 << (shortfall.needed - 1).bit_length())
         placeholders = {**_shortfall(agent_name, shortfall), "suggested": suggested}
     _raise_or_clear(hass, Issue.OLLAMA_READS_LITTLE, agent_id, placeholders if is_ollama else None)
@@ -324,9 +328,9 @@ def _shortfall(agent_name: str, shortfall: Shortfall) -> dict[str, str]:
 
 @callback
 def async_raise_or_clear_health(hass: HomeAssistant, agent_id: str, agent_name: str, watch: HealthWatch) -> None:
-    """Raise issues for the current problems of the windows, and clear all others.
+    """Raise the issues for the current health problems, and clear those of solved problems.
 
-    A window whose newest exchange alone is over the budget has its own issue.
+    A window whose newest exchange alone exceeds the token budget has an issue of its own.
     """
     full = lost = None
     health = watch.health()
@@ -358,13 +362,13 @@ def async_clear_issues(hass: HomeAssistant, owner: str) -> None:
 
 @callback
 def async_raise_or_clear_server(hass: HomeAssistant, entry_id: str, account: str | None) -> None:
-    """Raise an issue for an account whose server has been away for long, or clear it for None."""
+    """Raise an issue for an account whose server has been away for a long time, or clear it if `account` is None."""
     _raise_or_clear(hass, Issue.SERVER_AWAY, entry_id, None if account is None else {"account": account})
 
 
 @callback
 def async_raise_or_clear_store(hass: HomeAssistant, path: Path, state: StoreState) -> None:
-    """Raise issues for why the store is off and for what was damaged and set aside, and clear all others."""
+    """Raise issues for the reason why the store is off and for damaged data that was set aside, or clear them."""
     reason: Reason | None = "damaged" if state.reason is None and state.set_aside is not None else state.reason
     issue = None if reason is None else _MEMORY_ISSUES.get(reason, Issue.MEMORY_FAULT)
     placeholders = {"path": str(state.set_aside or path if reason == "damaged" else path)}
@@ -376,16 +380,19 @@ def async_raise_or_clear_store(hass: HomeAssistant, path: Path, state: StoreStat
 
 @callback
 def async_raise_or_clear_left(hass: HomeAssistant, until: date | None) -> None:
-    """Raise an issue for memory that stays without an account until a day, or clear it for None."""
+    """Raise an issue for memory that is kept without an account until a date, or clear it if `until` is None."""
     placeholders = None if until is None else {"until": until.isoformat()}
-    # it stays when Home Assistant starts again without an account, and so without this integration
+    # The issue must survive a restart, after which the integration is not loaded because it has no account.
     _raise_or_clear(hass, Issue.MEMORY_LEFT, _ALL_AGENTS, placeholders, stays=True)
 
 
 def _raise_or_clear(
     hass: HomeAssistant, issue: Issue, owner: str, placeholders: dict[str, str] | None, *, stays: bool = False
 ) -> None:
-    """Raise an issue with these placeholders, or clear it if there are none. One that `stays` has a repair flow."""
+    """Raise an issue with these placeholders, or clear it if they are None.
+
+    If it `stays`, the issue survives a restart and has a repair flow.
+    """
     if placeholders is None:
         ir.async_delete_issue(hass, DOMAIN, f"{issue}_{owner}")
         return

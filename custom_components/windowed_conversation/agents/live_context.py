@@ -1,4 +1,4 @@
-"""The context of a turn besides its window: the profile of facts, recalled lines, and states of the home."""
+"""Additions to a turn's requests besides its window: the profile of facts, recalled lines, and states of the home."""
 
 import asyncio
 from collections.abc import Hashable, Mapping, Sequence
@@ -34,17 +34,17 @@ from .store import async_store
 
 _LOGGER = logging.getLogger(__name__)
 
-# The most owners whose profiles are kept for their next turns.
+# The largest number of profiles that are cached for later turns.
 _MOST_PROFILES = 16
 
-# How long a turn waits for memory, in seconds.
+# In seconds. A turn waits no longer for memory.
 DEADLINE = 0.05
 
 NO_SIZES: Mapping[str, Any] = {"recalled_tokens": None, "recall_ms": None}
 
 
 class _Memories(NamedTuple):
-    """The facts of the window's owner, or None if unchanged, their revision, and the search results."""
+    """The facts of the window's owner (None if unchanged) with their revision, and the search results."""
 
     facts: list[Fact] | None
     revision: object
@@ -53,7 +53,7 @@ class _Memories(NamedTuple):
 
 
 class TurnContext:
-    """The profile and the live context of one turn. `profile` is None if the agent has no memory, or it was late."""
+    """The profile and the live context of a turn. Without memory, or if memory is too slow, `profile` is None."""
 
     def __init__(self, agent: Agent, window: Window, speaker: Speaker, stamp: Stamp, language: str) -> None:
         config = agent.config
@@ -77,7 +77,7 @@ class TurnContext:
 
     @property
     def tokens(self) -> int:
-        """The most tokens that the live context may have, with a stamp that is beside it in the system instruction."""
+        """The largest token count of the live context, including a stamp beside it in the system instruction."""
         memory = RECALLED_TOKENS if self._memory is not None else 0
         home = STATES_TOKENS if self._home is not None else 0
         return min(LIVE_TOKENS, memory + home + self._stamp_tokens)
@@ -94,10 +94,10 @@ class TurnContext:
         return {**sizes, "states_listed": len(states.listed), "states_tokens": states.tokens}
 
     async def async_read(self) -> None:
-        """Read the facts and search memory; without memory, or if it is late, the turn goes on without."""
+        """Read the facts and search memory. If memory is off or too slow, the turn continues without them."""
         if self._memory is None:
             return
-        # everybody who uses the window gets the prompt
+        # everybody who uses the window gets this prompt, so a shared one has no facts of a person
         owner = self._speaker.person if self._speaker.is_alone else None
         key = (owner, self._speaker.is_alone, self._narrator.owner)
         revision, profile = self._agent.profiles.get(key, (None, None))
@@ -110,12 +110,12 @@ class TurnContext:
         except Exception as err:  # noqa: BLE001 - a turn goes on without memory after any error
             _LOGGER.debug("A turn continues without memory: %s", type(err).__name__)
         self._seconds = time.monotonic() - began
-        # the facts of the last profile may have been forgotten meanwhile
+        # the facts in the last profile may have been forgotten in the meantime
         if not self._memory.predates_forgetting(at):
             self.profile = profile if memories is None else self._new_profile(key, memories, profile)
 
     def _new_profile(self, key: Hashable, memories: _Memories, profile: PromptFacts | None) -> PromptFacts:
-        """Keep the search results, and return the profile, a new one if the facts have changed."""
+        """Store the search results, and return the profile, which is a new one if the facts have changed."""
         self._found = tuple(alternate(memories.found_facts, memories.found_others))
         if profile is None or memories.facts is not None:
             count = partial(self._agent.counter.count_as, TextKind.FIXED)
@@ -128,11 +128,11 @@ class TurnContext:
         return profile
 
     def live(self, exchanges: Sequence[Exchange], limit: int) -> LiveContext:
-        """Return the live context of a request that sends these closed exchanges, within this number of tokens."""
+        """Return the live context, limited to `limit` tokens, of a request that sends these closed exchanges."""
         limit -= self._stamp_tokens
         most = min(RECALLED_TOKENS, limit // 2 if self._home else limit)
         sent = sent_context(exchanges, self.profile.sources if self.profile else (), self._speaker.said)
-        # few of them are looked at before there is no room left
+        # lazy, because the first few lines usually fill the limit
         found = (each for each in self._found if not is_of_home(each, self._names_home))
         recalled = self._recalled = choose_lines(found, sent, self._narrator, self._count, most)
         states = self._states_within(min(STATES_TOKENS, limit - recalled.tokens)).text
@@ -143,14 +143,14 @@ class TurnContext:
         return LiveContext(text, self._count(text), frozenset(recalled.sources))
 
     def _names_home(self, sentence: str) -> bool:
-        """Return whether a sentence names an entity or a kind of things of the home."""
+        """Return whether a sentence mentions an entity or a kind of entities of the home."""
         if self._home is None:
             return False
         named = self._home.home(self._language).named(sentence)
         return bool(named.entities or named.kinds)
 
     def _states_within(self, limit: int) -> StatesText:
-        """Return the states of the home: the same in all requests of the turn, unless one has less room for them."""
+        """Return the states of the home, the same for all requests of the turn unless one has less room for them."""
         domains = self._agent.config.states
         if self._home is None or domains is None:
             return NO_STATES
@@ -170,8 +170,8 @@ class TurnContext:
 
 
 def _read_memories(memory: Memory, speaker: Speaker, owner: str | None, last_revision: object) -> _Memories:
-    """Read the facts of an owner, unless their revision is the last one, and search memory for the speaker's words."""
-    # read before the facts, so that the next turn notices a change in between
+    """Search memory for the speaker's input, and read the owner's facts if their revision is not `last_revision`."""
+    # read the revision before the facts, so that the next turn notices a change in between
     revision = memory.facts_revision()
     facts = None if revision == last_revision else memory.facts(owner, private=speaker.is_alone)
     name = speaker.name if speaker.person else None
@@ -181,6 +181,6 @@ def _read_memories(memory: Memory, speaker: Speaker, owner: str | None, last_rev
 
 
 def tools_of_home(agent: Agent) -> tuple[llm.Tool, ...]:
-    """Return the tools that look up states and their history, none for an agent that does not know the home."""
+    """Return the tools that look up states and their history, or none if the agent does not send states."""
     domains = agent.config.states
     return () if domains is None else home_tools(agent.counter.count, domains)

@@ -1,4 +1,4 @@
-"""Finds agents: ours by their ids, and the fallback agents of one."""
+"""Lookup of agents: our agents by their ids, and the fallback agents of an agent."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ from .server import AccountServer
 def async_fallback_agents(
     hass: HomeAssistant, entity_ids: tuple[str, ...], own_entity_id: str, user_input: ConversationInput
 ) -> tuple[Model | FallbackAgent, ...]:
-    """Return the fallback agents that may answer now, in the user's order. Unavailable ones are skipped."""
+    """Return the fallback agents that can answer now, in the user's order. Unavailable ones are skipped."""
     found: list[Model | FallbackAgent] = []
     for entity_id in entity_ids:
         if entity_id == own_entity_id:
@@ -39,7 +39,7 @@ def async_fallback_agents(
 
 @callback
 def async_find_agent(hass: HomeAssistant, agent_id: str) -> Agent | None:
-    """Return one of our agents, or None while its account is not set up."""
+    """Return the agent with this id, or None if its account is not set up."""
     account: AccountConfigEntry
     for account in hass.config_entries.async_loaded_entries(DOMAIN):
         if (agent := account.runtime_data.agents.get(agent_id)) is not None:
@@ -49,20 +49,20 @@ def async_find_agent(hass: HomeAssistant, agent_id: str) -> Agent | None:
 
 @callback
 def async_agents(hass: HomeAssistant) -> list[Agent]:
-    """Return our agents whose accounts are set up."""
+    """Return all agents of this integration whose accounts are set up."""
     accounts: list[AccountConfigEntry] = hass.config_entries.async_loaded_entries(DOMAIN)
     return [agent for account in accounts for agent in account.runtime_data.agents.values()]
 
 
 @callback
 def async_agent_ids(hass: HomeAssistant) -> set[str]:
-    """Return the ids of the agents of all accounts, set up or not."""
+    """Return the ids of the agents of all accounts, whether they are set up or not."""
     return {agent_id for account in hass.config_entries.async_entries(DOMAIN) for agent_id in account.subentries}
 
 
 @callback
 def async_learn(hass: HomeAssistant, billed: BilledRequest) -> None:
-    """Let the agent whose model was asked learn from the usage of the request."""
+    """Update the token calibration of the agent whose model was asked with the usage of the request."""
     agent = async_find_agent(hass, billed.model.agent)
     if agent is not None:
         agent.learn(billed)
@@ -70,7 +70,7 @@ def async_learn(hass: HomeAssistant, billed: BilledRequest) -> None:
 
 @callback
 def async_follow_servers(hass: HomeAssistant, outcome: Turn) -> None:
-    """Pass the outcome of a turn to the servers of its models."""
+    """Pass the outcome of a turn to the servers of the models that were asked."""
     for failure in outcome.all_failures:
         has_begun = failure.error is outcome.error and outcome.has_begun
         for server in _servers(hass, failure.agent):
@@ -89,9 +89,9 @@ def _servers(hass: HomeAssistant, agent_id: str) -> Iterator[AccountServer]:
 
 
 class EntityAgent:
-    """The `FallbackAgent` of one turn, by its entity id.
+    """A `FallbackAgent` of another integration for one turn, identified by its entity id.
 
-    It has its own conversation, which contains only the turns that it answered.
+    The agent has a conversation of its own, which contains only the turns that it answered.
     """
 
     def __init__(self, hass: HomeAssistant, entity_id: str, user_input: ConversationInput) -> None:
@@ -100,7 +100,7 @@ class EntityAgent:
         self._user_input = user_input
 
     async def answer(self) -> str:
-        """Return the agent's answer to the input. Raises `ProviderError` if it has none."""
+        """Return the agent's answer to the input. Raises `ProviderError` if there is no answer."""
         given = self._user_input
         try:
             result = await conversation.async_converse(

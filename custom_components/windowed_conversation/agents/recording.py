@@ -1,4 +1,4 @@
-"""The record of a turn or a summary. The thread that writes makes most of it."""
+"""The record of a turn or a summary, most of which the writer thread builds."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -34,10 +34,10 @@ _compact_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), defa
 
 @dataclass(frozen=True, slots=True)
 class EndedSummary:
-    """A summary that was asked for, also a failed one; `error` is the class of its error.
+    """The end of a summary request, successful or not. `error` is the name of the error's class.
 
-    `at` is in seconds since the epoch, `started` and `ended` on the monotonic clock. `cause` is the id of the turn that
-    it follows, None if an action asked for it.
+    `at` is in seconds since the epoch; `started` and `ended` are on the monotonic clock. `cause` is the id of the turn
+    that led to the summary, or None if an action requested it.
     """
 
     id: str
@@ -56,7 +56,7 @@ class EndedSummary:
 
 @callback
 def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
-    """Give a turn to the thread that writes, as far as the agent's level says."""
+    """Pass the record of a turn to the writer thread, with the content that the agent's record level allows."""
     state, speaker = turn.state, turn.speaker
     error = state.error or state.fault
     record = TurnRecord(
@@ -77,7 +77,7 @@ def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
         first_token=state.first_token,
         duration=state.duration,
         failed_tool_calls=state.failed_tool_calls,
-        # a turn without requests has cost nothing
+        # a turn without requests costs nothing
         cost="0" if state.last_agent is None else None,
     )
     speech = state.speech or (turn.local.speech if turn.local else "")
@@ -86,7 +86,7 @@ def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
 
 @callback
 def async_record_summary(agent: Agent, summary: EndedSummary) -> None:
-    """Give a summary to the thread that writes, as far as the agent's level says."""
+    """Pass the record of a summary to the writer thread, with the content that the agent's record level allows."""
     record = TurnRecord(
         id=summary.id,
         at=summary.at,
@@ -107,7 +107,7 @@ def async_record_summary(agent: Agent, summary: EndedSummary) -> None:
 
 @callback
 def async_record_cost(agent: Agent, turn: str, cost: Decimal | None) -> None:
-    """Add the cost of a turn or a summary, which is known later than the rest."""
+    """Add the cost of a turn or a summary to its record, which is already stored by then."""
     store = async_store(agent.hass)
     if cost is not None and store is not None and agent.config.record is not RecordLevel.OFF:
         store.async_put(TurnCost(turn, str(cost)))
@@ -126,9 +126,9 @@ def _store_record(
 def full_record(
     record: TurnRecord, attempts: Sequence[Attempt], started: float, words: tuple[str, str] | None
 ) -> TurnRecord:
-    """Return a record with its requests and, if they are to be stored, the words of user and agent.
+    """Return a record completed with its requests and, if `words` is given, the text of the user and the agent.
 
-    `started` is when the turn began, in seconds on the monotonic clock.
+    `started` is the start of the turn, in seconds on the monotonic clock.
     """
     requests = tuple([_request(each, started, is_whole=words is not None) for each in attempts])
     tools = tuple(dict.fromkeys([name for each in requests for name in each.called]))
@@ -155,7 +155,7 @@ def _request(attempt: Attempt, started: float, *, is_whole: bool) -> RequestReco
         parameters=_parameters(request),
         prompt=fingerprint(system) if system else None,
         tools=_fingerprint(tools) if request.tools else None,
-        # one that was not offered is a word of the model's own
+        # the name of a tool that was not offered is text invented by the model, so it is not recorded
         called=tuple([call.name if call.name in names else "unknown" for call in attempt.calls]),
         error=attempt.error,
         finish=attempt.finish,
@@ -165,7 +165,7 @@ def _request(attempt: Attempt, started: float, *, is_whole: bool) -> RequestReco
 
 
 def _message_json(message: Message) -> str:
-    """Return a message as JSON, without a provider's residue and without the bytes of attachments."""
+    """Return a message as JSON, without the provider's residue and without the data of attachments."""
     fields = {
         "role": message.role,
         "content": message.content,
@@ -195,7 +195,7 @@ def _parameters(request: Request) -> str:
 
 
 def _calls(attempts: Sequence[Attempt]) -> tuple[CallRecord, ...]:
-    """Return the tool calls of a turn, with the results as the requests after them have sent them."""
+    """Return the tool calls of a turn, with their results as sent in the requests that followed."""
     results: dict[str | None, str] = {}
     for attempt in attempts:
         results.update(_results(attempt.request.messages))
@@ -207,7 +207,7 @@ def _calls(attempts: Sequence[Attempt]) -> tuple[CallRecord, ...]:
 
 
 def _results(messages: Sequence[Message]) -> Mapping[str | None, str]:
-    """Return the results of the newest exchange by the ids of their calls."""
+    """Return the tool results in the newest exchange, by tool call id."""
     found: dict[str | None, str] = {}
     for message in reversed(messages):
         if message.role is Role.USER:
@@ -217,7 +217,7 @@ def _results(messages: Sequence[Message]) -> Mapping[str | None, str]:
     return found
 
 
-# Few agents have few tool lists, which change rarely and take long to write.
+# A small cache is enough: the few tool lists rarely change, but take long to serialize.
 @lru_cache(maxsize=16)
 def _tools(tools: tuple[ToolSchema, ...]) -> str:
     return _compact_json(

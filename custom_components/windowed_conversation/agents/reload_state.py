@@ -1,4 +1,4 @@
-"""State that outlives a reload: an object for each agent, made in one place and forgotten in one place."""
+"""State that outlives a reload: one object for each agent, all created and dropped in this module."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ _ACCOUNTS: HassKey[dict[str, AccountState]] = HassKey(f"{DOMAIN}_account_states"
 
 @dataclass(frozen=True, slots=True)
 class AgentState:
-    """The state of an agent: its conversations, health, statistics, and token counter."""
+    """The state of an agent that outlives a reload: conversations, health, statistics, and token counter."""
 
     conversations: ConversationStore
     counter: CalibratedCounter
@@ -48,14 +48,14 @@ class AccountState:
 async def async_account_state(
     hass: HomeAssistant, entry_id: str, configs: Mapping[str, AgentConfig] | None = None
 ) -> AccountState:
-    """Return the state of an account with these agents, read from the store the first time since the start."""
+    """Return the state of an account with these agents. The first call after startup reads it from the store."""
     accounts, store = hass.data.setdefault(_ACCOUNTS, {}), async_start_store(hass)
     if entry_id not in accounts:
         accounts[entry_id] = await _async_read_account(store, entry_id)
     account = accounts[entry_id]
     for agent_id, config in (configs or {}).items():
         exact = await async_exact_counter(hass, config.counting)
-        # also for an agent that is there, as it may count by another model now
+        # Also for an existing agent, because its model may have changed, and with it the token counter.
         counter = account.calibrations.counter(agent_id, config.model, exact)
         if agent_id not in account.agents:
             account.agents[agent_id] = await _async_read_agent(store, agent_id, config, counter)
@@ -65,7 +65,7 @@ async def async_account_state(
 
 @callback
 def async_agent_states(hass: HomeAssistant) -> dict[str, AgentState]:
-    """Return the state of each agent by its id, also for accounts that were unloaded since the start."""
+    """Return the states of all agents by agent id, including those of accounts that have been unloaded."""
     accounts = hass.data.get(_ACCOUNTS, {})
     return {agent_id: state for account in accounts.values() for agent_id, state in account.agents.items()}
 
@@ -94,7 +94,7 @@ async def _async_read_agent(
 
 @callback
 def async_drop_removed(hass: HomeAssistant) -> set[str]:
-    """Drop the states of removed accounts and agents, and write nothing more of them. Return the ids of the agents."""
+    """Drop the states of removed accounts and agents, and stop their writes. Return the ids of these agents."""
     accounts = hass.data.setdefault(_ACCOUNTS, {})
     entries = {entry.entry_id: entry for entry in hass.config_entries.async_entries(DOMAIN)}
     present = {agent_id for entry in entries.values() for agent_id in entry.subentries}

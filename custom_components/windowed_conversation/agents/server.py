@@ -1,4 +1,4 @@
-"""An account's server while it is set up: its models and their sizes, whether it responds, and head starts."""
+"""The server of a loaded account: its models and their context sizes, its availability, and head starts."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -35,15 +35,15 @@ from .issues import async_raise_or_clear_server
 
 _LOGGER = logging.getLogger(__name__)
 
-# How long a server has for the whole list of its models, in seconds. The SDKs' own time-outs are for each read: a
-# server that sends a byte now and then would be waited for without end.
+# In seconds, for the complete list of models. The timeouts of the SDKs apply to each read, so they would never end a
+# response of which a byte arrives now and then.
 _PATIENCE = 10.0
 
-# When a server that a question found away becomes an issue, and how often it is looked for from then on, in seconds.
+# In seconds: when a server that a turn found to be away becomes an issue, and how often it is checked after that.
 _AWAY_FOR_LONG = 30 * 60.0
 _LOOK_AGAIN = 5 * 60.0
-# How long a server has to say how much a model reads, and how long it is believed, in seconds. The user may restart it
-# with a larger context.
+# In seconds: how long the request for a model's context size may take, and how long its result is valid. The user may
+# restart the server with a larger context.
 _SIZE_PATIENCE = 5.0
 _SIZE_STAYS = 300.0
 
@@ -53,26 +53,26 @@ _TEXTS: dict[type[ProviderError], str] = {
     AuthError: "refuses the key",
 }
 
-# For how long after a question its model is taken as loaded, in seconds: Ollama unloads a model after five minutes,
-# https://docs.ollama.com/faq. Until then a server with one slot has the whole conversation in its cache, and a shorter
-# request would make it forget the end. Home Assistant's own conversations end after five minutes, too.
+# In seconds. For this long after a question, its model is considered loaded, because Ollama unloads a model after five
+# minutes, https://docs.ollama.com/faq. Until then, a server with one slot has the complete conversation in its cache,
+# and a shorter request would remove the end of it. Home Assistant's own conversations also end after five minutes.
 _LOADED = 240.0
 
-# The least time between two head starts of an account, in seconds.
+# In seconds, the shortest time between two head starts of an account.
 _LEAST_PAUSE = 60.0
 
-# How long a connection may take, in seconds. It is of no use to anybody later.
+# In seconds, for opening a connection. One that takes longer is too late to help the turn.
 _CONNECTING = 10.0
 
-# A request needs something to answer. The next turn's request has the same beginning.
+# A request needs a user message. The request of the next turn has the same beginning but another message.
 _ANYTHING = "."
 
 
 class AccountServer:
-    """The server of an account. Nothing waits for it: its last list has the context sizes of its models.
+    """The server of an account. It is watched in the background, and its last list has the models' context sizes.
 
-    `on_listed` is called with each list. Logs one line when the server stops responding, and one when it is back.
-    Raises an issue if it is still away half an hour after a question found it so, until it responds again.
+    `on_listed` is called with each list. One line is logged when the server stops responding, and one when it is back.
+    An issue is raised if it is still away half an hour after a turn found it away, until it responds again.
     """
 
     def __init__(
@@ -92,17 +92,17 @@ class AccountServer:
         self._listing: asyncio.Task[None] | None = None
         self._stop_timer: Callable[[], None] | None = None
         self._sizing: asyncio.Task[None] | None = None
-        # When to ask how much a model reads, by its name, in seconds of the event loop.
+        # When to request the context size of a model again, by model name, in seconds of the event loop's clock.
         self._sizes_due_at: dict[str, float] = {}
 
     @property
     def answered_at(self) -> datetime | None:
-        """When the server last answered a turn since the start, or None."""
+        """The time of the server's last answer to a turn since startup, or None."""
         return self._cache.answered_at
 
     @callback
     def begin(self) -> None:
-        """List the models in the background after the set-up. Starts reauthentication if the server refuses the key."""
+        """List the models in the background after the set-up. Start reauthentication if the server refuses the key."""
         self._entry.async_on_unload(self._stop_looking)
         if self._cache.unanswered_since is None:
             async_raise_or_clear_server(self._hass, self._entry.entry_id, None)
@@ -112,19 +112,19 @@ class AccountServer:
 
     @callback
     def on_answered(self) -> None:
-        """Record that a turn was answered, and list the models if that has not been possible so far."""
+        """Record that the server answered a turn, and list the models if that has not succeeded yet."""
         self._cache.answered_at = dt_util.utcnow()
         if self._cache.is_away:
             self._on_reachable()
         if not self._is_listed:
-            # a server that responds without a list works
+            # a server without a model list may still work, so an error is ignored
             self._list_soon(lambda _error: None)
 
     @callback
     def follow_size(self, billed: BilledRequest) -> None:
-        """Ask how much the model reads after its first answer, when a bill is a surprise, and now and then.
+        """Request the model's context size after its first answer, after an unexpected bill, and from time to time.
 
-        Only a server at home is asked: a gateway may not expect it.
+        Only a server in the home network is asked, because a gateway may not expect the request.
         """
         model, now = billed.model, self._hass.loop.time()
         due_at = self._sizes_due_at.get(model.name, now)
@@ -146,7 +146,7 @@ class AccountServer:
                     size = await _async_size(provider, model.name, server)
             except (ProviderError, TimeoutError) as err:
                 _LOGGER.debug("The server of %s does not say what it reads: %s", self._entry.title, type(err).__name__)
-                # asked again after the next answer
+                # ask again after the next answer
                 del self._sizes_due_at[model.name]
                 return
             if size is not None:
@@ -154,7 +154,7 @@ class AccountServer:
 
     @callback
     def on_failed(self, error: ProviderError, *, has_begun: bool) -> None:
-        """Record why a turn has no answer from this server. A server that has begun an answer is not away."""
+        """Record why the server did not answer a turn. A server that has begun its answer is not considered away."""
         if isinstance(error, AuthError):
             self._entry.async_start_reauth(self._hass)
         elif isinstance(error, CONNECTION_ERRORS) and not has_begun:
@@ -165,7 +165,7 @@ class AccountServer:
                 self._look_in(_AWAY_FOR_LONG)
 
     async def async_models(self) -> list[ListedModel]:
-        """Return the models that the server lists now, or those that it listed last."""
+        """Return the models that the server lists now, or its last list if it does not respond."""
         try:
             return await self._async_list()
         except ProviderError:
@@ -204,7 +204,7 @@ class AccountServer:
         if isinstance(error, (*CONNECTION_ERRORS, AuthError)):
             self._on_away(error)
             return
-        # the server responds; not every server has a list
+        # the server responds, but not every server can list its models
         self._is_listed = True
         _LOGGER.warning("The server of %s does not list its models: %s", self._entry.title, error)
 
@@ -229,7 +229,7 @@ class AccountServer:
 
     @callback
     def _look(self, _now: datetime) -> None:
-        """List the models to see whether the server is back, although nobody asks."""
+        """List the models to find out whether the server is back, without waiting for the next turn."""
         self._look_in(_LOOK_AGAIN)
         self._list_soon(self._on_look_failed)
 
@@ -248,7 +248,10 @@ class AccountServer:
 
 
 async def _async_size(provider: NamesItsSize, model: str, server: str) -> int | None:
-    """Ask for a model's size, twice if a connection that was kept had been closed. Raises `ProviderError`."""
+    """Return a model's context size. Tries twice, in case a kept-alive connection was closed.
+
+    Raises `ProviderError`.
+    """
     try:
         return await provider.context_tokens(model, server)
     except Unavailable:
@@ -257,9 +260,9 @@ async def _async_size(provider: NamesItsSize, model: str, server: str) -> int | 
 
 @dataclass(frozen=True, slots=True)
 class _Beginning:
-    """The beginning of a question's requests that all speakers share.
+    """The beginning of a question's requests, which is the same for all speakers.
 
-    `key` is that of its window, whose system prompt is the one that was sent. `at` is on the monotonic clock.
+    `key` is the key of the window that has the system prompt as it was sent. `at` is on the monotonic clock.
     """
 
     key: str | None
@@ -271,9 +274,10 @@ class _Beginning:
 class HeadStart:
     """The head starts of an account: one at a time, and at most one a minute. `connect` opens a connection.
 
-    A server that may cost something gets no request and no key. A server at home that was not asked for a while is sent
-    the beginning of the agent's last request, for one token of an answer: it then loads the model and reads the
-    beginning of the next turn's request. Nothing is billed, counted, recorded or raised.
+    A server that may charge for requests gets only a connection, without a request or key. A server in the home network
+    that was idle for a while gets the beginning of the agent's last request and is asked for one token: it then loads
+    the model and processes the beginning of the next turn's request. Nothing is billed, counted, recorded or raised as
+    an issue.
     """
 
     def __init__(
@@ -288,18 +292,18 @@ class HeadStart:
         self._entry = entry
         self._connect = connect
         self._clock = clock
-        # by the ids of the agents
+        # The beginnings of the last questions, by agent id.
         self._beginnings: dict[str, _Beginning] = {}
         self._began_at = -math.inf
         self._task: asyncio.Task[None] | None = None
-        # the beginning that the running head start has the server read, or None
+        # The beginning that the running head start has sent to the server, or None.
         self._read: _Beginning | None = None
 
     @callback
     def begin(self, model: Model, windows: WindowRegistry[str], patience: float) -> None:
-        """Begin one in the background if it may help a turn of the agent with these windows.
+        """Start one in the background if it may help the next turn of the agent with these windows.
 
-        A server at home has `patience` seconds.
+        A server in the home network has `patience` seconds to finish.
         """
         now, beginning = self._clock(), self._beginnings.get(model.agent)
         is_on = self._task is not None and not self._task.done()
@@ -313,11 +317,12 @@ class HeadStart:
 
     @callback
     def on_question(self, question: Question, prompt: PromptFingerprints, key: str | None) -> None:
-        """Take in a question for the agent's model, in the window of this key.
+        """Remember the beginning of a question to the agent's model, in the window with this key.
 
-        A head start goes on, even if its turn was answered locally: some servers begin to load again when a client
-        leaves. But while a server that answers one request at a time reads something else, the question would wait.
-        Leaving then takes no longer than without a head start.
+        A running head start continues if it has the same beginning, even if its turn was answered locally, because some
+        servers start loading again when a client disconnects. If the beginning differs, it is cancelled, because a
+        server that handles one request at a time would let the question wait. Then the turn takes no longer than
+        without a head start.
         """
         beginning = _Beginning(key, question.tools, (prompt.instructions, prompt.entities), self._clock())
         self._beginnings[question.model.agent] = beginning
@@ -351,9 +356,10 @@ async def _async_load(model: Model, request: Request) -> None:
 def _request(
     model: Model, beginning: _Beginning | None, windows: WindowRegistry[str]
 ) -> tuple[Request, _Beginning | None]:
-    """Return a request for one token of an answer, and the beginning that it repeats.
+    """Return a request for one token, and the beginning that it repeats.
 
-    None if there was none since the start, or if its window is gone or was forgotten: the model is loaded all the same.
+    The beginning is None if there has been none since startup, or if its window is gone or was forgotten. The request
+    still loads the model.
     """
     window = windows.peek(beginning.key) if beginning is not None and beginning.key is not None else None
     system = tuple(each for each in window.messages()[:1] if each.role is Role.SYSTEM) if window is not None else ()

@@ -1,4 +1,4 @@
-"""Set-up of an account's agents and server, and the memory that the last account leaves when it is removed."""
+"""Set-up of an account's agents and server, and handling of the memory that remains after the last account."""
 
 import asyncio
 from collections.abc import Sequence
@@ -43,10 +43,10 @@ _LEAVING: HassKey[asyncio.Lock] = HassKey(f"{DOMAIN}_leaving")
 async def async_set_up_account(
     hass: HomeAssistant, entry: AccountConfigEntry, provider: Provider | None
 ) -> tuple[dict[str, Agent], AccountServer | None]:
-    """Return the account's agents by subentry id, and its server, whose lists of models they follow.
+    """Return the account's agents by subentry id, and its server, whose model lists update the agents.
 
-    `provider` and the server are None for an account without a model. Raises `ConfigEntryError` for an impossible
-    configuration.
+    For an account without a model, `provider` and the server are None. Raises `ConfigEntryError` if the configuration
+    is impossible.
     """
     configs = _configs(entry)
     state = await async_account_state(hass, entry.entry_id, configs)
@@ -102,14 +102,14 @@ def _configs(entry: AccountConfigEntry) -> dict[str, AgentConfig]:
 
 @callback
 def _learn(state: AccountState, exact: ExactCounter | None, billed: BilledRequest) -> None:
-    # the bill lacks the part that the server did not read
+    # Usage of a truncated request does not include the part that the server did not read.
     if not billed.is_cut:
         state.calibrations.learn(billed.request, billed.usage, exact)
 
 
 @callback
 def _update_issues(agent: Agent) -> None:
-    """Raise or clear the agent's issues now, and after each change while its account is set up."""
+    """Raise or clear the agent's issues now and, while its account is set up, after each change."""
     hass, agent_id, name = agent.hass, agent.id, agent.config.name
     update_health = partial(async_raise_or_clear_health, hass, agent_id, name, agent.watch)
     agent.entry.async_on_unload(agent.listen(update_health))
@@ -120,12 +120,12 @@ def _update_issues(agent: Agent) -> None:
 
 @callback
 def async_leaving(hass: HomeAssistant) -> asyncio.Lock:
-    """Return the lock that is held until the store is closed after the last account was removed."""
+    """Return the lock that is held while the store is being closed after the removal of the last account."""
     return hass.data.setdefault(_LEAVING, asyncio.Lock())
 
 
 async def async_leave(hass: HomeAssistant, account: ConfigEntry[Any]) -> None:
-    """Keep memory for some days after the last account was removed. If it has nothing, delete the file at once."""
+    """Keep memory for some days after the last account was removed. If memory is empty, delete the file at once."""
     until = time.time() + _DAYS * _SECONDS_PER_DAY
     async with async_leaving(hass):
         if not await async_leave_store(hass, account, until):
@@ -139,7 +139,7 @@ async def async_leave(hass: HomeAssistant, account: ConfigEntry[Any]) -> None:
 def _async_delete_at(hass: HomeAssistant, until: float) -> None:
     async def delete(_now: datetime) -> None:
         if (now := time.time()) < until:
-            # the clock was set back
+            # The system clock was set back, so wait again.
             _async_delete_at(hass, until)
         elif async_store(hass) is None and await hass.async_add_executor_job(delete_overdue, store_path(hass), now):
             async_raise_or_clear_left(hass, None)
@@ -148,12 +148,12 @@ def _async_delete_at(hass: HomeAssistant, until: float) -> None:
 
 
 async def async_delete_left(hass: HomeAssistant) -> bool:
-    """Delete the file that the last account has left, unless it is in use again. Return whether nothing is left."""
+    """Delete the file that remains after the last account, unless it is in use again. Return whether it is gone."""
     return async_store(hass) is None and await hass.async_add_executor_job(delete_file, store_path(hass))
 
 
 async def async_keep_left(hass: HomeAssistant) -> bool:
-    """Keep the file that the last account has left for good. Return whether that was possible."""
+    """Cancel the deletion of the file that remains after the last account. Return whether that succeeded."""
     try:
         await hass.async_add_executor_job(cancel_deletion_of, store_path(hass))
     except sqlite3.Error:
