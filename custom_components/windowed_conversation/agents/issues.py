@@ -132,7 +132,7 @@ class CacheUse:
 
 
 def compare(before: SentRequest, now: SentRequest, usage: Usage) -> CacheUse | None:
-    """Return how a request used the cache after another one in its window, or None if that is unknown.
+    """Return the cache use of a request that follows another one in its window, or None if that is unknown.
 
     The expected tokens are those that both requests share, including those that they would share if no fixed part had
     changed. The result is unknown if the cache may have expired, if history was evicted (a trim, whose cost is

@@ -1,4 +1,4 @@
-"""An agent's statistics over its turns, besides those of its windows."""
+"""The statistics of an agent over its turns, apart from those of its windows."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -15,15 +15,15 @@ from ..window import is_count
 
 _LOGGER = logging.getLogger(__name__)
 
-# The largest sum: Home Assistant's JSON has integers of 64 bits.
+# The maximum of each total, because integers in Home Assistant's JSON have at most 64 bits.
 _MOST = 2**63 - 1
 _COST = "cost"
 _WITHOUT_PRICE = "without_price"
-# No total cost has more characters.
+# In characters. A stored total cost is never longer.
 _LONGEST_COST = 64
 
 
-# The states of the sensor for the last route.
+# The state of the last route's sensor for each route.
 _ROUTE_STATES = {Route.LOCAL: "local", Route.LLM: "model", Route.FALLBACK: "fallback"}
 _ERROR = "error"
 LAST_ROUTES = (*_ROUTE_STATES.values(), _ERROR)
@@ -41,9 +41,10 @@ _NO_ANSWER: Mapping[str, Any] = {
 
 @dataclass(slots=True)
 class Totals:
-    """Sums over all turns of an agent, also across restarts: messages, turns, requests, tool calls and tokens.
+    """Totals over all turns of an agent, kept across restarts: messages, turns, requests, tool calls and tokens.
 
-    `turns_model` are those that a model answered, `turns_fallback` those of them that a fallback agent did.
+    `turns_model` counts the turns that a model answered. `turns_fallback` counts those of them that a fallback agent
+    answered.
     """
 
     evicted_messages: int = 0
@@ -64,10 +65,10 @@ _TOTALS = tuple(each.name for each in fields(Totals))
 
 @dataclass(slots=True)
 class Costs:
-    """US dollars: `turn` is the cost of the last turn, or None if unknown.
+    """Costs in US dollars. `turn` is the cost of the last turn, or None if it is unknown.
 
-    `priced` is the sum over the turns and summaries with known costs, also across restarts; `without_price` counts the
-    others.
+    `priced` is the total of all turns and summaries with known costs, kept across restarts. `without_price` is the
+    number of all others.
     """
 
     turn: Decimal | None = None
@@ -76,11 +77,11 @@ class Costs:
 
     @property
     def total(self) -> Decimal | None:
-        """The sum, or None if no cost is known."""
+        """The total cost, or None if no cost is known."""
         return None if self.without_price and not self.priced else self.priced
 
     def add(self, cost: Decimal | None, *, of_turn: bool) -> None:
-        """Add the cost of a turn or a summary, or None if it is unknown."""
+        """Add the cost of a turn or a summary, or None for an unknown cost."""
         if of_turn:
             self.turn = cost
         if cost is None:
@@ -90,36 +91,36 @@ class Costs:
 
 
 class Sums(NamedTuple):
-    """The sums that continue after a restart, as they are on disk."""
+    """The totals and costs that continue after a restart, as they are stored on disk."""
 
     totals: Totals
     costs: Costs
 
 
 class AgentStatistics:
-    """The totals of an agent and the figures of its last turn; times are in seconds. Outlives a reload.
+    """The totals of an agent and the statistics of its last turn, with times in seconds. Outlives a reload.
 
-    `on_disk` are the sums that survive even a kill.
+    `on_disk` are the totals and costs that are already on disk, and so survive even a kill of Home Assistant.
     """
 
     def __init__(self) -> None:
         self.totals = Totals()
         self.costs = Costs()
         self.on_disk = Sums(Totals(), Costs())
-        # One of `LAST_ROUTES`, None before the first turn.
+        # One of `LAST_ROUTES`, or None before the first turn.
         self.last_route: str | None = None
-        # The reason of the last turn's route, the agent that answered, and the failures.
+        # The last turn's reason for its route, the agent that answered, and earlier failures.
         self.last_answer: Mapping[str, Any] = _NO_ANSWER
-        # The sentence for the last turn's failure, or None.
+        # The error message that the user received in the last turn, or None.
         self.last_message: str | None = None
         self.time_to_first_token: float | None = None
         self.turn_duration: float | None = None
-        # Called after each change of a sum.
+        # Callback after each change of a total.
         self.save_soon: Callable[[], None] = lambda: None
         self._listeners: list[Callable[[], None]] = []
 
     def on_turn(self, outcome: Turn, evicted_messages: int, answer: Mapping[str, Any] = _NO_ANSWER) -> None:
-        """Count an ended turn, with the reason of its route, who answered it and which failures came before."""
+        """Count an ended turn. `answer` has the reason of its route, the agent that answered, and earlier failures."""
         totals, route = self.totals, outcome.decision.route
         self.last_answer, self.last_message = answer, None
         self.turn_duration = outcome.duration
@@ -137,37 +138,37 @@ class AgentStatistics:
         )
 
     def on_failure(self, error: str, message: str | None, turn_id: str | None) -> None:
-        """Record the sentence for a failed turn, also if it failed before it could be counted."""
+        """Record the error message of a failed turn, even if the turn failed before it was counted."""
         if (self.last_answer["error"], self.last_answer["turn_id"]) != (error, turn_id):
             self.last_answer = {**_NO_ANSWER, "error": error, "turn_id": turn_id}
         self.last_route, self.last_message = _ERROR, message
 
     def on_interrupted(self, outcome: Turn) -> None:
-        """Count the requests and the usage of an interrupted turn. A cancelled one does not count as a turn."""
+        """Count the requests and the usage of an interrupted turn. A cancelled turn is not counted as a turn."""
         self.totals.turns_failed += outcome.result is AttemptResult.ERROR
         self._count(outcome.usage, 0, len(outcome.attempts), outcome.tool_calls, outcome.failed_tool_calls)
 
     def on_summary(self, requests: int, usage: Usage, evicted_messages: int) -> None:
-        """Count the requests and the usage of a summary, also of a failed one, and the messages that it evicted."""
+        """Count a summary's requests, usage and evicted messages, even if the summary failed."""
         self._count(usage, evicted_messages, requests)
 
     def on_evicted(self, messages: int) -> None:
-        """Count the messages that were evicted outside of a turn."""
+        """Count messages that were evicted outside a turn."""
         self._count(Usage(), messages)
 
     def on_cost(self, cost: Decimal | None, *, of_turn: bool) -> None:
-        """Add the cost of a turn or a summary, or None if it is unknown."""
+        """Add the cost of a turn or a summary, or None for an unknown cost."""
         self.costs.add(cost, of_turn=of_turn)
         self.save_soon()
         self._notify_listeners()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the sums as JSON has them."""
+        """Return the totals and costs in a form that can be stored as JSON."""
         totals = {name: min(max(value, 0), _MOST) for name, value in asdict(self.totals).items()}
         return {**totals, _COST: str(self.costs.priced), _WITHOUT_PRICE: min(self.costs.without_price, _MOST)}
 
     def restore(self, stored: object) -> None:
-        """Add the sums that `as_dict` returned in an earlier run. An invalid sum begins at 0."""
+        """Add the values that `as_dict` returned before a restart. An invalid value is treated as 0."""
         values = stored if isinstance(stored, dict) else {}
         earlier = Totals(**{name: _read_total(values, name) for name in _TOTALS})
         costs = Costs(priced=_read_cost(values), without_price=_read_total(values, _WITHOUT_PRICE))
@@ -179,14 +180,14 @@ class AgentStatistics:
         self._notify_listeners()
 
     def on_written(self, stored: Mapping[str, Any]) -> None:
-        """Take in the sums that are on disk now, as `as_dict` returned them."""
+        """Update `on_disk` with the values that have been written, as returned by `as_dict`."""
         totals = Totals(**{name: stored[name] for name in _TOTALS})
         costs = Costs(priced=Decimal(stored[_COST]), without_price=stored[_WITHOUT_PRICE])
         self.on_disk = Sums(totals, costs)
         self._notify_listeners()
 
     def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call `listener` when other sums are on disk or a cost is known. Returns a function that stops this."""
+        """Call `listener` when new totals are on disk or a cost is known. Return a function that unsubscribes it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 

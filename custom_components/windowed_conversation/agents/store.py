@@ -1,4 +1,4 @@
-"""The one store of all agents: opened in the background, written by its own thread, closed at the end."""
+"""The single store of all agents: opened in the background, written by its own thread, closed at shutdown."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -37,18 +37,18 @@ from .issues import async_raise_or_clear_left, async_raise_or_clear_store
 
 _LOGGER = logging.getLogger(__name__)
 
-# In seconds: how long the end of Home Assistant waits for pending writes, and for the file to be closed, the longest
-# wait for a change, and that of a backup.
+# In seconds, the longest waits: for pending writes and for closing the file when Home Assistant stops, for a change,
+# and for a backup to begin.
 _DRAIN = 20.0
 _CLOSE = 1.0
 _CHANGE = 30.0
 _HOLD = 10.0
 
-# How long a change waits for others, in seconds.
+# In seconds. Changes wait this long, so that they are written together.
 _SETTLE = 0.05
 
 _SECONDS_PER_DAY = 86_400
-# For how long the record keeps words.
+# The number of days for which the record keeps text.
 _WHOLE_DAYS = 7
 
 _STORE: HassKey[AgentStore] = HassKey(f"{DOMAIN}_store")
@@ -56,10 +56,10 @@ _STORE: HassKey[AgentStore] = HassKey(f"{DOMAIN}_store")
 
 @dataclass(eq=False, slots=True)
 class StoredValue:
-    """A value of an owner that is written after a change. `value` returns an immutable form of it that JSON has.
+    """A value of an account or agent that is written after each change. `value` returns it as immutable JSON data.
 
-    `restore` is called with the value that was stored, None if there is none, and `on_written` with each value that is
-    on disk. Nothing is written before the stored value was read: it would be lost.
+    `restore` is called with the stored value, or None if there is none, and `on_written` with each value that has been
+    written to disk. Nothing is written before the stored value has been read, because that would overwrite it.
     """
 
     store: AgentStore
@@ -72,14 +72,14 @@ class StoredValue:
     _is_read: bool = field(default=False, init=False)
 
     async def async_start(self) -> None:
-        """Read the stored value, now or as soon as that is possible, and write the value from now on."""
+        """Read the stored value, now or as soon as the store is available. Later changes are then written."""
         self.store.on_new_file.append(self.write_anew)
         self.store.on_opened.append(self._async_read_late)
         await self._async_read()
 
     @callback
     def stop(self) -> None:
-        """Write nothing more: the owner is gone."""
+        """Stop writing, because the owner has been removed."""
         self._is_read = False
         self.store.on_new_file.remove(self.write_anew)
         self.store.on_opened.remove(self._async_read_late)
@@ -100,12 +100,12 @@ class StoredValue:
 
     @callback
     def save_soon(self) -> None:
-        """Write the value if it has changed."""
+        """Schedule a write of the value if it has changed."""
         self.store.async_save_soon(self)
 
     @callback
     def write_anew(self) -> None:
-        """Write the value, also if it has not changed since it was written."""
+        """Write the value again, even if it has not changed since the last write."""
         if self._stored_value is not None:
             self._stored_value = None
             self.save_soon()
@@ -127,8 +127,8 @@ class StoredValue:
 class AgentStore:
     """The store of all agents. Its methods raise `MemoryUnavailable` while the file cannot be used.
 
-    Writes go to `writer`, which never blocks. Reads run in the executor; changes run in the writing
-    thread, after everything queued before. `sources` return the changes of the conversations of each agent.
+    Writes are queued in `writer`, which never blocks. Reads run in the executor. Changes run in the writer thread,
+    after all writes that were queued earlier. Each of `sources` returns the pending conversation changes of one agent.
     """
 
     def __init__(self, hass: HomeAssistant) -> None:
@@ -136,14 +136,14 @@ class AgentStore:
         self._listeners: list[Callable[[], None]] = []
         self._unsubscribe: tuple[CALLBACK_TYPE, ...] = ()
         self._reason: Reason | None = None
-        # When something was last forgotten, on the monotonic clock, and how many deletions are in progress.
+        # The monotonic time of the last deletion from memory, and the number of deletions in progress.
         self._forgotten_at = -math.inf
         self._forgetting = 0
-        # The days for which turns are stored, by agent; another thread reads it.
+        # The number of days for which turns are stored, by agent id. The writer thread reads this mapping.
         self._days: Mapping[str, int] = {}
         self._days_of_removed: Mapping[str, int] = {}
         self.sources: list[Callable[[], Iterable[Write]]] = []
-        # Called after a new file was made, and after each opening.
+        # Callbacks after a new file is created, and after each opening of the file.
         self.on_new_file: list[Callable[[], None]] = []
         self.on_opened: list[Callable[[], Coroutine[Any, Any, None]]] = []
         self._records: list[object] = []
@@ -161,7 +161,7 @@ class AgentStore:
 
     @callback
     def async_start(self) -> None:
-        """Open the file in the background, and close it when Home Assistant ends."""
+        """Open the file in the background, and close it when Home Assistant stops."""
         bus = self._hass.bus
         self._unsubscribe = (
             bus.async_listen(EVENT_HOMEASSISTANT_FINAL_WRITE, self._async_drain),
@@ -171,7 +171,7 @@ class AgentStore:
 
     @callback
     def async_configure(self, entries: Sequence[ConfigEntry[Any]]) -> None:
-        """Take over for how long each account keeps turns, and whether anything is kept at all, by all accounts."""
+        """Apply the options of all accounts: how long turns are kept, and whether a file is needed at all."""
         days = {
             agent_id: int(entry.options.get(CONF_MEMORY_DAYS, DEFAULT_MEMORY_DAYS))
             for entry in entries
@@ -182,18 +182,18 @@ class AgentStore:
             self._days = days
             self.writer.check(repeat_daily=True)
         if self.writer.may_create:
-            # no turn has to wait for the file
+            # open the file now, so that no turn has to wait for it
             self.writer.call(lambda memory: None)
 
     @callback
     def async_put(self, record: object) -> None:
-        """Have a record written with all else that its turn leaves."""
+        """Queue a record, to be written together with the other changes of its turn."""
         self._records.append(record)
         self.async_save_soon()
 
     @callback
     def async_save_soon(self, value: StoredValue | None = None) -> None:
-        """Write the changes in a moment."""
+        """Schedule a write of all changes after a short delay."""
         if value is not None:
             self._changed[value] = None
         if self._timer is None and not self._hass.is_stopping:
@@ -201,9 +201,9 @@ class AgentStore:
 
     @callback
     def async_save(self) -> None:
-        """Give all that has changed to the thread that writes, as one transaction.
+        """Pass all changes to the writer thread, as one transaction.
 
-        Nothing is given while something is forgotten, as it may repeat that.
+        During a deletion from memory, nothing is passed, because the changes may repeat the text to forget.
         """
         if self._timer is not None:
             self._timer.cancel()
@@ -218,19 +218,19 @@ class AgentStore:
             self.writer.put(*records, *changes, *values)
 
     def run_in_loop(self, work: Callable[..., None], *values: Any) -> None:
-        """Have the event loop do work that another thread has asked for."""
+        """Run a callback in the event loop. Can be called from any thread."""
         if not self._hass.loop.is_closed():
             self._hass.loop.call_soon_threadsafe(work, *values)
 
     async def async_leave(self, until: float) -> bool:
-        """Close the file, of which only memory stays until a time. Return whether memory has anything."""
+        """Close the file after deleting all but memory, which is kept until a time. Return whether memory has data."""
         self.async_save()
         for unsubscribe in self._unsubscribe:
             unsubscribe()
         try:
             return await self.async_change(partial(self._leave, until))
         except MemoryUnavailable:
-            # nobody knows
+            # memory may have data
             return True
         finally:
             await self._hass.async_add_executor_job(self.writer.close, _DRAIN)
@@ -238,17 +238,17 @@ class AgentStore:
 
     @callback
     def async_listen(self, listener: Callable[[], None]) -> CALLBACK_TYPE:
-        """Call the listener when the state of the store has changed; return a function that ends that."""
+        """Call `listener` when the store's state changes. Return a function that unsubscribes it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
     async def async_recall(self, query: str, **conditions: Any) -> list[Recalled]:
-        """Return the matching memories, best first; see `Memory.recall` for the conditions."""
+        """Return the memories that match a query, best first. See `Memory.recall` for the conditions."""
         return await self.async_read(lambda memory: memory.recall(query, **conditions), [])
 
     @contextmanager
     def forgetting(self) -> Iterator[None]:
-        """Take in no turn meanwhile, and none that has begun by then: it may repeat the forgotten words."""
+        """Hold back writes during a deletion. Turns that began before its end may repeat the forgotten text."""
         self.async_save()
         self._forgetting += 1
         try:
@@ -259,23 +259,23 @@ class AgentStore:
             self.async_save()
 
     def predates_forgetting(self, began: float) -> bool:
-        """Return whether something that began at a time may have words that were forgotten after it, or are just now.
+        """Return whether something may contain forgotten text, because it began before the end of a deletion.
 
-        Time is in seconds since the epoch.
+        `began` is in seconds since the epoch.
         """
-        # by the monotonic clock: the other one may have been ahead
+        # use the monotonic clock, because the system clock may have been ahead and set back
         return self._forgetting > 0 or time.monotonic() - (time.time() - began) <= self._forgotten_at
 
     async def async_hold(self) -> None:
-        """Have everything in the one file, for a copy, and write nothing until `writer.release`."""
+        """Bring the file up to date for a copy, and pause writes until `writer.release`."""
         if not await self._hass.async_add_executor_job(self.writer.hold, _HOLD):
             _LOGGER.warning("The backup may lack what was remembered last")
 
     async def async_read[Result](self, read: Callable[[Memory], Result], nothing: Result) -> Result:
-        """Return the result of `read` in the executor, or `nothing` if there is no file yet."""
+        """Return the result of `read`, which runs in the executor, or return `nothing` if no file exists yet."""
         memory, reason = self.writer.opened, self.writer.state.reason
         if memory is None and reason is None:
-            # not opened yet, or there is nothing to open
+            # the file has not been opened yet, or does not exist
             exists = await self._hass.async_add_executor_job(self.writer.path.exists)
             return await self.async_change(read) if exists else nothing
         if memory is None or reason == "damaged":
@@ -287,7 +287,7 @@ class AgentStore:
             raise
 
     async def async_change[Result](self, work: Callable[[Memory], Result]) -> Result:
-        """Return the result of `work` when its change is on disk; the thread that writes does it."""
+        """Run `work` in the writer thread, and return its result when its changes are on disk."""
         future = self.writer.call(work)
         done = asyncio.wrap_future(future)
         try:
@@ -295,13 +295,13 @@ class AgentStore:
         except asyncio.CancelledError:
             done.cancel()
             raise
-        # wait for a change that has begun, so that nobody believes that it was not made
+        # a change that has begun cannot be cancelled, so wait for it rather than report that it failed
         if not done.done() and future.cancel():
             raise MemoryUnavailable(self.writer.state.reason or "locked")
         return await done
 
     def _open(self, path: Path) -> Memory:
-        """Open the file, unless it was kept for too long, and keep it for good."""
+        """Open the file and cancel its scheduled deletion. If that is overdue, delete the file first."""
         delete_overdue(path, time.time())
         memory = Memory(path, self._languages, rooms=(CONVERSATIONS, VALUES), companion=self.conversations.forget)
         try:
@@ -318,7 +318,7 @@ class AgentStore:
         return bool(statistics.facts or statistics.turns or statistics.episodes)
 
     def _expire(self, memory: Memory) -> None:
-        """Forget the turns that are old enough; those of an unknown agent are kept as long as any."""
+        """Delete expired turns. Turns of an unknown agent are kept for the longest period of any agent."""
         now, days = time.time(), {**self._days_of_removed, **self._days}
         before = {agent: now - each * _SECONDS_PER_DAY for agent, each in days.items()}
         others = min(before.values(), default=now - DEFAULT_MEMORY_DAYS * _SECONDS_PER_DAY)
@@ -337,7 +337,7 @@ class AgentStore:
 
     @callback
     def _follow_opening(self, is_new: bool) -> None:
-        """Write everything in working memory to a new file, and read the values that could not be read before."""
+        """After the file is opened, read values that could not be read before. Fill a new file completely."""
         if self._hass.is_stopping:
             return
         for write_anew in tuple(self.on_new_file) if is_new else ():
@@ -362,7 +362,7 @@ class AgentStore:
 
 
 def _keeps_anything(entry: ConfigEntry[Any]) -> bool:
-    """Return whether an account or one of its agents keeps anything that people could want not to be kept."""
+    """Return whether an account or one of its agents stores any data that the user can choose not to store."""
     if entry.options.get(CONF_PERSISTENCE, DEFAULT_PERSISTENCE) != Persistence.OFF:
         return True
     return any(
@@ -372,19 +372,19 @@ def _keeps_anything(entry: ConfigEntry[Any]) -> bool:
 
 
 def store_path(hass: HomeAssistant) -> Path:
-    """Return the path of the one file."""
+    """Return the path of the store's file."""
     return Path(hass.config.path(STORAGE_DIR, f"{DOMAIN}.db"))
 
 
 @callback
 def async_store(hass: HomeAssistant) -> AgentStore | None:
-    """Return the store of all agents, or None if no account was set up yet."""
+    """Return the store of all agents, or None if no account has been set up yet."""
     return hass.data.get(_STORE)
 
 
 @callback
 def async_start_store(hass: HomeAssistant) -> AgentStore:
-    """Return the store of all agents, which begins to open its file if it is new."""
+    """Return the store of all agents. The first call creates it and starts to open its file."""
     if _STORE not in hass.data:
         hass.data[_STORE] = AgentStore(hass)
         hass.data[_STORE].async_start()
@@ -394,7 +394,7 @@ def async_start_store(hass: HomeAssistant) -> AgentStore:
 
 
 async def async_leave_store(hass: HomeAssistant, account: ConfigEntry[Any], until: float) -> bool:
-    """Close the store after the last account was removed, also if none was set up since the start.
+    """Close the store after the last account was removed, even if no account was set up since startup.
 
     See `AgentStore.async_leave`.
     """

@@ -1,4 +1,4 @@
-"""Summaries of evicted exchanges: requests for them, their event and record, and their copy in memory."""
+"""Summaries of evicted exchanges: the requests, the event, the record, and the copy in memory."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ from .store import async_store
 
 _LOGGER = logging.getLogger(__name__)
 
-# Memory keeps no turns with these tags.
+# Turns with these tags are not stored in memory.
 _NOT_IN_MEMORY = frozenset({f"route:{Route.LOCAL}", INCOMPLETE})
 
 
@@ -56,17 +56,17 @@ class ConversationDropped(Exception):
 
 
 class Cause(NamedTuple):
-    """The turn that a summary follows: its id in the record, and who took it."""
+    """The turn that led to a summary: its id in the record, and the person who spoke."""
 
     turn: str
     person: str | None
 
 
 def is_due(agent: Agent, window: Window, outcome: Turn) -> bool:
-    """Return whether the window has something to summarize after a turn.
+    """Return whether a summary should be written after a turn.
 
-    The turn must have asked the model, as text of local turns is not sent anywhere. And the summary must fit in the
-    window beside the newest exchange, or else it would be evicted next.
+    The turn must have asked the model, because text of local turns is not sent anywhere. The summary must also fit in
+    the window beside the newest exchange, because it would otherwise be evicted next.
     """
     passage = window.pending_summary
     if passage is None or not outcome.attempts or outcome.error is not None or outcome.fault is not None:
@@ -77,9 +77,9 @@ def is_due(agent: Agent, window: Window, outcome: Turn) -> bool:
 
 
 def older_than(window: Window, keep: int, excluded_tags: frozenset[str]) -> SummaryInput | None:
-    """Return all that a summary can replace except the newest `keep` exchanges, or None if there is nothing.
+    """Return the input for a summary of all but the newest `keep` exchanges, or None if there is nothing to summarize.
 
-    The exchanges that trims have evicted before are part of it.
+    The input includes exchanges that earlier trims have evicted.
     """
     older = older_summary_input(_system(window), window.exchanges(), keep, excluded_tags)
     return join_summary_inputs(window.pending_summary, older, window.policy.history_tokens)
@@ -93,7 +93,7 @@ def _system(window: Window) -> Message | None:
 class Summarizer:
     """Summarizes one conversation of an agent. `context` is the LLM context for the tools in the request.
 
-    `cause` is the turn that evicted something, or None if an action asks for the summary.
+    `cause` is the turn that evicted exchanges, or None if an action requested the summary.
     """
 
     hass: HomeAssistant
@@ -109,7 +109,7 @@ class Summarizer:
         return self.window in self.agent.summarizing
 
     async def async_summarize_evicted(self) -> None:
-        """Summarize the exchanges that trims have evicted; a failure costs nothing but the summary."""
+        """Summarize the exchanges that trims have evicted. A failure only means that there is no summary."""
         passage = self.window.pending_summary
         if passage is None or self.is_at_work:
             return
@@ -125,10 +125,10 @@ class Summarizer:
             log_fault(_LOGGER, "A summary failed in an unexpected way", err)
 
     async def async_summarize(self, passage: SummaryInput) -> dict[str, Any]:
-        """Replace a passage with its summary. Return the data of the event.
+        """Replace a passage with its summary, and return the data of the fired event.
 
-        No turn has to wait while the model writes. Raises `ProviderError`, `TurnError`, `ConversationDropped`, and
-        `WindowBusy` inside a turn of the conversation, and then the window is as it was.
+        Turns do not wait while the model writes. Raises `ProviderError`, `TurnError`, `ConversationDropped`, and
+        `WindowBusy` if called inside a turn of the conversation. After an error, the window is unchanged.
         """
         agent, window, evicted, text = self.agent, self.window, 0, ""
         attempts, at, started = list[Attempt](), time.time(), time.monotonic()
@@ -173,7 +173,7 @@ class Summarizer:
         return async_fire_summarized(self.hass, who, counts, usage, (before, stats))
 
     def _on_end(self, ended: EndedSummary, evicted: int) -> Usage:
-        """Count, price and record a summary, also a failed one. Return its usage."""
+        """Count, price and record a summary, even a failed one. Return its usage."""
         agent = self.agent
         billed = [each.billed for each in ended.attempts if each.billed is not None]
         usage = sum((each.usage for each in billed), Usage())
@@ -187,10 +187,9 @@ class Summarizer:
     async def _summary(
         self, question: Question, passage: SummaryInput, attempts: list[Attempt]
     ) -> tuple[str, Native | None]:
-        """Return the text of a summary, and the compaction that replaces it for the same model, if there is one.
+        """Return the text of a summary, and the provider's compaction that replaces it for the same model, if any.
 
-        If a compaction would not fit, because it holds all of the user's words, the model is asked for a summary
-        instead.
+        A compaction contains all of the user's text and may not fit. Then the model is asked for a summary instead.
         """
         agent, policy, limits = self.agent, self.window.policy, self.agent.config.limits
         messages = compaction_messages(passage, self.window.exchanges(), question.excluded_tags)
@@ -207,11 +206,11 @@ class Summarizer:
 
 
 async def _async_store(agent: Agent, key: str, passage: SummaryInput, text: str, language: str) -> None:
-    """Give the summary of a passage to memory, which stores it if it has stored the turns that it stands for.
+    """Pass the summary of a passage to memory, which stores it only if it has stored the summarized turns.
 
-    So nothing that was forgotten, or said while memory was off, comes back in other words. The home's episodes contain
-    nothing that an unknown speaker said about themselves, and nothing of a window that everybody shares: its speakers
-    are unknown.
+    This prevents text that was forgotten, or spoken while memory was off, from returning in other words. The home's
+    summaries contain nothing that unknown speakers said about themselves, and nothing from a window that everybody
+    shares, because its speakers are unknown.
     """
     store = async_store(agent.hass)
     if not agent.config.memory or store is None or agent.config.scope is Scope.AGENT:
@@ -236,7 +235,7 @@ async def _async_store(agent: Agent, key: str, passage: SummaryInput, text: str,
 
 
 def _speaks_of_speakers(exchanges: Iterable[Exchange], languages: Iterable[str]) -> bool:
-    """Return whether somebody spoke of themselves. The turns that memory keeps were looked at before."""
+    """Return whether a user spoke of themselves. Turns that are stored in memory were checked earlier."""
     said = [_user_text(each) for each in exchanges if not _NOT_IN_MEMORY.isdisjoint(each.tags)]
     return any(speaks_of_oneself(each, language) for each in said for language in languages)
 

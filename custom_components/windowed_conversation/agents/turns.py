@@ -1,4 +1,4 @@
-"""The turns of an agent: an input of Home Assistant's becomes a turn, and the turn's outcome a result."""
+"""The turns of an agent: a ConversationInput becomes a turn, and the turn's outcome a ConversationResult."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -34,14 +34,14 @@ from .store import async_store
 
 _LOGGER = logging.getLogger(__name__)
 
-# How long to wait before looking again whether a pipeline is done with the chat log, in seconds.
+# In seconds, between checks whether a pipeline has released the chat log.
 _LOOK_AGAIN = 0.05
 
 _FAULT = "A turn failed in an unexpected way"
 
 
 async def async_take_turn(agent: Agent, entity_id: str, user_input: ConversationInput) -> ConversationResult:
-    """Answer an input after the earlier ones of its conversation; a turn that cannot begin is answered, too."""
+    """Answer an input as the next turn of its conversation. If the turn cannot begin, answer with an error."""
     try:
         check_id(user_input.conversation_id or "")
         with async_open_session(agent.hass, user_input) as session:
@@ -58,9 +58,9 @@ async def async_take_turn(agent: Agent, entity_id: str, user_input: Conversation
 async def _async_in_order(
     agent: Agent, entity_id: str, user_input: ConversationInput, session: ChatSession
 ) -> ConversationResult:
-    """Wait for the window and for the chat log, which Home Assistant lets one turn at a time have, and answer.
+    """Answer an input once the window and the chat log are free. Each is used by one turn at a time.
 
-    Raises `IdTooLong`, and `WindowBusy` if that takes longer than a turn may.
+    Raises `IdTooLong`, and `WindowBusy` if the wait is longer than the turn timeout.
     """
     loop = asyncio.get_running_loop()
     ends_at = loop.time() + agent.config.limits.turn
@@ -89,7 +89,7 @@ async def _async_in_order(
 
 
 async def async_answer(turn: ConversationTurn) -> ConversationResult:
-    """Run a turn and return its result; a fault of ours is spoken, too."""
+    """Run a turn and return its result. An unexpected exception also becomes a spoken answer."""
     llm_api = turn.chat_log.llm_api
     try:
         _record_pipeline_answers(turn)
@@ -115,12 +115,12 @@ async def async_answer(turn: ConversationTurn) -> ConversationResult:
         log_fault(_LOGGER, _FAULT, err)
         return await _async_failed(turn, err, turn.reply.text)
     finally:
-        # other agents use the log, too: restore the tools that it had
+        # other agents use the chat log as well, so restore the tools that it had
         turn.chat_log.llm_api = llm_api
 
 
 def _record_pipeline_answers(turn: ConversationTurn) -> None:
-    """Record the answers of the pipeline since our last turn, and since something was last forgotten."""
+    """Add the exchanges that the pipeline answered since our last turn to the window, except for forgotten ones."""
     agent = turn.agent
     store = async_store(agent.hass)
     for exchange in handled_by_pipeline(turn.chat_log, turn.entity_id, turn.window.messages()):
@@ -134,7 +134,7 @@ def _record_pipeline_answers(turn: ConversationTurn) -> None:
 
 
 def _handlers(turn: ConversationTurn) -> TurnHandlers:
-    """Return the functions with which the turn acts on Home Assistant. Each builds its objects when it is called."""
+    """Return the callbacks through which the turn acts on Home Assistant. Each creates its objects when called."""
     hass, config = turn.agent.hass, turn.agent.config
 
     async def answer_locally(situation: Situation) -> LocalMessages | Reason:
@@ -166,7 +166,7 @@ def _defer(turn: ConversationTurn, work: Callable[[], None]) -> None:
 
 
 def _on_end(turn: ConversationTurn) -> None:
-    """Trace the turn that ended, and defer the steps after it until its answer is on its way."""
+    """Trace the ended turn, and defer the steps after it until its answer is sent."""
     sizes = turn.context.sizes if turn.context else NO_SIZES
     turn.attributes = {**answer_attributes(turn.agent.hass, turn.state), **sizes, "turn_id": turn.record_id}
     async_trace_turn(turn.state, turn.attributes, turn.window.stats())
@@ -174,10 +174,10 @@ def _on_end(turn: ConversationTurn) -> None:
 
 
 async def _async_failed(turn: ConversationTurn, error: Exception, spoken: str) -> ConversationResult:
-    """Tell the user about an error, after the text that was already spoken.
+    """Return the result of a failed turn, with the error message after any text that was already spoken.
 
-    A pipeline shows an error response beside the streamed words, but a text-to-speech engine that streams does not say
-    it. So in that case the failure is part of the answer, and the response is a normal one.
+    A pipeline shows an error response beside the streamed text, but a streaming text-to-speech engine does not speak
+    it. In that case, the error message becomes part of the answer, and the response is a normal one.
     """
     code, phrase = await _async_error_answer(turn.agent, turn.user_input, error)
     _defer(turn, partial(turn.current_agent.statistics.on_failure, error_key(error), phrase, turn.record_id))
@@ -187,21 +187,21 @@ async def _async_failed(turn: ConversationTurn, error: Exception, spoken: str) -
     last_message = await turn.reply.break_off(phrase)
     result = _error_result(turn.user_input, code, f"{spoken}{sentence_after(spoken, phrase)}")
     if turn.reply.is_heard:
-        # not ACTION_DONE, which would claim that something was done
+        # ACTION_DONE would claim that something was done
         result.response.response_type = IntentResponseType.QUERY_ANSWER
         result.response.async_set_speech(last_message)
     return result
 
 
 async def _async_refused(agent: Agent, user_input: ConversationInput, error: Exception) -> ConversationResult:
-    """Return the result of an input whose turn could not begin."""
+    """Return the error result of an input whose turn could not begin."""
     return _error_result(user_input, *await _async_error_answer(agent, user_input, error))
 
 
 async def _async_error_answer(
     agent: Agent, user_input: ConversationInput, error: Exception
 ) -> tuple[IntentResponseErrorCode, str]:
-    """Return the response code and the sentence for an error, in the user's language."""
+    """Return the response code and the error message, in the user's language."""
     failure = error_text_of(error)
     return failure.code, await async_error_phrase(agent.hass, user_input.language, failure)
 

@@ -73,14 +73,14 @@ _LIST = probatio.Schema(
 
 
 class WindowContent(StrEnum):
-    """What `get_window` returns: messages or statistics."""
+    """The content of a response of `get_window`: messages or statistics."""
 
     MESSAGES = "messages"
     STATISTICS = "statistics"
 
 
 class TagMatch(StrEnum):
-    """How an exchange matches the given tags: it has any of them, or all of them."""
+    """The rule by which an exchange matches the given tags: it has any of them, or all of them."""
 
     ANY = "any"
     ALL = "all"
