@@ -99,7 +99,7 @@ class Compaction(StrEnum):
 
 
 class OpenAIFormat(StrEnum):
-    """The API format of an OpenAI account: there are two."""
+    """The API format of an OpenAI account: Responses or Chat Completions."""
 
     RESPONSES = "responses"
     CHAT = "chat"

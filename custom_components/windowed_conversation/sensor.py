@@ -189,7 +189,7 @@ MEMORY = (
     ),
 )
 
-# This sensor covers the records that all agents pass to the writer thread.
+# This sensor counts lost records of all agents together, because they share the writer thread.
 RECORDS = (
     AgentSensorDescription(
         key="records_dropped",

@@ -38,7 +38,7 @@ async def _async_info(hass: HomeAssistant) -> dict[str, Any]:
 
 
 def _servers(hass: HomeAssistant, accounts: Iterable[AccountConfigEntry]) -> dict[str, Any]:
-    """Return for each provider a check of whether its accounts' servers are reachable, sent without a key or path."""
+    """Return a reachability check of its accounts' servers for each provider. It sends no key and no path."""
     addresses = defaultdict[str, set[str]](set)
     for account in accounts:
         if account.disabled_by is None:

@@ -96,7 +96,7 @@ def follow_servers(agent: Agent, turn: ConversationTurn) -> None:
 
 
 def log_error(agent: Agent, turn: ConversationTurn) -> None:
-    """Log an error without the user's text. `AccountServer` logs once that a server is away, so here it is debug."""
+    """Log an error without the user's text, at debug level if the server is away, which `AccountServer` logs once."""
     error = turn.state.error
     if error is not None:
         is_away = isinstance(error, CONNECTION_ERRORS) and not turn.state.has_begun

@@ -66,7 +66,7 @@ class Agent:
         self.learn = learn
         self.head_start = head_start
         self.schemas = ToolSchemas()
-        # The profiles of facts from recent turns, each with the revision of its facts, by the people whom it is for.
+        # The profiles of facts built in recent turns, each with the revision of its facts, by audience.
         self.profiles: dict[Hashable, tuple[object, PromptFacts]] = {}
         # The last answers of memory, by conversation, which the user may confirm with a yes.
         self.last_answers: dict[str, LastAnswer] = {}

@@ -104,7 +104,7 @@ def turn_memory_tools(turn: ConversationTurn) -> tuple[llm.Tool, ...]:
         try:
             done = await async_forget_by(turn.agent.hass, work)
         finally:
-            # a pending question has to stay in the window until the user confirms it
+            # an exchange that asks for a confirmation has to stay in the window until the user confirms
             if done is None or done.then is None:
                 turn.agent.windows.rewrite_after_turn(turn.key, without_forgetting)
         return done

@@ -33,7 +33,7 @@ class ConversationStore:
 
     def __init__(self, store: AgentStore, agent_id: str, config: AgentConfig, counter: CalibratedCounter) -> None:
         self._store = store
-        # This writes the changes of all agents.
+        # Writes the pending changes of all agents, not only of this one.
         self.save = store.async_save
         self._agent_id = agent_id
         self._persistence = config.persistence

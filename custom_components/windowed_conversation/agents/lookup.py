@@ -62,7 +62,7 @@ def async_agent_ids(hass: HomeAssistant) -> set[str]:
 
 @callback
 def async_learn(hass: HomeAssistant, billed: BilledRequest) -> None:
-    """Update the token calibration of the agent whose model was asked with the usage of the request."""
+    """Pass the usage of a request to the agent whose model was asked, so that it can calibrate its token counter."""
     agent = async_find_agent(hass, billed.model.agent)
     if agent is not None:
         agent.learn(billed)

@@ -122,7 +122,7 @@ class AccountServer:
 
     @callback
     def follow_size(self, billed: BilledRequest) -> None:
-        """Request the model's context size after its first answer, after an unexpected bill, and from time to time.
+        """Request the model's context size after its first answer, after unexpected usage, and from time to time.
 
         Only a server in the home network is asked, because a gateway may not expect the request.
         """

@@ -102,7 +102,7 @@ def _configs(entry: AccountConfigEntry) -> dict[str, AgentConfig]:
 
 @callback
 def _learn(state: AccountState, exact: ExactCounter | None, billed: BilledRequest) -> None:
-    # Usage of a truncated request does not include the part that the server did not read.
+    # The billed usage of a truncated request lacks the part that the server did not read.
     if not billed.is_cut:
         state.calibrations.learn(billed.request, billed.usage, exact)
 

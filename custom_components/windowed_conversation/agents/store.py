@@ -230,7 +230,7 @@ class AgentStore:
         try:
             return await self.async_change(partial(self._leave, until))
         except MemoryUnavailable:
-            # memory may have data
+            # the file cannot be read, so memory may have data
             return True
         finally:
             await self._hass.async_add_executor_job(self.writer.close, _DRAIN)

@@ -44,7 +44,7 @@ type Field = dict[Any, Any]
 _LEAST_TOKENS = 100
 _MOST_TOKENS = 2_000_000
 
-# The names that core's own integrations give to their agents.
+# The vendor names that core's own integrations use for their agents.
 _VENDORS = {
     PROVIDER_OPENAI: "OpenAI",
     PROVIDER_AZURE: "Azure OpenAI",
@@ -52,7 +52,7 @@ _VENDORS = {
     PROVIDER_ANTHROPIC: "Claude",
     PROVIDER_NONE: "Local",
 }
-# In characters: the longest part of an agent's name that comes from its model. File names of models can be long.
+# In characters: the longest model name within an agent's name. File names of models can be long.
 _LONGEST_NAME = 60
 
 

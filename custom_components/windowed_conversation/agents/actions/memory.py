@@ -237,7 +237,7 @@ def _memory(found: Recalled, name: str | None) -> JsonObjectType:
 
 
 def _counts(forgotten: Forgotten) -> JsonObjectType:
-    """Return the numbers of forgotten memories. `exchanges` counts those removed from open conversations."""
+    """Return the numbers of memories that were or would be forgotten, and of exchanges in open conversations."""
     counts = {"facts": forgotten.facts, "turns": forgotten.turns, "episodes": forgotten.episodes}
     return {**{kind: len(rows) for kind, rows in counts.items()}, "exchanges": forgotten.exchanges}
 

@@ -70,7 +70,7 @@ _EXPORT = probatio.Schema({**_WHICH, probatio.Required(access.ATTR_FILENAME): ac
 
 @dataclass(frozen=True, slots=True)
 class _Rights:
-    """The permissions of a caller: turns of `people` with `agents` are listed, but only `readable` people's with text.
+    """The permissions of a caller to list the turns of `people` with `agents`, and to read the text of `readable`.
 
     Among people, None stands for unknown speakers. If `people` or `agents` itself is None, it means all.
     """
