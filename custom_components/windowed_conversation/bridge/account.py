@@ -1,7 +1,8 @@
-"""An account's provider, on an HTTP client that all accounts share, its models with prices, and its server's last list.
+"""The provider of an account, its models with their prices, and the cached model list of its server.
 
-An SDK is imported in the import executor when the first account needs it, Google's when the first account is tried or
-counts, never earlier. Its clients are built in the executor, too, because they look up the platform.
+All accounts share their HTTP clients. An SDK is imported in the import executor when the first account needs it, and
+Google's SDK only when an account is tested or counts tokens. SDK clients are built in the executor, too, because they
+look up the platform.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -43,26 +44,28 @@ _VENDORS = {
     const.PROVIDER_GEMINI: Vendor.GOOGLE,
 }
 
-# The HTTP clients by their class: an SDK may not run on the package that Home Assistant uses.
+# The shared HTTP clients by class. There can be two, because an SDK may not support the HTTP package that Home
+# Assistant uses.
 _HTTP_CLIENTS: HassKey[dict[type[Any], Any]] = HassKey(f"{DOMAIN}_http_clients")
 
-# Idle connections stay for two minutes: Home Assistant's shared client closes them after 15 seconds, which is before
-# most people say something again.
+# Idle connections stay open for two minutes. Home Assistant's shared client closes them after 15 seconds, which is
+# sooner than most people speak again.
 _LIMITS = httpx2.Limits(max_keepalive_connections=32, keepalive_expiry=120)
 
-# The folders of `providers` for accounts that do not speak one of OpenAI's formats.
+# The folders of `providers` for accounts that do not use one of OpenAI's formats.
 _FOLDERS = {const.PROVIDER_ANTHROPIC: "anthropic", const.PROVIDER_GEMINI: "gemini"}
 
 _PRICES = f"{__package__.rpartition('.')[0]}.providers.prices"
 
-# The limits of the stored list: ten times the models of a router, and names that a person can tell apart.
+# The limits of the stored model list: ten times as many models as a router offers, and ids that a person can still tell
+# apart.
 _MOST_MODELS = 5000
 
 _LONGEST_ID = 255
 
 
 async def async_create_provider(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
-    """Return the provider for an account's data. Opens no connection."""
+    """Return the provider for the data of an account. Opens no connection."""
     clients, http_client = await _async_clients(hass, account), await _async_http_client(hass, account)
     return await hass.async_add_executor_job(_create, hass, account, clients, http_client)
 
@@ -73,26 +76,26 @@ async def async_open_connection(hass: HomeAssistant, account: Mapping[str, Any])
 
 
 def vendor_of(account: Mapping[str, Any]) -> Vendor | None:
-    """Return the vendor of an account's models, or None for a compatible server."""
+    """Return the vendor of an account's models, or None for an OpenAI-compatible server."""
     if account[const.CONF_PROVIDER] == const.PROVIDER_OPENAI_CHAT and account[CONF_URL] == OPENAI_URL:
         return Vendor.OPENAI
     return _VENDORS.get(account[const.CONF_PROVIDER])
 
 
 def is_at_home(account: Mapping[str, Any]) -> bool:
-    """Return whether an account's server runs at home: a compatible server without a key, which costs nothing."""
+    """Return whether an account's server runs at home: a compatible server without an API key, which costs nothing."""
     return bool(account[const.CONF_PROVIDER] == const.PROVIDER_OPENAI_CHAT) and CONF_API_KEY not in account
 
 
 def can_shorten(account: Mapping[str, Any]) -> bool:
-    """Return whether an account's provider can shorten old turns by itself, by context editing or compaction."""
+    """Return whether an account's provider can shorten old turns by itself, with context editing or compaction."""
     return bool(account[const.CONF_PROVIDER] == const.PROVIDER_ANTHROPIC) or can_compact(account)
 
 
 def can_compact(account: Mapping[str, Any]) -> bool:
     """Return whether an account's provider can compact conversations, as OpenAI's Responses format can.
 
-    So can Azure's servers: https://learn.microsoft.com/azure/foundry/reference/rest/compactconversation
+    Azure's servers can do so too: https://learn.microsoft.com/azure/foundry/reference/rest/compactconversation
     """
     return account[const.CONF_PROVIDER] in (const.PROVIDER_OPENAI, const.PROVIDER_AZURE) and _speaks_responses(account)
 
@@ -129,7 +132,7 @@ async def _async_clients(hass: HomeAssistant, account: Mapping[str, Any]) -> Any
 
 
 async def _async_http_client(hass: HomeAssistant, account: Mapping[str, Any]) -> Any:
-    """Return the HTTP client for an account's requests: one of Home Assistant's package, if the SDK runs on it."""
+    """Return the HTTP client for an account: Home Assistant's client class if the SDK supports it, or the SDK's own."""
     client = _http_client(hass, HassHttpXAsyncClient)
     if account[const.CONF_PROVIDER] != const.PROVIDER_ANTHROPIC:
         return client
@@ -139,9 +142,9 @@ async def _async_http_client(hass: HomeAssistant, account: Mapping[str, Any]) ->
 
 @callback
 def _http_client(hass: HomeAssistant, kind: type[Any]) -> Any:
-    """Return the client of a class, which is closed with Home Assistant.
+    """Return the shared client of a class. It is closed when Home Assistant closes.
 
-    The helper that creates clients for integrations sets the limits itself.
+    Built here because Home Assistant's helper for creating clients does not let the caller choose the limits.
     """
     clients = hass.data.setdefault(_HTTP_CLIENTS, {})
     if kind not in clients:
@@ -156,7 +159,7 @@ def _http_client(hass: HomeAssistant, kind: type[Any]) -> Any:
 
 
 class ModelUsage(NamedTuple):
-    """The usage of one request to a model; `family` is the model's name, or on Azure that of the deployment's model."""
+    """The usage of one request. `family` is the model's name or, on Azure, the name of the deployment's model."""
 
     vendor: Vendor
     family: str
@@ -166,9 +169,9 @@ class ModelUsage(NamedTuple):
 async def async_model_profile(
     hass: HomeAssistant, vendor: Vendor | None, family: str, name: str, models: Sequence[ListedModel]
 ) -> ModelProfile:
-    """Return the profile of a model, with the limits that a provider's list has for its name.
+    """Return the profile of a model, with the token limits that the provider's model list has for `name`.
 
-    `family` is the name, too, or on Azure the model that the user says the deployment runs.
+    `family` is the same as `name`, except on Azure, where it is the model that the user has entered for the deployment.
     """
     profile = profile_of(vendor, family)
     listed = next((model for model in models if model.id == name.removeprefix("models/")), None)
@@ -180,9 +183,9 @@ async def async_model_profile(
 
 
 async def async_cost(hass: HomeAssistant, usages: Collection[ModelUsage]) -> Decimal | None:
-    """Return the cost of requests in US dollars, or None if one of the prices is unknown.
+    """Return the cost of requests in US dollars, or None if any of the prices is unknown.
 
-    Calculated for each request, because some models have higher prices for long requests.
+    The cost is calculated for each request, because some models have higher prices for long requests.
     """
     prices = await _async_prices(hass)
 
@@ -194,7 +197,7 @@ async def async_cost(hass: HomeAssistant, usages: Collection[ModelUsage]) -> Dec
 
 
 async def async_families(hass: HomeAssistant, vendor: Vendor) -> list[str]:
-    """Return the names of a vendor's known models, for a deployment, whose own name does not name its model."""
+    """Return a vendor's known model names, for deployments whose own names do not identify their models."""
     prices = await _async_prices(hass)
     names: list[str] = await hass.async_add_executor_job(prices.priced_model_names, vendor)
     return names
@@ -205,11 +208,12 @@ async def _async_prices(hass: HomeAssistant) -> Any:
 
 
 class ServerCache:
-    """The models that a server listed last, with their limits; used while it is away. Outlives a reload.
+    """The model list that a server sent last, with token limits. Used while the server is away; survives a reload.
 
-    `is_away`: whether it was logged that the server does not respond. `unanswered_since`: when the first question found
-    it away since it last responded, in seconds on the event loop's clock, or None. `answered_at`: when it last answered
-    a turn since the start, or None. `save_soon` is called after each change of the list.
+    `is_away` is True if it was logged that the server does not respond. `unanswered_since` is the time of the first
+    request without a response since the server last responded, in seconds on the event loop's clock, or None.
+    `answered_at` is the time at which the server last answered a turn since Home Assistant started, or None.
+    `save_soon` is called after each change of the list.
     """
 
     def __init__(self) -> None:
@@ -220,23 +224,23 @@ class ServerCache:
         self.save_soon: Callable[[], None] = lambda: None
 
     def restore(self, stored: object) -> None:
-        """Take the stored list, without invalid entries, unless the server has listed its models by now."""
+        """Load the stored list without its invalid entries, unless the server has already sent a list."""
         self.models = self.models or tuple(islice(_valid_models(stored), _MOST_MODELS))
 
     def as_list(self) -> list[list[str | int | None]]:
-        """Return the list of models for the store."""
+        """Return the list of models in the form in which it is stored."""
         return [[model.id, model.context_tokens, model.output_tokens] for model in self.models]
 
     @callback
     def update(self, models: Sequence[ListedModel]) -> None:
-        """Store the server's current list, without names that no file can hold: with a surrogate half."""
+        """Replace the list. Skips ids that cannot be stored: too long, or with a lone surrogate."""
         storable = (each for each in models if len(each.id) <= _LONGEST_ID and repair_surrogates(each.id) == each.id)
         self.models = tuple(islice(storable, _MOST_MODELS))
         self.save_soon()
 
     @callback
     def forget(self) -> None:
-        """Forget the server: the account has another one now."""
+        """Clear the list and the availability, because the account now has another server."""
         self.is_away, self.unanswered_since, self.answered_at = False, None, None
         self.update(())
 

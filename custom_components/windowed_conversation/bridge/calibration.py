@@ -1,4 +1,4 @@
-"""Token counts: exact counters with our vocabularies, and learned factors and context sizes of an account's models."""
+"""Token counting for an account's models: exact counters, and learned calibration factors and context sizes."""
 
 import asyncio
 from binascii import a2b_base64
@@ -27,14 +27,14 @@ _LOGGER = logging.getLogger(__name__)
 
 _FOLDER = Path(__file__).parent.parent / "vocabularies"
 
-# Of the vocabularies as OpenAI publishes them, by tiktoken_ext/openai_public.py.
+# Hashes of the vocabulary files that OpenAI publishes, from tiktoken_ext/openai_public.py.
 _SHA256 = {
     Counting.O200K_BASE: "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
     Counting.CL100K_BASE: "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
 }
 
-# How a text is cut into the pieces that are encoded each for itself, from tiktoken_ext/openai_public.py. Its functions
-# download the vocabulary again.
+# Patterns that split a text into the pieces that are encoded separately, from tiktoken_ext/openai_public.py. They are
+# copied because the functions of that module would download the vocabulary again.
 _PATTERNS = {
     Counting.O200K_BASE: (
         r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
@@ -49,10 +49,10 @@ _PATTERNS = {
 
 _COUNTERS: HassKey[dict[Counting, asyncio.Future[ExactCounter | None]]] = HassKey(f"{DOMAIN}_exact_counters")
 
-# The greatest number of models of an account, each once for every counter.
+# The most stored calibrations of an account. A model that was counted with two counters has two.
 _MAX_MODELS = 100
 
-# The stored keys: factors on the estimate, and by encoding factors on exact counts.
+# Keys of the stored dictionary: factors for the estimate, factors for exact counts by encoding, and context sizes.
 _MODELS = "models"
 
 _EXACT = "exact"
@@ -60,37 +60,38 @@ _LIMITS = "limits"
 
 
 class ExactCounter:
-    """Counts the tokens of a text with one of OpenAI's encodings. Control tokens count as their text."""
+    """Counts the tokens of a text with one of OpenAI's encodings. Control tokens are counted as ordinary text."""
 
     def __init__(self, encoding: Encoding) -> None:
         self._encoding = encoding
 
     @property
     def encoding(self) -> str:
-        """The encoding's name."""
+        """The name of the encoding."""
         return self._encoding.name
 
     def count(self, text: str) -> int:
-        """Return the number of tokens, 0 for an empty text."""
+        """Return the number of tokens of a text, 0 if it is empty."""
         return len(self._encoding.encode_ordinary(text))
 
 
 async def async_exact_counter(hass: HomeAssistant, counting: Counting) -> ExactCounter | None:
-    """Return the exact counter, the same until Home Assistant stops, or None for the estimate.
+    """Return the exact counter, or None if tokens are estimated. It is loaded once per run of Home Assistant.
 
-    None if the estimate was chosen, or if the package does not load or the vocabulary is damaged, which is logged once.
+    Returns None if the estimate was chosen, or if the package cannot be loaded or the vocabulary is damaged; that is
+    logged once.
     """
     if counting is Counting.ESTIMATE:
         return None
     counters = hass.data.setdefault(_COUNTERS, {})
     if counting not in counters:
         counters[counting] = hass.async_add_executor_job(load_counter, counting)
-    # a cancelled wait does not stop the others
+    # Shielded, so that a cancelled caller does not cancel the loading for the other callers.
     return await asyncio.shield(counters[counting])
 
 
 def load_counter(counting: Counting) -> ExactCounter | None:
-    """Return the exact counter, or None if it cannot be used. Takes a thread about half a second."""
+    """Return the exact counter, or None if it cannot be used. Blocks for about half a second; call it in a thread."""
     try:
         from tiktoken import Encoding  # noqa: PLC0415 - few agents count exactly
     except ImportError as err:
@@ -111,7 +112,7 @@ def load_counter(counting: Counting) -> ExactCounter | None:
 
 
 def _ranks(vocabulary: bytes) -> dict[bytes, int]:
-    """Return the ranks of the tokens, line by line, so that other threads get the interpreter in between."""
+    """Return the ranks of the tokens. Decodes line by line, so that other threads can acquire the GIL in between."""
     ranks: dict[bytes, int] = {}
     for line in BytesIO(vocabulary):
         token, _, rank = line.partition(b" ")
@@ -123,25 +124,25 @@ def _log_unusable(what: str, why: str) -> None:
     _LOGGER.warning("The %s cannot be used, so tokens are estimated: %s", what, why)
 
 
-# A model and the encoding that it was counted with, or None for the estimate.
+# A model, and the encoding that its tokens were counted with, or None for the estimate.
 type _Key = tuple[str, str | None]
 
 
 class ModelCalibrations:
-    """The calibration of each model of one account, and the counters of its agents. Outlives a reload."""
+    """The calibrations of an account's models, and the token counters of its agents. Survives a reload."""
 
     def __init__(self) -> None:
         # Called after each change.
         self.save_soon: Callable[[], None] = lambda: None
-        # Least recently billed first.
+        # Ordered by the time of the last reported usage, oldest first.
         self._calibrators: dict[_Key, Calibrator] = {}
         self._sizes: dict[str, ModelSize] = {}
-        # Not stored: the first answers after a restart show it.
+        # Not stored, because the first answers after a restart show it again.
         self._reasoning: dict[str, Reasoning] = {}
         self._counters: dict[str, CalibratedCounter] = {}
 
     def restore(self, stored: Any) -> None:
-        """Continue from the value that `as_dict` returned before the restart. An unreadable one is ignored."""
+        """Load the value that `as_dict` returned before the restart. An unreadable value is logged and ignored."""
         if stored is None:
             return
         try:
@@ -150,14 +151,14 @@ class ModelCalibrations:
             kind = type(err).__name__
             _LOGGER.warning("What was learned of the models' tokens cannot be read and is ignored: %s", kind)
             return
-        # calibrations in use stay
+        # Calibrations that are already in use take precedence over stored ones.
         self._calibrators, self._sizes = calibrators | self._calibrators, sizes | self._sizes
 
     @callback
     def counter(self, agent_id: str, model: str, exact: ExactCounter | None = None) -> CalibratedCounter:
-        """Return the agent's counter, the same for each of its windows. It counts by the agent's current model.
+        """Return the agent's counter, which all of its windows share, set to count for the agent's current model.
 
-        `exact` is the counter that it calibrates, or None for the estimate.
+        `exact` is the counter to calibrate, or None for the estimate.
         """
         calibrator = self._calibrators.setdefault((model, exact.encoding if exact else None), Calibrator())
         counter = self._counters.setdefault(agent_id, CalibratedCounter(calibrator))
@@ -166,9 +167,10 @@ class ModelCalibrations:
 
     @callback
     def learn(self, request: Request, usage: Usage, exact: ExactCounter | None = None) -> None:
-        """Learn from the usage that a provider reports of a request, see `OnUsage`, against `exact` or the estimate.
+        """Update the calibration with the usage that a provider reported for a request, see `OnUsage`.
 
-        Ignores requests that forbid calls, because the server may then not read the tools.
+        The usage is compared with the count of `exact`, or with the estimate if that is None. Requests that forbid tool
+        calls are ignored, because the server may not read the tools of such a request.
         """
         if request.tools and not request.may_call:
             return
@@ -181,17 +183,17 @@ class ModelCalibrations:
 
     @callback
     def size(self, model: str) -> ModelSize:
-        """Return the `ModelSize` of a model. All who ask the model share it."""
+        """Return the `ModelSize` of a model. All users of the model share it."""
         return self._sizes.setdefault(model, ModelSize(self._on_change))
 
     @callback
     def reasoning(self, model: str) -> Reasoning:
-        """Return the `Reasoning` of a model, which all who ask the model share."""
+        """Return the `Reasoning` of a model. All users of the model share it."""
         return self._reasoning.setdefault(model, Reasoning())
 
     @callback
     def forget_sizes(self, models: Collection[str] | None = None) -> None:
-        """Forget the learned sizes of these models, or of all, after the user has reconfigured them."""
+        """Forget the learned context sizes of these models, or of all models, after the user has reconfigured them."""
         for model, size in self._sizes.items():
             if models is None or model in models:
                 size.forget()
@@ -204,7 +206,7 @@ class ModelCalibrations:
         self.save_soon()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the learned figures by model: factors on the estimate and on exact counts, and sizes."""
+        """Return the learned values by model: factors for the estimate and for exact counts, and context sizes."""
         learned = {key: each.calibration for key, each in self._calibrators.items() if each.calibration.is_learned}
         models: dict[str | None, dict[str, Any]] = {None: {}}
         for model, encoding in list(learned)[-_MAX_MODELS:]:
@@ -215,7 +217,7 @@ class ModelCalibrations:
 
 
 def _calibrators(stored: dict[str, Any]) -> dict[_Key, Calibrator]:
-    """Return the stored calibrators. Raises an error if it is malformed."""
+    """Return the stored calibrators. Raises an error if `stored` is malformed."""
     return {
         (str(model), encoding): Calibrator(Calibration.from_dict(factors))
         for encoding, models in [(None, stored[_MODELS]), *stored.get(_EXACT, {}).items()]

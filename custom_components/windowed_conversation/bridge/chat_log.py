@@ -1,4 +1,4 @@
-"""Home Assistant's chat sessions and logs: read as our messages, and written with our answers."""
+"""Access to Home Assistant's chat sessions and chat logs: reads messages from a log and writes answers to it."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, aclosing
@@ -28,21 +28,21 @@ from ..turn.model import Spoken
 from ..window import MAX_TAG_LENGTH, Message, ToolCall
 from .errors import sentence_after
 
-# Who answers in a pipeline before an agent is asked (`assist_pipeline/default_pipeline.py`).
+# Agent ids of answers that a pipeline gives by itself, before it asks an agent (`assist_pipeline/default_pipeline.py`).
 _PIPELINE_AGENTS = (HOME_ASSISTANT_AGENT, "sentence_trigger")
-# The most names of one slot that become tags: the model may list any number.
+# The most names of one slot that become tags, because a model may list any number of names.
 _MOST_NAMES = 20
 
 _HAS_OWNER = "context" in signature(async_get_chat_session).parameters
 
-# The error of opening a chat log while another turn has it; before 2026.11 there is none.
+# The error of opening a chat log that another turn uses. Home Assistant has it from 2026.11 on.
 BUSY_ERRORS: tuple[type[Exception], ...] = tuple(
     error for error in [getattr(conversation, "ConversationBusyError", None)] if error
 )
 
 
 def to_messages(hass: HomeAssistant, contents: Iterable[Content]) -> tuple[Message, ...]:
-    """Return the contents as messages, without system prompts and empty answers."""
+    """Return the contents of a chat log as messages. System prompts and empty answers are skipped."""
     return tuple([message for content in contents if (message := _message(hass, content))])
 
 
@@ -54,7 +54,7 @@ def _message(hass: HomeAssistant, content: Content) -> Message | None:
         return Message.user(as_typed(content.content), created=created)
     if isinstance(content, ToolResultContent):
         result = content.result
-        # the model reads from the word "error" that a tool failed
+        # The word "error" in the text is how the model learns that a tool failed.
         data = {"error": result.data} if result.error and "error" not in result.data else result.data
         text, tags = json_dumps(data), result_tags(hass, result)
         return Message.tool(content.tool_call_id, content.tool_name, text, tags=tags, created=created)
@@ -66,11 +66,11 @@ def _message(hass: HomeAssistant, content: Content) -> Message | None:
 
 
 def handled_by_pipeline(chat_log: ChatLog, agent_id: str, seen: Collection[Message]) -> list[tuple[Message, ...]]:
-    """Return the exchanges that the pipeline answered since the agent's last turn, oldest first.
+    """Return the exchanges that the pipeline itself answered since the agent's last turn, oldest first.
 
-    The order of the log tells where that turn ended, because the clock may have been set back: with the newest exchange
-    that the agent itself answered, or that is among the `seen` messages. The input that is being answered now is not
-    included.
+    The end of that turn is found by the order of the log and not by time, because the clock may have been set back: it
+    is the newest exchange that the agent answered or that contains one of the `seen` messages. The input that is being
+    answered now is not included.
     """
     handled: list[tuple[Message, ...]] = []
     contents = chat_log.content[:-1]
@@ -79,7 +79,8 @@ def handled_by_pipeline(chat_log: ChatLog, agent_id: str, seen: Collection[Messa
         if not isinstance(contents[begin], UserContent):
             continue
         exchange, end = contents[begin:end], begin
-        # in the log, the contents before the answer belong to the agent, also if the pipeline answered
+        # Only the last content names the responder: the log attributes those before it to the agent, even if the
+        # pipeline answered.
         answer = exchange[-1]
         if not isinstance(answer, AssistantContent):
             continue
@@ -98,20 +99,20 @@ def _is_among(message: Message, seen: Collection[Message]) -> bool:
 
 
 def async_open_session(hass: HomeAssistant, user_input: ConversationInput) -> AbstractContextManager[ChatSession]:
-    """Return the session of an input. Raises `Unauthorized` for another user's if sessions have owners."""
+    """Return the chat session of an input. Raises `Unauthorized` if sessions have owners and it is another user's."""
     owner: dict[str, Any] = {"context": user_input.context} if _HAS_OWNER else {}
     return async_get_chat_session(hass, user_input.conversation_id, **owner)
 
 
 def call_tags(hass: HomeAssistant, arguments: Mapping[str, Any]) -> frozenset[str]:
-    """Return the tags for the areas and domains that a tool call names."""
+    """Return the tags for the areas and domains in the arguments of a tool call."""
     areas = [ar.async_get(hass).async_get_area_by_name(name) for name in _names(arguments.get("area"))]
     domains = filter(valid_domain, _names(arguments.get("domain")))
     return _tags({area.id for area in areas if area}.union(domains))
 
 
 def result_tags(hass: HomeAssistant, result: llm.ToolResult) -> frozenset[str]:
-    """Return the tags for the targets of an intent (`IntentResponse.as_dict`), none for other results."""
+    """Return the tags for the targets of an intent's result (`IntentResponse.as_dict`); other results have none."""
     outcome = result.data.get("data")
     targets = outcome.get("success") if isinstance(outcome, dict) else None
     if not isinstance(targets, list):
@@ -120,7 +121,7 @@ def result_tags(hass: HomeAssistant, result: llm.ToolResult) -> frozenset[str]:
 
 
 def _tags(names: Iterable[str]) -> frozenset[str]:
-    """Return the tags for names from a model or a tool; a name that makes no valid tag is skipped."""
+    """Return the tags for names from a model or a tool. Names that do not form a valid tag are skipped."""
     tags = [f"context:{name}" for name in names if name.strip()]
     return frozenset([tag for tag in tags if len(tag) <= MAX_TAG_LENGTH])
 
@@ -146,13 +147,13 @@ def _area_of_entity(hass: HomeAssistant, entity_id: str) -> str | None:
 
 
 def _names(value: object) -> list[str]:
-    """Return the names in a slot: a text, or several, of which only the first few are read."""
+    """Return the names in a slot, which is a single name or a list. Only the first names of a long list are used."""
     names = value[:_MOST_NAMES] if isinstance(value, list) else [value]
     return [name.strip() for name in names if isinstance(name, str) and name.strip()]
 
 
 class ChatLogReply:
-    """Implements `Reply` for one turn: it streams the answer into the chat log."""
+    """Implements `Reply` for one turn by streaming the answer into the chat log."""
 
     def __init__(self, chat_log: ChatLog, agent_id: str) -> None:
         self._chat_log = chat_log
@@ -162,16 +163,16 @@ class ChatLogReply:
 
     @property
     def is_heard(self) -> bool:
-        """Whether the answer is consumed while it is written, for example by the Assist pipeline."""
+        """Whether somebody receives the answer while it is written, for example the Assist pipeline."""
         return self._chat_log.delta_listener is not None
 
     @property
     def text(self) -> str:
-        """The text so far of the message that is being streamed, or was streamed last."""
+        """The text so far of the message that is being streamed, or else of the last streamed message."""
         return "".join(self._pieces)
 
     async def add(self, deltas: AsyncIterator[Spoken]) -> AsyncGenerator[Message]:
-        """Stream deltas into the chat log, and yield each message when it is complete."""
+        """Stream deltas into the chat log. Yield each message when it is complete."""
         contents = self._chat_log.async_add_delta_content_stream(self._agent_id, self._chat_log_deltas(deltas))
         async with aclosing(contents):
             async for content in contents:
@@ -182,10 +183,10 @@ class ChatLogReply:
                     yield message
 
     async def break_off(self, why: str) -> str:
-        """Say why the answer ends here, after the text so far. Return the whole last message.
+        """Append `why`, a sentence on why the answer ends early, to the streamed text. Return the last message's text.
 
-        A delta without a role continues the message that was streamed last. With a new message, Home Assistant would
-        use only that as the answer if text-to-speech does not stream.
+        The delta without a role continues the message that was streamed last. If it began a new message, Home Assistant
+        would use only that one as the answer when text-to-speech does not stream.
         """
         text = self.text
         ending: AssistantContentDeltaDict = {"content": sentence_after(text, why)}
@@ -200,7 +201,7 @@ class ChatLogReply:
         return f"{text}{ending['content']}"
 
     def leave(self, text: str) -> None:
-        """Add an answer to the chat log that is not streamed."""
+        """Add an answer to the chat log without streaming it."""
         self._chat_log.async_add_assistant_content_without_tools(
             AssistantContent(agent_id=self._agent_id, content=text)
         )

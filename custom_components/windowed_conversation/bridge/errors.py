@@ -1,4 +1,4 @@
-"""Errors as Home Assistant and the user see them, and spoken texts in the language closest to the speaker's."""
+"""Errors as users and callers see them, and spoken texts in the language closest to the speaker's."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,28 +19,28 @@ from ..turn import errors as turn
 from ..turn.speaker import base_language
 from ..window import MAX_COUNT
 
-# The languages of spoken texts, see `translations/`. The first is the fallback.
+# The languages that have spoken texts, see `translations/`. The first one is the fallback.
 LANGUAGES = ("en", "da", "de", "es", "fr", "it", "nl", "pl", "pt", "pt-BR", "sv")
 
-# Polish: 2 to 4, also as the last digit, but 12 to 14 are many.
+# The Polish plural rule: "few" is for counts that end in 2 to 4, except those that end in 12 to 14.
 _FEW = range(2, 5)
 _TEENS = range(12, 15)
 
 _CODES = IntentResponseErrorCode
 
-# In seconds.
+# Lengths of a minute and an hour, in seconds.
 _MINUTE, _HOUR = 60, 60 * 60
 
-# The end of a sentence, and characters that may follow it at the end of a text.
+# Marks that end a sentence in several scripts, and closing characters that may follow such a mark.
 _SENTENCE_ENDS = tuple(".!?…:;。！？؟۔।॥")  # noqa: RUF001 - of several scripts
 
 _CLOSERS = " \t\r\n\"'`*_)]}”’»」』）"  # noqa: RUF001 - of several scripts
 
 
 async def async_text(hass: HomeAssistant, language: str, category: str, key: str) -> str:
-    """Return a text in the speaker's dialect, or else in the language, or else in English.
+    """Return a text in the speaker's dialect if there is one, else in the base language, else in English.
 
-    Returns the key itself if there is no text.
+    Returns the key itself if the text does not exist.
     """
     nearest = next(iter(matches(language, LANGUAGES, hass.config.country)), LANGUAGES[0])
     texts = await async_get_translations(hass, nearest, category, [DOMAIN])
@@ -48,7 +48,7 @@ async def async_text(hass: HomeAssistant, language: str, category: str, key: str
 
 
 def plural(language: str, count: int) -> str:
-    """Return the form of a text that a count takes in a spoken language: "one", "few" or "other"."""
+    """Return the plural form that a text takes for a count in a spoken language: "one", "few" or "other"."""
     base = base_language(language)
     if count == 1 or (base == "fr" and count == 0):
         return "one"
@@ -88,7 +88,7 @@ _TEXTS: dict[type[Exception], ErrorText] = {
 }
 
 
-# The names of errors for automations, by the names of their classes, which the record of turns has.
+# The error names that automations see, by the names of the error classes, which the record of turns contains.
 ERROR_KEYS: dict[str, str] = {
     **{kind.__name__: failure.key for kind, failure in _TEXTS.items()},
     providers.Redirected.__name__: "redirected",
@@ -97,7 +97,7 @@ ERROR_KEYS: dict[str, str] = {
 
 
 def error_text_of(error: Exception) -> ErrorText:
-    """Return the text of an error; one of unknown type is unexpected."""
+    """Return the text of an error. An error of an unknown type gets the text for unexpected errors."""
     if isinstance(error, providers.RateLimited) and 0 < (error.retry_after or 0) <= MAX_COUNT:
         return _rate_limited_for(math.ceil(error.retry_after or 0))
     if isinstance(error, providers.Redirected):
@@ -106,7 +106,7 @@ def error_text_of(error: Exception) -> ErrorText:
 
 
 def error_key(error: Exception) -> str:
-    """Return the name of an error's kind for automations, which does not depend on its figures."""
+    """Return the name of an error's kind for automations. It does not depend on the numbers in the error."""
     if isinstance(error, turn.LocalAnswerFailed):
         return "local_answer_failed"
     kind = _TEXTS.get(type(error)) or error_text_of(error)
@@ -114,7 +114,7 @@ def error_key(error: Exception) -> str:
 
 
 def _rate_limited_for(seconds: int) -> ErrorText:
-    """Return the text of a wait, in the largest unit of which it has at least two."""
+    """Return the text for a wait, in the largest unit (hours, minutes, seconds) that gives at least 2."""
     if seconds < 2 * _MINUTE:
         return ErrorText("rate_limited_for", placeholders={"seconds": str(seconds)})
     if seconds < 2 * _HOUR:
@@ -123,18 +123,18 @@ def _rate_limited_for(seconds: int) -> ErrorText:
 
 
 def translated_error[ErrorT: HomeAssistantError](key: str, kind: type[ErrorT], /, **placeholders: str) -> ErrorT:
-    """Return an error of Home Assistant whose message is a translation."""
+    """Return a Home Assistant error of the given class with a translated message."""
     return kind(translation_domain=DOMAIN, translation_key=key, translation_placeholders=placeholders)
 
 
 def refusal(key: str, /, **placeholders: str) -> ServiceValidationError:
-    """Return the error of an action that its caller can avoid."""
+    """Return the error that an action raises for a mistake of its caller."""
     return translated_error(key, ServiceValidationError, **placeholders)
 
 
 @contextmanager
 def faults_logged(logger: logging.Logger, what: str) -> Iterator[None]:
-    """Return a context that logs and suppresses any error raised in it."""
+    """Return a context manager that logs and suppresses any error raised in it."""
     try:
         yield
     except Exception as err:  # noqa: BLE001 - the purpose of the context
@@ -142,7 +142,7 @@ def faults_logged(logger: logging.Logger, what: str) -> Iterator[None]:
 
 
 def log_fault(logger: logging.Logger, what: str, error: Exception) -> None:
-    """Log an error and its traceback, without its own message, which may repeat words of the user."""
+    """Log an error with its traceback but without its message, which may repeat the user's words."""
     where = "".join(traceback.format_tb(error.__traceback__))
     logger.error("%s: %s\n%s", what, type(error).__name__, where)
 
@@ -154,15 +154,15 @@ async def async_error_phrase(hass: HomeAssistant, language: str, failure: ErrorT
 
 
 async def async_done_phrase(hass: HomeAssistant, language: str) -> str:
-    """Return Home Assistant's own word for "done", spoken after an action if there is nothing to add."""
+    """Return Home Assistant's own translation of "done", spoken after an action if the model adds no text."""
     translations = await async_get_translations(hass, language, "conversation", ["conversation"])
     return translations.get("component.conversation.conversation.agent.done", "Done")
 
 
 def sentence_after(answer: str, sentence: str) -> str:
-    """Return a sentence to append to an answer: after an ellipsis if that breaks off, and on its own.
+    """Return a sentence as a paragraph to append to an answer, after an ellipsis if the answer breaks off.
 
-    The empty line before it makes a paragraph in text, and ends a sentence for text-to-speech.
+    The empty line before it separates paragraphs in text, and ends the previous sentence for text-to-speech.
     """
     is_whole = answer.rstrip(_CLOSERS).endswith(_SENTENCE_ENDS)
     return f"{'' if is_whole else '…'}\n\n{sentence}"

@@ -1,4 +1,4 @@
-"""The states of the exposed entities, which follow all changes, so that a turn only reads them."""
+"""The current states of the exposed entities, updated with every change so that a turn only has to read them."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -27,7 +27,7 @@ _USUAL_DOMAINS = frozenset((
     "lawn_mower", "light", "lock", "media_player", "person", "siren", "switch", "todo", "vacuum", "valve",
     "water_heater", "weather",
 ))  # fmt: skip
-# A sensor without a device class: people who expose it ask about it.
+# None stands for a sensor without a device class. It is included because people who expose one ask about it.
 _USUAL_CLASSES: Mapping[str, frozenset[str | None]] = {
     "binary_sensor": frozenset((
         None, "battery", "carbon_monoxide", "connectivity", "door", "garage_door", "gas", "lock", "moisture", "motion",
@@ -39,16 +39,16 @@ _USUAL_CLASSES: Mapping[str, frozenset[str | None]] = {
         "wind_speed",
     )),
 }  # fmt: skip
-# The integrations whose names of kinds of things people use.
+# The integrations whose translated names of entity kinds ("light", "humidity") people use in sentences.
 _KINDS_OF = (
     "alarm_control_panel", "binary_sensor", "climate", "cover", "fan", "humidifier", "lawn_mower", "light", "lock",
     "media_player", "sensor", "siren", "switch", "vacuum", "valve", "water_heater",
 )  # fmt: skip
 _CATEGORY = "entity_component"
-# The most languages whose names of kinds are known: those of the home, and of the people who speak to it.
+# The most languages in which the names of entity kinds are loaded: the home's language and those of its speakers.
 _MOST_LANGUAGES = 6
 _NAMES_IN_USE = 4096
-# How long changes of the registries may wait for a turn before they are taken in anyway, in seconds.
+# The delay in seconds after which changes of the registries are applied, even if no turn has needed them before.
 _LATEST = 1.0
 
 _one_name = lru_cache(maxsize=_NAMES_IN_USE)(one_name)
@@ -57,25 +57,25 @@ _HOME: HassKey[HomeStates] = HassKey(f"{DOMAIN}_home")
 
 
 class HomeStates:
-    """The exposed entities as requests list them, with the names by which a sentence may ask for them."""
+    """The exposed entities in the form that requests list them, with the names that a sentence may use for them."""
 
     def __init__(self, hass: HomeAssistant) -> None:
         self._hass = hass
         self._home = Home()
-        # The names and the area of each entity that is exposed; the model gets the first name.
+        # The names and the area of each exposed entity, by entity id. The model sees the first name.
         self._exposed: dict[str, tuple[tuple[str, ...], str]] = {}
         self._is_behind = True
         self._timer: CALLBACK_TYPE | None = None
         self._unsubscribe: tuple[CALLBACK_TYPE, ...] = ()
-        # Entities that could not be read, which is logged once.
+        # Entities whose state could not be read. Each is logged only once.
         self._odd: set[str] = set()
-        # The languages in which names of kinds are known, or are being read.
+        # The languages in which the names of entity kinds are loaded or are being loaded.
         self._languages: dict[str, None] = {}
         self.users = 0
 
     @callback
     def async_start(self) -> None:
-        """Begin to follow changes of states, registries and exposure."""
+        """Start to listen for changes of states, registries and exposed entities."""
         bus, hass = self._hass.bus, self._hass
         self._unsubscribe = (
             bus.async_listen(EVENT_STATE_CHANGED, self._on_state),
@@ -90,14 +90,14 @@ class HomeStates:
 
     @callback
     def async_stop(self) -> None:
-        """Follow nothing any more."""
+        """Stop listening."""
         for unsubscribe in (*self._unsubscribe, *filter(None, [self._timer])):
             unsubscribe()
         self._unsubscribe, self._timer = (), None
 
     @callback
     def home(self, language: str = "") -> Home:
-        """Return the home of this moment, to be read at once, for a sentence in this language."""
+        """Return the live state of the home for a sentence in this language. The caller must read it at once."""
         self._learn_names(language)
         if self._is_behind:
             self._catch_up()
@@ -105,7 +105,7 @@ class HomeStates:
 
     @callback
     def _learn_names(self, *languages: str) -> None:
-        """Have the names of kinds read in these languages and in the home's, for the next sentences."""
+        """Schedule loading the names of entity kinds in these languages and the home's, for later sentences."""
         before = len(self._languages)
         for each in (*languages, self._hass.config.language):
             language = each if each in LANGUAGES else each.partition("-")[0]
@@ -115,7 +115,7 @@ class HomeStates:
             self._hass.async_create_background_task(self.async_name_kinds(), "names of kinds of entities")
 
     async def async_name_kinds(self) -> None:
-        """Read Home Assistant's names of kinds of things in the languages that are spoken in this home."""
+        """Load Home Assistant's names of entity kinds in the languages that are spoken in this home."""
         languages = tuple(self._languages)
         names: dict[tuple[str, str], None] = {}
         for language in languages:
@@ -140,14 +140,14 @@ class HomeStates:
 
     @callback
     def _fall_behind(self, _event: Event[Any] | None = None) -> None:
-        """Have everything looked at again: once for all changes, by the next turn or a little later."""
+        """Mark all entities as outdated. They are read again once, by the next turn or a little later by a timer."""
         self._is_behind = True
         if self._timer is None:
             self._timer = async_call_later(self._hass, _LATEST, self._catch_up)
 
     @callback
     def _catch_up(self, now: datetime | None = None) -> None:
-        """Look at all entities again if anything has changed; `now` is given by the timer."""
+        """Read all entities again if they are outdated. `now` is set if a timer is the caller."""
         if now is not None:
             self._timer = None
         if not self._is_behind or not self._unsubscribe:
@@ -160,7 +160,7 @@ class HomeStates:
 
     @callback
     def _consider(self, state: State) -> None:
-        """Add an entity if it is exposed, and drop it otherwise."""
+        """Add an entity if it is exposed, or remove it otherwise."""
         entity_id = state.entity_id
         if async_should_expose(self._hass, conversation.DOMAIN, entity_id):
             self._exposed[entity_id] = self._names_and_area(state)
@@ -169,7 +169,7 @@ class HomeStates:
             self._drop(entity_id)
 
     def _names_and_area(self, state: State) -> tuple[tuple[str, ...], str]:
-        """Return the names that Home Assistant matches, and the area."""
+        """Return the names by which Home Assistant matches an entity, and the name of its area."""
         hass = self._hass
         entry = er.async_get(hass).async_get(state.entity_id)
         if entry is None:
@@ -183,7 +183,7 @@ class HomeStates:
         return tuple(filter(None, names)) or (state.name,), area_name(area.name) if area else ""
 
     def _put(self, state: State) -> None:
-        """Replace the state of an exposed entity. One that cannot be read hides no other entity."""
+        """Update the state of an exposed entity. A state that cannot be read does not affect other entities."""
         try:
             self._home.entities[state.entity_id] = self._entity(state)
         except (ArithmeticError, LookupError, TypeError, ValueError) as err:
@@ -197,7 +197,7 @@ class HomeStates:
         device_class = attributes.get("device_class")
         text = state_text(domain, state.state, attributes, self._hass.config.units.temperature_unit)
         names, area = self._exposed[state.entity_id]
-        # a change within rounding is none
+        # A change that disappears in rounding does not count as a change.
         before = self._home.entities.get(state.entity_id)
         is_same = before is not None and before.state == text
         classes = _USUAL_CLASSES.get(domain)
@@ -221,13 +221,13 @@ class HomeStates:
 
 @callback
 def async_home_states(hass: HomeAssistant) -> HomeStates | None:
-    """Return the states of the home, or None if nobody follows them."""
+    """Return the shared `HomeStates`, or None if nothing uses it."""
     return hass.data.get(_HOME)
 
 
 @callback
 def async_follow_home(hass: HomeAssistant) -> CALLBACK_TYPE:
-    """Follow the states of the home, once for all who want them. Return the callback that ends it."""
+    """Start the shared `HomeStates`, or use it if it is running. Return a function that releases it."""
     states = hass.data.get(_HOME)
     if states is None:
         states = hass.data[_HOME] = HomeStates(hass)

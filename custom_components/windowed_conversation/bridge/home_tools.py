@@ -1,4 +1,4 @@
-"""The tools that look up states of the home and how they have changed, for our agents that know the home."""
+"""Tools that look up current and past states, for our agents that know the home."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
@@ -16,10 +16,10 @@ from ..turn.home import EntitySearch, build_listing, search_entities
 from ..turn.state_text import Change, EntityState, Span, SpanError, area_name, history_text, span_of, state_text
 from .home_states import HomeStates, async_home_states
 
-# The most tokens of states in one result, and the most areas, domains or names in one call.
+# The most tokens of states in one result. Also the most areas, domains or names in one call.
 LISTING_TOKENS = 600
 _MOST_FILTERS = 20
-# The most states that are read from the recorder for one answer.
+# The most states that are read from the recorder for one result.
 _MOST_READ = 5000
 _RECORDER = "recorder"
 
@@ -38,14 +38,14 @@ _BAD_TIME = {
 
 
 class _HomeTool(llm.Tool):
-    """A tool that reads entities that are exposed to Assist."""
+    """A tool that reads the entities that are exposed to Assist."""
 
     integration = DOMAIN
     annotations = _READS
 
 
 class GetStatesTool(_HomeTool):
-    """Lists states in the compact form of the context. `domains` are those of the agent besides the usual ones."""
+    """Lists states in the same compact form as the prompt. `domains` are the agent's domains besides the usual ones."""
 
     name = f"{DOMAIN}__get_states"
     title = "Get states"
@@ -79,7 +79,7 @@ class GetStatesTool(_HomeTool):
         if not listing.listed:
             return _refused("not_found", _NOT_FOUND)
         missing: JsonObjectType = {"not_found": list(found.missing)} if found.missing else {}
-        # the time comes first, so that not even the beginning of an old result claims to be the present
+        # The time comes first, so that even the beginning of an old result cannot be taken for the present.
         at = f"{dt_util.now():%Y-%m-%d %H:%M}"
         return llm.ToolResult(data={"at": at, "note": _NOTE, "states": listing.text, **missing})
 
@@ -89,7 +89,7 @@ class GetStatesTool(_HomeTool):
 
 
 class GetHistoryTool(_HomeTool):
-    """Lists the changes of one entity's state, from the recorder."""
+    """Lists the state changes of one entity, read from the recorder."""
 
     name = f"{DOMAIN}__get_history"
     title = "Get history"
@@ -140,12 +140,12 @@ class GetHistoryTool(_HomeTool):
 
 
 def home_tools(count: Callable[[str], int], domains: tuple[str, ...]) -> tuple[llm.Tool, ...]:
-    """Return the tools of one of our agents that knows the home; `domains` are those besides the usual ones."""
+    """Return the tools of an agent that knows the home. `domains` are the agent's domains besides the usual ones."""
     return (GetStatesTool(count, domains), GetHistoryTool(count))
 
 
 def _with_lists(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments with a list where a model gives a single text."""
+    """Return the arguments with each single text as a list, because a model may pass either."""
     return {name: [value] if isinstance(value, str) else value for name, value in arguments.items()}
 
 
@@ -157,12 +157,12 @@ def _search(
     domains: Iterable[str] = (),
     names: Iterable[str] = (),
 ) -> EntitySearch:
-    """Return the exposed entities that the arguments name, of any domain."""
+    """Return the exposed entities that match the areas, domains and names of a tool call."""
     return search_entities(states.home().entities, _area_names(hass, areas), domains, names)
 
 
 def _area_names(hass: HomeAssistant, areas: Iterable[str]) -> Iterator[str]:
-    """Yield the names of areas, those that have one of these as an alias included."""
+    """Yield the given area names, each followed by the names of areas that have it as an alias."""
     registry = ar.async_get(hass)
     for area in areas:
         yield area
@@ -170,9 +170,10 @@ def _area_names(hass: HomeAssistant, areas: Iterable[str]) -> Iterator[str]:
 
 
 def _changes(hass: HomeAssistant, entity_id: str, span: Span) -> tuple[list[Change], datetime]:
-    """Return the states in a time, oldest first, and until when they were read: not all of too many are.
+    """Return an entity's states in a time span, oldest first, and the time up to which they are complete.
 
-    The one at its beginning is included. Waits for the database.
+    The state at the beginning of the span is included. If there are too many states, only the first ones are read.
+    Blocks on the database.
     """
     from homeassistant.components.recorder import history  # noqa: PLC0415 - its requirements may be missing before
 
@@ -182,7 +183,7 @@ def _changes(hass: HomeAssistant, entity_id: str, span: Span) -> tuple[list[Chan
     changes = [
         (state.last_updated.astimezone(zone), state_text(domain, state.state, state.attributes, unit))
         for state in sorted(found, key=lambda state: state.last_updated)
-        # an entity that was removed for a while had no state then
+        # The recorder has an empty state for times when the entity was removed.
         if state.state
     ]
     return changes, span.end if len(found) < _MOST_READ else changes[-1][0]

@@ -1,4 +1,4 @@
-"""Answers without a model: sentence triggers, memory by words, local intents, and Home Assistant's own agent."""
+"""Answers without a model: sentence triggers, requests to memory, local intents, and Home Assistant's own agent."""
 
 from collections.abc import Callable
 from functools import partial
@@ -28,7 +28,8 @@ from .persons import async_put_states
 
 _LOGGER = logging.getLogger(__name__)
 
-# The names are collected in the event loop, in 0.2 seconds for 2000 entities: once after many changes, not after each.
+# The delay after a change before the names are collected. Collecting takes 0.2 seconds of the event loop for 2000
+# entities, so it is done once after many changes.
 _QUIET_SECONDS = 5.0
 
 _CHANGES = (
@@ -40,7 +41,7 @@ _CHANGES = (
 
 
 async def async_prepare_sentences(hass: HomeAssistant, language: str | None = None) -> None:
-    """Load the sentences of a language, and collect the names of areas and exposed entities if they have changed."""
+    """Load the sentences of a language. Collect the names of areas and exposed entities if these have changed."""
     own_agent = async_get_agent(hass)
     if own_agent is not None:
         await own_agent.async_prepare(language)
@@ -48,7 +49,7 @@ async def async_prepare_sentences(hass: HomeAssistant, language: str | None = No
 
 @callback
 def async_keep_prepared(hass: HomeAssistant) -> CALLBACK_TYPE:
-    """Collect the names again after each change. Return a function that stops this."""
+    """Collect the names again after each change of registries or exposure. Return a function that stops this."""
 
     async def prepare() -> None:
         await async_prepare_sentences(hass)
@@ -75,9 +76,9 @@ if TYPE_CHECKING:
 
 
 class LocalIntents:
-    """The local answer of one turn. `response` is Home Assistant's intent response once it has answered.
+    """Answers one turn locally. `response` is Home Assistant's intent response, or None before the answer.
 
-    `asks`: whether the answer is a question that waits for a yes.
+    `asks` is True if the answer is a question that waits for a yes or no.
     """
 
     def __init__(
@@ -99,11 +100,11 @@ class LocalIntents:
         self._is_recorded = True
         self.response: IntentResponse | None = None
         self.asks = False
-        # Home Assistant's answer, empty before it has answered.
+        # The text of Home Assistant's answer, empty before the answer.
         self.speech = ""
 
     async def answer(self, situation: Situation) -> Callable[[], tuple[Message, ...]] | Reason:
-        """Answer locally, and return the builder of the messages to record, or return the reason to ask the model."""
+        """Answer locally. Return a function that builds the messages to record, or the reason to ask the model."""
         before = len(self._chat_log.content)
         if not self._model_is_next:
             situation = Situation()
@@ -118,12 +119,12 @@ class LocalIntents:
         return partial(to_messages, self._hass, self._chat_log.content[before:] if self._is_recorded else ())
 
     async def _by_trigger(self) -> IntentResponse | None:
-        """Return the answer of a sentence trigger. It is not checked: a user wrote its sentence."""
+        """Return the answer of a sentence trigger. It needs no check, because a user wrote the trigger's sentence."""
         speech = await conversation.async_handle_sentence_triggers(self._hass, self._user_input, self._chat_log)
         return None if speech is None else self._response(speech)
 
     async def _by_memory(self) -> IntentResponse | None:
-        """Return the answer of memory, for sentences that Home Assistant does not have."""
+        """Return the answer of memory to a request such as "remember that ...", which Home Assistant does not know."""
         answer = await self._memory.answer() if self._memory else None
         if answer is None:
             return None
@@ -137,7 +138,7 @@ class LocalIntents:
         return response
 
     async def _strict(self, situation: Situation) -> IntentResponse | Reason:
-        """Return the answer to a strict match that passes the checks. The rest is for the model."""
+        """Return the answer to a strict match that passes the checks, or the reason to ask the model."""
         checker = MatchChecker(self._hass, self._user_input, situation, self._model_has_tools)
         doubtful: list[RecognizeResult] = []
 
@@ -164,7 +165,7 @@ class LocalIntents:
         )
 
     async def _own_agent(self) -> IntentResponse:
-        """Return the answer of Home Assistant's own agent, which also guesses and apologizes."""
+        """Return the answer of Home Assistant's own agent, which also matches loosely and apologizes if it fails."""
         result = await conversation.async_converse(
             self._hass,
             text=self._user_input.text,
@@ -179,7 +180,7 @@ class LocalIntents:
         return result.response
 
     async def _not_understood(self) -> IntentResponse:
-        """Return Home Assistant's own apology for a sentence that it does not understand, in the user's language."""
+        """Return Home Assistant's own apology for not understanding a sentence, in the user's language."""
         load = getattr(async_get_agent(self._hass), "async_get_or_load_intents", None)
         intents = await load(self._user_input.language) if load else None
         errors = getattr(intents, "error_responses", {})

@@ -1,4 +1,4 @@
-"""Checks of a sentence that Home Assistant matched: the capture of a wildcard is compared with the home."""
+"""Checks of a sentence that Home Assistant has matched: compares the text that a wildcard captured with the home."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -19,10 +19,10 @@ from homeassistant.helpers import entity_registry as er, intent
 from ..turn.routing import Reason, Situation, cuts_word, is_bare, is_instruction, is_long_name, is_question, same_words
 from .persons import async_exposed_persons, async_state_at
 
-# Takes an input and the capture of a wildcard in it, and returns the reason against the match.
+# Takes an input and the text that a wildcard captured in it. Returns the reason to reject the match, or None.
 type Rule = Callable[[HomeAssistant, ConversationInput, str], Awaitable[Reason | None]]
 
-# `AssistSatelliteEntityFeature.ANNOUNCE`, without importing its dependencies.
+# The value of `AssistSatelliteEntityFeature.ANNOUNCE`, copied to avoid importing the component's dependencies.
 _ANNOUNCE = 1
 
 
@@ -35,14 +35,14 @@ _OF_A_RUNNING_TIMER = (
     intent.INTENT_UNPAUSE_TIMER,
 )
 
-# Captures that only a model with tools could handle better.
+# Reasons that count only if the model has tools, because a model without tools could not do better.
 _FOR_TOOLS = frozenset(
     {Reason.MEDIA_SEARCH, Reason.LONG_ITEM, Reason.LONG_NAME, Reason.UNLISTED_ITEM, Reason.INSTRUCTION}
 )
 
 _DELAYED_COMMAND = (intent.INTENT_START_TIMER, "conversation_command")
 
-# How Home Assistant names the intents that answer and change nothing.
+# Parts of the names of Home Assistant's intents that only answer and change nothing.
 _QUESTION_INTENTS = ("Get", "Status", "LastItems", "Respond", "Nevermind")
 
 
@@ -73,7 +73,7 @@ async def _new_timer(hass: HomeAssistant, user_input: ConversationInput, text: s
 
 
 async def _running_timer(hass: HomeAssistant, user_input: ConversationInput, text: str) -> Reason | None:
-    # private to Home Assistant: if it is something else, the name is used unchanged
+    # The timers are private to Home Assistant. If their type has changed, the match is accepted unchecked.
     timers = getattr(hass.data.get(TIMER_DATA), "timers", None)
     if not isinstance(timers, dict):
         return None
@@ -82,11 +82,11 @@ async def _running_timer(hass: HomeAssistant, user_input: ConversationInput, tex
 
 
 async def _media(hass: HomeAssistant, user_input: ConversationInput, text: str) -> Reason | None:
-    """A search matches nearly any "play ..."."""
+    """Reject the match, because a media search matches nearly any sentence that begins with "play"."""
     return Reason.MEDIA_SEARCH
 
 
-# By intent, and the slot that a wildcard fills. The wildcards are the same in every language.
+# The rules by intent and by the slot that a wildcard fills. The wildcards are the same in every language.
 RULES: dict[tuple[str, str], Rule] = {
     (intent.INTENT_GET_STATE, "state"): _place,
     ("HassListAddItem", "item"): _new_item,
@@ -103,7 +103,7 @@ RULES: dict[tuple[str, str], Rule] = {
 
 @callback
 def _is_heard(hass: HomeAssistant, own_device_id: str | None) -> bool:
-    """Return whether a satellite other than the one that was spoken to can announce something."""
+    """Return whether any satellite except the speaker's own can play an announcement."""
     registry = er.async_get(hass)
     available = (
         state for state in hass.states.async_all(Platform.ASSIST_SATELLITE) if state.state != STATE_UNAVAILABLE
@@ -118,7 +118,7 @@ def _is_heard(hass: HomeAssistant, own_device_id: str | None) -> bool:
 
 
 async def _async_listed_items(hass: HomeAssistant) -> list[str]:
-    """Return the items on the exposed lists and on the shopping list. Lists that cannot be read are skipped."""
+    """Return the items of the exposed to-do lists and the shopping list. Lists that cannot be read are skipped."""
     lists = [
         state.entity_id
         for state in hass.states.async_all(Platform.TODO)
@@ -137,7 +137,7 @@ async def _async_listed_items(hass: HomeAssistant) -> list[str]:
 
 
 def _is_spoken_of(hass: HomeAssistant, entity_id: str) -> bool:
-    """Return whether intents reach a list. Those of the shopping list do so even if it is not exposed."""
+    """Return whether intents can use a list. They can use the shopping list even if it is not exposed."""
     entry = er.async_get(hass).async_get(entity_id)
     is_shopping_list = entry is not None and entry.platform == "shopping_list"
     return is_shopping_list or async_should_expose(hass, conversation.DOMAIN, entity_id)
@@ -150,7 +150,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MatchChecker:
-    """Checks the matches of Home Assistant's sentences with one input against the home."""
+    """Checks the matches of one input with Home Assistant's sentences against the state of the home."""
 
     hass: HomeAssistant
     user_input: ConversationInput
@@ -159,11 +159,11 @@ class MatchChecker:
 
     @callback
     def may_be_wrong(self, result: RecognizeResult) -> bool:
-        """Return whether a match needs the check: quick, for the many matches that need none."""
+        """Return whether a match needs the full check. This is fast, and most matches need none."""
         return not _is_custom(result) and (bool(_wildcards(result)) or self._sentence_reason(result) is not None)
 
     async def reason_against(self, result: RecognizeResult) -> Reason | None:
-        """Return the reason to ask a model instead, or None."""
+        """Return the reason to reject a match and ask a model instead, or None if the match is good."""
         if _is_custom(result):
             return None
         reason = self._sentence_reason(result)
@@ -182,7 +182,7 @@ class MatchChecker:
         return self._home_reason(result)
 
     def _home_reason(self, result: RecognizeResult) -> Reason | None:
-        """Return the reason why this home cannot handle an intent, or None."""
+        """Return the reason why this home cannot handle the intent of a match, or None if it can."""
         name = result.intent.name
         if name not in [handler.intent_type for handler in intent.async_get(self.hass)]:
             return Reason.NO_HANDLER
@@ -195,12 +195,13 @@ class MatchChecker:
         return Reason.NOBODY_KNOWN if of_persons and not async_exposed_persons(self.hass) else None
 
     async def _capture_reason(self, result: RecognizeResult, entity: MatchEntity) -> Reason | None:
-        """Return the reason why the capture of a wildcard is not meant, or None."""
+        """Return the reason to reject the text that a wildcard captured, or None if it is plausible."""
         span, capture = entity.text_span, entity.text
-        # the span is wrong if the sentence begins with a mark such as "¿", and the text has lost the commas
+        # The span is wrong if the sentence begins with a mark such as "¿". Otherwise it is preferred, because the
+        # entity's text has lost its commas.
         if span is not None and same_words(result.original_text[slice(*span)], capture):
             capture = result.original_text[slice(*span)].strip()
-            # "pan a l" of "pan a la lista"
+            # The item is cut inside a word, as in "pan a l" from "pan a la lista".
             if entity.name == "item" and cuts_word(result.original_text, span):
                 return Reason.CUT_WORD
         if (result.intent.name, entity.name) == _DELAYED_COMMAND:
@@ -209,7 +210,7 @@ class MatchChecker:
         return await rule(self.hass, self.user_input, capture) if rule else None
 
     async def _command_reason(self, text: str) -> Reason | None:
-        """Recognize the command in a delayed command: in "what will the weather be" there is none."""
+        """Return the reason to reject a delayed command, or None. "What will the weather be" is not a command."""
         recognize = getattr(async_get_agent(self.hass), "async_recognize_intent", None)
         if recognize is None:
             return None

@@ -1,6 +1,6 @@
-"""Answers about memory that need no model: requests by words in ten languages, matched with hassil's templates.
+"""Answers to memory requests without a model: requests in ten languages, matched with hassil templates.
 
-"Remember to buy milk" is no fact but something to do: it is left to lists, reminders and models.
+"Remember to buy milk" is a task and not a fact, so it is not matched here: to-do lists, reminders or a model handle it.
 """
 
 from collections.abc import Callable, Coroutine, Iterable
@@ -32,39 +32,41 @@ from ..turn.routing import is_question
 from ..turn.speaker import Speaker, base_language
 from .errors import async_text, plural
 
-# Does work that forgets, also in windows and prompts. Raises MemoryUnavailable.
+# A function that runs work which forgets, and removes the forgotten text from windows and prompts as well. Raises
+# MemoryUnavailable.
 type Forget = Callable[[Callable[[Memory], MemoryReply]], Coroutine[Any, Any, MemoryReply]]
 
-# A longer text is a story, for the model to understand.
+# A longer text is too complex for templates and is passed to the model.
 _LONGEST = FACT_LENGTH + 100
 
-# "Forget that please" names nothing.
+# A subject needs this many words, because "forget that please" names none.
 _FEWEST_WORDS = 2
 
-# Characters around a clause, in several languages.
+# Punctuation and spaces that may surround a clause, in several languages.
 _OUTER = " \t\r\n.,;:!?¡¿…\"'“”„«»‘’-–—"  # noqa: RUF001 - of several scripts
 
 _APOSTROPHES = str.maketrans("’‘ʼ", "'''")  # noqa: RUF001 - of several scripts
 
-# Words in the template that belong to a captured fact: "remember {me} {text}".
+# Slots of a template whose text is part of the fact, as in "remember {me} {text}".
 _CAPTURED = ("me", "text", "more")
 
 _WILDCARDS = ("text", "more")
 
-# How a request begins that is a question only in form: "can you".
+# The name of the slot with phrases that turn a request into a polite question: "can you".
 _CAN = "can"
 
 _LISTS = ("me", _CAN)
 
-# Templates that capture no text.
+# Kinds of templates that capture no text.
 _WITHOUT_TEXT = ("known", "hears")
 
-# Understood in every language.
+# Accepted as a yes in every language.
 _YES = ("yes", "ok", "okay")
 
 _NO = ("no",)
 
-# hassil finds no template in "corrige ça : ..."; the sentence keeps its length, for its spans.
+# hassil cannot match "corrige ça : ..." because of the space before the colon. The length of the sentence must not
+# change, because spans refer to it.
 _SPACED_MARK = re.compile(r"\s([:;])")
 
 _SPOKEN_WORDS = re.compile(r"[\w']+")
@@ -76,14 +78,14 @@ _UNQUOTED = (Phrase.REMEMBERED_OWN_CLAUSE, Phrase.REMEMBERED_HOME_CLAUSE)
 
 
 class MemoryAccess(Protocol):
-    """Runs work on the one memory in a thread; each raises MemoryUnavailable while the file cannot be used."""
+    """Runs work on the memory in a thread. Both methods raise MemoryUnavailable while the file cannot be used."""
 
     async def async_read[Result](self, read: Callable[[Memory], Result], nothing: Result) -> Result:
-        """Return the result of `read`, or `nothing` if there is no file yet."""
+        """Return the result of `read`, or `nothing` if there is no memory file yet."""
         ...
 
     async def async_change[Result](self, work: Callable[[Memory], Result]) -> Result:
-        """Return the result of `work` when its change is on disk."""
+        """Return the result of `work` once its changes are on disk."""
         ...
 
 
@@ -91,7 +93,10 @@ _FILE = Path(__file__).with_name("memory_sentences.json")
 
 
 class Verb(StrEnum):
-    """The kinds of requests, by the names of their templates. A correction that is not sure may correct anything."""
+    """The kinds of requests, named like their templates.
+
+    `CORRECT_UNSURE` is a sentence that may correct a remembered fact or something else.
+    """
 
     REMEMBER = "remember"
     CORRECT = "correct"
@@ -107,7 +112,7 @@ _FORGETTING = (Verb.FORGET, Verb.FORGET_EVERYTHING)
 
 @dataclass(frozen=True, slots=True)
 class MemoryRequest:
-    """A request to memory, and the fact or the subject that it is about in the speaker's words, empty without one."""
+    """A request to memory. `text` is its fact or subject as the speaker worded it, or empty if it has none."""
 
     verb: Verb
     text: str = ""
@@ -115,11 +120,11 @@ class MemoryRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Sentences:
-    """The templates of a language.
+    """The sentence templates of a language.
 
-    No sentence is without a `trigger`, which is looked for first. `headings` stand before a colon. `clause` is how a
-    clause begins where the same words may be followed by an infinitive: "kom ihåg att". `please` stands before or after
-    a captured text, and `oneself` is "me".
+    Every sentence contains a `trigger`, which is searched for first because that is fast. `headings` are templates that
+    precede a colon. `clause` matches the beginning of a clause where the same words could also introduce an infinitive:
+    "kom ihåg att". `please` matches politeness before or after a captured text, and `oneself` is the word for "me".
     """
 
     trigger: re.Pattern[str]
@@ -131,17 +136,17 @@ class _Sentences:
 
 
 def languages() -> tuple[str, ...]:
-    """Return the languages that there are sentences in."""
+    """Return the languages that have sentences."""
     return tuple(_file())
 
 
 def is_loaded(language: str) -> bool:
-    """Return whether `match_request` answers at once. It takes about a millisecond, and much longer if it loads."""
+    """Return whether a language is loaded. `match_request` then takes about a millisecond, otherwise much longer."""
     return base_language(language) in _loaded
 
 
 def match_request(text: str, language: str) -> MemoryRequest | None:
-    """Return the request in a text, None if there is none. The first call in a language waits for the disk."""
+    """Return the request in a text, or None. The first call in each language blocks on disk I/O."""
     language = base_language(language)
     sentences = _loaded.get(language) or _load(language)
     said = text.strip()
@@ -150,13 +155,13 @@ def match_request(text: str, language: str) -> MemoryRequest | None:
     found = list(recognize_all(_SPACED_MARK.sub(r"\1 ", said.translate(_APOSTROPHES)), sentences.intents))
     if _NO_REQUEST in [each.intent.name for each in found]:
         return None
-    # the template that says more itself is meant
+    # The shortest captured text wins, because its template matches more of the sentence literally.
     requests = {len(request.text): request for each in reversed(found) if (request := _request(each, said, sentences))}
     return _under_heading(said, sentences) or (requests[min(requests)] if requests else None)
 
 
 def assent(text: str, language: str) -> bool | None:
-    """Return whether a text, as the answer to a question, is a plain yes or a plain no; None if it is neither."""
+    """Return True if a text is a plain yes, False if it is a plain no, and None if it is neither."""
     words = " ".join(_SPOKEN_WORDS.findall(text.translate(_APOSTROPHES).casefold()))
     yes, no = _answers(base_language(language))
     if yes.fullmatch(words):
@@ -166,7 +171,7 @@ def assent(text: str, language: str) -> bool | None:
 
 @cache
 def _answers(language: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return the patterns of yes and no: one or more of their phrases, with or without "please"."""
+    """Return the patterns for yes and for no: one or more of their phrases, with or without "please"."""
     data = _file().get(language, {})
     please = _any_of([*data.get("please", ()), *data.get("thanks", ())])
     yes, no = _any_of([*_YES, *data.get("yes", ())]), _any_of([*_NO, *data.get("no", ())])
@@ -178,7 +183,7 @@ def _some_of(answer: str, please: str) -> str:
 
 
 def _any_of(phrases: Iterable[str]) -> str:
-    """Return the pattern of any of these phrases as whole words, nothing if there are none."""
+    """Return a pattern that matches any of these phrases as whole words. Without phrases it matches nothing."""
     spoken = [" ".join(_SPOKEN_WORDS.findall(phrase.casefold())) for phrase in phrases]
     return rf"(?:{'|'.join(sorted(map(re.escape, spoken), key=len, reverse=True)) or '(?!)'})\b(?!')"
 
@@ -259,7 +264,10 @@ def _load(language: str) -> _Sentences | None:
 
 
 def _please(please: list[str], thanks: list[str]) -> re.Pattern[str]:
-    """Return the pattern of either around a captured text. A fact may begin with thanks: "grazie a Luca ..."."""
+    """Return a pattern for "please" before or after a captured text, and for thanks after it.
+
+    Thanks are not removed at the beginning, because a fact may begin with them: "grazie a Luca ...".
+    """
     before, after = "|".join(map(re.escape, please)), "|".join(map(re.escape, [*please, *thanks]))
     return re.compile(rf"^(?:{before})\b\W*|(?:\W+|^)(?:{after})$", re.IGNORECASE)
 
@@ -267,16 +275,17 @@ def _please(please: list[str], thanks: list[str]) -> re.Pattern[str]:
 def _intents(parts: dict[str, Any], templates: dict[str, list[str]]) -> Intents:
     intents = {name: {"data": [{"sentences": sentences}]} for name, sentences in templates.items()}
     loaded = Intents.from_dict({**parts, "intents": intents})
-    # hassil parses templates when it first needs them: here, and not in the event loop
+    # hassil parses templates when it first uses them. Parsing them here keeps that out of the event loop.
     list(recognize_all("", loaded))
     return loaded
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryAnswer:
-    """The answer. `is_kept` is False if somebody wants something forgotten: the exchange would keep the words of it.
+    """An answer of memory. `is_kept` is False if the user wants something forgotten.
 
-    `asks`: whether the answer is a question that waits for a yes.
+    The exchange is then not recorded, because it would repeat the forgotten text. `asks` is True if the answer is a
+    question that waits for a yes or no.
     """
 
     speech: str
@@ -286,7 +295,7 @@ class MemoryAnswer:
 
 @dataclass(frozen=True, slots=True)
 class MemoryAnswers:
-    """Answers one input from memory, if its words ask for that. Without memory, it only forgets."""
+    """Answers one input if it is a request to memory. Without memory, only requests to forget are answered."""
 
     hass: HomeAssistant
     memory: MemoryAccess
@@ -296,10 +305,10 @@ class MemoryAnswers:
     has_memory: bool = True
 
     async def answer(self) -> MemoryAnswer | None:
-        """Carry out the input's request and return the answer, or None if it asks nothing of memory."""
+        """Carry out the input's request and return the answer, or None if the input is not a request to memory."""
         text, language = self.speaker.said, self.speaker.language
         if not is_loaded(language):
-            # the first sentence of a language waits for the disk
+            # The first sentence in a language loads its templates from disk, so it is matched in a thread first.
             await self.hass.async_add_executor_job(match_request, text, language)
         forgets = self.dialog.last.forgets
         try:
@@ -315,7 +324,7 @@ class MemoryAnswers:
         return MemoryAnswer(await self._async_speech(reply), is_kept=not forgets, asks=reply.then is not None)
 
     async def _async_agreed(self) -> MemoryReply | None:
-        """Return the result of a yes or a no to the question before, or None if this is neither."""
+        """Return the reply to a yes or no that answers the previous question, or None if the input is neither."""
         last = self.dialog.last
         if not last.then or (agreed := assent(self.speaker.said, self.speaker.language)) is None:
             return None
@@ -344,7 +353,7 @@ class MemoryAnswers:
         return text.format(facts=facts, replaced=facts, more=reply.more, counts=counts)
 
     async def _async_counts(self, counts: tuple[int, int]) -> str:
-        """Return "2 facts and 14 turns", without a part that counts none."""
+        """Return a text such as "2 facts and 14 turns". A count of zero is omitted."""
         parts = [
             (await self._async_text(f"{name}_{plural(self.speaker.language, count)}")).format(count=count)
             for name, count in zip(("memory_facts", "memory_turns"), counts, strict=True)

@@ -1,4 +1,4 @@
-"""Memory as tools of a model: all of them for our agents, and one that only reads for everyone else's."""
+"""Memory as tools for a model: all tools for our agents, and a read-only one for other agents."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -45,7 +45,7 @@ def _text(length: int) -> probatio.All[str]:
 
 
 class _MemoryTool(llm.Tool):
-    """A tool for one exchange of one speaker. Its schemas are made once, as every request describes them."""
+    """A memory tool for one exchange of one speaker. Schemas are class-level, because every request contains them."""
 
     integration = DOMAIN
 
@@ -65,11 +65,11 @@ class _MemoryTool(llm.Tool):
 
     @abstractmethod
     async def _async_result(self, arguments: dict[str, Any]) -> llm.ToolResult:
-        """Do it with arguments that are valid."""
+        """Run the tool with validated arguments and return its result."""
 
 
 class RememberTool(_MemoryTool):
-    """Remembers a fact that the user has told in this exchange."""
+    """The tool that remembers a fact from the user's input in this exchange."""
 
     name = "remember"
     title = "Remember"
@@ -136,7 +136,7 @@ class RecallTool(_MemoryTool):
 
 
 class ForgetTool(_MemoryTool):
-    """Forgets one fact that the user no longer wants to be remembered."""
+    """The tool that forgets one fact which the user no longer wants to be remembered."""
 
     name = FORGET_TOOL
     title = "Forget"
@@ -162,10 +162,10 @@ class ForgetTool(_MemoryTool):
 
 
 class MemoryAPI(llm.API):
-    """The LLM API for other agents: it finds memories of the home, and the user's own that are not private.
+    """The LLM API for other agents. It finds memories of the home, and the user's own that are not private.
 
-    Those agents can prove neither the user's words nor that nobody else reads along, so they can only read. Our own
-    agents have their tools instead.
+    It is read-only, because other agents cannot prove what the user said or that nobody else reads along. Our own
+    agents get the full set of tools instead.
     """
 
     def __init__(self, hass: HomeAssistant, memory: Callable[[], MemoryAccess | None]) -> None:
@@ -188,7 +188,7 @@ class MemoryAPI(llm.API):
 
 
 def memory_tools(memory: MemoryAccess, speaker: Speaker, forget: Forget, dialog: MemoryDialog) -> tuple[llm.Tool, ...]:
-    """Return the tools of one of our agents for an exchange."""
+    """Return the memory tools for one exchange of one of our agents."""
     return (
         RememberTool(memory, speaker),
         RecallTool(memory, speaker),

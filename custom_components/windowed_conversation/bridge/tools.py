@@ -1,4 +1,4 @@
-"""Home Assistant's LLM tools: in a fixed order, as JSON schemas, and called so that none can break a turn."""
+"""Home Assistant's LLM tools: in a fixed order, as JSON schemas, and called so that no error ends a turn."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -21,7 +21,7 @@ from .errors import log_fault
 
 _LOGGER = logging.getLogger(__name__)
 
-# Home Assistant's own tool that looks up states, and its order to use it.
+# The name of Home Assistant's own tool for looking up states, and the prompt paragraph that demands its use.
 _LOOKS_UP = "GetLiveContext"
 _ORDER: str = getattr(home_llm, "DYNAMIC_CONTEXT_PROMPT", "")
 
@@ -31,10 +31,10 @@ type _Origin = tuple[object, ...]
 
 @dataclass
 class SafeAPIInstance(llm.APIInstance):
-    """An API whose tools fail with a result: the model learns about it, and the turn continues.
+    """An API whose failing tools return an error result, so that the model is informed and the turn continues.
 
-    The chat log makes the same results of Home Assistant's errors, but only while it waits for the tool. The error of a
-    tool that outlives its turn would be logged with its message.
+    The chat log converts Home Assistant's errors in the same way, but only while it waits for the tool. If a tool
+    outlived its turn, its error would be logged with its message, which may contain user data.
     """
 
     @override
@@ -52,7 +52,7 @@ class SafeAPIInstance(llm.APIInstance):
 
 
 class _OwnAPI(llm.API):
-    """The API of the agent's own tools, for an agent without others."""
+    """An API for an agent that has only its own tools."""
 
     @override
     async def async_get_api_instance(self, llm_context: llm.LLMContext) -> llm.APIInstance:
@@ -67,11 +67,11 @@ async def async_get_tools(
     *,
     knows_states: bool = False,
 ) -> SafeAPIInstance | None:
-    """Return the tools of the APIs and the agent's own, or None if there are none.
+    """Return the tools of the APIs together with the agent's own tools, or None if there are none.
 
-    An API that the speaker may not use is left out. With `knows_states` the agent's own tools look up states: Home
-    Assistant's tool for that, and the paragraph that orders to use it, are left out. Raises `ToolsUnavailable` for an
-    API that does not exist.
+    APIs that the speaker is not authorized to use are skipped. With `knows_states`, the agent's own tools look up
+    states, so Home Assistant's tool for that is removed, as is the prompt paragraph that demands its use. Raises
+    `ToolsUnavailable` for an API that does not exist.
     """
     try:
         api = await _async_usable(hass, api_ids, llm_context)
@@ -91,7 +91,7 @@ async def async_get_tools(
 
 
 def _without_order(prompt: str) -> str:
-    """Return the prompt of the tools without the paragraph that orders a look-up for each state."""
+    """Return the prompt of the tools without the paragraph that demands a look-up for every state."""
     if _ORDER and _ORDER in prompt:
         return prompt.replace(_ORDER, "")
     return "\n".join(line for line in prompt.split("\n") if _LOOKS_UP not in line)
@@ -100,9 +100,10 @@ def _without_order(prompt: str) -> str:
 async def _async_usable(
     hass: HomeAssistant, api_ids: tuple[str, ...], llm_context: llm.LLMContext
 ) -> llm.APIInstance | None:
-    """Return the tools of those APIs that the speaker may use, or None if there are none.
+    """Return the tools of the APIs that the speaker may use, or None if there are none.
 
-    Since 2026.11 some are for administrators only, and Home Assistant refuses all of them together because of one.
+    Since 2026.11 some APIs are for administrators only, and Home Assistant refuses a list of APIs if it contains one of
+    those.
     """
     if not api_ids:
         return None
@@ -119,9 +120,9 @@ async def _async_usable(
 
 
 class ToolSchemas:
-    """The JSON schemas of an agent's tools, converted once. Home Assistant makes new tools for each turn.
+    """The JSON schemas of an agent's tools, each converted only once although every turn builds new tools.
 
-    Converting takes longer than everything else that is done with a schema. Sources are compared by identity, because
+    Converting a schema takes longer than all other work on it. Cached sources are compared by identity, because schema
     markers with different descriptions are equal.
     """
 
@@ -129,14 +130,14 @@ class ToolSchemas:
         self._schemas: dict[str, tuple[_Origin, ToolSchema]] = {}
 
     def convert(self, api: llm.APIInstance | None) -> tuple[ToolSchema, ...]:
-        """Return the API's tools sorted by name, so that two requests in a row begin with the same bytes."""
+        """Return the schemas of the API's tools, sorted by name so that requests begin with the same bytes."""
         if api is None:
             return ()
         schemas: dict[str, tuple[_Origin, ToolSchema]] = {}
         converted: list[ToolSchema] = []
         for tool in sorted(api.tools, key=attrgetter("name")):
             origin = _origin(tool.parameters, api.custom_serializer)
-            # a tool that does not say whether it changes something may do so
+            # A tool that does not declare whether it changes anything is assumed to do so.
             read_only = getattr(tool.annotations, "read_only", False) is True
             before, schema = self._schemas.get(tool.name, ((), None))
             is_same = len(origin) == len(before) and all(map(is_, origin, before, strict=True))
@@ -154,9 +155,9 @@ class ToolSchemas:
 
 
 def _origin(parameters: probatio.Schema, serializer: Serializer | None) -> _Origin:
-    """Return the objects that a schema is made from. While these are kept, no other object has their identity."""
+    """Return the objects that a schema is converted from. Keeping a reference to them keeps their identities unique."""
     if not isinstance(parameters, probatio.Schema):
-        # Home Assistant asks for another type, but converts this one as well
+        # Home Assistant annotates another type for this argument, but also converts a `Schema`.
         return _origin(probatio.Schema(parameters), serializer)
     schema = parameters.schema
     items = chain.from_iterable(schema.items()) if isinstance(schema, dict) else [schema]

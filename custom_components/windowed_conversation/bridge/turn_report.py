@@ -1,4 +1,4 @@
-"""Turns and summaries in the conversation trace and on the event bus: ids and numbers, no text."""
+"""Reports turns and summaries to the conversation trace and the event bus: ids and numbers, but no text."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -22,13 +22,16 @@ EVENT_FORGOTTEN = f"{DOMAIN}_forgotten"
 
 @callback
 def entity_of_agent(hass: HomeAssistant, agent_id: str) -> str:
-    """Return the entity of one of our agents, or the id of another agent, which is its entity."""
+    """Return the entity id of one of our agents, or the given id for another agent, where it is the entity id."""
     return er.async_get(hass).async_get_entity_id(conversation.DOMAIN, DOMAIN, agent_id) or agent_id
 
 
 @callback
 def answer_attributes(hass: HomeAssistant, outcome: Turn) -> dict[str, Any]:
-    """Return the reason, who answered (None for a local answer) and who failed before, as entity ids, and the error."""
+    """Return the attributes of an answer: its reason, the agent that answered, the failed agents, and the error.
+
+    Agents are given as entity ids. The agent that answered is None for a local answer.
+    """
     return {
         "reason": outcome.decision.reason,
         "answered_by": entity_of_agent(hass, outcome.answered_by) if outcome.answered_by else None,
@@ -42,9 +45,9 @@ def answer_attributes(hass: HomeAssistant, outcome: Turn) -> dict[str, Any]:
 
 @callback
 def async_trace_turn(outcome: Turn, answer: Mapping[str, Any], stats: WindowStats) -> None:
-    """Add a turn to the conversation trace; `answer` is the result of `answer_attributes`.
+    """Add a turn to the conversation trace. `answer` is the result of `answer_attributes`.
 
-    `stats` are those at the answer: a local one is not in the window yet.
+    `stats` are the statistics of the window at the time of the answer; a local answer is not in the window yet.
     """
     budget = {
         "history_tokens": stats.max_tokens,
@@ -68,10 +71,10 @@ def async_fire_turn(
     *,
     context: Context,
 ) -> None:
-    """Fire the event of a turn, and of a trim if there was one.
+    """Fire the event of a turn, and the event of a trim if the turn caused one.
 
-    `ids` has those of agent and conversation, `answer` is the result of `answer_attributes`, `context` names the
-    user. The cost of the turn is not known yet; the sensors show it.
+    `ids` are the ids of the agent and the conversation, `answer` is the result of `answer_attributes`, and `context`
+    identifies the user. The events have no cost, which is not known yet; the sensors show it.
     """
     before, after = before_and_after
     hass.bus.async_fire(EVENT_TURN, {**ids, **_turn(outcome), **answer}, context=context)
@@ -87,7 +90,7 @@ def async_fire_summarized(
     usage: Usage,
     before_and_after: tuple[WindowStats, WindowStats],
 ) -> dict[str, Any]:
-    """Fire the event of a summary, and of a trim if it evicted exchanges. Return the data of the event."""
+    """Fire the event of a summary, and the event of a trim if it evicted exchanges. Return the event data."""
     before, after = before_and_after
     data = {**ids, **counts, "usage": asdict(usage)}
     hass.bus.async_fire(EVENT_SUMMARIZED, data)
@@ -98,7 +101,7 @@ def async_fire_summarized(
 
 @callback
 def async_fire_forgotten(hass: HomeAssistant, agent_id: str, conversation: str, exchanges: int) -> None:
-    """Fire the event of a conversation that has lost exchanges because something was forgotten."""
+    """Fire the event of a conversation that lost exchanges because something was forgotten."""
     ids = {"entity_id": entity_of_agent(hass, agent_id), "conversation_id": conversation}
     hass.bus.async_fire(EVENT_FORGOTTEN, {**ids, "exchanges": exchanges})
 
@@ -125,7 +128,7 @@ def _turn(outcome: Turn) -> dict[str, Any]:
 
 
 def _cache(outcome: Turn) -> dict[str, Any] | None:
-    """Return the last request's settings for the prompt cache, in the provider's words, and the billed tokens."""
+    """Return the last request's prompt cache settings, as the provider names them, and its billed tokens."""
     if not outcome.billed:
         return None
     last = outcome.billed[-1]
