@@ -1,6 +1,6 @@
 """The sliding window: the part of a conversation that is still sent to the model.
 
-Standard library only; knows no Home Assistant and no provider.
+Uses the standard library only, and does not depend on Home Assistant or on a provider.
 """
 
 from .errors import (

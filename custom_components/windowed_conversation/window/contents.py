@@ -1,4 +1,4 @@
-"""The contents of a window: closed exchanges in the order of eviction, the open one with its rollback, and the trim."""
+"""The contents of a window: closed exchanges in eviction order, the open exchange with its rollback, and trimming."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -27,11 +27,12 @@ def _eviction_class(tags: frozenset[str]) -> int:
 
 
 class History:
-    """Closed exchanges by number, which rises from the oldest to the newest.
+    """The closed exchanges by number. Numbers increase from the oldest to the newest exchange.
 
-    `tokens` is their total, `protected` has those that are evicted last, and `by_tags` the number of exchanges with
-    each set of tags: there are few sets, and their hashes are cached. Appending takes constant time, and evicting is
-    linear in the evicted exchanges. Inserting older exchanges sorts: after the abort of a trim, or a change of tags.
+    `tokens` is their total, `protected` holds the exchanges that are evicted last, and `by_tags` is the number of
+    exchanges with each set of tags; there are few different sets, and their hashes are cached. Appending takes constant
+    time, and evicting is linear in the number of evicted exchanges. Inserting older exchanges (after an aborted trim or
+    a change of tags) requires sorting.
     """
 
     __slots__ = ("_classes", "_with_results", "by_tags", "protected", "tokens")
@@ -40,9 +41,9 @@ class History:
         self.tokens = 0
         self.by_tags: dict[frozenset[str], int] = {}
         self.protected: dict[int, Exchange] = {}
-        # By eviction class, in the order of eviction; each ordered by number.
+        # The exchanges of each eviction class, ordered by number. The first class is evicted first.
         self._classes: tuple[dict[int, Exchange], ...] = ({}, {}, self.protected)
-        # The exchanges whose tool results stubs may still replace.
+        # The exchanges with full tool results that can still be replaced by stubs.
         self._with_results: dict[int, Exchange] = {}
 
     def __iter__(self) -> Iterator[Exchange]:
@@ -70,7 +71,7 @@ class History:
         self.tokens += exchange.tokens
 
     def put(self, exchanges: Iterable[Exchange]) -> None:
-        """Insert exchanges by their number, replacing those with the same number."""
+        """Insert exchanges, replacing those with the same numbers."""
         in_order = True
         for exchange in exchanges:
             old = self.get(exchange.number)
@@ -87,13 +88,13 @@ class History:
                 group.update(ordered)
 
     def remove(self, exchanges: Iterable[Exchange]) -> None:
-        """Remove exchanges."""
+        """Remove exchanges, which must be in the history."""
         for exchange in exchanges:
             del self._classes[_eviction_class(exchange.tags)][exchange.number]
             self._forget(exchange)
 
     def _forget(self, exchange: Exchange) -> None:
-        """Remove an exchange from the totals and all indexes, except from its eviction class."""
+        """Remove an exchange from the totals and from all indexes except its eviction class."""
         self._with_results.pop(exchange.number, None)
         self.tokens -= exchange.tokens
         self.by_tags[exchange.tags] -= 1
@@ -101,15 +102,16 @@ class History:
             del self.by_tags[exchange.tags]
 
     def exchanges_to_stub(self, newest: int, spared: int) -> list[Exchange]:
-        """Return the exchanges with whole tool results, except the newest ones, this many, and the number `spared`."""
+        """Return the exchanges with full tool results, except the last `newest` of them and the number `spared`."""
         older = islice(self._with_results.values(), max(0, len(self._with_results) - newest))
         return [exchange for exchange in older if exchange.number != spared]
 
     def exchanges_to_evict(self, tokens: int, policy: WindowPolicy, spared: int) -> list[Exchange]:
         """Return the exchanges to evict from a window of this many tokens: ephemeral, ordinary, then protected ones.
 
-        Each class is evicted first in, first out. Protected exchanges are evicted only while the rest exceeds the
-        budget itself, not to reach the low-water mark. The exchange with the number `spared` stays.
+        Within each class the oldest exchanges are evicted first. Protected exchanges are evicted only if the window
+        would otherwise exceed the budget itself, not to reach the low-water mark. The exchange with the number `spared`
+        is kept.
         """
         low_water = policy.low_water
         evicted: list[Exchange] = []
@@ -124,13 +126,13 @@ class History:
         return evicted
 
     def was_oldest(self, exchanges: Iterable[Exchange]) -> bool:
-        """Return whether removed exchanges are older than all that are left."""
+        """Return whether all of these removed exchanges are older than the remaining ones."""
         oldest = min((next(iter(group)) for group in self._classes if group), default=None)
         return oldest is None or max(map(_number, exchanges)) < oldest
 
 
 class _State(NamedTuple):
-    """The system message, the counts of evicted exchanges, and the evicted exchanges that wait for a summary."""
+    """The system message, the eviction counts, and the evicted exchanges that wait for a summary."""
 
     system: Message | None = None
     evicted: EvictionCounts = EvictionCounts()
@@ -140,9 +142,9 @@ class _State(NamedTuple):
 class Contents:
     """The parts of a conversation that are still sent.
 
-    `messages` holds all messages in order, so that rendering is a single copy; every method that changes a part changes
-    it too. `begin` starts a transaction that `close` commits and `abort` rolls back: closed exchanges that change
-    in between are kept for that.
+    `messages` holds all messages in order, so that rendering only copies a list. Every method that changes a part
+    updates it. `begin` starts a transaction, which `close` commits and `abort` rolls back; the previous versions of
+    closed exchanges that change in between are kept for the rollback.
     """
 
     __slots__ = (
@@ -163,33 +165,34 @@ class Contents:
         self.last_number = 0
         self.opened: OpenExchange | None = None
         self.messages: list[Message] = []
-        # The index in `messages` at which the exchanges begin.
+        # The index of the first message in `messages` that belongs to an exchange.
         self.first = 0
-        # For `abort`: the state at `begin`, and the closed exchanges that have changed since.
+        # For `abort`: the state when the exchange was opened, and the previous versions of exchanges changed since
+        # then.
         self._state_before = self.state
         self._exchanges_before: dict[int, Exchange] = {}
-        # Whether closed exchanges or counts have changed since somebody set it back.
+        # Whether closed exchanges or counts have changed since `Window.changed_exchanges` last reset this flag.
         self.has_changed = False
 
     @property
     def tokens(self) -> int:
-        """The tokens of all exchanges."""
+        """The tokens of all exchanges, including the open one."""
         return self.history.tokens + (self.opened.tokens if self.opened else 0)
 
     def set_state(self, state: _State) -> None:
-        """Replace the state, and the system message in `messages`."""
+        """Replace the state, and update the system message in `messages`."""
         self.messages[: self.first] = () if state.system is None else (state.system,)
         self.first = 0 if state.system is None else 1
         self.state = state
 
     def begin(self, exchange: OpenExchange) -> None:
-        """Open the newest exchange."""
+        """Start a new exchange, which becomes the newest one."""
         self._state_before = self.state
         self.opened = exchange
         self.messages += exchange.messages
 
     def close(self, exchange: Exchange) -> None:
-        """Append the exchange that was open to the history."""
+        """Append the closed form of the open exchange to the history."""
         self.history.append(exchange)
         self.last_number = exchange.number
         self.opened = None
@@ -198,7 +201,7 @@ class Contents:
             self._exchanges_before.clear()
 
     def abort(self, exchange: OpenExchange) -> None:
-        """Roll back to the state before the open exchange."""
+        """Roll back to the state before the open exchange was started."""
         self.opened = None
         del self.messages[-len(exchange.messages) :]
         if self._exchanges_before:
@@ -207,7 +210,7 @@ class Contents:
         self.set_state(self._state_before)
 
     def replace(self, exchanges: Iterable[Exchange]) -> None:
-        """Insert closed exchanges by their number, replacing those with the same number."""
+        """Insert closed exchanges, replacing those with the same numbers."""
         exchanges = tuple(exchanges)
         if self.opened:
             self._keep_for_abort(filter(None, (self.history.get(exchange.number) for exchange in exchanges)))
@@ -216,9 +219,9 @@ class Contents:
         self._render()
 
     def evict(self, exchanges: Sequence[Exchange]) -> None:
-        """Remove closed exchanges and count a trim, also if there are none.
+        """Remove closed exchanges and count a trim, even if `exchanges` is empty.
 
-        Takes constant time for each, unless it leaves gaps.
+        Takes constant time for each exchange, unless older exchanges remain between the removed ones.
         """
         messages = sum(len(exchange.messages) for exchange in exchanges)
         tokens = sum(exchange.tokens for exchange in exchanges)
@@ -233,7 +236,10 @@ class Contents:
             self._render()
 
     def summarize(self, passage: SummaryInput, summary: Exchange) -> None:
-        """Evict a passage and insert its summary before the newest exchange, which stays. No exchange may be open."""
+        """Evict a passage and insert its summary before the newest exchange, which is kept.
+
+        No exchange may be open.
+        """
         newest = max(1, self.last_number)
         replaced = [exchange for exchange in self.history if exchange.number in passage.numbers - {newest}]
         if replaced:
@@ -244,7 +250,7 @@ class Contents:
         self.state = self.state._replace(pending_summary=waiting)
 
     def snapshot(self, conversation_id: str) -> Snapshot:
-        """Return the contents between two turns; with an open exchange, the contents that `abort` would restore."""
+        """Return a snapshot of the contents without an open exchange, as `abort` would restore them."""
         state = self._state_before if self.opened else self.state
         exchanges = {exchange.number: exchange for exchange in self.history} | self._exchanges_before
         in_order = tuple(exchanges[number].with_number(0) for number in sorted(exchanges))
@@ -252,7 +258,7 @@ class Contents:
         return Snapshot(conversation_id, state.system, in_order, state.evicted, waiting)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Load a snapshot into empty contents. Exchanges that have numbers keep them; the others count from 1."""
+        """Load a snapshot into empty contents. Exchanges without a number are numbered from 1."""
         places = enumerate(snapshot.exchanges, start=1)
         exchanges = [exchange if exchange.number else exchange.with_number(place) for place, exchange in places]
         self.last_number = exchanges[-1].number if exchanges else 0
@@ -260,7 +266,10 @@ class Contents:
         self.set_state(_State(snapshot.system, snapshot.evicted))
 
     def visible_messages(self, shows: Callable[[frozenset[str]], bool]) -> tuple[Message, ...]:
-        """Return the messages of the exchanges with visible tags, and always those of the newest exchange."""
+        """Return the system message and the messages of exchanges whose tags `shows` accepts.
+
+        The newest exchange is always included.
+        """
         exchanges = [*self.history, *filter(None, [self.opened])]
         shown = [*filter(lambda exchange: shows(exchange.tags), exchanges[:-1]), *exchanges[-1:]]
         return (*self.messages[: self.first], *chain.from_iterable(exchange.messages for exchange in shown))
@@ -270,13 +279,13 @@ class Contents:
             self._exchanges_before.setdefault(exchange.number, exchange)
 
     def _render(self) -> None:
-        """Rebuild `messages` for the closed exchanges."""
+        """Rebuild the part of `messages` that belongs to closed exchanges."""
         opened = len(self.opened.messages) if self.opened else 0
         self.messages[self.first : len(self.messages) - opened] = self.history.messages()
 
 
 def trim(contents: Contents, policy: WindowPolicy, in_force: WindowPolicy, counter: TokenCounter) -> None:
-    """Trim to the policy in force and keep the newest exchange. `policy` is the user's."""
+    """Trim to the policy in force, keeping the newest exchange. `policy` is the user's own policy."""
     newest = 0 if contents.opened else contents.last_number
     shortened, whole, evicted = _stub_older_rounds(contents, in_force, counter), list[Exchange](), list[Exchange]()
     if contents.tokens > in_force.history_tokens:
@@ -291,9 +300,9 @@ def trim(contents: Contents, policy: WindowPolicy, in_force: WindowPolicy, count
 
 
 def cut_to_fit(contents: Contents, exchange: OpenExchange, policy: WindowPolicy, counter: TokenCounter) -> None:
-    """Cut the results of the newest round until the policy in force is met, or each costs at most 100 tokens.
+    """Cut tool results of the newest round until the policy in force is met or each has at most 100 tokens.
 
-    Small results stay whole. A cut counts as a trim.
+    Small results are not cut. Cutting counts as a trim.
     """
     room = policy.history_tokens - contents.history.tokens
     places = range(exchange.newest_round + 1, len(exchange.messages))
@@ -314,7 +323,7 @@ def cut_to_fit(contents: Contents, exchange: OpenExchange, policy: WindowPolicy,
 
 
 def _max_each(tokens: Iterable[int], room: int) -> int:
-    """Return the largest size for each that lets all fit. Room that small ones leave is shared by the others."""
+    """Return the largest size per item with which all items fit. Larger items share the room that small ones leave."""
     larger = sorted(tokens)
     while larger and larger[0] * len(larger) <= room:
         room -= larger.pop(0)
@@ -322,9 +331,10 @@ def _max_each(tokens: Iterable[int], room: int) -> int:
 
 
 def _stub_older_rounds(contents: Contents, policy: WindowPolicy, counter: TokenCounter) -> bool:
-    """Replace results of the open exchange with stubs, oldest round first, down to the low water of its rounds.
+    """Replace tool results of the open exchange with stubs, oldest round first, down to the low-water mark.
 
-    Keeps the newest round. Returns whether anything changed. Looks at each round only once, however often it is called.
+    The newest round is kept. Returns whether anything changed. Each round is examined only once, even if this is called
+    often.
     """
     exchange = contents.opened
     if exchange is None:
@@ -353,7 +363,7 @@ def _stub_older_rounds(contents: Contents, policy: WindowPolicy, counter: TokenC
 
 
 def _stub_old_results(contents: Contents, policy: WindowPolicy, newest: int, counter: TokenCounter) -> list[Exchange]:
-    """Replace the results of closed exchanges that the policy no longer keeps. Return these exchanges as they were."""
+    """Replace tool results that the policy no longer keeps with stubs. Return the exchanges before that change."""
     if policy.tool_results == "keep":
         return []
     opened = contents.opened

@@ -1,12 +1,16 @@
-"""The errors of a window, each of which leaves it unchanged. Their messages hold ids and roles, never a text."""
+"""The errors of a window.
+
+An operation that raises one of them leaves the window unchanged. The error messages contain ids and roles, but no
+content.
+"""
 
 
 class WindowError(Exception):
-    """A window refused an operation."""
+    """The window rejected an operation."""
 
 
 class ExchangeStillOpen(WindowError):
-    """An exchange was opened before the last one was closed or aborted."""
+    """The operation is not possible while an exchange is open, for example opening another one."""
 
 
 class NoOpenExchange(WindowError):
@@ -14,15 +18,15 @@ class NoOpenExchange(WindowError):
 
 
 class UnknownExchange(WindowError):
-    """No closed exchange in the window has this number."""
+    """The window has no closed exchange with this number."""
 
 
 class InvalidMessage(WindowError):
-    """A message that is not allowed at this point."""
+    """The message is not allowed at this point."""
 
 
 class UnknownToolCall(InvalidMessage):
-    """A result for a call that was never made, or that has its result already."""
+    """The result is for a tool call that does not exist or already has a result."""
 
 
 class DuplicateToolCall(InvalidMessage):
@@ -30,12 +34,12 @@ class DuplicateToolCall(InvalidMessage):
 
 
 class UnansweredToolCalls(InvalidMessage):
-    """The conversation continues while a call has no result."""
+    """A tool call has no result, so the conversation cannot continue."""
 
 
 class InvalidTag(WindowError):
-    """A tag that is not a text, blank, or too long."""
+    """The tag is not a text, is blank, or is too long."""
 
 
 class WindowBusy(WindowError):
-    """Another turn uses the window."""
+    """Another turn is using the window."""

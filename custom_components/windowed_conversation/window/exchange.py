@@ -1,4 +1,4 @@
-"""Exchanges: a user message and everything up to the next one, the atom of eviction; and snapshots of a window."""
+"""Exchanges (a user message and everything up to the next one, the atom of eviction) and snapshots of a window."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -10,24 +10,24 @@ from .errors import DuplicateToolCall, InvalidMessage, InvalidTag, UnansweredToo
 from .messages import AUTOMATIC, Message, Native, Role, ToolCall, join_tags
 from .tokens import TokenCounter, message_tokens
 
-# Stands for a result that never came. Short enough that no stub replaces it.
+# The content of a missing tool result. It is so short that a stub never replaces it.
 INTERRUPTED_CALL = "[Interrupted before the result came: this call may or may not have been carried out.]"
-# The last line of an answer that was interrupted.
+# The last line of an interrupted answer.
 INTERRUPTED_ANSWER = "[The answer was interrupted here.]"
 
 _NO_IDS = frozenset[str]()
 _NOTHING_CUT: Mapping[int, Message] = MappingProxyType({})
 
-# Residue has fewer characters than that to a token, in any encoding.
+# An upper bound for residue in any encoding.
 _MOST_CHARACTERS_PER_TOKEN = 16
 
 
 class Exchange(NamedTuple):
-    """A closed exchange. `tags` are its own and those of its messages; `tokens` is the sum over its messages.
+    """A closed exchange. `tags` combines its own tags with its messages' tags; `tokens` is the sum over its messages.
 
-    `number` identifies it in its window. Numbers count from 1 in the order of closing; an exchange outside a window has
-    0. `has_full_results` is True while it has tool results that stubs may still replace. `sources` are the ids of facts
-    and turns that memory recalled for its answer.
+    `number` identifies it in its window. Numbers start at 1 in the order of closing; an exchange outside a window has
+    the number 0. `has_full_results` is True while it has tool results that stubs may still replace. `sources` are the
+    ids of facts and turns that memory recalled for its answer.
     """
 
     messages: tuple[Message, ...]
@@ -38,12 +38,12 @@ class Exchange(NamedTuple):
     sources: frozenset[str] = _NO_IDS
 
     def with_number(self, number: int) -> Exchange:
-        """Return the exchange with another number."""
+        """Return the exchange with another number. Sets `has_full_results` if it has any tool result."""
         has_results = any(message.role == Role.TOOL for message in self.messages)
         return self._replace(number=number, has_full_results=has_results)
 
     def with_tags(self, added: frozenset[str], removed: frozenset[str]) -> Exchange:
-        """Return the exchange and its messages with other tags. Raises `InvalidTag` if an automatic tag would go."""
+        """Return the exchange with changed tags. Raises `InvalidTag` if an automatic tag would be removed."""
         if removed & AUTOMATIC:
             raise InvalidTag(f"the tags {sorted(AUTOMATIC)} say what a message is, and stay")
         messages = tuple(
@@ -54,9 +54,9 @@ class Exchange(NamedTuple):
 
 
 class OpenExchange:
-    """The exchange that is still being written. Every call gets its result before the assistant speaks again.
+    """An exchange that is still being written. Every tool call must have a result before the next assistant message.
 
-    It begins with the user's message and raises `InvalidMessage` for any other.
+    It must begin with a user message; `InvalidMessage` is raised for any other.
     """
 
     __slots__ = (
@@ -77,19 +77,20 @@ class OpenExchange:
         self.messages = [question]
         self.tags = question.tags
         self.tokens = question.tokens or 0
-        # The index at which the newest tool round begins, and the index up to which results are stubs.
+        # The index at which the newest tool round begins, and the index up to which tool results were replaced by
+        # stubs.
         self.newest_round = self.stub_end = 0
-        # By index, the originals of results that were cut after they were added.
+        # The uncut versions of results that were cut after they had been added, by message index.
         self.originals = _NOTHING_CUT
         self.call_ids = self._unanswered = self.sources = _NO_IDS
 
     @property
     def has_results(self) -> bool:
-        """Whether any tool call has its result."""
+        """Whether any tool call has a result."""
         return len(self.call_ids) > len(self._unanswered)
 
     def append(self, message: Message) -> None:
-        """Append a counted message. Raises `InvalidMessage` if it is not allowed next."""
+        """Append a counted message. Raises `InvalidMessage` if it is not allowed at this point."""
         role, calls = message.role, message.tool_calls
         if role is Role.TOOL:
             if calls:
@@ -111,24 +112,24 @@ class OpenExchange:
         self.tokens += message.tokens or 0
 
     def replace(self, messages: Mapping[int, Message]) -> None:
-        """Replace messages by index with others that differ in content and tokens."""
+        """Replace messages by index. The new ones may differ in content and tokens only."""
         for place, message in messages.items():
             self.tokens += (message.tokens or 0) - (self.messages[place].tokens or 0)
             self.messages[place] = message
 
     def to_exchange(self, number: int = 0) -> Exchange:
-        """Return the closed exchange. Raises `UnansweredToolCalls` if a call has no result."""
+        """Return the exchange in its closed form. Raises `UnansweredToolCalls` if a tool call has no result."""
         if self._unanswered:
             raise self._without_results()
-        # like `Exchange(...)`, without the call of a Python function, which takes longer than the rest
+        # The same as `Exchange(...)` without its Python-level constructor, which would take longer than all the rest.
         fields = tuple(self.messages), self.tags, self.tokens, number, bool(self.call_ids), self.sources
         return tuple.__new__(Exchange, fields)
 
     def final_messages(self, text: str, calls: Iterable[ToolCall]) -> Iterator[Message]:
-        """Yield the messages that complete the exchange: results for all calls, then the interrupted answer.
+        """Yield the messages that complete the exchange: results for all tool calls, then the interrupted answer.
 
-        `text` and `calls` belong to the answer that was being written. Calls without an id, or with an id that is not
-        new, are skipped.
+        `text` and `calls` belong to the answer that was being written. Calls without an id, or with the id of an
+        earlier call, are skipped.
         """
         newest = self.messages[self.newest_round].tool_calls
         yield from (_interrupted(call) for call in newest if call.id in self._unanswered)
@@ -162,7 +163,7 @@ def _interrupted(call: ToolCall) -> Message:
 
 
 class EvictionCounts(NamedTuple):
-    """Counts of evictions since a window began; `trims` is the number of trims."""
+    """Counts of evicted exchanges, messages and tokens since the window began, and the number of trims."""
 
     exchanges: int = 0
     messages: int = 0
@@ -170,16 +171,16 @@ class EvictionCounts(NamedTuple):
     trims: int = 0
 
     def after_trim(self, exchanges: int, messages: int, tokens: int) -> EvictionCounts:
-        """Return the figures with one more trim."""
+        """Return the counts after one more trim."""
         return EvictionCounts(
             self.exchanges + exchanges, self.messages + messages, self.tokens + tokens, self.trims + 1
         )
 
 
 class Snapshot(NamedTuple):
-    """A window between two turns. Immutable, so that another thread can read it.
+    """A window between two turns. It is immutable, so that another thread can read it.
 
-    `pending_exchanges` are evicted exchanges that wait for a summary; no restored window has any.
+    `pending_exchanges` are evicted exchanges that wait for a summary. They are not restored with a window.
     """
 
     conversation_id: str
@@ -190,13 +191,13 @@ class Snapshot(NamedTuple):
 
 
 def recount_exchange(exchange: Exchange, counter: TokenCounter) -> Exchange:
-    """Return the exchange with the tokens of its messages counted anew."""
+    """Return the exchange with the tokens of its messages counted again."""
     messages = tuple(recount_message(message, counter) for message in exchange.messages)
     return exchange._replace(messages=messages, tokens=sum(message.tokens or 0 for message in messages))
 
 
 def recount_message(message: Message, counter: TokenCounter) -> Message:
-    """Return the message with its tokens counted anew. The tokens of its residue are bounded by its size."""
+    """Return the message with its tokens counted again. The tokens of its residue are limited by its size."""
     counted = replace(message, native=message.native and _plausible(message.native))
     return replace(counted, tokens=message_tokens(counted, counter))
 

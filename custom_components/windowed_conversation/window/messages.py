@@ -1,4 +1,4 @@
-"""The values of a conversation: messages, tool calls, and the tags of messages and exchanges."""
+"""The data types of a conversation: messages, tool calls, attachments, and tags of messages and exchanges."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, make_dataclass
@@ -9,25 +9,25 @@ from typing import Any, TypeGuard, cast
 
 from .errors import InvalidTag
 
-# More tokens than any request or message has. JSON and databases can hold sums of such counts.
+# More tokens than any request or message has, but small enough for JSON and databases to hold sums of such counts.
 MAX_COUNT = 10**9
 
 MAX_TAG_LENGTH = 100
 
-# Conversations share few sets of tags. Each is one object, checked and hashed once.
+# The size of the caches for sets of tags. Conversations share few sets, so each set is checked and hashed only once.
 SETS_IN_USE = 256
 
 NO_TAGS = frozenset[str]()
 
-# The tags that a trim looks at: these exchanges are evicted last, and those first.
+# Tags that affect trimming: `important` exchanges are evicted last, `ephemeral` ones first.
 IMPORTANT = "important"
 
 EPHEMERAL = "ephemeral"
 
-# A summary has this tag and is protected.
+# The tag of a summary, which is also tagged `important`.
 SUMMARY = "summary"
 
-# An exchange whose turn ended before its answer did. Not an automatic tag of messages: it belongs to the exchange.
+# The tag of an exchange whose turn ended before its answer was complete. It is set on the exchange, not on messages.
 INCOMPLETE = "incomplete"
 
 INPUT = frozenset({"input"})
@@ -35,12 +35,12 @@ OUTPUT_AND_CALL = frozenset({"output", "tool_call"})
 
 
 def is_count(value: object, least: int = 0, most: int = MAX_COUNT) -> TypeGuard[int]:
-    """Return whether a value is a whole number from `least` to `most`. A boolean is not."""
+    """Return whether a value is an integer from `least` to `most`, and not a boolean."""
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
 class Role(StrEnum):
-    """The author of a message. A provider's own names for the roles exist only in its module."""
+    """The author of a message. Each provider module translates the roles to the provider's own names."""
 
     SYSTEM = "system"
     USER = "user"
@@ -50,22 +50,22 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call that the model asked for; `arguments` is a JSON object."""
+    """A tool call that the model requested. `arguments` is a JSON object."""
 
     id: str
     name: str
     arguments: Mapping[str, Any]
 
     def __post_init__(self) -> None:
-        """Copy the arguments, so that the caller's dictionary stays independent."""
+        """Copy the arguments, so that later changes of the caller's dictionary have no effect."""
         object.__setattr__(self, "arguments", MappingProxyType(dict(self.arguments)))
 
 
 @dataclass(frozen=True, slots=True)
 class Native:
-    """A provider's own residue (signatures, encrypted reasoning), usable only by the same provider and model.
+    """A provider's opaque data or residue (signatures, encrypted reasoning) for the same provider and model only.
 
-    `value` is a JSON value. `tokens` is its cost when it is sent back, as far as the provider reported one; at least 0.
+    `value` is a JSON value. `tokens` is the cost of sending it back if the provider has reported it, and at least 0.
     """
 
     provider: str
@@ -74,7 +74,7 @@ class Native:
     tokens: int = 0
 
     def __post_init__(self) -> None:
-        """Bound the tokens, so that a provider's figure cannot make a message of negative or absurd size."""
+        """Limit the tokens, so that a provider's number cannot give a message a negative or absurd size."""
         object.__setattr__(self, "tokens", min(max(self.tokens, 0), MAX_COUNT))
 
 
@@ -91,8 +91,8 @@ class Attachment:
 class Message:
     """One message. `created` is in seconds since the epoch. A window sets `created` and `tokens` on entry.
 
-    It has no slot for weak references: with that it would have 128 bytes, at which all messages share half of a
-    processor's cache, and to read a full window of 100,000 tokens would take a tenth longer.
+    It has no slot for weak references. With one it would have 128 bytes, and at that size all messages share half of a
+    processor's cache: reading a full window of 100,000 tokens would take a tenth longer.
     """
 
     role: Role
@@ -120,7 +120,7 @@ class Message:
     def assistant(content: str = "", *, tool_calls: tuple[ToolCall, ...] = (), **fields: Any) -> Message:
         """Return an assistant message: text, tool calls, or both."""
         if not fields:
-            # nearly always: a call that unpacks fields takes two thirds longer
+            # The usual case has a fast path, because a call that unpacks `fields` takes two thirds longer.
             return new_message(Role.ASSISTANT, content, tool_calls)
         return new_message(Role.ASSISTANT, content, tool_calls, **fields)
 
@@ -134,8 +134,9 @@ def _become_message(draft: Any) -> None:
     draft.__class__ = Message
 
 
-# `Message`, but three times as fast: a frozen dataclass sets each field with `object.__setattr__`, which would take
-# most of a turn's time in the window. A draft is mutable, has the same memory layout, and becomes a message.
+# Builds a `Message` three times as fast as its constructor: a frozen dataclass sets each field with
+# `object.__setattr__`, which would take most of the time of a turn in the window. This class is mutable and has the
+# same memory layout, so an instance can be turned into a `Message`.
 new_message = cast(
     "type[Message]",
     make_dataclass(
@@ -148,7 +149,7 @@ new_message = cast(
 
 
 def with_content(message: Message, content: str, tokens: int) -> Message:
-    """Return a message with other content."""
+    """Return a copy of a message with other content and tokens."""
     return new_message(
         message.role,
         content,
@@ -174,7 +175,7 @@ AUTOMATIC = frozenset[str]().union(*BY_ROLE.values())
 
 
 def check_tags(tags: Iterable[str]) -> frozenset[str]:
-    """Return the tags as a set. Raises `InvalidTag` for one that is not a text, blank, or over 100 characters."""
+    """Return the tags as a set. Raises `InvalidTag` for one that is not a text, is blank, or exceeds 100 characters."""
     if isinstance(tags, str):
         raise InvalidTag("tags are given as a collection, not as one text")
     return tag_set(tuple(tags))
@@ -182,7 +183,7 @@ def check_tags(tags: Iterable[str]) -> frozenset[str]:
 
 @lru_cache(maxsize=SETS_IN_USE)
 def tag_set(tags: tuple[str, ...]) -> frozenset[str]:
-    """Return the tags as a set. Raises `InvalidTag` like `check_tags`."""
+    """Return the tags as a set. Raises `InvalidTag` for the same reasons as `check_tags`."""
     for tag in tags:
         if not isinstance(tag, str) or not tag.strip():
             raise InvalidTag("a tag is a text that is not blank")
@@ -193,15 +194,15 @@ def tag_set(tags: tuple[str, ...]) -> frozenset[str]:
 
 @lru_cache(maxsize=SETS_IN_USE)
 def join_tags(tags: frozenset[str], more: frozenset[str]) -> frozenset[str]:
-    """Return the union of both sets."""
+    """Return the union of two sets of tags."""
     return tags | more
 
 
 def tag_filter(tags: Iterable[str], match: str, exclude: Iterable[str]) -> Callable[[frozenset[str]], bool]:
-    """Return a function that tells from an exchange's tags whether it is shown.
+    """Return a function that decides from an exchange's tags whether the exchange is shown.
 
-    An exchange is shown if it has any, or all, of `tags` (or if there are none), and none of `exclude`. Raises
-    `InvalidTag`, and `ValueError` if `match` is neither "any" nor "all".
+    An exchange is shown if it has any or all of `tags`, depending on `match` (or if `tags` is empty), and none of
+    `exclude`. Raises `InvalidTag`, and `ValueError` if `match` is neither "any" nor "all".
     """
     if match not in {"any", "all"}:
         raise ValueError(f"match must be 'any' or 'all', not {match!r}")

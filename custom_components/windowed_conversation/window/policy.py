@@ -1,4 +1,4 @@
-"""The policy of a window: its size, the share that a trim frees, and the handling of tool results."""
+"""The policy of a window: its size, the share of it that a trim frees, and the handling of tool results."""
 
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
@@ -7,41 +7,43 @@ type ToolResults = Literal["stub", "keep"]
 
 _MAX_TOKENS = 1_000_000_000
 _MAX_TRIM_SHARE = 0.9
-# From simulated prompt caches: the cost of a retained token stops falling at a share of a quarter, and at 32,000 tokens
-# 96 % of the input is cached with a share of 0.15 already, so that to free more would only be to forget more.
+# From simulated prompt caches: the cost of a retained token stops falling at a share of a quarter. At 32,000 tokens, 96
+# % of the input is already cached with a share of 0.15, so a larger share would only forget more.
 _SMALL_WINDOW, _SMALL_WINDOW_SHARE = 16_000, 0.25
 _LARGE_WINDOW, _LARGE_WINDOW_SHARE = 32_000, 0.15
-# A model that reads less than the user allows should be filled: with this share, a request to one that reads 4,000
-# tokens has 80 % of its room filled right after a trim as well, where a quarter would leave it at 75 %.
+# The share for a model with a smaller context than the user allows, whose context should be used well. Right after a
+# trim, a request to a model with 4,000 tokens still fills 80 % of its room with this share, but only 75 % with a
+# quarter.
 _LIMITED_SHARE = 0.15
-# With less there is no room for the line that marks a cut.
+# A shorter result would have no room for the line that marks a cut.
 MIN_RESULT_TOKENS = 100
-# From simulated tool loops of 50 rounds, results of 200 to 2,000 tokens in windows of 4,000 to 32,000: the share of a
-# request that is the beginning of the one before rises until stubs free half of the room. 1,000 tokens in a window of
-# 8,000: 72 % at a share of 0.15, 77 % at 0.25, 81 % at 0.5, and 82 % where only the newest result stays.
+# From simulated tool loops of 50 rounds, with results of 200 to 2,000 tokens in windows of 4,000 to 32,000: the share
+# of a request that repeats the beginning of the previous one rises until stubs free half of the room. With results of
+# 1,000 tokens in a window of 8,000 it is 72 % at a share of 0.15, 77 % at 0.25, 81 % at 0.5, and 82 % if only the
+# newest result is kept.
 _ROUNDS_SHARE = 0.5
-# A summary is a fifth of a small window, where it has to leave room, and no more than a page of a large one.
+# A summary gets a fifth of a small window, where it must leave room, and at most a page of a large one.
 _SUMMARY_SHARE, _MIN_SUMMARY_TOKENS, _MAX_SUMMARY_TOKENS = 5, 100, 500
 
 
 @dataclass(frozen=True, slots=True)
 class WindowPolicy:
-    """The limits of a window: its size, the share that a trim frees, and the treatment of tool results.
+    """The limits of a window: its size, the share of it that a trim frees, and the handling of tool results.
 
-    Between trims every request begins with the bytes of the last one, so that prompt caches hit: measured
-    at 4,000 to 8,000 tokens, 77 to 86 % of the input at a share of 0.25, against 7 to 23 % if single messages are
-    evicted first in, first out. With `trim_share` None the share follows the budget, see `share`.
+    Between trims, every request begins with the same bytes as the previous one, so that it hits prompt caches: measured
+    at 4,000 to 8,000 tokens, 77 to 86 % of the input with a share of 0.25, compared with 7 to 23 % if single messages
+    are evicted first in, first out. If `trim_share` is None, the share depends on the budget, see `share`.
 
-    A tool result costs at most `result_cap_tokens`; the rest is cut off on entry. With `tool_results` "stub", a line
-    replaces each result when its exchange is closed: measured, 70 to 80 % more exchanges in the same budget, 12 to 15 %
-    cheaper. With `max_tool_turns`, the newest exchanges with whole results, up to this number, keep theirs, and older
-    results are replaced only at a trim. "keep" replaces none. Results of `live_tools` are replaced in any case: they
-    were true only while their exchange was open.
+    A tool result has at most `result_cap_tokens`; the rest is cut off on entry. If `tool_results` is "keep", no result
+    is replaced later. If it is "stub", a single line replaces each result when its exchange is closed: measured, the
+    same budget holds 70 to 80 % more exchanges, and costs are 12 to 15 % lower. With `max_tool_turns`, up to this
+    number of the newest exchanges with full results keep them, and older results are replaced only by a trim. Results
+    of `live_tools` are always replaced, because they were true only while their exchange was open.
 
-    With `summarize`, a window holds on to evicted exchanges until there is a summary of them or summarizing fails.
+    With `summarize`, a window keeps evicted exchanges until they are summarized or summarizing them has failed.
 
-    Raises `ValueError` that names the field: `history_tokens` is a whole number from 1 to 10^9, `trim_share` is from 0
-    to 0.9 or None, `result_cap_tokens` is at least 100, `max_tool_turns` is at least 1 or None.
+    Raises `ValueError` with the name of the invalid field: `history_tokens` is an integer from 1 to 10^9, `trim_share`
+    is from 0 to 0.9 or None, `result_cap_tokens` is at least 100, `max_tool_turns` is at least 1 or None.
     """
 
     history_tokens: int = 8000
@@ -53,7 +55,7 @@ class WindowPolicy:
     live_tools: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        """Check the fields. Number fields in forms send whole numbers as floats."""
+        """Validate the fields. Accepts floats such as 5.0 as integers, because number fields of forms return them."""
         share = self.trim_share
         if share is not None and (not _is_number(share) or not 0 <= share <= _MAX_TRIM_SHARE):
             raise ValueError(f"trim_share must be a number from 0 to {_MAX_TRIM_SHARE}, not {share!r}")
@@ -66,10 +68,10 @@ class WindowPolicy:
 
     @property
     def share(self) -> float:
-        """The share of the budget that a trim frees: `trim_share`, or the default for the budget.
+        """The share of the budget that a trim frees: `trim_share`, or a default that depends on the budget.
 
         The default is 0.25 up to 16,000 tokens and 0.15 from 32,000 tokens on. It is linear in between, so that a small
-        change of the budget makes no large change of the window.
+        change of the budget does not change the window much.
         """
         if self.trim_share is not None:
             return self.trim_share
@@ -78,28 +80,28 @@ class WindowPolicy:
 
     @property
     def low_water(self) -> float:
-        """The most that a trim leaves, in tokens."""
+        """The size down to which a trim evicts, in tokens."""
         return (1 - self.share) * self.history_tokens
 
     def rounds_low_water(self, closed: int) -> float:
-        """Return the most that stubs of older tool rounds leave of the open exchange, in tokens.
+        """Return the size down to which stubs of older tool rounds reduce the open exchange, in tokens.
 
-        That is half of the room beside closed exchanges of this many tokens, or less if a trim frees more.
+        That is half of the room that closed exchanges of `closed` tokens leave, or less if a trim frees more than half.
         """
         return (1 - max(self.share, _ROUNDS_SHARE)) * (self.history_tokens - closed)
 
     @property
     def summary_tokens(self) -> int:
-        """The most that a summary costs, in tokens: a fifth of the budget, between 100 and 500."""
+        """The largest size of a summary in tokens: a fifth of the budget, but between 100 and 500."""
         return min(max(self.history_tokens // _SUMMARY_SHARE, _MIN_SUMMARY_TOKENS), _MAX_SUMMARY_TOKENS)
 
     @property
     def compaction_tokens(self) -> int:
-        """The most that a provider's compaction costs, in tokens: a trim's share, and at least `summary_tokens`."""
+        """The largest size of a provider's compaction in tokens: a trim's share, but at least `summary_tokens`."""
         return max(int(self.history_tokens * self.share), self.summary_tokens)
 
     def limited(self, tokens: int | None) -> WindowPolicy:
-        """Return the policy with a budget of at most this many tokens, and at least 1. None is no limit.
+        """Return the policy with its budget limited to `tokens`, and at least 1. None means no limit.
 
         Unless the user has chosen the share, a trim frees a smaller share of a limited budget.
         """
@@ -116,5 +118,5 @@ class WindowPolicy:
 
 
 def _is_number(value: object) -> bool:
-    """Return whether the value is a number. NaN and booleans are not."""
+    """Return whether the value is an integer or a float, but not a boolean."""
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,4 +1,4 @@
-"""All windows by key: a limited number, each used by one turn at a time. For one event loop."""
+"""A registry of windows by key, limited in number. Each window is used by one turn at a time, on one event loop."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
@@ -13,21 +13,21 @@ from .exchange import Snapshot
 from .policy import WindowPolicy
 from .window import Window, WindowStats
 
-# A turn that leads to itself would wait for ever. A task that outlives its turn still inherits the mark, which by then
-# belongs to no window.
+# Marks of the turns that the current task is part of. They detect a turn that waits for its own window, which would
+# never end. A task that outlives its turn still inherits the mark, but no window has that mark any more.
 _active_turns: ContextVar[frozenset[object]] = ContextVar("active_turns", default=frozenset())
 
 
 def is_in_turn() -> bool:
-    """Return whether the current task is part of a turn, or was started by one."""
+    """Return whether the current task is part of a turn or was started by one."""
     return bool(_active_turns.get())
 
 
 class _Slot:
-    """A window and its users. `turn` marks the turn that uses it; `users` counts that turn and those that wait.
+    """A window and its users. `turn` marks the turn that uses it; `users` counts that turn and the waiting ones.
 
-    `after_turn` must run before anybody else looks at the window, `rewrites` when the turn has ended. `stored_stats`
-    are those of a window that is not in working memory yet.
+    `after_turn` must run before anything else reads the window, and `rewrites` when the turn ends. `stored_stats` are
+    the statistics of a window that was not loaded into memory yet, otherwise None.
     """
 
     __slots__ = ("after_turn", "last_used", "lock", "rewrites", "stored_stats", "turn", "users", "window")
@@ -60,10 +60,10 @@ async def _acquire(lock: asyncio.Lock, seconds: float | None) -> None:
 class WindowRegistry[K: Hashable = str]:
     """Windows by key. Drops the least recently used beyond `max_windows`, and those idle for `idle_seconds`.
 
-    A window that is used or waited for always stays. A window without an exchange is dropped after its turn. `create`
-    makes the window of a new key. `read` returns the contents of a window that was shelved, when it is first needed, or
-    None if they cannot be read now: its turns then go on without, and the next one tries again. `clock` is in seconds
-    and never goes back.
+    A window that a turn uses or waits for is never dropped. A window without an exchange is dropped after its turn.
+    `create` builds the window of a new key. `read` loads the contents of a shelved window when they are first needed,
+    or returns None if they cannot be read now: the turn then continues without them, and the next turn tries again.
+    `clock` returns seconds and never goes back.
     """
 
     def __init__(
@@ -75,12 +75,12 @@ class WindowRegistry[K: Hashable = str]:
         idle_seconds: float = 24 * 60 * 60,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Create an empty registry. Raises `ValueError` like `set_limits`."""
+        """Create an empty registry. Raises `ValueError` for the same limits as `set_limits`."""
         self._create = create
         self._read = read
         self._clock = clock
         self._policy: WindowPolicy | None = None
-        # Least recently used first.
+        # Ordered by last use, least recently used first.
         self._slots: dict[K, _Slot] = {}
         self._max_windows = max_windows
         self._idle_seconds = idle_seconds
@@ -93,12 +93,12 @@ class WindowRegistry[K: Hashable = str]:
         return key in self._slots
 
     @asynccontextmanager
-    # the deadline of waiting alone: one around the context would end the turn
+    # The timeout limits only the wait for the window. A timeout around the whole context would cancel the turn as well.
     async def turn(self, key: K, timeout: float | None = None) -> AsyncIterator[Window]:  # noqa: ASYNC109
-        """Return a context that has the window of the key for itself; creates the window if there is none.
+        """Return a context manager with exclusive use of a key's window, which is created if it does not exist.
 
-        Callers enter in the order in which they came. Entering raises `WindowBusy` after `timeout` seconds (None waits
-        for ever), and at once inside a turn that uses the same window. An exchange that is still open at the end is
+        Callers enter in the order of their calls. Entering raises `WindowBusy` after `timeout` seconds (None waits
+        forever), or at once inside a turn that uses the same window. An exchange that is still open at the end is
         aborted.
         """
         slot = self._claim(key)
@@ -111,14 +111,15 @@ class WindowRegistry[K: Hashable = str]:
                         await self._fill(key, slot)
                     yield slot.finish_turns()
                 finally:
-                    # Not reset by token: a generator may be closed in another context than it was entered in.
+                    # The mark is not reset with a token, because a generator may be closed in another context than the
+                    # one that entered it.
                     _active_turns.set(_active_turns.get() - {slot.turn})
                     slot.turn = None
                     if slot.window.is_open:
                         slot.window.abort()
         finally:
             if not (slot.stored_stats or slot.window.stats()).exchange_count:
-                # deferred work may still record one
+                # Checked only after the deferred work, which may still record an exchange.
                 slot.after_turn.append(partial(self._drop_unused, key, slot))
             slot.last_used = self._clock()
             self._slots[key] = self._slots.pop(key)
@@ -127,10 +128,10 @@ class WindowRegistry[K: Hashable = str]:
 
     @asynccontextmanager
     async def between_turns(self, window: Window) -> AsyncIterator[bool]:
-        """Return a context in which no turn uses the window. Does not change when it was last used.
+        """Return a context manager during which no turn uses the window. Does not change its last-used time.
 
-        Yields whether the window is still in the registry: it may have been dropped or replaced. Entering raises
-        `WindowBusy` inside a turn that uses the window.
+        Yields whether the window is still in the registry, because it may have been dropped or replaced. Entering
+        raises `WindowBusy` inside a turn that uses the window.
         """
         key = self.key_of(window)
         if key is None:
@@ -139,7 +140,7 @@ class WindowRegistry[K: Hashable = str]:
         slot = self._slots[key]
         try:
             async with self._exclusive(key, slot):
-                # another window may have taken its place meanwhile
+                # Another window may have replaced it in the meantime.
                 yield slot.finish_turns() is window
         finally:
             self._drop_surplus()
@@ -153,7 +154,7 @@ class WindowRegistry[K: Hashable = str]:
             self._drop_surplus()
         try:
             if not slot.lock.locked() and slot.users == 1:
-                # nothing to wait for: a deadline would cost more than the lock
+                # Nobody has the lock, so no timeout is needed; setting one would cost more than taking the lock.
                 await slot.lock.acquire()
             else:
                 await _acquire(slot.lock, seconds)
@@ -167,41 +168,42 @@ class WindowRegistry[K: Hashable = str]:
             slot.users -= 1
 
     def key_of(self, window: Window) -> K | None:
-        """Return the key of a window, or None if it is none of these."""
+        """Return the key of a window, or None if the window is not in the registry."""
         return next((key for key, slot in self._slots.items() if slot.window is window), None)
 
     def peek(self, key: K) -> Window | None:
-        """Return a key's window if it is in working memory, or None. Does not touch its last-used time."""
+        """Return a key's window if it is in memory, or None. Does not change its last-used time."""
         if slot := self._slots.get(key):
             slot.finish_turns()
         slot = self._slots.get(key)
         return slot.window if slot and slot.stored_stats is None else None
 
     async def load(self, key: K) -> Window | None:
-        """Return a key's window, or None if there is none or it cannot be read. Does not touch its last-used time."""
+        """Return a key's window, or None if it does not exist or cannot be read. Does not change its last-used time."""
         slot = self._slots.get(key)
-        # a turn that has it has tried to read it, and may wait for this
+        # A turn that uses the window has already tried to read it. Waiting for that turn could deadlock, because the
+        # turn may wait for this call.
         if slot is not None and slot.stored_stats is not None and slot.turn is None:
             async with self._exclusive(key, slot):
                 await self._fill(key, slot)
         return self.peek(key)
 
     def loaded(self) -> dict[K, Window]:
-        """Return the windows in working memory by their keys, most recently used first."""
+        """Return the windows in memory by key, most recently used first."""
         self.finish_turns()
         return {key: slot.window for key, slot in reversed(self._slots.items()) if slot.stored_stats is None}
 
     def snapshots(self) -> dict[K, Snapshot]:
-        """Return the snapshots of windows with exchanges by their keys; without contents that were not read yet."""
+        """Return snapshots by key of all windows with exchanges in memory. Contents not read yet are not included."""
         self.finish_turns()
         return {key: slot.window.snapshot() for key, slot in self._slots.items() if slot.window.exchanges()}
 
     def unread_keys(self) -> list[K]:
-        """Return the keys of windows with exchanges that began while their contents could not be read."""
+        """Return the keys of windows that have new exchanges while their stored contents are still unread."""
         return [key for key, slot in self._slots.items() if slot.stored_stats is not None and slot.window.exchanges()]
 
     def stats(self) -> dict[K, WindowStats]:
-        """Return the statistics of all windows by their keys, most recently used first."""
+        """Return the statistics of all windows by key, most recently used first."""
         self.finish_turns()
         stats: dict[K, WindowStats] = {}
         for key, slot in reversed(self._slots.items()):
@@ -214,31 +216,31 @@ class WindowRegistry[K: Hashable = str]:
         return stats
 
     def idle_seconds(self, key: K) -> float:
-        """Return the seconds since a key's window was created or last used. Raises `KeyError`."""
+        """Return the seconds since a key's window was created or last used. Raises `KeyError` for an unknown key."""
         return self._clock() - self._slots[key].last_used
 
     def after_turn(self, key: K, work: Callable[[], None]) -> None:
-        """Defer work of a turn until `finish_turns`, or until its window is dropped or looked at.
+        """Defer work of a turn until `finish_turns`, or until the window is read or dropped.
 
-        For work that the answer does not wait for. The work must not raise; it may start other turns.
+        Used for work that the answer need not wait for. The work must not raise; it may start other turns.
         """
         self._slots[key].after_turn.append(work)
 
     def finish_turns(self) -> None:
-        """Run all deferred work now."""
+        """Run all deferred work of all windows now."""
         for slot in list(self._slots.values()):
             if slot.after_turn:
                 slot.finish_turns()
 
     def expire(self) -> int:
-        """Drop the windows that have been idle for too long. Return their number."""
+        """Drop windows that have been idle for too long. Return the number of dropped windows."""
         idle = [key for key, slot in self._slots.items() if self._is_idle(slot)]
         for slot in [self._slots.pop(key) for key in idle]:
             slot.finish_turns()
         return len(idle)
 
     def drop(self, key: K) -> bool:
-        """Drop a key's window and return whether there was one. Raises `WindowBusy` while it is in use."""
+        """Drop a key's window and return whether it existed. Raises `WindowBusy` while the window is in use."""
         slot = self._slots.get(key)
         if slot is None:
             return False
@@ -248,16 +250,16 @@ class WindowRegistry[K: Hashable = str]:
         return True
 
     def set_policy(self, policy: WindowPolicy) -> None:
-        """Change the policy of all present and future windows, and trim to it at once."""
+        """Set the policy of all present and future windows, and trim the present ones at once."""
         self._policy = policy
         self.finish_turns()
         for slot in self._slots.values():
             slot.window.set_policy(policy)
 
     def set_limits(self, *, max_windows: int | None = None, idle_seconds: float | None = None) -> None:
-        """Change the limits that are not None, at once; `inf` seconds never expire.
+        """Set the limits that are not None and apply them at once. With `inf` seconds, windows never expire.
 
-        Raises `ValueError` for 0 or less.
+        Raises `ValueError` for limits of 0 or less.
         """
         if max_windows is not None:
             if max_windows < 1:
@@ -271,10 +273,10 @@ class WindowRegistry[K: Hashable = str]:
         self._drop_surplus()
 
     def rewrite(self, change: Callable[[K, Snapshot], Snapshot]) -> None:
-        """Replace each window from which `change` makes another snapshot; it takes the key and the present one.
+        """Replace windows: `change` takes a key and the current snapshot, and returns that one or a new snapshot.
 
-        A window in use is replaced when its turn ends, in any case; deferred work and summaries then go to the old one.
-        Of a window that is not in working memory, only exchanges since it was shelved are replaced.
+        A window in use is always replaced, when its turn ends; deferred work and summaries are then applied to the old
+        window. If a window is not in memory, only the exchanges since it was shelved are replaced.
         """
         for key, slot in list(self._slots.items()):
             before = slot.finish_turns().snapshot()
@@ -285,9 +287,9 @@ class WindowRegistry[K: Hashable = str]:
                 self._drop_unused(key, slot)
 
     async def _fill(self, key: K, slot: _Slot) -> None:
-        """Read the contents of a window that is not in working memory; exchanges since then follow them."""
+        """Load the stored contents of a window. Exchanges that are newer than the stored ones are appended."""
         snapshot = None if self._read is None else await self._read(key)
-        # it may be gone by now
+        # The contents may be unreadable, or the window may no longer be shelved after the wait.
         if snapshot is None or slot.stored_stats is None:
             return
         exchanges = snapshot.exchanges
@@ -296,7 +298,7 @@ class WindowRegistry[K: Hashable = str]:
         slot.window, slot.stored_stats = self._new(key, snapshot._replace(exchanges=(*exchanges, *newer))), None
 
     def rewrite_after_turn(self, key: K, change: Callable[[Snapshot], Snapshot]) -> None:
-        """Replace a window that is in use when its turn ends."""
+        """Replace a window that is in use with a changed one when its turn ends."""
         self._slots[key].rewrites.append(change)
 
     def _new(self, key: K, snapshot: Snapshot | None = None) -> Window:
@@ -334,9 +336,10 @@ class WindowRegistry[K: Hashable = str]:
                 slot.finish_turns()
 
     def restore(self, key: K, snapshot: Snapshot, *, idle_seconds: float = 0) -> None:
-        """Create a key's window from a snapshot, as if it was last used `idle_seconds` ago.
+        """Create a key's window from a snapshot, as if it had last been used `idle_seconds` ago.
 
-        Restore several in the order of their last use. Raises `WindowBusy` while the window is in use.
+        Several windows must be restored in the order of their last use. Raises `WindowBusy` while the key's window is
+        in use.
         """
         self.drop(key)
         slot = _Slot(self._new(key, snapshot))
@@ -345,11 +348,11 @@ class WindowRegistry[K: Hashable = str]:
         self._drop_surplus()
 
     def shelve(self, stored: Mapping[K, tuple[WindowStats, float]], *, is_late: bool = False) -> None:
-        """Take in the stored windows, by their keys: their statistics, and for how many seconds they are idle.
+        """Register stored windows without reading them: by key, their statistics and idle times in seconds.
 
-        The contents of each are read when they are first needed. Windows in working memory stay as they are, and of
-        those that were stored before and are not any more, only newer exchanges stay. If it `is_late`, the exchanges
-        of those in working memory are added to the stored ones. Give them in the order of their last use.
+        The contents of a window are read when they are first needed. Windows in memory are not changed. A window that
+        was shelved before and is missing from `stored` keeps only its newer exchanges. If `is_late` is True, the
+        exchanges of windows in memory are appended to the stored ones. `stored` must be in the order of last use.
         """
         new: dict[K, _Slot] = {}
         for key, (stats, idle_seconds) in stored.items():
@@ -364,6 +367,6 @@ class WindowRegistry[K: Hashable = str]:
             if slot.stored_stats is not None and key not in stored:
                 slot.stored_stats = None
                 self._drop_unused(key, slot)
-        # those that are known were used since
+        # Windows that were known before come last, because they were used more recently.
         self._slots = new | self._slots
         self._drop_surplus()

@@ -1,4 +1,4 @@
-"""Summaries: the passage that a summary is made of, and the protected exchange that replaces it."""
+"""Summaries: the passage to summarize, and the protected exchange that replaces it."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -11,12 +11,12 @@ from .policy import WindowPolicy
 from .tokens import TokenCounter
 from .tool_results import cut_content, message_entry
 
-# The user's part of a summary: it has to say whose words the answer is about.
+# The user message of a summary exchange. It has to make clear what the answer, which is the summary, is about.
 QUESTION = "[What was said before, in short?]"
 
 _ANSWER = "You: "
 _SPEAKERS = {Role.USER: "User: ", Role.ASSISTANT: _ANSWER}
-# The rest is for the frames around messages, and for the rounding of single lines.
+# The share of the room that may be filled. The rest is for frames around messages and for rounding per line.
 _FILLED = 0.9
 
 _TAGS = frozenset({SUMMARY})
@@ -25,11 +25,12 @@ _OUTDATED = frozenset({EPHEMERAL})
 
 
 class SummaryInput(NamedTuple):
-    """A passage of a conversation that a summary is made of.
+    """A passage of a conversation that is to be summarized.
 
-    `exchanges` are as they were last sent, oldest first, including those in between that stay, so that together with
-    `system` they begin like the last request. `numbers` are those of the exchanges that the summary replaces. `earlier`
-    is the text of the previous summary, and `failures` how often summarizing failed.
+    `exchanges` are the exchanges in the form in which they were last sent, oldest first. They include those in between
+    that are not evicted, so that `system` and `exchanges` together are the beginning of the last request. `numbers`
+    identify the exchanges that the summary replaces. `earlier` is the text of the previous summary, and `failures`
+    counts the failed attempts.
     """
 
     system: Message | None = None
@@ -39,27 +40,27 @@ class SummaryInput(NamedTuple):
     failures: int = 0
 
     def shown(self, excluded_tags: frozenset[str]) -> tuple[Exchange, ...]:
-        """Return the exchanges that were sent if those with any of these tags are excluded."""
+        """Return the exchanges that were sent, which are those without any of the excluded tags."""
         return tuple(exchange for exchange in self.exchanges if excluded_tags.isdisjoint(exchange.tags))
 
     def messages(self, excluded_tags: frozenset[str]) -> tuple[Message, ...]:
-        """Return the messages as they were sent if exchanges with any of these tags are excluded."""
+        """Return the messages that were sent, without exchanges that have any of the excluded tags."""
         shown = (exchange.messages for exchange in self.shown(excluded_tags))
         return (*filter(None, [self.system]), *chain.from_iterable(shown))
 
     def without(self, numbers: frozenset[int]) -> SummaryInput | None:
-        """Return the passage that is left once these exchanges are summarized or dropped, or None if nothing is."""
+        """Return the passage without exchanges that were summarized or dropped, or None if nothing remains."""
         left = self.numbers - numbers
         exchanges = tuple(exchange for exchange in self.exchanges if exchange.number not in numbers)
         return SummaryInput(self.system, exchanges, left) if left else None
 
     def after_failure(self, failed: SummaryInput) -> SummaryInput | None:
-        """Return the passage to try again after summarizing failed. Each exchange is tried at most twice."""
+        """Return the passage to try again after a failure, or None. Each exchange is tried at most twice."""
         return self.without(failed.numbers) if self.failures else self._replace(failures=1)
 
 
 def join_summary_inputs(passage: SummaryInput | None, newer: SummaryInput | None, limit: int) -> SummaryInput | None:
-    """Return two passages as one. Beyond this many tokens the oldest exchanges are dropped."""
+    """Return two passages as one. If they exceed `limit` tokens together, the oldest exchanges are dropped."""
     if passage is None or newer is None:
         return newer or passage
     by_number = {exchange.number: exchange for exchange in (*passage.exchanges, *newer.exchanges)}
@@ -79,22 +80,22 @@ def join_summary_inputs(passage: SummaryInput | None, newer: SummaryInput | None
 
 
 def is_summary(exchange: Exchange) -> bool:
-    """Return whether an exchange is the current summary. A tag of the user's does not make it one."""
+    """Return whether an exchange is the current summary. A tag that the user has set does not make it one."""
     return SUMMARY in exchange.messages[0].tags
 
 
 def summary_text(exchanges: Iterable[Exchange]) -> str:
-    """Return the text of the summary among these exchanges, or an empty text."""
+    """Return the text of the summary among these exchanges, or an empty text if there is none."""
     return next((exchange.messages[-1].content for exchange in exchanges if is_summary(exchange)), "")
 
 
 def evicted_summary_input(
     system: Message | None, before: Iterable[Exchange], evicted: Iterable[Exchange]
 ) -> SummaryInput | None:
-    """Return the passage that a trim evicted, or None if nothing in it needs a summary.
+    """Return the passage that a trim evicted, or None if no exchange in it needs a summary.
 
-    Ephemeral exchanges need none: the user has said so, or a later summary stands for them. If exchanges in `before`
-    have the same number, the last one counts.
+    Ephemeral exchanges need none, because the user marked them as such or a later summary covers them. If several
+    exchanges in `before` have the same number, the last one is used.
     """
     lasting = [exchange for exchange in evicted if EPHEMERAL not in exchange.tags]
     if not lasting:
@@ -109,9 +110,9 @@ def evicted_summary_input(
 def older_summary_input(
     system: Message | None, exchanges: tuple[Exchange, ...], keep: int, excluded_tags: frozenset[str]
 ) -> SummaryInput | None:
-    """Return the passage before the newest `keep` exchanges, or None if nothing there may be evicted.
+    """Return the passage before the newest `keep` exchanges, or None if none of them may be evicted.
 
-    Protected exchanges stay. So do those with a tag in `excluded_tags`, which the model does not see.
+    Protected exchanges are kept, and so are those with a tag in `excluded_tags`, which the model does not see.
     """
     older = exchanges[: max(0, len(exchanges) - keep)]
     evicted = [
@@ -121,9 +122,10 @@ def older_summary_input(
 
 
 def with_summary(exchanges: Iterable[Exchange], last: int, summary: Exchange) -> list[Exchange]:
-    """Return the exchanges that change when a summary is inserted before the newest exchange, the number `last`.
+    """Return the exchanges that change when a summary is inserted before the exchange with the number `last`.
 
-    The previous summary is not removed, as that would change earlier messages. It is evicted at the next trim.
+    `last` is the newest exchange. The previous summary is marked for eviction by the next trim and not removed now,
+    because that would change earlier messages.
     """
     changed = [summary._replace(number=last)]
     for exchange in exchanges:
@@ -138,10 +140,10 @@ def with_summary(exchanges: Iterable[Exchange], last: int, summary: Exchange) ->
 def plain_text(
     passage: SummaryInput, excluded_tags: frozenset[str], policy: WindowPolicy, counter: TokenCounter
 ) -> str:
-    """Return the text of a passage and of the previous summary, one line for each message that fits.
+    """Return the text of a passage and the previous summary, with one line for each message that fits.
 
-    Other models get this if only one model can read a summary. The user's words come first, newest first, because
-    answers can be had again. Very long messages are cut.
+    Other models get this text if only one model can read the summary itself. User messages take precedence over
+    answers, and newer ones over older ones, because a model can answer again. Very long messages are cut.
     """
     evicted = [exchange for exchange in passage.shown(excluded_tags) if exchange.number in passage.numbers]
     messages = [message for exchange in evicted for message in exchange.messages]
@@ -166,9 +168,10 @@ def _lines(messages: Iterable[Message], longest: int) -> Iterable[str]:
 def summary_exchange(
     text: str, policy: WindowPolicy, counter: TokenCounter, now: float, native: Native | None = None
 ) -> Exchange:
-    """Return the exchange of a summary. If it is longer than the policy allows it is cut, with a line that says so.
+    """Return the exchange of a summary. A text that exceeds the policy's limit is cut and marked as cut.
 
-    The model that made it reads `native` instead of the text. The more expensive of the two counts.
+    The model that wrote the summary reads `native` instead of the text. The exchange counts the larger of the two
+    sizes.
     """
     question = message_entry(Message.user(QUESTION, tags=_TAGS), MAX_COUNT, counter, now)
     content, tokens = cut_content(Message.assistant(text), policy.summary_tokens - (question.tokens or 0), counter)

@@ -1,4 +1,4 @@
-"""Counting tokens: an estimate that needs no vocabulary, the size of a message, and a calibration by reported usage."""
+"""Token counting: an estimate without a vocabulary, the size of a message, and calibration by reported usage."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,32 +9,33 @@ from typing import Any, Protocol, Self
 
 from .messages import MAX_COUNT, Attachment, Message, Role, ToolCall
 
-# OpenAI's chat formats frame a message with four tokens: start, role, message, end.
+# OpenAI's chat formats add four tokens to a message: start, role, message, end.
 MESSAGE_OVERHEAD = 4
-# The model reads a tool call as a message of its own, which names its recipient, its channel and its format.
+# The model sees each tool call as a separate message that names its recipient, its channel and its format.
 CALL_OVERHEAD = 8
 
-# Of the providers with a price for images in tokens, Anthropic takes the most: up to this many.
+# The maximum per image at Anthropic, which counts the most tokens of all providers that charge images by token.
 # https://docs.claude.com/en/docs/build-with-claude/vision
 _IMAGE_TOKENS = 1600
-# A page of a PDF is read as text and as an image: https://docs.claude.com/en/docs/build-with-claude/pdf-support
+# A PDF page is counted both as text and as an image: https://docs.claude.com/en/docs/build-with-claude/pdf-support
 _PAGE_TOKENS = 3000
-# A guess at the size of a page, as nothing here reads PDFs.
+# A guess at the size of a page, because nothing here parses PDFs.
 _PAGE_BYTES = 100_000
 
 _encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
 
 _FURTHER, _SPACE, _LOWER, _LETTER, _DENSE, _IDEOGRAPH, _MARK, _EMOJI, _STRUCTURE = (bytes([n]) for n in b"- aA0C.!{")
 
-# Characters by the first of their bytes in UTF-8; all others are structure: brackets, colons, dashes ...
+# The bytes of each character class. A character's class depends on the first byte of its UTF-8 encoding. All other
+# bytes are structure: brackets, colons, dashes ...
 _MEMBERS = {
-    _FURTHER: bytes(range(0x80, 0xC0)),  # no character begins with these bytes
+    _FURTHER: bytes(range(0x80, 0xC0)),  # continuation bytes, which begin no character
     _SPACE: b" ",
     _LOWER: bytes(range(0x61, 0x7B)),
-    _LETTER: bytes(range(0x41, 0x5B)) + bytes(range(0xCE, 0xE2)),  # capitals, and alphabets other than Latin
+    _LETTER: bytes(range(0x41, 0x5B)) + bytes(range(0xCE, 0xE2)),  # capital letters, and alphabets other than Latin
     _DENSE: b"0123456789\xe3" + bytes(range(0xEA, 0xEF)),  # digits, kana, hangul
     _IDEOGRAPH: bytes(range(0xE4, 0xEA)),
-    _MARK: b"\t\n\r.,;!?'\xe2\xef" + bytes(range(0xC0, 0xCE)),  # also Latin letters with accents
+    _MARK: b"\t\n\r.,;!?'\xe2\xef" + bytes(range(0xC0, 0xCE)),  # also accented Latin letters
     _EMOJI: bytes(range(0xF0, 0x100)),
 }
 
@@ -42,38 +43,39 @@ _CLASS_OF = {member: symbol for symbol, members in _MEMBERS.items() for member i
 _CLASSES = b"".join([_CLASS_OF.get(member, _STRUCTURE) for member in range(256)])
 _SPACE_THEN_STRUCTURE = _SPACE + _STRUCTURE
 
-# Outside these bounds, the billed input is something other than the size of the request.
+# The bounds of a factor. Billed input outside them measures something other than the size of the request.
 LEAST_FACTOR = 0.5
 
 GREATEST_FACTOR = 2.5
 
-# The standard deviation of a factor before anything is learned, and of a factor from an earlier run.
+# The standard deviations of a factor before anything is learned, and of a factor from an earlier run.
 _UNKNOWN = 0.3
 
 _EARLIER_RUN = 0.1
 
-# By how much the factors of prose and tools may differ from one request to the next: languages and models change.
+# The drift of the factors for prose and tools from one request to the next, because languages and models change.
 _DRIFT = 0.01
 
-# The variance of the cost of a text around its kind's factor, in square tokens per token: sentences of 25 tokens are
-# off by 20 %, results of 500 by 4 %.
+# The variance of a text's tokens around its kind's factor, in square tokens per token: sentences of 25 tokens are off
+# by 20 %, tool results of 500 tokens by 4 %.
 _NOISE = 1.0
 
-# The variance of a request apart from that: a chat template, and fixed parts of one size that are not one.
+# The additional variance of a request: it has a chat template, and a fixed part may change without changing its size.
 _NOISE_OF_REQUEST = 25.0
 
-# Usage that is off by more standard deviations counts as if it were off by this many. If it is also off by this share
-# of the request, the factors are no longer trusted: after a second such usage, another model is behind the name.
+# Usage that is off by more standard deviations counts as if it were off by this many. If it is also off by more than
+# the share `_DOUBTFUL`, the factors become uncertain again, because another model may be behind the name; a second such
+# usage then corrects them.
 _FARTHEST = 3.0
 
 _DOUBTFUL = 0.05
 
 
 class TextKind(StrEnum):
-    """The kind of a text, as a tokenizer sees it.
+    """The kinds of text that tokenizers treat differently.
 
-    `FIXED` is the beginning of every request of an agent: the system prompt and the schemas of the tools. `PROSE` are
-    the words of users and models; `TOOLS` are calls and their results.
+    `FIXED` is the beginning of every request of an agent: the system prompt and the tool schemas. `PROSE` is the text
+    of users and models. `TOOLS` are tool calls and their results.
     """
 
     FIXED = "fixed"
@@ -85,23 +87,24 @@ class TokenCounter(Protocol):
     """Counts the tokens of a text."""
 
     def count(self, text: str) -> int:
-        """Return the number of tokens, 0 for an empty text."""
+        """Return the number of tokens of a text, 0 if it is empty."""
         ...
 
 
 class KindCounter(TokenCounter, Protocol):
-    """A counter that distinguishes kinds of text; `count` is for prose."""
+    """A token counter that distinguishes kinds of text. Its `count` is for prose."""
 
     def count_as(self, kind: TextKind, text: str) -> int:
-        """Return the number of tokens, 0 for an empty text."""
+        """Return the number of tokens of a text of this kind, 0 if it is empty."""
         ...
 
 
 def message_tokens(message: Message, counter: TokenCounter, content: str | None = None) -> int:
-    """Return the size of a message in a request, in tokens, or with other content. Asks the counter once.
+    """Return the size of a message in a request, in tokens, with its own or other content. Counts text only once.
 
-    Counts the content, the name, and each call's name and arguments as JSON; not the ids, which no model reads. Residue
-    counts as its provider reported, attachments as the most expensive provider counts them.
+    The content, the name, and the name and JSON arguments of each tool call are counted, but not the ids, which no
+    model reads. Residue has the tokens that its provider reported; attachments are counted as by the most expensive
+    provider.
     """
     if content is None:
         content = message.content
@@ -116,13 +119,13 @@ def message_tokens(message: Message, counter: TokenCounter, content: str | None 
 
 
 def text_tokens(kind: TextKind, text: str, counter: TokenCounter) -> int:
-    """Return the tokens of a text; passes its kind to a counter that distinguishes kinds."""
+    """Return the tokens of a text. Passes the kind to a counter that distinguishes kinds."""
     count_as: Callable[[TextKind, str], int] | None = getattr(counter, "count_as", None)
     return counter.count(text) if count_as is None else count_as(kind, text)
 
 
 def message_text(message: Message, content: str | None = None) -> str:
-    """Return the text of a message that is counted, with its own or other content."""
+    """Return the text of a message that is counted in tokens, with the message's own or other content."""
     if content is None:
         content = message.content
     if not message.tool_calls:
@@ -132,24 +135,24 @@ def message_text(message: Message, content: str | None = None) -> str:
 
 
 def message_kind(message: Message) -> TextKind:
-    """Return the kind of a message's text. A message with tool calls counts as TOOLS."""
+    """Return the kind of a message's text. A message with tool calls is `TOOLS`."""
     if message.role is Role.SYSTEM:
         return TextKind.FIXED
     return TextKind.TOOLS if message.tool_calls or message.role is Role.TOOL else TextKind.PROSE
 
 
 def tool_text(name: str, description: str, parameters: Mapping[str, Any]) -> str:
-    """Return the text of a tool's definition that is counted; `parameters` is a JSON schema."""
+    """Return the text of a tool definition that is counted in tokens. `parameters` is a JSON schema."""
     return f"{name}\n{description}\n{_encode_json(dict(parameters))}"
 
 
 def arguments_json(call: ToolCall) -> str:
-    """Return the arguments of a call as JSON."""
+    """Return the arguments of a tool call as JSON text."""
     return _encode_json(dict(call.arguments))
 
 
 def frame_tokens(message: Message) -> int:
-    """Return the tokens that a message costs in addition to its text."""
+    """Return the tokens of a message in addition to its text: its frame, residue and attachments."""
     tokens = MESSAGE_OVERHEAD + CALL_OVERHEAD * len(message.tool_calls)
     if message.native is not None:
         tokens += message.native.tokens
@@ -163,13 +166,14 @@ def _attachment_tokens(attachment: Attachment) -> int:
 
 
 class EstimatedCounter:
-    """An estimate by classes of characters, without a vocabulary.
+    """Estimates tokens by classes of characters, without a vocabulary.
 
-    The weights are tokens per character, fitted against o200k_base (non-negative least squares on relative errors, then
-    rounded) on Home Assistant's own texts in 21 languages, conversations in six, states as JSON, YAML and CSV, tool
-    calls and tool schemas. On other texts of the same kinds the sums came out within 14 % for English, German, Italian,
-    Ukrainian, Chinese and Japanese, and within 6 % for states. A single sentence may be off by 30 %. Everyday Italian
-    is 17 % short, and Russian is 40 to 48 % over: it looks like Ukrainian and needs fewer tokens.
+    The weights are tokens per character. They were fitted to o200k_base (non-negative least squares on relative errors,
+    then rounded) with Home Assistant's own texts in 21 languages, conversations in six languages, states as JSON, YAML
+    and CSV, tool calls and tool schemas. On other texts of the same kinds, the totals are within 14 % for English,
+    German, Italian, Ukrainian, Chinese and Japanese, and within 6 % for states. A single sentence may be off by 30 %.
+    Everyday Italian is underestimated by 17 %, and Russian overestimated by 40 to 48 %, because it looks like Ukrainian
+    but needs fewer tokens.
     """
 
     def count(self, text: str) -> int:
@@ -207,7 +211,7 @@ class RequestEstimate:
 
     @property
     def texts(self) -> int:
-        """The tokens of all texts."""
+        """The tokens of all texts, without frames."""
         return self.fixed + self.prose + self.tools
 
 
@@ -217,10 +221,10 @@ _estimate = EstimatedCounter()
 def estimate_request(
     messages: Iterable[Message], schemas: Iterable[str] = (), counter: TokenCounter | None = None
 ) -> RequestEstimate:
-    """Return the estimated size of a request; `schemas` are the schemas of its tools, as text.
+    """Return the estimated size of a request. `schemas` are the texts of its tool schemas.
 
-    Counts with `counter`, or estimates without one. Linear in the size of the request: the estimate takes about a
-    millisecond for 100,000 tokens.
+    Tokens are counted with `counter`, or estimated if it is None. The time is linear in the size of the request: an
+    estimate of 100,000 tokens takes about a millisecond.
     """
     count = (counter or _estimate).count
     sums = dict.fromkeys(TextKind, 0)
@@ -242,12 +246,12 @@ def _spread(deviations: Iterable[float]) -> tuple[_Vector, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """One factor on the estimate for each kind of text, and how certain each factor is.
+    """A correction factor for each kind of text (billed tokens per estimated token), and how certain the factors are.
 
-    Every request is one equation in these factors, so later requests settle the rest: a Kalman
-    filter, in which each factor drifts a little. The fixed part is nearly the same text in every request, so its factor
-    is known after one; otherwise its size would drown the conversation's share. It differs by person and area, and
-    becomes uncertain by the share of it that has changed: then a request says less about prose and tools.
+    Each request gives one equation in these factors, so several requests determine them: a Kalman filter, with a small
+    drift of each factor. The fixed part is nearly the same text in every request, so its factor is known after one
+    request; otherwise its size would hide the share of the conversation. It differs by person and area. When a part of
+    it has changed, its factor becomes less certain in proportion, and the request says less about prose and tools.
     """
 
     factors: _Vector = (1.0,) * len(_KINDS)
@@ -256,13 +260,13 @@ class Calibration:
 
     @classmethod
     def from_dict(cls, factors: dict[str, Any]) -> Self:
-        """Return the calibration that `as_dict` wrote in an earlier run. Raises `ValueError` for any other value."""
+        """Return the calibration from a dictionary of `as_dict`. Raises `ValueError` for any other value."""
         if not isinstance(factors, dict) or set(factors) != set(_KINDS):
             raise ValueError("a factor for each kind of text, and nothing else")
         if not all(_is_factor(factor) for factor in factors.values()):
             raise ValueError(f"a factor is a number from {LEAST_FACTOR} to {GREATEST_FACTOR}")
         earlier = tuple(float(factors[kind]) for kind in _KINDS)
-        # exactly 1 was never learned
+        # A factor of exactly 1 was never learned.
         return cls(earlier, _spread(_UNKNOWN if factor == 1 else _EARLIER_RUN for factor in earlier))
 
     @property
@@ -271,25 +275,25 @@ class Calibration:
         return self != Calibration()
 
     def as_dict(self) -> dict[str, float]:
-        """Return the factors by kind of text: the model's tokens per estimated token."""
+        """Return the factor of each kind of text: the model's tokens per estimated token."""
         return dict(zip(_KINDS, self.factors, strict=True))
 
     def tokens(self, estimate: RequestEstimate) -> int:
-        """Return the input that the provider is expected to report for a request, in tokens."""
+        """Return the number of input tokens that the provider is expected to report for a request."""
         return round(estimate.frames + sumprod(self.factors, (estimate.fixed, estimate.prose, estimate.tools)))
 
     def after_request(self, estimate: RequestEstimate, billed: int, cached: int = 0) -> Calibration:
-        """Return the calibration after a request for which the provider reported this input, in tokens.
+        """Return the calibration after a request for which the provider reported `billed` input tokens.
 
-        Ignores a report that cannot belong to the request: none, less than the cached part, or outside the bounds of
-        the factors.
+        A report that cannot match the request is ignored: one that is zero, less than its cached part, or outside the
+        bounds of the factors.
         """
         counted = billed - estimate.frames
         texts = estimate.fixed, estimate.prose, estimate.tools
         total = sum(texts)
         if cached > billed or not LEAST_FACTOR * total <= counted <= GREATEST_FACTOR * total > 0:
             return self
-        # The covariance at the start of the request: no variance exceeds that of an unknown factor.
+        # The covariance at the start of the request. No variance may exceed that of an unknown factor.
         changed = abs(estimate.fixed - self.fixed) / max(estimate.fixed, 1)
         covariance = [list(row) for row in self.covariance]
         for place, drift in enumerate((_UNKNOWN * changed, _DRIFT, _DRIFT)):
@@ -313,13 +317,13 @@ class Calibration:
 
 
 class Calibrator:
-    """The current calibration of one model."""
+    """Holds the current calibration of one model."""
 
     def __init__(self, calibration: Calibration | None = None) -> None:
         self.calibration = calibration or Calibration()
 
     def learn(self, estimate: RequestEstimate, billed: int, cached: int = 0) -> bool:
-        """Learn from the usage of a request; see `Calibration.after_request`. Return whether anything changed."""
+        """Update the calibration with the usage of a request, see `after_request`. Return whether it changed."""
         learned = self.calibration.after_request(estimate, billed, cached)
         if learned is self.calibration:
             return False
@@ -330,24 +334,24 @@ class Calibrator:
 class CalibratedCounter:
     """A token counter that applies a model's calibration to each new text.
 
-    Texts that were counted before keep their count, so a new factor never grows a window and never causes an eviction.
-    `counter` is the counter that `calibrator` learned against, or None for the estimate.
+    Texts that are already counted keep their count, so that a new factor never enlarges a window and never causes an
+    eviction. `counter` is the counter that `calibrator` is learned against, or None for the estimate.
     """
 
     def __init__(self, calibrator: Calibrator, counter: TokenCounter | None = None) -> None:
         self.count_by(calibrator, counter)
 
     def count_by(self, calibrator: Calibrator, counter: TokenCounter | None = None) -> None:
-        """Use another model's calibration, or another counter, from the next text on."""
+        """Use another model's calibration or another counter for all later texts."""
         self.calibrator = calibrator
         self._count = (counter or _estimate).count
 
     def count(self, text: str) -> int:
-        """Return the tokens of prose, at least 1 unless the text is empty."""
+        """Return the number of tokens of prose, at least 1 unless the text is empty."""
         return self.count_as(TextKind.PROSE, text)
 
     def count_as(self, kind: TextKind, text: str) -> int:
-        """Return the tokens of a text, at least 1 unless it is empty."""
+        """Return the number of tokens of a text of this kind, at least 1 unless the text is empty."""
         estimate = self._count(text)
         factor = self.calibrator.calibration.factors[_KINDS.index(kind)]
         return max(round(estimate * factor), 1) if estimate else 0

@@ -1,4 +1,4 @@
-"""Messages on entry: counted, dated and tagged; tool results are cut, and stubs replace them in the history."""
+"""Preparation of messages for a window: counting, dating and tagging them, cutting tool results, building stubs."""
 
 from collections.abc import Mapping
 import re
@@ -18,9 +18,9 @@ from .messages import (
 )
 from .tokens import TokenCounter, arguments_json, message_tokens
 
-# A text with more characters per token of the limit is too long in any language: prose has four to six.
+# A text with more characters per token of the limit is too long in any language, because prose has four to six.
 _MOST_CHARACTERS_PER_TOKEN = 8
-# How close to the limit a cut aims: tokens are not spread evenly over a text.
+# The share of the limit that a cut aims for, because tokens are not spread evenly over a text.
 _AIM = 0.95
 
 CUT_BEGINS = "[Cut: these are the first "
@@ -34,10 +34,10 @@ _LONGEST_PART = 100
 
 
 def cut_content(message: Message, limit: int, counter: TokenCounter) -> tuple[str, int]:
-    """Return a tool result's content, cut to at most `limit` tokens, and its tokens. A line at the end marks a cut.
+    """Return a tool result's content, cut to at most `limit` tokens, and its tokens. A last line marks a cut.
 
-    A result that is many times too long is cut by its length before anything is counted. The line replaces that of an
-    earlier cut.
+    A result that is far too long is first cut by its length, so that not all of it is counted. The line replaces the
+    mark of an earlier cut.
     """
     content = message.content
     length = limit * _MOST_CHARACTERS_PER_TOKEN
@@ -69,10 +69,11 @@ def stub_results(
     *,
     only_live: bool = False,
 ) -> Exchange:
-    """Return an exchange with a stub for each tool result that is longer than its stub, or only for live ones.
+    """Return an exchange with stubs for its tool results.
 
-    Each result of a live tool becomes a stub that says nothing of it. `originals` has, by index,
-    the results that were cut as they were before.
+    A result that is not longer than its stub is kept. The stub of a live tool's result does not quote the result.
+    `originals` are the uncut versions of results that were cut, by message index. With `only_live`, only results of
+    live tools are replaced.
     """
     messages, tokens = list(exchange.messages), exchange.tokens
     calls: dict[str | None, ToolCall] = {}
@@ -92,10 +93,10 @@ def stub_results(
 def stub_result(
     result: Message, call: ToolCall, counter: TokenCounter, original: Message | None = None, *, is_live: bool = False
 ) -> Message:
-    """Return the stub of a tool result, or the result itself if it is a stub or no longer than one.
+    """Return the stub of a tool result, or the result itself if it is a stub or no longer than its stub.
 
-    `original` is the result before it was cut, or None if it was not; the stub is made of that. A result that `is_live`
-    was true only while its exchange was open: its stub says nothing of it, and replaces it in any case.
+    `original` is the result before it was cut, or None if it was not cut; the stub describes the original. A result
+    with `is_live` was true only while its exchange was open, so its stub does not quote it, and always replaces it.
     """
     if not is_live and (len(result.content) <= _LONGEST_PART or result.content.startswith(STUB_BEGINS)):
         return result
@@ -111,7 +112,7 @@ def stub_result(
 
 
 def _one_line(text: str) -> str:
-    """Return the beginning of a text with its white space collapsed."""
+    """Return the beginning of a text on one line, with each run of white space replaced by a space."""
     beginning = " ".join(text[: 2 * _LONGEST_PART].split())
     if len(beginning) > _LONGEST_PART or len(text) > 2 * _LONGEST_PART:
         return f"{beginning[:_LONGEST_PART]}…"
@@ -119,9 +120,9 @@ def _one_line(text: str) -> str:
 
 
 def message_entry(message: Message, most: int, counter: TokenCounter, now: float) -> Message:
-    """Return a message as a window stores it; a tool result is cut to `most` tokens. Raises `InvalidTag`.
+    """Return a message as a window stores it, a tool result cut to `most` tokens. Raises `InvalidTag`.
 
-    The message is dated `now`, in seconds since the epoch, unless it has a date.
+    `created` is set to `now`, in seconds since the epoch, unless the message already has a time.
     """
     role, calls = message.role, message.tool_calls
     if role is Role.TOOL:

@@ -1,4 +1,4 @@
-"""The window on one conversation: the exchanges that are still sent, within a token budget. No input or output."""
+"""The window of one conversation: the exchanges that are still sent, within a token budget. Performs no I/O."""
 
 from collections.abc import Callable, Iterable, Mapping
 import time
@@ -44,9 +44,9 @@ class WindowStats(NamedTuple):
     """The sizes and counts of a window at one moment.
 
     `message_count`, `exchange_count` and `current_tokens` cover all exchanges including an open one, but not the system
-    prompt, whose tokens are `prefix_tokens`. `max_tokens` is the user's history budget and `utilization` the used part
-    of it in percent, at most 100. `over_budget` is True if the exchanges that have to stay exceed the budget, or the
-    limit of the current turn. `tag_distribution` has the number of exchanges for each tag; `protected_tokens` is the
+    prompt, whose size is `prefix_tokens`. `max_tokens` is the user's history budget, and `utilization` is the used part
+    of it in percent, at most 100. `over_budget` is True if the exchanges that have to stay exceed the budget or the
+    limit of the current turn. `tag_distribution` is the number of exchanges for each tag; `protected_tokens` is the
     part of `current_tokens` in exchanges tagged `important`.
     """
 
@@ -69,8 +69,8 @@ class Window:
     """The exchanges of one conversation that are still sent.
 
     A method that raises `WindowError` leaves the window unchanged. Each message is counted once, on entry. Appending
-    and trimming take constant time per message, and `messages` copies one list; so does a trim that leaves gaps because
-    it evicts ephemeral exchanges or keeps protected ones. Not thread-safe.
+    and trimming take constant time per message. `messages` copies one list; so does a trim that leaves gaps because it
+    evicts ephemeral exchanges or keeps protected ones. Not thread-safe.
     """
 
     def __init__(
@@ -81,10 +81,10 @@ class Window:
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Create an empty window; `clock` returns seconds since the epoch, for the messages' `created`."""
+        """Create an empty window. `clock` returns seconds since the epoch, used for `Message.created`."""
         self.conversation_id = conversation_id
         self._policy = policy
-        # The policy, or a copy with the turn's limit if that is smaller.
+        # The policy, or a copy with a smaller budget if the turn's limit is below the policy's.
         self._in_force = policy
         self._limit: int | None = None
         self._counter = counter
@@ -93,7 +93,7 @@ class Window:
 
     @property
     def policy(self) -> WindowPolicy:
-        """The user's policy, which only `set_policy` changes."""
+        """The user's policy. Only `set_policy` changes it."""
         return self._policy
 
     @property
@@ -103,7 +103,7 @@ class Window:
 
     @property
     def has_tool_calls(self) -> bool:
-        """Whether the open exchange has a tool call, which an abort would forget."""
+        """Whether the open exchange has a tool call, which an abort would discard."""
         opened = self._contents.opened
         return opened is not None and bool(opened.call_ids)
 
@@ -115,7 +115,7 @@ class Window:
 
     @property
     def pending_summary(self) -> SummaryInput | None:
-        """Evicted exchanges that wait for a summary; None if the policy does not summarize."""
+        """The evicted exchanges that wait for a summary, or None. Always None if the policy does not summarize."""
         return self._contents.state.pending_summary if self._policy.summarize else None
 
     def messages(
@@ -123,16 +123,16 @@ class Window:
     ) -> tuple[Message, ...]:
         """Return the messages to send: the system message, then whole exchanges, oldest first, the open one last.
 
-        With `tags`, only those older exchanges that have any, or all, of them; never those with a tag in `exclude`. The
-        system message and the newest exchange are always included. Raises `InvalidTag`, and `ValueError` for another
-        `match`.
+        If `tags` is given, older exchanges are included only if they have any or all of these tags, depending on
+        `match`. Older exchanges with a tag in `exclude` are excluded. The system message and the newest exchange are
+        always included. Raises `InvalidTag`, and `ValueError` for an invalid `match`.
         """
         if not tags and not exclude and match == "any":
             return tuple(self._contents.messages)
         return self._contents.visible_messages(tag_filter(tags, match, exclude))
 
     def stats(self) -> WindowStats:
-        """Return the current sizes and counts."""
+        """Return the current sizes and counts of the window."""
         contents, history, opened = self._contents, self._contents.history, self._contents.opened
         system, evicted, _ = contents.state
         open_tags, open_tokens = (opened.tags, opened.tokens) if opened else (NO_TAGS, 0)
@@ -163,7 +163,7 @@ class Window:
         return tuple(self._contents.history)
 
     def set_system(self, prompt: str) -> None:
-        """Set the system prompt, or remove it if the text is empty. The same text again changes nothing."""
+        """Set the system prompt, or remove it if the text is empty. Does nothing if the text is unchanged."""
         state = self._contents.state
         if prompt != (state.system.content if state.system else ""):
             system = new_message(Role.SYSTEM, prompt)
@@ -171,18 +171,19 @@ class Window:
             self._contents.set_state(state._replace(system=entry))
 
     def set_policy(self, policy: WindowPolicy) -> None:
-        """Change the policy and trim to it at once. A limit of the current turn stays."""
+        """Change the policy and trim to it at once. A limit of the current turn remains in force."""
         self._policy = policy
         self._in_force = policy.limited(self._limit)
         if self._contents.messages:
             self._enforce()
 
     def limit(self, tokens: int | None) -> None:
-        """Limit all exchanges to this many tokens for the current turn, and trim to that at once. None is no limit.
+        """Limit all exchanges to `tokens` for the current turn, and trim to that at once. None means no limit.
 
-        The smaller of this and the policy's budget is in force until the exchange is closed or aborted; an abort also
-        restores exchanges evicted for it. Call it before each request: if the exchange is still too large, the results
-        of its newest tool round are cut to the room left, none of them below 100 tokens. Raises `NoOpenExchange`.
+        Until the exchange is closed or aborted, the smaller of this limit and the policy's budget applies; an abort
+        also restores the exchanges that were evicted because of it. Call it before each request: if the exchange is
+        still too large, the results of its newest tool round are cut to the remaining room, but none below 100 tokens.
+        Raises `NoOpenExchange`.
         """
         contents = self._contents
         exchange = contents.opened or _none_is_open()
@@ -193,12 +194,12 @@ class Window:
                 cut_to_fit(contents, exchange, self._in_force, self._counter)
 
     def open(self, text: str, tags: Iterable[str] = ()) -> None:
-        """Open the newest exchange with the user's text. Raises `ExchangeStillOpen` and `InvalidTag`."""
+        """Open a new exchange with the user's text. Raises `ExchangeStillOpen` and `InvalidTag`."""
         contents = self._contents
         if contents.opened is not None:
             _one_is_open()
         all_tags = join_tags(INPUT, check_tags(tags)) if tags else INPUT
-        # like `message_entry`, which takes longer as it has to look at each part of a message
+        # Equals the result of `message_entry`, which takes longer because it has to check each part of a message.
         tokens = MESSAGE_OVERHEAD + self._counter.count(text)
         exchange = OpenExchange(new_message(Role.USER, text, (), None, None, all_tags, self._clock(), tokens))
         contents.begin(exchange)
@@ -206,11 +207,11 @@ class Window:
             self._trim()
 
     def add(self, message: Message) -> None:
-        """Add an assistant message or the result of a call to the open exchange.
+        """Add an assistant message or a tool result to the open exchange.
 
-        Between a call and its result the window is not a valid request. Raises `NoOpenExchange`, `InvalidTag`, and
+        Between a tool call and its result the window is not a valid request. Raises `NoOpenExchange`, `InvalidTag`, and
         `InvalidMessage` (`UnknownToolCall`, `DuplicateToolCall`, `UnansweredToolCalls`) for a message that is not
-        allowed next.
+        allowed at this point.
         """
         contents = self._contents
         exchange = contents.opened or _none_is_open()
@@ -221,7 +222,7 @@ class Window:
             self._trim()
 
     def tag(self, *tags: str) -> None:
-        """Tag the open exchange. Raises `NoOpenExchange` and `InvalidTag`."""
+        """Add tags to the open exchange. Raises `NoOpenExchange` and `InvalidTag`."""
         exchange = self._contents.opened or _none_is_open()
         exchange.tags = join_tags(exchange.tags, tag_set(tags))
 
@@ -231,7 +232,7 @@ class Window:
         exchange.sources = exchange.sources.union(sources)
 
     def close(self) -> None:
-        """Close the open exchange, with stubs for its tool results if the policy says so.
+        """Close the open exchange, replacing its tool results with stubs if the policy requires it.
 
         Raises `NoOpenExchange` and `UnansweredToolCalls`.
         """
@@ -249,10 +250,10 @@ class Window:
         self._limit, self._in_force = None, policy
 
     def close_incomplete(self, text: str = "", calls: Iterable[ToolCall] = ()) -> None:
-        """Close the open exchange as it is, tagged `incomplete`: its turn ended early, after a tool had run.
+        """Close the open exchange with the tag `incomplete`, because its turn ended early, after a tool had run.
 
-        `text` and `calls` belong to an answer that was being written and never added. Each call without a result gets
-        one that says that it was interrupted; calls that cannot be added are skipped. Raises `NoOpenExchange`.
+        `text` and `calls` are from the answer that was being written and was never added. Each call without a result
+        gets one that says that it was interrupted; calls that cannot be added are skipped. Raises `NoOpenExchange`.
         """
         exchange = self._contents.opened or _none_is_open()
         for message in tuple(exchange.final_messages(text, calls)):
@@ -261,18 +262,18 @@ class Window:
         self.close()
 
     def abort(self) -> None:
-        """Restore the window as it was before `open`. Raises `NoOpenExchange`.
+        """Restore the window to its state before `open`. Raises `NoOpenExchange`.
 
-        A policy that was set in between stays in force, and exchanges that exceed it do not come back.
+        A policy that was set in the meantime remains in force, and exchanges that exceed it are not restored.
         """
         self._contents.abort(self._contents.opened or _none_is_open())
         self._limit, self._in_force = None, self._policy
         self._enforce()
 
     def record(self, messages: Iterable[Message], tags: Iterable[str] = ()) -> None:
-        """Add a whole exchange that happened elsewhere, the user's message first; on an error, nothing.
+        """Add a whole exchange that took place outside the window, beginning with the user's message.
 
-        Raises the errors of `open`, `add` and `close`.
+        If it is not valid, nothing is added. Raises the errors of `open`, `add` and `close`.
         """
         messages = tuple(messages)
         if not messages:
@@ -293,10 +294,10 @@ class Window:
             raise
 
     def tag_exchange(self, number: int, *, add: Iterable[str] = (), remove: Iterable[str] = ()) -> None:
-        """Change the tags of a closed exchange. Evicts nothing before the next trim.
+        """Change the tags of a closed exchange. Nothing is evicted before the next trim.
 
-        Raises `UnknownExchange`, `ExchangeStillOpen` while an exchange is open, and `InvalidTag`, also if that removes
-        an automatic tag.
+        Raises `UnknownExchange`, `ExchangeStillOpen` while an exchange is open, and `InvalidTag`, also for removing an
+        automatic tag.
         """
         if self._contents.opened is not None:
             _one_is_open()
@@ -308,8 +309,8 @@ class Window:
     def summarize(self, passage: SummaryInput, text: str, native: Native | None = None) -> Exchange:
         """Replace a passage with its summary, a protected exchange before the newest one. Return that exchange.
 
-        The model that made the summary reads `native` instead of the text. The messages before the newest exchange
-        change only by evictions. Raises `ExchangeStillOpen`.
+        The model that wrote the summary reads `native` instead of `text`. Apart from evictions, the messages before the
+        newest exchange do not change. Raises `ExchangeStillOpen`.
         """
         if self._contents.opened is not None:
             _one_is_open()
@@ -319,15 +320,15 @@ class Window:
         return summary
 
     def fail_to_summarize(self, passage: SummaryInput) -> None:
-        """Record that summarizing the evicted exchanges failed. After the second time they are dropped for good."""
+        """Record a failed summary of a passage. After the second failure its exchanges are discarded."""
         state = self._contents.state
         waiting = state.pending_summary and state.pending_summary.after_failure(passage)
         self._contents.state = state._replace(pending_summary=waiting)
 
     def changed_exchanges(self) -> tuple[Exchange, ...] | None:
-        """Return the closed exchanges if anything of them has changed since the last call that returned them.
+        """Return the closed exchanges if any has changed since the last call that returned them, else None.
 
-        None while an exchange is open, which may still bring back exchanges evicted for it.
+        Always returns None while an exchange is open, because an abort may still restore exchanges that were evicted.
         """
         if self._contents.opened is not None or not self._contents.has_changed:
             return None
@@ -335,11 +336,11 @@ class Window:
         return tuple(self._contents.history)
 
     def snapshot(self) -> Snapshot:
-        """Return the window between two turns; with an open exchange, the window that `abort` would restore."""
+        """Return a snapshot of the window without an open exchange, as `abort` would restore it."""
         return self._contents.snapshot(self.conversation_id)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Load a snapshot into an empty window and trim it to the policy. Nothing is counted again."""
+        """Load a snapshot into an empty window and trim it to the policy. Messages are not counted again."""
         self._contents.restore(snapshot)
         self._enforce()
 

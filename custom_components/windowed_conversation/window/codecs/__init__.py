@@ -1,4 +1,4 @@
-"""Lossless JSON for a conversation: writing it, and reading it back. Malformed input is refused as a whole.
+"""Lossless JSON serialization of a conversation. Malformed input is rejected as a whole.
 
 The formats of other projects are in `interop`.
 """

@@ -1,4 +1,4 @@
-"""Typed and bounded reading of fields that come from outside, and its errors."""
+"""Reading and validation of fields in untrusted data, with limits on their size, and the errors for invalid data."""
 
 from collections.abc import Callable, Iterator, Mapping
 import json
@@ -8,34 +8,34 @@ from typing import Any
 from ..errors import WindowError
 from ..messages import MAX_COUNT, is_count
 
-# Twice the characters that the largest window of the options would hold in English.
+# Twice as many characters as the largest configurable window would hold in English.
 MAX_CHARACTERS = 16_000_000
 
-# The cost of an object besides its texts, so that many empty ones are also too many.
+# The cost of an object in characters, in addition to its texts, so that the number of empty objects is limited too.
 _OBJECT_COST = 32
 
-# Some 30,000 years.
+# About 30,000 years.
 _MOST_SECONDS = 10**12
 
 
 class CodecError(WindowError):
-    """A stored conversation cannot be read."""
+    """Stored conversation data cannot be read."""
 
 
 class NotOurs(CodecError):
-    """The data is not a conversation of ours."""
+    """The data is not a conversation of this integration."""
 
 
 class NewerVersion(CodecError):
-    """A later version wrote it."""
+    """The data was written by a newer version of this integration."""
 
 
 class Malformed(CodecError):
-    """A part is missing, has the wrong type, or is in the wrong place."""
+    """A field is missing, has the wrong type, or is in the wrong place."""
 
 
 class TooLarge(CodecError):
-    """The data is larger than a conversation can be."""
+    """The data is too large to be a conversation."""
 
 
 def _finite(number: str) -> float | None:
@@ -43,25 +43,25 @@ def _finite(number: str) -> float | None:
     return value if isfinite(value) else None
 
 
-# Python writes and reads numbers that JSON has not, such as NaN: they are null.
+# Decodes numbers that Python reads but JSON does not define, such as NaN, as None.
 _decode = json.JSONDecoder(parse_float=_finite, parse_constant=lambda _: None).decode
 
 
 class Allowance:
-    """The number of characters that may still be read."""
+    """The number of characters that may still be read, shared by all fields of a conversation."""
 
     def __init__(self, characters: int = MAX_CHARACTERS) -> None:
         self._left = characters
 
     def spend(self, characters: int) -> None:
-        """Count characters as read. Raises `TooLarge` when there are too many."""
+        """Subtract characters that were read. Raises `TooLarge` if too few remain."""
         self._left -= characters
         if self._left < 0:
             raise TooLarge(f"more than {MAX_CHARACTERS} characters")
 
 
 class Fields:
-    """The fields of one JSON object. `where` names it in errors. Every method raises `Malformed` and `TooLarge`."""
+    """The fields of one JSON object, which errors call `where`. Methods raise `Malformed` and `TooLarge`."""
 
     def __init__(self, value: object, where: str, allowance: Allowance) -> None:
         if not isinstance(value, Mapping):
@@ -72,11 +72,11 @@ class Fields:
         self._allowance = allowance
 
     def has(self, name: str) -> bool:
-        """Return whether the field is there and not null."""
+        """Return whether the field exists and is not null."""
         return self._values.get(name) is not None
 
     def text(self, name: str) -> str:
-        """Return a text."""
+        """Return the text in a field."""
         value = self._values.get(name)
         if not isinstance(value, str):
             raise self.error(name, "is no text")
@@ -84,25 +84,25 @@ class Fields:
         return self._valid_text(name, value)
 
     def optional_text(self, name: str) -> str | None:
-        """Return a text, or None if there is none."""
+        """Return the text in a field, or None if the field is missing."""
         return self.text(name) if self.has(name) else None
 
     def integer(self, name: str, most: int = MAX_COUNT) -> int:
-        """Return a whole number from 0 to `most`."""
+        """Return the integer in a field, which must be between 0 and `most`."""
         value = self._values.get(name)
         if not is_count(value, most=most):
             raise self.error(name, f"is no whole number from 0 to {most}")
         return value
 
     def seconds(self, name: str) -> float:
-        """Return a number of seconds."""
+        """Return the number of seconds in a field."""
         value = self._values.get(name)
         if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= _MOST_SECONDS:
             raise self.error(name, "is no number")
         return value
 
     def texts(self, name: str) -> list[str]:
-        """Return a list of texts, empty if there is none."""
+        """Return the list of texts in a field, or an empty list if the field is missing."""
         values = self._list(name)
         if not all(isinstance(value, str) for value in values):
             raise self.error(name, "is no list of texts")
@@ -110,16 +110,19 @@ class Fields:
         return values
 
     def child(self, name: str) -> Fields:
-        """Return the fields of a nested object."""
+        """Return the fields of the object in a field."""
         return Fields(self._values.get(name), f"{self.where}.{name}", self._allowance)
 
     def children(self, name: str, read: Callable[[object], object] = lambda value: value) -> Iterator[Fields]:
-        """Yield the fields of each object in a list, if there is one; `read` turns a value into an object."""
+        """Yield the fields of each object in a list; nothing if the field is missing.
+
+        `read` converts each value of the list into an object.
+        """
         for place, value in enumerate(self._list(name)):
             yield Fields(read(value), f"{self.where}.{name}[{place}]", self._allowance)
 
     def json(self, name: str) -> Any:
-        """Return the value of a JSON text. Numbers that JSON does not have become null."""
+        """Return the decoded value of a field with JSON text. Numbers that JSON does not define become None."""
         text = self.text(name)
         try:
             value = _decode(text)
@@ -130,7 +133,7 @@ class Fields:
         return value
 
     def mapping(self, name: str) -> Mapping[str, Any]:
-        """Return a copy of an object of JSON types. Numbers that JSON does not have become null."""
+        """Return a copy of a nested object of JSON values. Numbers that JSON does not define become None."""
         value = self._values.get(name)
         if not isinstance(value, Mapping):
             raise self.error(name, "is no object")
@@ -143,27 +146,27 @@ class Fields:
         return copy
 
     def json_object(self, name: str) -> dict[str, Any]:
-        """Return the object of a JSON text."""
+        """Return the decoded object of a field with JSON text."""
         value = self.json(name)
         if not isinstance(value, dict):
             raise self.error(name, "is no object")
         return value
 
     def value(self, name: str) -> object:
-        """Return a field of any type, or None if there is none."""
+        """Return the unchecked value of a field, or None if the field is missing."""
         return self._values.get(name)
 
     def expect_only(self, *names: str) -> None:
-        """Raise `Malformed` if there is any other field, whose meaning would be lost."""
+        """Raise `Malformed` if the object has any other fields, because their meaning would be lost."""
         if unknown := len(self._values.keys() - set(names)):
             raise Malformed(f"{self.where} has {unknown} unknown fields")
 
     def error(self, name: str, problem: str) -> Malformed:
-        """Return the error to raise for a malformed field; `problem` is, for example, "is missing"."""
+        """Return the `Malformed` error for a field. `problem` is, for example, "is missing"."""
         return Malformed(f"{self.where}.{name} {problem}")
 
     def _valid_text(self, name: str, text: str) -> str:
-        """Return a text that UTF-8 can hold: with half of a surrogate pair no request could ever be sent."""
+        """Return a text if UTF-8 can encode it. A text with a lone surrogate could never be sent in a request."""
         try:
             text.encode()
         except UnicodeEncodeError as err:

@@ -1,4 +1,4 @@
-"""A window as JSON, and as rows of a database: one for each exchange, and one for the rest of its state."""
+"""A window as JSON, and as database rows: one row for each exchange, and one for the rest of its state."""
 
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,19 +14,19 @@ from ..window import WindowStats
 from .fields import Allowance, CodecError, Fields, Malformed, NewerVersion, NotOurs, TooLarge
 
 _EVICTED = EvictionCounts._fields
-# More than a window ever evicts.
+# More than any window ever evicts.
 _MOST_EVICTED = 10**15
-# Of one exchange: three times as many as the most tool rounds of a turn have with the most calls each. To check them
-# takes the square of their number.
+# The most messages of one exchange: three times as many as a turn has with the most tool rounds and the most calls in
+# each. It is limited because the time for checking them is quadratic.
 _MOST_MESSAGES = 10_000
 MARKS = ("tags", "created", "tokens", "native", "attachments")
 
 FORMAT = "windowed_conversation"
 VERSION = 1
 
-# The columns of each table with texts whose damage must be noticed, and the script that creates the tables; `sum` is
-# the checksum of those columns. The exchanges of a conversation are beside each other: its id is the upper half of
-# theirs, and their number the lower half.
+# For each table, the columns with texts whose damage must be detected. `TABLES` creates the tables; the column `sum` is
+# the checksum of those texts. An exchange's id has the conversation's id in its upper half and the exchange's number in
+# its lower half, so that the exchanges of a conversation are stored next to each other.
 TEXTS = {"exchange": ("text",)}
 
 TABLES = """
@@ -42,7 +42,7 @@ _EMPTY = WindowStats(0, 0, 0, 1, 0.0, 0, False, {}, 0, 0, 0, 0, 0)
 
 
 def write_marks(message: Message) -> dict[str, Any]:
-    """Return the marks of a message as JSON: tags, time, tokens and so on, without empty fields."""
+    """Return the metadata of a message (tags, time, tokens and so on) as JSON values, without empty fields."""
     marks = {
         "tags": sorted(message.tags),
         "created": message.created,
@@ -54,7 +54,7 @@ def write_marks(message: Message) -> dict[str, Any]:
 
 
 def read_marks(fields: Fields) -> dict[str, Any]:
-    """Return the `Message` fields that `write_marks` wrote."""
+    """Return the `Message` fields from metadata that `write_marks` returned."""
     return {
         "tags": read_tags(fields, "tags"),
         "created": fields.seconds("created") if fields.has("created") else None,
@@ -65,7 +65,7 @@ def read_marks(fields: Fields) -> dict[str, Any]:
 
 
 def read_tags(fields: Fields, name: str) -> frozenset[str]:
-    """Return tags that are valid in a window."""
+    """Return the tags in a field. Raises an error if a window would not accept them."""
     try:
         return check_tags(fields.texts(name))
     except WindowError as err:
@@ -73,7 +73,7 @@ def read_tags(fields: Fields, name: str) -> frozenset[str]:
 
 
 def read_evicted(fields: Fields) -> EvictionCounts:
-    """Return the counts of evictions."""
+    """Return the eviction counts of a stored window."""
     fields.expect_only(*_EVICTED)
     return EvictionCounts(*(fields.integer(name, _MOST_EVICTED) for name in _EVICTED))
 
@@ -81,7 +81,10 @@ def read_evicted(fields: Fields) -> EvictionCounts:
 def build_exchange(
     messages: Sequence[Message], tags: frozenset[str], where: str, sources: Iterable[str] = ()
 ) -> Exchange:
-    """Return the exchange made of counted messages. Raises `Malformed` if they are not a whole one, and `TooLarge`."""
+    """Return the exchange that consists of counted messages.
+
+    Raises `Malformed` if the messages are not one complete exchange, and `TooLarge` if there are too many.
+    """
     if not messages:
         raise Malformed(f"{where} is empty")
     if len(messages) > _MOST_MESSAGES:
@@ -94,12 +97,12 @@ def build_exchange(
         exchange.sources = frozenset(sources)
         return exchange.to_exchange()
     except WindowError as err:
-        # without the error's own text, which holds ids
+        # The text of the original error is omitted, because it contains ids.
         raise Malformed(f"{where} is no whole exchange: {type(err).__name__}") from err
 
 
 def _write_native(native: Native) -> dict[str, Any] | None:
-    """Return a provider's residue if JSON can hold it. Residue is an optimization, not part of the conversation."""
+    """Return a provider's residue, or None if JSON cannot represent it. Residue is optional, so it can be omitted."""
     try:
         value = json.dumps(native.value, ensure_ascii=False, separators=(",", ":"))
     except TypeError, ValueError, RecursionError:
@@ -122,7 +125,7 @@ def _write_attachment(attachment: Attachment) -> dict[str, str]:
 
 
 def read_attachment(fields: Fields) -> Attachment:
-    """Return the attachment of a message."""
+    """Return a stored attachment of a message."""
     fields.expect_only("mime_type", "name", "data")
     try:
         data = b64decode(fields.text("data"), validate=True)
@@ -132,7 +135,7 @@ def read_attachment(fields: Fields) -> Attachment:
 
 
 def dump_snapshot(snapshot: Snapshot) -> dict[str, Any]:
-    """Return a snapshot as a dictionary."""
+    """Return a snapshot as a dictionary of JSON values."""
     system = {} if snapshot.system is None else {"system": _write_message(snapshot.system)}
     return {
         "format": FORMAT,
@@ -145,7 +148,7 @@ def dump_snapshot(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def load_snapshot(data: object) -> Snapshot:
-    """Return the snapshot that a dictionary holds. Raises `NotOurs`, `NewerVersion`, `Malformed` and `TooLarge`."""
+    """Return the snapshot from a dictionary. Raises `NotOurs`, `NewerVersion`, `Malformed` and `TooLarge`."""
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise NotOurs("not the form of a conversation of ours")
     fields = Fields(data, "conversation", Allowance())
@@ -166,7 +169,7 @@ def load_snapshot(data: object) -> Snapshot:
 
 
 def write_exchange(exchange: Exchange) -> dict[str, Any]:
-    """Return an exchange as a dictionary."""
+    """Return an exchange as a dictionary of JSON values."""
     sources = {"sources": sorted(exchange.sources)} if exchange.sources else {}
     messages = [_write_message(message) for message in exchange.messages]
     return {"tags": sorted(exchange.tags), "messages": messages, **sources}
@@ -222,7 +225,7 @@ def _read_call(fields: Fields) -> ToolCall:
 
 
 class StoredConversation(NamedTuple):
-    """A conversation without its exchanges; `used` is when it was used last, in seconds since the epoch."""
+    """A stored conversation without its exchanges. `used` is the time of its last use, in seconds since the epoch."""
 
     id: int
     agent: str
@@ -232,7 +235,7 @@ class StoredConversation(NamedTuple):
 
 
 class ConversationChange(NamedTuple):
-    """A change of a conversation, to be written: exchanges that changed, and the numbers of those that were removed."""
+    """A change of a stored conversation: the exchanges to write, and the numbers of those to delete."""
 
     agent: str
     key: str
@@ -243,7 +246,7 @@ class ConversationChange(NamedTuple):
 
 
 def write_change(connection: sqlite3.Connection, change: ConversationChange) -> None:
-    """Write the changes of a conversation."""
+    """Write the changes of a conversation to the database."""
     state = {**change.stats._asdict(), "tag_distribution": dict(change.stats.tag_distribution)}
     row = connection.execute(
         """
@@ -260,19 +263,19 @@ def write_change(connection: sqlite3.Connection, change: ConversationChange) -> 
 
 
 def delete_conversation(connection: sqlite3.Connection, agent: str, key: str) -> None:
-    """Delete a conversation."""
+    """Delete a conversation and its exchanges."""
     deleted = "DELETE FROM conversation WHERE agent = ? AND key = ? RETURNING id"
     for (row,) in connection.execute(deleted, (agent, key)).fetchall():
         connection.execute("DELETE FROM exchange WHERE id BETWEEN ? AND ?", (row << _BITS, row << _BITS | _NUMBER))
 
 
 def delete_orphans(connection: sqlite3.Connection) -> None:
-    """Delete the exchanges whose conversation is not there any more."""
+    """Delete the exchanges whose conversation no longer exists."""
     connection.execute(f"DELETE FROM exchange WHERE id >> {_BITS} NOT IN (SELECT id FROM conversation)")
 
 
 def stored_conversations(connection: sqlite3.Connection, agent: str | None = None) -> list[StoredConversation]:
-    """Return the conversations of an agent, or of all agents, the least recently used one first."""
+    """Return the conversations of one agent, or of all agents, with the least recently used one first."""
     rows = connection.execute(
         "SELECT id, agent, key, used, state FROM conversation WHERE ?1 IS NULL OR agent = ?1 ORDER BY used", (agent,)
     )
@@ -280,7 +283,7 @@ def stored_conversations(connection: sqlite3.Connection, agent: str | None = Non
 
 
 def read_conversation(connection: sqlite3.Connection, agent: str, key: str) -> Snapshot | None:
-    """Return a conversation with its exchanges, which have their numbers, or None if it is not stored."""
+    """Return a stored conversation with its numbered exchanges, or None if it does not exist."""
     found = connection.execute(
         "SELECT id, state FROM conversation WHERE agent = ? AND key = ?", (agent, key)
     ).fetchone()
@@ -301,7 +304,7 @@ def _json(value: object) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        # half of a surrogate pair, which no file can hold
+        # The text contains a lone surrogate, which UTF-8 cannot encode, so it is escaped.
         return json.dumps(value, separators=(",", ":"))
     return text
 
@@ -314,9 +317,10 @@ def _stats(state: str) -> WindowStats:
 
 
 def _exchanges(number: int, text: str) -> Iterator[Exchange]:
-    """Yield the exchange of a row, or nothing if it is none of ours.
+    """Yield the exchange of a row, or nothing if the row is not valid.
 
-    Its form is not checked as in a file from outside, which would take four times as long: it has a checksum.
+    The fields are not checked as strictly as imported data, which would take four times as long. A checksum detects
+    damage.
     """
     try:
         fields = json.loads(text)

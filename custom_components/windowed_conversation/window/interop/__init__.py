@@ -1,6 +1,7 @@
-"""A window in the formats of other projects, and back: LangGraph state and Chat Completions messages.
+"""Conversion of a window to and from formats of other projects: LangGraph state and Chat Completions messages.
 
-For programs that use the window without Home Assistant, which never loads this folder. See `docs/langgraph.md`.
+Intended for programs that use the window without Home Assistant, which never loads this folder. See
+`docs/langgraph.md`.
 """
 
 from .chat_completions import (

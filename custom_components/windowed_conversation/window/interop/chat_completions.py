@@ -1,4 +1,4 @@
-"""Messages in the Chat Completions format. Fields that only a window has are not part of it."""
+"""Conversion of messages to and from the Chat Completions format, which has no fields for window metadata."""
 
 from collections.abc import Iterable
 import json
@@ -7,20 +7,20 @@ from typing import Any
 from ..codecs.fields import Allowance, Fields, Malformed
 from ..messages import Message, Role, ToolCall
 
-# Newer models of OpenAI call the system `developer`.
+# OpenAI's newer models use the name `developer` for the system role.
 _ROLES = {role.value: role for role in Role} | {"developer": Role.SYSTEM}
 
 
 def to_chat_completions(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    """Return the messages in this format, in the same order."""
+    """Return the messages in the Chat Completions format, in the same order."""
     return [_write(message) for message in messages]
 
 
 def from_chat_completions(data: object) -> tuple[Message, ...]:
-    """Return the messages of such a list, not yet counted or tagged. Raises `CodecError`.
+    """Return the messages from a Chat Completions list, not yet counted or tagged. Raises `CodecError`.
 
-    A tool result gets the name of its tool from the call. Content is a text or a list of texts; images and audio are
-    `Malformed`. The window checks whether the messages are whole exchanges.
+    A tool result gets its tool's name from the call. Content must be a text or a list of texts; images and audio raise
+    `Malformed`. Whether the messages form complete exchanges is checked later, by the window.
     """
     if not isinstance(data, list):
         raise Malformed("the conversation is no list")
@@ -35,7 +35,7 @@ def from_chat_completions(data: object) -> tuple[Message, ...]:
 
 
 def read_content(fields: Fields) -> str:
-    """Return a message's text, empty if there is none."""
+    """Return the text of a message, which is empty if the message has none."""
     content = fields.value("content")
     if content is None or isinstance(content, str):
         return fields.optional_text("content") or ""
@@ -88,6 +88,6 @@ def _read(fields: Fields, tools: dict[str, str]) -> Message:
 
 def _read_call(fields: Fields) -> ToolCall:
     function = fields.child("function")
-    # some servers write no arguments as an empty text
+    # Some servers send an empty text for a call without arguments.
     arguments = function.json_object("arguments") if function.value("arguments") else {}
     return ToolCall(fields.text("id"), function.text("name"), arguments)

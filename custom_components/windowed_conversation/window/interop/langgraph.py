@@ -1,7 +1,7 @@
-"""A conversation as the state of a LangGraph graph, without importing LangGraph.
+"""Conversion of a conversation to and from the state of a LangGraph graph, without importing LangGraph.
 
 A message is a dictionary that langchain_core's `convert_to_messages` accepts: `{"role": ..., "content": ...}`. Fields
-that only a window has are in `additional_kwargs`, which LangGraph keeps, and under the key "window" beside the
+that only a window has are stored in `additional_kwargs`, which LangGraph keeps, and under the key "window" next to the
 messages.
 """
 
@@ -23,15 +23,16 @@ from .chat_completions import read_content
 _OURS = "windowed_conversation"
 _SYSTEM = "system"
 _ROLES = {role.value: role for role in Role} | {"human": Role.USER, "ai": Role.ASSISTANT, "developer": Role.SYSTEM}
-# Read from langchain_core's message classes, which are no mappings.
+# The attributes to read from langchain_core's message objects, which are not mappings.
 _ATTRIBUTES = ("type", "id", "content", "tool_calls", "tool_call_id", "name", "additional_kwargs")
 
 
 def to_langgraph_state(window: Window) -> dict[str, Any]:
-    """Return `{"messages": [...], "window": {...}}` without an open exchange.
+    """Return the window as `{"messages": [...], "window": {...}}`, without an open exchange.
 
-    A message's id is its position in the conversation, so that `add_messages` replaces it in place. "window" lists the
-    ids that are still there. Reading the state ignores older messages of ours that `add_messages` has kept.
+    The id of a message is its position in the conversation, so that `add_messages` replaces it in place. "window" lists
+    the ids of the messages in the window. When the state is read, older messages of the window that `add_messages` has
+    kept are ignored.
     """
     snapshot = window.snapshot()
     messages = [] if snapshot.system is None else [_write(snapshot.system, f"{snapshot.conversation_id}:{_SYSTEM}")]
@@ -57,11 +58,11 @@ def from_langgraph_state(
     conversation_id: str | None = None,
     clock: Callable[[], float] = time.time,
 ) -> Window:
-    """Return the window of a state, trimmed to the policy. Raises `CodecError`.
+    """Return the window from a graph's state, trimmed to the policy. Raises `CodecError`.
 
-    Messages are langchain_core's own or dictionaries in either of its forms. Messages that the graph added are counted
-    and tagged now. Without the key "window" a `conversation_id` is required, and the counts of evicted exchanges start
-    at 0.
+    Messages can be langchain_core objects or dictionaries in either of langchain_core's forms. Messages that the graph
+    has added are counted and tagged now. If the state has no key "window", `conversation_id` is required, and the
+    eviction counts start at 0.
     """
     fields = Fields(state, "state", Allowance())
     if not fields.has("messages"):
@@ -81,9 +82,9 @@ def from_langgraph_state(
 
 
 def _remaining(messages: Iterable[Fields], ours: str, ids: frozenset[str]) -> Iterator[Fields]:
-    """Return the messages that the window still had, and those that the graph added.
+    """Return the messages that are still in the window, and those that the graph has added.
 
-    Our system message comes first: `add_messages` puts it last if there was none at the beginning.
+    The window's system message is moved to the front, because `add_messages` appends it if there was none before.
     """
     system, others = [], []
     for message in messages:
@@ -98,7 +99,7 @@ def _remaining(messages: Iterable[Fields], ours: str, ids: frozenset[str]) -> It
 def _read_messages(
     fields: Iterable[Fields], counter: TokenCounter, now: float
 ) -> tuple[Message | None, tuple[Exchange, ...]]:
-    """Return the system message and the exchanges. Messages before the first question form one that is not valid."""
+    """Return the system message and the exchanges. Raises `Malformed` if these do not begin with a user message."""
     system: Message | None = None
     exchanges: list[tuple[list[Message], frozenset[str], frozenset[str]]] = []
     for message in fields:
@@ -127,7 +128,7 @@ def _as_mapping(message: object) -> object:
 
 
 def _write(message: Message, message_id: str, begun: Exchange | None = None) -> dict[str, Any]:
-    """Return a message; the first one of an exchange has the exchange's own marks as well."""
+    """Return a message as a dictionary. The first message of an exchange also has the exchange's metadata."""
     ours = write_marks(message)
     if begun is not None:
         ours |= {"exchange_tags": sorted(begun.tags), "exchange_sources": sorted(begun.sources)}
@@ -145,7 +146,7 @@ def _write(message: Message, message_id: str, begun: Exchange | None = None) -> 
 
 
 def _read(fields: Fields) -> tuple[Message, frozenset[str], frozenset[str]]:
-    """Return a message, and the tags and the sources of the exchange that it begins."""
+    """Return a message. If it begins an exchange, also return the tags and the sources of the exchange."""
     role = _ROLES.get(fields.text("role" if fields.has("role") else "type"))
     if role is None:
         raise fields.error("role", "is none")
