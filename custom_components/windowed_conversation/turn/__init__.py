@@ -1,4 +1,4 @@
-"""One input from start to end: choose a route, build the prompt, run the tool loop, keep deadlines.
+"""Process one input from start to end: choose a route, build the prompt, run the tool loop, enforce the timeouts.
 
-Knows no Home Assistant and no SDK: they come in through the protocols in `ports`.
+Imports neither Home Assistant nor an SDK: the caller passes them in through the protocols and callbacks of this folder.
 """

@@ -1,4 +1,4 @@
-"""The requests to a model while they are answered: each is recorded once, however it ends."""
+"""The requests to a model while they are being answered. Each request is recorded exactly once, however it ends."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -32,12 +32,13 @@ from ..window import ToolCall
 from .limits import TurnLimits
 from .model import BilledRequest, Model, OnBilled, Spoken
 
-# Errors that cost nothing before the first event. A model that was too slow may have been working.
+# Errors that cost nothing if they occur before the first event. A timeout is not among them: a slow model may already
+# have been generating tokens.
 _COST_NOTHING = (AuthError, BadRequest, ContextOverflow, QuotaError, RateLimited, Unavailable)
 _CANCELLED = (asyncio.CancelledError, GeneratorExit)
 
-# How long a server that sends signs of life may take for its first token while a fallback agent stands by, in seconds.
-# llama.cpp sends a comment each second, also when it is stuck.
+# How long, in seconds, a server may take for its first token while a fallback agent is available, even if it keeps
+# sending signs of life: llama.cpp sends a comment each second, also when it hangs.
 LONGEST_FIRST_TOKEN = 60.0
 
 
@@ -61,10 +62,10 @@ class Purpose(StrEnum):
 class Attempt:
     """A request that was sent, and its result.
 
-    `began` and `ended` are in seconds on the monotonic clock, `first_token` in seconds from `began`. `billed` has its
-    usage if that was reported, and `is_unbilled` says that it may have cost something that was not. `finish` is the
-    provider's own word for the reason, `calls` are the tool calls that were passed on, `error` is the class of the
-    error.
+    `began` and `ended` are in seconds on the monotonic clock, `first_token` is in seconds from `began`. `billed` holds
+    the usage if the provider sent any; `is_unbilled` means that the request may have cost something although no usage
+    was sent. `finish` is the finish reason as the provider names it, `calls` are the tool calls that were passed to the
+    reply, and `error` is the class of the error.
     """
 
     model: Model
@@ -86,9 +87,9 @@ type OnAttempt = Callable[[Attempt], None]
 
 @dataclass(slots=True)
 class OpenAttempt:
-    """A request that is being answered. A context, at whose end the `Attempt` is passed to `on_end`; errors go on.
+    """A context manager for a request that is being answered; passes the `Attempt` to `on_end` when it exits.
 
-    `calls` are those that are passed on.
+    It does not suppress errors. `calls` are the tool calls that were passed to the reply.
     """
 
     model: Model
@@ -118,11 +119,11 @@ class OpenAttempt:
             ended = self.ended()
             self._learn()
             self.on_end(ended)
-        # not kept alive with the frames in which it was raised
+        # do not keep the error alive together with its stack frames
         self.error = None
 
     def on_event(self, event: Event) -> None:
-        """Take in an event of the provider's stream."""
+        """Update the record with an event of the provider's stream."""
         if self._first_event is None:
             self._first_event = time.monotonic()
         match event:
@@ -134,14 +135,14 @@ class OpenAttempt:
                     self.bill(self._usage, server)
 
     def bill(self, usage: Usage, server: str = "") -> None:
-        """Take in the usage, and pass it on at once. `server` is the server's word for the model that answered."""
+        """Record the usage, and pass it on at once. `server` is the server's name for the model that answered."""
         self._usage = None
         self._billed = BilledRequest(self.model, self.request, usage, server=server)
         self._has_reasoning = self._has_reasoning or usage.reasoning > 0
         self.on_billed(self._billed)
 
     def on_delta(self, delta: Spoken) -> None:
-        """Take in a delta that the speech filter has made of an event."""
+        """Update the record with a delta that the speech filter has produced from an event."""
         match delta:
             case ReasoningDelta(text):
                 self._has_reasoning = self._has_reasoning or not text.isspace()
@@ -149,14 +150,14 @@ class OpenAttempt:
                 self._is_heard = True
 
     def discard(self) -> None:
-        """Do not record the request: its server does not know such requests, or it stays open for a later answer."""
+        """Do not record the request: its server does not support such requests, or it stays open for a later answer."""
         self._is_discarded = True
 
     def ended(self) -> Attempt:
-        """Return the attempt, which ends now."""
+        """Return the finished `Attempt`, with the current time as its end."""
         if self._usage is not None:
             self.bill(self._usage)
-        # the answer was whole, only its tools or the next request were interrupted
+        # the answer was complete, only its tools or the next request were interrupted
         error = None if self._finish is not None and isinstance(self.error, _CANCELLED) else self.error
         costs_nothing = isinstance(error, _COST_NOTHING) and self._first_event is None
         return Attempt(
@@ -175,10 +176,10 @@ class OpenAttempt:
         )
 
     def _learn(self) -> None:
-        """Learn from the ended answer whether the model reasons.
+        """Learn from the finished answer whether the model reasons.
 
-        One that was cut off before its first word or call was reasoning, shown or not. One that was asked not to reason
-        and does not says nothing about the others.
+        An answer that was cut off before its first text or tool call contained reasoning, shown or not. If reasoning
+        was turned off in the request and the answer has none, that proves nothing about other requests.
         """
         is_cut = isinstance(self.error, Incomplete) and not self._is_heard
         if is_cut or self._has_reasoning:
@@ -188,7 +189,7 @@ class OpenAttempt:
 
 
 def result_of(error: BaseException | None) -> AttemptResult:
-    """Return the `AttemptResult` of an attempt that raised this error, or none."""
+    """Return the `AttemptResult` for the error that ended an attempt, or for an attempt without an error."""
     if error is None:
         return AttemptResult.ANSWERED
     return AttemptResult.CANCELLED if isinstance(error, _CANCELLED) else AttemptResult.ERROR
@@ -196,10 +197,10 @@ def result_of(error: BaseException | None) -> AttemptResult:
 
 @dataclass(slots=True)
 class Pulse:
-    """The signs of life of a server: everything that it sends, also if it is no event. They keep its stream alive.
+    """Tracks a server's signs of life: everything that it sends, even if it is not an event.
 
-    `idle_timeout` is in seconds. `last` is when the last sign came, on the event loop's clock, or None before the
-    first: a server that has not begun to answer is not silent yet.
+    `idle_timeout` is in seconds. `last` is the time of the latest sign of life on the event loop's clock, or None
+    before the first one: the idle timeout begins only when the server has begun to answer.
     """
 
     idle_timeout: float
@@ -208,7 +209,7 @@ class Pulse:
     _deadline: asyncio.Timeout | None = None
 
     def beat(self) -> None:
-        """Take in a sign of life."""
+        """Record a sign of life."""
         self.last = self._loop.time()
         if self._deadline is not None and not self._deadline.expired():
             self._deadline.reschedule(self.last + self.idle_timeout)
@@ -227,18 +228,19 @@ class Pulse:
 
 
 class AnswerStream:
-    """A request and the events of its answer. Who made it closes it, unless it `is_waiting`.
+    """A request and the events of its answer. Its creator closes it, unless it `is_waiting`.
 
-    If a fallback agent stands by, the first token has to come in time. If it does not, the request stays open: the
-    answer can be heard later if nobody else has one, and some servers begin to load a model again when a client leaves.
+    If a fallback agent is available, the first token must arrive in time. If it does not, the request stays open: its
+    answer can still be used later if nobody else has one, and some servers start to load a model again when a client
+    disconnects.
     """
 
     def __init__(self, model: Model, request: Request, limits: TurnLimits) -> None:
         self.model = model
         self.request = request
-        # The record of the request, if it outlives the wait for its first token.
+        # The record of the request, if the request stays open after the wait for its first token has ended.
         self.attempt: OpenAttempt | None = None
-        # Whether a wait for the first token has ended without it.
+        # Whether the wait for the first token timed out while the request stays open.
         self.is_waiting = False
         self._loop = asyncio.get_running_loop()
         self._pulse = Pulse(limits.idle(at_home=model.is_at_home))
@@ -248,8 +250,8 @@ class AnswerStream:
     async def events(self, fallback_timeout: float | None) -> AsyncGenerator[Event]:
         """Yield the events of the answer. Raises `ProviderError`.
 
-        `fallback_timeout` is how long the server may be silent before its first token, in seconds, or None if no
-        fallback agent stands by.
+        `fallback_timeout` is how long the server may take for its first token, in seconds, or None if no fallback agent
+        is available.
         """
         self.is_waiting = False
         began = self._loop.time()
@@ -265,7 +267,7 @@ class AnswerStream:
             yield event
 
     async def load(self, seconds: float) -> None:
-        """Leave the request open until its first event, at most this long: the server then has loaded the model."""
+        """Keep the request open until its first event, for at most `seconds`, so that the server can finish loading."""
         limit, self.is_waiting = self.model.limit, False
         limit.is_loading = True
         try:
@@ -281,14 +283,14 @@ class AnswerStream:
         if self._pending is not None:
             self._pending.cancel()
             await asyncio.wait({self._pending})
-            # an error that nobody waits for any more is not worth a line in the log
+            # nobody waits for this request any more, so its error does not belong in the log
             with suppress(asyncio.CancelledError, Exception):
                 self._pending.result()
             self._pending = None
         await self._events.aclose()
 
     async def _next(self, fallback_timeout: float | None, began: float) -> Event | None:
-        """Return the next event of a request that may stay open, or None at the end. Raises `DeadlineExceeded`."""
+        """Return the next event of a request that may stay open, or None at its end. Raises `DeadlineExceeded`."""
         pending = self._pending = self._pending or self._loop.create_task(_next_of(self._events))
         try:
             while not pending.done():

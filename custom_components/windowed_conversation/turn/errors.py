@@ -1,6 +1,6 @@
-"""The errors of a turn besides the provider's.
+"""The errors that can end a turn, besides the provider's.
 
-Messages are for the log: they never contain the words of a person. Users get a translated text.
+Their messages are for the log and never contain what a person said. Users get a translated text.
 """
 
 
@@ -9,13 +9,13 @@ class TurnError(Exception):
 
 
 class NothingSaid(TurnError):
-    """The input has no words."""
+    """The input has no text."""
 
 
 class EmptyAnswer(TurnError):
     """The model's answer was empty.
 
-    `is_unexplained`: there was nothing in it at all, so that the length of the request may be the reason.
+    `is_unexplained` means that the answer contained nothing at all, so the length of the request may be the reason.
     """
 
     def __init__(self, *message: str, is_unexplained: bool = False) -> None:
@@ -24,7 +24,7 @@ class EmptyAnswer(TurnError):
 
 
 class NoSummary(TurnError):
-    """The model was asked for a summary and wrote none."""
+    """The model did not write the summary that it was asked for."""
 
 
 class NoTokenCount(TurnError):
@@ -36,11 +36,11 @@ class PromptFailed(TurnError):
 
 
 class ToolsUnavailable(TurnError):
-    """A set of tools of the agent does not exist."""
+    """A tool set (LLM API) that the agent is configured to use does not exist."""
 
 
 class LocalAnswerFailed(TurnError):
-    """Home Assistant understood the input and failed to act on it: it says why."""
+    """Home Assistant understood the input but failed to act on it; its own response explains the failure."""
 
 
 class Busy(TurnError):

@@ -1,9 +1,10 @@
-"""Requests to forget, and the exchanges that they take from windows, the store and working memory.
+"""Requests to forget, and the deletion of the affected exchanges from windows, the store and working memory.
 
-A model may repeat a fact in any words, in any later exchange. So all exchanges since then leave the windows of the
-person who stated it. Other windows lose only the exchanges that repeat the words, or have them from memory: a family
-and its automations should not lose their conversations because somebody forgets a fact. A request is asked back if it
-is about everything of a person or more than one fact, or if the speaker is known only by the device.
+A model may repeat a fact in any words in any later exchange. So all exchanges since the fact was stated are deleted
+from the windows of the person who stated it. Other windows lose only the exchanges that repeat the fact's text or got
+it from memory: a family and its automations should not lose their conversations because one person forgets a fact. The
+person has to confirm a request that covers everything about a person or more than one fact, or whose speaker is known
+only by the device.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -48,26 +49,26 @@ from .speaker import Speaker, is_supported_by, speaks_of_oneself
 
 CONVERSATIONS = Room(TABLES.format(sum=check_sum(TEXTS["exchange"])), TEXTS, mend=delete_orphans)
 
-# A window by its agent and its key, and an exchange by the time and the content of its first message.
+# A window is identified by its agent and its key, and an exchange by the time and the content of its first message.
 type Place = tuple[str, str]
 type _Key = tuple[float | None, str]
 
-# The name of the tool by which a model forgets.
+# The name of the tool with which a model forgets facts.
 FORGET_TOOL = "forget"
 
 _PAST: tuple[Kind, ...] = ("turn", "episode")
 
-# The most facts and turns that one sentence may delete.
+# The maximum number of facts and turns that one sentence may delete.
 _MOST_FACTS = 10
 
 _MOST_PAST = 100
 
-# A single word occurs in too many turns.
+# The minimum number of words in such a request: a single word occurs in too many turns.
 _FEWEST_WORDS = 2
 
 
 class ForgottenExchanges:
-    """The exchanges that windows lose by an erasure. `lost` counts them by window."""
+    """The exchanges that windows lose when memory is erased. `lost` counts them by window."""
 
     def __init__(self, erasure: Erasure) -> None:
         self.erasure = erasure
@@ -76,7 +77,7 @@ class ForgottenExchanges:
         self._stays: dict[Place, dict[_Key, bool]] = {}
 
     def decide(self, place: Place, versions: Collection[Snapshot]) -> None:
-        """Decide which exchanges of a window are lost. An exchange that one version of it loses is lost in all."""
+        """Decide which exchanges a window loses. An exchange that one version of it loses is lost in all."""
         decisions = self._stays[place] = {}
         for exchange in chain.from_iterable((*each.pending_exchanges, *each.exchanges) for each in versions):
             decisions[_key(exchange)] = decisions.get(_key(exchange), True) and self._keeps(place, exchange)
@@ -84,11 +85,11 @@ class ForgottenExchanges:
         self.lost[place] = sum(not decisions[key] for key in there)
 
     def rest(self, place: Place, snapshot: Snapshot) -> Snapshot:
-        """Return the part of a window that may stay, the same snapshot if all of it may."""
+        """Return the snapshot without the lost exchanges, or the same snapshot if it loses none."""
         decisions = self._stays.get(place, {})
 
         def stays(exchange: Exchange) -> bool:
-            # an exchange since the decision is not in it
+            # exchanges added after the decision have no entry
             key = _key(exchange)
             return decisions[key] if key in decisions else self._keeps(place, exchange)
 
@@ -114,7 +115,10 @@ class ForgottenExchanges:
 
 
 class ConversationForgetting:
-    """Deletes forgotten exchanges from conversations, in memory's transaction. For the thread that writes."""
+    """Deletes forgotten exchanges from stored conversations, in the same transaction as the memory deletion.
+
+    Call only from the writer thread.
+    """
 
     def __init__(self) -> None:
         self._live: Mapping[Place, Snapshot] = {}
@@ -122,7 +126,7 @@ class ConversationForgetting:
 
     @contextmanager
     def beside(self, live: Mapping[Place, Snapshot]) -> Iterator[list[ForgottenExchanges]]:
-        """Also decide about windows in working memory. Yield a list of the losses, filled meanwhile."""
+        """Include windows in working memory in the decision. Yield a list that `forget` fills with their losses."""
         self._live, self._losses = live, []
         try:
             yield self._losses
@@ -130,7 +134,7 @@ class ConversationForgetting:
             self._live, self._losses = {}, []
 
     def forget(self, connection: sqlite3.Connection, erasure: Erasure, dry_run: bool) -> int:
-        """Delete the lost exchanges of stored conversations, and return how many are lost in all windows."""
+        """Delete the lost exchanges of stored conversations. Return the number of exchanges lost in all windows."""
         losses = ForgottenExchanges(erasure)
         stored = {(each.agent, each.key): each for each in stored_conversations(connection)}
         for place in stored.keys() | self._live.keys():
@@ -162,20 +166,20 @@ def _write(connection: sqlite3.Connection, stored: StoredConversation, before: S
 
 
 def without_forgetting(snapshot: Snapshot) -> Snapshot:
-    """Return a window without its newest exchange if a model has forgotten something in it, as it has those words."""
+    """Return the window without its newest exchange if that has a forget call, which repeats the forgotten text."""
     messages = chain.from_iterable(exchange.messages for exchange in snapshot.exchanges[-1:])
     is_forgetting = any(call.name == FORGET_TOOL for message in messages for call in message.tool_calls)
     return snapshot._replace(exchanges=snapshot.exchanges[:-1]) if is_forgetting else snapshot
 
 
 class RemovedOwners(NamedTuple):
-    """People, and agents and accounts, that own something in the store and are not there any more."""
+    """People, agents and accounts that no longer exist but still own data in the store."""
 
     people: frozenset[str] = frozenset()
     owners: frozenset[str] = frozenset()
 
     def forget(self, memory: Memory, kinds: Iterable[Kind] = KINDS) -> None:
-        """Forget their conversations, values, and these kinds in memory."""
+        """Delete their conversations and stored values, and their entries of these kinds in memory."""
         for person in self.people:
             memory.forget(person=person, kinds=kinds)
         for agent in self.owners:
@@ -187,9 +191,9 @@ class RemovedOwners(NamedTuple):
 def find_removed_owners(
     memory: Memory, *, people: Collection[str], owners: Collection[str], removed: Collection[str]
 ) -> RemovedOwners:
-    """Return the people and agents that are none of these; `removed` are agents of that kind.
+    """Return the owners in the store that are none of these people and agents; `removed` are agents known as removed.
 
-    An agent that only memory knows may have come with an import, and its turns stay.
+    An agent that only memory knows may have come with an import, so its turns stay.
     """
     with memory.database.read() as connection:
         stored, owners_in_file = stored_conversations(connection), owners_of_values(connection)
@@ -199,17 +203,17 @@ def find_removed_owners(
 
 
 def forget_all_but_memory(memory: Memory) -> None:
-    """Forget all conversations and values."""
+    """Delete all conversations and stored values."""
     removed = find_removed_owners(memory, people=(), owners=(), removed=())
     removed._replace(people=frozenset()).forget(memory, kinds=())
 
 
 def without_forgotten(snapshot: Snapshot, tombstones: Collection[Tombstone]) -> Snapshot:
-    """Return the part of an older copy of a window that may stay, the same snapshot if all of it may.
+    """Return the part of an older copy of a window that may stay, or the same snapshot if all of it may.
 
-    A tombstone has no words, only the time at which the forgotten item came into being. All exchanges are removed from
-    the first one that was in progress at that time or names the item as a source. A summary is removed if anything
-    older was forgotten, because nobody knows when the exchanges that it stands for were said.
+    A tombstone has no text, only the time at which the forgotten item was created. All exchanges are removed from the
+    first one that was in progress at that time or that names the item as a source. A summary is removed if anything
+    older was forgotten, because the times of the exchanges that it replaces are unknown.
     """
     if tombstones and (system := without_profile(snapshot.system)) is not snapshot.system:
         snapshot = snapshot._replace(system=system)
@@ -223,7 +227,10 @@ def without_forgotten(snapshot: Snapshot, tombstones: Collection[Tombstone]) -> 
 
 
 def _with_rest(snapshot: Snapshot, rest: tuple[Exchange, ...], *, has_profile: bool) -> Snapshot:
-    """Return a window with the exchanges that stay. It keeps its profile only if all of them do, and `has_profile`."""
+    """Return the window with only the remaining exchanges.
+
+    The window keeps its profile only if all exchanges remain and `has_profile` is true.
+    """
     is_whole, evicted = len(rest) == len(snapshot.exchanges), snapshot.evicted
     system = snapshot.system if has_profile and is_whole else without_profile(snapshot.system)
     if is_whole:
@@ -240,7 +247,7 @@ def _with_rest(snapshot: Snapshot, rest: tuple[Exchange, ...], *, has_profile: b
 
 
 def _may_hold(exchange: Exchange, times: Sequence[float]) -> bool:
-    """Return whether one of these times, in order, is one of an exchange. A summary may be about any time before it."""
+    """Return whether an exchange may cover one of the sorted times. A summary may cover any time before it."""
     start = -math.inf if is_summary(exchange) else exchange.messages[0].created
     return start is not None and any_between(times, start, _end(exchange))
 
@@ -256,16 +263,16 @@ def _key(exchange: Exchange) -> _Key:
 
 def _texts(exchange: Exchange) -> Iterator[str]:
     """Yield the texts of an exchange: first those of its messages, then the arguments of its tool calls."""
-    # a stamp has names and weekdays, and no words of the user
+    # the stamp has only names and weekdays, and no text of the user
     yield from (said_in(message.content) for message in exchange.messages)
     for call in chain.from_iterable(message.tool_calls for message in exchange.messages):
         yield json.dumps(dict(call.arguments), ensure_ascii=False, default=str)
 
 
 def without_profile(system: Message | None) -> Message | None:
-    """Return a system message without the profile, which may have forgotten facts.
+    """Return the system message without the profile, which may contain forgotten facts.
 
-    Its tokens are in proportion until a turn sets the next one.
+    Its token count is scaled in proportion to the text, until a turn sets the next system message.
     """
     if system is None or HEADING not in system.content:
         return system
@@ -274,7 +281,7 @@ def without_profile(system: Message | None) -> Message | None:
 
 
 def forget_fact(memory: Memory, speaker: Speaker, query: str) -> MemoryReply:
-    """Forget the one fact that is meant, or else the turns with these words. If several match, only list them."""
+    """Forget the single fact that matches, or else the turns with the text. If several match, only list them."""
     meant = matching_facts(memory, speaker, query)
     if len({spoken(fact.text) for fact in meant}) > 1:
         return MemoryReply(Phrase.SEVERAL_FOUND, tuple(fact.text for fact in meant[:MOST_NAMED]))
@@ -288,7 +295,7 @@ def forget_fact(memory: Memory, speaker: Speaker, query: str) -> MemoryReply:
 
 
 def forget_everything(memory: Memory, speaker: Speaker, about: str) -> MemoryReply:
-    """Forget everything that has all of the words. About "me" it is everything that the speaker owns."""
+    """Forget everything that contains all words of `about`. For "me", forget everything that the speaker owns."""
     if speaks_of_oneself(about, speaker.language) and not speaker.words().question(about).words:
         return _ask_for_person(memory, speaker)
     selected = memory.forget(query=about, person=speaker.person, dry_run=True)
@@ -297,7 +304,7 @@ def forget_everything(memory: Memory, speaker: Speaker, about: str) -> MemoryRep
     if len(selected.facts) > _MOST_FACTS or _past(selected) > _MOST_PAST:
         return MemoryReply(Phrase.TOO_MUCH)
     found = [fact for fact in memory.facts(speaker.person) if fact.id in selected.facts]
-    # in a window that others share, private facts are forgotten and not named
+    # others share this window, so private facts are forgotten but not read out
     named = tuple(fact.text for fact in found if speaker.is_alone or not fact.private)
     phrase = Phrase.FORGOTTEN if named else Phrase.FORGOTTEN_PAST
     forget = partial(_forget, phrase=phrase, named=named, query=about, person=speaker.person)
@@ -316,7 +323,7 @@ def _ask_for_person(memory: Memory, speaker: Speaker) -> MemoryReply:
 
 
 def _forget_past(memory: Memory, speaker: Speaker, query: str) -> MemoryReply:
-    """Forget turns, episodes and exchanges that have the words, if these are the speaker's own."""
+    """Forget the turns, episodes and exchanges that contain the words, if they belong to the speaker."""
     words = speaker.words()
     if len(words.question(query).words) < _FEWEST_WORDS or not is_supported_by(query, speaker.said, None, words):
         return MemoryReply(Phrase.NOT_FOUND)
@@ -340,5 +347,5 @@ def _past(forgotten: Forgotten) -> int:
 
 
 def _counts(facts: int, selected: Forgotten) -> tuple[int, int]:
-    """Return the numbers of facts and turns that a person would lose; most exchanges are turns of memory, too."""
+    """Return the numbers of facts and turns that a person would lose. Most exchanges are also turns in memory."""
     return facts, max(len(selected.turns), selected.exchanges, len(selected.records))

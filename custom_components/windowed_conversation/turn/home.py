@@ -1,7 +1,8 @@
-"""The home as a sentence needs it: the entities, areas and kinds that it names, and the states of a live context.
+"""The part of the home that a sentence needs: the entities, areas and kinds that it names, and the states to list.
 
 Entities that the sentence names come first, then changes since the conversation's last turn, then unusual states
-anywhere, then the speaker's area. The text sums up all the rest: its usual states, and how many others there are.
+anywhere, then the speaker's area. The text summarizes everything else: the usual states, and how many other entities
+there are.
 """
 
 from collections import Counter, defaultdict
@@ -15,10 +16,11 @@ from ..memory import Words
 from .state_text import UNKNOWN_STATES, EntityState, Standing, area_name, one_name
 
 _WORD = re.compile(r"\w+")
-# The most words that are read of a sentence, and of a name.
+# The maximum number of words that are compared of a sentence, and of a name.
 _MOST_WORDS = 60
 _MOST_NAME_WORDS = 12
-# "lights" names "light": this number of letters may follow a word of at least that number.
+# A word names another that is followed by a short ending, as "lights" names "light". These are the minimum number of
+# letters before the ending, and the maximum length of the ending.
 _LEAST_LETTERS = 4
 _ENDING = 2
 _NAMES_IN_USE = 8192
@@ -26,10 +28,10 @@ _LONGEST_NAME = 300
 
 type Entities = Mapping[str, EntityState]
 
-# The most tokens of states in a live context.
+# The maximum number of tokens that states may take in a live context.
 STATES_TOKENS = 200
 
-# Follows the instructions, so that a model does not look up states that it has.
+# Appended to the instructions, so that a model does not look up states that the request already contains.
 HINT = (
     "The context before the newest message lists states of the home at this moment; older messages may be out of date. "
     "Answer from these states without a tool. Look up what they do not say."
@@ -42,19 +44,19 @@ _NOT_LISTED, _REST = "not listed: ", "rest "
 _OTHERS = "others"
 _MOST_COUNTS = 6
 
-# How many things of a named area are listed as usual before unusual ones elsewhere.
+# How many usual entities of a named area are ranked before unusual ones elsewhere.
 _MOST_USUAL = 5
 
-# The least tokens that an entity costs, so that no more than fit are looked at.
+# The minimum number of tokens that an entity takes; it limits how many entities are considered.
 _LEAST_TOKENS = 4
 
-# Kinds that people like to know about although they have no usual state.
+# Kinds that have no usual state, but that people like to know about.
 _OF_INTEREST = ("person", "alarm control panel", "weather")
 
 
 @dataclass(frozen=True, slots=True)
 class NamedEntities:
-    """The entities that a sentence names, by their keys, the areas, and the kinds."""
+    """The entities (by their keys), areas and kinds that a sentence names."""
 
     entities: tuple[str, ...] = ()
     areas: frozenset[str] = frozenset()
@@ -62,7 +64,7 @@ class NamedEntities:
 
 
 class KindWords:
-    """The names of kinds of things, such as "window", in the languages of the home. Not thread-safe."""
+    """The names of kinds of entities, such as "window", in the languages of the home. Not thread-safe."""
 
     def __init__(self, languages: tuple[str, ...], names: Iterable[tuple[str, str]]) -> None:
         """Index pairs of a kind and one of its names."""
@@ -72,7 +74,7 @@ class KindWords:
             self._kinds[frozenset(self._words.term_set(name))].add(kind)
 
     def named(self, sentence: str) -> frozenset[str]:
-        """Return the kinds that a sentence names, in any number and case that a stemmer knows."""
+        """Return the kinds that a sentence names, in any grammatical number and case that a stemmer recognizes."""
         terms = self._words.term_set(" ".join(_words(sentence, _MOST_WORDS)))
         return frozenset([kind for words, kinds in self._kinds.items() if words <= terms for kind in kinds])
 
@@ -83,7 +85,7 @@ def _is_named(name: str, forms: set[str]) -> bool:
 
 
 def _longest(areas: Iterable[str]) -> frozenset[str]:
-    """Return the areas whose words are not all in the name of another: "Upper Kitchen" names no "Kitchen"."""
+    """Return the areas whose words are not all part of another area's name: "Upper Kitchen" does not name "Kitchen"."""
     words = {area: {forms[0] for forms in _word_forms(area)} for area in areas}
     return frozenset(words) - {area for area, own in words.items() for other in words.values() if own < other}
 
@@ -99,14 +101,14 @@ def _words(text: str, most: int) -> list[str]:
 
 
 def _forms(word: str) -> tuple[str, ...]:
-    """Return a word, and the word without each ending that it may have."""
+    """Return the word as it is, and without each ending that it may have."""
     shortest = max(_LEAST_LETTERS, len(word) - _ENDING)
     return (word, *[word[:end] for end in range(len(word) - 1, shortest - 1, -1)])
 
 
 @dataclass(frozen=True, slots=True)
 class EntitySearch:
-    """The entities that a tool call names, and the names that no entity has, as one name each."""
+    """The entities that a tool call names, and the names that match no entity, each cleaned by `one_name`."""
 
     entities: Entities
     missing: tuple[str, ...] = ()
@@ -115,10 +117,10 @@ class EntitySearch:
 def search_entities(
     entities: Entities, areas: Iterable[str] = (), domains: Iterable[str] = (), names: Iterable[str] = ()
 ) -> EntitySearch:
-    """Return the entities in these areas, of these domains, and with these names; without one of these, all.
+    """Return the entities in these areas, of these domains, and with these names; an empty filter matches all.
 
-    For each name these are the entities that have it as their name, alias or key, else those whose name contains it.
-    Letter case does not count.
+    A name matches the entities that have it as their name, alias or key, or if there are none, those whose name
+    contains it. Letter case is ignored.
     """
     if wanted := {area_name(area).casefold() for area in areas}:
         entities = {key: each for key, each in entities.items() if each.area and each.area.casefold() in wanted}
@@ -134,7 +136,7 @@ def search_entities(
 
 
 def _called(folded: Mapping[str, tuple[str, list[str]]], name: str, as_given: str) -> list[str]:
-    """Return the keys of the entities of a name; aliases are compared with the name as the model gave it."""
+    """Return the keys of the entities with a name; aliases are compared with the name as the model wrote it."""
     return (
         [key for key, (own, _) in folded.items() if name in (own, key)]
         or [key for key, (_, aliases) in folded.items() if as_given in aliases]
@@ -143,7 +145,7 @@ def _called(folded: Mapping[str, tuple[str, list[str]]], name: str, as_given: st
 
 
 def _folded(name: str) -> str:
-    """Return a name in which letter case and white space do not count; this takes much less time than `one_name`."""
+    """Return a name with letter case and white space normalized; this is much faster than `one_name`."""
     return " ".join(name[:_LONGEST_NAME].casefold().split())
 
 
@@ -152,7 +154,7 @@ type Count = Callable[[str], int]
 
 @dataclass(frozen=True, slots=True)
 class StatesText:
-    """The states that a live context lists, by the keys of their entities, as text; `at` is when, in seconds."""
+    """The states that a live context lists, by entity key and as text; `at` is their time in epoch seconds."""
 
     text: str = ""
     tokens: int = 0
@@ -165,7 +167,7 @@ NO_STATES = StatesText()
 
 @dataclass(slots=True)
 class Home:
-    """The exposed entities by their keys, and the names of areas and kinds by which a sentence asks for them.
+    """The exposed entities by their keys, and the names of areas and kinds that sentences use for them.
 
     `kinds` is None until the names of kinds have been read.
     """
@@ -177,7 +179,8 @@ class Home:
     def named(self, sentence: str) -> NamedEntities:
         """Return the entities, areas and kinds that a sentence names.
 
-        If entities of one name are in an area that the sentence names, only those are returned.
+        If several entities have the same name and some of them are in an area that the sentence names, only those are
+        returned.
         """
         forms = {form for word in _words(sentence, _MOST_WORDS) for form in _forms(word)}
         areas = _longest({area for area, names in self.area_names.items() for name in names if _is_named(name, forms)})
@@ -205,8 +208,8 @@ def build_states_text(
 ) -> StatesText:
     """Return the states that a live context lists, within a limit in tokens.
 
-    `area` is the speaker's, `before` the states in the conversation's last turn, and `domains` are those that the
-    agent gets besides the common ones.
+    `area` is the speaker's area, `before` are the states of the conversation's last turn, and `domains` are the domains
+    that the agent may see in addition to the common ones.
     """
     ranked = {
         key: None
@@ -217,7 +220,7 @@ def build_states_text(
 
 
 def build_listing(entities: Entities, area: str, limit: int, count: Count) -> StatesText:
-    """Return as many of these entities as fit, the unusual ones first, then those of an area, and how many are left."""
+    """Return as many entities as fit: unusual ones first, then those of the area. The others are only counted."""
 
     def order(key: str) -> tuple[bool, bool, str]:
         entity = entities[key]
@@ -227,7 +230,7 @@ def build_listing(entities: Entities, area: str, limit: int, count: Count) -> St
 
 
 def _ranked(entities: Entities, named: NamedEntities, area: str, before: StatesText) -> Iterator[str]:
-    """Yield the keys of the entities that a sentence is likely to need, the first ones first; some twice."""
+    """Yield the keys of the entities that a sentence is likely to need, the most important first; some keys twice."""
 
     def order(key: str) -> tuple[bool, bool, str, str]:
         entity = entities[key]
@@ -237,7 +240,8 @@ def _ranked(entities: Entities, named: NamedEntities, area: str, before: StatesT
     for key, entity in entities.items():
         by_place[entity.area, entity.standing].append(key)
     areas = sorted(named.areas)
-    # who names a thing asks for no more of its area, and who names a kind for nothing else that is as usual
+    # a sentence that names an entity does not ask for the rest of its area, and one that names a kind does not ask for
+    # other usual entities
     open_areas = [each for each in areas if each not in {entities[key].area for key in named.entities}]
     usual = [key for each in open_areas if not named.kinds for key in by_place[each, Standing.USUAL]]
     return chain(
@@ -272,7 +276,7 @@ def _fitting(
     before: StatesText = NO_STATES,
     domains: Collection[str] | None = None,
 ) -> StatesText:
-    """Return the text with as many of the entities as fit, or no text if not even the counts do."""
+    """Return the text with as many of the entities as fit, or an empty text if not even the counts fit."""
     total = _counted(entities.values(), domains)
     chosen = list(islice(ranked, max(1, limit // _LEAST_TOKENS)))
     while True:
@@ -287,9 +291,9 @@ def _fitting(
 
 
 def _counted(entities: Iterable[EntityState], domains: Collection[str] | None) -> Counter[tuple[bool, str]]:
-    """Return the number of entities by whether they are as usual, and by label.
+    """Return the number of entities by whether they are usual, and by label.
 
-    Those of domains that the agent does not get are counted as others. Without `domains` it gets all.
+    Entities of domains that the agent does not see are counted as others. Without `domains`, the agent sees all.
     """
     return Counter(
         [
@@ -302,7 +306,7 @@ def _counted(entities: Iterable[EntityState], domains: Collection[str] | None) -
 
 
 def _text(listed: Entities, before: StatesText, rest: Counter[tuple[bool, str]]) -> str:
-    """Return the states by area, the counts of the unusual rest, and the states of the usual rest."""
+    """Return the listed states by area, then the counts of the remaining unusual entities and the usual states."""
     areas: defaultdict[str, list[str]] = defaultdict(list)
     for key, entity in listed.items():
         areas[entity.area].append(
@@ -317,7 +321,7 @@ def _text(listed: Entities, before: StatesText, rest: Counter[tuple[bool, str]])
 
 
 def _has_changed(key: str, entity: EntityState, before: StatesText) -> bool:
-    """Return whether a state is another than in the last turn; one that was not listed then was as usual."""
+    """Return whether a state differs from that in the last turn; a state that was not listed then counts as usual."""
     if key in before.listed:
         return before.listed[key] != entity.state
     return entity.standing is Standing.UNUSUAL and entity.changed > before.at

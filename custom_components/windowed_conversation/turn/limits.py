@@ -1,4 +1,4 @@
-"""Limits of a turn in seconds, and of a request in tokens. Pure decisions, except for the idle timeout."""
+"""Limits of a turn in seconds, and of a request in tokens. Only `Pause` reads the clock."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -7,22 +7,23 @@ import time
 from ..window import IMPORTANT, Exchange, WindowPolicy
 from .context import LIVE_SHARE
 
-# The longest silence of a vendor's server between two signs of life, in seconds, with one for the network. OpenAI's and
-# Azure's Responses send a keep-alive after 30 s: https://github.com/openai/openai-node/issues/1964
+# The longest interval between two signs of life of a vendor's server, in seconds, plus one second for the network.
+# OpenAI's and Azure's Responses send a keep-alive after 30 s: https://github.com/openai/openai-node/issues/1964
 IDLE_TIMEOUT = 45.0 + 1.0
 
-# In seconds: servers name hours, or a year, and serve again long before that.
+# The longest pause in seconds that is respected: servers ask for hours, or a year, and accept requests again long
+# before that.
 LONGEST_PAUSE = 60.0
 
-# The part of a model's size that is reserved for the answer if the user has not entered the size. Spoken answers are
+# The answer gets one part in this many of the model's size if the user has not entered the size. Spoken answers are
 # short, and the default of 1,000 tokens would be a quarter of a model that reads 4,000.
 _ANSWER_SHARE = 16
 
-# By how much a request may be longer than its estimate. Some servers refuse one that has no room for the longest answer
-# that it allows.
+# How much longer than its estimate a request may be, as a share. Some servers refuse a request if the longest answer
+# that it allows does not fit.
 _DOUBT = 0.25
 
-# OpenAI takes no limit of an answer below this.
+# The smallest output limit that OpenAI accepts.
 _LEAST_LIMIT = 16
 
 
@@ -30,8 +31,9 @@ _LEAST_LIMIT = 16
 class TurnLimits:
     """The limits of a turn: its time in seconds, and the rounds of its tool loop.
 
-    `fallback_timeout` is how long a server may be silent before its first token while a fallback agent stands by, and
-    None if none does. `idle_timeout` is the longest silence once the server has begun to answer, None for the default.
+    `fallback_timeout` is how long a server may take for its first token while a fallback agent is available, or None if
+    there is none. `idle_timeout` is the longest time without a sign of life once the server has begun to answer, or
+    None for the default.
     """
 
     fallback_timeout: float | None = 10.0
@@ -40,7 +42,7 @@ class TurnLimits:
     tool_iterations: int = 10
 
     def idle(self, *, at_home: bool) -> float:
-        """Return the idle timeout. A server at home has as long as the turn: it writes a tool call without a sign."""
+        """Return the idle timeout. A server at home may be silent for the whole turn while it writes a call."""
         if self.idle_timeout is not None:
             return self.idle_timeout
         return self.turn if at_home else IDLE_TIMEOUT
@@ -49,7 +51,7 @@ class TurnLimits:
 class Pause:
     """The pause that a provider has asked for, in seconds on the monotonic clock.
 
-    It is respected for at most `LONGEST_PAUSE` from its beginning; then the provider is asked again.
+    It is respected for at most `LONGEST_PAUSE` from its beginning; then requests are sent to the provider again.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -58,12 +60,12 @@ class Pause:
 
     @property
     def seconds_left(self) -> float:
-        """How long the pause lasts, or 0 if there is none."""
+        """How much longer the pause is respected, in seconds, or 0 if there is none."""
         return max(0.0, self._ends_at - self._clock())
 
     @property
     def seconds_asked(self) -> float:
-        """How long the pause would last if it was respected as long as the provider asked, or 0 if there is none."""
+        """How much longer the provider wants the pause to last, in seconds, or 0 if there is none."""
         return max(0.0, self._asked_until - self._clock()) if self.seconds_left else 0.0
 
     def begin(self, seconds: float) -> None:
@@ -77,11 +79,11 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """An agent's limits in tokens: its policy, and its model's context size, or None if unknown.
+    """An agent's limits in tokens: its policy, and its model's context size, or None if that is unknown.
 
     `max_answer_tokens` are reserved for the answer, and up to `live_tokens` for the live context; `schema_tokens` are
-    the size of the tools. `sent_tokens` limits how much of the window a request sends, without changing the window;
-    None sends all of it.
+    the size of the tools. `sent_tokens` limits how much of the window a request sends without changing the window
+    itself; None sends all of it.
     """
 
     policy: WindowPolicy
@@ -94,24 +96,24 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """A model is too small: `needed` tokens for fixed part, newest exchange and answer, and its `context` size."""
+    """A model is too small: the prompt, newest exchange and answer need `needed` tokens, and its size is `context`."""
 
     needed: int
     context: int
 
 
 def with_context_size(budget: Budget, context: int) -> Budget:
-    """Return the budget with a context size that the user has not entered; it reserves less for the answer."""
+    """Return the budget with a context size that the user did not enter; fewer tokens are reserved for the answer."""
     return replace(
         budget, context_tokens=context, max_answer_tokens=min(budget.max_answer_tokens, context // _ANSWER_SHARE)
     )
 
 
 def less_history(history: int, others: int, context: int | None, share: float) -> int:
-    """Return the number of tokens of history to send after it was refused together with `others`.
+    """Return the tokens of history to send after the history and `others` together were refused.
 
-    That is as much as fits into `context`, the size that the model seems to have, or a share of the history if
-    that is None.
+    The result is the number that fits into `context`, the model's apparent size, or a share of the history if that is
+    None.
     """
     if context is None:
         return int(history * share)
@@ -119,15 +121,15 @@ def less_history(history: int, others: int, context: int | None, share: float) -
 
 
 def room(budget: Budget, system_tokens: int) -> int | None:
-    """Return the room for exchanges in the model, in tokens: below 1 if none fit, None if its size is unknown."""
+    """Return the tokens of exchanges that fit into the model: below 1 if none fit, None if its size is unknown."""
     left = _left(budget, system_tokens)
     return None if left is None else left - _live_share(budget, left)
 
 
 def live_room(budget: Budget, system_tokens: int, history_tokens: int) -> int:
-    """Return the number of tokens that the live context may have beside these of exchanges.
+    """Return the tokens that the live context may have next to `history_tokens` of exchanges.
 
-    A fixed share is reserved for it; less is left if the newest exchange alone takes more than the rest.
+    A fixed share is reserved for it; it gets less only if the newest exchange takes more than the remaining room.
     """
     left = _left(budget, system_tokens)
     if left is None:
@@ -146,9 +148,9 @@ def _live_share(budget: Budget, left: int) -> int:
 
 
 def answer_limit(budget: Budget, sent: int, thoughts: int) -> int | None:
-    """Return the most tokens of an answer to a request of `sent` tokens, or None if none are reserved for it.
+    """Return the output limit for a request of `sent` tokens, or None if no tokens are reserved for the answer.
 
-    It includes `thoughts` on top of the reserved tokens if the model has as much left.
+    The limit includes `thoughts`, the tokens for reasoning, as far as the model has room for them.
     """
     if not budget.max_answer_tokens:
         return None
@@ -159,7 +161,7 @@ def answer_limit(budget: Budget, sent: int, thoughts: int) -> int | None:
 
 
 def shortfall(budget: Budget, system_tokens: int, history_tokens: int) -> Shortfall | None:
-    """Return by how much a request is too large for its model, or None if it fits or the size is unknown."""
+    """Return the `Shortfall` of a request that is too large, or None if it fits or the size is unknown."""
     needed = system_tokens + budget.schema_tokens + history_tokens + budget.max_answer_tokens
     if budget.context_tokens is None or needed <= budget.context_tokens:
         return None
@@ -167,12 +169,15 @@ def shortfall(budget: Budget, system_tokens: int, history_tokens: int) -> Shortf
 
 
 def full_shortfall(budget: Budget, reads: int, system_tokens: int) -> Shortfall | None:
-    """Return by how much a full window is too large for a server that reads this much, or None if it fits."""
+    """Return the `Shortfall` of a full window for a server that reads `reads` tokens, or None if the window fits."""
     return shortfall(with_context_size(budget, reads), system_tokens, budget.policy.history_tokens)
 
 
 def exchanges_to_evict(exchanges: Sequence[Exchange], spare: int) -> frozenset[int]:
-    """Return the numbers of the exchanges to evict when `spare` tokens are free, or missing if negative."""
+    """Return the numbers of the exchanges to evict if `spare` tokens are free (negative: too many are used).
+
+    Important exchanges are evicted last.
+    """
     evicted = list[int]()
     for exchange in sorted(exchanges, key=lambda exchange: IMPORTANT in exchange.tags):
         if spare >= 0:

@@ -1,4 +1,4 @@
-"""Models, the limits of requests to them, and the question of a turn for one of them."""
+"""Models, the limits of requests to them, and the question that a turn asks a model."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -31,30 +31,33 @@ from .context import NO_CONTEXT, LiveContext
 from .limits import Budget, Pause, answer_limit, with_context_size
 from .model_size import ModelSize
 
-# A model that can reason or not as it likes may give several answers without.
+# How many answers in a row must come without reasoning before none is expected: a model with optional reasoning may
+# skip it several times.
 _ANSWERS_WITHOUT = 5
 
-# More than a local server handles at once, and fewer than a provider would take for an attack.
+# The maximum number of concurrent requests: more than a local server handles at once, but few enough that a provider
+# does not take them for an attack.
 MOST_REQUESTS = 16
 
-# In characters: a result that the window keeps may be as long as the window.
+# The maximum length, in characters, of a call's arguments and of its result when they are sent as text: the result
+# itself may be as long as the window.
 _LONGEST_RESULT = 300
 
 
 class Reasoning:
-    """The discovery of whether a model reasons, for models whose profile does not say.
+    """Learns whether a model reasons, if its profile does not say so.
 
-    Shared by all who ask the model. `is_expected`: whether one of the last five answers had reasoning. A model that was
-    not asked yet is taken for one that does not.
+    Shared by all agents that use the model. `is_expected` means that one of the last five answers had reasoning. A
+    model is assumed not to reason until its first answer.
     """
 
     def __init__(self) -> None:
-        # answers in a row without reasoning
+        # number of consecutive answers without reasoning
         self._without = _ANSWERS_WITHOUT
         self.is_expected = False
 
     def on_answer(self, *, has_reasoning: bool) -> None:
-        """Learn from an answer: one with reasoning, whole or not, or a whole one without."""
+        """Learn from an answer with reasoning, complete or not, or from a complete answer without reasoning."""
         self._without = 0 if has_reasoning else min(self._without + 1, _ANSWERS_WITHOUT)
         self.is_expected = self._without < _ANSWERS_WITHOUT
 
@@ -62,7 +65,7 @@ class Reasoning:
 class RequestLimit:
     """Limits the number of concurrent requests, first come, first served.
 
-    `is_loading`: whether a request stays open beyond its turn, so that the server goes on loading a model.
+    `is_loading` means that a request stays open beyond its turn, so that the server keeps loading a model.
     """
 
     def __init__(self, most: int = MOST_REQUESTS) -> None:
@@ -71,7 +74,7 @@ class RequestLimit:
 
     @asynccontextmanager
     async def permit(self) -> AsyncGenerator[Permit]:
-        """Wait until one request may be sent. A cancelled wait leaves the queue."""
+        """Wait until a request may be sent, and yield its `Permit`. A cancelled wait leaves the queue."""
         waited = self._free.locked()
         await self._free.acquire()
         permit = Permit(self._free, waited)
@@ -83,34 +86,37 @@ class RequestLimit:
 
 @dataclass(slots=True)
 class Permit:
-    """The permission to send one request; `waited`: whether it had to wait."""
+    """The permission to send one request; `waited` is true if it was not available at once."""
 
     _free: asyncio.Semaphore
     waited: bool
     _is_used: bool = False
 
     def release(self) -> None:
-        """Let the next request start while this one's answer is still being processed."""
+        """Let the next request start while the answer to this one is still being processed."""
         if not self._is_used:
             self._is_used = True
             self._free.release()
 
 
-# An exchange is known by the time at which its question was added, which no shortening changes.
+# Identifies an exchange by the time of its user message, which stays the same when the exchange is shortened.
 type _Key = float | None
 type _Part = Sequence[Message]
 
 
 class PlainForm:
-    """The exchanges that one model is sent as text, by window. Working memory: it ends with the window."""
+    """Tracks, by window, the exchanges that one model is sent as plain text.
+
+    Held in working memory only, for as long as the window exists.
+    """
 
     def __init__(self) -> None:
         self._plain: WeakKeyDictionary[Window, frozenset[_Key]] = WeakKeyDictionary()
-        # The ended exchanges that were served in their own form, or as text.
+        # The ended exchanges of the last request that was answered, in whichever form they were sent.
         self._served: WeakKeyDictionary[Window, frozenset[_Key]] = WeakKeyDictionary()
 
     def apply(self, window: Window, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-        """Return the messages of a request, with the exchanges concerned as text."""
+        """Return the messages of a request, with the selected exchanges converted to plain text."""
         plain = self._plain.get(window)
         if not plain:
             return messages
@@ -119,30 +125,30 @@ class PlainForm:
         return (*chain.from_iterable(texts), *newest)
 
     def suspects(self, window: Window, messages: tuple[Message, ...]) -> frozenset[_Key]:
-        """Return the ended exchanges whose form may be why a request was refused, and that are not text yet.
+        """Return the ended exchanges whose form may have caused a refusal and that are not sent as text yet.
 
-        These are the ones that were never served, or all of them if each was.
+        These are the exchanges that the model has never accepted, or all of them if it has accepted each one before.
         """
         plain, served = self._plain.get(window, frozenset()), self._served.get(window, frozenset())
         formed = frozenset(_key(part) for part in _parts(messages)[:-1] if any(map(_has_form, part))) - plain
         return formed - served or formed
 
     def write(self, window: Window, exchanges: frozenset[_Key]) -> None:
-        """Send these exchanges as text from now on, besides those that the window still has."""
+        """Send these exchanges as text from now on, and drop the marks of exchanges that the window no longer has."""
         there = {exchange.messages[0].created for exchange in window.exchanges()}
         self._plain[window] = (self._plain.get(window, frozenset()) | exchanges) & there
 
     def unwrite(self, window: Window, exchanges: frozenset[_Key]) -> None:
-        """Send these exchanges in their own form again: the form was not why they were refused."""
+        """Send these exchanges in their original form again, because the form was not the reason for the refusal."""
         self._plain[window] = self._plain.get(window, frozenset()) - exchanges
 
     def on_served(self, window: Window, messages: tuple[Message, ...]) -> None:
-        """Take in the messages of a request that was served."""
+        """Remember the exchanges of a request that was answered."""
         self._served[window] = frozenset(map(_key, _parts(messages)[:-1]))
 
 
 def _parts(messages: Iterable[Message]) -> list[_Part]:
-    """Return the messages by exchange; the system message is part of the first one."""
+    """Return the messages grouped by exchange; the system message belongs to the first group."""
     parts: list[list[Message]] = [[]]
     for message in messages:
         if message.role is Role.USER and {each.role for each in parts[-1]} - {Role.SYSTEM}:
@@ -160,7 +166,7 @@ def _has_form(message: Message) -> bool:
 
 
 def _as_text(part: _Part) -> Iterator[Message]:
-    """Yield the messages of an exchange with its calls, results and attachments in the user's words."""
+    """Yield the messages of an exchange as text; calls, results and attachments are described in the user message."""
     calls = {call.id: call for message in part for call in message.tool_calls}
     answered = ((calls.get(each.tool_call_id or ""), each.content) for each in part if each.role is Role.TOOL)
     notes = [_note(call, result) for call, result in answered if call is not None]
@@ -185,31 +191,31 @@ type Spoken = TextDelta | ReasoningDelta | ToolCallDone
 
 
 class Reply(Protocol):
-    """The destination of an answer while it is still being written."""
+    """Receives an answer while it is still being written."""
 
     @property
     def failed_calls(self) -> int:
-        """How many of the tool calls so far have returned an error."""
+        """The number of tool calls so far that have returned an error."""
         ...
 
     def add(self, deltas: AsyncIterator[Spoken]) -> AsyncGenerator[Message]:
-        """Pass one assistant message on, run its tool calls, and yield the message and the results.
+        """Forward the deltas of one assistant message, run its tool calls, and yield the message and the results.
 
-        A call starts when its delta arrives, so calls of one message run in parallel. A failed tool yields a result
-        that says so.
+        Each call starts when its delta arrives, so the calls of one message run in parallel. If a tool fails, its
+        result contains the error.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model that may be asked: its provider, its profile, and the limits of its requests.
+    """A model that requests can be sent to: its provider, its profile, and the limits of its requests.
 
-    `agent` is the id of the agent whose model it is. `budget` has the context size that the user has entered, `profile`
-    the one of the provider or a list, and `size` the learned one. `size` and `reasoning` are shared by all agents that
-    ask this model; `pause` and `limit` by all that ask this provider. `plain_form` has the exchanges whose form it
-    refuses. `is_at_home`: whether its server takes no key, so that it costs nothing, may have to load the model first,
-    and sends nothing meanwhile.
+    `agent` is the id of the agent that the model belongs to. `budget` has the context size that the user has entered,
+    `profile` that of the provider or of a list, and `size` the learned one. `size` and `reasoning` are shared by all
+    agents that use this model; `pause` and `limit` by all that use this provider. `plain_form` has the exchanges that
+    the model refuses in their original form. `is_at_home` means that the server takes no key: it costs nothing, may
+    have to load the model first, and sends nothing meanwhile.
     """
 
     agent: str
@@ -227,7 +233,7 @@ class Model:
 
     @property
     def planned_budget(self) -> Budget:
-        """The budget of the next request: the user's context size, or else the one that was listed or learned."""
+        """The budget of the next request, with the user's context size or else the listed or learned size."""
         if self.budget.context_tokens is not None:
             return self.budget
         context = self.size.tokens(self.profile.context_tokens)
@@ -236,10 +242,10 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class BilledRequest:
-    """The usage that a provider has reported for one request, and when, in seconds on the monotonic clock.
+    """The usage that a provider sent for one request; `at` is when, in seconds on the monotonic clock.
 
-    `server` is its own word for the model that answered, see `Finished`. `is_cut`: whether it read only part of the
-    request.
+    `server` is the server's name for the model that answered, see `Finished`. `is_cut` means that the server read only
+    part of the request.
     """
 
     model: Model
@@ -250,15 +256,15 @@ class BilledRequest:
     is_cut: bool = False
 
 
-# Takes in the bill of a request, before its answer is counted into the window.
+# Called with the usage of a request, before the answer is counted into the window.
 type OnBilled = Callable[[BilledRequest], None]
 
 
 @dataclass(frozen=True, slots=True)
 class PromptFingerprints:
-    """The parts of a system prompt as hashes: the instructions, and the prompt of the tools about the home.
+    """Hashes of the parts of a system prompt: the instructions, and the prompt of the tools for the home.
 
-    `volatile`: whether part of it is meant to change from turn to turn.
+    `volatile` means that part of the prompt is meant to change from turn to turn.
     """
 
     instructions: int
@@ -272,19 +278,19 @@ class FallbackAgent(Protocol):
     agent: str
 
     async def answer(self) -> str:
-        """Return its answer to the input. Raises `ProviderError` if it has none."""
+        """Return the agent's answer to the input. Raises `ProviderError` if it has none."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """An input as the model gets it.
+    """An input, prepared for the model.
 
-    `system` is the system prompt, the same in each turn until instructions, home or facts change. `prefix` is the stamp
-    before the user's words, or empty if it is in the system prompt. `done` is said when tools ran and the model
-    said nothing. `fallback_agents` are asked in their order if `model` fails before its first token. Exchanges with a
-    tag in `excluded_tags` are not sent. `live` returns the live context of a request that sends these closed exchanges,
-    within this number of tokens.
+    `system` is the system prompt, which changes only when the instructions, the home or the facts change. `prefix` is
+    the stamp before the user's text, or empty if the stamp is in the system prompt. `done` is the answer if tools ran
+    and the model returned no text. `fallback_agents` are tried in order if `model` fails before its first token.
+    Exchanges with a tag in `excluded_tags` are not sent. `live` returns the live context for a request that sends the
+    given closed exchanges, within the given number of tokens.
     """
 
     model: Model
@@ -297,7 +303,7 @@ class Question:
     live: Callable[[Sequence[Exchange], int], LiveContext] = lambda exchanges, limit: NO_CONTEXT
 
     def sent_exchanges(self, window: Window) -> list[Exchange]:
-        """Return the closed exchanges of a window that may be sent."""
+        """Return the closed exchanges of the window that have no excluded tag."""
         return [each for each in window.exchanges() if self.excluded_tags.isdisjoint(each.tags)]
 
     def request(
@@ -308,10 +314,9 @@ class Question:
         may_call: bool = True,
         max_answer_tokens: int | None = None,
     ) -> Request:
-        """Return the request with these messages, see `Request`. All requests of a conversation begin alike.
+        """Return the request with these messages, see `Request`. All requests of a conversation begin the same.
 
-        Its answer may have `max_answer_tokens` besides the reasoning before it, by default the tokens that the budget
-        reserves.
+        `max_answer_tokens` limits the answer without its reasoning; by default, the budget's reserve applies.
         """
         model, budget = self.model, self.model.planned_budget
         wanted = budget if max_answer_tokens is None else replace(budget, max_answer_tokens=max_answer_tokens)

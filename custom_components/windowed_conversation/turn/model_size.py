@@ -1,4 +1,4 @@
-"""The context size of a model: as its server names it, and as served, billed and refused requests show it."""
+"""The context size of a model, learned from its server's statements and from answered, billed and refused requests."""
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -10,51 +10,54 @@ from ..providers import Request, ToolSchema, Usage, messages_tokens
 from ..window import GREATEST_FACTOR, LEAST_FACTOR, MAX_COUNT, Message, Role, estimate_request, frame_tokens, is_count
 from .context import said_in
 
-# How many requests are compared with the next one: several conversations take turns.
+# How many recent requests the next one is compared with. There are several because conversations may alternate.
 _MOST = 32
 
-# No model that answers has a smaller context, in tokens. Servers that count only the tokens outside their cache have
-# bills this small.
+# Lower bound, in tokens, of a plausible context size. Servers that bill only the tokens outside their cache report less
+# than this.
 _LEAST_SIZE = 1000
 
-# How much has to be added before a bill can be too small, in tokens of our count. Less may be lost in the
-# chat template around the newest message.
+# The minimum size of the added messages, in tokens of our own count, for which a bill can be judged too small. The chat
+# template may change smaller amounts around the newest message.
 _LEAST_ADDED = 64
 
-# How many steps in a row a server's bills have to make sense before a small one is believed.
+# How many consecutive bills of a server must be plausible before a small one is believed.
 _CONSISTENT = 2
 
-# The share of an earlier bill below which no server cuts: it leaves out only as much as it has to.
+# A server that drops messages drops only as many as it has to, so a bill below this share of an earlier one has another
+# cause.
 _LEAST_LEFT = 0.5
 
-# No clock is later than this, in seconds since the epoch.
+# The latest plausible time, in seconds since the epoch.
 _LAST_SECOND = 10**12
 
-# After this many requests that a learned size has limited, a larger one is tried. Each such try that is refused doubles
-# this, so that a server that does not change refuses ever fewer requests.
+# A larger request is tried after this many requests that a learned size has limited. Each such try that is refused
+# doubles the number, so that a server that does not change refuses fewer and fewer requests.
 _LEAST_PATIENCE, _MOST_PATIENCE = 8, 1024
 
-# A refusal this far below the size that was refused before confirms it. One without a known reason counts if it was
-# this much larger than everything that was served.
+# The tolerance of a comparison, as a share. A refusal at most this far below the previously refused size confirms it. A
+# refusal without a known reason counts only if the request was larger by this share than any that was answered.
 _NEAR = 0.1
 
-# A request is limited by a learned size if it fills this share of it: a trim leaves three quarters of the history.
+# A learned size is considered to limit a request that fills this share of it: a trim keeps three quarters of the
+# history.
 _LIMITED = 0.75
 
-# How many refusals it takes to believe them: a single one may be a fault of the server.
+# How many refusals are needed to believe the size that they show: a single one may be a fault of the server.
 _BELIEVED = 2
 
-# For how long a refusal and a named size count, in seconds: the server may have been given a larger context since.
+# How long a refusal or a size named by the server is valid, in seconds: the server may be restarted with a larger
+# context.
 _LIFE = 24 * 60 * 60
 
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """A request that was billed: its messages and tools, the billed input in tokens, and who answered.
+    """A request that was billed: its messages and tools, the billed input tokens, and the model that answered.
 
-    `marks` stand for the messages, which do not stay here: forgotten messages would stay, too. `is_question`: whether
-    it ends with the user's words, and `last_tokens` is the size of its last message, with the live context that no
-    later turn sends.
+    `marks` are hashes of the messages, which are not kept themselves, so that forgotten messages do not survive here.
+    `is_question` means that the request ends with the user's text. `last_tokens` is the size of its last message,
+    including the live context, which no later turn sends.
     """
 
     messages: tuple[Message, ...]
@@ -67,9 +70,9 @@ class _Sent:
 
     @classmethod
     def of(cls, request: Request, usage: Usage, server: str) -> Self | None:
-        """Return the request, or None if its bill cannot be compared.
+        """Return the record of a request, or None if its bill cannot be compared with others.
 
-        Context that a provider has cleared on request, and requests that forbid calls, are billed in ways of their own.
+        Providers bill differently for context that they have cleared on request, and for requests that forbid calls.
         """
         unclear = not usage.input or usage.cleared or (request.tools and not request.may_call)
         if unclear or not server:
@@ -80,10 +83,10 @@ class _Sent:
         return cls(messages, marks, is_question, last_tokens, request.tools, usage.input, server)
 
     def added_to(self, earlier: Self) -> Sequence[Message] | None:
-        """Return the messages by which this extends an earlier request, or None if the two cannot be compared.
+        """Return the messages by which this request extends an earlier one, or None if the two cannot be compared.
 
-        Compared are the first requests of two turns, and those of one turn. The other requests of a turn
-        look different in the next one: results become stubs, and templates leave reasoning out.
+        Only the first requests of two turns, or requests of the same turn, are comparable. The other requests of a turn
+        look different in the next one: results become stubs, and templates remove reasoning.
         """
         begun = len(earlier.marks)
         added = self.messages[begun:]
@@ -96,26 +99,26 @@ class _Sent:
 
     @property
     def least_read(self) -> int:
-        """The part that every server reads, by the estimate: system prompt, tools and the newest message."""
+        """The estimated tokens of the parts that every server reads: system prompt, tools and the newest message."""
         system = [each for each in self.messages if each.role is Role.SYSTEM]
         return estimate_request([*system, self.messages[-1]], (tool.text for tool in self.tools)).texts
 
 
 class Bills:
-    """The newest bills of one model. No bill counts before the server's counting has made sense."""
+    """The recent bills of one model. They are only used once the server's counting has proved plausible."""
 
     def __init__(self) -> None:
         self._recent: deque[_Sent] = deque(maxlen=_MOST)
-        # How many steps in a row made sense.
+        # The number of consecutive plausible steps.
         self._consistent = 0
-        # Whether the model was ever billed for calls and results: not every chat template has them.
+        # Whether the model was ever billed for calls and results: some chat templates leave them out.
         self._bills_rounds = False
 
     def take(self, request: Request, usage: Usage, server: str) -> int | None:
-        """Take in the bill of a request. Return the size that it shows if the server read only part of it.
+        """Record the bill of a request. If it shows that the server read only part of it, return the server's size.
 
-        That is the greatest of these bills, in tokens. The answer is not part of it, as some servers forget the
-        beginning while they answer.
+        The size is the greatest of the compared bills, in tokens, without the answer, because some servers drop the
+        oldest messages while they answer.
         """
         sent = _Sent.of(request, usage, server)
         if sent is None:
@@ -140,9 +143,9 @@ class Bills:
 class _Step:
     """A request that extends an earlier one by some messages.
 
-    `is_round`: whether this is a step in a tool loop. `grown` is by how many tokens the bill has grown, and `least` the
-    tokens of the added messages that every template has: of ended turns only the spoken ones. `is_short`: whether the
-    bill has grown by far less than any model needs for them.
+    `is_round` means that this is a step in a tool loop. `grown` is how many tokens the bill has grown. `least` is the
+    size of the added messages that every template includes: only the spoken ones if the turn has ended. `is_short`
+    means that the bill has grown by far less than any model needs for these messages.
     """
 
     earlier: _Sent
@@ -154,7 +157,7 @@ class _Step:
     is_short: bool
 
     def makes_sense(self, *, is_cut: bool) -> bool:
-        """Return whether the bill is that of a server that counts all that it reads."""
+        """Return whether the bill is plausible for a server that counts everything that it reads."""
         if is_cut or self.grown <= 0:
             return self.newer.billed >= max(
                 _LEAST_SIZE, _LEAST_LEFT * self.earlier.billed, LEAST_FACTOR * self.newer.least_read
@@ -165,9 +168,9 @@ class _Step:
 def _step(earlier: _Sent, newer: _Sent, added: Sequence[Message]) -> _Step:
     is_round, last = not newer.is_question, len(earlier.marks) - 1
     shown = [each for each in added if is_round or not (each.tool_calls or each.role is Role.TOOL)]
-    # by the window's count, without residue and frame
+    # counted as in the window, but without residue and frames
     texts = messages_tokens(shown) - sum([frame_tokens(each) for each in shown])
-    # the live context that the earlier request had and the newer one has not
+    # the live context of the earlier request, which the newer request does not have
     removed = earlier.last_tokens - messages_tokens(newer.messages[last : last + 1])
     grown, least = newer.billed - earlier.billed, texts - removed
     is_short = least >= _LEAST_ADDED and grown < LEAST_FACTOR * least / 2
@@ -175,7 +178,7 @@ def _step(earlier: _Sent, newer: _Sent, added: Sequence[Message]) -> _Step:
 
 
 def _mark(message: Message) -> int:
-    """Return a number that differs between any two messages of a conversation, for as long as the process runs."""
+    """Return a hash that identifies a message within its conversation. It is valid only in this process."""
     calls = tuple([(call.id, call.name) for call in message.tool_calls])
     content = said_in(message.content) if message.role is Role.USER else message.content
     return hash((message.role, content, message.created, calls, message.tool_call_id))
@@ -185,11 +188,11 @@ def _mark(message: Message) -> int:
 class _LearnedSizes:
     """The learned sizes, in tokens; `at` is the time of the last refusal or named size, in seconds since the epoch.
 
-    `reads` is how much the server reads of longer requests: by its own word when it was asked, or by its bills. `named`
-    is the size that it named in a refusal, `served` the largest request that was served, and `refused` the smallest
-    request that was refused since. `refusals` counts these up to those that are believed, and `since` is the largest
-    request that was served since the first of them. `tried` is the refusal that was forgotten in order to try a larger
-    request, which happens after `patience` requests were `limited`.
+    `reads` is how much of a longer request the server reads, according to its answer to a query or to its bills.
+    `named` is the size that it named in a refusal, `served` the largest request that was answered, and `refused` the
+    smallest request that was refused since. `refusals` counts the refusals until they are believed, and `since` is the
+    largest request that was answered since the first of them. `tried` is the refused size that was forgotten in order
+    to try a larger request, which happens after `patience` requests were `limited`.
     """
 
     reads: int | None = None
@@ -205,55 +208,56 @@ class _LearnedSizes:
 
     @property
     def learned(self) -> int | None:
-        """The size that refusals show, or None if none of them is believed."""
+        """The size that the refusals show, or None if there are too few to believe them."""
         if self.refused is None or self.refusals < _BELIEVED:
             return None
         return max(min(self.middle(self.refused), self.refused - 1), 1)
 
     def middle(self, refused: int) -> int:
-        """Return the size between the largest served and the smallest refused request.
+        """Return the midpoint between the largest answered request and the given refused size.
 
-        Requests stay below it by the tokens reserved for the answer, so that none is refused once this is close to the
-        true size.
+        Requests stay below it by the tokens reserved for the answer, so none is refused once it is close to the true
+        size.
         """
         return (self.served + refused) // 2
 
     def forget_refusals(self) -> None:
-        """Forget the refusals and the requests that were served since."""
+        """Forget the refusals, and the requests that were answered since then."""
         self.refused, self.refusals, self.since, self.limited = None, 0, 0, 0
 
 
 class ModelSize:
     """The known size of one model of an account, in tokens of planned requests, including their answers.
 
-    Shared by all who ask the model. `may_have_changed`: whether a bill contradicts the known size, so that a server
-    that can be asked is asked again; whoever asks it sets this back. `clock` returns seconds since the epoch;
-    `on_change` is called when something worth storing was learned.
+    Shared by all agents that use the model. `may_have_changed` means that a bill contradicts the known size, so a
+    server that can be queried should be queried again; the caller that does so resets it. `clock` returns seconds since
+    the epoch; `on_change` is called when something worth storing was learned.
     """
 
     def __init__(self, on_change: Callable[[], None] = lambda: None, *, clock: Callable[[], float] = time.time) -> None:
         self._on_change = on_change
         self._clock = clock
         self._sizes = _LearnedSizes()
-        # the newest request that was served, without its answer
+        # the tokens of the newest request that was answered, without its answer
         self._last: int | None = None
-        # The newest refusal without a known reason: the hash of its newest exchange, and its tokens.
+        # The newest refusal without a known reason: the hash of the newest exchange in it, and its tokens.
         self._doubtful: tuple[int, int] | None = None
         self._bills = Bills()
         self.may_have_changed = False
-        # The billed tokens of the newest whole request for each token of its plan, at least 1.
+        # The ratio of billed to planned tokens of the newest request that was read completely, at least 1.
         self._scale = 1.0
         self._is_cut = False
 
     @property
     def reads(self) -> int | None:
-        """How much the server reads of longer requests, by its own word or its bills; None if that is unknown."""
+        """How many tokens of a longer request the server reads, learned from a query or from bills; None if unknown."""
         return self._sizes.reads
 
     def tokens(self, listed: int | None = None) -> int | None:
         """Return the size to plan with, or None if it is unknown; `listed` is the size in the model's list or profile.
 
-        It is never below a request that was read and served, and always below one whose refusal is believed.
+        A listed or named size is raised to the largest request that was answered. The result is always below a request
+        whose refusal is believed.
         """
         self._age()
         learned = self._sizes.learned
@@ -264,7 +268,7 @@ class ModelSize:
         return size if learned is None else min(size or learned, learned)
 
     def target(self, refused: int) -> int | None:
-        """Return the most tokens for the next, smaller request after a refusal, or None if that is unknown."""
+        """Return the maximum tokens of the smaller request to send after a refusal, or None if that is unknown."""
         self._age()
         sizes = self._sizes
         stated = sizes.reads or sizes.named or refused
@@ -272,13 +276,13 @@ class ModelSize:
         return size if size < refused else None
 
     def is_larger(self, tokens: int) -> bool:
-        """Return whether a request is larger than the last one that was served, or none was served yet."""
+        """Return whether a request is larger than the last one that was answered, or whether none was answered yet."""
         return self._last is None or tokens > self._last
 
     def on_served(self, tokens: int, answer: int = 0, billed: int = 0) -> None:
-        """Learn from a request that was served: its planned tokens, and those of its answer.
+        """Learn from a request that was answered: its planned tokens, and those of its answer.
 
-        `billed` is the tokens that the provider reports for both, or 0 if it reports nothing.
+        `billed` is the number of tokens that the provider billed for both, or 0 if it sent no usage.
         """
         self._age()
         sizes = self._sizes
@@ -288,7 +292,8 @@ class ModelSize:
             total = min(total, sizes.reads)
         self._last = tokens
         if billed > answer and tokens > 0 and not self._is_cut:
-            # the request was read whole: old texts keep the count of their time
+            # the request was read completely; messages that were counted earlier keep their token counts, so the plan
+            # may be too low
             self._scale = min(max((billed - answer) / tokens, 1.0), GREATEST_FACTOR)
         if self._doubtful is not None and tokens >= self._doubtful[1]:
             self._doubtful = None
@@ -297,7 +302,7 @@ class ModelSize:
             sizes.tried, sizes.patience = None, _LEAST_PATIENCE
         if sizes.refused is not None:
             self._on_served_since(sizes.refused, tokens, total)
-        # `served` is stored whenever the refusals are
+        # a new `served` alone is not stored: it is stored together with the refusals
         if refusals != (sizes.refused, sizes.tried):
             self._on_change()
 
@@ -317,28 +322,29 @@ class ModelSize:
                 sizes.forget_refusals()
 
     def on_refused(self, refused: int, served: int) -> None:
-        """Learn from a request that was refused as too long while a smaller one was served instead."""
+        """Learn from a request that was refused as too long while a smaller one was answered instead."""
         self._age()
         sizes = self._sizes
         least = min(size for size in (refused, sizes.refused, MAX_COUNT) if size is not None)
         sizes.refusals = min(sizes.refusals + 1, _BELIEVED)
         if sizes.tried is not None and refused >= (1 - _NEAR) * sizes.tried:
-            # the refusal that was forgotten still holds
+            # the try has failed: the refused size that was forgotten is still valid
             least, sizes.refusals = min(least, sizes.tried), _BELIEVED
             sizes.patience = min(2 * sizes.patience, _MOST_PATIENCE)
         sizes.tried = None
         sizes.since = served if sizes.since >= least else max(sizes.since, served)
         sizes.refused, sizes.limited, sizes.at = least, 0, self._clock()
         if sizes.refusals == _BELIEVED and sizes.served >= least:
-            # less than before twice in a row: the server reads less now; a little less is only counted differently
+            # two refusals in a row below the largest answered request mean that the server reads less now, unless the
+            # difference is so small that only the counting differs
             sizes.served = least - 1 if least >= (1 - _NEAR) * sizes.served else min(sizes.since, least - 1)
         self._on_change()
 
     def on_unexplained(self, refused: int, served: int, newest: int) -> None:
-        """Learn from a request that was refused for no known reason while a smaller one was served instead.
+        """Learn from a request that was refused for no known reason while a smaller one was answered instead.
 
-        The reason may be anything in it, so that it takes two with different newest exchanges, for which `newest`
-        stands, and both have to be larger by a tenth than everything that was served.
+        Anything in the request may be the reason. So the size counts only after two refusals with different newest
+        exchanges (`newest` is the hash of that exchange), each a tenth larger than everything that was answered.
         """
         self._age()
         sizes, before = self._sizes, self._doubtful
@@ -358,18 +364,18 @@ class ModelSize:
         self._on_change()
 
     def on_asked(self, tokens: int) -> None:
-        """Learn from the size that the server names when it is asked, in tokens."""
+        """Learn from the context size, in tokens, that the server returned when it was queried."""
         self._read_only(tokens)
 
     def on_billed(self, request: Request, usage: Usage, server: str) -> bool:
-        """Learn from the bill of a request. Return whether the server read only part of it.
+        """Learn from the bill of a request. Return whether the server read only part of the request.
 
-        `server` is the server's word for the model that answered, see `Finished`.
+        `server` is the server's name for the model that answered, see `Finished`.
         """
         self._age()
         reads = self._sizes.reads
         if reads is not None and usage.output and usage.input > reads:
-            # bills had not shown a little more so far; much more is another size
+            # a slightly larger bill refines the learned size; a much larger one means that the size has changed
             reads = self._sizes.reads = usage.input if usage.input <= (1 + _NEAR) * reads else None
             self.may_have_changed = True
             self._on_change()
@@ -387,14 +393,14 @@ class ModelSize:
         self._on_change()
 
     def forget(self) -> None:
-        """Forget everything that was learned."""
+        """Forget everything that was learned about the size."""
         self._doubtful, self._bills = None, Bills()
         if self._sizes != _LearnedSizes():
             self._sizes = _LearnedSizes()
             self._on_change()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the values to store for a restart; empty if nothing was learned."""
+        """Return the values to store for a restart, or an empty dictionary if nothing was learned."""
         return {} if self._sizes == _LearnedSizes() else asdict(self._sizes)
 
     @classmethod
@@ -405,14 +411,14 @@ class ModelSize:
         *,
         clock: Callable[[], float] = time.time,
     ) -> Self:
-        """Return the size from the values of `as_dict`; damaged data is ignored."""
+        """Return a `ModelSize` restored from the values of `as_dict`; damaged data is ignored."""
         size = cls(on_change, clock=clock)
         if isinstance(values, Mapping) and values.keys() == asdict(size._sizes).keys() and _is_possible(values):
             size._sizes = _LearnedSizes(**values)
         return size
 
     def _age(self) -> None:
-        """Forget sizes that are a day old, also if the clock was set back by more than a day."""
+        """Forget sizes that are a day old, or that seem so because the clock was set back by a day or more."""
         sizes = self._sizes
         if sizes.at and abs(self._clock() - sizes.at) >= _LIFE:
             sizes.reads, sizes.named, sizes.tried = None, None, None

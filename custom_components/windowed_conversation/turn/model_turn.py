@@ -1,4 +1,4 @@
-"""The model's part of a turn: ask, pass the answer on, run the tools, until there is an answer without calls."""
+"""The model's part of a turn: send requests, forward the answer and run tools, until there are no more calls."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -28,7 +28,7 @@ from .model import BilledRequest, Permit, Question, Spoken
 from .speech_filter import SpeechFilter
 from .state import REPEATED, Turn
 
-# A longer piece of text is read in parts, between which others have the event loop: 4 MB of marks take over a second.
+# Longer pieces of text are filtered in parts that yield to the event loop in between: 4 MB of marks take over a second.
 _LONGEST_TEXT = 32 * 1024
 
 
@@ -59,7 +59,7 @@ class Answer:
         self._speech = SpeechFilter([tool.name for tool in stream.request.tools])
 
     async def deltas(self, events: AsyncIterator[Event]) -> AsyncGenerator[Spoken]:
-        """Yield the deltas for the user and the calls to run. An error ends this and is stored."""
+        """Yield the deltas for the user and the calls to run. An error ends the iteration and is stored in `error`."""
         with self._attempt as attempt:
             try:
                 async for event in events:
@@ -79,11 +79,11 @@ class Answer:
                     self._stream.attempt = attempt
                     self._turn.waiting.append(self._stream)
             finally:
-                # the tools that were called may still run, and they may ask the same server
+                # the tools that were called may still be running, and they may send requests to the same server
                 self._permit.release()
 
     def for_window(self, message: Message) -> Message:
-        """Return the message as the window stores it: an answer with its residue, a repetition with a note."""
+        """Return the message to store in the window: an answer gets its residue, a repeated result gets a note."""
         if message.role is not Role.TOOL:
             return replace(message, native=self._native) if self._native else message
         call = self.calls[message.tool_call_id or ""]
@@ -92,13 +92,13 @@ class Answer:
         return replace(message, content=f"{REPEATED}\n{message.content}") if is_repeated else message
 
     def _on_billed(self, billed: BilledRequest) -> None:
-        """Find out whether the server has read the whole request, and pass the bill on."""
+        """Determine whether the server has read the complete request, and pass the usage on."""
         self._is_cut = billed.model.size.on_billed(billed.request, billed.usage, billed.server)
         self._turn.is_cut |= self._is_cut
         self._turn.handlers.on_billed(replace(billed, is_cut=self._is_cut))
 
     def _on_event(self, event: Event) -> Sequence[Spoken]:
-        """Take in an event, and return the deltas of it that are passed on."""
+        """Process an event, and return the deltas that result from it."""
         match event:
             case TextDelta(text):
                 self._unread = text[_LONGEST_TEXT:]
@@ -126,10 +126,10 @@ class Answer:
         return delta
 
     def _last_deltas(self) -> list[Spoken]:
-        """Return the deltas that remain at the end: a model that acted and said nothing has succeeded.
+        """Return the remaining deltas of the answer: if tools ran and it has no text, that counts as success.
 
-        Calls in an answer that must not have any are not passed on and do not count as an answer. Neither does a call
-        that is written as text: a model that acted and then wrote one wanted to do more. Raises `EmptyAnswer`.
+        Calls in an answer that must not have any are ignored and do not count as an answer. Neither does a call that is
+        written as text: a model that ran tools and then wrote one was not finished. Raises `EmptyAnswer`.
         """
         deltas: list[Spoken] = [self._passed(delta) for delta in self._speech.flush()]
         if self.has_text or self.calls:
@@ -157,7 +157,7 @@ async def ask_model(turn: Turn, question: Question) -> None:
 
 
 async def _send(turn: Turn, question: Question, *, may_call: bool) -> Answer:
-    """Send one request. Return its answer, which may end in an error, after its calls have run."""
+    """Send one request. Return its answer, which may contain an error, after its calls have run."""
     model = question.model
     async with model.limit.permit() as permit:
         if permit.waited and (left := model.pause.seconds_asked):
@@ -183,7 +183,7 @@ async def _send(turn: Turn, question: Question, *, may_call: bool) -> Answer:
 
 
 def _was_cut_short(answer: Answer, question: Question) -> bool:
-    """Return whether an answer had neither word nor call, and may be longer now that the model was found to reason."""
+    """Return whether an answer without text or calls may succeed with the higher limit for models that reason."""
     if answer.has_text or answer.calls or not isinstance(answer.error, Incomplete):
         return False
     request = answer.request
@@ -191,7 +191,7 @@ def _was_cut_short(answer: Answer, question: Question) -> bool:
 
 
 def _request(turn: Turn, question: Question, *, may_call: bool) -> Request:
-    """Return the next request: plan the exchanges that it sends, then add the live context beside them."""
+    """Return the next request: select the exchanges that it sends, then add the live context in the remaining room."""
     window, model, budget = turn.window, question.model, question.model.planned_budget
     sent = _fitting(window, question, budget) if _is_view(turn, question) else _trimmed(turn, question, budget)
     live = _live_context(turn, question, budget, sent)
@@ -205,7 +205,7 @@ def _request(turn: Turn, question: Question, *, may_call: bool) -> Request:
 
 
 def _live_context(turn: Turn, question: Question, budget: Budget, sent: Sequence[Exchange]) -> LiveContext:
-    """Return the live context of the turn, another one for a request that has less room or sends fewer exchanges."""
+    """Return the turn's live context; it is rebuilt if a request has less room or sends fewer exchanges."""
     window, numbers = turn.window, frozenset([exchange.number for exchange in sent])
     tokens = window.open_tokens + sum([exchange.tokens for exchange in sent])
     limit = live_room(budget, window.stats().prefix_tokens, tokens)
@@ -216,7 +216,7 @@ def _live_context(turn: Turn, question: Question, budget: Budget, sent: Sequence
 
 
 def _on_served(turn: Turn, question: Question) -> None:
-    """Learn from the newest request, which was served, and evict the history that the model no longer reads."""
+    """Learn from the newest request, which was answered, and evict the history that the model no longer reads."""
     window, model, newest = turn.window, question.model, turn.attempts[-1]
     usage = newest.billed.usage if newest.billed else Usage()
     model.size.on_served(turn.request_tokens, usage.output, usage.input + usage.output)
@@ -238,12 +238,12 @@ def _learn_refusal(turn: Turn, served: Request, refused: int, question: Question
 
 
 def _is_view(turn: Turn, question: Question) -> bool:
-    """Return whether less than the window is sent without evicting anything."""
+    """Return whether the request sends only part of the window without evicting the rest."""
     return bool(turn.failures) or question.model.budget.sent_tokens is not None
 
 
 def _trimmed(turn: Turn, question: Question, budget: Budget) -> Sequence[Exchange]:
-    """Evict history for which the model has no room. A request that is still too large is recorded, and sent."""
+    """Evict history for which the model has no room. If that is not enough, record the shortfall and send the rest."""
     window = turn.window
     window.limit(room(budget, window.stats().prefix_tokens))
     stats = window.stats()
@@ -254,7 +254,7 @@ def _trimmed(turn: Turn, question: Question, budget: Budget) -> Sequence[Exchang
 def _fitting(window: Window, question: Question, budget: Budget) -> Sequence[Exchange]:
     """Return the closed exchanges that fit, without evicting any.
 
-    The window belongs to the agent's own model. Another model, or a single refusal, costs it no history.
+    The window belongs to the agent's own model, so another model or a single refusal must not remove history from it.
     """
     shown = question.sent_exchanges(window)
     limits = (budget.policy.history_tokens, room(budget, window.stats().prefix_tokens), budget.sent_tokens)

@@ -1,7 +1,7 @@
-"""Requests to remember, correct and recall, by words or through a model's tools; `forgetting` has those to forget.
+"""Requests to remember, correct and recall facts, by voice or through a model's tools. See `forgetting` for the others.
 
-A fact that says the same with another day, time or number, or that says so, "from now on", updates the old one.
-Functions with a `Memory` wait for the disk.
+A fact that repeats an older one with another day, time or number, or that announces a change ("from now on"), updates
+it. Functions with a `Memory` parameter block on disk I/O.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -20,32 +20,32 @@ from ..memory import Fact, Forgotten, Memory, MemoryFull, Recalled, Words, fact_
 from .recall import HOME, SUMMARY_OF
 from .speaker import Speaker, base_language, speaks_of_oneself
 
-# How many facts are read out at a time, and how many are named if several match.
+# The maximum number of facts to read out at a time, and to name if several facts match.
 _MOST_READ = 7
 MOST_NAMED = 3
-# How many lines a model gets for a question, and how long each is at most.
+# The maximum number of lines that a model gets for a query, and the maximum length of each.
 _LINES = 8
 _LENGTH = 300
-# The share of the words that a fact must have to match a query, and to be corrected.
+# The minimum share of a query's words that a fact must contain to match the query, and to be corrected.
 _MATCHES = 0.6
 _SIMILAR = 0.5
 _CANDIDATES = 20
 
-# Conjunctions after which German, Dutch, Swedish and Danish have another word order than a sentence.
+# Conjunctions after which German, Dutch, Swedish and Danish use a different word order than in a main clause.
 _CLAUSE = r"(?:^|\W)(dass|daß|dat|att|at)\s+{}"
 
 _MARKS = str.maketrans(dict.fromkeys('"“”„«»', "'"))
 _SHARED_SUBJECT = 0.6
 
-# A longer word of a list may have an ending: "montags".
+# Words in the lists with at least this length also match with an ending: "montags".
 _STEM_LENGTH = 5
 
-# How long a question waits for its answer, in seconds: as long as a session of Home Assistant's.
+# How long a question of memory waits for the reply, in seconds: as long as Home Assistant's chat sessions last.
 _PATIENCE = 300.0
 
 
 class Phrase(StrEnum):
-    """The sentences of memory's answers: their translation keys."""
+    """The sentences with which memory answers, as translation keys."""
 
     REMEMBERED_OWN = "memory_remembered_own"
     REMEMBERED_OWN_CLAUSE = "memory_remembered_own_clause"
@@ -87,10 +87,11 @@ class Phrase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MemoryReply:
-    """An answer about memory, the facts that it names, and the change to memory. `rest` is said after it.
+    """An answer about memory, with the facts that it names and the change to memory.
 
-    `more` counts the facts that are not named, `counts` the facts and turns that a question is about. `named` has the
-    ids of the facts, `stored` that of the fact that was remembered. `then` is done if the person agrees.
+    `rest` are the replies that follow it. `more` is the number of facts that are not named, `counts` are the numbers of
+    facts and turns that a question is about. `named` has the ids of the named facts, `stored` the id of the fact that
+    was remembered. `then` is called if the person agrees.
     """
 
     phrase: Phrase
@@ -106,7 +107,7 @@ class MemoryReply:
 
 @dataclass(frozen=True, slots=True)
 class StatedFact:
-    """A fact to remember, the words of its speaker, and its owner; without an owner it is the home's."""
+    """A fact to remember, the speaker's own words, and the owner; a fact without an owner belongs to the home."""
 
     text: str
     quote: str
@@ -116,25 +117,25 @@ class StatedFact:
 
 
 def quoted(text: str) -> str:
-    """Return a text in quotation marks that it cannot close."""
+    """Return the text in quotation marks, with the quotation marks inside it replaced."""
     return f'"{text.translate(_MARKS)}"'
 
 
 def remember_statement(
     memory: Memory, speaker: Speaker, text: str, quote: str, *, source: str = "said", replaces: str = ""
 ) -> MemoryReply:
-    """Remember a fact: the speaker's own and private if it says "I" or "my", else the home's.
+    """Remember a fact: as the speaker's own and private if it says "I" or "my", else as a fact of the home.
 
-    `replaces` is the fact that it updates, where that is known. Raise ValueError if the text has no words.
+    `replaces` is the fact that it updates, if known. Raises `ValueError` if the text has no words.
     """
     fact = _stated_fact(speaker, text, quote, source)
     return MemoryReply(Phrase.UNKNOWN_SPEAKER) if fact is None else remember_fact(memory, speaker, fact, replaces)
 
 
 def remember_fact(memory: Memory, speaker: Speaker, fact: StatedFact, replaces: str = "") -> MemoryReply:
-    """Remember a fact of an owner that the caller has decided; the rest is as in `remember_statement`.
+    """Remember a fact whose owner the caller has determined; otherwise like `remember_statement`.
 
-    It closes the fact of the same owner that is named, or else the one that it updates.
+    It replaces the fact of the same owner that `replaces` names, or else the one that it updates.
     """
     named = matching_facts(memory, speaker, replaces, fact.owner) if replaces else []
     if len(named) == 1:
@@ -148,9 +149,9 @@ def remember_fact(memory: Memory, speaker: Speaker, fact: StatedFact, replaces: 
 def correct(
     memory: Memory, speaker: Speaker, text: str, *, is_sure: bool, named: tuple[int, ...] = ()
 ) -> MemoryReply | None:
-    """Remember a fact in place of the one that it corrects, one of those that were `named` before others.
+    """Remember a fact and replace the one that it corrects; facts in `named` are preferred.
 
-    Return None if the speaker may have corrected something else, because no such fact is known and they are not sure.
+    Return None if no such fact is known and `is_sure` is false, because the speaker may have corrected something else.
     """
     fact = _stated_fact(speaker, text, speaker.said, "said")
     if fact is None:
@@ -164,7 +165,7 @@ def correct(
 
 
 def list_facts(memory: Memory, speaker: Speaker, start: int = 0) -> MemoryReply:
-    """Name the newest facts from a place on: the speaker's own, then the home's. Ask whether to go on."""
+    """List the newest facts from index `start` on: the speaker's own, then the home's. Ask whether to continue."""
     facts = sorted(memory.facts(speaker.person, private=speaker.is_alone), key=lambda fact: fact.person is None)
     end = start + _MOST_READ
     page = facts[start:end]
@@ -184,7 +185,7 @@ def list_facts(memory: Memory, speaker: Speaker, start: int = 0) -> MemoryReply:
 
 
 def list_listeners(memory: Memory, speaker: Speaker, about: str, named: tuple[int, ...]) -> MemoryReply | None:
-    """Name the people who can hear a fact, or those that were just `named`. Return None if no such fact is known."""
+    """List the people who can hear a fact, or the facts just `named`. Return None if no fact matches `about`."""
     if about:
         named = tuple(fact.id for fact in matching_facts(memory, speaker, about))
         if not named:
@@ -198,7 +199,7 @@ def list_listeners(memory: Memory, speaker: Speaker, about: str, named: tuple[in
 
 
 def _by_owner(facts: Iterable[Fact]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return a person's facts and the home's, each with the conjunction of its clause."""
+    """Return the texts of a person's facts and of the home's, each after the conjunction that its word order needs."""
     own: list[str] = []
     homes: list[str] = []
     for fact in facts:
@@ -213,7 +214,7 @@ def _conjunction(text: str, quote: str) -> str:
 
 
 def recalled_lines(memory: Memory, speaker: Speaker, query: str, zone: tzinfo) -> tuple[str, ...]:
-    """Return memories that match a question and that the speaker may know, best first, as lines of data for a model."""
+    """Return lines for a model: the memories that match a query and that the speaker may know, best match first."""
     found = memory.recall(query, person=speaker.person, speaker=speaker.name, limit=_LINES, private=speaker.is_alone)
     return tuple(_line(recalled, speaker, zone) for recalled in found)
 
@@ -229,7 +230,7 @@ def _line(recalled: Recalled, speaker: Speaker, zone: tzinfo) -> str:
 def matching_facts(
     memory: Memory, speaker: Speaker, query: str, owner: str | EllipsisType | None = ...
 ) -> list[Recalled]:
-    """Return the facts that a query matches best, of one owner if one is given."""
+    """Return the facts that match a query best, limited to one owner if one is given."""
     return _matching(query, _search(memory, speaker, query, owner), speaker.words(), _MATCHES)
 
 
@@ -246,7 +247,7 @@ def _search(memory: Memory, speaker: Speaker, query: str, owner: str | EllipsisT
 
 
 def _matching(query: str, facts: list[Recalled], words: Words, least: float) -> list[Recalled]:
-    """Return the facts in the very words of a query, or else those with most of the words."""
+    """Return the facts with the exact text of a query, or else those that contain most of its words."""
     same = [fact for fact in facts if spoken(fact.text) == spoken(query)]
     wanted = set(words.question(query).words)
     if same or not wanted:
@@ -257,7 +258,7 @@ def _matching(query: str, facts: list[Recalled], words: Words, least: float) -> 
 
 
 def _stated_fact(speaker: Speaker, text: str, quote: str, source: str) -> StatedFact | None:
-    """Return a fact and its owner, or None if it is about a speaker who is unknown."""
+    """Return a fact with its owner, or None if it is about the speaker and the speaker is unknown."""
     is_own = speaks_of_oneself(text, speaker.language) or speaks_of_oneself(quote, speaker.language)
     if is_own and speaker.person is None:
         return None
@@ -292,7 +293,7 @@ _FILE = Path(__file__).with_name("fact_updates.json")
 
 
 class _Parts(NamedTuple):
-    """A fact taken apart: whether it says that it is new, its subject, and its days, times and numbers."""
+    """The parts of a fact: whether it announces a change, its subject, and its days, times and numbers."""
 
     is_change: bool
     subject: frozenset[str]
@@ -300,7 +301,7 @@ class _Parts(NamedTuple):
 
 
 def find_updated(text: str, facts: Sequence[Recalled], language: str, words: Words) -> Recalled | None:
-    """Return the fact that a new one closes, None if there is none or if there are several."""
+    """Return the one fact that a new fact updates, or None if there is none or more than one."""
     patterns = _patterns(base_language(language))
     new = _parts(text, patterns, words)
     same: list[Recalled] = []
@@ -328,7 +329,7 @@ def _parts(text: str, patterns: tuple[re.Pattern[str], re.Pattern[str]], words: 
 
 @cache
 def _patterns(language: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return the pattern of phrases that announce a change, and that of days, times and numbers."""
+    """Return the pattern of phrases that announce a change, and the pattern of days, times and numbers."""
     lists = json.loads(_FILE.read_text(encoding="utf-8")).get(language, {"changes": (), "values": ""})
     changes = "|".join(re.escape(spoken(each)) for each in lists["changes"]) or "(?!)"
     values = [re.escape(each) + (".*" if len(each) >= _STEM_LENGTH else "") for each in lists["values"].split()]
@@ -337,10 +338,10 @@ def _patterns(language: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 @dataclass(frozen=True, slots=True)
 class LastAnswer:
-    """The last answer of memory in a conversation, and its listener.
+    """The last answer of memory in a conversation, and the person and device that it was given to.
 
-    `then` is done if they agree, `named` are the ids of the facts in it, and `forgets` whether it was about something
-    to forget.
+    `then` is called if they agree, `named` are the ids of the facts in the answer, and `forgets` is true if it was
+    about forgetting.
     """
 
     then: Callable[[Memory], MemoryReply] | None
@@ -351,18 +352,18 @@ class LastAnswer:
 
     @property
     def is_recent(self) -> bool:
-        """Whether it still waits."""
+        """Whether the answer is recent enough to accept a reply."""
         return time.monotonic() - self.at <= _PATIENCE
 
 
 class MemoryDialog:
-    """The last answers of memory, by conversation, as one input sees them: only that of its own conversation.
+    """The last answers of memory, by conversation; each input sees only the answer of its own conversation.
 
-    A reply other than a yes leaves everything as it is.
+    Any reply other than a yes changes nothing.
     """
 
     def __init__(self, answers: dict[str, LastAnswer], key: str, speaker: Speaker) -> None:
-        """Take the last answer of a conversation, and drop those that nobody has replied to."""
+        """Take the last answer of the conversation, and drop all answers that have expired."""
         last = answers.pop(key, None)
         for each in [each for each, answer in answers.items() if not answer.is_recent]:
             del answers[each]
@@ -373,5 +374,5 @@ class MemoryDialog:
         self.last = last if is_theirs and last else LastAnswer(None, (), forgets=False, listener=self._listener)
 
     def put(self, reply: MemoryReply, *, forgets: bool) -> None:
-        """Keep an answer for the next input."""
+        """Store an answer for the conversation's next input."""
         self._answers[self._key] = LastAnswer(reply.then, reply.named, forgets, self._listener)

@@ -1,4 +1,4 @@
-"""Decisions about an input: the window that it belongs to, and its route. Pure."""
+"""Decisions about an input: the window that it belongs to, and its route. All functions are pure."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,31 +19,32 @@ from ..providers import (
 from ..window import Message, Role, Window
 from .errors import IdTooLong
 
-# No user's id contains this character.
+# A character that no user id contains.
 _SEPARATOR = "\x1f"
 
-# The greatest length of an id from outside, in characters: it is kept in files, states and events.
+# The maximum length of an id from outside, in characters: ids are stored in files, states and events.
 LONGEST_ID = 255
 
-# Home Assistant's own rule for an answer that waits for another (`ChatLog.continue_conversation`): the question
-# marks of Latin, Greek and Chinese.
+# The question marks (Latin, Greek and Chinese) by which Home Assistant decides that an answer expects a reply
+# (`ChatLog.continue_conversation`).
 _QUESTION_MARKS = ("?", ";", "？")
 
-# Older exchanges, in seconds, are no context for the next input: Home Assistant's own sessions end after as long
-# (`helpers.chat_session.CONVERSATION_TIMEOUT`).
+# Exchanges that are older than this, in seconds, are not context for the next input: Home Assistant's own sessions
+# expire after the same time (`helpers.chat_session.CONVERSATION_TIMEOUT`).
 _RECENT_SECONDS = 300
 
-# The longest input, in characters, that local sentence matching is asked about: a command is a sentence, and matching
-# takes time that grows with the text.
+# The longest input, in characters, that local sentence matching gets: a command is one sentence, and the time for
+# matching grows with the text.
 LONGEST_COMMAND = 500
 
-# A longer name is more likely a wish than a thing: "everything for a carbonara" (measured on real lists).
+# The maximum length of an item's name. Longer names are more likely a description, as in "everything for a carbonara"
+# (measured on real lists).
 _ITEM_WORDS = 3
 
 _ITEM_CHARACTERS = 30
 
-# The first words of texts that are to be worked out before they are announced, and not to be read out: questions and
-# conditions, by language.
+# The first words of questions and conditions, by language. A text to announce that begins with one is an instruction to
+# work out, not a text to read aloud.
 _INSTRUCTION_WORDS = {
     "de": "wer was wann wo warum wieso wie wieviel wieviele welche welcher welches ob wenn falls sobald",
     "en": "who whose what when where why how which whether if as once",
@@ -54,7 +55,7 @@ _INSTRUCTION_WORDS = {
     "pl": "kto co kiedy gdzie dlaczego jak ile który która które czy jeśli jeżeli gdy",
 }
 
-# The words that may precede such a word: "at what time the train leaves".
+# Prepositions that may precede such a word: "at what time the train leaves".
 _PREPOSITIONS = frozenset(["a", "at", "à", "de", "di", "da", "um", "bis", "ab", "seit", "om", "op", "o"])
 
 _INSTRUCTIONS = {language: frozenset(words.split()) for language, words in _INSTRUCTION_WORDS.items()}
@@ -66,7 +67,7 @@ _COMMAS = re.compile("[,，、]")  # noqa: RUF001 - of several scripts
 
 
 class Scope(StrEnum):
-    """The scope of one conversation; an option of the agent."""
+    """The scope of a conversation, which decides the inputs that share it; an option of the agent."""
 
     CONVERSATION = "conversation"
     DEVICE = "device"
@@ -76,7 +77,7 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WindowKey:
-    """The name of a conversation and the user who owns it. Another user with the same name gets another window.
+    """The key of a window: the conversation's name and the user who owns it. Each user has a separate window.
 
     `user` is None for satellites and automations, which act for no user, and for the agent's one shared window.
     """
@@ -85,7 +86,7 @@ class WindowKey:
     user: str | None = None
 
     def __str__(self) -> str:
-        """Return a unique text for the key: the last separator stands before the user, if there is one."""
+        """Return a unique text for the key: the last separator precedes the user, if there is one."""
         if self.user is None and _SEPARATOR not in self.conversation:
             return self.conversation
         return f"{self.conversation}{_SEPARATOR}{self.user or ''}"
@@ -93,7 +94,7 @@ class WindowKey:
     @classmethod
     @lru_cache(maxsize=1024)
     def parse(cls, key: str) -> WindowKey:
-        """Return the key that `str` was applied to. Sensors and the store ask for the same ones in each turn."""
+        """Return the key from its text. The result is cached, because the same keys are parsed in each turn."""
         conversation, separator, user = key.rpartition(_SEPARATOR)
         return cls(conversation, user or None) if separator else cls(key)
 
@@ -107,9 +108,10 @@ def check_id(conversation: str) -> None:
 def window_key(
     scope: Scope, conversation_id: str, *, device: str | None, user: str | None, owner: str | None = None
 ) -> WindowKey:
-    """Return the key of an input's window; without a device or a user, that of the conversation id.
+    """Return the key of the window for an input; without a device or a user, that of the conversation id.
 
-    A device's owner has its windows, and they stay apart from those that the owner has as a user. Raises `IdTooLong`.
+    The windows of a device belong to its owner, and are separate from those that the owner has as a user. Raises
+    `IdTooLong`.
     """
     match scope:
         case Scope.AGENT:
@@ -125,7 +127,7 @@ def window_key(
 
 
 class Routing(StrEnum):
-    """The routing of an agent; an option of the agent."""
+    """The routing mode of an agent; an option of the agent."""
 
     LOCAL_FIRST = "local_first"
     LLM_ONLY = "llm_only"
@@ -133,7 +135,7 @@ class Routing(StrEnum):
 
 
 class Route(StrEnum):
-    """The route of an input: Home Assistant, the model, or a fallback agent."""
+    """The part that answers an input: Home Assistant, the model, or a fallback agent."""
 
     LOCAL = "local"
     LLM = "llm"
@@ -141,7 +143,7 @@ class Route(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a route was chosen."""
+    """The reason for a route."""
 
     LOCAL_MATCH = "local_match"
     NO_LOCAL_MATCH = "no_local_match"
@@ -149,7 +151,7 @@ class Reason(StrEnum):
     LLM_ONLY = "llm_only"
     LOCAL_ONLY = "local_only"
     TOO_LONG = "too_long_for_local"
-    # Home Assistant matched the sentence, but hardly meant it: see `bridge.match_check`
+    # Home Assistant matched the sentence, but probably misunderstood it: see `bridge.match_check`
     UNKNOWN_PLACE = "unknown_place"
     NOBODY_KNOWN = "nobody_known"
     DELAYED_QUESTION = "delayed_question"
@@ -165,7 +167,7 @@ class Reason(StrEnum):
     NAME_AFTER_MODEL = "name_after_model"
     MEDIA_SEARCH = "media_search"
     NO_HANDLER = "no_handler"
-    # the agent's own model failed
+    # failures of the agent's own model
     AUTH_ERROR = "auth_error"
     QUOTA_ERROR = "quota_error"
     RATE_LIMITED = "rate_limited"
@@ -178,13 +180,13 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The chosen route and the reason."""
+    """The chosen route and the reason for it."""
 
     route: Route
     reason: Reason
 
 
-# Doubts with which Home Assistant's answer is certainly wrong: it is not given even if there is no model to ask.
+# Reasons for which Home Assistant's answer is certainly wrong, so it is not used even if no model is available.
 NEVER_RIGHT = frozenset(
     {Reason.UNKNOWN_PLACE, Reason.NOBODY_KNOWN, Reason.DELAYED_QUESTION, Reason.NOBODY_HEARS, Reason.NO_HANDLER}
 )
@@ -192,14 +194,17 @@ NEVER_RIGHT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """The situation before an input: a question that the agent asked (`answers_question`), an answer of a model."""
+    """The context of an input.
+
+    `answers_question` means that the agent's last answer was a question, `after_model` that a model gave that answer.
+    """
 
     answers_question: bool = False
     after_model: bool = False
 
 
 def first_choice(routing: Routing, text: str) -> Decision:
-    """Return the first route for an input. A local miss in `local_first` goes on to the model."""
+    """Return the first route for an input. In `local_first`, the model answers if nothing local matches."""
     if routing is Routing.LOCAL_ONLY:
         return Decision(Route.LOCAL, Reason.LOCAL_ONLY)
     if routing is Routing.LLM_ONLY:
@@ -209,7 +214,7 @@ def first_choice(routing: Routing, text: str) -> Decision:
     return Decision(Route.LOCAL, Reason.LOCAL_MATCH)
 
 
-# Errors that another model may not have, with the reason for asking it.
+# Errors that another model may not have, and the reason that is recorded if a fallback agent answers.
 FAILURE_REASONS: dict[type[ProviderError], Reason] = {
     AuthError: Reason.AUTH_ERROR,
     QuotaError: Reason.QUOTA_ERROR,
@@ -223,12 +228,12 @@ FAILURE_REASONS: dict[type[ProviderError], Reason] = {
 
 
 def after_failure(error: ProviderError) -> Decision:
-    """Return the decision for an answer of another agent, after this error of the agent's own model."""
+    """Return the decision for the answer of a fallback agent after the agent's own model has failed with this error."""
     return Decision(Route.FALLBACK, FAILURE_REASONS.get(type(error), Reason.UNAVAILABLE))
 
 
 def situation(window: Window, now: float) -> Situation:
-    """Return the situation before the next input of a window, at a time in seconds since the epoch."""
+    """Return the situation of a window's next input; `now` is in seconds since the epoch."""
     last = next(reversed(window.exchanges()), None)
     if last is None:
         return Situation()
@@ -237,12 +242,12 @@ def situation(window: Window, now: float) -> Situation:
 
 
 def is_recent(message: Message, now: float) -> bool:
-    """Return whether a message belongs to the current talk. One from the future does not: the clock was set back."""
+    """Return whether a message is recent. One from the future is not: the clock was set back."""
     return message.created is not None and 0 <= now - message.created <= _RECENT_SECONDS
 
 
 def asks_back(last: Message, now: float) -> bool:
-    """Return whether the newest message of a conversation is a question that waits for an answer.
+    """Return whether the newest message of a conversation is a question that expects a reply.
 
     `now` is in seconds since the epoch, like `Message.created`.
     """
@@ -251,12 +256,12 @@ def asks_back(last: Message, now: float) -> bool:
 
 
 def is_long_name(text: str) -> bool:
-    """Return whether the name of a new list item or timer is more than one thing: several, or a wish."""
+    """Return whether the name of a new list item or timer is several things, or a description of some."""
     return len(text) > _ITEM_CHARACTERS or len(text.split()) > _ITEM_WORDS or bool(_COMMAS.search(text))
 
 
 def is_instruction(text: str, language: str) -> bool:
-    """Return whether a text to announce begins like a question or a condition. `language` is for example "pt-BR"."""
+    """Return whether a text to announce begins with a question or a condition. `language` is for example "pt-BR"."""
     words = _WORDS.findall(text.casefold())
     if words and words[0] in _PREPOSITIONS:
         words = words[1:]
@@ -264,7 +269,7 @@ def is_instruction(text: str, language: str) -> bool:
 
 
 def is_bare(template: str) -> bool:
-    """Return whether a hassil sentence template has no required word: "[the] {name}"."""
+    """Return whether a hassil sentence template contains no required word, as in "[the] {name}"."""
     text = _LIST_REFERENCE.sub("", template)
     while text != (shorter := _OPTIONAL.sub("", text)):
         text = shorter
@@ -272,17 +277,20 @@ def is_bare(template: str) -> bool:
 
 
 def is_question(text: str) -> bool:
-    """Return whether a text has a question mark of any script."""
+    """Return whether the text contains a question mark of any script."""
     return bool(_ANY_QUESTION_MARK.search(text))
 
 
 def same_words(one: str, other: str) -> bool:
-    """Return whether two texts differ only in punctuation and spaces."""
+    """Return whether two texts have the same words and differ only in punctuation and spaces."""
     return _WORDS.findall(one) == _WORDS.findall(other)
 
 
 def cuts_word(text: str, span: tuple[int, int]) -> bool:
-    """Return whether a span begins or ends between two letters, in scripts that put spaces between words."""
+    """Return whether a span begins or ends inside a word.
+
+    Only letters of scripts with upper and lower case count, because those put spaces between words.
+    """
     return any(0 < place < len(text) and _is_cased(text[place - 1]) and _is_cased(text[place]) for place in span)
 
 

@@ -1,6 +1,6 @@
-"""The speaker of a turn, and the proof by words alone that a text is about them or supported by their words.
+"""The speaker of a turn, and checks by text alone whether a text is about them or supported by their own words.
 
-The caller gives the speaker to memory; a model's arguments never do.
+Memory gets the speaker from the caller, never from a model's arguments.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,8 @@ from typing import Self
 from ..memory import Words, plain_word, split_words, spoken, words_for_oneself
 from .routing import WindowKey
 
-# Besides the pronouns of `memory`: forms that it does not search by, and verbs where they need no pronoun.
+# First-person words in addition to the pronouns of `memory`: forms that it does not search by, and verbs in languages
+# that omit the pronoun.
 _SELF_WORDS = {
     "en": "im ive id ill",
     "es": "conmigo míos mías soy estoy tengo quiero prefiero necesito odio puedo voy hago nací sé",
@@ -22,7 +23,8 @@ _SELF_WORDS = {
     "pt": "comigo sou estou tenho quero prefiro odeio moro posso vou faço nasci bebo durmo",
 }
 
-# Verbs that are also nouns or other persons: they stand for "I" only where a text begins with them.
+# Verb forms that are also nouns or another person of the verb: they count as first person only at the beginning of a
+# text.
 _VERBS_AT_THE_START = {
     "es": "vivo trabajo como bebo tomo uso duermo desayuno llamo",
     "it": "sono vivo lavoro abito uso amo chiamo",
@@ -32,26 +34,27 @@ _VERBS_AT_THE_START = {
 _UNSPACED = ("ja", "zh")
 _NEGATIONS = {"no", "non", "não", "nie"}
 
-# "We" begins with the character for "I" where there are no spaces.
+# "We" in scripts without spaces, which begins with the character for "I".
 _WE = re.compile("我们|我們|私たち|僕たち|俺たち")
 
-# The share of a fact's words that must be in its quote; the rest is the model's wording.
+# The minimum share of a fact's words that its quote must contain; the model may phrase the rest freely.
 _SUPPORTED = 0.5
 
 
 def base_language(language: str) -> str:
-    """Return a language without its country: "pt" for "pt-BR"."""
+    """Return the language code without its region: "pt" for "pt-BR"."""
     return language.replace("_", "-").partition("-")[0].casefold()
 
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """The speaker of an exchange, with their language and their words.
+    """The speaker of an exchange, with their language and what they said.
 
-    `person` is the user's id, or None for an unknown speaker, who reads and writes only the home's facts. `by_device`:
-    whether the speaker is known only by the device, which gives no rights. `has_device`: whether a device is theirs, so
-    that whoever speaks there is taken for them. `is_alone`: whether nobody else uses the window; only then may private
-    facts enter it. `conversation` is where they speak, once that is known.
+    `person` is the user's id, or None for an unknown speaker, who can read and write only the home's facts. `by_device`
+    means that the speaker is known only by the device, which gives no rights. `has_device` means that a device is
+    assigned to this person, so that anyone who speaks there is taken for them. `is_alone` means that nobody else uses
+    the window; only then may private facts enter it. `conversation` is the conversation in which they speak, once that
+    is known.
     """
 
     said: str
@@ -66,18 +69,18 @@ class Speaker:
 
     @property
     def user_name(self) -> str | None:
-        """The name of the user who is signed in, for the instructions."""
+        """The name of the signed-in user, for the instructions; None if the speaker is known only by the device."""
         return None if self.by_device else self.name
 
     @property
     def stamp_name(self) -> str | None:
-        """The name for the stamp, which says so if it is known only by the device."""
+        """The name for the stamp, with a note if the speaker is known only by the device."""
         return f"{self.name}, by this device" if self.by_device and self.name else self.name
 
     def in_window(self, key: WindowKey) -> Self:
-        """Return the speaker as memory knows them in a window: in another person's they are unknown.
+        """Return the speaker as memory treats them in a window: in another person's window they are unknown.
 
-        Private things enter only a window that the speaker alone owns. Shared windows, for example an agent's only
+        Private facts enter only a window that the speaker alone owns. Shared windows, for example an agent's only
         window, have no owner.
         """
         is_alone = key.user is not None and key.user == self.person
@@ -85,12 +88,12 @@ class Speaker:
         return replace(self, person=person, is_alone=is_alone, conversation=key.conversation)
 
     def words(self) -> Words:
-        """Return the `Words` that split the speaker's texts, for one thread."""
+        """Return the `Words` that split the speaker's texts. Use the result in one thread only."""
         return Words((self.language, "en"))
 
 
 def speaks_of_oneself(text: str, language: str) -> bool:
-    """Return whether a text is about its speaker. In a language without word lists every text may be."""
+    """Return whether a text is about its speaker. In a language without word lists, every text is assumed to be."""
     base = base_language(language)
     pronouns = words_for_oneself((base,))
     words = spoken(text).split()
@@ -104,9 +107,9 @@ def speaks_of_oneself(text: str, language: str) -> bool:
 
 
 def is_quoted(quote: str, said: str) -> bool:
-    """Return whether a quote is part of a spoken sentence. Case, accents, punctuation and spaces are ignored.
+    """Return whether a quote is part of a sentence. Case, accents, punctuation and spaces are ignored.
 
-    A quote of one word must be the whole sentence: "the" proves nothing.
+    A quote of one word must be the complete sentence, because a word such as "the" proves nothing.
     """
     wanted, found = list(_tokens(quote)), list(_tokens(said))
     if not wanted or len(wanted) < min(2, len(found)):
@@ -115,7 +118,7 @@ def is_quoted(quote: str, said: str) -> bool:
 
 
 def is_supported_by(fact: str, quote: str, speaker: str | None, words: Words) -> bool:
-    """Return whether a quote supports a fact: at least half of the fact's words are in the quote.
+    """Return whether a quote supports a fact: it must contain at least half of the fact's words.
 
     The speaker's name in the fact may stand for "I" in the quote.
     """
@@ -127,7 +130,7 @@ def is_supported_by(fact: str, quote: str, speaker: str | None, words: Words) ->
 
 
 def _tokens(text: str) -> Iterator[str]:
-    """Yield the words of a text, and each character of a script without spaces."""
+    """Yield the words of a text, or the single characters where a script has no spaces."""
     for word, is_spaced in split_words(text):
         if is_spaced:
             yield plain_word(word)

@@ -1,4 +1,4 @@
-"""Filters a model's text for speech: reasoning, tool calls, and text of ours or of a chat template are not spoken."""
+"""Filters a model's text for speech: removes reasoning, tool calls, notes of ours, and marks of chat templates."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ _FENCE = "```"
 _ROLES = ("assistant", "user", "system", "tool", "developer")
 _NOTES = (INTERRUPTED_ANSWER, INTERRUPTED_CALL, QUESTION, REPEATED, UNSEEN)
 
-# A model that repeats a note may end it in its own way.
+# How many words of a note have to match: a model that repeats a note may change its end.
 _WORDS_OF_NOTE = 4
 
 _NEW_LINE = "\n"
 
-# White space and zero-width characters: an answer of nothing else is empty.
+# White space and zero-width characters: an answer that contains nothing else is empty.
 _unheard = re.compile(r"[\s\u00ad\u200b-\u200f\u2060\ufeff]*")
 
 _name_in_call = re.compile(r'"name"\s*:\s*"([^"]*)"')
@@ -35,8 +35,8 @@ _name_in_call = re.compile(r'"name"\s*:\s*"([^"]*)"')
 class Kind(StrEnum):
     """The kind of a mark.
 
-    THOUGHT: it opens reasoning. CALL: it opens a tool call. NAMED_CALL: only if it names a tool that is offered. TIME:
-    the first section of the context. SECTION: another section, if it follows one.
+    THOUGHT opens reasoning. CALL opens a tool call. NAMED_CALL does so only if it names a tool that is offered. TIME is
+    the first section of the context. SECTION is another section, which counts only after a section.
     """
 
     OTHER = auto()
@@ -49,7 +49,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A mark, and the reader of the stretch that it opens, or None if it stands alone."""
+    """A mark, and a factory for the reader of the unspoken text that follows it, or None if no such text follows."""
 
     parts: MarkParts
     span: Callable[[], UnspokenSpan] | None = None
@@ -62,21 +62,21 @@ def _until(*ends: str, keeps_end: bool = False) -> Callable[[], UnspokenSpan]:
 
 
 def _notes() -> Iterator[Mark]:
-    """Yield the marks of notes that this integration writes into histories."""
+    """Yield the marks of the notes that this integration writes into conversation histories."""
     yield Mark((PREFIX_OPENS[0], _BLANKS, PREFIX_OPENS[1:-1], _BLANKS, PREFIX_OPENS[-1]), _until(PREFIX_CLOSES))
     beginnings = (" ".join(note.split()[:_WORDS_OF_NOTE]) for note in _NOTES)
     yield from (Mark((begins,), NoteText) for begins in (STUB_BEGINS, CUT_BEGINS, *beginnings))
 
 
 def _thoughts() -> Iterator[Mark]:
-    """Yield the marks around reasoning. Some chat templates put the opening mark into the prompt."""
+    """Yield the marks around reasoning. Some chat templates already put the opening mark into the prompt."""
     for tag in ("think", "thinking"):
         yield Mark((f"<{tag}>",), _until(f"</{tag}>"), Kind.THOUGHT)
         yield Mark((f"</{tag}>",))
 
 
 def _channels() -> Iterator[Mark]:
-    """Yield the marks of gpt-oss, whose final channel alone is for the user.
+    """Yield the marks of gpt-oss, of whose channels only the final one is meant for the user.
 
     https://cookbook.openai.com/articles/openai-harmony
     """
@@ -91,7 +91,7 @@ def _channels() -> Iterator[Mark]:
 
 
 def _calls() -> Iterator[Mark]:
-    """Yield the marks of tool calls in a text, as models write them outside of their own format."""
+    """Yield the marks of tool calls that models write as text instead of in the API's format."""
     yield Mark(("<tool_call>",), _until("</tool_call>"), Kind.CALL)
     yield Mark(("</tool_call>",))
     yield Mark(("<function=", Run(r"[\w.-]", 1, 100), ">"), _until("</function>"), Kind.CALL)
@@ -104,7 +104,7 @@ def _calls() -> Iterator[Mark]:
 
 
 def _template_marks() -> Iterator[Mark]:
-    """Yield the marks that chat templates put between messages, with the role; last, as these match by form alone."""
+    """Yield the marks that chat templates put between messages. They come last because they match by form alone."""
     for begins, role in product(("<|im_start|>", "<|start|>"), _ROLES):
         yield Mark((f"{begins}{role}",))
     yield Mark(("<|start_header_id|>", Run(_WORDS, 0, 40), "<|end_header_id|>"))
@@ -114,8 +114,8 @@ def _template_marks() -> Iterator[Mark]:
 def _line_marks() -> Iterator[Mark]:
     """Yield the marks that count only at the beginning of a line.
 
-    The sections of the context begin with the time, in our own notation. Another text below "## Time" is an answer in
-    Markdown, and so are the other headings if they do not follow it.
+    The context's sections begin with a "## Time" heading and the time in our own notation. With another text below it,
+    the heading is part of an answer in Markdown, and so are the other headings if they do not follow that section.
     """
     first, *others = HEADINGS
     line_end: MarkParts = (_BLANKS, Run(r"\r", 0, 1), "\n")
@@ -133,7 +133,7 @@ def _line_marks() -> Iterator[Mark]:
 
 
 def _first_marks() -> Iterator[Mark]:
-    """Yield the marks that count only at the beginning of the answer: calls as JSON, fenced or not."""
+    """Yield the marks that count only at the beginning of the answer: calls as JSON, with or without a code fence."""
     for is_list, arguments in product((False, True), ("arguments", "parameters")):
         begins: MarkParts = ("[", _SPACE, "{") if is_list else ("{",)
         name: MarkParts = (_SPACE, '"name"', _SPACE, ":", _SPACE, '"', Run(r"[\w.-]", 1, 100), '"')
@@ -145,18 +145,18 @@ def _first_marks() -> Iterator[Mark]:
 _in_text = [*_notes(), *_thoughts(), *_channels(), *_calls(), *_template_marks()]
 _at_line = [*_line_marks()]
 _at_start = [*_first_marks()]
-# By the name of its group in the pattern.
+# All marks, keyed by the name of their group in the pattern.
 MARKS: Mapping[str, Mark] = {f"mark{place}": mark for place, mark in enumerate((*_in_text, *_at_line, *_at_start))}
-# With which each mark in a text begins, the end of a line before it included.
+# The characters with which a mark can begin, including the line break before a mark at the beginning of a line.
 FIRST_CHARACTERS = frozenset({_NEW_LINE, *(str(mark.parts[0])[0] for mark in _in_text)})
 
 
 @dataclass(frozen=True, slots=True)
 class Patterns:
-    """All marks as patterns: `search` finds them in a text, the others match at a given position.
+    """Patterns of the marks: `search` finds them anywhere in a text, the others match at a given position.
 
-    `at_line` is for the beginning of a line and `at_start` for that of the answer. Inside a text, the line break before
-    a mark is part of the match.
+    `at_line` is for the beginning of a line and `at_start` for the beginning of the answer. Inside a text, the line
+    break before a mark is part of the match.
     """
 
     search: re.Pattern[str]
@@ -177,7 +177,8 @@ def _patterns(*, halves: bool) -> Patterns:
     )
 
 
-# For a text that goes on, and for its end, where a half is none.
+# The patterns for text that continues, which also match the beginning of a mark at its end, and those for the end of
+# the answer, where an incomplete mark is ordinary text.
 GOING_ON = _patterns(halves=True)
 AT_END = _patterns(halves=False)
 
@@ -188,14 +189,14 @@ _may_begin_mark = re.compile(f"[{re.escape(''.join(sorted(FIRST_CHARACTERS)))}]"
 
 
 class SpeechFilter:
-    """Splits text deltas into speech and reasoning. One filter for each answer.
+    """Splits the text deltas of one answer into speech and reasoning.
 
     `tools` are the names of the tools that the model may call. White space and zero-width characters at the beginning
-    of the answer are not spoken, nor is white space after a mark that follows white space.
+    of the answer are not spoken, nor is white space after a mark if there is already some before it.
     """
 
     def __init__(self, tools: Iterable[str] = ()) -> None:
-        # a model may write a name as it stands in its tool's description, without the API that the tool is of
+        # a model may use the short name from the tool's description, without the prefix of the tool's API
         self._tools = {form for name in tools for form in (name, name.rpartition("__")[2])}
         self._rest = ""
         self._span: UnspokenSpan | None = None
@@ -211,18 +212,18 @@ class SpeechFilter:
         self.has_call = False
 
     def feed(self, text: str) -> Sequence[Sorted]:
-        """Return the deltas of a piece that can be decided so far. The beginning of a possible mark is held back."""
+        """Process a piece of text, and return the deltas that are certain. What may begin a mark is held back."""
         if self._is_plain and text and not _may_begin_mark(text):
             self._ends_in_space = text[-1].isspace()
             return (TextDelta(text),)
         return self._sort(text, GOING_ON)
 
     def flush(self) -> Sequence[Sorted]:
-        """Return the deltas held back, at the end of the answer. A stretch that was never closed is not spoken."""
+        """Return the remaining deltas at the end of the answer. Unspoken text whose end is missing stays unspoken."""
         return self._sort("", AT_END)
 
     def _sort(self, text: str, patterns: Patterns) -> Sequence[Sorted]:
-        """Continue reading. Return at most one delta of each kind, however many marks there are."""
+        """Process more text. Return at most one delta of each type, however many marks the text contains."""
         text, at, goes_on = self._rest + text, 0, True
         while goes_on and at < len(text):
             at, goes_on = self._read_span(text, at) if self._span else self._read_speech(text, at, patterns)
@@ -237,7 +238,7 @@ class SpeechFilter:
         return [delta for delta in sorted_out if delta.text]
 
     def _read_span(self, text: str, at: int) -> tuple[int, bool]:
-        """Return the place to continue, and whether there is anything left."""
+        """Return the position to continue from, and whether to continue now rather than wait for more text."""
         assert self._span is not None
         read = self._span.read(text, at)
         self._hide(text[at : read.end])
@@ -246,7 +247,7 @@ class SpeechFilter:
         return read.at, read.is_over
 
     def _read_speech(self, text: str, at: int, patterns: Patterns) -> tuple[int, bool]:
-        """Take the text up to the next mark, and the mark, or the rest. Returns the same as `_read_span`."""
+        """Process the text up to the next mark, and the mark, or else all text. Returns the same as `_read_span`."""
         if not self._has_speech:
             unheard = _unheard.match(text, at)
             at = unheard.end() if unheard else at
@@ -254,7 +255,7 @@ class SpeechFilter:
         if found is None:
             self._speak(text[at:])
             return len(text), True
-        # the end of a line is found with the mark after it
+        # the match may include the line break before the mark, which is still spoken
         begins = found.start() + text.startswith("\n", found.start())
         self._speak(text[at:begins])
         if found.lastgroup is None:

@@ -1,4 +1,4 @@
-"""The state of a turn: its dependencies, its progress, and in the end its outcome. One value, which nothing copies."""
+"""The state of a turn: its dependencies, its progress, and finally its outcome, in one object that is never copied."""
 
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
@@ -15,11 +15,11 @@ from .limits import Shortfall, TurnLimits
 from .model import BilledRequest, OnBilled, Question, Reply
 from .routing import Decision, Reason, Situation
 
-# The note before a result that the model has seen before: after it, it would be cut off a long one. It is short, so
-# that the stub which is left of the result still has some of that.
+# The note for a result that the model has seen before. It precedes the result, because at the end it would be cut off
+# if the result is long. It is short, so that a stub of the result still contains some of the result.
 REPEATED = "[Same call, same result as before: do not repeat it.]"
 
-# The model gets a note after this many equal calls with equal results, in a row or as parts of a pattern.
+# The model gets the note after this many equal calls with equal results, in a row or as parts of a pattern.
 _CALLS_BEFORE_NOTE = 3
 _PATTERNS_BEFORE_NOTE = 2
 _PATTERN_LENGTHS = (2, 3)
@@ -29,28 +29,29 @@ type _Entry = tuple[str, str]
 
 @dataclass(slots=True)
 class Repetition:
-    """The calls of one turn and their results, round by round. Equal calls of a round count once.
+    """Detects repetition among the calls of one turn, round by round. Equal calls of a round count once.
 
-    A call is repeated if an equal one gave an equal result and nothing else that changes the home ran in between.
-    Patterns of two and three calls are looked for among calls of one kind: those that only read, or those that change.
-    `goes_on`: whether a loop continued after the model was told about it.
+    A call is repeated if an equal call had an equal result and no other call that changes the home ran in between.
+    Patterns of two and three calls are detected separately among read-only calls and among calls that change the home.
+    `goes_on` means that the model continued a loop after it got the note.
     """
 
     goes_on: bool = False
     _round: set[str] = field(default_factory=set)
-    # By call: its newest result, and how often that has come.
+    # For each call, its newest result, and how many times in a row it has returned that result.
     _counts: dict[str, tuple[str, int]] = field(default_factory=dict)
-    # The newest calls of one kind, and for each length of a pattern how many calls in a row were as it says.
+    # The newest calls of one kind (read-only or not), and for each pattern length, how many consecutive calls have
+    # matched the pattern.
     _run: list[_Entry] = field(default_factory=list)
     _run_reads: bool = False
     _matches: dict[int, int] = field(default_factory=dict)
 
     def begin_round(self) -> None:
-        """Begin with the calls of the next answer."""
+        """Begin a new round, for the calls of the next answer."""
         self._round.clear()
 
     def add(self, call: ToolCall, result: str, *, read_only: bool) -> bool:
-        """Add a call with its result. Return whether to tell the model that it repeats itself."""
+        """Add a call with its result. Return whether to add the note about repetition to the result."""
         called = f"{call.name} {json.dumps(dict(call.arguments), sort_keys=True, default=str)}"
         if called in self._round:
             return False
@@ -65,7 +66,7 @@ class Repetition:
         return times >= _CALLS_BEFORE_NOTE or patterns >= _PATTERNS_BEFORE_NOTE
 
     def _patterns(self, entry: _Entry, *, read_only: bool) -> int:
-        """Return the number of times in a row that a pattern ending with this call has occurred."""
+        """Return the number of times in a row that the pattern ending with this call has occurred."""
         if read_only != self._run_reads:
             self._run.clear()
             self._run_reads = read_only
@@ -78,19 +79,19 @@ class Repetition:
         return max(repeats, default=0)
 
 
-# Builds the messages of a local answer for the window; none if the exchange is not to be recorded.
+# Builds the messages of a local answer for the window, or no messages if the exchange is not to be recorded.
 type LocalMessages = Callable[[], tuple[Message, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class TurnHandlers:
-    """The outside of a turn, as functions.
+    """Callbacks through which a turn reaches the code around it.
 
     `answer_locally` acts on the input without a model, or returns the reason why it did nothing. It raises
-    `LocalAnswerFailed` if the input was understood and acting on it failed. `build_question` prepares the input for the
-    model, and is only called if a model is asked; it raises `TurnError`. `defer` takes work that the answer need not
-    wait for. `on_billed` gets the cost of each request at once, before its answer is counted into the window.
-    `background` runs requests that outlive the turn; without it there are none.
+    `LocalAnswerFailed` if the input was understood but acting on it failed. `build_question` prepares the input for the
+    model, and is called only if a model is used; it raises `TurnError`. `defer` accepts work that runs after the
+    answer. `on_billed` gets the usage of each request at once, before its answer is counted into the window.
+    `background` runs requests that outlive the turn; if it is None, no request does.
     """
 
     answer_locally: Callable[[Situation], Awaitable[LocalMessages | Reason]]
@@ -102,7 +103,7 @@ class TurnHandlers:
 
 @dataclass(frozen=True, slots=True)
 class AgentFailure:
-    """The error of a model or an agent that did not answer; `agent` is its id."""
+    """The error of a model or an agent that did not answer; `agent` is the agent's id."""
 
     agent: str
     error: ProviderError
@@ -110,23 +111,24 @@ class AgentFailure:
 
 @dataclass(slots=True)
 class Turn:
-    """One input, from its route to its outcome. Times are in seconds from `started`, on the monotonic clock.
+    """One input, from its route to its outcome. Times are in seconds since `started`, on the monotonic clock.
 
-    `text` is the user's input, `decision` its route. `fallback_timeout` is that of the model that is being asked.
+    `text` is the user's input, `decision` its route. `fallback_timeout` belongs to the model that is currently used.
 
-    `attempts` are the requests, in the order in which they ended, `requests` is their number, `billed` are those with a
-    reported usage, `usage` their tokens, and `unbilled` counts those that may have cost something that was not
-    reported. `last_agent` is the id of the agent that was asked last, `answered_by` the same if it answered; `failures`
-    are those of agents asked before. `failed_tool_calls` is how many of the `tool_calls` returned an error. `error`
-    ended the turn; `fault`, a cancellation or an unexpected error, interrupted it. `result` is that of the whole turn.
+    `attempts` are the requests in the order in which they ended, `requests` is their number, `billed` are those whose
+    usage was sent, `usage` is their total, and `unbilled` counts those that may have cost something although no usage
+    was sent. `last_agent` is the id of the agent that was tried last; `answered_by` is the same id if that agent
+    answered. `failures` are those of the agents tried before. `failed_tool_calls` is how many of the `tool_calls`
+    returned an error. `error` ended the turn; `fault`, a cancellation or an unexpected error, interrupted it. `result`
+    is that of the complete turn.
 
-    `live` is the live context of the requests, made for the closed exchanges of the numbers in `live_for`.
-    `request_tokens` is the planned size of the newest request, and `refused_tokens` that of the smallest one that was
-    refused as too long while none was served since; `is_unexplained` if the server did not say that it was too long.
-    `is_cut`: whether the server has read only part of a request. `waiting` are requests that stay open although their
-    first token took too long, and `resumed` is the one whose answer is heard next. `has_asked_again`: whether a model
-    was asked again because its reasoning had used up the limit of the answer. `open_calls` are the calls of the current
-    answer while the window does not hold it.
+    `live` is the live context of the requests, built for the closed exchanges whose numbers are in `live_for`.
+    `request_tokens` is the planned size of the newest request. `refused_tokens` is the size of the smallest request
+    refused as too long since the last one that was answered; `is_unexplained` means that the server did not state the
+    length as the reason. `is_cut` means that the server has read only part of a request. `waiting` are requests that
+    stay open although their first token took too long, and `resumed` is the one whose answer is awaited next.
+    `has_asked_again` means that a request was sent again because reasoning had used up the limit of the answer.
+    `open_calls` are the calls of the current answer until the window contains it.
     """
 
     window: Window
@@ -170,20 +172,20 @@ class Turn:
 
     @property
     def speech(self) -> str:
-        """The text that the user has heard so far."""
+        """The text that has been sent to the user so far."""
         return "".join(self._texts)
 
     @property
     def open_text(self) -> str:
-        """The text of the current answer that the user has heard and the window does not hold yet."""
+        """The text of the current answer that was sent to the user but is not stored in the window yet."""
         return "".join(self._texts[self._stored_texts :]).lstrip()
 
     def begin_answer(self) -> None:
-        """Record that the next answer begins, or that the window holds the current one."""
+        """Record that the next answer begins, or that the current answer is stored in the window."""
         self._stored_texts, self.open_calls = len(self._texts), ()
 
     def on_text(self, text: str, *, new_message: bool) -> None:
-        """Record text that the user hears."""
+        """Record text that is sent to the user."""
         if self.first_token is None:
             self.first_token = time.monotonic() - self.started
         if new_message and self._texts and not self._texts[-1][-1:].isspace():
@@ -191,7 +193,7 @@ class Turn:
         self._texts.append(text)
 
     def on_call(self, call: ToolCall) -> None:
-        """Record a call that is passed to the reply: from now on it may have run."""
+        """Record a call that is passed to the reply. From now on it may have run."""
         self.tool_calls += 1
         self.open_calls += (call,)
 
@@ -201,11 +203,11 @@ class Turn:
 
     @property
     def may_resume(self) -> bool:
-        """Whether a request that stays open may still answer: nobody has heard or done anything yet."""
+        """Whether an open request can still be used: no text was sent to the user, and no tool was called."""
         return bool(self.waiting) and self.first_token is None and not self.tool_calls
 
     def abandon(self, stream: AnswerStream) -> None:
-        """Record a request whose answer nobody hears any more."""
+        """Record a request whose answer is no longer needed."""
         if stream.attempt is not None:
             stream.attempt.error = DeadlineExceeded("no first token in time")
             self.on_attempt(stream.attempt.ended())
@@ -221,12 +223,12 @@ class Turn:
 
     @property
     def has_begun(self) -> bool:
-        """Whether an answer has begun: the server that was asked last was reachable, even if an error followed."""
+        """Whether an answer has begun. If so, the last server was reachable, even if an error followed."""
         return self.first_token is not None or self.tool_calls > 0
 
     @property
     def all_failures(self) -> list[AgentFailure]:
-        """All failures, including that of the agent that was asked last."""
+        """All failures, including that of the agent that was tried last."""
         if self.last_agent is None or not isinstance(self.error, ProviderError):
             return self.failures
         return [*self.failures, AgentFailure(self.last_agent, self.error)]

@@ -1,4 +1,4 @@
-"""An entity as text: its state in a few words, and its history as one line. All of it is data."""
+"""Entities as text: a state in a few words, and a history on one line. None of the text counts as instructions."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from .context import without_breaks
 
 UNKNOWN_STATES = frozenset({"unavailable", "unknown"})
 
-# Separators of states in a text, besides those that separate or close parts of the prefix.
+# Characters that separate states in a text, in addition to those that separate or close parts of the prefix.
 _SEPARATES = re.compile(r"[=|,]+")
 _CUT = "…"
 _MOST_CHARACTERS = 60
@@ -23,10 +23,10 @@ _FULL = 100
 _BRIGHTEST = 255
 _DIGITS = 3
 
-# The greatest difference that is none, by unit; other values have this number of significant digits.
+# The rounding step by unit; values with other units are rounded to `_DIGITS` significant digits.
 _STEPS = {"°C": 0.5, "°F": 1.0, "%": 1.0}
 
-# The states that are as usual, by domain; binary sensors have theirs in `_BINARY`.
+# The usual states by domain; those of binary sensors depend on the device class.
 _USUAL: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("fan", "humidifier", "input_boolean", "light", "siren", "switch"), frozenset({"off"})),
     **dict.fromkeys(("cover", "valve"), frozenset({"closed"})),
@@ -35,14 +35,14 @@ _USUAL: Mapping[str, frozenset[str]] = {
     "media_player": frozenset({"off", "idle", "standby"}),
     "vacuum": frozenset({"docked", "idle", "off"}),
 }
-# Shades and plugs are used both ways, and people come and go all the time.
+# Device classes without a usual state: shades and plugs are used both ways, and people come and go all the time.
 _USED_BOTH_WAYS = frozenset(
     {"awning", "battery_charging", "blind", "curtain", "damper", "plug", "presence", "shade", "shutter"}
 )
 
 _DETECTED = ("clear", "detected")
 _OPEN = ("closed", "open")
-# The texts of off and on, by the device class of a binary sensor.
+# The texts for off and on, by the device class of a binary sensor.
 _BINARY: Mapping[str, tuple[str, str]] = {
     "battery": ("normal", "low"),
     "carbon_monoxide": _DETECTED,
@@ -69,7 +69,7 @@ _MEASUREMENTS = "measurements"
 
 type Attributes = Mapping[str, Any]
 
-# The attributes with the current and the wanted value, by domain; without a unit it is a temperature.
+# The attributes with the current and the target value, by domain. A value without a unit is a temperature.
 _CURRENT_AND_TARGET = {
     "climate": ("current_temperature", "temperature", ""),
     "humidifier": ("current_humidity", "humidity", "%"),
@@ -79,14 +79,15 @@ _CURRENT_AND_TARGET = {
 MOST_CHANGES = 24
 _DEFAULT_SPAN = timedelta(days=1)
 
-# Longer times are cut to this, up to their end: Home Assistant keeps ten days unless the user changed that.
+# The maximum length of a time span; a longer one keeps only its end. Home Assistant keeps ten days of history by
+# default.
 _LONGEST = timedelta(days=31)
 
 _LONGEST_TIME = 40
 
 
 class Standing(StrEnum):
-    """The standing of an entity: as usual, not as usual, or without a usual state."""
+    """The standing of an entity: usual, unusual, or without a usual state."""
 
     USUAL = "usual"
     UNUSUAL = "unusual"
@@ -95,10 +96,11 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EntityState:
-    """An entity as a request lists it: its area, name and state hold no separators.
+    """An entity as a request lists it. Its area, name and state contain no separators.
 
-    `kind` is its device class or domain. `extra` is its domain if only agents that were given this domain get it.
-    `changed` is when its state has changed, in seconds since the epoch, and `names` are all names it is called by.
+    `kind` is its device class or domain. `extra` is its domain if only agents that were given this domain may see it.
+    `changed` is the time of its last change of state, in seconds since the epoch, and `names` are all its names and
+    aliases.
     """
 
     area: str
@@ -113,8 +115,8 @@ class EntityState:
 
     @property
     def label(self) -> str:
-        """The label under which it is counted: "measurements", "light on", or for a usual one "off"."""
-        # without details, such as "on" of "on 50%"
+        """The label under which the entity is counted: "measurements", "light on", or for a usual state just "off"."""
+        # the state without details, such as "on" of "on 50%"
         word = self.state.partition(" ")[0]
         if self.standing is Standing.USUAL:
             return word
@@ -125,24 +127,24 @@ class EntityState:
 
 
 def one_name(text: str, most: int = _MOST_CHARACTERS) -> str:
-    """Return a text as one name among others: on one line, without separators, at most so long."""
-    # a text that is many times too long is not read to its end
+    """Return the text as a name: on one line, without separators, and with at most `most` characters."""
+    # cut the text first, so that a text of many times that length is not processed to its end
     name = " ".join(_SEPARATES.sub(" ", without_breaks(text[: 4 * most])).split())
     return name if len(name) <= most else f"{name[: most - 1]}{_CUT}"
 
 
 def area_name(text: str) -> str:
-    """Return the name of an area, which stands before a colon."""
+    """Return the text as the name of an area, which precedes a colon."""
     return one_name(text.replace(":", " "), _MOST_CHARACTERS - 20)
 
 
 def kind_of(domain: str, device_class: object) -> str:
-    """Return the kind of a thing, its device class or else its domain, by which it is counted and asked for."""
+    """Return the kind of an entity (its device class, or else its domain), by which it is counted and named."""
     return (device_class if isinstance(device_class, str) and device_class else domain).replace("_", " ")
 
 
 def standing_of(domain: str, device_class: object, state: str, text: str) -> Standing:
-    """Return whether a state, and the text that was made of it, is as usual for such a thing."""
+    """Return the standing of a state: whether it is usual for such an entity. `text` is the text of the state."""
     if state in UNKNOWN_STATES or " battery " in f" {text}":
         return Standing.UNUSUAL
     if isinstance(device_class, str) and device_class in _USED_BOTH_WAYS:
@@ -159,7 +161,7 @@ def standing_of(domain: str, device_class: object, state: str, text: str) -> Sta
 
 
 def state_text(domain: str, state: str, attributes: Attributes, temperature_unit: str) -> str:
-    """Return the text of the state of an entity; `temperature_unit` is that of the user's system."""
+    """Return the text for an entity's state; `temperature_unit` is the unit of the user's system."""
     if state in UNKNOWN_STATES:
         return state
     words = [_plain(domain, state, attributes), *_details(domain, state, attributes, temperature_unit)]
@@ -219,7 +221,7 @@ def _current_and_target(attributes: Attributes, current: str, target: str, own_u
 
 
 def _number(value: object) -> float | None:
-    """Return a finite number, or None if the value is none."""
+    """Return the value as a finite number, or None if it is not one."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -230,13 +232,13 @@ def _number(value: object) -> float | None:
 
 
 def _rounded(number: float, unit: str) -> str:
-    """Return a number with its unit, rounded so that changes that nobody notices do not count."""
+    """Return the number with its unit, rounded so that changes too small to notice do not count as changes."""
     step = _STEPS.get(unit)
     if step is not None and math.isfinite(number / step):
         number = round(number / step) * step
     elif number:
         number = round(number, _DIGITS - 1 - math.floor(math.log10(abs(number))))
-    # no "-0"
+    # adding 0.0 avoids "-0"
     text = f"{number + 0.0:.10g}"
     return f"{text}{unit}" if unit == "%" or not unit else f"{text} {one_name(unit, 12)}"
 
@@ -245,7 +247,7 @@ type Change = tuple[datetime, str]
 
 
 class SpanError(StrEnum):
-    """The reason that a model's times cannot be used."""
+    """The reason why the times that a model has passed cannot be used."""
 
     NO_TIME = "no_time"
     BACKWARDS = "backwards"
@@ -253,16 +255,17 @@ class SpanError(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A time with a beginning and an end, both with the zone of the home."""
+    """A time span; its start and end are in the home's time zone."""
 
     start: datetime
     end: datetime
 
 
 def span_of(start: str, end: str, now: datetime) -> Span | SpanError:
-    """Return the time between these, which are local unless they say more. Empty is a day before the end, and now.
+    """Return the span between two times, or the reason why it is invalid.
 
-    It ends now at the latest, and begins 31 days before its end at the earliest.
+    Times without an offset are local. An empty `start` means one day before the end, an empty `end` means now. The span
+    ends now at the latest, and begins 31 days before its end at the earliest.
     """
     try:
         until = min(_time(end, now), now) if end.strip() else now
@@ -274,15 +277,15 @@ def span_of(start: str, end: str, now: datetime) -> Span | SpanError:
 
 
 def _time(text: str, now: datetime) -> datetime:
-    """Return the time in a text. Raises `ValueError` and `OverflowError`."""
+    """Return the time in a text, in the home's time zone. Raises `ValueError` and `OverflowError`."""
     time = datetime.fromisoformat(text.strip()[:_LONGEST_TIME])
     return (time if time.tzinfo else time.replace(tzinfo=now.tzinfo)).astimezone(now.tzinfo)
 
 
 def history_text(entity: EntityState, states: Iterable[Change], until: datetime) -> str:
-    """Return a line with the newest changes among states, oldest first, and how many earlier ones there are.
+    """Return a line with the newest changes of an entity, oldest first, and the number of earlier changes.
 
-    Equal states in a row are one. `until` is when the last one ends.
+    Consecutive equal states count as one change. `until` is the end of the span.
     """
     changes = [next(equal) for _, equal in groupby(states, itemgetter(1))]
     listed = changes[-MOST_CHANGES:]
@@ -292,7 +295,7 @@ def history_text(entity: EntityState, states: Iterable[Change], until: datetime)
 
 
 def _lines(changes: Sequence[Change]) -> Iterator[str]:
-    """Yield the changes, with a date where it is another one than before."""
+    """Yield the text of each change, with the date if it differs from that of the previous change."""
     day = ""
     for at, state in changes:
         date = f"{at:%Y-%m-%d} "

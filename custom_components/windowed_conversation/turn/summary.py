@@ -1,4 +1,4 @@
-"""Requests beside a turn: a summary or a compaction of evicted exchanges, and a provider's own token count."""
+"""Requests other than for an answer: summaries and compactions of evicted exchanges, and the provider's token count."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
@@ -25,13 +25,15 @@ from .limits import TurnLimits
 from .model import Question
 from .speech_filter import SpeechFilter
 
-# English prose has three words to four tokens.
+# English prose has about three words for each four tokens.
 _WORDS_PER_TOKEN = 0.75
 
-# Models are poor at counting their own words, and a text over the limit is cut.
+# The model is given this share of the limit as its target: models count their own words badly, and a text over the
+# limit is cut.
 _AIM = 0.6
 
-# A longer summary is cut here; if the provider cut it, there would be none at all.
+# The output limit as a multiple of the summary's limit: this integration shortens a longer summary, but if the provider
+# cut it off, there would be none at all.
 _MOST = 2
 
 _INSTRUCTION = (
@@ -48,7 +50,7 @@ def compaction_messages(
 ) -> tuple[Message, ...]:
     """Return a passage's messages followed by those of the current summary, if `exchanges` still has one.
 
-    That is the order in which they were sent.
+    This is the order in which they were sent.
     """
     sent = {exchange.number for exchange in passage.exchanges}
     earlier = (exchange for exchange in exchanges if is_summary(exchange) and exchange.number not in sent)
@@ -62,10 +64,10 @@ async def compact(
     limits: TurnLimits,
     on_attempt: OnAttempt,
 ) -> Native | None:
-    """Return the compaction that the model reads instead of these messages, with its tokens.
+    """Return the compaction that replaces these messages in requests, with its token count.
 
-    None if compaction is off, or the provider or its server has none. `on_attempt` gets the request when it has ended.
-    Raises `ProviderError`.
+    Return None if compaction is off, or if the provider or its server does not support it. `on_attempt` is called when
+    the request has ended. Raises `ProviderError`.
     """
     model = question.model
     if not (model.settings.compaction and isinstance(model.provider, Compacts)):
@@ -91,10 +93,10 @@ async def compact(
 async def ask_for_summary(
     question: Question, passage: SummaryInput, tokens: int, limits: TurnLimits, on_attempt: OnAttempt
 ) -> str:
-    """Return a summary of a passage and of the previous summary. The model is asked for less than this many tokens.
+    """Return a summary of a passage and of the previous summary. The target length is below `tokens`.
 
-    It is asked once more if its reasoning used up the limit. `on_attempt` gets each request when it has ended. Raises
-    `ProviderError`, and `NoSummary` if the answer is empty or a tool call.
+    The request is sent again once if reasoning used up the limit. `on_attempt` is called when each request has ended.
+    Raises `ProviderError`, and `NoSummary` if the answer is empty or a tool call.
     """
     earlier = _EARLIER.format(text=passage.earlier) if passage.earlier else ""
     instruction = _INSTRUCTION.format(words=int(tokens * _AIM * _WORDS_PER_TOKEN), earlier=earlier)
@@ -153,13 +155,13 @@ def _speech_in(deltas: Iterable[TextDelta | ReasoningDelta], attempt: OpenAttemp
 
 @dataclass(frozen=True, slots=True)
 class TokenCount:
-    """The input tokens of a request, as its provider counts them and as they are counted here."""
+    """The input tokens of a request, as counted by its provider and as estimated by this integration."""
 
     counted: int
     estimated: int
 
     def as_dict(self) -> dict[str, Any]:
-        """Return both, and the difference in percent of the provider's count, or None if that is 0."""
+        """Return both counts, and their difference in percent of the provider's count, or None if that count is 0."""
         difference = 100 * (self.estimated - self.counted) / self.counted if self.counted else None
         return {
             "counted": self.counted,
@@ -171,9 +173,9 @@ class TokenCount:
 async def count_request(
     question: Question, messages: tuple[Message, ...], counter: KindCounter, deadline: float
 ) -> TokenCount:
-    """Count a request of these messages and of the question's tools; the deadline is in seconds.
+    """Return the token counts of a request with these messages and the question's tools.
 
-    Raises `ProviderError`, and `NoTokenCount` if the provider has no endpoint for it.
+    `deadline` is in seconds. Raises `ProviderError`, and `NoTokenCount` if the provider has no endpoint for it.
     """
     provider = question.model.provider
     if not isinstance(provider, CountsTokens):

@@ -1,4 +1,4 @@
-"""One input from start to end: route it, answer it, fall back if a model fails, and leave the window whole."""
+"""One input from start to end: route it, answer it, fall back if a model fails, and leave the window complete."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -25,19 +25,19 @@ from .model_turn import ask_model
 from .routing import FAILURE_REASONS, Decision, Reason, Route, after_failure, situation
 from .state import AgentFailure, LocalMessages, Turn
 
-# The longest pause that a person waits for if nobody else can answer, in seconds.
+# The longest pause, in seconds, that a user has to wait for if no other agent can answer.
 _SHORT_PAUSE = 10.0
 
-# The share of the history that each further try keeps after a request was too long, unless something shows the model's
-# size. The last one sends the newest exchange alone.
+# After a request was refused as too long, each further try keeps this share of the history, unless the model's size is
+# known better. The last try sends only the newest exchange.
 _SHARES = (2 / 3, 1 / 2, 0.0)
 
-# The one try after a refusal without a known reason has to show whether it was the length.
+# After a refusal without a known reason there is only one such try, which shows whether the length was the reason.
 _ONLY_SHARE = (0.0,)
 
 
 async def try_models(turn: Turn, question: Question) -> None:
-    """Get an answer for the open exchange from the first model or agent that has one.
+    """Get an answer for the open exchange from the first model or agent that gives one.
 
     Raises `ProviderError` and `TurnError`. Earlier failures are in `turn.failures`.
     """
@@ -65,9 +65,9 @@ async def try_models(turn: Turn, question: Question) -> None:
 
 
 async def _resume_waiting(turn: Turn, question: Question) -> None:
-    """Get the answer of a model whose first token took too long, now that nobody else has one.
+    """Get the answer of a model whose first token took too long, because no other agent has answered.
 
-    Raises the error of the last of them that fails.
+    If all of these models fail, raises the error of the last one.
     """
     turn.fallback_timeout = None
     while turn.waiting:
@@ -85,10 +85,10 @@ async def _resume_waiting(turn: Turn, question: Question) -> None:
 
 
 def _reason_to_hand_over(error: ProviderError | EmptyAnswer, turn: Turn) -> ProviderError | None:
-    """Return the error for which the next agent is asked, or None if none is.
+    """Return the error that lets the next agent be tried, or None if the turn must end with this error.
 
     A refusal without a known reason may be due to the length, and another model may read more. A refusal of the content
-    or a wrong parameter would only be repeated elsewhere.
+    or of a parameter would only happen again with another model.
     """
     if turn.first_token is not None:
         return None
@@ -98,7 +98,7 @@ def _reason_to_hand_over(error: ProviderError | EmptyAnswer, turn: Turn) -> Prov
 
 
 async def _ask(turn: Turn, question: Question, *, is_last: bool) -> None:
-    """Ask a model; once more if it asked for a short pause and there is no fallback agent."""
+    """Send requests to a model; if it asks for a short pause and no fallback agent is available, try a second time."""
     pause, patience = question.model.pause, min(_SHORT_PAUSE, turn.limits.turn)
     turn.fallback_timeout = None if is_last else turn.limits.fallback_timeout
     if pause.seconds_left:
@@ -116,7 +116,7 @@ async def _ask(turn: Turn, question: Question, *, is_last: bool) -> None:
 
 
 async def _wait_out(pause: Pause, patience: float) -> None:
-    """Wait for a pause to end. Raises `RateLimited` if it lasts longer than the user should wait, in seconds."""
+    """Wait for a pause to end. Raises `RateLimited` if it is longer than `patience`, in seconds."""
     left = pause.seconds_left
     if left > patience:
         raise RateLimited("the server asked for a pause before", pause.seconds_asked)
@@ -125,7 +125,7 @@ async def _wait_out(pause: Pause, patience: float) -> None:
 
 
 async def _ask_fallback_agent(turn: Turn, agent: FallbackAgent) -> None:
-    """Have another agent answer. It cannot know that tools have run in this turn."""
+    """Let another agent answer, unless tools have run: that agent would not know and run them again."""
     if turn.tool_calls:
         raise Unavailable("tools have run, and another agent would run them again")
     answer = await agent.answer()
@@ -139,10 +139,10 @@ async def _ask_fallback_agent(turn: Turn, agent: FallbackAgent) -> None:
 
 
 async def _ask_for_less(turn: Turn, question: Question) -> None:
-    """Ask a model, and again with less of the window while it refuses a request for its length.
+    """Send requests to a model, with less of the window each time that it refuses one because of its length.
 
-    After a refusal without a known reason the same history is sent once with calls and results as text, then a smaller
-    request once. If neither helps, raises the error of the first refusal.
+    After a refusal without a known reason, the same history is sent once with calls and results as text, and then a
+    smaller request once. If neither is accepted, raises the error of the first refusal.
     """
     turn.refused_tokens = None
     retries: _Retries | None = None
@@ -159,20 +159,20 @@ async def _ask_for_less(turn: Turn, question: Question) -> None:
 
 
 class _Retries:
-    """The requests of one turn to one model; `question` is the next one."""
+    """The retries of one turn with one model; `question` is the question for the next request."""
 
     def __init__(self, turn: Turn, question: Question) -> None:
         self.question = question
         self._turn = turn
         self._model = question.model
-        # The number of requests that were made smaller.
+        # The number of retries with a smaller request.
         self._smaller = 0
-        # The first refusal without a known reason, and the exchanges that were then sent as text.
+        # The first refusal without a known reason, and the exchanges that were sent as text because of it.
         self._unexplained: ProviderError | EmptyAnswer | None = None
         self._as_text: frozenset[float | None] = frozenset()
 
     def prepare_next(self, error: ProviderError | EmptyAnswer) -> None:
-        """Prepare the request after a refusal. Raises an error if nothing else is sent."""
+        """Prepare the request after a refusal. Raises an error if there is nothing left to try."""
         if isinstance(error, ContextOverflow):
             self._undo_text()
             if error.context_tokens is not None:
@@ -193,7 +193,7 @@ class _Retries:
         if self._smaller:
             raise first
         if not self._model.size.is_larger(self._turn.request_tokens):
-            # the length was not the reason: as much has just been served
+            # the length was not the reason: the model has just accepted a request of this size
             raise BadRequest(str(first)) if isinstance(first, BadRequest) else first
         self._send_less(first, _ONLY_SHARE)
 
@@ -205,12 +205,12 @@ class _Retries:
         return bool(self._as_text)
 
     def _undo_text(self) -> None:
-        """Send exchanges as they are again: their form was not the reason."""
+        """Send the exchanges in their original form again, because the form was not the reason for the refusal."""
         self._model.plain_form.unwrite(self._turn.window, self._as_text)
         self._as_text = frozenset()
 
     def _send_less(self, error: ProviderError | EmptyAnswer, shares: tuple[float, ...]) -> None:
-        """Have less sent, by the next share of the history. Raises the error if that is not possible."""
+        """Reduce the history to the next of the shares. Raises the error if nothing can be removed."""
         place, turn = self._smaller, self._turn
         budget = None
         if place < len(shares):
@@ -228,7 +228,7 @@ class _Retries:
 
 
 def _smaller(turn: Turn, question: Question, share: float, *, is_last: bool) -> Budget | None:
-    """Return the budget that sends less of the window after a refusal, or None if nothing can be removed."""
+    """Return a budget that sends less of the window after a refusal, or None if nothing can be removed."""
     window, model, refused = turn.window, question.model, turn.request_tokens
     newest, live = window.open_tokens, turn.live.tokens if turn.live else 0
     others = window.stats().prefix_tokens + model.budget.schema_tokens + live + newest
@@ -241,7 +241,7 @@ def _smaller(turn: Turn, question: Question, share: float, *, is_last: bool) -> 
 
 
 def _with_shorter_results(turn: Turn, model: Model) -> Budget | None:
-    """Shorten the tool results of this turn, and return the budget that has room for them; None if they cannot be."""
+    """Shorten this turn's tool results and return the budget that they now fit, or None if they cannot be shortened."""
     window, refused = turn.window, turn.request_tokens
     before = window.stats()
     budget = with_context_size(model.budget, model.size.target(refused) or int(refused * _SHARES[0]))
@@ -250,13 +250,16 @@ def _with_shorter_results(turn: Turn, model: Model) -> Budget | None:
 
 
 def _without_live(turn: Turn, question: Question) -> Budget | None:
-    """Return the budget without a live context, which is all that can be removed, or None if there is none."""
+    """Return the budget without room for a live context, the last thing to remove, or None if there is none."""
     budget = question.model.budget
     return replace(budget, live_tokens=0) if budget.live_tokens and turn.live and turn.live.tokens else None
 
 
 async def run_turn(turn: Turn) -> None:
-    """Answer one input. A known error is left in the turn's `error`, anything else is in its `fault` and raised."""
+    """Answer one input.
+
+    A known error is stored in the turn's `error`; any other exception is stored in its `fault` and raised again.
+    """
     try:
         await _answer(turn)
     except (ProviderError, TurnError) as err:
@@ -269,7 +272,7 @@ async def run_turn(turn: Turn) -> None:
 
 
 async def _answer(turn: Turn) -> None:
-    """Answer by the first route that can. Raises `ProviderError` and `TurnError`."""
+    """Answer by the first route that has an answer. Raises `ProviderError` and `TurnError`."""
     if not turn.text:
         raise NothingSaid("the input is blank")
     if turn.decision.route is Route.LOCAL:
@@ -313,7 +316,7 @@ async def _answer_by_model(turn: Turn) -> None:
 
 
 def _break_off(turn: Turn) -> None:
-    """End an exchange whose answer is incomplete. It stays recorded only if tools may have acted."""
+    """End an exchange whose answer is incomplete. It stays in the window only if tools may have run."""
     if turn.tool_calls:
         turn.window.close_incomplete(turn.open_text, turn.open_calls)
     else:
@@ -321,9 +324,9 @@ def _break_off(turn: Turn) -> None:
 
 
 async def _close_waiting(turn: Turn, seconds: float) -> None:
-    """Close the requests that nobody heard. A server at home goes on loading its model if another agent answered.
+    """Close the open requests whose answers are not used.
 
-    `seconds` is how long it may do so.
+    If another agent has answered, a server at home may continue to load its model for up to `seconds`.
     """
     background = turn.handlers.background
     for stream in filter(None, (*turn.waiting, turn.resumed)):

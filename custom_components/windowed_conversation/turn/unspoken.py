@@ -1,4 +1,4 @@
-"""Spans of text that are not spoken, and patterns for text that comes in pieces."""
+"""Parts of a text that are not spoken, and patterns for text that arrives in pieces."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _square_or_line = re.compile(r"[\[\]\n]")
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """From `least` to `most` characters of a class."""
+    """From `least` to `most` characters of a character class."""
 
     chars: str
     least: int
@@ -24,27 +24,28 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """Text that has to follow and is not part of the mark."""
+    """Text that must follow the mark but is not part of it."""
 
     text: str
 
 
-# Texts are found in any letter case.
+# Plain texts match in any letter case.
 type MarkPart = str | Run | Ahead
 type MarkParts = tuple[MarkPart, ...]
 
 
 def compiled(marks: Mapping[str, MarkParts], *, halves: bool = True) -> re.Pattern[str]:
-    """Return a pattern of all marks, each a named group. The beginning of a mark at the end matches without a group.
+    """Return a pattern of all marks, each as a named group.
 
-    An earlier mark wins over a later one, and so does its beginning. Every mark ends in text, so none is the beginning
-    of itself.
+    With `halves`, the beginning of a mark at the end of the text also matches, without a group. An earlier mark takes
+    precedence over a later one, and so does its beginning. Every mark ends in a plain text, so no complete mark is also
+    the beginning of itself.
     """
     by_first: dict[str, dict[str, list[Run | Ahead]]] = {}
     for name, parts in marks.items():
         first, steps = _split(parts)
         by_first.setdefault(first, {})[name] = steps
-    # branches that begin with a plain character let the search skip all others
+    # alternatives that begin with a plain character let the search skip all other characters
     return re.compile("|".join(f"{re.escape(first)}{_branch(each, halves=halves)}" for first, each in by_first.items()))
 
 
@@ -59,7 +60,7 @@ def _branch(marks: Mapping[str, Sequence[Run | Ahead]], *, halves: bool) -> str:
 
 
 def _glance(marks: Iterable[Sequence[Run | Ahead]]) -> str:
-    """Return a lookahead at the next character: most texts that begin like a mark end there."""
+    """Return a lookahead for the next character, which quickly rules out most texts that only begin like a mark."""
     classes: set[str] = set()
     for steps in marks:
         for step in steps:
@@ -72,7 +73,7 @@ def _glance(marks: Iterable[Sequence[Run | Ahead]]) -> str:
 
 
 def _split(parts: MarkParts) -> tuple[str, list[Run | Ahead]]:
-    """Return the first character, if it is fixed, and the rest as runs; a character is a run of one."""
+    """Return the first character, if it is fixed, and the remaining parts, with plain characters as runs of one."""
     head = parts[0]
     first = head[0] if isinstance(head, str) else ""
     steps: list[Run | Ahead] = []
@@ -95,7 +96,7 @@ def _whole(step: Run | Ahead) -> str:
 
 
 def _half(steps: Iterable[Run | Ahead]) -> str:
-    """Return a pattern for any proper beginning of the steps, including none, at the end of the text."""
+    """Return a pattern for an incomplete sequence of the steps, possibly empty, at the end of the text."""
     runs: list[Run] = []
     for step in steps:
         runs += [Run(_either_case(char), 1, 1) for char in step.text] if isinstance(step, Ahead) else [step]
@@ -109,7 +110,7 @@ def _half(steps: Iterable[Run | Ahead]) -> str:
 
 
 class Read(NamedTuple):
-    """The progress in an unspoken stretch of text: its end, the place to continue from, and whether it is complete."""
+    """Progress in an unspoken part of a text: where it ends, where to continue reading, and whether it is complete."""
 
     end: int
     at: int
@@ -117,22 +118,22 @@ class Read(NamedTuple):
 
 
 class UnspokenSpan(Protocol):
-    """A stretch that is not spoken, read piece by piece."""
+    """A part of a text that is not spoken, read piece by piece."""
 
     def read(self, text: str, at: int) -> Read:
-        """Continue reading. For an incomplete stretch, the text after `Read.at` comes again with the next piece."""
+        """Continue reading. Text from `Read.at` on is passed again with the next piece if the end is not found."""
         ...
 
 
 class Until:
-    """Ends at the first of these texts, which belong to the stretch unless the span `keeps_end`. Stateless."""
+    """An unspoken part that ends at the first of these texts. It includes that text unless `keeps_end` is set."""
 
     def __init__(self, *ends: str, keeps_end: bool = False) -> None:
         self._ends = compiled({f"end{place}": (end,) for place, end in enumerate(ends)})
         self._keeps_end = keeps_end
 
     def read(self, text: str, at: int) -> Read:
-        """Read up to the first end mark. Without one, all of the text so far belongs to the stretch."""
+        """Read up to the first end text. If there is none, everything read so far is unspoken."""
         found = self._ends.search(text, at)
         if found is None:
             return Read(len(text), len(text), is_over=False)
@@ -142,7 +143,7 @@ class Until:
 
 
 class NoteText:
-    """The rest of a note in square brackets: up to the closing bracket, at most to the end of the line."""
+    """The rest of a note in square brackets, up to the closing bracket or the end of the line."""
 
     def __init__(self) -> None:
         self._depth = 1
@@ -159,10 +160,10 @@ class NoteText:
 
 
 class CallText:
-    """The rest of a tool call: an optional name, and brackets up to the closing one; without brackets, its line.
+    """The rest of a tool call: an optional name and a bracketed part, or without brackets, the rest of the line.
 
-    Brackets in quotes do not count. Braces that follow at once belong to the call, too: `[ARGS]{...}`. `depth` is the
-    number of open brackets.
+    Brackets inside quotes are ignored. Braces that follow immediately also belong to the call: `[ARGS]{...}`. `depth`
+    is the number of brackets that are already open.
     """
 
     def __init__(self, depth: int = 0) -> None:
@@ -195,7 +196,7 @@ class CallText:
         return Read(len(text), len(text), is_over=False)
 
     def _find_brackets(self, text: str, at: int) -> int:
-        """Return the place of the next opening bracket, or the end of the stretch or of the text."""
+        """Return the position of the next opening bracket, or the end of the call or of the text."""
         if self._had_brackets:
             return at
         if self._leads:
@@ -237,6 +238,6 @@ def _is_in_word(char: str) -> bool:
 
 
 def end_of_space(text: str, at: int) -> int:
-    """Return the end of the white space that begins here."""
+    """Return the position after the white space at this position."""
     found = _space.match(text, at)
     return found.end() if found else at
