@@ -1,4 +1,4 @@
-"""A whole turn without Home Assistant: a window, a provider, a scripted model behind HTTP, a home, and an ear."""
+"""Fixtures for a complete turn without Home Assistant: window, provider, scripted model server, home, and reply."""
 
 from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import replace
@@ -26,7 +26,7 @@ type Take = Callable[..., Coroutine[Any, Any, Turn]]
 
 @pytest.fixture(autouse=True)
 def _on_any_machine(leaping_clock: None) -> None:
-    """Have no test depend on the speed of the machine, nor wait for a deadline."""
+    """Make the tests independent of the machine's speed: the clock leaps over every wait."""
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def ear(home: Home) -> Ear:
 
 @pytest.fixture
 def question(http_client: Any, model_server: ModelServer) -> Question:
-    """Return the question for the scripted model."""
+    """Return a question whose model is served by the scripted model server."""
     return Question(
         model=Model("own", provider(http_client, model_server.url), "scripted", Budget(WindowPolicy())),
         system="You are a voice assistant.",
@@ -69,13 +69,16 @@ def provider(http_client: Any, url: str) -> ChatCompletions:
 
 @pytest.fixture
 def byte_question(http_client: Any, byte_server: ByteServer, question: Question) -> Question:
-    """Return the question for the server of given bytes."""
+    """Return a question whose model is served by the server that replies with given bytes."""
     return replace(question, model=replace(question.model, provider=provider(http_client, byte_server.url)))
 
 
 @pytest.fixture
 def take(window: Window, ear: Ear, question: Question) -> Take:
-    """Take a turn; the arguments after the text change how it is routed, who is asked, and the limits in seconds."""
+    """Return a function that takes a turn with the given text.
+
+    Its other arguments are the question, the routing, the local answer, and the limits of the turn in seconds.
+    """
 
     async def take(
         text: str,

@@ -1,4 +1,4 @@
-"""Speech and reasoning in a text, told apart character by character: slow, and without a stream."""
+"""A slow reference for the speech filter: separates speech and reasoning in a complete text, character by character."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ def _note(text: str, at: int) -> tuple[int, int]:
 
 
 def _groups(text: str, at: int, depth: int) -> int:
-    """Return the index behind a group in brackets and those that follow at once."""
+    """Return the index after a bracketed group and the groups in braces that immediately follow it."""
     quote, opens = "", "{" if depth else "([{"
     while at < len(text):
         char = text[at]
@@ -126,7 +126,7 @@ _JSON_CALL = re.compile(
 
 
 class PlainSpeech:
-    """Reads a whole text into `spoken` and `thought`. `tools` are the names of the tools that were offered."""
+    """Separates a complete text into `spoken` and `thought`. `tools` are the names of the offered tools."""
 
     def __init__(self, text: str, tools: frozenset[str] = frozenset()) -> None:
         self.spoken = ""

@@ -1,4 +1,4 @@
-"""Texts that are metadata, and the speech of a filter that reads pieces of text."""
+"""Examples of metadata in texts, and a helper that filters a text in pieces."""
 
 from collections.abc import Iterable
 
@@ -26,7 +26,7 @@ JSON_CALL = '{"name": "HassTurnOn", "arguments": {"name": "kitchen \\"} light", 
 
 
 def sorted_out(pieces: Iterable[str]) -> tuple[str, str]:
-    """Return the speech and the thoughts, whole."""
+    """Return the complete speech and the complete reasoning of a text that arrives in these pieces."""
     speech = SpeechFilter(TOOLS)
     deltas = [delta for piece in pieces for delta in speech.feed(piece)] + [*speech.flush()]
     spoken = "".join(delta.text for delta in deltas if isinstance(delta, TextDelta))

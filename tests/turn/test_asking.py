@@ -1,4 +1,4 @@
-"""The agents that are asked when a model does not answer, and those that are not."""
+"""Tests for the fallback agents that are tried if a model does not answer, and those that are not."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -20,7 +20,7 @@ from .world import Ear, Home
 
 @dataclass
 class Elsewhere:
-    """An `FallbackAgent`: an answer, or an error."""
+    """A `FallbackAgent` that returns an answer or raises an error."""
 
     outcome: str | Exception
     agent: str = "conversation.elsewhere"

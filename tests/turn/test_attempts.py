@@ -1,4 +1,4 @@
-"""The requests of a turn: each that was sent is there once, with its result."""
+"""Tests for the record of a turn's requests: each request is recorded once, with its result."""
 
 import asyncio
 from contextlib import suppress
@@ -21,7 +21,7 @@ from .world import Ear, new_turn
 
 
 def told(outcome: Turn) -> list[tuple[str, str | None, bool, bool]]:
-    """Return the end of each request, its error, whether it was billed and whether it may have cost something."""
+    """Return for each request its result, its error, whether it was billed, and whether it may have an unknown cost."""
     return [(each.result, each.error, each.billed is not None, each.is_unbilled) for each in outcome.attempts]
 
 

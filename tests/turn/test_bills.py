@@ -1,4 +1,4 @@
-"""Bills reveal servers that drop messages, and none whose cache or counting varies is taken for one."""
+"""Tests that bills reveal servers that drop messages, and that a varying cache or count is not mistaken for that."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ SERVER = "fp_made_up scripted"
 TOOLS = (ToolSchema("turn_on", "Turn something on. " * 100, {"type": "object"}),)
 SYSTEM = Message.system("You are a voice assistant for a home. " * 60, tokens=500)
 
-# A turn: the words of the question, those of each result of a tool, and those of the answer.
+# The number of words of a turn: in the question, in each tool result, and in the answer.
 turns = st.tuples(st.integers(3, 120), st.lists(st.integers(5, 400), max_size=3), st.integers(3, 300))
 long_turns = st.tuples(st.integers(20, 120), st.lists(st.integers(5, 200), max_size=2), st.integers(20, 300))
 talks = st.lists(turns, min_size=4, max_size=30)
@@ -25,7 +25,7 @@ talks = st.lists(turns, min_size=4, max_size=30)
 
 @dataclass
 class Counting:
-    """A server's counting: tokens for each word and for each message, and the most that it reads."""
+    """A server's way of counting: its tokens for each word and for each message, and the maximum that it reads."""
 
     per_word: float = 1.3
     frame: int = 5
@@ -36,7 +36,7 @@ class Counting:
         return sum(self.frame + int(self.per_word * _words(message)) for message in messages)
 
     def dropped(self, request: Request) -> int:
-        """Return the number of the oldest messages that are dropped: as many as it takes until the rest fits."""
+        """Return the number of the oldest messages that are dropped so that the remaining ones fit."""
         sizes = [self.tokens([each]) for each in request.messages[1:]]
         over = self._fixed(request) + sum(sizes) - (self.reads or 10**9)
         dropped = 0
@@ -65,12 +65,12 @@ def _words(message: Message) -> int:
 
 
 def counted(message: Message) -> Message:
-    """Return a message with its tokens, as a window holds it."""
+    """Return the message with its token count, as a window stores it."""
     return replace(message, tokens=message_tokens(message, EstimatedCounter()))
 
 
 def requests_of(talk: Any, *, stubs: bool = True) -> Iterator[list[Request]]:
-    """Yield the requests of each turn of a talk, as a window makes them: results of ended turns are stubs."""
+    """Yield the requests of each turn as a window would build them: tool results of ended turns are stubs."""
     history: list[Message] = [SYSTEM]
     for number, (question, results, answer) in enumerate(talk):
         asked = counted(Message.user(f"[CONTEXT: time: {number}]\n\n" + "question " * question))
@@ -88,7 +88,7 @@ def requests_of(talk: Any, *, stubs: bool = True) -> Iterator[list[Request]]:
 
 
 def sizes(talk: Any, usage: Any, server: Any = lambda _request: SERVER) -> list[int]:
-    """Return the sizes that the bills of a talk show."""
+    """Return the context sizes that the bills of a conversation reveal."""
     bills = Bills()
     found = (bills.take(each, usage(each), server(each)) for turn in requests_of(talk) for each in turn)
     return [size for size in found if size is not None]

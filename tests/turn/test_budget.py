@@ -1,4 +1,4 @@
-"""The budget of a request: the tokens that fit into a model."""
+"""Tests for the budget of a request: how many tokens fit into a model."""
 
 from dataclasses import replace
 

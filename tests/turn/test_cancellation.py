@@ -1,4 +1,4 @@
-"""A turn that is cancelled at each of its suspension points, in each format: the window stays valid and complete."""
+"""Tests that cancel a turn at each suspension point, in each format: the window must stay valid and complete."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -25,7 +25,7 @@ from tests.suspensions import each_suspension_point
 from .world import Ear, Home, Tool, take_turn
 
 BEFORE = (Message.user("my name is Ada"), Message.assistant("Nice to meet you, Ada."))
-# A server's connections outlive the requests on them.
+# The task of a server connection, which outlives the requests on it.
 _OF_THE_SERVER = "RequestHandler.start"
 
 type Turn = Callable[[str, str], Awaitable[None]]
@@ -33,7 +33,7 @@ type Turn = Callable[[str, str], Awaitable[None]]
 
 @dataclass
 class Broken:
-    """A home whose tools take a while, and an ear; `on_tool` is called when a tool has run."""
+    """A home whose tools take some time, and its `Ear`; `on_tool` is called when a tool has run."""
 
     home: Home = field(default_factory=lambda: Home({"kitchen light": "off", "bedroom light": "off"}))
     on_tool: Callable[[], None] = lambda: None
@@ -63,7 +63,7 @@ def new_window(_key: str) -> Window:
 async def asked(
     request: pytest.FixtureRequest, question: Question, model_server: ModelServer
 ) -> AsyncIterator[Question]:
-    """Return the question for the scripted model in a format."""
+    """Yield a question for the scripted model server in each wire format."""
     wire: Wire = request.param
     async with import_module(wire.clients[0]).AsyncClient(verify=False) as client:
         model = replace(question.model, provider=wire.connect(model_server.address, client))
@@ -71,7 +71,7 @@ async def asked(
 
 
 def assert_valid(window: Window) -> None:
-    """Assert that nothing is open, and that every call has its result and every result its call."""
+    """Assert that no exchange is open, and that every call has a result and every result a call."""
     assert not window.is_open
     for exchange in window.exchanges():
         assert exchange.messages[0].role is Role.USER
@@ -82,19 +82,19 @@ def assert_valid(window: Window) -> None:
 
 
 def calls_in(window: Window) -> list[str]:
-    """Return the calls of the newest exchange as `Home.ran` has them."""
+    """Return the calls of the newest exchange in the notation of `Home.ran`."""
     ran = {"homeassistant__GetLiveContext": "look", "intent__HassTurnOn": "on kitchen light"}
     return [ran[made.name] for message in window.exchanges()[-1].messages for made in message.tool_calls]
 
 
 def running() -> set[str]:
-    """Return the names of the tasks that run besides this test and the server."""
+    """Return the names of the running tasks, except for this test and the server."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
     return {str(getattr(task.get_coro(), "__qualname__", task.get_coro())) for task in tasks} - {_OF_THE_SERVER}
 
 
 async def assert_nothing_runs_on() -> None:
-    """Assert that no task is left once each has had the chance to end."""
+    """Assert that no task is still running after all had the chance to end."""
     for _ in range(200):
         if not running():
             return
@@ -103,7 +103,10 @@ async def assert_nothing_runs_on() -> None:
 
 
 async def sweep(asked: Question, text: str, begin: Callable[[Broken], None] = lambda broken: None) -> list[str]:
-    """Cancel the turn at each suspension point and check that nothing is left; return the ends of the others."""
+    """Cancel the turn at each suspension point, and assert that no task still runs and the window is valid.
+
+    Returns how the turns that were not cancelled in time ended.
+    """
     ended: list[str] = []
     broken, windows = Broken(), WindowRegistry(new_window)
 

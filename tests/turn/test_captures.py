@@ -1,4 +1,4 @@
-"""The properties of a capture that follow from its words. The tables are the documentation."""
+"""Tests for properties of a captured text that follow from its words. The tables serve as documentation."""
 
 import pytest
 

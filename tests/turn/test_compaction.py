@@ -1,4 +1,4 @@
-"""Compaction of a passage by the provider: its request, its size, and the agents without it."""
+"""Tests for the compaction of a passage by the provider: its request, its size, and agents without compaction."""
 
 import asyncio
 from dataclasses import replace
@@ -50,7 +50,7 @@ def talked(number: int) -> Exchange:
 
 @pytest.fixture
 async def asked(http_client: Any, byte_server: ByteServer, question: Question) -> Question:
-    """Return a question whose provider compacts."""
+    """Return a question whose provider supports compaction."""
     byte_server.reply(json.dumps(DOCUMENT).encode(), headers={"Content-Type": "application/json"})
     sdk = AsyncOpenAI(api_key="key", base_url=byte_server.url, http_client=http_client, max_retries=0)
     return replace(question, model=replace(question.model, provider=Responses(sdk), settings=COMPACTS))

@@ -1,4 +1,4 @@
-"""The stamp before the user's words, the sections that can replace it, and the user's words that look like it."""
+"""Tests for the stamp before the user's text, the sections that can replace it, and user text that imitates it."""
 
 from datetime import UTC, datetime
 import re

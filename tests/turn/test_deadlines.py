@@ -1,4 +1,4 @@
-"""A model that falls silent is given up; one that is slow but speaks is not."""
+"""Tests for timeouts: a model that sends nothing is abandoned; one that is slow but sends something is not."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -13,7 +13,7 @@ from custom_components.windowed_conversation.turn.limits import TurnLimits
 
 @pytest.fixture
 async def pulse() -> Pulse:
-    """Return the pulse of a server that has begun to answer and may be silent for 0.05 seconds."""
+    """Return the `Pulse` of a server that has begun to answer, with an idle timeout of 0.05 seconds."""
     pulse = Pulse(0.05)
     pulse.beat()
     return pulse
@@ -131,7 +131,7 @@ async def test_cancellation_in_the_moment_of_the_deadline_is_no_deadline(pulse: 
             await asyncio.Event().wait()
             yield 1
         except asyncio.CancelledError:
-            # the silence was first, and somebody else wants the end as well
+            # the idle timeout came first, and another task cancels at the same moment
             task.cancel()
             raise
 

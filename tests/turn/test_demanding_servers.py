@@ -1,4 +1,7 @@
-"""Servers that demand their own fields back, or refuse them: their conversations go on, and nothing is learned."""
+"""Tests for servers that require their own fields back, or refuse them.
+
+Their conversations must continue, and no context size may be learned from their refusals.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,7 +31,7 @@ by_each_server = pytest.mark.parametrize("server", DEMANDS)
 
 @pytest.fixture
 def ask(question: Question, http_client: Any, model_server: ModelServer) -> Ask:
-    """Return a function that asks a model in a format; each model has a size of its own to learn."""
+    """Return a function that builds a question for a model in a wire format; each model learns its own size."""
 
     def ask(wire: Wire, model: str) -> Question:
         provider = wire.connect(model_server.address, http_client)
@@ -44,7 +47,7 @@ def window(window: Window) -> Window:
 
 
 async def ten_turns(take: Take, asked: Question) -> list[Exception | None]:
-    """Take ten turns with a call each; returns the error of each."""
+    """Take ten turns with one tool call each. Return the error of each turn, or None."""
     outcomes = [await take(OFF if turn % 2 else ON, asked=asked) for turn in range(10)]
     return [outcome.error for outcome in outcomes]
 

@@ -1,4 +1,4 @@
-"""Servers that read 4,096 tokens and drop the oldest messages of longer requests without saying so."""
+"""Tests for servers that read 4,096 tokens and silently drop the oldest messages of longer requests."""
 
 from dataclasses import dataclass, replace
 
@@ -31,7 +31,7 @@ EVERY_LIGHT = {f"light number {number} in the cellar": "off" for number in range
 
 @dataclass
 class Talk:
-    """The requests of a talk, each with the tokens that were sent and those that were read."""
+    """The requests of a conversation, with the numbers of tokens that were sent and that were read."""
 
     records: list[Record]
 
@@ -40,12 +40,12 @@ class Talk:
 
     @property
     def is_dropped(self) -> list[bool]:
-        """Whether each request was longer than the part that was read."""
+        """Whether each request was longer than the part of it that the server read."""
         return [self.sent(record) > record.usage["prompt"] for record in self.records]
 
     @property
     def dropped_turns(self) -> int:
-        """How many turns of a talk were not read whole."""
+        """The number of turns whose first request was not read completely."""
         questions = [record.body["messages"][-1]["role"] == "user" for record in self.records]
         return sum(dropped and first for dropped, first in zip(self.is_dropped, questions, strict=True))
 
@@ -57,13 +57,13 @@ def calibrator() -> Calibrator:
 
 @pytest.fixture
 def window(calibrator: Calibrator) -> Window:
-    """Return a window that counts as the server does, once that has billed something."""
+    """Return a window whose token counter is calibrated by the server's bills."""
     return Window("conversation", WindowPolicy(), CalibratedCounter(calibrator))
 
 
 @pytest.fixture
 def asked(question: Question, calibrator: Calibrator, model_server: ModelServer) -> Question:
-    """Return a question for a server that drops messages, with a fixed part as large as that of a home."""
+    """Return a question for a server that drops messages, with a system prompt as long as that of a real home."""
     model_server.dropping = Dropping(READS)
     model = replace(question.model, budget=Budget(WindowPolicy(), max_answer_tokens=1000))
     return replace(
@@ -73,7 +73,7 @@ def asked(question: Question, calibrator: Calibrator, model_server: ModelServer)
 
 @pytest.fixture
 def take(window: Window, ear: Ear, asked: Question, calibrator: Calibrator) -> Take:
-    """Take a turn whose bills are learned from, as an agent does."""
+    """Return a function that takes a turn and learns from its bills, as an agent does."""
 
     def learn(billed: BilledRequest) -> None:
         request = billed.request
@@ -130,7 +130,7 @@ async def test_window_holds_what_is_read(
 
 @pytest.fixture
 def home() -> Home:
-    """Return a home whose states are long."""
+    """Return a home whose states make a long tool result."""
     return Home(dict(EVERY_LIGHT))
 
 

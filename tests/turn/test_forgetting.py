@@ -1,4 +1,4 @@
-"""Forgetting removes the right words from conversations, in the store and in working memory, and no others."""
+"""Tests that forgetting removes the right texts, and no others, from stored conversations and working memory."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -59,7 +59,7 @@ RECALLING = exchange(20.0, "now", sources=["fact:7"])
 
 
 class Store:
-    """A memory, conversations in its file, and windows in working memory."""
+    """A memory, the conversations in its file, and windows in working memory."""
 
     def __init__(self, path: Path) -> None:
         self.conversations = ConversationForgetting()
@@ -68,22 +68,22 @@ class Store:
         self.facts: list[int] = []
 
     def state(self, text: str = "Geese are loud", by: str | None = "anna", at: float = 100.0, **more: Any) -> None:
-        """Store a fact, which Anna states at 100 by default."""
+        """Store a fact. By default, Anna states it at the time 100."""
         owner = by if more.get("private") else None
         self.facts.append(self.memory.add_fact(text, person=owner, teller=by, at=at, **more))
 
     def say(self, text: str, at: float, person: str | None = None, conversation: str = "mine") -> int:
-        """Store a turn."""
+        """Store a past turn in memory, and return its id."""
         return self.memory.add_turn(PastTurn(conversation, at, text, "It is so.", "other", person))
 
     def keep(self, *exchanges: Exchange, key: str = SHARED, agent: str = AGENT) -> None:
-        """Store a conversation."""
+        """Store a conversation with these exchanges."""
         numbered = [each.with_number(number) for number, each in enumerate(exchanges)]
         with self.memory.database.write() as connection:
             write_change(connection, ConversationChange(agent, key, 1.0, STATS, numbered))
 
     def forget(self, live: dict[tuple[str, str], Snapshot] | None = None, **conditions: Any) -> Forgotten:
-        """Forget, by default all facts by their ids, also in windows in working memory."""
+        """Forget (by default all facts, by their ids), in the file and in the given windows in working memory."""
         conditions = conditions or {"ids": [("fact", each) for each in self.facts]}
         with self.conversations.beside(live or {}) as losses:
             forgotten = self.memory.forget(**conditions)
@@ -91,23 +91,23 @@ class Store:
         return forgotten
 
     def rest(self, snapshot: Snapshot, key: str = SHARED, **conditions: Any) -> Snapshot:
-        """Return the rest of a window in working memory after forgetting."""
+        """Forget, and return the remaining part of a window in working memory."""
         self.forget({(AGENT, key): snapshot}, **conditions)
         (losses,) = self.losses
         return losses.rest((AGENT, key), snapshot)
 
     def left(self, snapshot: Snapshot, key: str = SHARED, **conditions: Any) -> list[str]:
-        """Return the words in the rest of a window in working memory after forgetting."""
+        """Forget, and return the texts that remain in a window in working memory."""
         return said(self.rest(snapshot, key, **conditions))
 
     def kept(self, key: str = SHARED, agent: str = AGENT) -> list[str] | None:
-        """Return the words in a stored conversation, or None if there is none."""
+        """Return the texts in a stored conversation, or None if it does not exist."""
         with self.memory.database.read() as connection:
             found = read_conversation(connection, agent, key)
         return None if found is None else said(found)
 
     def stats(self) -> WindowStats:
-        """Return the figures of the only stored conversation."""
+        """Return the statistics of the only stored conversation."""
         with self.memory.database.read() as connection:
             (found,) = stored_conversations(connection)
         return found.stats
@@ -121,7 +121,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def test_what_forget_loses(store: Store) -> None:
-    """All places lose a fact of the home, which Anna stated in the kitchen at 100, and nothing else of these."""
+    """A fact of the home, which Anna stated in the kitchen at 100, is removed everywhere, and nothing else is."""
     store.say("Where is the key?", at=50.0, person="anna", conversation="kitchen")
     store.say("The key lies under the pot", at=100.0, person="anna", conversation="kitchen")
     store.say("Under the pot lies the key", at=200.0, person="ben", conversation="hall")
@@ -411,7 +411,7 @@ def test_all_of_a_person_goes_from_their_windows_only(store: Store) -> None:
 def test_all_of_an_agent_goes_from_its_windows_only(store: Store) -> None:
     store.keep(exchange(1.0))
     store.keep(exchange(1.0), agent="other")
-    # a turn of the home's, which other agents may have recalled
+    # a past turn without a person, which other agents may have recalled
     store.say("Bread", at=1.5)
 
     store.forget(agent="other")

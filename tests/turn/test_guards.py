@@ -1,4 +1,4 @@
-"""Guards against repetition: no other agent acts after tools ran, and no request follows the first token."""
+"""Tests for guards against repetition: no other agent acts after tools ran, and no retry follows the first token."""
 
 from dataclasses import dataclass, replace
 
@@ -17,7 +17,7 @@ OVERFLOW = event({"error": {"message": "x", "type": "invalid_request_error", "co
 
 @dataclass
 class Stranger:
-    """An agent of another integration that would switch the light on itself; `asked` counts how often it was asked."""
+    """An agent of another integration that switches the light on itself; `asked` counts the calls of `answer`."""
 
     home: Home
     agent: str = "conversation.stranger"

@@ -1,4 +1,4 @@
-"""The states that a sentence needs, in few tokens, for any names and values, and a true account of the rest."""
+"""Tests for the states in the live context: those that a sentence needs, and correct counts of the rest."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -33,7 +33,7 @@ ENGLISH = KindWords(
     ("en",), [("window", "Window"), ("door", "Door"), ("light", "Light"), ("temperature", "Temperature")]
 )
 
-# Of each kind: its domain, its device class, its usual and its unusual state.
+# For each kind: its domain, its device class, its usual state, and an unusual state.
 KINDS = {
     "light": ("light", None, "off", "on"),
     "window": ("binary_sensor", "window", "off", "on"),
@@ -47,7 +47,7 @@ AREAS = ("Kitchen", "Office", "Hall", "")
 
 
 def entity(kind: str, area: str, name: str = "", *, odd: bool = False, state: str = "", at: float = 0) -> EntityState:
-    """Return an entity of a kind, as usual or not."""
+    """Return an entity of a kind in its usual state, or if `odd`, in an unusual one."""
     domain, device_class, usual, unusual = KINDS[kind]
     value = state or (unusual if odd else usual)
     unit = {"unit_of_measurement": "°C"} if domain == "sensor" else {}
@@ -78,7 +78,7 @@ def states_text(
 
 @pytest.fixture
 def home() -> Home:
-    """Return a home in which a light is on in the office and a window is open in the hall."""
+    """Return a home in which a light in the office is on and a window in the hall is open."""
     return home_of(
         {
             f"{kind}.{area}": entity(kind, area, odd=(kind, area) in {("light", "Office"), ("window", "Hall")})
@@ -252,7 +252,7 @@ def test_text_is_true_of_every_entity_and_within_the_limit(
 
 
 def _check(home: Home, states: StatesText, limit: int) -> None:
-    """Check the account of a text: the entities that it lists, counts, and calls as usual."""
+    """Assert that a text lists, counts and describes as usual the right entities, within the limit."""
     assert tokens_of(states.text) == states.tokens <= limit
     assert not re.search(r"[\[\];\n]", states.text)
     assert states.listed == {key: home.entities[key].state for key in states.listed}

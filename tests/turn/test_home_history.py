@@ -1,4 +1,4 @@
-"""The time that a question about the past means, and the changes in it, as one line."""
+"""Tests for the time span of a question about the past, and the line with the changes in it."""
 
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -17,7 +17,7 @@ from custom_components.windowed_conversation.turn.state_text import (
 )
 
 ZONE = ZoneInfo("Europe/Amsterdam")
-# The clock was set back in the night before.
+# The clock was set back to winter time in the previous night.
 NOW = datetime(2026, 10, 26, 8, 30, tzinfo=ZONE)
 DAY = timedelta(days=1)
 DOOR = EntityState("Hall", "Door", "closed")

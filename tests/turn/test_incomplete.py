@@ -1,4 +1,4 @@
-"""Tool calls stay known when a turn fails or is interrupted after a tool may have run."""
+"""Tests that tool calls stay in the window if a turn fails or is interrupted after a tool may have run."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -34,7 +34,7 @@ def results(window: Window) -> list[str]:
 
 
 def assert_known_as_incomplete(window: Window) -> None:
-    """Assert that the newest exchange holds whole calls and says that it was interrupted."""
+    """Assert that every call of the newest exchange has a result, and that it is marked as interrupted."""
     exchange = window.exchanges()[-1]
     assert {"incomplete", "route:llm"} <= exchange.tags
     assert "interrupted" in exchange.messages[-1].content
@@ -45,7 +45,7 @@ def assert_known_as_incomplete(window: Window) -> None:
 
 @pytest.fixture
 def interrupt(take: Take) -> Callable[..., Awaitable[None]]:
-    """Return a function that takes a turn and cancels it when it has come so far."""
+    """Return a function that takes a turn and cancels it when an event is set."""
 
     async def interrupt(words: str, has_come: asyncio.Event, **more: Any) -> None:
         turn = asyncio.create_task(take(words, **more))

@@ -1,4 +1,4 @@
-"""The live context: in the newest message of a request alone, after the plan, within its share of the room."""
+"""Tests for the live context: it is only in the newest message, built after the history, and within its share."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,7 +32,7 @@ _SECTIONS = "\n\n## Time\nMonday 2026-11-23 08:00\n\n## States\nKitchen: Window=
 
 @dataclass
 class Source:
-    """Lends its text to the first requests, and another one each time that it is asked again."""
+    """Builds live contexts with a new source id each time, and records the arguments that it was called with."""
 
     text: str = _LIVE
     asked: list[tuple[list[int], int]] = field(default_factory=list)
@@ -194,7 +194,7 @@ def test_room_for_exchanges_leaves_the_whole_share(budget: Budget, system: int) 
 
 @dataclass
 class Recorder:
-    """A provider that answers every request with the same words, and records it."""
+    """A provider that gives the same answer to every request, and records the requests."""
 
     name: str = "recorder"
     requests: list[Request] = field(default_factory=list)
@@ -213,7 +213,7 @@ class Recorder:
 
 @dataclass
 class Notebook:
-    """Past inputs in place of a memory: lends those that the request does not have, the newest first."""
+    """A simple replacement for memory: recalls past inputs that are not in the request, newest first."""
 
     said: list[str] = field(default_factory=list)
     limit: int = 0

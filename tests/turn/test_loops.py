@@ -1,4 +1,4 @@
-"""A model that repeats itself: it gets a note, then a request without calls, and never ends in an error."""
+"""Tests for a model that repeats its calls: it gets a note, then a request without calls, and never causes an error."""
 
 import pytest
 
@@ -17,17 +17,17 @@ TURN_OFF = "intent__HassTurnOff"
 
 @pytest.fixture
 def window() -> Window:
-    """Return a window that keeps results as the model has read them."""
+    """Return a window that keeps tool results as the model has read them."""
     return Window("conversation", WindowPolicy(tool_results="keep"), EstimatedCounter())
 
 
 def results(window: Window) -> list[str]:
-    """Return the results of tools as the model reads them."""
+    """Return the tool results as the model reads them."""
     return [message.content for message in window.messages() if message.role is Role.TOOL]
 
 
 def told(window: Window) -> list[bool]:
-    """Return for each result whether it says that it came before."""
+    """Return for each tool result whether it has the note that it is a repetition."""
     return [result.startswith(f"{REPEATED}\n") for result in results(window)]
 
 

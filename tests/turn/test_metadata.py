@@ -1,4 +1,4 @@
-"""Spoken texts and metadata, one by one, at every cut."""
+"""Tests that filter speech and metadata, cut into pieces at every position."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from .spoken import CONTEXT, JSON_CALL, NOTES, RECALL, RECALL_SECTIONS, SECTIONS
 
 
 def cuts(text: str) -> list[list[str]]:
-    """Return the text in one piece, in pieces of one size each, and in two at every border."""
+    """Return the text in one piece, in pieces of several equal sizes, and in two pieces at every position."""
     sizes = [[text[at : at + size] for at in range(0, len(text), size)] for size in (1, 2, 3, 7, 10)]
     return [[text], *sizes, *([text[:at], text[at:]] for at in range(1, len(text)))]
 

@@ -1,4 +1,4 @@
-"""A model's size, learned from its server, from requests that were served, and from those that were not."""
+"""Tests for a model's size, as learned from its server and from accepted and refused requests."""
 
 from collections.abc import Callable
 import json
@@ -16,13 +16,13 @@ ANSWER = 30
 
 
 class Clock:
-    """Seconds since the epoch."""
+    """A clock that tests can set, in seconds since the epoch."""
 
     def __init__(self) -> None:
         self.now = 1_700_000_000.0
 
     def __call__(self) -> float:
-        """Return the time."""
+        """Return the current time."""
         return self.now
 
 
@@ -33,7 +33,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def size(clock: Clock) -> ModelSize:
-    """Return the size of a model that has served a request of 3,900 tokens."""
+    """Return the size of a model that has accepted a request of 3,900 tokens."""
     size = ModelSize(clock=clock)
     size.on_served(3900)
     return size
@@ -41,7 +41,7 @@ def size(clock: Clock) -> ModelSize:
 
 @pytest.fixture
 def learned(size: ModelSize) -> ModelSize:
-    """Return a size that two refusals have shown."""
+    """Return a size that was learned from two refusals."""
     size.on_refused(4100, 3600)
     size.on_refused(4100, 3600)
     return size
@@ -287,7 +287,7 @@ def test_whatever_was_kept_can_be_planned_with(kept: dict[str, Any]) -> None:
 
 
 class Server:
-    """Serves requests up to its size, answer included; `talk` is one turn of a conversation that fills the window."""
+    """A server that accepts requests up to its context size, answers included."""
 
     def __init__(self, context: int, size: ModelSize, *, fixed: int, step: int, history: int) -> None:
         self.context = context
@@ -298,7 +298,7 @@ class Server:
         self.greatest = 0
 
     def talk(self) -> None:
-        """Take a turn: the window grows, is trimmed to the plan, and is sent, less of it after a refusal."""
+        """Take a turn: the window grows, is trimmed to the plan, and is sent; after a refusal, less of it is sent."""
         self.window += self.step
         planned = self.size.tokens()
         room = self.history if planned is None else min(self.history, planned - planned // 16 - self.fixed)
@@ -324,7 +324,7 @@ class Server:
 
 @settings(deadline=None)
 @given(
-    # at least the size of the fixed part and one exchange: where these do not fit, each request is refused
+    # at least the size of the system prompt and one exchange: a smaller context would refuse every request
     integers(1700, 200_000),
     integers(300, 1200),
     integers(20, 400),

@@ -1,4 +1,4 @@
-"""The model's part of a turn: the tool loop, its limits, and its speech."""
+"""Tests for the model's part of a turn: the tool loop, its limits, and the speech."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The entities, areas and kinds that a sentence names."""
+"""Tests for the entities, areas and kinds that a sentence names."""
 
 import pytest
 

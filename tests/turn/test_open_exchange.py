@@ -1,4 +1,4 @@
-"""The budget of a turn with many rounds: the contents of its requests, and their prompt cache."""
+"""Tests for the budget of a turn with many tool rounds: the contents of its requests, and their prompt cache."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,13 +18,13 @@ from .conftest import Take
 from .world import Ear, Home
 
 ROUNDS = 50
-# The fixed part of a request to an agent that controls a home, of about 650 tokens.
+# A system prompt of about 650 tokens, as for an agent that controls a home.
 SYSTEM = "You are a voice assistant for a home. Answer in plain text. " * 45
 
 
 @pytest.fixture
 def pages(ear: Ear, home: Home) -> Any:
-    """Have the home's tool return pages of about this many tokens."""
+    """Return a function that makes the home's tool return pages of about the given number of tokens."""
 
     def pages(tokens: int) -> None:
         async def look(name: str) -> dict[str, str]:
@@ -36,18 +36,18 @@ def pages(ear: Ear, home: Home) -> Any:
 
 
 def read(pages: int) -> Iterator[Answer]:
-    """Yield a look at one page in each round, and then an answer."""
+    """Yield the model's answers: one tool call for each page, and then a text."""
     yield from (call("GetLiveContext", name=f"page {number}") for number in range(1, pages + 1))
     yield words("I have read them.")
 
 
 def sent(model_server: ModelServer) -> list[str]:
-    """Return the messages of each request as text."""
+    """Return the messages of each request as JSON text."""
     return [json.dumps(request.body["messages"], ensure_ascii=False) for request in model_server.requests]
 
 
 def shared(before: str, now: str) -> int:
-    """Return the number of characters with which two requests begin alike."""
+    """Return the length of the common beginning of two requests, in characters."""
     return next((at for at, (one, other) in enumerate(zip(before, now, strict=False)) if one != other), len(before))
 
 

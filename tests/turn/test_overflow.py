@@ -1,4 +1,4 @@
-"""Requests that are longer than their model can read: less is sent, then others are asked, and the size is learned."""
+"""Tests for requests that are too long for their model: less is sent, fallback agents are tried, a size is learned."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -35,14 +35,14 @@ async def second_server(socket_enabled: None) -> AsyncIterator[ModelServer]:
 
 @pytest.fixture
 def chain(byte_question: Question, http_client: Any, second_server: ModelServer) -> Question:
-    """Return the question for the server of given bytes, and then for a second agent."""
+    """Return a question for the server that replies with given bytes, with a second agent as the fallback."""
     second = replace(byte_question.model, agent="second", provider=provider(http_client, second_server.url))
     return replace(byte_question, fallback_agents=(replace(second, size=ModelSize()),))
 
 
 @pytest.fixture
 async def talked(take: Take, byte_question: Question, byte_server: ByteServer) -> None:
-    """Have talked for six turns with the server of given bytes."""
+    """Take six turns with the server that replies with given bytes."""
     byte_server.reply(*ANSWER)
     for number in range(6):
         await take(f"remember that the number {number} is lucky", asked=byte_question)
@@ -50,7 +50,7 @@ async def talked(take: Take, byte_question: Question, byte_server: ByteServer) -
 
 
 def refuse(server: ByteServer, *bodies: Body) -> None:
-    """Have the server refuse the next requests, and serve those after them."""
+    """Make the server refuse the next requests with these bodies, and answer the requests after them."""
     first, *others = bodies
     server.reply(first.content, status=first.status, headers=first.headers)
     for body in others:
@@ -59,7 +59,7 @@ def refuse(server: ByteServer, *bodies: Body) -> None:
 
 
 def refuse_all(server: ByteServer, body: Body) -> None:
-    """Have the server refuse every request."""
+    """Make the server refuse every request with this body."""
     server.reply(body.content, status=body.status, headers=body.headers)
 
 

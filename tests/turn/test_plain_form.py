@@ -1,4 +1,4 @@
-"""Requests that are refused for the form of an ended exchange: it is sent as text, and no size is learned."""
+"""Tests for refusals due to the form of an ended exchange: it is sent as text, and no context size is learned."""
 
 from dataclasses import replace
 import json
@@ -22,7 +22,7 @@ UNEXPLAINED = BODIES["lm_studio"]
 
 @pytest.fixture
 async def acted(take: Take, byte_question: Question, byte_server: ByteServer) -> None:
-    """Have talked for a turn, and then switched a light on."""
+    """Take a turn without a tool call, and then one with a tool call."""
     byte_server.reply(*ANSWER)
     await take("remember that the number 7 is lucky", asked=byte_question)
     byte_server.reply(*CALL)
@@ -32,7 +32,7 @@ async def acted(take: Take, byte_question: Question, byte_server: ByteServer) ->
 
 
 def refuse(server: ByteServer, times: int) -> None:
-    """Have the server refuse the next requests without a reason, and serve those after them."""
+    """Make the server refuse the next requests without a reason, and answer the requests after them."""
     server.reply(UNEXPLAINED.content, status=UNEXPLAINED.status, headers=UNEXPLAINED.headers)
     for _ in range(times - 1):
         server.then_reply(UNEXPLAINED.content, status=UNEXPLAINED.status, headers=UNEXPLAINED.headers)
@@ -109,7 +109,7 @@ async def test_less_is_sent_when_the_form_was_not_the_reason_and_the_form_is_kep
 
 
 class Demanding(ByteServer):
-    """Refuses every request with a call in it, without a reason, as servers do that miss their own fields beside it."""
+    """A server that refuses every request with a tool call without a reason, as if its own fields were missing."""
 
     @override
     async def _handle(self, request: web.Request) -> web.StreamResponse:

@@ -1,4 +1,4 @@
-"""The profile at the end of the system prompt: dense, whole sentences, and data in any case."""
+"""Tests for the profile at the end of the system prompt: short, in complete sentences, and never an instruction."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ count = EstimatedCounter().count
 
 
 def fact(number: int, text: str = "Tea at five", **fields: Any) -> Fact:
-    """Return a fact of the home that was told once, unless the fields say otherwise."""
+    """Return a fact of the home that was stated once; keyword arguments override its fields."""
     values = {"person": None, "private": False, "source": "said", "quote": "", "confirmed": NOW, "tellings": 1}
     return Fact(number, text, NOW, **(values | fields))
 

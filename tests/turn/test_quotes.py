@@ -1,4 +1,4 @@
-"""The proof that a fact comes from the user: the quote is in the user's words, and the fact says the same."""
+"""Tests for the proof that a fact comes from the user: they said the quote, and the quote supports the fact."""
 
 import pytest
 

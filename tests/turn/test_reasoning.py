@@ -1,4 +1,4 @@
-"""The limit of an answer: exactly the user's for a model that does not reason, with room for one that does."""
+"""Tests for the output limit: exactly the user's for a model that does not reason, larger for one that does."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -41,7 +41,7 @@ TOLD = SummaryInput(Message.system("You are a voice assistant."), earlier="Ada l
 
 @pytest.fixture
 def question(question: Question) -> Question:
-    """Return a question to a model whose answers have 300 tokens."""
+    """Return a question to a model whose answers are limited to 300 tokens."""
     return replace(question, model=replace(question.model, budget=Budget(WindowPolicy(), max_answer_tokens=LIMIT)))
 
 
@@ -50,7 +50,7 @@ def limits(server: ModelServer) -> list[int]:
 
 
 async def talk(take: Take, server: ModelServer, answers: Sequence[Answer]) -> list[int]:
-    """Take a turn for each of the answers. Return the limits of the requests."""
+    """Take a turn for each of the answers. Return the output limits of the requests."""
     server.script(*answers)
     for _ in answers:
         await take("hello")

@@ -1,4 +1,4 @@
-"""Recall: the choice of search results for the context, and their lines."""
+"""Tests for recall: the search results that are chosen for the context, and their lines."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Remembering and forgetting on request: the owner of a fact, the fact that it replaces, and facts that stay."""
+"""Tests for requests to remember and forget: who owns a fact, which fact it replaces, and which facts stay."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -43,7 +43,7 @@ def speaker(who: str, said: str, language: str = "en") -> Speaker:
 
 
 def told(memory: Memory, who: str, *texts: str, language: str = "en") -> MemoryReply:
-    """Remember the texts and return the reply to the last one."""
+    """Remember the texts as facts. Return the reply to the last one."""
     return [remember_statement(memory, speaker(who, text, language), text, text) for text in texts][-1]
 
 
@@ -52,7 +52,7 @@ def forgotten(memory: Memory, who: str, query: str) -> MemoryReply:
 
 
 def agreed(memory: Memory, asked: MemoryReply) -> MemoryReply:
-    """Say yes to the question."""
+    """Answer yes to the question, and return the reply."""
     assert asked.then is not None
     return asked.then(memory)
 

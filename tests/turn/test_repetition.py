@@ -1,4 +1,4 @@
-"""The difference between a loop of calls in a turn and a model that only checks its work."""
+"""Tests for the difference between a loop of tool calls and a model that only checks its work."""
 
 from collections.abc import Iterable
 
@@ -11,9 +11,9 @@ READS = frozenset({"look", "look_there", "clock"})
 
 
 def told(*rounds: Iterable[tuple[str, str]]) -> tuple[list[bool], bool]:
-    """Return for each call whether to tell the model, and whether the loop went on after that.
+    """Return for each call whether the model gets a note, and finally whether the loop continued after one.
 
-    A round holds names of tools with their results; those that begin with a look only read.
+    A round consists of tool names with their results. The tools in `READS` are read-only.
     """
     repetition, found = Repetition(), list[bool]()
     for calls in rounds:
@@ -25,7 +25,7 @@ def told(*rounds: Iterable[tuple[str, str]]) -> tuple[list[bool], bool]:
 
 
 def one_by_one(*names: str) -> tuple[list[bool], bool]:
-    """Return the findings if each call has its own round, and a call's results are all the same."""
+    """Return the result of `told` if each call has its own round, and all results of a tool are the same."""
     return told(*([(name, f"result of {name}")] for name in names))
 
 

@@ -1,4 +1,7 @@
-"""A limited number of requests at a time, in order; waiting is not idle time, and a cancelled wait frees its place."""
+"""Tests for the limit of concurrent requests.
+
+Requests are sent in order, waiting does not count as idle time, and a cancelled wait frees its place in the queue.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -22,13 +25,13 @@ type Start = Callable[..., asyncio.Task[Turn]]
 
 @pytest.fixture
 def one_at_a_time(question: Question) -> Question:
-    """Return the question for a server that is sent one request at a time."""
+    """Return a question for a server that gets only one request at a time."""
     return replace(question, model=replace(question.model, limit=RequestLimit(1)))
 
 
 @pytest.fixture
 def start(question: Question) -> Start:
-    """Begin a turn in a conversation of its own; the arguments after the text are as in `take`."""
+    """Return a function that starts a turn in a separate conversation; its arguments are similar to those of `take`."""
 
     def start(
         text: str, *, asked: Question | None = None, home: Home | None = None, **limits: Any
@@ -41,7 +44,7 @@ def start(question: Question) -> Start:
 
 
 def asked(server: ModelServer) -> list[str]:
-    """Return the questions to the server, in their order."""
+    """Return the questions that the server received, in order."""
     return [request.body["messages"][-1]["content"].rpartition("\n\n")[2] for request in server.requests]
 
 
@@ -95,7 +98,7 @@ async def test_server_is_free_for_others_while_tools_run(
     start: Start, one_at_a_time: Question, model_server: ModelServer
 ) -> None:
     class Slow(Home):
-        """A home whose tools never end."""
+        """A home whose tools never finish."""
 
         async def _turn_on(self, name: str) -> dict[str, str]:
             self.ran.append(name)

@@ -1,4 +1,4 @@
-"""The route of an input. The tables are the documentation."""
+"""Tests for the route of an input. The tables serve as documentation."""
 
 import pytest
 

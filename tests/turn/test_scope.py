@@ -1,4 +1,4 @@
-"""The window of an input."""
+"""Tests for the window that an input belongs to."""
 
 import pytest
 

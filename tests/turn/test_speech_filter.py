@@ -1,4 +1,4 @@
-"""The spoken part of a model's text, however the stream is cut."""
+"""Tests for the spoken part of a model's text, however the stream is cut into pieces."""
 
 from itertools import pairwise
 import sys
@@ -26,7 +26,7 @@ MARKS = (
     *("```", "```json\n", "```tool_code\n", "[ "),
     *('{"name": "GetState", "parameters": {}}', '{"name": "Elsewhere", "arguments": {}}'),
 )
-# A call in JSON in a fence, with as much between its parts as is taken for one.
+# The parts of a tool call as fenced JSON, between which the filter accepts a limited amount of white space.
 _SPACED_MARKS = ("[", "{", '"name"', ":", f'"{"a" * 100}"', ",", '"parameters"', ":")
 LONGEST_MARK = len(f"```{'a' * 12}") + sum(8 + len(mark) for mark in _SPACED_MARKS)
 
@@ -35,7 +35,7 @@ words = st.sampled_from(
 )
 marks = st.sampled_from(MARKS)
 halves = marks.flatmap(lambda mark: st.integers(1, len(mark)).map(lambda size: mark[:size]))
-# Texts that are full of marks, of beginnings of marks, and of white space.
+# Texts that consist mostly of marks, beginnings of marks, and white space.
 marked_texts = st.lists(st.one_of(marks, halves, words), max_size=12).map("".join)
 borders = st.lists(st.integers(0, 300), max_size=30)
 plain_texts = st.text(alphabet=st.characters(exclude_characters="<[\n", exclude_categories=["Cs"]))
@@ -134,7 +134,7 @@ class Copied(str):
 
 
 def work(text: str) -> int:
-    """Return the number of copied characters plus function calls for reading a text that comes at once."""
+    """Return the number of copied characters plus the number of function calls for filtering a text in one piece."""
     calls = 0
 
     def count(_frame: Any, event: str, _arg: Any) -> None:

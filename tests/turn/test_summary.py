@@ -1,4 +1,4 @@
-"""Asking for a summary: the request, its answer, and its errors."""
+"""Tests for the request for a summary, its answer, and its errors."""
 
 from dataclasses import replace
 import json
@@ -38,7 +38,7 @@ def window() -> Window:
 
 @pytest.fixture
 async def passage(take: Take, window: Window, question: Question) -> SummaryInput:
-    """Return the passage that is dropped after Ada has told her name and the wifi password."""
+    """Return the passage that is evicted after Ada has stated her name and the wifi password."""
     asked = replace(question, model=replace(question.model, budget=Budget(POLICY)))
     await take("my name is Ada", asked=asked)
     await take("remember that the wifi password is swordfish", asked=asked)
@@ -49,7 +49,7 @@ async def passage(take: Take, window: Window, question: Question) -> SummaryInpu
 
 
 async def ask(question: Question, passage: SummaryInput, **limits: Any) -> tuple[str, list[Usage]]:
-    """Return the summary, and its usage."""
+    """Return the summary, and the usage of each request for it."""
     usage: list[Usage] = []
 
     def on_attempt(attempt: Attempt) -> None:

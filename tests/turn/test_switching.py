@@ -1,4 +1,4 @@
-"""A conversation that switches providers continues, whoever answers next."""
+"""Tests that a conversation continues when it switches between providers."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -21,7 +21,7 @@ from .world import Ear, Home, Tool
 
 FORMATS = tuple(wire.name for wire in WIRES)
 
-# How a request tells each format's models to think; a format that is not named does not.
+# The reasoning style of the model in each wire format; formats that are not listed do not reason.
 UNTHINKING: Mapping[str, ReasoningStyle] = {}
 BY_AMOUNT = {"anthropic": ReasoningStyle.BUDGET, "gemini": ReasoningStyle.BUDGET, "responses": ReasoningStyle.EFFORT}
 BY_LEVEL = {"anthropic": ReasoningStyle.ADAPTIVE, "gemini": ReasoningStyle.LEVEL, "responses": ReasoningStyle.EFFORT}
@@ -49,7 +49,7 @@ TOLD = (
     ("who am I?", "You are Anna."),
 )
 
-# The model's answers by the script of the test.
+# The answers that the model server is scripted to give, by the user's input.
 SCRIPTS: Mapping[str, tuple[Answer, ...]] = {
     "switch off the bedroom light": (words("One moment. ") + call("HassTurnOff", name="bedroom light"),),
     "switch off both": (
@@ -58,7 +58,7 @@ SCRIPTS: Mapping[str, tuple[Answer, ...]] = {
     ),
 }
 
-# Every order of the formats, and the ways to think by turns.
+# Every order of the formats, each with one of the reasoning styles in turn.
 ORDERS = tuple(zip(permutations(FORMATS), cycle((BY_LEVEL, BY_AMOUNT, UNTHINKING)), strict=False))
 
 type Asked = Callable[[str], Question]
@@ -66,7 +66,7 @@ type Asked = Callable[[str], Question]
 
 @dataclass
 class Receipts:
-    """The results of a home's tools: each has a mark of its own, which `given` has in the order of the calls."""
+    """Adds a unique receipt to each tool result of a home; `given` has the receipts in the order of the calls."""
 
     home: Home
     given: list[str] = field(default_factory=list)
@@ -98,14 +98,14 @@ def ear(receipts: Receipts) -> Ear:
 
 @pytest.fixture
 def window(window: Window) -> Window:
-    """Return a window that keeps everything, also the results of tools."""
+    """Return a window that keeps everything, including tool results."""
     window.set_policy(WindowPolicy(history_tokens=100_000, tool_results="keep"))
     return window
 
 
 @pytest.fixture
 async def http_clients() -> AsyncIterator[Mapping[str, Any]]:
-    """Return an HTTP client for each format."""
+    """Yield an HTTP client for each wire format."""
     packages = {wire.clients[0] for wire in WIRES}
     clients = {package: import_module(package).AsyncClient(verify=False) for package in packages}
     yield {wire.name: clients[wire.clients[0]] for wire in WIRES}
@@ -117,7 +117,7 @@ async def http_clients() -> AsyncIterator[Mapping[str, Any]]:
 def asked(
     request: pytest.FixtureRequest, question: Question, http_clients: Mapping[str, Any], model_server: ModelServer
 ) -> Asked:
-    """Return a function from a format to the question; models think, in the ways of the parameter, before all else."""
+    """Return a function that builds the question for a wire format; models reason in the style of the parameter."""
     styles: Mapping[str, ReasoningStyle] = request.param
 
     providers = {wire.name: wire.connect(model_server.address, http_clients[wire.name]) for wire in WIRES}
@@ -125,7 +125,7 @@ def asked(
 
     def asked(name: str) -> Question:
         style = styles.get(name, ReasoningStyle.NONE)
-        # models of Gemini that have no levels do not insist on signatures, and the server knows them by this name
+        # Gemini models without reasoning levels do not require signatures; the server recognizes them by this name
         base = "gemini-2.5-flash" if name == "gemini" and style is not ReasoningStyle.LEVEL else "scripted"
         caching = Caching.BREAKPOINTS if name == "anthropic" else Caching.AUTOMATIC
         model = replace(

@@ -1,4 +1,4 @@
-"""One input from start to end: its route, its exchange in the window, and its outcome."""
+"""Tests for one input from start to end: its route, its exchange in the window, and its outcome."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Answers with metadata in them: nothing of it is said, none of it is carried out, and no turn ends in silence."""
+"""Tests for answers with metadata: it is neither spoken nor executed, and no turn ends without answer or error."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -21,7 +21,7 @@ TEXT_CALL = "<tool_call>{}</tool_call>"
 
 
 def said(words: str) -> bytes:
-    """Return an answer in words."""
+    """Return an answer that consists of this text."""
     return text(words) + STOP + DONE
 
 
@@ -99,7 +99,7 @@ async def test_answer_that_ends_like_the_beginning_of_a_mark_is_spoken_whole(
 
 
 class Listener(Ear):
-    """Notes for each piece of text how often another task has run before."""
+    """An `Ear` that records for each piece of text how often another task has run before it."""
 
     ran: list[int]
 

@@ -1,6 +1,6 @@
-"""A turn waits for a model by signs of life, by whether a fallback agent stands by, and by the owner of the server.
+"""Tests for how long a turn waits for a model, with and without a fallback agent, for vendors and servers at home.
 
-Each server says its first word after 3, 14, 25, 45 and 100 seconds, on a clock that leaps over the wait.
+Each server sends its first token after 3, 14, 25, 45 and 100 seconds, on a clock that leaps over the wait.
 """
 
 import asyncio
@@ -37,13 +37,13 @@ COMMENT = b": keep-alive\n\n"
 ANSWER = "It is in."
 OWN, OTHER, NOBODY = "own", "conversation.elsewhere", None
 
-# More than any turn takes: the SDKs wait for ten minutes.
+# The SDKs' default timeout of ten minutes, which is longer than any turn.
 _SDK_TIMEOUT = 600.0
 
 
 @dataclass(frozen=True)
 class Server:
-    """A model's server: its format, and whether it is at home."""
+    """A model's server: its wire format, and whether it is at home."""
 
     wire: Wire
     at_home: bool = False
@@ -63,7 +63,7 @@ SERVERS = (*VENDORS, Server(ChatWire()), AT_HOME)
 
 
 def nothing(delay: float, answer: list[bytes]) -> tuple[float, list[Piece]]:
-    """Send not even headers before the answer."""
+    """Send nothing before the answer, not even headers."""
     return delay, [*answer]
 
 
@@ -72,12 +72,12 @@ def headers(delay: float, answer: list[bytes]) -> tuple[float, list[Piece]]:
 
 
 def begun(delay: float, answer: list[bytes]) -> tuple[float, list[Piece]]:
-    """Send the first event at once, as `response.in_progress`, and then nothing before the answer."""
+    """Send the first event of the answer at once (such as `response.in_progress`), and the others after the delay."""
     return 0, [answer[0], Pause(delay), *answer[1:]]
 
 
 def signs(every: float) -> Callable[[float, list[bytes]], tuple[float, list[Piece]]]:
-    """Send a comment at intervals, in seconds, until the answer."""
+    """Return a function that sends a comment at intervals, in seconds, until the answer."""
 
     def signs(delay: float, answer: list[bytes]) -> tuple[float, list[Piece]]:
         times = range(int(every), int(delay), int(every))
@@ -112,7 +112,7 @@ WAYS = {
 
 
 class House:
-    """A turn against one server. `left_open` are the tasks that went on after their turn."""
+    """Takes turns against one server. `left_open` are the tasks that continue after their turn."""
 
     def __init__(self, byte_server: ByteServer, question: Question, window: Window, ear: Ear, clients: Any) -> None:
         self.server, self._question, self.window, self._ear = byte_server, question, window, ear
@@ -304,7 +304,7 @@ async def test_server_at_home_goes_on_loading_while_another_agent_answers(house:
 
 
 class LoadingServer:
-    """Loads its model for 14 seconds when it is first asked, and from the beginning if the client leaves meanwhile."""
+    """A server that loads its model for 14 seconds on the first request, and starts over if the client disconnects."""
 
     def __init__(self) -> None:
         self.is_loaded = False

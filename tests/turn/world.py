@@ -1,4 +1,4 @@
-"""The world of a turn, in small: a home of functions, an ear, and answers without a model."""
+"""A small model of the world around a turn: a home with tools, an `Ear` as the reply, and local answers."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
@@ -24,7 +24,10 @@ TOOLS = tuple(
 
 @dataclass
 class Home:
-    """Things that are on or off, and the tools that reach them; `ran` are the calls in the order that they began in."""
+    """Devices that are on or off, and the tools that control them.
+
+    `ran` has the calls in the order in which they began.
+    """
 
     things: dict[str, str] = field(default_factory=dict)
     ran: list[str] = field(default_factory=list)
@@ -57,7 +60,7 @@ class Home:
 
 @dataclass
 class Ear:
-    """The `Reply` of a turn: hears the answer as it comes, and runs each call as soon as it is there."""
+    """The `Reply` of a turn: collects the answer as it arrives, and starts each tool call at once."""
 
     tools: Mapping[str, Tool]
     heard: list[Spoken] = field(default_factory=list)
@@ -100,7 +103,7 @@ class Ear:
 
 @dataclass
 class Local:
-    """The local answers of a turn: an answer, the reason why there is none, or an error; `asked` are the situations."""
+    """A source of local answers: returns an answer or a reason, or raises an error; `asked` are the situations."""
 
     outcome: tuple[Message, ...] | Exception | Reason = Reason.NO_LOCAL_MATCH
     asked: list[Situation] = field(default_factory=list)
@@ -128,7 +131,7 @@ def new_turn(
     limits: TurnLimits | None = None,
     **handlers: Any,
 ) -> Turn:
-    """Return a turn that `run_turn` can run; an error stands for a question that cannot be built."""
+    """Return a turn for `run_turn`. If `question` is an exception, building the question raises it."""
 
     async def build_question() -> Question:
         if isinstance(question, Exception):
@@ -140,7 +143,7 @@ def new_turn(
 
 
 async def take_turn(window: Window, text: str, question: Question | Exception, reply: Reply, **more: Any) -> Turn:
-    """Return a turn that has run."""
+    """Run a turn, and return it with its outcome."""
     turn = new_turn(window, text, question, reply, **more)
     await run_turn(turn)
     return turn
