@@ -91,7 +91,7 @@ def signs(every: float) -> Callable[[float, list[bytes]], tuple[float, list[Piec
 EACH_SECOND, EACH_HALF_MINUTE = signs(1), signs(30)
 ALL_OWN = [OWN] * 5
 
-# Who answers after each of the delays.
+# The agent that answers after each of the delays, by the server's way of waiting.
 ALONE = {"nothing": ALL_OWN, "headers": ALL_OWN, "each second": ALL_OWN, "each 30 s": ALL_OWN, "begun": ALL_OWN}
 VENDOR_ALONE = {**ALONE, "begun": [OWN, OWN, OWN, OWN, NOBODY]}
 QUICK = [OWN, OTHER, OTHER, OTHER, OTHER]

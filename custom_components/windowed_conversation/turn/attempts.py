@@ -51,7 +51,7 @@ class AttemptResult(StrEnum):
 
 
 class Purpose(StrEnum):
-    """The purpose of a request."""
+    """The purpose of a request: an answer, a summary, or a compaction."""
 
     ANSWER = "answer"
     SUMMARY = "summary"
@@ -135,7 +135,7 @@ class OpenAttempt:
                     self.bill(self._usage, server)
 
     def bill(self, usage: Usage, server: str = "") -> None:
-        """Record the usage, and pass it on at once. `server` is the server's name for the model that answered."""
+        """Record the usage and call `on_billed` at once. `server` is the server's name for the model that answered."""
         self._usage = None
         self._billed = BilledRequest(self.model, self.request, usage, server=server)
         self._has_reasoning = self._has_reasoning or usage.reasoning > 0
@@ -305,7 +305,7 @@ class AnswerStream:
         return pending.result()
 
     def _ends_at(self, fallback_timeout: float | None, began: float) -> float:
-        """Return when the wait for the next event ends, on the event loop's clock."""
+        """Return the time at which the wait for the next event ends, on the event loop's clock."""
         last = self._pulse.last
         if fallback_timeout is None:
             return math.inf if last is None else last + self._pulse.idle_timeout

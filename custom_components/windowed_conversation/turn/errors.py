@@ -5,7 +5,7 @@ Their messages are for the log and never contain what a person said. Users get a
 
 
 class TurnError(Exception):
-    """A turn ended without an answer."""
+    """The base class of errors that end a turn without an answer."""
 
 
 class NothingSaid(TurnError):

@@ -19,8 +19,8 @@ _WORD = re.compile(r"\w+")
 # The maximum number of words that are compared of a sentence, and of a name.
 _MOST_WORDS = 60
 _MOST_NAME_WORDS = 12
-# A word names another that is followed by a short ending, as "lights" names "light". These are the minimum number of
-# letters before the ending, and the maximum length of the ending.
+# A word also names whatever it names without its ending: "lights" names "light". These are the minimum length of the
+# word without its ending, and the maximum length of the ending.
 _LEAST_LETTERS = 4
 _ENDING = 2
 _NAMES_IN_USE = 8192
@@ -67,7 +67,7 @@ class KindWords:
     """The names of kinds of entities, such as "window", in the languages of the home. Not thread-safe."""
 
     def __init__(self, languages: tuple[str, ...], names: Iterable[tuple[str, str]]) -> None:
-        """Index pairs of a kind and one of its names."""
+        """Build the index from pairs of a kind and one of its names."""
         self._words = Words(languages)
         self._kinds: defaultdict[frozenset[str], set[str]] = defaultdict(set)
         for kind, name in names:

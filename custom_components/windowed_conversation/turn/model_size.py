@@ -358,7 +358,7 @@ class ModelSize:
                 self.on_refused(refused, served)
 
     def on_named(self, tokens: int) -> None:
-        """Learn from the size that the server named in a refusal, in tokens."""
+        """Learn from the context size, in tokens, that the server named when it refused a request."""
         self._sizes.named, self._sizes.reads = min(max(tokens, 1), MAX_COUNT), None
         self._sizes.at = self._clock()
         self._on_change()

@@ -92,7 +92,7 @@ class Answer:
         return replace(message, content=f"{REPEATED}\n{message.content}") if is_repeated else message
 
     def _on_billed(self, billed: BilledRequest) -> None:
-        """Determine whether the server has read the complete request, and pass the usage on."""
+        """Determine whether the server has read the complete request, and pass the usage to the turn's handler."""
         self._is_cut = billed.model.size.on_billed(billed.request, billed.usage, billed.server)
         self._turn.is_cut |= self._is_cut
         self._turn.handlers.on_billed(replace(billed, is_cut=self._is_cut))

@@ -242,7 +242,7 @@ def situation(window: Window, now: float) -> Situation:
 
 
 def is_recent(message: Message, now: float) -> bool:
-    """Return whether a message is recent. One from the future is not: the clock was set back."""
+    """Return whether a message is recent enough to be context. One from the future is not: the clock was set back."""
     return message.created is not None and 0 <= now - message.created <= _RECENT_SECONDS
 
 

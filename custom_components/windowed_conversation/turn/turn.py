@@ -32,7 +32,8 @@ _SHORT_PAUSE = 10.0
 # known better. The last try sends only the newest exchange.
 _SHARES = (2 / 3, 1 / 2, 0.0)
 
-# After a refusal without a known reason there is only one such try, which shows whether the length was the reason.
+# After a refusal without a known reason there is only one try with a smaller request, which shows whether the length
+# was the reason.
 _ONLY_SHARE = (0.0,)
 
 
