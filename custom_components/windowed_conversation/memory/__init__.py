@@ -1,4 +1,4 @@
-"""Past turns, facts and episodes in an SQLite file, and recall from it. Needs a stemmer, but no Home Assistant."""
+"""Past turns, facts and episodes in an SQLite file, and their recall. Needs a stemmer, but not Home Assistant."""
 
 from .erasure import (
     Erasure as Erasure,

@@ -1,4 +1,4 @@
-"""Forgetting: an `Erasure` is the one decision on the losses of memory, the record, and conversations."""
+"""Forgetting: an `Erasure` decides once what memory, the record of turns and the stored conversations lose."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -15,9 +15,9 @@ from .records import KINDS, Forgotten, Kind, Selection
 from .search import visible
 from .words import QuestionTerms, Words, spoken
 
-# The share of a text's words that a repetition of it has.
+# A text repeats another one if it contains at least this share of the other text's words.
 _SHARE = 0.6
-# Of a text by an unknown speaker, a single word occurs in too many other texts.
+# Texts of unknown speakers with fewer words are not looked for elsewhere: a single word occurs in too many other texts.
 _FEWEST_WORDS = 2
 
 _TEXTS: dict[Kind, str] = {"turn": "said || char(10) || answer", "episode": "text"}
@@ -30,7 +30,7 @@ _REPLACED = f"""
     )
     SELECT id FROM earlier
 """
-# An episode may have a fact in other words if it covers the time at which a person stated that.
+# An episode that covers the time at which a person stated a fact may repeat that fact in other words.
 _COVERING = f"""
     SELECT episode.id FROM telling JOIN episode USING (conversation)
     WHERE {_OF_FACTS} AND telling.at BETWEEN episode.since AND episode.at
@@ -41,7 +41,7 @@ _SUMMARIZING = f"""
     WHERE {AMONG.format("turn.id", ":turns")} AND turn.at BETWEEN episode.since AND episode.at
     AND episode.agent IS turn.agent AND episode.person IS turn.person
 """
-# Each person who alone could see the rows, and each of their conversations.
+# The people who alone could see the rows, and the conversations that the rows come from.
 _SEEN = f"""
     SELECT CASE WHEN private THEN fact.person END, conversation
     FROM fact LEFT JOIN telling ON telling.fact = id WHERE {_FACTS}
@@ -69,7 +69,7 @@ _BY_UNKNOWN = f"""
     UNION SELECT text FROM episode WHERE :named AND person IS NULL AND {_EPISODES}
 """
 
-# A window passes the words of one person on to others: their turns in it count as well.
+# A shared window passes one person's input on to others, so other people's turns in the same conversation count too.
 _HEARD = """
     SELECT row FROM turn_record JOIN record_words ON record_words.turn = row
     WHERE at >= :since AND at < :before AND (
@@ -99,9 +99,9 @@ class ExchangeOwner(NamedTuple):
 
 
 class ExchangeText(NamedTuple):
-    """The words of an exchange, and the forgotten texts that memory recalled for it.
+    """The text of an exchange, and the forgotten texts that memory recalled for it.
 
-    `is_readable`: whether its words are known; only its provider can read some summaries.
+    `is_readable` is False for a summary that only its provider can read, so that its text is unknown.
     """
 
     said: str
@@ -112,7 +112,7 @@ class ExchangeText(NamedTuple):
 
 
 class _Wording:
-    """The words of one text. Another text repeats it if it has `enough` of those `wanted`."""
+    """The words of one text. Another text repeats it if it contains `enough` of the `wanted` words."""
 
     def __init__(self, words: Words, text: str) -> None:
         self.wanted = frozenset(words.question(text).words)
@@ -123,7 +123,7 @@ class _Wording:
 
 
 class _Wordings:
-    """Finds the texts that repeat most words of any of these texts."""
+    """Finds texts that repeat most words of any of the given texts."""
 
     def __init__(self, words: Words, texts: Iterable[str]) -> None:
         self._wordings: dict[str, list[_Wording]] = {}
@@ -139,21 +139,23 @@ class _Wordings:
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """The losses of a request to forget. One thread at a time may use it.
+    """Everything that a request to forget deletes. Only one thread at a time may use it.
 
     Memory loses the rows in `forgotten`:
 
-    - the facts, turns and episodes that the selection names, and the facts that these facts replaced
-    - turns and episodes with a fact's quote or most of its words; for a person's fact only their own and the home's
-    - episodes of a conversation over the time at which a person stated a fact in it, or that summarize a lost turn
+    - the facts, turns and episodes that the selection matches, and the facts that these facts replaced
+    - turns and episodes with a fact's quote or most of its words; for a person's fact, only those of the person and the
+      home
+    - episodes that cover the time at which a person stated a fact in their conversation, or that summarize a deleted
+      turn
 
-    The record loses the rows of a person or an agent of whom everything is forgotten, and the words of every turn by
-    people or in conversations that may have heard the facts and turns. All other places, which are windows, stored
-    conversations and the summaries in them, ask `keeps` about each exchange.
+    The record of turns loses all rows of a person or an agent of whom everything is forgotten. It also loses the text
+    of every turn whose person or conversation may have received the facts and turns. Windows, stored conversations and
+    their summaries call `keeps` for each exchange.
 
-    - `since`: the time from which each person may have repeated their own words in any other words
-    - `people`: the people who alone could see the rows, None for everybody
-    - `conversations`: those in which the rows came to be, and `moments` the times in each, in order
+    - `since`: for each person, the time from which they may have repeated their own statements in other words
+    - `people`: the people who alone could see the rows; None in it means everybody
+    - `conversations`: the conversations that the rows come from; `moments` has the sorted times of the rows in each
     - `texts`: the forgotten texts by kind and id
     """
 
@@ -169,16 +171,18 @@ class Erasure:
     _query: _Wordings
 
     def keeps(self, text: ExchangeText, began: float | None, ended: float, owner: ExchangeOwner) -> bool:
-        """Return whether an exchange stays, by its words, its times and its owner.
+        """Return whether an exchange is kept, judging by its text, its times and its owner.
 
-        If an agent is forgotten, exactly its exchanges go. Otherwise an exchange goes if it repeats most words of
-        something forgotten, or of the query where the person may change the window; if its answer has words that only
-        a forgotten text has; or if it may have them in any other words: it is from a person's window since that person
-        first stated them, it went on while they were stated, it is a summary nobody can read of that person or
-        conversation, or everything of its owner in this span of time is forgotten.
+        If an agent is forgotten, exactly the exchanges of that agent are deleted. Otherwise an exchange is deleted if
+
+        - it repeats most words of a forgotten text, or of the query if the person may change the window
+        - its answer contains words that can only come from a forgotten text
+        - it may contain a forgotten text in other words: it is from a person's window since that person first stated
+          that text, it was in progress at that moment, or it is an unreadable summary of that person or conversation
+        - everything of its owner in this time span is forgotten
         """
         if self.selection.agent is not None:
-            # facts that the agent heard stay where other agents have them
+            # facts that this agent received are kept in the exchanges of other agents
             return self.selection.agent != owner.agent
         return not (self._may_have_heard(text, began, ended, owner) or self._is_repeated_in(text, owner.person))
 
@@ -203,7 +207,7 @@ class Erasure:
         return ended >= since and (began or -math.inf) < before
 
     def repeats_query(self, text: str) -> bool:
-        """Return whether a text has most words of the query."""
+        """Return whether a text contains most words of the query."""
         return self._query.are_in(self._words.term_set(text))
 
     def _is_repeated_in(self, text: ExchangeText, person: str | None) -> bool:
@@ -214,9 +218,10 @@ class Erasure:
         return any(self._lent(each, text) for each in text.recalled)
 
     def _lent(self, recalled: str, text: ExchangeText) -> bool:
-        """Return whether an answer has a word of a recalled text that is not in the user's words, so it is from there.
+        """Return whether an answer contains a word that must come from the recalled text, as the user did not use it.
 
-        If a turn is that text, models often begin an answer as its answer, on the second line: that must be repeated.
+        The second line of a recalled turn is its answer. Models often begin an answer with the same words, so a single
+        common word is not enough there: most of that line must be repeated.
         """
         first, _, second = recalled.partition("\n")
         lent = self._words.term_set(text.answer) - self._words.term_set(text.said)
@@ -224,19 +229,19 @@ class Erasure:
         return is_from_first or _Wording(self._words, second).is_repeated_in(lent)
 
 
-# Deletes the copies that another room has in the same transaction, or nothing in a dry run (the last argument).
-# Returns the number of exchanges concerned.
+# Deletes the copies that another room has, in the same transaction, and returns the number of affected exchanges. In a
+# dry run (the last argument), it only counts them.
 type Companion = Callable[[sqlite3.Connection, Erasure, bool], int]
 
 
 def any_between(times: Sequence[float], first: float, last: float) -> bool:
-    """Return whether one of these times, in order, is in a span."""
+    """Return whether any of these sorted times is within the span."""
     place = bisect_left(times, first)
     return place < len(times) and times[place] <= last
 
 
 def decide(connection: sqlite3.Connection, words: Words, selection: Selection) -> Erasure:
-    """Return the erasure of everything that meets the conditions. Raises `ValueError` if there is no condition."""
+    """Return the erasure of everything that meets the conditions. Raises `ValueError` if there are no conditions."""
     if not selection.is_asked_for and selection.before is None:
         raise ValueError("Forgetting needs a condition")
     rows, own = _select_rows(connection, words, selection)
@@ -252,7 +257,7 @@ def decide(connection: sqlite3.Connection, words: Words, selection: Selection) -
         moments.setdefault(conversation, []).append(at)
     unknown = [text for (text,) in read(_BY_UNKNOWN) if len(words.question(text).words) >= _FEWEST_WORDS]
     stated = [text for each in read(f"SELECT text, quote FROM fact WHERE {_FACTS}") for text in each]
-    # of its own, as its stemmers are used by another thread
+    # a separate instance, because stemmers are not thread-safe and another thread uses those in `words`
     matching = Words(words.languages)
     erasure = Erasure(
         selection=selection,
@@ -272,7 +277,7 @@ def decide(connection: sqlite3.Connection, words: Words, selection: Selection) -
 def _select_rows(
     connection: sqlite3.Connection, words: Words, selection: Selection
 ) -> tuple[dict[Kind, set[int]], dict[Kind, set[int]]]:
-    """Return the rows of each kind, and those among them that do not only repeat a fact of the home."""
+    """Return the rows of each kind, and the subset without those that only repeat a fact of the home."""
     question = None if selection.query is None else words.question(selection.query)
     rows: dict[Kind, set[int]] = {kind: set() for kind in KINDS}
     for kind in selection.kinds:
@@ -318,7 +323,7 @@ def _matching_conditions(connection: sqlite3.Connection, kind: Kind, selection: 
 
 
 def _matching_words(connection: sqlite3.Connection, words: Words, kind: Kind, question: QuestionTerms) -> Iterator[int]:
-    """Yield the rows that contain all words of a question, outdated facts included."""
+    """Yield the rows that contain all words of a query, outdated facts included."""
     terms = [f'"{word}"' for word in question.words] + [f'"{beginning}" *' for beginning in question.beginnings]
     yield from _indexed(connection, kind, " AND ".join(terms))
     if kind == "fact":
@@ -328,14 +333,14 @@ def _matching_words(connection: sqlite3.Connection, words: Words, kind: Kind, qu
 
 
 def _repeating(connection: sqlite3.Connection, words: Words, fact: int, kind: Kind) -> tuple[bool, set[int]]:
-    """Return whether a fact has an owner, and the turns or episodes that repeat it.
+    """Return whether a fact has an owner, and the ids of the turns or episodes that repeat it.
 
-    Those are its owner's and the home's, or anyone's if it is the home's.
+    For a person's fact, these are turns or episodes of the owner and of the home; for a fact of the home, of anyone.
     """
     person, text, quote = connection.execute("SELECT person, text, quote FROM fact WHERE id = ?", (fact,)).fetchone()
     quote_spoken, quote_words = spoken(quote), words.question(quote).words
     wording = _Wording(words, text)
-    # a text with enough of the words has at least one of these
+    # any text with enough of the words contains at least one of these
     some = sorted(wording.wanted)[max(0, wording.enough - 1) :]
     candidates = {
         *_indexed(connection, kind, " AND ".join([f'"{word}"' for word in quote_words])),
@@ -362,10 +367,11 @@ def _indexed(connection: sqlite3.Connection, kind: Kind, match: str) -> list[int
 
 
 def _with_record(connection: sqlite3.Connection, erasure: Erasure) -> Forgotten:
-    """Return the forgotten rows with those of the record: the rows of an owner, and rows that lose their words.
+    """Return the forgotten rows, extended by rows of the record: those to delete, and those that lose only their text.
 
-    Nobody knows how a turn says the same in other words: each that may have heard it loses its words, also of a time
-    before memory has it, because memory does not have the turns that failed.
+    A turn may repeat a forgotten text in words that cannot be recognized. Therefore, every turn that may have received
+    it loses its text. This includes turns from before the first forgotten row, because memory does not store failed
+    turns.
     """
     selection, forgotten = erasure.selection, erasure.forgotten
     person, (since, before) = selection.person, selection.span
@@ -392,7 +398,7 @@ def _heard(
     span: tuple[float, float],
     conversations: AbstractSet[str] = frozenset(),
 ) -> set[int]:
-    """Return the rows of the record with words of a time span that these people (None: all people) may have heard."""
+    """Return the record's rows with text in a time span that these people (None: everybody) may have received."""
     since, before = span
     rows = connection.execute(
         _HEARD,
@@ -408,7 +414,7 @@ def _heard(
 
 
 def select_expired(connection: sqlite3.Connection, before: Mapping[str, float], others: float) -> Forgotten:
-    """Return the turns that ended before the time given for their agent, or `others`, and their episodes."""
+    """Return turns that ended before their agent's time (`others` for other agents), and the episodes of such turns."""
     rows: dict[Kind, set[int]] = {}
     for kind in _TEXTS:
         old = connection.execute(f"SELECT id, at, agent FROM {kind} WHERE at < ?", (max([others, *before.values()]),))
@@ -421,7 +427,7 @@ def select_expired(connection: sqlite3.Connection, before: Mapping[str, float], 
 def delete_forgotten(
     connection: sqlite3.Connection, words: Words, forgotten: Forgotten, *, is_asked_for: bool = False
 ) -> None:
-    """Delete the forgotten rows, and note that their bytes are not erased yet."""
+    """Delete the forgotten rows, and mark the file as still containing their bytes."""
     rows_by_kind: dict[Kind, tuple[int, ...]] = {
         "fact": forgotten.facts,
         "turn": forgotten.turns,
@@ -439,7 +445,7 @@ def delete_forgotten(
 
 
 def delete_teller(connection: sqlite3.Connection, selection: Selection) -> None:
-    """Delete the tellings of other people's facts by a person if everything of this person is forgotten."""
+    """If everything of a person is forgotten, delete that person's statements of other people's facts."""
     if selection.is_named or selection.person in {..., None} or selection.agent is not None:
         return
     telling = connection.execute(
@@ -450,10 +456,10 @@ def delete_teller(connection: sqlite3.Connection, selection: Selection) -> None:
 
 
 def set_unerased(connection: sqlite3.Connection) -> None:
-    """Note that the file may have bytes of deleted rows."""
+    """Mark the file as possibly containing bytes of deleted rows."""
     connection.execute("INSERT OR REPLACE INTO setting VALUES ('unerased', 1)")
 
 
 def is_unerased(connection: sqlite3.Connection) -> bool:
-    """Return whether bytes of deleted rows may still be in the file."""
+    """Return whether the file may still contain bytes of deleted rows."""
     return connection.execute("SELECT 1 FROM setting WHERE name = 'unerased'").fetchone() is not None

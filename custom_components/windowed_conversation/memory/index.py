@@ -1,4 +1,4 @@
-"""The tables of memory and of the record of turns, and the index of words over them.
+"""The tables of memory and of the record of turns, and the full-text index.
 
 A row is indexed if its id is above the `unindexed` setting of its kind.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from .records import KINDS, Kind
 from .words import Words
 
-# found also where this package is imported by itself
+# also works if this package is imported on its own
 if TYPE_CHECKING or "." in __package__:
     from .. import store as store  # noqa: PLC0414 - for the other modules of this package
 else:
@@ -42,15 +42,15 @@ _PROBE = (
     "DROP TABLE temp.probe",
 )
 
-# How much is merged at once: writes wait for it meanwhile.
+# Number of pages that one merge processes; other writes wait until it ends.
 _MERGED_PAGES = 200
 
-# From how many deleted rows on the index is made anew, and how many rows it then takes in at once.
+# If more rows than this are deleted, the index may be rebuilt instead.
 _MANY = 1_000
 
 _STEP = 1_000
 
-# an id that no row has
+# higher than any row id
 _ALL = 2**62
 
 _INDEXED = {
@@ -119,7 +119,7 @@ _SCRIPT = f"""
 
 
 def memory_room(words: str) -> store.Room:
-    """Return the room of memory and the record of turns; `words` is the version of the words in the index."""
+    """Return the room of memory and the record of turns; `words` is the version of the word splitting in the index."""
 
     def prepare(connection: sqlite3.Connection) -> None:
         _probe(connection)
@@ -131,7 +131,7 @@ def memory_room(words: str) -> store.Room:
 
 
 def _probe(connection: sqlite3.Connection) -> None:
-    """Raise `MemoryUnavailable` if this SQLite lacks the index that memory needs."""
+    """Raise `MemoryUnavailable` if this SQLite does not support the index that memory needs."""
     try:
         for statement in _PROBE:
             connection.execute(statement)
@@ -147,37 +147,37 @@ def _empty_indexes(connection: sqlite3.Connection) -> None:
 
 
 def empty_index(connection: sqlite3.Connection, kind: Kind) -> None:
-    """Recreate the index of a kind, empty; `reindex` fills it."""
+    """Recreate the index of a kind as an empty index; `reindex` fills it."""
     store.run_script(connection, _INDEX.format(kind=kind))
 
 
 def unindexed(connection: sqlite3.Connection, kind: Kind) -> int:
-    """Return the id up to which rows are not indexed yet, or 0 if all are."""
+    """Return the id up to which rows are not indexed yet, or 0 if all are indexed."""
     query = "SELECT value FROM setting WHERE name = ?"
     highest: int = connection.execute(query, (f"unindexed {kind}",)).fetchone()[0]
     return highest
 
 
 def add(connection: sqlite3.Connection, words: Words, kind: Kind, row: int) -> None:
-    """Add a row to the index, after it was inserted."""
+    """Add an inserted row to the index."""
     if (text := _text_in_index(connection, kind, row)) is not None:
         _put_entry(connection, words, kind, row, text)
 
 
 def remove(connection: sqlite3.Connection, words: Words, kind: Kind, row: int) -> None:
-    """Remove a row from the index, before it is changed or deleted."""
+    """Remove a row from the index. Call this before the row is changed or deleted."""
     if (text := _text_in_index(connection, kind, row)) is not None:
         _put_entry(connection, words, kind, row, text, command="delete")
 
 
 def postpone(connection: sqlite3.Connection, kind: Kind) -> None:
-    """Empty the index of a kind, and add no row to it until `resume`."""
+    """Empty the index of a kind, and add no rows to it until `resume` is called."""
     empty_index(connection, kind)
     connection.execute("UPDATE setting SET value = ? WHERE name = ?", (_ALL, f"unindexed {kind}"))
 
 
 def resume(connection: sqlite3.Connection, kind: Kind) -> None:
-    """Let `reindex` catch up on the rows since `postpone`."""
+    """Let `reindex` index the rows that were added since `postpone`."""
     connection.execute(
         f"UPDATE setting SET value = (SELECT coalesce(max(id), 0) FROM {kind}) WHERE name = ? AND value = ?",
         (f"unindexed {kind}", _ALL),
@@ -185,7 +185,7 @@ def resume(connection: sqlite3.Connection, kind: Kind) -> None:
 
 
 def reindex(connection: sqlite3.Connection, words: Words, most: int) -> bool:
-    """Index up to `most` unindexed rows: facts first, newest first. Return whether there are more."""
+    """Index up to `most` unindexed rows, facts first, newest first. Return whether there may be more."""
     for kind in KINDS:
         if highest := unindexed(connection, kind):
             rows = connection.execute(
@@ -200,24 +200,24 @@ def reindex(connection: sqlite3.Connection, words: Words, most: int) -> bool:
 
 
 def merge(connection: sqlite3.Connection, *, anew: bool) -> bool:
-    """Merge some segments of the index: a search looks up each word in all of them. Return whether there may be more.
+    """Merge some index segments, since a search reads all of them. Return whether there may be more to merge.
 
-    Begin `anew` first. https://sqlite.org/fts5.html#the_merge_command
+    The first call of a series needs `anew=True`. https://sqlite.org/fts5.html#the_merge_command
     """
     pages = -_MERGED_PAGES if anew else _MERGED_PAGES
     before = connection.total_changes
     for kind in KINDS:
         connection.execute(f"INSERT INTO {kind}_words({kind}_words, rank) VALUES ('merge', ?)", (pages,))
-    # a command that merges nothing counts as one change or none
+    # SQLite counts at most one change for a command that had nothing to merge
     return connection.total_changes - before > len(KINDS)
 
 
 def delete(
     connection: sqlite3.Connection, words: Words, kind: Kind, rows: Sequence[int], *, is_asked_for: bool = False
 ) -> None:
-    """Delete rows so that no import restores them, under this id or the id in the file they came from.
+    """Delete rows, and record their ids and original ids as tombstones, so that no import restores them.
 
-    `is_asked_for`: a person wants them forgotten, so that no copy of a conversation brings them back either.
+    `is_asked_for` is True if a person requested this: then no copy of a conversation restores them either.
     """
     # after a large deletion, rebuilding the index is faster than removing each row from it
     anew = len(rows) > _MANY and len(rows) * 4 > connection.execute(f"SELECT count(*) FROM {kind}").fetchone()[0]
@@ -239,7 +239,7 @@ def delete(
 
 
 def delete_oldest(connection: sqlite3.Connection, words: Words, kind: Kind, most: int) -> None:
-    """Delete the oldest rows of a kind that exceeds its limit."""
+    """Delete the oldest rows of a kind that exceed its limit `most`."""
     rows = connection.execute(
         f"SELECT id FROM {kind} ORDER BY at, id LIMIT max(0, (SELECT count(*) FROM {kind}) - ?)", (most,)
     ).fetchall()
@@ -256,9 +256,9 @@ def _text_in_index(connection: sqlite3.Connection, kind: Kind, row: int) -> str 
 def _put_entry(
     connection: sqlite3.Connection, words: Words, kind: Kind, row: int, text: str, *, command: str | None = None
 ) -> None:
-    """Add the entry of a row to the index, or do what the command says with it."""
+    """Add the entry of a row to the index, or apply an FTS5 command such as `delete` to it."""
     terms = words.terms(text)
-    # facts, few and short, also have beginnings and ends of words
+    # facts are few and short, so the beginnings and ends of their words are indexed as well
     parts = f"{terms.parts} {terms.ends}" if kind == "fact" else terms.parts
     connection.execute(
         f"INSERT INTO {kind}_words({kind}_words, rowid, words, parts) VALUES (?, ?, ?, ?)",

@@ -51,9 +51,9 @@ _PEOPLE = """
 
 
 class Memory:
-    """One file of turns, facts and episodes. Thread-safe; every call blocks on the disk.
+    """One file of turns, facts and episodes. Thread-safe; every call blocks on disk I/O.
 
-    Other rooms may have their tables in the same file. `companion` deletes their copies of forgotten memories.
+    Other rooms may have tables in the same file. `companion` deletes their copies of forgotten memories.
     """
 
     def __init__(
@@ -64,29 +64,29 @@ class Memory:
         rooms: Sequence[store.Room] = (),
         companion: Companion | None = None,
     ) -> None:
-        """Open the file, or create it. Raises `MemoryUnavailable` if neither is possible."""
+        """Open or create the file. Raises `MemoryUnavailable` if neither is possible."""
         languages = tuple(languages)
-        # stemmers are not thread-safe: each is used only while its connection is held
+        # stemmers are not thread-safe: each is used only while the lock of its connection is held
         self._words, self._reading_words = Words(languages), Words(languages)
         self._companion = companion
         self.database = store.Database(Path(path), (memory_room(self._words.version), *rooms))
         self.record = TurnRecords(self.database)
         with self.database.read() as connection:
-            # damaged rows that are not used
+            # damaged rows, which are not used
             self.rows_set_aside = _count(connection, "set_aside")
 
     def add_turn(self, turn: PastTurn) -> int:
-        """Store an ended turn and return its id."""
+        """Store a finished turn and return its id."""
         with self.database.write() as connection:
             return insert(connection, self._words, turn)
 
     def add(
         self, records: Iterable[PastTurn | Summary | TurnRecord | Callable[[], TurnRecord] | TurnCost | store.Write]
     ) -> None:
-        """Store turns, summaries, records of turns or functions that make one, and writes of other rooms.
+        """Store turns, summaries, turn records (or functions that return one), and writes of other rooms.
 
-        They are one transaction. A summary becomes the episode of its turns. It is skipped if any of these turns is not
-        stored, or belongs to another person. The record of a turn that is stored already stays as it is.
+        All are stored in one transaction. A summary becomes the episode of its turns; it is skipped if any of these
+        turns is not stored or belongs to another person. A turn record that is already stored is not changed.
         """
         contents: dict[str, int] = {}
         made = [each() if callable(each) else each for each in records]
@@ -119,8 +119,9 @@ class Memory:
     ) -> int:
         """Store a fact of a person or of the home, and return its id. A known fact keeps its id.
 
-        `replaces` is the id of an outdated fact, which is not found any more. `teller` is the person who stated it, by
-        default its owner, in a `conversation`. Raises `ValueError` if the outdated fact has another owner.
+        `replaces` is the id of a fact that becomes outdated and is no longer found. `teller` is the person who stated
+        the fact in the `conversation`, by default its owner. Raises `ValueError` if the outdated fact has another
+        owner.
         """
         now = time.time() if at is None else at
         fact = FactStatement(text, person, private, source, quote, at=now, confirmed=now)
@@ -139,25 +140,25 @@ class Memory:
         until: float | None = None,
         private: bool = True,
     ) -> list[Recalled]:
-        """Return the memories that match a question and that this person may see, best first; see `RecallQuery`."""
+        """Return the memories that match a query and that its person may see, best first. See `RecallQuery`."""
         times = -math.inf if since is None else since, math.inf if until is None else until
         return self.recall_groups(RecallQuery(query, person, speaker, limit, *times, private), tuple(kinds))[0]
 
     def recall_groups(self, query: RecallQuery, *groups: tuple[Kind, ...]) -> list[list[Recalled]]:
-        """Return the results of `recall` for each group of kinds, up to the limit for each."""
+        """Return the results of `recall` separately for each group of kinds; the limit applies to each group."""
         with self.database.read() as connection:
             question = self._reading_words.question(query.text[:_QUESTION_LENGTH], query.speaker)
             return [search(connection, kinds, query, question) for kinds in groups]
 
     def facts(self, person: str | None = None, *, private: bool = True) -> list[Fact]:
-        """Return the facts that this person may see: those of the home first, each group newest first."""
+        """Return the facts that this person may see: first the home's, then the person's, each newest first."""
         with self.database.read() as connection:
             return facts(connection, person, private=private)
 
     def facts_revision(self) -> tuple[object, int]:
-        """Return a value that changes with every change of a fact, by any process, and differs for each opened file.
+        """Return a value that changes whenever any process changes a fact, and differs for each opened file.
 
-        Much faster than reading the facts.
+        This is much faster than reading the facts.
         """
         with self.database.read() as connection:
             query = "SELECT value FROM setting WHERE name = 'fact changes'"
@@ -181,17 +182,17 @@ class Memory:
         private: bool = True,
         dry_run: bool = False,
     ) -> Forgotten:
-        """Forget everything that meets all conditions, and its repetitions. No byte of it stays in the file.
+        """Forget everything that meets all conditions, and its repetitions, and erase its bytes from the file.
 
-        With `ids` or a `query`, a person can forget anything they may see; with `private=False`, anything that may
-        enter a shared window. Otherwise, they forget only their own memories, never the home's. If `person` is `...`,
-        the owner is ignored, as administrators need it. With an `agent`, its turns and episodes are forgotten, but no
-        facts. `dry_run` deletes nothing. See `Erasure` for all that is lost.
+        With `ids` or a `query`, a person can forget anything they may see, or with `private=False` anything that may
+        enter a shared window. Otherwise, only the person's own memories are forgotten, never the home's. If `person` is
+        `...`, the owner is ignored, which administrators need. With an `agent`, the turns and episodes of that agent
+        are forgotten, but no facts. `dry_run` deletes nothing. `Erasure` describes everything that is deleted.
         """
         named = None if ids is None else tuple(ids)
         selection = Selection(named, person, since, before, query, tuple(kinds), agent, private)
         is_asked_for = selection.is_asked_for
-        # rows that are not indexed are not found by their words
+        # a query does not find rows that are not indexed yet
         while is_asked_for and self.reindex():
             pass
         if dry_run:
@@ -201,7 +202,7 @@ class Memory:
             forgotten = self._decide(connection, self._words, selection, dry_run=False)
             delete_forgotten(connection, self._words, forgotten, is_asked_for=is_asked_for)
             delete_teller(connection, selection)
-            # nobody knows the content of damaged rows and files
+            # the content of damaged rows and files is unknown, so they are deleted as well
             if is_asked_for and connection.execute("DELETE FROM set_aside").rowcount:
                 set_unerased(connection)
                 self.rows_set_aside = 0
@@ -220,10 +221,10 @@ class Memory:
         return replace(erasure.forgotten, exchanges=self._companion(connection, erasure, dry_run))
 
     def expire(self, before: Mapping[str, float], others: float, whole_before: float = -math.inf) -> Forgotten:
-        """Forget the turns that ended before their agent's time in `before`, or before `others` for all other agents.
+        """Forget turns that ended before their agent's time in `before`; `others` is the time for all other agents.
 
-        The record loses those turns, too, and the words of turns that began before `whole_before`. Also erases deleted
-        rows that could not be erased before.
+        The record of turns loses those turns, and also the text of turns that began before `whole_before`. Deleted rows
+        that could not be erased before are erased as well.
         """
         with self.database.write() as connection:
             if expire_records(connection, before, others, whole_before):
@@ -234,9 +235,9 @@ class Memory:
         return replace(expired, erased=not unerased or self.erase())
 
     def erase(self) -> bool:
-        """Remove every byte of deleted rows from the file, and return whether that succeeded.
+        """Erase every byte of deleted rows from the file, and return whether that succeeded.
 
-        `forget` calls this. `expire` calls it again if it failed: another process was reading, the disk was full, or
+        `forget` calls this. `expire` repeats it if it failed because another process was reading, the disk was full, or
         this process was killed.
         """
         try:
@@ -250,7 +251,7 @@ class Memory:
         return True
 
     def export(self, person: str | None = None) -> Iterator[str]:
-        """Yield the memories that this person may see as JSON lines, or everything if `person` is None."""
+        """Yield the memories that this person may see as JSON lines, or all memories if `person` is None."""
         for kind in KINDS:
             rows = [(0, "")]
             while rows:
@@ -263,9 +264,9 @@ class Memory:
             yield from forgotten
 
     def load(self, lines: Iterable[str]) -> Loaded:
-        """Add exported lines that are neither stored nor forgotten.
+        """Add the exported lines that are neither stored nor forgotten.
 
-        Raises `BadLine` and adds nothing if one is malformed. Many lines at once are not indexed; call `reindex`
+        Raises `BadLine` and adds nothing if a line is malformed. A large number of lines is not indexed; call `reindex`
         afterwards.
         """
         with self.database.write() as connection:
@@ -274,16 +275,17 @@ class Memory:
     def reindex(self, most: int = _STEP) -> bool:
         """Index up to `most` rows that are not indexed yet, and return whether there may be more.
 
-        Rows are not indexed after a change of languages or a long `load`. Meanwhile, `recall` finds the newest ones
-        only. For a background thread.
+        Rows are not indexed after the languages change or after a large `load`. Until they are, `recall` finds only the
+        newest of them. Call this from a background thread.
         """
         with self.database.write() as connection:
             return reindex(connection, self._words, most)
 
     def merge(self, *, anew: bool) -> bool:
-        """Speed up searching a bit, and return whether that can go on. Begin `anew` first, in a background thread.
+        """Merge a part of the index to speed up searches, and return whether there may be more to merge.
 
-        A disk that is too full for it is no error.
+        The first call of a series needs `anew=True`. Call this from a background thread. A disk that is too full for a
+        merge is not an error.
         """
         try:
             with self.database.write() as connection:
@@ -294,7 +296,7 @@ class Memory:
             return False
 
     def statistics(self) -> MemoryFigures:
-        """Return the figures of the stored memories."""
+        """Return statistics of the stored memories."""
         with self.database.read() as connection:
             return MemoryFigures(
                 facts=_count(connection, "fact WHERE replaced_by IS NULL"),
@@ -306,18 +308,18 @@ class Memory:
             )
 
     def tombstones(self) -> frozenset[Tombstone]:
-        """Return the tombstones of memories that were forgotten at a person's request."""
+        """Return the tombstones of memories that were forgotten because a person requested it."""
         with self.database.read() as connection:
             rows = connection.execute("SELECT kind, id, at FROM tombstone WHERE asked_for").fetchall()
         return frozenset(Tombstone(*row) for row in rows)
 
     def people(self) -> frozenset[str]:
-        """Return the people who own something here."""
+        """Return the ids of people who own any memory in this file."""
         with self.database.read() as connection:
             return frozenset(owner for (owner,) in connection.execute(_PEOPLE))
 
     def checkpoint(self) -> bool:
-        """Move everything into the one file, so that it can be copied. Return whether that succeeded."""
+        """Move all data into the main database file, so that it can be copied. Return whether that succeeded."""
         return self.database.checkpoint()
 
     def close(self) -> None:

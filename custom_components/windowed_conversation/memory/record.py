@@ -1,4 +1,4 @@
-"""The record of turns in the file: figures as JSON in one row, words beside them, each text once."""
+"""The record of turns in the file: statistics as JSON in one row, the text in other tables, equal texts only once."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, replace
@@ -23,9 +23,9 @@ from .words import moment
 
 MOST_TURN_RECORDS = 200_000
 MOST_WHOLE = 20_000
-# counting takes time
+# The limits are checked only after this many records, because counting rows is slow.
 _EVERY = 500
-# In characters. No conversation that fits a window has longer ones.
+# In characters. Conversations that fit a window do not have longer texts.
 _LONGEST_SAID = 16_000
 _LONGEST_CONTENT = 1_000_000
 _LONGEST_CALL = 100_000
@@ -34,7 +34,7 @@ _HIGHEST = 2**53
 _CUT = "…"
 
 _LONGEST_LIST = 1_000
-# How many turns an export reads at once.
+# How many turns an export reads at a time.
 _STEP = 100
 
 AMONG = "{} IN (SELECT value FROM json_each({}))"
@@ -42,14 +42,14 @@ _TURNS = """
     SELECT row, id, at, figures, EXISTS (SELECT 1 FROM record_words WHERE record_words.turn = turn_record.row)
     FROM turn_record
 """
-# Home Assistant puts a namespace before the own names of some tools (`intent__HassTurnOn`).
+# Home Assistant adds a namespace to the names of some tools (`intent__HassTurnOn`).
 _HAS_TOOL = """
     EXISTS (
         SELECT 1 FROM json_each(figures, '$.tools')
         WHERE value = :tool OR substr(value, -length('__' || :tool)) = '__' || :tool
     )
 """
-# The SQL conditions by the fields of a `TurnListing`.
+# The SQL condition for each field of a `TurnListing`.
 _CONDITIONS = {
     "since": "at >= :since",
     "until": "at <= :until",
@@ -63,14 +63,15 @@ _OLDEST = "SELECT {row} FROM {table} ORDER BY {row} LIMIT max(0, (SELECT count(*
 
 _json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
-# The rows of texts that a transaction has stored or found: successive requests send mostly the same texts.
+# Row ids of the texts that a transaction has stored or looked up. Consecutive requests send mostly the same texts, so
+# this avoids repeated queries.
 type _ContentRows = dict[str, int]
 
 
 def store_turn_record(connection: sqlite3.Connection, record: TurnRecord, contents: _ContentRows) -> None:
-    """Store the record of a turn with its requests. One that is there already is not stored again.
+    """Store the record of a turn with its requests, unless it is already stored.
 
-    `contents` is shared by the records of a transaction.
+    All records of a transaction share `contents`.
     """
     added = connection.execute(
         "INSERT OR IGNORE INTO turn_record (id, at, figures) VALUES (?, ?, ?)",
@@ -90,7 +91,7 @@ def store_turn_record(connection: sqlite3.Connection, record: TurnRecord, conten
 
 
 def store_cost(connection: sqlite3.Connection, cost: TurnCost) -> None:
-    """Store the cost of a turn, if its record is there."""
+    """Store the cost of a turn, if the turn is in the record."""
     connection.execute(
         "UPDATE turn_record SET figures = json_set(figures, '$.cost', ?) WHERE id = ?",
         (cost.cost[:_LONGEST_FIGURE], cost.turn),
@@ -98,7 +99,7 @@ def store_cost(connection: sqlite3.Connection, cost: TurnCost) -> None:
 
 
 def _record_json(record: TurnRecord) -> str:
-    """Return a record as JSON, without words, empty fields, and those with columns of their own."""
+    """Return a record as JSON, without text, empty fields, and the fields that have their own columns."""
     fields = asdict(record)
     for name in ("id", "at", "level", "words"):
         del fields[name]
@@ -108,7 +109,7 @@ def _record_json(record: TurnRecord) -> str:
 
 
 def _bounded(value: Any) -> Any:
-    """Return a value for JSON, with every text and integer in bounds. A server has written some of them."""
+    """Return a value for JSON, with all texts and integers limited, because some of them come from a server."""
     match value:
         case str():
             return _cut(value, _LONGEST_FIGURE)
@@ -140,7 +141,7 @@ def _store_sent(connection: sqlite3.Connection, place: tuple[int, int], sent: Se
 
 
 def _content(connection: sqlite3.Connection, text: str, contents: _ContentRows) -> int:
-    """Return the row of a text, a new one if it has none."""
+    """Return the row id of a text, and store the text if it is new."""
     if text not in contents:
         mark = bytes.fromhex(fingerprint(text))
         find = "SELECT id FROM record_content WHERE fingerprint = ?"
@@ -166,27 +167,27 @@ class _Row(NamedTuple):
 
 
 class TurnRecords:
-    """The record of turns in an open file. Every method raises MemoryUnavailable."""
+    """The record of turns in an open file. Every method raises `MemoryUnavailable`."""
 
     def __init__(self, database: store.Database) -> None:
         self._database = database
 
     def newest(self, listing: TurnListing) -> list[TurnRecord]:
-        """Return turns with their figures, newest first; at most 1,000 of them."""
+        """Return turns with their statistics but without text, newest first, at most 1,000."""
         with self._database.read() as connection:
             return [each.record for each in _listed(connection, listing)]
 
     def get(self, turn: str) -> TurnRecord | None:
-        """Return one turn with its words if they are kept, or None if there is no such turn."""
+        """Return one turn, with its text if that is stored, or None if there is no such turn."""
         with self._database.read() as connection:
             found = _turns(connection, "WHERE id = ?", (turn,))
             return _with_words(connection, found[0]) if found else None
 
     def export(self, listing: TurnListing) -> Iterator[str]:
-        """Yield the turns that meet the conditions as lines of JSON, newest first, without a limit.
+        """Yield the turns that meet the conditions as JSON lines, newest first, without a limit.
 
-        A line is a turn, of the kind `turn_record`, or a text, of the kind `content`. The requests of turns name texts
-        by their ids; the line of a text comes before that of the first turn which names it.
+        Each line is either a turn (kind `turn_record`) or a text (kind `content`). Requests of turns refer to texts by
+        id; the line of a text precedes the first turn that refers to it.
         """
         exported: set[int] = set()
         after = listing.after
@@ -236,7 +237,7 @@ def _with_words(connection: sqlite3.Connection, found: _Row) -> TurnRecord:
         return found.record
     sent: dict[int, Sent] = {}
     for number, system, tools, messages in _sent_rows(connection, found.row):
-        # a damaged text is missing
+        # texts that were lost because they were damaged are omitted
         texts = dict(_contents(connection, {system, tools, *messages}))
         rest = tuple(texts[row] for row in messages if row in texts)
         sent[number] = Sent(texts.get(system, ""), texts.get(tools, ""), rest)
@@ -253,7 +254,7 @@ def _words(connection: sqlite3.Connection, turn: int) -> TurnWords | None:
 
 
 def _sent_rows(connection: sqlite3.Connection, turn: int) -> list[tuple[int, int, int, list[int]]]:
-    """Return the number of each request of a turn, with the rows of its texts."""
+    """Return the number of each request of a turn, with the row ids of its system prompt, tools and messages."""
     rows = connection.execute(
         "SELECT number, system, tools, messages FROM record_sent WHERE turn = ? ORDER BY number", (turn,)
     )
@@ -266,7 +267,7 @@ def _contents(connection: sqlite3.Connection, rows: Collection[int]) -> list[tup
 
 
 def _lines(connection: sqlite3.Connection, found: _Row, exported: set[int]) -> Iterator[str]:
-    """Yield the line of a turn, and before it those of its texts that are not exported yet."""
+    """Yield the line of a turn, preceded by the lines of its texts that have not been exported yet."""
     fields = _fields(replace(found.record, words=_words(connection, found.row)))
     for number, system, tools, messages in _sent_rows(connection, found.row):
         fields["requests"][number]["sent"] = {"system": system, "tools": tools, "messages": messages}
@@ -278,7 +279,7 @@ def _lines(connection: sqlite3.Connection, found: _Row, exported: set[int]) -> I
 
 
 def _fields(record: TurnRecord) -> dict[str, Any]:
-    """Return a turn as JSON has it, without empty fields."""
+    """Return the fields of a turn for export as JSON, without empty fields."""
     fields = {"kind": "turn_record", **_filled(asdict(record))}
     fields["requests"] = [_filled(asdict(each)) for each in record.requests]
     for each in fields["requests"]:
@@ -297,12 +298,12 @@ def delete_records(connection: sqlite3.Connection, rows: Collection[int]) -> Non
 
 
 def delete_words(connection: sqlite3.Connection, rows: Collection[int]) -> None:
-    """Delete the words of turns, and the texts that no other turn has sent. The figures stay."""
+    """Delete the text of turns, and the contents of requests that no other turn refers to. The statistics are kept."""
     if not rows:
         return
     for table in ("record_words", "record_sent"):
         connection.execute(f"DELETE FROM {table} WHERE {AMONG.format('turn', '?')}", (json.dumps([*rows]),))
-    # a damaged list must not keep texts that are to be deleted
+    # if a list of messages is damaged, it must not prevent the deletion of other texts
     connection.execute("""
         DELETE FROM record_content WHERE id NOT IN (
             SELECT system FROM record_sent UNION SELECT tools FROM record_sent
@@ -314,7 +315,7 @@ def delete_words(connection: sqlite3.Connection, rows: Collection[int]) -> None:
 def expire_records(
     connection: sqlite3.Connection, before: Mapping[str, float], others: float, whole_before: float
 ) -> bool:
-    """Delete the turns that began before the time of their agent, or of all other agents, and older words.
+    """Delete turns that began before their agent's time (`others` for all others), and text older than `whole_before`.
 
     Return whether there was anything to delete.
     """
@@ -331,7 +332,7 @@ def expire_records(
 
 
 def _make_room(connection: sqlite3.Connection) -> None:
-    """Delete the oldest turns, and the oldest words, of those above the limits."""
+    """Delete the oldest turns, and the text of the oldest turns, that exceed the limits."""
     delete_records(connection, _ids(connection, _OLDEST.format(row="row", table="turn_record"), MOST_TURN_RECORDS))
     delete_words(connection, _ids(connection, _OLDEST.format(row="turn", table="record_words"), MOST_WHOLE))
 

@@ -13,7 +13,7 @@ KINDS: tuple[Kind, ...] = ("fact", "episode", "turn")
 
 @dataclass(frozen=True, slots=True)
 class PastTurn:
-    """An ended turn: its words, person, place and time. With `person=None` it is the home's."""
+    """A finished turn: its text, person, place and time. A turn with `person=None` belongs to the home."""
 
     conversation: str
     at: float
@@ -27,7 +27,7 @@ class PastTurn:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """A summary of a conversation's turns from `since` to `at`. Forgetting one of the turns forgets it, too."""
+    """A summary of a conversation's turns from `since` to `at`. If one of the turns is forgotten, so is the episode."""
 
     conversation: str
     since: float
@@ -41,9 +41,9 @@ class Episode:
 class Summary:
     """A new summary of turns, to be stored as their episode.
 
-    `said` has the user's words in each turn, and `earlier` is the text of the summary that this one replaces. It covers
-    the time from `since` to `until`, with turns that memory does not store. All turns belong to one person, or to the
-    home.
+    `said` contains the user's input in each turn, and `earlier` is the text of the summary that this one replaces. The
+    summary covers the time from `since` to `until`, including turns that memory does not store. All turns belong to one
+    person, or to the home.
     """
 
     conversation: str
@@ -58,7 +58,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A current fact. `confirmed` is when it was last stated, `tellings` how often."""
+    """A current fact. `confirmed` is when it was last stated, `tellings` how often it was stated."""
 
     id: int
     text: str
@@ -75,7 +75,7 @@ class Fact:
 class Recalled:
     """A search result. `private` is True for a private fact, and for every turn and episode of a person.
 
-    `excerpt` is the part of an episode that matches the question. `tools` are the names of those that ran in a turn.
+    `excerpt` is the part of an episode that matches the query. `tools` contains the names of the tools used in a turn.
     """
 
     kind: Kind
@@ -92,10 +92,11 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """The ids of the memories that were forgotten, or would be. `erased` is True if no byte of it is left in the file.
+    """The ids of memories that were, or in a dry run would be, forgotten. `erased`: whether all their bytes are erased.
 
-    `records` are rows of the record of turns, and `wordless` those that lose their words and keep their figures;
-    `recorded` counts those of them that had the words of the query. `exchanges` counts the losses of conversations.
+    `records` are the deleted rows of the record of turns, `wordless` the rows that lose their text but keep their
+    statistics, and `recorded` is how many rows in `wordless` contained the words of the query. `exchanges` is the
+    number of affected exchanges in conversations.
     """
 
     facts: tuple[int, ...] = ()
@@ -109,20 +110,20 @@ class Forgotten:
 
     @property
     def has_any(self) -> bool:
-        """Whether memory had anything."""
+        """Whether memory contained anything to forget."""
         return bool(self.facts or self.turns or self.episodes)
 
     @property
     def has_words(self) -> bool:
-        """Whether the words of the query were found anywhere."""
+        """Whether the words of the query were found in memory, conversations or the record of turns."""
         return bool(self.has_any or self.exchanges or self.recorded)
 
 
 class Selection(NamedTuple):
-    """Conditions of a request to forget, all of which must be met. If `person` is `...`, the owner does not matter.
+    """The conditions of a request to forget, all of which must be met. If `person` is `...`, any owner matches.
 
-    An `agent` has turns and episodes, but no facts. With `ids` or a `query`, the selection covers all rows that the
-    person may see, and without `private` those that may enter a shared window.
+    An `agent` matches turns and episodes, but no facts. With `ids` or a `query`, the selection covers all rows that the
+    person may see; if `private` is False, only rows that may enter a shared window.
     """
 
     ids: tuple[tuple[Kind, int], ...] | None = None
@@ -136,17 +137,17 @@ class Selection(NamedTuple):
 
     @property
     def is_named(self) -> bool:
-        """Whether it names items, not only their owner or age."""
+        """Whether the request selects items by id or query, not only by owner or age."""
         return self.ids is not None or self.query is not None
 
     @property
     def is_asked_for(self) -> bool:
-        """Whether a person asked for this, as opposed to expiry."""
+        """Whether a person requested this, as opposed to expiry."""
         return self.is_named or self.person is not ... or self.agent is not None or self.since is not None
 
     @property
     def span(self) -> tuple[float, float]:
-        """The times from which and before which something is selected."""
+        """The start (inclusive) and the end (exclusive) of the selected time span."""
         return (
             -math.inf if self.since is None else self.since,
             math.inf if self.before is None else self.before,
@@ -155,7 +156,7 @@ class Selection(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The number of loaded lines that were added, were stored already, or were refused because they were forgotten."""
+    """The numbers of loaded lines that were added, were already stored, or were refused because they were forgotten."""
 
     added: int = 0
     duplicates: int = 0
@@ -166,7 +167,7 @@ class Loaded:
 class MemoryFigures:
     """The numbers of current facts, turns, episodes, bytes on disk, and rows that are not indexed yet.
 
-    `unerased`: whether bytes of deleted rows may be in the file.
+    `unerased` is True if the file may contain bytes of deleted rows.
     """
 
     facts: int
@@ -178,7 +179,7 @@ class MemoryFigures:
 
 
 class Tombstone(NamedTuple):
-    """The trace of a forgotten fact, turn or episode: the time at which it came to be, and no words."""
+    """The trace of a forgotten fact, turn or episode: its kind, id and time, but no text."""
 
     kind: Kind
     id: int
@@ -186,11 +187,11 @@ class Tombstone(NamedTuple):
 
 
 class MemoryFull(ValueError):
-    """The limit of facts is reached. Nothing was added, and no current fact is dropped for a new one."""
+    """The limit of facts is reached. Nothing was added, because no current fact is deleted for a new one."""
 
 
 class BadLine(ValueError):
-    """A line that cannot be loaded; nothing was loaded. `line` is counted from 1."""
+    """A line that cannot be loaded. Nothing was loaded. `line` is the line number, starting at 1."""
 
     def __init__(self, line: int) -> None:
         super().__init__(f"line {line} is not one that memory exports")
@@ -203,9 +204,9 @@ type End = Literal["answered", "error", "cancelled"]
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The reported usage of a request: `input` includes `cached` and `cache_written`, `output` `reasoning`.
+    """The reported usage of a request. `input` includes `cached` and `cache_written`; `output` includes `reasoning`.
 
-    `cleared` are the tokens that the provider has dropped from the request.
+    `cleared` is the number of tokens that the provider removed from the request.
     """
 
     input: int = 0
@@ -227,13 +228,14 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class RequestRecord:
-    """A request to a model, however it ended.
+    """A request to a model, successful or not.
 
-    `began` is in seconds from the start of its turn, `duration` and `first_token` from its own. `agent` is the id of
-    the agent whose model it is, `purpose` is `answer`, `summary` or `compaction`, `parameters` a JSON object, `finish`
-    the provider's own word. `prompt` and `tools` are fingerprints of the system prompt and the tool list, None if there
-    was none; `called` has the names of the tools called. `error` is the class of the error, `usage` None if nothing was
-    reported. `sent` is only kept at level `whole`, and only read with a single turn.
+    `began` is in seconds since the start of the turn; `duration` and `first_token` are in seconds since the start of
+    the request. `agent` is the id of the agent whose model was used, `purpose` is `answer`, `summary` or `compaction`,
+    `parameters` is a JSON object, and `finish` is the provider's own finish reason. `prompt` and `tools` are
+    fingerprints of the system prompt and the tool list, or None if there was none; `called` contains the names of the
+    called tools. `error` is the class of the error, and `usage` is None if none was reported. `sent` is stored only at
+    level `whole`, and read only with a single turn.
     """
 
     agent: str
@@ -256,7 +258,7 @@ class RequestRecord:
 
 @dataclass(frozen=True, slots=True)
 class FailureRecord:
-    """An agent that was asked before the one that answered, by its id, and the class of its error."""
+    """An agent that failed before another one answered: its id, and the class of the error."""
 
     agent: str
     error: str
@@ -264,7 +266,7 @@ class FailureRecord:
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """A tool call: its arguments as JSON, and the result as it was sent, or None if it was not."""
+    """A tool call: its arguments as JSON, and the result as it was sent, or None if it was not sent."""
 
     name: str
     arguments: str
@@ -273,7 +275,7 @@ class CallRecord:
 
 @dataclass(frozen=True, slots=True)
 class TurnWords:
-    """The words of a turn: the input, the answer, and the tool calls."""
+    """The text of a turn: the user's input, the answer, and the tool calls."""
 
     said: str
     answer: str
@@ -282,12 +284,13 @@ class TurnWords:
 
 @dataclass(frozen=True, slots=True)
 class TurnRecord:
-    """A turn that ended, or a summary, whose route is `summary` and whose `cause` is the id of the turn before it.
+    """A finished turn, or a summary: its route is `summary` and its `cause` the id of the preceding turn.
 
-    `id` sorts by time. `at` is when it began, in seconds since the epoch; `first_token` and `duration` are in seconds
-    from then. `error` is the class of the error and `message` its text for the log. `answered_by` is the id of the
-    agent that answered. `failed_tool_calls` is how many tool calls returned an error. `cost` is a decimal number of US
-    dollars, or None if it is unknown. `words` are only kept at level `whole`, and only read with a single turn.
+    `id` sorts by time. `at` is the start in seconds since the epoch; `first_token` and `duration` are in seconds since
+    the start. `error` is the class of the error and `message` its text for the log. `answered_by` is the id of the
+    agent that answered. `failed_tool_calls` is the number of tool calls that returned an error. `cost` is a decimal
+    number of US dollars, or None if it is unknown. `words` are stored only at level `whole`, and read only with a
+    single turn.
     """
 
     id: str
@@ -317,19 +320,19 @@ class TurnRecord:
 
 @dataclass(frozen=True, slots=True)
 class TurnCost:
-    """The cost of a turn in US dollars, known after its record was written."""
+    """The cost of a turn in US dollars, which became known after the record of the turn was written."""
 
     turn: str
     cost: str
 
 
 class TurnListing(NamedTuple):
-    """The conditions of a list of turns: all must be met. The newest come first, up to `limit`.
+    """The conditions for a list of turns, all of which must be met. The newest turns come first, up to `limit`.
 
-    `people` has the owners among whom to list, None among them for unknown speakers; without it everybody's are listed.
-    `agents` has the ids of the agents among which to list, all without it.
-    `tool` is the name of a tool, with its namespace or without. `after` is the id of the last turn of the page before.
-    `error` is the class of an error, `end` how a turn ended.
+    `people` contains the owners whose turns are listed, and None for unknown speakers; without it, all turns are
+    listed. `agents` contains the ids of the agents whose turns are listed; without it, the turns of all agents are
+    listed. `tool` is the name of a tool, with or without its namespace. `after` is the id of the last turn on the
+    previous page. `error` is the class of an error, `end` how a turn ended.
     """
 
     since: float = -math.inf
@@ -347,5 +350,5 @@ class TurnListing(NamedTuple):
 
 
 def fingerprint(text: str) -> str:
-    """Return the SHA-256 of a text in hexadecimal digits: equal texts have equal ones."""
+    """Return the SHA-256 hash of a text in hexadecimal digits, which is the same for equal texts."""
     return sha256(text.encode(errors="surrogatepass")).hexdigest()

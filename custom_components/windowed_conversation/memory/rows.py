@@ -1,4 +1,4 @@
-"""The rows of facts, turns and episodes. A repeated fact is one row; an outdated one points to its replacement."""
+"""The rows of facts, turns and episodes. A repeated fact has one row; an outdated fact refers to its replacement."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,9 +24,9 @@ from .words import (
 
 MOST_FACTS = 5_000
 MOST_ROWS: Mapping[Kind, int] = {"turn": 200_000, "episode": 20_000}
-# How many times a fact was stated are kept, the newest.
+# How many of the newest statements of a fact are stored.
 _MOST_TELLINGS = 100
-# counting takes time
+# The limits are checked only after this many rows, because counting rows is slow.
 _EVERY = 500
 
 _WHOSE = "conversation = :conversation AND agent IS :agent AND person IS :person"
@@ -34,7 +34,7 @@ _WHOSE = "conversation = :conversation AND agent IS :agent AND person IS :person
 
 @dataclass(frozen=True, slots=True)
 class FactStatement:
-    """A fact to store, as a user stated it or as it was exported; `tellings` counts how often it was stated."""
+    """A fact to store, either stated by a user or exported; `tellings` is how often it was stated."""
 
     text: str
     person: str | None
@@ -46,7 +46,7 @@ class FactStatement:
     tellings: int = 1
 
     def __post_init__(self) -> None:
-        """Refuse a private fact without an owner, which nobody could see."""
+        """Raise ValueError for a private fact without an owner, which nobody could see."""
         if self.private and self.person is None:
             raise ValueError("A private fact is a person's")
 
@@ -60,9 +60,9 @@ def store_fact(
     teller: str | None = None,
     conversation: str | None = None,
 ) -> int:
-    """Store a fact, or confirm the equal one, and close the fact that it replaces. Return its id.
+    """Store a fact, or confirm an equal one, and close the fact that it replaces. Return the id of the fact.
 
-    `teller` is the person who stated it, by default its owner; it is stored with the conversation.
+    `teller` is the person who stated it, by default its owner; it is stored together with the conversation.
     """
     if replaces is not None:
         replaces = _current(connection, fact.person, replaces)
@@ -86,13 +86,13 @@ def store_fact(
 
 
 def close_fact(connection: sqlite3.Connection, words: Words, row: int, by: int) -> None:
-    """Mark a fact as outdated."""
+    """Mark a fact as replaced by another one."""
     index.remove(connection, words, "fact", row)
     connection.execute("UPDATE fact SET replaced_by = ? WHERE id = ?", (by, row))
 
 
 def equal_fact(connection: sqlite3.Connection, fact: FactStatement) -> int | None:
-    """Return the id of the same owner's current fact in the same words, or None."""
+    """Return the id of a current fact with the same owner and the same words, or None."""
     found = connection.execute(
         "SELECT id FROM fact WHERE person IS ? AND spoken = ? AND replaced_by IS NULL",
         (fact.person, spoken(fact_text(fact.text))),
@@ -101,7 +101,7 @@ def equal_fact(connection: sqlite3.Connection, fact: FactStatement) -> int | Non
 
 
 def facts(connection: sqlite3.Connection, person: str | None, *, private: bool) -> list[Fact]:
-    """Return the facts that this person may see: those of the home first, each group newest first."""
+    """Return the facts that this person may see: first the home's, then the person's, each newest first."""
     rows = connection.execute(
         f"""
         SELECT id, text, at, person, private, source, quote, confirmed, told FROM fact
@@ -120,7 +120,7 @@ def insert(
     row: int | None = None,
     origin: int | None = None,
 ) -> int:
-    """Store a new row and return its id. A turn becomes the last one of its conversation."""
+    """Insert a record and return the id of the row. A turn is added at the end of its conversation."""
     kind, values = row_values(record)
     if kind == "fact":
         _make_room_for_fact(connection, words)
@@ -138,7 +138,7 @@ def insert(
 
 
 def row_values(record: FactStatement | PastTurn | Episode) -> tuple[Kind, dict[str, Any]]:
-    """Return the table of a record, and its columns in bounds. Raises `ValueError` for one without words."""
+    """Return the table of a record and its column values, cut to their limits. Raises `ValueError` without a text."""
     match record:
         case FactStatement():
             text = fact_text(record.text)
@@ -160,7 +160,7 @@ def row_values(record: FactStatement | PastTurn | Episode) -> tuple[Kind, dict[s
             return "turn", {
                 **_context_values(record),
                 "device": name(record.device),
-                # as many names as fit
+                # cut to the maximum length of a name
                 "tools": tools.encode()[:NAME_LENGTH].decode(errors="ignore") or None,
                 "said": one_line(record.said, SAID_LENGTH),
                 "answer": one_line(record.answer, ANSWER_LENGTH),
@@ -182,10 +182,10 @@ def _context_values(record: PastTurn | Episode) -> dict[str, Any]:
 
 
 def store_summary(connection: sqlite3.Connection, words: Words, summary: Summary) -> int | None:
-    """Store a summary as an episode, in place of the one that it replaces, and return its id.
+    """Store a summary as an episode, replacing the episode of the earlier summary, and return its id.
 
-    Returns None if any of its turns is not stored for this person: forgotten or expired words, and those that were
-    never to be stored, must not come back in other words.
+    Returns None if any of its turns is not stored for this person: texts that were forgotten, have expired or must not
+    be stored must not return in the words of a summary.
     """
     whose = {"conversation": summary.conversation, "agent": summary.agent, "person": summary.person}
     since, at, earlier = summary.since, summary.until, None
@@ -208,7 +208,7 @@ def store_summary(connection: sqlite3.Connection, words: Words, summary: Summary
 
 
 def _times(connection: sqlite3.Connection, whose: dict[str, str | None], summary: Summary) -> list[float] | None:
-    """Return the times of the turns of a summary, or None if one of them is not stored."""
+    """Return the times of the turns of a summary, or None if one of the turns is not stored."""
     wanted = {one_line(said, SAID_LENGTH) for said in summary.said}
     rows = connection.execute(
         f"SELECT said, at FROM turn WHERE {_WHOSE} AND at >= :since", {**whose, "since": summary.since}
@@ -218,7 +218,7 @@ def _times(connection: sqlite3.Connection, whose: dict[str, str | None], summary
 
 
 def _current(connection: sqlite3.Connection, person: str | None, row: int) -> int:
-    """Return the current fact that has replaced this one, or itself. Raises `ValueError` if it has another owner."""
+    """Return the id of the fact at the end of a fact's chain of replacements. Raises `ValueError` for another owner."""
     found = connection.execute(
         """
         WITH RECURSIVE later (id, by, person) AS (
@@ -236,7 +236,10 @@ def _current(connection: sqlite3.Connection, person: str | None, row: int) -> in
 
 
 def _make_room_for_fact(connection: sqlite3.Connection, words: Words) -> None:
-    """Delete the oldest outdated fact if the limit of facts is reached."""
+    """Delete the oldest outdated fact if the limit of facts is reached.
+
+    Raises `MemoryFull` if there is no outdated fact.
+    """
     if connection.execute("SELECT count(*) FROM fact").fetchone()[0] < MOST_FACTS:
         return
     oldest = connection.execute("SELECT id FROM fact WHERE replaced_by IS NOT NULL ORDER BY id LIMIT 1").fetchone()

@@ -1,7 +1,7 @@
-"""Memories that a person may see: found by a question, best first, or listed without one, newest first.
+"""Finds the memories that a person may see: by query, best match first, or without a query, newest first.
 
-A search is BM25 over our own words, and a turn also scores for the hits beside it. Memories that a person may not see
-are excluded inside the query, before a hit lends its score to its neighbours.
+A search uses BM25 over the stems from `words`, and matches in neighboring turns add to the score of a turn. Memories
+that a person may not see are excluded within the SQL query, before scores are passed on to neighbors.
 """
 
 from collections.abc import Iterator
@@ -19,10 +19,11 @@ EXCERPT_LENGTH = 300
 _SENTENCES = re.compile(r"(?<=[.!?;…])\s+|(?<=[\u3002\uff01\uff1f\uff1b])")
 
 _OWN = {"fact": "(:private OR NOT {row}.private)", "episode": ":private", "turn": ":private"}
-# a part of a word says less than a whole word, and a fact has more of them
+# The weight of a match in a part of a word. It means less than a match of the word, and facts have more parts.
 _PARTS: dict[Kind, float] = {"fact": 0.1, "episode": 0.2, "turn": 0.2}
 _HITS = 300
-# BM25 takes its time for every row with one of the words; most rows have common ones, which decide nothing
+# BM25 takes time for every row with one of the terms. Most rows contain only common words, which hardly affect the
+# order.
 _ROWS = 12_000
 
 _SPAN = 3
@@ -79,7 +80,7 @@ _LISTED = """
 
 
 def visible(kind: Kind, row: str) -> str:
-    """Return the SQL condition on the rows of a table that a person may see: their own and the home's.
+    """Return the SQL condition for rows of a table that a person may see: the person's own and the home's.
 
     Its parameters are `person` and `private`. An unknown speaker owns nothing. A shared window gets no private facts,
     and nothing from a person's turns and episodes.
@@ -111,11 +112,10 @@ _SEARCHES: dict[Kind, str] = {
 
 
 class RecallQuery(NamedTuple):
-    """A question to memory: who asks it, the most results, and their time span.
+    """A query to memory: who asks, the maximum number of results, and their time span.
 
-    `person` is an id; `speaker` is the name that "I" and "my" stand for. If `person` is None, the speaker is unknown
-    and sees only the home's memories. With `private=False`, results exclude memories that must not enter a shared
-    window.
+    `person` is an id; `speaker` is the name that replaces "I" and "my". If `person` is None, the speaker is unknown and
+    sees only the home's memories. With `private=False`, results exclude memories that must not enter a shared window.
     """
 
     text: str
@@ -130,7 +130,7 @@ class RecallQuery(NamedTuple):
 def search(
     connection: sqlite3.Connection, kinds: tuple[Kind, ...], query: RecallQuery, question: QuestionTerms
 ) -> list[Recalled]:
-    """Return the matches of a question, best first. With equal scores, the order is that of `KINDS`."""
+    """Return the matches of a query, best first. Matches with equal scores are in the order of `KINDS`."""
     found = [recalled for kind in KINDS if kind in kinds for recalled in _found(connection, kind, query, question)]
     return sorted(found, key=attrgetter("score"), reverse=True)[: max(0, query.limit)]
 
@@ -149,7 +149,7 @@ def _found(
 
 
 def excerpt(text: str, wanted: tuple[str, ...]) -> str:
-    """Return the sentence with the most of these terms, and the sentences after it, up to a maximum length."""
+    """Return the sentence with the most of these terms and the sentences after it, up to `EXCERPT_LENGTH`."""
     if len(text) <= EXCERPT_LENGTH:
         return text
     sentences = [sentence for sentence in _SENTENCES.split(text) if sentence]
@@ -164,7 +164,7 @@ def excerpt(text: str, wanted: tuple[str, ...]) -> str:
 
 
 def _match(connection: sqlite3.Connection, kind: Kind, question: QuestionTerms) -> str:
-    """Return the FTS5 expression: the rarest terms, as long as they are not in too many rows."""
+    """Return the FTS5 expression for the rarest terms of a query, up to a total of `_ROWS` rows."""
     parts = question.parts + question.ends if kind == "fact" else question.parts
     wanted_terms = question.words + parts
     places = ",".join("?" * len(wanted_terms))
@@ -183,9 +183,9 @@ def _match(connection: sqlite3.Connection, kind: Kind, question: QuestionTerms) 
 
 
 class Listing(NamedTuple):
-    """The conditions of a list: its person, kinds, times, ids, and length.
+    """The conditions for a list of memories: person, kinds, times, ids and length.
 
-    Without `private`, the list has only memories that may enter a shared window.
+    If `private` is False, the list contains only memories that may enter a shared window.
     """
 
     person: str | None = None
@@ -199,7 +199,7 @@ class Listing(NamedTuple):
 
 
 def newest(connection: sqlite3.Connection, listing: Listing) -> list[Recalled]:
-    """Return the memories that this person may see, newest first. Outdated facts are not listed."""
+    """Return the listed memories that this person may see, newest first. Outdated facts are not listed."""
     if not listing.kinds:
         return []
     found = connection.execute(

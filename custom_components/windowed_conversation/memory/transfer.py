@@ -1,7 +1,7 @@
-"""Exports memory as JSON lines, and imports them. Forgotten memories stay forgotten: their lines have no words.
+"""Exports memory as JSON lines, and imports them. Forgotten memories are exported without text, and stay forgotten.
 
-Ids and existing rows stay unchanged. If another row already has the id, the imported one gets a new id and keeps the
-old one as its origin. Many rows at once are not indexed, which would take most of the time; `reindex` does.
+Ids and existing rows do not change. If another row already has the id, the imported row gets a new id and keeps the old
+one as its origin. A large import is not indexed, because indexing would take most of the time; `reindex` does it.
 """
 
 from collections import Counter
@@ -20,10 +20,10 @@ from .words import Words, moment
 type _Record = FactStatement | PastTurn | Episode
 
 _MANY = 1_000
-# the integers that every JSON reader reads exactly
+# The largest integer that every JSON parser reads exactly.
 _HIGHEST = 2**53
 
-# The keys of fields that have another name in a line.
+# Names of fields in a JSON line that differ from those in the record.
 _KEYS = {"tellings": "told"}
 _RECORDS: dict[Kind, type[_Record]] = {"fact": FactStatement, "turn": PastTurn, "episode": Episode}
 
@@ -41,7 +41,7 @@ _SAME: dict[Kind, str] = {
 
 
 class _Fields:
-    """The fields of one line. A field that memory would not have written raises `TypeError` or `ValueError`."""
+    """The fields of one line. Reading a field that memory cannot have written raises `TypeError` or `ValueError`."""
 
     def __init__(self, line: str) -> None:
         fields = json.loads(line)
@@ -50,12 +50,12 @@ class _Fields:
         self._fields: dict[str, Any] = fields
 
     def read(self, name: str, kind: Any) -> Any:
-        """Return a field of the type that a record has there. Words are one text, None is a missing field."""
+        """Return a field as the given type. A tuple of strings is stored as one text, and a missing field is None."""
         value: Any = self._fields.get(name)
         if kind == tuple[str, ...]:
             return tuple((self.read(name, str | None) or "").split())
         accepted = float | int if kind is float else kind
-        # in Python, a boolean is a number
+        # bool is a subclass of int in Python
         if not isinstance(value, accepted) or isinstance(value, bool) != (kind is bool):
             raise TypeError(f"{name} is missing or of another type")
         if kind is float:
@@ -68,7 +68,7 @@ class _Fields:
 def export_rows(
     connection: sqlite3.Connection, kind: Kind, person: str | None, after: int, most: int
 ) -> list[tuple[int, str]]:
-    """Return the next rows after an id with their lines, of a person those that they may see."""
+    """Return the next rows after an id with their lines: all rows, or those that a person may see."""
     rows = connection.execute(
         f"""
         SELECT :kind AS kind, id, at, {_COLUMNS[kind]} FROM {kind}
@@ -81,7 +81,7 @@ def export_rows(
 
 
 def export_forgotten(connection: sqlite3.Connection) -> list[str]:
-    """Return a line for each item that has to stay forgotten."""
+    """Return a line for each memory that must stay forgotten."""
     return [
         _line({"kind": "forgotten", "of": kind, "id": row, "at": at})
         for kind, row, at in connection.execute("SELECT kind, id, at FROM tombstone ORDER BY kind, id, at")
@@ -96,7 +96,7 @@ def _line(fields: dict[str, object]) -> str:
 
 
 def load(connection: sqlite3.Connection, words: Words, lines: Iterable[str]) -> Loaded:
-    """Import lines. Raises `BadLine` for one that memory would not have written."""
+    """Import lines. Raises `BadLine` for a line that memory cannot have written."""
     loader = _Loader(connection, words)
     for number, line in enumerate(lines, 1):
         try:
@@ -156,18 +156,18 @@ class _Loader:
             self._replaced.append((stored, by))
 
     def close_replaced(self) -> None:
-        """Close outdated facts at the end, because their replacements may follow on later lines."""
+        """Close the outdated facts. Call this at the end, because replacements may follow on later lines."""
         for row, by in self._replaced:
             if self._has("fact WHERE replaced_by IS NULL AND id = ?", row):
                 close_fact(self._connection, self._words, row, self._facts.get(by, 0))
 
     def resume_index(self) -> None:
-        """Leave the rows that were not indexed to `reindex`."""
+        """Let `reindex` index the rows that were not indexed."""
         for kind in self._postponed:
             index.resume(self._connection, kind)
 
     def _on_added(self, kind: Kind) -> None:
-        """Count an added row, and postpone the index of a kind that has many new rows and few old ones."""
+        """Count an added row, and postpone the indexing of a kind if it has many new rows and few old ones."""
         self.added[kind] += 1
         if self.added[kind] % _MANY or kind in self._postponed:
             return
@@ -180,7 +180,7 @@ class _Loader:
         return self._has(f"{kind} WHERE id = ?", row) or self._has("tombstone WHERE kind = ? AND id = ?", kind, row)
 
     def _equal_row(self, kind: Kind, row: int, record: _Record, *, is_current: bool) -> int | None:
-        """Return the equal row, or None. A row whose id is free is new, unless it repeats a fact."""
+        """Return the id of an equal row, or None. A row with an unused id is new, unless it repeats a fact."""
         found = None
         if self._is_taken(kind, row):
             query, values = _SAME[kind], {**row_values(record)[1], "id": row}

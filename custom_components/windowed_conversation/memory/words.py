@@ -1,7 +1,7 @@
-"""Texts as memory has them: on one line and of bounded length, and split into the words of the index.
+"""Normalizes texts to one line of limited length, and splits them into the words of the index.
 
-Each word passes through the Snowball stemmers of all languages, English first, so that one term stands for it in any
-language.
+Each word passes through the Snowball stemmers of all configured languages, English first, so that the same term
+represents the word in any language.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +20,8 @@ from types import ModuleType
 from typing import NamedTuple
 import unicodedata
 
-# Stop words, and words for oneself, by language; read at import, which Home Assistant does outside the event loop.
+# Stop words and first-person words, by language. They are read at import, which Home Assistant does outside the event
+# loop.
 _SMALL_WORDS = json.loads(Path(__file__).with_name("stop_words.json").read_text(encoding="utf-8"))
 
 _VERSION = 2
@@ -29,7 +30,7 @@ _LONG = 6
 _PART = 5
 _END = 4
 
-# scripts that are written without spaces, and Hangul, whose endings no stemmer of ours takes off
+# scripts written without spaces, and Hangul, because our stemmers do not remove its endings
 _UNSPACED = (
     r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
     r"\U00020000-\U0003ffff"
@@ -86,18 +87,18 @@ ANSWER_LENGTH = 4_000
 EPISODE_LENGTH = 2_000
 NAME_LENGTH = 255
 
-# open and close, besides the two that Unicode takes for signs
+# Opening and closing punctuation. Unicode counts `<` and `>` as symbols instead.
 _BRACKETS = {"Ps", "Pe"}
 _ANGLES = "<>"
 _CONTROLS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-# The characters that join letters and emoji
+# Characters that join letters or emoji.
 _JOINERS = "\u200c\u200d"
 _CUT = "…"
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The entries of a text in the index: its words, the parts of long words, and the beginnings and ends of words."""
+    """The index entries of a text: its words, the parts of long words, and the beginnings and ends of words."""
 
     words: str
     parts: str
@@ -115,14 +116,14 @@ class QuestionTerms:
 
 
 class _SmallWords(NamedTuple):
-    """The words that a search ignores, and those by which people refer to themselves."""
+    """The words that a search ignores, and the words by which people refer to themselves."""
 
     stop: frozenset[str]
     oneself: frozenset[str]
 
 
 def stop_words(languages: tuple[str, ...]) -> frozenset[str]:
-    """Return the words of these languages that a search ignores, as people write them."""
+    """Return the stop words of these languages, which a search ignores, as people write them."""
     return _listed(languages, "stop")
 
 
@@ -145,14 +146,14 @@ def _small_words(languages: tuple[str, ...]) -> _SmallWords:
 
 
 class Words:
-    """Splits texts into words for the languages of a home. Not thread-safe, because stemmers keep state."""
+    """Splits texts into words for the languages of a home. Not thread-safe, because stemmers have state."""
 
     def __init__(self, languages: tuple[str, ...]) -> None:
         self.languages = languages
         found = {language.casefold().replace("_", "-").partition("-")[0] for language in languages}
-        # English first: it takes little off a word of another language
+        # English is first, because its stemmer removes little from words of other languages
         bases = tuple([base for _, base in sorted([(base != "en", base) for base in found])])
-        # another one whenever the stems may change, for the same languages
+        # changes whenever the stems of the same languages may change
         self.version = f"{_VERSION} {','.join(bases)} {_PACKAGE} {version(_PACKAGE)}"
         self._stemmers = _load_stemmers(bases)
         self._small = _small_words(bases)
@@ -160,7 +161,7 @@ class Words:
         self._stem = lru_cache(maxsize=4096)(self._stem_anew)
 
     def terms(self, text: str) -> Terms:
-        """Return the terms of a text in the index."""
+        """Return the terms of a text for the index."""
         words: list[str] = []
         parts: list[str] = []
         ends: list[str] = []
@@ -172,12 +173,12 @@ class Words:
                 ends += word_ends
             else:
                 words += _pairs(word)
-                # a search for one character finds those that begin with it, and the last begins no pair
+                # a search for one character looks for terms that begin with it, and the last character begins no pair
                 words.append(word[-1])
         return Terms(" ".join(words), " ".join(parts), " ".join(ends))
 
     def question(self, text: str, speaker: str | None = None) -> QuestionTerms:
-        """Return the terms to look for. "I" and "my" stand for the speaker's name."""
+        """Return the search terms of a question. If it contains "I" or "my", the speaker's name is added."""
         said = list(split_words(text))
         plain_words = {plain_word(word) for word, spaced in said if spaced}
         small = self._small_words_of(plain_words)
@@ -202,20 +203,20 @@ class Words:
         return QuestionTerms(tuple(words), tuple(beginnings), tuple(parts), tuple(ends))
 
     def term_set(self, text: str) -> set[str]:
-        """Return the terms of a text's words."""
+        """Return the set of terms for the words of a text."""
         return set(self.terms(text).words.split(" "))
 
     def has_all_of(self, text: str, question: QuestionTerms) -> bool:
-        """Return whether a text has all words of a question, and the question has any."""
+        """Return whether a text contains all words of a question. False if the question has no words."""
         terms = self.term_set(text)
         begun = (any(term.startswith(one) for term in terms) for one in question.beginnings)
         return bool(question.words or question.beginnings) and terms.issuperset(question.words) and all(begun)
 
     def _small_words_of(self, spoken_words: set[str]) -> _SmallWords:
-        """Return the small words of the home's languages, or of another language that the question is in.
+        """Return the small words of the home's languages, or of another language if the question is in that language.
 
-        It is in the other language if more of its words are small there, at least two, but not all: some words mean
-        more in another language.
+        The question is considered to be in another language if more of its words are stop words there, at least two,
+        but not all, because some of these words have a meaning in other languages.
         """
         numbers = [len(spoken_words & small.stop) for small in self._small_elsewhere]
         most = max(numbers, default=0)
@@ -230,12 +231,12 @@ class Words:
 
 
 def spoken(text: str) -> str:
-    """Return only the words of a text, for comparison with others."""
+    """Return the words of a text without punctuation, for comparison with other texts."""
     return " ".join([word for word, _ in split_words(text)])
 
 
 def split_words(text: str) -> Iterator[tuple[str, bool]]:
-    """Yield each word of a text, casefolded, and whether its script separates words by spaces."""
+    """Yield each word of a text, casefolded, and whether its script separates words with spaces."""
     for run, word in _RUNS.findall(unicodedata.normalize("NFKC", text).casefold()):
         yield (run, False) if run else (word[:_LONGEST], True)
 
@@ -250,7 +251,7 @@ def _pairs(run: str) -> list[str]:
 
 
 def _parts_and_ends(word: str) -> tuple[list[str], list[str]]:
-    """Return the parts of a long word, and the beginning and the end of a word.
+    """Return the parts of a long word, and the beginning and end of a word.
 
     "Heizung" shares parts with "Fußbodenheizung", "nonna" begins like "nonne", and "hazelnuts" ends like "nuts".
     """
@@ -262,7 +263,7 @@ def _parts_and_ends(word: str) -> tuple[list[str], list[str]]:
 
 
 def _load_stemmers(languages: tuple[str, ...]) -> list[Stem]:
-    """Return the stemmers of the languages that have one, without importing all of them, which takes 10 MB."""
+    """Return the stemmers of the supported languages. Does not import all stemmers, which would take 10 MB."""
     if _ALONE not in sys.modules:
         spec = find_spec(_PACKAGE)
         if spec is None or spec.submodule_search_locations is None:
@@ -277,7 +278,7 @@ def _load_stemmers(languages: tuple[str, ...]) -> list[Stem]:
 
 def one_line(text: str, length: int) -> str:
     """Return a text on one line without control characters, cut between words if it is too long."""
-    # the rest is cut off anyway
+    # later characters are cut off anyway
     shown = text[: length * 4]
     if not shown.isprintable():
         categories = [(each, unicodedata.category(each)) for each in shown]
@@ -291,7 +292,7 @@ def one_line(text: str, length: int) -> str:
 
 
 def fact_text(text: str) -> str:
-    """Return a fact's text, in which nothing can end its line or close a bracket around it."""
+    """Return the text of a fact without characters that could end its line or close a bracket around it."""
     categories = [(each, unicodedata.category(each)) for each in text[: FACT_LENGTH * 4]]
     shown = "".join([" " if kind in _BRACKETS or each in _ANGLES else each for each, kind in categories])
     fact = one_line(shown, FACT_LENGTH)
@@ -308,7 +309,7 @@ def name(text: str | None) -> str | None:
 
 
 def moment(at: float) -> float:
-    """Return a time. Raises `ValueError` if it is not a finite number of seconds."""
+    """Return a time unchanged. Raises `ValueError` if it is not a finite number of seconds."""
     if isinstance(at, bool) or not math.isfinite(at):
         raise ValueError("A time is a finite number of seconds")
     return float(at)
