@@ -1,4 +1,4 @@
-"""The database, of which each room has its tables, and the values that it stores by key."""
+"""The database that all rooms share, and values that it stores by owner and name."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -19,13 +19,13 @@ VALUES = Room(
 )
 
 
-# The owner of the values about the file itself.
+# The owner of values about the file itself.
 _FILE = ""
 _DELETION = "deletion"
 
 
 def read_value(connection: sqlite3.Connection, owner: str, name: str) -> Any:
-    """Return a value, or None if there is none that can be read."""
+    """Return a value, or None if there is none or it cannot be read."""
     found = connection.execute("SELECT value FROM value WHERE owner = ? AND name = ?", (owner, name)).fetchone()
     try:
         return json.loads(found[0]) if found else None
@@ -34,24 +34,24 @@ def read_value(connection: sqlite3.Connection, owner: str, name: str) -> Any:
 
 
 def write_value(connection: sqlite3.Connection, owner: str, name: str, value: Any) -> None:
-    """Store a value that JSON has."""
+    """Store a value that can be represented in JSON."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     connection.execute("INSERT OR REPLACE INTO value VALUES (?, ?, ?)", (owner, name, text))
 
 
 def owners_of_values(connection: sqlite3.Connection) -> set[str]:
-    """Return the owners of the values, without the file itself."""
+    """Return the owners of all values, except the file itself."""
     owners = {owner for (owner,) in connection.execute("SELECT DISTINCT owner FROM value")}
     return owners - {_FILE}
 
 
 def delete_values(connection: sqlite3.Connection, owners: Iterable[str]) -> None:
-    """Delete all values of some owners."""
+    """Delete all values of the given owners."""
     connection.executemany("DELETE FROM value WHERE owner = ?", ((owner,) for owner in owners))
 
 
 def schedule_deletion(database: Database, until: float, days: Mapping[str, int]) -> None:
-    """Delete the file at a time if nobody uses it before. Raises `StoreUnavailable`.
+    """Schedule the deletion of the file unless it is used before `until`. Raises `StoreUnavailable`.
 
     `days` is the number of days for which the turns of each removed agent are stored.
     """
@@ -60,20 +60,20 @@ def schedule_deletion(database: Database, until: float, days: Mapping[str, int])
 
 
 def cancel_deletion(database: Database) -> Mapping[str, int]:
-    """Keep the file for good, and return the days of the removed agents. Raises `StoreUnavailable`."""
+    """Cancel the deletion of the file, and return the days of the removed agents. Raises `StoreUnavailable`."""
     with database.write() as connection:
         return _cancel_deletion(connection)
 
 
 def cancel_deletion_of(path: Path) -> None:
-    """Keep a closed file for good. Raises `sqlite3.Error`."""
+    """Cancel the deletion of a closed file. Raises `sqlite3.Error`."""
     if path.exists():
         with closing(connect(path)) as connection:
             _cancel_deletion(connection)
 
 
 def delete_overdue(path: Path, now: float) -> bool:
-    """Delete a closed file whose time is over, and its damaged one. Return whether it is deleted."""
+    """Delete a closed file whose deletion is due, and its damaged copy. Return whether it was deleted."""
     if not path.exists():
         return False
     try:
@@ -106,13 +106,13 @@ def _write_deletion(connection: sqlite3.Connection, until: float | None, days: M
 
 
 class Database:
-    """The open file. Errors about it are raised as `StoreUnavailable`, and none of them quotes stored text.
+    """The open file. Raises all errors of the file as `StoreUnavailable`, without quoting stored text.
 
-    `is_new`: whether the file was created now.
+    `is_new`: whether opening created the file.
     """
 
     def __init__(self, path: Path, rooms: Sequence[Room]) -> None:
-        """Open the file, or create it. Raises `StoreUnavailable`."""
+        """Open or create the file. Raises `StoreUnavailable`."""
         self.path = path
         self._rooms = rooms
         self._writing, self._reading = Lock(), Lock()
@@ -122,7 +122,7 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """Hold a transaction, which is committed at the end, or rolled back after an error."""
+        """Yield the connection in a transaction, which is committed at the end, or rolled back after an error."""
         with self._using(self._writing):
             self._refuse_moved()
             self._writer.execute("BEGIN IMMEDIATE")
@@ -130,12 +130,12 @@ class Database:
                 yield self._writer
                 self._writer.execute("COMMIT")
             finally:
-                # after some errors, SQLite has rolled back by itself
+                # does nothing if SQLite has already rolled back by itself, as it does after some errors
                 self._writer.rollback()
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """Hold a snapshot of the file, which concurrent writes do not change."""
+        """Yield a connection to a snapshot of the file, which concurrent writes do not change."""
         with self._using(self._reading):
             self._reader.execute("BEGIN")
             try:
@@ -144,18 +144,18 @@ class Database:
                 self._reader.rollback()
 
     def checkpoint(self) -> bool:
-        """Move everything into the file itself. Return whether nothing is left beside it."""
+        """Move all data from the write-ahead log into the file. Return whether the log is empty now."""
         with self._using(self._writing, self._reading):
             busy: int = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
             return not busy
 
     def rewrite(self) -> None:
-        """Rewrite the whole file, as pages from which rows were moved may still hold deleted text."""
+        """Rewrite the complete file, because pages from which rows were moved may still contain deleted text."""
         with self._using(self._writing):
             self._writer.execute("VACUUM")
 
     def close(self) -> bool:
-        """Close the file for good. Return whether it was open."""
+        """Close the file permanently. Return whether it was open."""
         with self._writing, self._reading:
             was_open, self._closed = not self._closed, True
             self._reader.close()
@@ -164,7 +164,7 @@ class Database:
 
     @contextmanager
     def _using(self, *locks: Lock) -> Iterator[None]:
-        """Hold locks of the open file, and translate its errors."""
+        """Hold the locks of the open file, and raise its errors as `StoreUnavailable`."""
         try:
             with ExitStack() as stack:
                 for lock in locks:
@@ -177,9 +177,9 @@ class Database:
             if reason == "index" and not self._mends_indexes():
                 reason = "damaged"
             if reason == "damaged" and not self.close():
-                # another thread has set it aside, and the one in its place is a new one
+                # another thread has already set the damaged file aside, and a new file may exist at its path
                 reason = "closed"
-            # without its cause, whose text may quote stored text
+            # no cause is attached, because its message may quote stored text
             raise unavailable(reason, self.path) from None
 
     def _mends_indexes(self) -> bool:
@@ -192,12 +192,12 @@ class Database:
             except sqlite3.Error:
                 return False
             finally:
-                # after some errors, SQLite has rolled back by itself
+                # does nothing if SQLite has already rolled back by itself, as it does after some errors
                 self._writer.rollback()
         return True
 
     def _refuse_moved(self) -> None:
-        # SQLite would keep using a deleted file
+        # SQLite would continue to use a file that was deleted or moved
         try:
             moved = self.path.stat().st_ino != self._inode
         except OSError:

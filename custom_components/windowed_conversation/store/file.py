@@ -1,4 +1,4 @@
-"""The file on disk: its tables in rooms, opening it, damage, and the reasons for which it cannot be used.
+"""The file on disk: its tables in rooms, how it is opened, damage, and reasons why it cannot be used.
 
 Damage is a row whose text differs from its checksum, or a file of which only a part can be read.
 """
@@ -15,12 +15,12 @@ import time
 from typing import Any, Literal
 import zlib
 
-# A file of another version is not read.
+# Files of a newer version are not opened.
 _VERSION = 1
 _BUSY_SECONDS = 5.0
-# A commit survives a power cut: forgotten words must not come back.
+# A commit survives a power cut, so that forgotten text cannot return.
 _SYNCHRONOUS = "FULL"
-# In bytes: the size of a page, and of the log before it is moved into the file.
+# In bytes: the size of a page, and the size of the write-ahead log at which it is moved into the file.
 _PAGE = 2_048
 _WAL = 4_000_000
 _MODE = 0o600
@@ -52,17 +52,17 @@ class StoreUnavailable(Exception):
     """The store cannot be used now. The call that raised this has changed nothing.
 
     - `away`: the file cannot be reached, or was moved or deleted
-    - `backup`: a backup is being made, and nothing is written meanwhile
+    - `backup`: a backup is in progress, during which nothing is written
     - `closed`: the store was closed
-    - `damaged`: the file is no database, or a broken one; it was moved to `set_aside`, and the next one takes over its
+    - `damaged`: the file is broken or not a database. It was moved to `set_aside`, and the next file takes over its
       readable part
-    - `fault`: something else went wrong
+    - `fault`: any other error
     - `full`: the disk is full
-    - `index`: an index was broken; it is empty now, and is rebuilt from the tables
+    - `index`: an index was broken; it is empty now and will be rebuilt from the tables
     - `locked`: another process has locked the file
     - `newer`: a newer version wrote the file; nothing was changed
     - `no_fts5`: this Python's SQLite has no FTS5, or one that cannot delete securely (before 3.42)
-    - `read_only`: the file cannot be written
+    - `read_only`: the file is read-only
     """
 
     def __init__(self, reason: Reason, set_aside: Path | None = None) -> None:
@@ -73,11 +73,11 @@ class StoreUnavailable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The tables of one subject.
+    """The tables of one subject, for example memory.
 
-    `script` creates those that are missing, and `prepare` follows it in the same transaction. `texts` has the columns
-    of each table with checked texts, see `check_sum`. `mend` empties the room's indexes after one was damaged or a row
-    was lost, so that they are made anew.
+    `script` creates missing tables, and `prepare` runs after it in the same transaction. `texts` contains the columns
+    of each table that are covered by its checksum, see `check_sum`. `mend` empties the room's indexes after an index
+    was damaged or a row was lost, so that they are rebuilt.
     """
 
     script: str
@@ -87,7 +87,7 @@ class Room:
 
 
 def check_sum(columns: tuple[str, ...]) -> str:
-    """Return the SQL expression for the checksum of some columns. SQLite itself has no checksums."""
+    """Return the SQL expression for the checksum of some columns. SQLite has no checksums of its own."""
     return f"text_sum({', '.join(f'CAST({column} AS BLOB)' for column in columns)})"
 
 
@@ -97,25 +97,25 @@ def text_sum(*texts: bytes | None) -> int:
 
 
 def run_script(connection: sqlite3.Connection, script: str) -> None:
-    """Run the statements of a script in the present transaction, which `executescript` would commit."""
+    """Run the statements of a script in the current transaction, which `executescript` would commit."""
     statement = ""
     for part in script.split(";"):
         statement += f"{part};"
-        # a trigger contains semicolons
+        # a semicolon does not always end a statement: triggers contain semicolons
         if sqlite3.complete_statement(statement):
             connection.execute(statement)
             statement = ""
 
 
-# The readable parts of damaged rows. Nobody can tell their content, so forgetting empties it.
+# The readable parts of damaged rows. Their content is unknown, so every request to forget deletes all of them.
 SET_ASIDE = Room("CREATE TABLE IF NOT EXISTS set_aside (of TEXT NOT NULL, at REAL NOT NULL, content BLOB)")
 
 
 def open_file(path: Path, rooms: Sequence[Room]) -> tuple[sqlite3.Connection, sqlite3.Connection, bool]:
-    """Open the file, or create it, readable by its owner only. Raises `StoreUnavailable`.
+    """Open or create the file, readable only by its owner. Raises `StoreUnavailable`.
 
-    Returns a connection to write, one to read, and whether the file was created now. Damaged rows are set aside. A new
-    file takes over the readable part of a damaged one.
+    Returns a connection for writing, one for reading, and whether the file was created. Damaged rows are set aside. A
+    new file takes over the readable part of a damaged file.
     """
     opened: list[sqlite3.Connection] = []
     try:
@@ -138,7 +138,7 @@ def _set_up(connection: sqlite3.Connection, path: Path, rooms: Sequence[Room]) -
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > _VERSION:
         raise StoreUnavailable("newer")
-    # each page that a turn changes is written whole
+    # small pages, because each page that a turn changes is written completely
     connection.execute(f"PRAGMA page_size = {_PAGE}")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL // _PAGE}")
@@ -161,7 +161,7 @@ def _set_up(connection: sqlite3.Connection, path: Path, rooms: Sequence[Room]) -
 
 
 def reason_of(error: BaseException) -> Reason | None:
-    """Return the reason for an error of the file, or None if the error is about something else."""
+    """Return the reason for an error of the file, or None for any other error."""
     if isinstance(error, StoreUnavailable):
         return error.reason
     if isinstance(error, OSError):
@@ -169,16 +169,16 @@ def reason_of(error: BaseException) -> Reason | None:
     code = getattr(error, "sqlite_errorcode", None)
     if not isinstance(error, sqlite3.Error) or code is None:
         return None
-    # FTS5 has found this: the tables are intact
+    # FTS5 reports this code for a damaged index, while the tables are intact
     return "index" if code == sqlite3.SQLITE_CORRUPT_VTAB else _REASONS.get(code & 0xFF)
 
 
 def unavailable(reason: Reason, path: Path) -> StoreUnavailable:
-    """Return the error for a reason. A damaged file, which must be closed, is moved aside first."""
+    """Return the error for a reason. Moves a damaged file aside first; it must be closed."""
     if reason != "damaged":
         return StoreUnavailable(reason)
     aside = set_aside(path)
-    # the files beside an earlier one do not fit this one
+    # no file of an earlier damaged database may remain, because it would not belong to this one
     delete_set_aside(path)
     for end in _BESIDE:
         with suppress(FileNotFoundError):
@@ -187,12 +187,12 @@ def unavailable(reason: Reason, path: Path) -> StoreUnavailable:
 
 
 def set_aside(path: Path) -> Path:
-    """Return the path of the damaged file that was set aside last."""
+    """Return the path to which a damaged file is moved."""
     return path.with_name(f"{path.name}.damaged")
 
 
 def delete_set_aside(path: Path) -> bool:
-    """Delete the damaged file, as nothing inside it can be deleted. Return whether that succeeded."""
+    """Delete the damaged file completely, as single rows cannot be deleted from it. Return whether that succeeded."""
     aside = set_aside(path)
     try:
         for end in _BESIDE:
@@ -203,7 +203,7 @@ def delete_set_aside(path: Path) -> bool:
 
 
 def delete_file(path: Path) -> bool:
-    """Delete a closed file, and the damaged one that was set aside. Return whether nothing is left."""
+    """Delete a closed file, and the damaged file that was set aside. Return whether no file remains."""
     files = [Path(f"{path}{end}") for end in _BESIDE]
     for file in files:
         with suppress(OSError):
@@ -212,12 +212,12 @@ def delete_file(path: Path) -> bool:
 
 
 def size(path: Path) -> int:
-    """Return the size on disk in bytes."""
+    """Return the size on disk in bytes, including the write-ahead log."""
     return sum([file.stat().st_size for end in _BESIDE if (file := Path(f"{path}{end}")).exists()])
 
 
 def _delete_empty(path: Path) -> None:
-    """Delete a file that was created now and could not be set up."""
+    """Delete an empty file, which was just created and could not be set up."""
     with suppress(OSError):
         if not path.stat().st_size:
             path.unlink()
@@ -232,18 +232,18 @@ def _make_private(path: Path) -> None:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Return a connection to a file for any thread, by one at a time. Each statement is a transaction by itself."""
+    """Return an autocommit connection that any thread can use, but only one at a time."""
     connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-    # a rotten byte stops nothing, and no error quotes the text that it is in
+    # an invalid byte does not raise an error, whose message would quote the text around it
     connection.text_factory = partial(str, encoding="utf-8", errors="replace")
     connection.create_function("text_sum", -1, text_sum, deterministic=True)
     return connection
 
 
 def is_whole(connection: sqlite3.Connection, rooms: Sequence[Room]) -> bool:
-    """Return whether the structure of the file is undamaged, at least without the indexes of the rooms.
+    """Return whether the structure of the file is intact, if necessary after its indexes have been emptied.
 
-    Empties damaged indexes, in the caller's transaction.
+    Runs in the caller's transaction.
     """
     if _is_sound(connection):
         return True
@@ -260,7 +260,7 @@ def _is_sound(connection: sqlite3.Connection) -> bool:
 
 
 def set_rows_aside(connection: sqlite3.Connection, room: Room) -> None:
-    """Set each row aside whose text differs from its checksum, in the caller's transaction."""
+    """Move each row whose text differs from its checksum to `set_aside`, in the caller's transaction."""
     found = False
     for table, columns in room.texts.items():
         damaged = connection.execute(f"SELECT rowid FROM {table} WHERE sum IS NOT {check_sum(columns)}").fetchall()
@@ -281,7 +281,7 @@ def salvage(connection: sqlite3.Connection, damaged: Path, rooms: Sequence[Room]
     with closing(sqlite3.connect(damaged)) as old:
         old.text_factory = bytes
         old.create_function("text_sum", -1, text_sum, deterministic=True)
-        # while it is empty: no id is given again
+        # this comes first, while the new tables are empty, so that no id is used again
         _copy(connection, old, "sqlite_sequence", {})
         for room in rooms:
             for table in _tables(connection, room):
@@ -290,7 +290,7 @@ def salvage(connection: sqlite3.Connection, damaged: Path, rooms: Sequence[Room]
 
 
 def _tables(connection: sqlite3.Connection, room: Room) -> list[str]:
-    """Return the tables of a room. A setting is about the file that it is in."""
+    """Return the tables of a room without `setting`, which describes only the file that contains it."""
     found = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'setting'")
     return [name for (name,) in found if f" {name} (" in room.script]
 
@@ -309,7 +309,7 @@ def _copy(
 
 
 def _rows(old: sqlite3.Connection, selected: str, last_first: str) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows that can be read: from the first one up to the damage, and from the last one down to it."""
+    """Yield the readable rows: from the first row up to the damage, then from the last row back to the damage."""
     for query in (selected, f"{selected} ORDER BY {last_first}"):
         try:
             yield from old.execute(query)

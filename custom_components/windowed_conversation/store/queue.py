@@ -1,4 +1,4 @@
-"""The work of the thread that writes: a bounded queue of records and jobs, and the upkeep while it is empty."""
+"""The work of the writer thread: a bounded queue of records and jobs, and upkeep while the queue is empty."""
 
 from collections import deque
 from collections.abc import Callable
@@ -11,20 +11,20 @@ from typing import Any
 
 from .file import StoreUnavailable
 
-# how many records are written with one commit, and the rest of those that were put with them
+# How many records a commit writes. It may write more, because records that were queued together are not separated.
 _BATCH = 100
 # In seconds.
 _DAY = 86_400.0
 _ERASE_AGAIN = 60.0
-# How long nothing was written before a part of the index is merged, so that no turn shares the disk with that.
+# In seconds. A part of the index is merged only after this time without a write, so that no turn competes for the disk.
 _QUIET = 2.0
-# Reading the statistics reads the whole file: it takes at most this share of the time.
+# Reading the statistics reads the complete file, so it may take at most this share of the time.
 _SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A record that is written by a function; `on_written` is called after the commit, in the writing thread."""
+    """A record and the function that writes it. The writer thread calls `on_written` after the commit."""
 
     write: Callable[[sqlite3.Connection], object]
     on_written: Callable[[], object] | None = None
@@ -32,17 +32,17 @@ class Write:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Job[Result = Any]:
-    """Work on the open store, which fails at once if the store cannot be used."""
+    """Work on the open store. It fails immediately if the store cannot be used."""
 
     work: Callable[[Any], Result]
     done: Future[Result] = field(default_factory=Future)
 
     def run(self, opened: object, on_success: Callable[[], None]) -> None:
-        """Run the work and set its result or its error. Raises `StoreUnavailable` if the store cannot be used.
+        """Run the work and set its result or its exception. Raises `StoreUnavailable` if the store cannot be used.
 
         `on_success` is called before the result is set.
         """
-        # a job that is retried is already running
+        # the future of a retried job is already in the running state
         if not (self.done.running() or self.done.set_running_or_notify_cancel()):
             return
         try:
@@ -56,17 +56,17 @@ class Job[Result = Any]:
             self.done.set_result(result)
 
     def fail(self, error: StoreUnavailable) -> None:
-        """Set an error without running the work."""
+        """Set an exception without running the work."""
         if self.done.running() or self.done.set_running_or_notify_cancel():
             self.done.set_exception(error)
 
 
 class Queue:
-    """Records and jobs. Not thread-safe."""
+    """A queue of records and jobs. Not thread-safe."""
 
     def __init__(self, most: int) -> None:
         self.most = most
-        # each with whether the next item may be written by another transaction
+        # each item, and whether the item after it may be written in another transaction
         self.waiting: deque[tuple[object, bool]] = deque()
         self.accepted = 0
         self.dropped = 0
@@ -95,25 +95,25 @@ class Queue:
         return records
 
     def remove_first(self, number: int) -> None:
-        """Remove finished items."""
+        """Remove this number of finished items from the front."""
         for _ in range(number):
             self.waiting.popleft()
 
     def remove_jobs(self) -> list[Job]:
-        """Remove and return the jobs."""
+        """Remove all jobs from the queue and return them."""
         jobs = [each for each, _ in self.waiting if isinstance(each, Job)]
         self.waiting = deque(item for item in self.waiting if not isinstance(item[0], Job))
         return jobs
 
 
-# The open store with all of its rooms. It can `add` records in one transaction, `reindex` and `merge` a part of its
-# indexes, return its `statistics`, `erase` the bytes of deleted rows, `checkpoint` and `close`; each raises
-# `StoreUnavailable`. It has the number of `rows_set_aside`.
+# The open store with all of its rooms. Its methods are `add`, which writes records in one transaction, `reindex` and
+# `merge`, which process a part of the indexes, `statistics`, `erase`, which removes the bytes of deleted rows,
+# `checkpoint` and `close`; each raises `StoreUnavailable`. `rows_set_aside` is the number of damaged rows.
 type OpenStore = Any
 
 
 class Upkeep:
-    """Decides which work is due. Times are seconds on the monotonic clock."""
+    """Decides which upkeep is due. Times are seconds of the monotonic clock."""
 
     def __init__(self, daily: Callable[[OpenStore], None]) -> None:
         self._daily = daily
@@ -125,24 +125,24 @@ class Upkeep:
 
     @property
     def due_at(self) -> float:
-        """When the next work is due."""
+        """When the next upkeep is due."""
         if self._may_be_unindexed:
             return -math.inf
         return min(self._daily_at, self._look_at, self._erase_at, self._merge_at)
 
     def on_opened(self) -> None:
-        """Handle that the file was opened, and may be another one."""
+        """Schedule indexing and reading the statistics, because the opened file may be a new one."""
         self._may_be_unindexed = True
         self._look_at = -math.inf
 
     def on_changed(self) -> None:
-        """Handle that the statistics have changed."""
+        """Schedule reading the statistics, because they have changed, and postpone merging."""
         self._look_at = min(self._look_at, self._not_before)
         if self._merge_at < math.inf:
             self._merge_at = time.monotonic() + _QUIET
 
     def read_statistics_soon(self) -> None:
-        """Make reading the statistics due now."""
+        """Make the reading of the statistics due now."""
         self._look_at = -math.inf
 
     def repeat(self) -> None:
@@ -150,12 +150,12 @@ class Upkeep:
         self._daily_at = -math.inf
 
     def postpone(self) -> None:
-        """Handle that there is no file."""
+        """Postpone all upkeep, because there is no file."""
         self._daily_at, self._look_at, self._may_be_unindexed = time.monotonic() + _DAY, math.inf, False
         self._erase_at = self._merge_at = math.inf
 
     def run(self, opened: OpenStore) -> Any:
-        """Do one thing that is due, and return the statistics if it read them."""
+        """Do one piece of upkeep that is due, and return the statistics if it has read them."""
         if self._may_be_unindexed:
             self._may_be_unindexed = opened.reindex()
             if not self._may_be_unindexed:
@@ -184,7 +184,7 @@ class Upkeep:
         statistics = opened.statistics()
         ended = time.monotonic()
         self._look_at, self._not_before = math.inf, ended + (ended - began) / _SHARE
-        # many rows were loaded at once
+        # rows are not indexed if a large number was loaded at once
         self._may_be_unindexed = statistics.unindexed > 0
         if statistics.unerased and self._erase_at == math.inf:
             self._erase_at = ended + _ERASE_AGAIN

@@ -1,4 +1,4 @@
-"""The thread that writes: it opens the file, commits and retries the queued records, and publishes its state."""
+"""The writer thread: it opens the file, commits and retries queued records, and publishes its state."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -17,24 +17,24 @@ from .queue import Job, OpenStore, Queue, Upkeep, Write
 
 _LOGGER = logging.getLogger(__name__)
 
-# In seconds. Each failure in a row doubles the pause.
+# In seconds. Each consecutive failure doubles the pause.
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
 _LONGEST_HOLD = 1_800.0
-# A turn leaves about five: the conversation, the memory, the record, the totals, and the cost.
+# A turn queues about five records: the conversation, the memory, the turn, the totals, and the cost.
 _MOST_WAITING = 20_000
 
-# The next try at once may succeed: the file was set aside, or its index emptied.
+# Reasons after which an immediate retry may succeed, because the file was set aside or its index was emptied.
 _MENDED: frozenset[Reason] = frozenset({"closed", "damaged", "index"})
-# The open file is still the right one.
+# Reasons that do not require the file to be opened again.
 _STAYS_OPEN: frozenset[Reason] = frozenset({"full", "index", "locked"})
 
 
 @dataclass(frozen=True, slots=True)
 class StoreState:
-    """The reason why the store is off, None if it is on; the path of a damaged file; statistics, None if not read yet.
+    """Why the store is off (None if it is on), the path of a damaged file, and the statistics (None until read).
 
-    `rows_set_aside` is the number of damaged rows that are not used.
+    `rows_set_aside` is the number of damaged rows, which are not used.
     """
 
     reason: Reason | None = None
@@ -45,9 +45,10 @@ class StoreState:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Records that are queued, written, dropped because the queue was full, or refused because they cannot be stored.
+    """Numbers of records queued, written, dropped by a full queue, or refused because they could not be stored.
 
-    `failures` counts failed tries, `error` is the type of the last error, and `written_at` the time of the last commit.
+    `failures` is the number of failed tries, `error` the type of the last error, `written_at` the time of the last
+    commit.
     """
 
     queued: int = 0
@@ -60,17 +61,16 @@ class Counts:
 
     @property
     def lost(self) -> int:
-        """How many were not kept."""
+        """The number of records that were not stored."""
         return self.dropped + self.refused
 
 
 class Writer[Opened: OpenStore]:
-    """Owns a store. Thread-safe; only `drain`, `hold` and `close` block.
+    """Owns a store and its writer thread. Thread-safe; only `drain`, `hold` and `close` block.
 
-    `open_file` opens the file or creates it, in the writing thread, as soon as there is something to write. While
-    `may_create` is False, no file is created, and its records are dropped. In the writing thread,
-    `daily` is called with the open store at the start and every day, `on_opened` after each opening, and `on_state`
-    with each new state.
+    The writer thread calls `open_file` to open or create the file when there is something to write. While `may_create`
+    is False, no file is created, and records without a file are dropped. The writer thread also calls `daily` with the
+    open store at the start and every day, `on_opened` after each opening, and `on_state` with each new state.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Writer[Opened: OpenStore]:
         self._open_file = open_file
         self._on_opened = on_opened
         self._on_state = on_state
-        # for reading only, None if it cannot be used now
+        # for reading only; None while the store cannot be used
         self.opened: Opened | None = None
         self.state = StoreState()
         self._set_aside = file.set_aside(path)
@@ -104,12 +104,12 @@ class Writer[Opened: OpenStore]:
 
     @property
     def counts(self) -> Counts:
-        """The counts of the records so far."""
+        """The current counts of records."""
         with self._changed:
             return replace(self._counts, queued=len(self._queue.waiting), dropped=self._queue.dropped)
 
     def start(self) -> None:
-        """Open the file if it exists, and start to write."""
+        """Start the writer thread, which opens the file if it exists."""
         self._thread.start()
 
     def put(self, *records: object) -> None:
@@ -119,9 +119,10 @@ class Writer[Opened: OpenStore]:
             self._changed.notify_all()
 
     def call[Result](self, work: Callable[[Opened], Result]) -> Future[Result]:
-        """Queue work on the store, after everything queued before. Return a future of its result.
+        """Queue work on the store after everything queued before, and return a future of its result.
 
-        If the store is off, it is tried again at once, and the future fails with `StoreUnavailable` if that is in vain.
+        If the store is off, it is retried immediately. The future fails with `StoreUnavailable` if that does not
+        succeed.
         """
         job = Job(work)
         with self._changed:
@@ -139,7 +140,7 @@ class Writer[Opened: OpenStore]:
         return "backup" if is_held else self.state.reason or "locked"
 
     def check(self, *, repeat_daily: bool = False) -> None:
-        """Have the statistics read again, for instance after a read failed, and optionally the daily work repeated."""
+        """Request new statistics, for example after a read failed, and optionally a repetition of the daily work."""
         with self._changed:
             self._upkeep.read_statistics_soon()
             if repeat_daily:
@@ -147,7 +148,7 @@ class Writer[Opened: OpenStore]:
             self._changed.notify_all()
 
     def drain(self, timeout: float) -> bool:
-        """Wait until everything queued is written, or a try fails. Return whether everything is written."""
+        """Wait until everything queued is written or a try fails. Return whether everything is written."""
         with self._changed:
             self._paused_until = self._held_until = -math.inf
             self._changed.notify_all()
@@ -158,9 +159,9 @@ class Writer[Opened: OpenStore]:
             return queue.accepted - len(queue.waiting) >= accepted
 
     def hold(self, timeout: float) -> bool:
-        """Move everything into the one file and pause writing until `release`, so that it can be copied.
+        """Move all data into the main file and pause writing until `release`, so that the file can be copied.
 
-        Returns whether nothing is left beside the file. The pause ends by itself after half an hour, or when the queue
+        Returns whether all data is in the main file. The pause ends automatically after half an hour, or when the queue
         is half full.
         """
         if not self.counts.queued and not self.path.exists():
@@ -179,7 +180,7 @@ class Writer[Opened: OpenStore]:
             self._changed.notify_all()
 
     def close(self, timeout: float) -> bool:
-        """Write the queue, without retries, and close the file. Return whether it was done in time."""
+        """Write the queue without retries, and close the file. Return whether that ended within the timeout."""
         with self._changed:
             self._has_ended = True
             self._failures_in_a_row = 0
@@ -257,7 +258,7 @@ class Writer[Opened: OpenStore]:
         except Exception as err:
             if isinstance(err, StoreUnavailable) and err.reason != "fault":
                 raise
-            # one that cannot be stored does not stop the others
+            # one record that cannot be stored must not prevent the storage of the others
             if len(records) > 1:
                 for record in records:
                     self._store(opened, (record,))
@@ -269,14 +270,14 @@ class Writer[Opened: OpenStore]:
             self._on_done(records, rows_written=len(records))
 
     def _recover(self, statistics: Any = None) -> None:
-        """Set the state to usable, before callers get their results."""
+        """Mark the store as usable. Called before callers get their results."""
         self._failures_in_a_row, self._paused_until = 0, -math.inf
         self._set_state(None, statistics or self.state.statistics)
 
     def _on_done(
         self, items: Sequence[object], *, rows_written: int = 0, refused: int = 0, error: str | None = None
     ) -> None:
-        # whoever waits until all is written finds it known
+        # before the items leave the queue, so that a caller of `drain` finds the effects of `on_written`
         for item in items:
             if isinstance(item, Write) and item.on_written is not None and not refused:
                 item.on_written()
@@ -297,7 +298,7 @@ class Writer[Opened: OpenStore]:
         if not isinstance(error, StoreUnavailable):
             error = StoreUnavailable("fault").with_traceback(error.__traceback__)
         if error.reason == "fault":
-            # not its message, which may quote stored text
+            # the message is not logged, because it may quote stored text
             _LOGGER.error("The store failed\n%s", "".join(traceback.format_tb(error.__traceback__)))
         if error.reason not in _STAYS_OPEN:
             self._close_file()
