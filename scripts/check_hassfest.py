@@ -2,9 +2,9 @@
 
     .venv/test/bin/python scripts/check_hassfest.py      ends with 1 if a rule is broken
 
-hassfest (`script/hassfest` in home-assistant/core) is in no package; CI runs it from its container. These are its
-rules, a function for each of its plugins, without those that only generate files of Home Assistant. What it takes from
-Home Assistant, such as the schemas of selectors, is taken from the installed one here as well.
+hassfest (`script/hassfest` in home-assistant/core) is not published as a package; CI runs it from its container. This
+script contains its rules, one function for each plugin, except plugins that only generate files of Home Assistant. Like
+hassfest, it uses the installed Home Assistant, for example for the schemas of selectors.
 """
 
 import ast
@@ -30,7 +30,8 @@ _CORE_PAGES = "https://www.home-assistant.io/integrations"
 _IOT_CLASSES = {"assumed_state", "calculated", "cloud_polling", "cloud_push", "local_polling", "local_push"}
 _INTEGRATION_TYPES = {"device", "entity", "hardware", "helper", "hub", "service", "system"}
 _QUALITY_SCALES = {"bronze", "silver", "gold", "platinum", "custom", "no_score", "internal", "legacy"}
-# Integrations that may be imported without being in the manifest (of `ALLOWED_USED_COMPONENTS`, those used here).
+# Integrations that may be imported without being in the manifest: the entries of hassfest's `ALLOWED_USED_COMPONENTS`
+# that are needed here.
 _FREE = {*Platform, "automation", "frontend", "homeassistant", "person", "script", "system_health", "zone"}
 _DISCOVERIES = ("discovery", "bluetooth", "hassio", "homekit", "mqtt", "ssdp", "zeroconf", "dhcp", "usb")
 _UNIQUE = ("async_set_unique_id", "_async_handle_discovery_without_unique_id", "register_discovery_flow")
@@ -43,7 +44,7 @@ _REQUIREMENT = re.compile(r"[-_,.\w\[\]]+((==|>=|<=|~=|!=|<|>)[^ ]+)?")
 
 
 class Integration(NamedTuple):
-    """The files of an integration: parsed, and the modules as texts by their path inside it."""
+    """The files of an integration: the parsed data files, and the source of each module by its relative path."""
 
     folder: str
     manifest: dict[str, Any]
@@ -54,7 +55,7 @@ class Integration(NamedTuple):
 
 
 def read(folder: Path) -> Integration:
-    """Return an integration's files. Raises `ValueError` that names a file which is no JSON."""
+    """Return an integration's files. Raises a `ValueError` that names the file if it is not valid JSON."""
     parsed = {str(path.relative_to(folder)): _parsed(path) for path in sorted(folder.rglob("*.json"))}
     actions = folder / "services.yaml"
     return Integration(
@@ -68,7 +69,7 @@ def read(folder: Path) -> Integration:
 
 
 def findings(integration: Integration) -> list[str]:
-    """Return a line for each rule that the integration breaks."""
+    """Return one line for each rule that the integration breaks."""
     return [f"{rule.__name__.strip('_')}: {found}" for rule in RULES for found in rule(integration)]
 
 
@@ -80,7 +81,7 @@ def _parsed(path: Path) -> Any:
 
 
 def _broken(schema: probatio.Schema, value: object) -> Iterator[str]:
-    """Yield the path and the message of each error that a schema finds in a value."""
+    """Yield the path and message of each error that a schema finds in a value."""
     try:
         schema(value)
     except probatio.MultipleInvalid as err:
@@ -90,7 +91,7 @@ def _broken(schema: probatio.Schema, value: object) -> Iterator[str]:
 
 
 def _check(is_right: Callable[[Any], object], wanted: str) -> Callable[[Any], Any]:
-    """Return a validator that accepts a right value, and raises with the wanted form otherwise."""
+    """Return a validator that accepts a value if `is_right` does, and otherwise raises an error naming the form."""
 
     def check(value: Any) -> Any:
         if not is_right(value):
@@ -190,7 +191,7 @@ def _dependencies(integration: Integration) -> Iterator[str]:
 
 @cache
 def _imported(source: str) -> frozenset[str]:
-    """Return the integrations of Home Assistant that a module imports."""
+    """Return the Home Assistant integrations that a module imports."""
     found = set[str]()
     for node in ast.walk(ast.parse(source)):
         names: list[str] = []
@@ -232,7 +233,7 @@ _FORM = {
 
 
 def _described(form: dict[str, Any]) -> dict[str, Any]:
-    """Refuse descriptions of fields that a form or a section does not have."""
+    """Raise an error if a field description has no field in its form or section."""
     for each in sorted(form.get("data_description", {}).keys() - form.get("data", {}).keys()):
         raise probatio.Invalid(f"data_description {each} has no field")
     return form
@@ -309,7 +310,7 @@ def _translations(integration: Integration) -> Iterator[str]:
 
 
 def _unlike_default(entities: dict[str, Any]) -> dict[str, Any]:
-    """Refuse the icon of a state that is the default anyway."""
+    """Raise an error if a state has an icon that is the same as the default icon."""
     for name, each in entities.items():
         if each.get("default") in each.get("state", {}).values():
             raise probatio.Invalid(f"{name} has a state with the default icon")
@@ -393,7 +394,7 @@ def _fields_broken(fields: list[tuple[str, Any]], texts: dict[str, Any], choices
 
 
 def _fields(described: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the fields of an action, those of its sections as well."""
+    """Yield the fields of an action, including those in its sections."""
     for name, field in described.items():
         yield from _fields(field["fields"]) if "fields" in (field or {}) else [(name, field or {})]
 
@@ -402,7 +403,7 @@ RULES = (_manifest, _dependencies, _config_flow, _config_schema, _translations, 
 
 
 def main() -> int:
-    """Print each broken rule; return the status."""
+    """Print each broken rule, and return the exit status."""
     (folder,) = (path.parent for path in REPOSITORY.glob("custom_components/*/manifest.json"))
     found = findings(read(folder))
     print(*found, sep="\n", end="\n" if found else "")

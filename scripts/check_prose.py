@@ -2,9 +2,10 @@
 
     .venv/test/bin/python scripts/check_prose.py      ends with 1 if it finds anything
 
-In all code, docstrings and comments have to name the noun: neither "Return what is sent", nor a class that is "How it
-was sent". Inside of sentences, each folder may have some headless clauses in a thousand words, see `MOST_HEADLESS`.
-The checker is Harper (https://writewithharper.com), https://github.com/Maksim-Burtsev/harper-py in Python.
+In all code, docstrings must name a noun: "Return what is sent" is refused, and so is a class that is "How it was sent".
+Within sentences of docstrings and comments, each folder may have a few headless clauses per thousand words, see
+`MOST_HEADLESS`. The checker is Harper (https://writewithharper.com), used from Python through
+https://github.com/Maksim-Burtsev/harper-py.
 """
 
 import ast
@@ -23,7 +24,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 TEXTS = REPOSITORY / "custom_components" / "windowed_conversation" / "translations" / "en.json"
 PAGES = (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md")))
 
-# Rules that are off, and why.
+# Rules that are turned off, and the reason for each.
 OFF = {
     "ExpandMemoryShorthands": "units are written as symbols",
     "ExpandTimeShorthands": "units are written as symbols",
@@ -32,7 +33,7 @@ OFF = {
     "UseEllipsisCharacter": 'three dots stand for the words that follow, as in "forget that ..."',
     "UseTitleCase": "headings are in sentence case, as in Home Assistant's documentation",
 }
-# What the checker finds and is right, by rule, and why.
+# Findings of the checker that are correct English, by rule and text, and the reason for each.
 RIGHT = {
     ("ExpandDirectory", "dirs"): "part of a name, allowlist_external_dirs",
     ("SplitWords", "allowlist"): "part of a name, allowlist_external_dirs",
@@ -49,7 +50,7 @@ RIGHT = {
     ("SpellCheck", "s"): "the ending after a name in code",
     ("MissingPreposition", "household "): "the object of the verb",
 }
-# Names, and terms that are not in the dictionary.
+# Names and terms that are missing from the checker's dictionary.
 WORDS = (
     *("aarch64", "CJK", "FTS5", "HACS", "http", "https", "jsonl", "kB", "LM", "MB", "md", "musl", "OS", "v1"),
     *("carbonara", "checkpointer", "cl100k", "cpp", "generateContent", "Kalman", "LangGraph", "MiniLM", "o200k"),
@@ -59,22 +60,23 @@ CODE = ("custom_components", "demo", "benchmarks", "scripts", "tests")
 _PRONOUN = "(what|how|who|whose|which|where|whether|when)"
 _HEADLESS_SUBJECT = re.compile(rf"{_PRONOUN}\b", re.IGNORECASE)
 _HEADLESS_RETURN = re.compile(r"(Return|Yield)s? (what|how|who|whose|which|where)\b")
-# A clause that stands for a noun, and does not name it. What is quoted is an example.
+# A clause that replaces a noun without naming it. Quoted text is ignored, because it is an example.
 _HEADLESS_CLAUSE = re.compile(
     r"\bwhat(?:ever)?\b"
     r"|\b(?:of|for|to|with|by|from|than|on) (?:who|whoever|whose|whom|how|where|when)\b(?! (?:many|much|long|often))",
     re.IGNORECASE,
 )
 _QUOTED = re.compile(r'"[^"]*"|`[^`]*`')
-# Headless clauses in a thousand words of docstrings and comments, for each folder: Home Assistant's core has 0.4.
+# Maximum number of headless clauses per thousand words of docstrings and comments in a folder, by top-level folder.
+# Home Assistant's core has 0.4.
 MOST_HEADLESS = {"custom_components": 1.0, "demo": 3.0, "benchmarks": 3.0, "scripts": 3.0, "tests": 3.0}
 
-# A placeholder stands for a word or a number; a number fits in more sentences.
+# A placeholder represents a word or a number. The checker reads it as a number, which fits into more sentences.
 PLACEHOLDER = re.compile(r"{\w+}")
 
 
 class Finding(NamedTuple):
-    """A finding of the checker: its place, its rule, the words, and the message about them."""
+    """A finding of the checker: its place, the rule, the text it concerns, and the message."""
 
     where: str
     rule: str
@@ -86,7 +88,7 @@ class Finding(NamedTuple):
 
 
 def new_linter() -> harper.Linter:
-    """Return the checker with our rules and words."""
+    """Return a checker with the rules and words of this repository."""
     linter = harper.Linter()
     linter.set_lint_config({**linter.get_lint_config(), **dict.fromkeys(OFF, False)})
     linter.import_words(list(WORDS))
@@ -102,7 +104,7 @@ def findings(linter: harper.Linter, where: str, text: str) -> Iterator[Finding]:
 
 
 def interface_texts(texts: Mapping[str, Any], path: str = "en.json") -> Iterator[tuple[str, str]]:
-    """Yield the path and the text of each interface text."""
+    """Yield the path and the content of each interface text."""
     for key, value in texts.items():
         if isinstance(value, dict):
             yield from interface_texts(value, f"{path}.{key}")
@@ -111,7 +113,7 @@ def interface_texts(texts: Mapping[str, Any], path: str = "en.json") -> Iterator
 
 
 def headless_docstrings(where: str, code: str) -> Iterator[Finding]:
-    """Yield the docstrings of a module that name no noun: "Return what is sent"."""
+    """Yield the docstrings of a module that do not name a noun, such as "Return what is sent"."""
     for node in ast.walk(ast.parse(code)):
         if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             continue
@@ -123,7 +125,7 @@ def headless_docstrings(where: str, code: str) -> Iterator[Finding]:
 
 
 def prose(code: str) -> Iterator[tuple[int, str]]:
-    """Yield the line and the text of each docstring and comment of a module."""
+    """Yield the line number and the text of each docstring and comment in a module."""
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             text = ast.get_docstring(node)
@@ -144,7 +146,7 @@ def headless_clauses(where: str, code: str) -> Iterator[Finding]:
 
 
 def headless_folders(modules: Iterable[tuple[str, str]]) -> Iterator[Finding]:
-    """Yield the headless clauses of each folder that has more of them than it may; `modules` are paths and codes."""
+    """Yield the headless clauses of each folder that exceeds its limit. `modules` are paths and their sources."""
     folders: dict[str, list[tuple[str, str]]] = {}
     for path, code in modules:
         folders.setdefault(path.rpartition("/")[0], []).append((path, code))
@@ -156,10 +158,10 @@ def headless_folders(modules: Iterable[tuple[str, str]]) -> Iterator[Finding]:
 
 
 def main() -> int:
-    """Print what is wrong, and exceptions that are not needed; return 1 if there is any."""
+    """Print the findings and the exceptions that are no longer needed, and return 1 if there are any."""
     linter = new_linter()
     texts = [(str(page.relative_to(REPOSITORY)), page.read_text(encoding="utf-8")) for page in PAGES]
-    # some texts are there several times
+    # the same text may occur several times
     once = {text: where for where, text in interface_texts(json.loads(TEXTS.read_text(encoding="utf-8")))}
     texts += [(where, text) for text, where in once.items()]
     found = [finding for where, text in texts for finding in findings(linter, where, text)]

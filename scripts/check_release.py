@@ -1,4 +1,4 @@
-"""Check that a tag is this version, and print its part of CHANGELOG.md: the text of the release.
+"""Check that a tag matches the version of this repository, and print that version's section of CHANGELOG.md.
 
 usage: python3 scripts/check_release.py v1.2.3
 """
@@ -14,11 +14,11 @@ MANIFEST = Path("custom_components", "windowed_conversation", "manifest.json")
 
 
 class ReleaseError(Exception):
-    """The tag is no release of this repository."""
+    """The tag cannot be released from this repository."""
 
 
 def release_notes(tag: str, repository: Path = REPOSITORY) -> str:
-    """Return the notes of the version from CHANGELOG.md. Raises ReleaseError."""
+    """Return the release notes of the version from CHANGELOG.md. Raises `ReleaseError` if the tag is not valid."""
     version = json.loads((repository / MANIFEST).read_text("utf-8"))["version"]
     project = tomllib.loads((repository / "pyproject.toml").read_text("utf-8"))["project"]["version"]
     if tag != f"v{version}":
@@ -29,7 +29,7 @@ def release_notes(tag: str, repository: Path = REPOSITORY) -> str:
 
 
 def _section(version: str, changelog: str) -> str:
-    """Return the text below the version's heading, up to the next one."""
+    """Return the text below the heading of a version, up to the next version's heading."""
     for section in re.split(r"^## ", changelog, flags=re.MULTILINE)[1:]:
         heading, _, text = section.partition("\n")
         if heading.split()[:1] == [version]:

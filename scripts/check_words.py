@@ -1,9 +1,10 @@
-"""List names and phrases that this repository has a better word for; the table is in CONTRIBUTING.md.
+"""List names and phrases that this repository replaces by better ones; the table is in CONTRIBUTING.md.
 
     .venv/test/bin/python scripts/check_words.py      ends with 1 if there are any
 
-Names are those of classes, functions, parameters, fields and constants, by syntax tree. Phrases are looked for in all
-texts: code, documentation and translations. A public class or function of the integration has a name of its own.
+Names are those of classes, functions, parameters, fields and constants, found by syntax tree. Phrases are searched for
+in all texts: code, documentation and translations. Each public class or function of the integration needs a unique
+name.
 """
 
 import ast
@@ -20,9 +21,10 @@ TEXTS = {".py", ".md", ".json", ".yaml", ".toml"}
 
 
 class Row(NamedTuple):
-    """A row of the table: the word, and the parts of names that it replaces, in files whose path contains `within`.
+    """A row of the table: the preferred word, and the parts of names that it replaces.
 
-    A part is one or more whole words of a name, in any case: `left_out` is part of `LeftOut` and `_is_left_out`.
+    A part is one or more complete words of a name, in any case: `left_out` is part of `LeftOut` and `_is_left_out`. The
+    row applies to files whose path contains `within`.
     """
 
     word: str
@@ -48,9 +50,9 @@ TABLE = (
     Row("after the turn", ("later",), f"{PRODUCT}windowed_conversation/agents/"),
     Row("after the turn", ("later",), f"{PRODUCT}windowed_conversation/turn/"),
 )
-# A value is named by a noun, and a function by a verb that says more than that it says something.
+# Words that are too vague for a complete name: a value needs a noun as its name, and a function a more specific verb.
 PARTICIPLES = {"told", "held", "kept", "asked", "known", "noted", "remembered", "written", "tell", "figure", "figures"}
-# Names that Home Assistant looks for in several modules.
+# Functions that Home Assistant looks up by name in several modules.
 HOOKS = {"async_setup_entry", "async_unload_entry"}
 _PHRASES = (
     "'s business",
@@ -65,9 +67,9 @@ PHRASES = re.compile("|".join(_PHRASES).replace(" ", r"\s+"), re.IGNORECASE)
 
 
 def replaced_names(source: str, path: str = "") -> Iterator[tuple[int, str]]:
-    """Yield the line of each definition whose name has a replaced word, and the name with the word of the table.
+    """Yield the line of each definition whose name contains a replaced word, and the name with the word to use instead.
 
-    `path` is where the source is, from the repository. Names of tests are sentences and may have any words.
+    `path` is the path of the source in the repository. Names of tests are sentences and may contain any words.
     """
     rows = [row for row in TABLE if row.within in path]
     for node in ast.walk(ast.parse(source)):
@@ -77,13 +79,13 @@ def replaced_names(source: str, path: str = "") -> Iterator[tuple[int, str]]:
 
 
 def _words_for(name: str, rows: list[Row]) -> list[str]:
-    """Return the words of the table that should replace others in a name."""
+    """Return the words that the table suggests for a name."""
     snake = f"_{re.sub(r'(?<=[a-z])(?=[A-Z])', '_', name).lower()}_"
     return [row.word for row in rows if any(f"_{part}_" in snake for part in row.replaced)]
 
 
 def vague_names(source: str) -> Iterator[tuple[int, str]]:
-    """Yield the line and the name of each definition of the integration that is nothing but a participle."""
+    """Yield the line and name of each definition in the integration whose name is one of `PARTICIPLES`."""
     for node in ast.walk(ast.parse(source)):
         for name in _defined(node):
             if name.strip("_").lower() in PARTICIPLES:
@@ -91,9 +93,10 @@ def vague_names(source: str) -> Iterator[tuple[int, str]]:
 
 
 def ambiguous_names(modules: Iterable[tuple[str, str]]) -> Iterator[tuple[str, list[str]]]:
-    """Yield each public class or function that is defined in several modules, and their paths.
+    """Yield each public class or function that is defined in several modules, and the paths of these modules.
 
-    `modules` are paths and sources. The folders of `providers/` may have the same names: each is a format's own.
+    `modules` are pairs of a path and its source. Folders of `providers/` may share names, because each defines them for
+    its own format.
     """
     paths: defaultdict[str, set[str]] = defaultdict(set)
     for path, source in modules:
@@ -115,7 +118,7 @@ def _defined(node: ast.AST) -> Iterator[str]:
 
 
 def replaced_phrases(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the line and the words of each replaced phrase, also of one that is broken over two lines."""
+    """Yield the line and text of each phrase to be replaced, including phrases that span two lines."""
     for found in PHRASES.finditer(text):
         yield text.count("\n", 0, found.start()) + 1, " ".join(found[0].split())
 
@@ -127,7 +130,7 @@ def _files() -> Iterator[Path]:
 
 
 def main() -> int:
-    """Print the findings, and return 1 if there is any."""
+    """Print the findings, and return 1 if there are any."""
     found = 0
     modules = [(path, path.read_text(encoding="utf-8")) for path in sorted((REPOSITORY / PRODUCT).rglob("*.py"))]
     for name, paths in ambiguous_names((path.relative_to(REPOSITORY).as_posix(), text) for path, text in modules):

@@ -1,6 +1,6 @@
-"""Draw the integration's icons: a window on a conversation, the older lines of which fade out of it.
+"""Draw the integration's icons: a window with a conversation whose older lines fade out.
 
-Run with the demo's Python, which has Pillow: .venv/demo/bin/python scripts/draw_icon.py
+Run this with the demo's Python, which has Pillow: .venv/demo/bin/python scripts/draw_icon.py
 """
 
 from pathlib import Path
@@ -13,17 +13,17 @@ BLUE = (24, 188, 242, 255)
 DARK = (17, 94, 130, 255)
 WHITE = (255, 255, 255, 255)
 
-# Drawn large and scaled down, which smooths the edges.
+# In pixels. The icon is drawn large and scaled down, which smooths its edges.
 CANVAS = 2048
 
-# Speech bubbles from the oldest to the newest: left edge, top, right edge, and how visible they are (0 to 255).
+# Speech bubbles from the oldest to the newest: left edge, top, right edge, and opacity (0 to 255).
 BUBBLES = ((520, 250, 1180, 60), (860, 600, 1530, 130), (520, 960, 1300, 210), (740, 1320, 1530, 255))
 BUBBLE_HEIGHT = 240
 FRAME = (330, 510, 1718, 1690)
 
 
 def draw() -> Image.Image:
-    """Return the icon, as large as the canvas."""
+    """Return the icon in the size of the canvas."""
     image = Image.new("RGBA", (CANVAS, CANVAS), (0, 0, 0, 0))
     pen = ImageDraw.Draw(image)
     pen.rounded_rectangle((64, 64, CANVAS - 64, CANVAS - 64), radius=420, fill=BLUE)
@@ -37,7 +37,7 @@ def draw() -> Image.Image:
 
 
 def main() -> None:
-    """Write both sizes that Home Assistant asks for."""
+    """Write the icon in both sizes that Home Assistant requires."""
     BRAND.mkdir(exist_ok=True)
     image = draw()
     for name, size in (("icon.png", 256), ("icon@2x.png", 512)):

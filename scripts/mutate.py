@@ -1,10 +1,11 @@
-"""Change lines of `turn/` and `window/` one at a time, and say which changes the tests of both do not notice.
+"""Change lines of `turn/` and `window/` one at a time, and print which changes the tests of both do not notice.
 
     .venv/test/bin/python -m scripts.mutate                          (60 lines, two at a time: about half an hour)
     .venv/test/bin/python -m scripts.mutate --only turn/routing.py:31  (these lines alone, after a test was written)
 
-Copies of the repository are changed, never the repository. Each seed chooses other lines, the same ones every time.
-Ends with 1 if less than 95 % are caught; a test that hangs has caught its change.
+Only copies of the repository are changed, never the repository itself. Each seed selects a different but reproducible
+set of lines. Ends with 1 if less than 95 % of the changes are caught; a test that hangs counts as having caught a
+change.
 """
 
 import argparse
@@ -29,15 +30,15 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 PACKAGE = Path("custom_components/windowed_conversation")
 FOLDERS = ("turn", "window")
 _ENOUGH = 0.95
-# Exit codes of pytest: 0 all passed, 1 some failed; 2 and 4 if a test or a `conftest` cannot be imported.
+# Exit codes of pytest: 0 if all tests passed, 1 if some failed, 2 and 4 if a test or a `conftest` cannot be imported.
 _PASSED, _CAUGHT = 0, {1, 2, 4}
-# Long ones, which are run when all others have passed.
+# Slow tests, which run only after all others have passed.
 _LAST = ("test_random_histories.py", "test_work.py", "test_page.py", "test_standalone.py")
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A change of one line; `path` is inside the package."""
+    """A change of one line in a module; `path` is relative to the package."""
 
     path: Path
     mutation: Mutation
@@ -46,12 +47,12 @@ class Mutant:
         return f"{self.path}:{self.mutation.line}  {self.mutation.before}  ->  {self.mutation.after}"
 
     def put_into(self, copy: Path) -> None:
-        """Change the module in a copy of the repository."""
+        """Write the changed module to a copy of the repository."""
         (copy / PACKAGE / self.path).write_text(self.mutation.source)
 
 
 def all_mutants(seed: int) -> list[Mutant]:
-    """Return one change of each line that can be changed."""
+    """Return one randomly selected change for each line that can be changed."""
     mutants = []
     for module in sorted(path for folder in FOLDERS for path in (REPOSITORY / PACKAGE / folder).rglob("*.py")):
         path = module.relative_to(REPOSITORY / PACKAGE)
@@ -63,14 +64,14 @@ def all_mutants(seed: int) -> list[Mutant]:
 
 
 def chosen(mutants: list[Mutant], seed: int, count: int, only: list[str]) -> list[Mutant]:
-    """Return the mutants of the lines that are named, or this many of all."""
+    """Return the mutants of the lines in `only`, or else `count` random mutants."""
     if only:
         return [mutant for mutant in mutants if f"{mutant.path}:{mutant.mutation.line}" in only]
     return Random(seed).sample(mutants, min(count, len(mutants)))
 
 
 def ordered_tests(path: Path) -> list[str]:
-    """Return the files of tests, those first that are the most likely to notice a change of the module."""
+    """Return the test files, those most likely to notice a change of this module first."""
     tests = [file for folder in FOLDERS for file in (REPOSITORY / "tests" / folder).rglob("test_*.py")]
     folder = REPOSITORY / PACKAGE / path.parts[0]
     importers = [each for each in folder.rglob("*.py") if f".{path.stem} import" in each.read_text()]
@@ -86,13 +87,13 @@ def ordered_tests(path: Path) -> list[str]:
 
 
 def run_tests(copy: Path, path: Path, limit: float | None) -> int | None:
-    """Return pytest's exit code, or None if it took too long."""
+    """Return pytest's exit code, or None if it did not end within the time limit."""
     shutil.rmtree(copy / ".hypothesis", ignore_errors=True)
     options = ("-x", "-q", "-p", "no:cacheprovider", "-p", "tests.no_shrinking", "--hypothesis-seed=0")
     child = subprocess.Popen(
         [sys.executable, "-m", "pytest", *options, "-o", "timeout=120", *ordered_tests(path)],
         cwd=copy,
-        # Two changes of one module within a second would share their byte code.
+        # Two changes of a module within the same second would otherwise share cached bytecode.
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -109,7 +110,7 @@ def run_tests(copy: Path, path: Path, limit: float | None) -> int | None:
 
 
 def is_caught(mutant: Mutant, copy: Path, limit: float) -> bool:
-    """Return whether the tests notice a mutant; the copy is as it was afterwards."""
+    """Return whether the tests notice a mutant. The copy of the repository is restored afterwards."""
     mutant.put_into(copy)
     try:
         code = run_tests(copy, mutant.path, limit)
@@ -122,7 +123,7 @@ def is_caught(mutant: Mutant, copy: Path, limit: float) -> bool:
 
 @contextmanager
 def copies(count: int) -> Iterator[SimpleQueue[Path]]:
-    """Give copies of the files that git knows, and of new ones."""
+    """Yield a queue of copies of the repository, with tracked files and new files that are not ignored."""
     listed = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     files = subprocess.run(listed, cwd=REPOSITORY, check=True, capture_output=True, text=True).stdout.split("\0")
     queue: SimpleQueue[Path] = SimpleQueue()
@@ -137,7 +138,7 @@ def copies(count: int) -> Iterator[SimpleQueue[Path]]:
 
 
 def survivors(mutants: list[Mutant], jobs: int) -> list[Mutant]:
-    """Return the mutants that no test notices, and print each as soon as it is known."""
+    """Return the mutants that no test notices, and print each result as soon as it is available."""
     with copies(jobs) as free, ThreadPoolExecutor(jobs) as pool:
         copy = free.get()
         began = monotonic()
@@ -159,7 +160,7 @@ def survivors(mutants: list[Mutant], jobs: int) -> list[Mutant]:
 
 
 def main() -> None:
-    """Run the command."""
+    """Parse the arguments, try the mutants and print the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=60)

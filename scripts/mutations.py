@@ -1,4 +1,4 @@
-"""The ways in which a line of Python can be wrong: each is a whole module in which one place of the syntax differs."""
+"""Possible mistakes in a line of Python: each is the complete module with one change in its syntax tree."""
 
 import ast
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ _SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Or: ast.And,
 }
 _FUNCTIONS = {"min": "max", "max": "min", "any": "all", "all": "any"}
-# Statements that describe, and do nothing.
+# Fields of syntax nodes that contain only types or decorators, which are not changed.
 _DECLARING = {"annotation", "returns", "type_params", "decorator_list"}
 
 type _Change = tuple[ast.AST, str, Any]
@@ -35,7 +35,7 @@ type _Change = tuple[ast.AST, str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
-    """A module with one change: the line of its source, that statement before and after, and the whole source after."""
+    """A module with one change: the line number, the statement before and after it, and the complete changed source."""
 
     line: int
     before: str
@@ -44,7 +44,7 @@ class Mutation:
 
 
 def mutations(source: str) -> Iterator[Mutation]:
-    """Yield the module with each change that there is."""
+    """Yield each possible change of a module."""
     for number in range(len(list(_changes(ast.parse(source))))):
         tree = ast.parse(source)
         line, shown, change = list(_changes(tree))[number]
@@ -58,9 +58,9 @@ def _first_line(code: str) -> str:
 
 
 def _changes(tree: ast.Module) -> Iterator[tuple[int, ast.AST, Callable[[], ast.AST | None]]]:
-    """Yield the line of each change, the statement or expression to show, and the function that makes it.
+    """Yield each change: its line, the statement or expression to show, and a function that applies it to the tree.
 
-    The function returns the changed node, if it is another one.
+    The function returns the new node, or None if the shown node was changed in place.
     """
     for parent, name, place, node in _nodes(tree):
         for new in _replacements(node, name):
@@ -70,7 +70,10 @@ def _changes(tree: ast.Module) -> Iterator[tuple[int, ast.AST, Callable[[], ast.
 
 
 def _nodes(parent: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, Any]]:
-    """Go through statements and expressions that do something: where each of them is, and itself."""
+    """Yield the statements and expressions to change, each with its parent, its field, and its index in a list.
+
+    The index is None if the field is not a list.
+    """
     for name, value in ast.iter_fields(parent):
         if name in _DECLARING:
             continue
@@ -82,7 +85,7 @@ def _nodes(parent: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, Any]]:
 
 
 def _declares(node: ast.AST) -> bool:
-    """Return whether a node is an import, a type, a docstring, a list of names, a protocol, a part of a text."""
+    """Return whether a node must not be changed, such as an import, type alias, docstring, protocol or f-string."""
     match node:
         case ast.TypeAlias() | ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()) | ast.JoinedStr():
             return True
@@ -111,7 +114,7 @@ def _replacements(node: ast.stmt | ast.expr, name: str) -> Iterator[ast.AST]:
 
 
 def _swaps(node: ast.stmt | ast.expr) -> Iterator[_Change]:
-    """Yield the operators and functions in a node that may be swapped for others: where each is, and the other."""
+    """Yield the operators and functions in a node that can be swapped: the node, its attribute, and the new value."""
     match node:
         case ast.Compare(ops=[operator]):
             yield node, "ops", [_SWAPPED[type(operator)]()]

@@ -1,4 +1,4 @@
-"""Take the pictures of README and docs from a real Home Assistant: .venv/demo/bin/python -m scripts.screenshots."""
+"""Take the screenshots of README and docs from a real Home Assistant: .venv/demo/bin/python -m scripts.screenshots."""
 
 import asyncio
 from base64 import b64encode
@@ -27,7 +27,7 @@ _SAID = (
     "switch on the coffee machine and the bedroom light",
     "what is my name?",
 )
-# Before that, so that the window has filled up and was trimmed more than once.
+# Sentences before those of `_SAID`, repeated so that the window fills up and is trimmed more than once.
 _SAID_BEFORE = (
     "turn on the bedroom light",
     "tell me a story in 90 words",
@@ -42,14 +42,15 @@ _SAID_BEFORE = (
     "turn off the coffee machine",
 )
 _ROUNDS = 5
-# Seconds between the turns: the dashboard's graph shows the last minutes.
+# Seconds between two turns. The graph on the dashboard covers the last few minutes.
 _PAUSE = 4.0
 _PROVIDER = "responses"
 _WINDOW = 1000
 _SCALE = 1.5
 _PATIENCE = 15.0
 
-# The dashboard on a desk, and before it the dialog on a phone, over the card that has nothing to show before tomorrow.
+# The dashboard on a desktop and, in front of it, the dialog on a phone. The phone covers a card that is empty until the
+# next day.
 _FIRST_LOOK = """
 <body style="margin: 0"><div id="all" style="position: relative; width: 1208px; height: 816px; background: #dfe9f0">
   <img src="{desk}" style="position: absolute; left: 24px; top: 24px; width: 1140px; border-radius: 14px;
@@ -84,12 +85,12 @@ async def _take_dialog_and_device(browser: Browser, client: Client, account: Acc
     page = await (await logged_in(browser, client)).new_page()
     await _talk(page, client.url, _SAID)
     await page.locator("ha-assist-chat").screenshot(path=_PICTURES / "assist.png")
-    # the sums show the state on disk
+    # the sensors show totals as stored on disk, so wait until they include all turns
     turns = (await sensors(client))["turns_model"]
     await states_when(client, lambda states: states[turns]["state"] == "3", _PATIENCE)
     await page.set_viewport_size({"width": 1280, "height": 1060})
     await DevicePage(page).open(client.url, account.device_id)
-    # the icons come a moment after the figures
+    # the icons appear shortly after the values
     await asyncio.sleep(1)
     await page.screenshot(path=_PICTURES / "device.png")
 
@@ -125,7 +126,7 @@ async def _talk(page: Page, url: str, said: Iterable[str], pause: float = 0) -> 
 
 
 def main() -> None:
-    """Take them all."""
+    """Take all screenshots."""
     _PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(_take(Path(folder)))

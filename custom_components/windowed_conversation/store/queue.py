@@ -72,9 +72,9 @@ class Queue:
         self.dropped = 0
 
     def put(self, *items: object, has_ended: bool = False) -> bool:
-        """Append a job, or records of one transaction, and return whether they were taken, which none of them is alone.
+        """Append a job or the records of one transaction, and return whether they were accepted (all of them or none).
 
-        Records that come too late or find no room are counted.
+        Records are dropped and counted if the queue has ended or has no room for them.
         """
         if has_ended or len(self.waiting) + len(items) > self.most:
             self.dropped += sum([not isinstance(each, Job) for each in items])

@@ -113,7 +113,7 @@ class Writer[Opened: OpenStore]:
         self._thread.start()
 
     def put(self, *records: object) -> None:
-        """Queue records, which are written together. Never raises; records for which there is no room are counted."""
+        """Queue records, which are written together. Never raises; counts records that do not fit in the queue."""
         with self._changed:
             self._queue.put(*records, has_ended=self._has_ended)
             self._changed.notify_all()
