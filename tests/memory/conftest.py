@@ -1,4 +1,4 @@
-"""A memory in a file of its own."""
+"""Fixtures with a memory file in a temporary folder."""
 
 import pytest
 

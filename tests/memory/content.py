@@ -1,4 +1,4 @@
-"""The content of a memory file, read independently of `Memory`."""
+"""Helpers that read the content of a memory file independently of `Memory`."""
 
 import sqlite3
 from typing import Any
@@ -22,7 +22,7 @@ def turn(said, answer="", *, conversation="c1", at=NOW, person=None):
 
 
 def add_episode(memory, episode):
-    """Store an episode, without a look at its turns, and return its id."""
+    """Store an episode without checking its turns, and return its id."""
     with memory.database.write() as connection:
         return insert(connection, memory._words, episode)
 
@@ -32,12 +32,12 @@ def texts(found):
 
 
 def file_bytes(path):
-    """Return all that is on disk of a memory."""
+    """Return the content of all files of a memory on disk."""
     return b"".join(file.read_bytes() for file in sorted(path.parent.iterdir()))
 
 
 def indexed(path):
-    """Return each row of the index with its terms in their places, as FTS5 itself holds them."""
+    """Return each term in the index with its kind, row, column and position, as reported by FTS5."""
     connection = sqlite3.connect(path)
     try:
         for kind in _TEXTS:
@@ -54,7 +54,7 @@ def indexed(path):
 
 
 def stored(path, languages):
-    """Return the same, made anew of the texts that the tables hold."""
+    """Return the index entries that should exist, built from the stored texts. Compare them with those of `indexed`."""
     words = Words(languages)
     connection = sqlite3.connect(path)
     try:

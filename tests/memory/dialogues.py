@@ -1,7 +1,7 @@
-"""A year of talk between two friends, questions about it, and the share of answers that a search finds.
+"""A year of dialogues between two friends, questions about them, and the share of answers that a search finds.
 
-`dialogues.txt` is written for this repository (CC0): sessions by day, one utterance a line, in braces the name of the
-question that it answers. `questions.txt` has the questions by that name.
+`dialogues.txt` was written for this repository (CC0). It contains sessions by day, with one utterance per line. A name
+in braces refers to the question that the utterance answers; `questions.txt` contains the questions by name.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ type Search = Callable[[str], list[str]]
 
 
 class Utterance(NamedTuple):
-    """An utterance of a session, with its time and the question that it answers."""
+    """An utterance of a session, with its time and the name of the question that it answers."""
 
     session: str
     at: float
@@ -27,7 +27,7 @@ class Utterance(NamedTuple):
 
 
 def utterances() -> list[Utterance]:
-    """Return all that was said, in order."""
+    """Return all utterances in order."""
     said = []
     for session in (_FOLDER / "dialogues.txt").read_text().split("# ")[1:]:
         day, *lines = session.splitlines()
@@ -40,20 +40,20 @@ def utterances() -> list[Utterance]:
 
 
 def questions() -> list[tuple[str, str]]:
-    """Return the questions with the text that answers each."""
+    """Return pairs of a question and the utterance that answers it."""
     answers = {said.answers: said.text for said in utterances()}
     lines = (_FOLDER / "questions.txt").read_text().splitlines()
     return [(question, answers[name]) for name, question in (line.split(" | ") for line in lines)]
 
 
 def found_in_turns(search: Search, most: int) -> float:
-    """Return the share of the questions whose answer is among this many turns."""
+    """Return the share of questions whose answer is among the first `most` results."""
     asked = questions()
     return sum(answer in search(question)[:most] for question, answer in asked) / len(asked)
 
 
 def found_in_tokens(search: Search, most: int) -> float:
-    """Return the share of the questions whose answer is in this many tokens of turns, best first."""
+    """Return the share of questions whose answer is among the best results that fit in `most` tokens."""
     asked = questions()
     return sum(answer in _first(search(question), most) for question, answer in asked) / len(asked)
 

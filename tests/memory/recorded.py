@@ -1,4 +1,4 @@
-"""Turns as the record holds them."""
+"""Helpers that build records of turns."""
 
 from dataclasses import replace
 import json
@@ -25,7 +25,7 @@ def sent(*said):
 
 
 def request(*said, **fields):
-    """Return the record of an answered request, with its words if something was said."""
+    """Return the record of an answered request. It includes the sent messages if any are given."""
     known: dict[str, Any] = {
         "agent": "a1",
         "provider": "openai",
@@ -44,7 +44,7 @@ def request(*said, **fields):
 
 
 def record(number, **fields):
-    """Return the figures of a turn."""
+    """Return the record of a turn without its text."""
     known: dict[str, Any] = {
         "id": f"turn-{number:04}",
         "at": NOW + number,
@@ -66,13 +66,13 @@ def record(number, **fields):
 
 
 def whole(number, said, answer="Done.", **fields):
-    """Return a turn with its words."""
+    """Return the record of a turn with its text: the user's input, the answer and a tool call."""
     calls = (CallRecord("HassTurnOn", '{"name": "hall"}', '{"success": true}'),)
     words = TurnWords(said, answer, calls)
     return record(number, level="whole", words=words, requests=(request(said),), **fields)
 
 
 def figures(turn):
-    """Return a turn without its words, as it is listed."""
+    """Return a record without its text, as in a list of turns."""
     requests = tuple(replace(each, sent=None) for each in turn.requests)
     return replace(turn, words=None, requests=requests)

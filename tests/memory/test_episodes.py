@@ -1,4 +1,4 @@
-"""Summaries, as the episodes that they become."""
+"""Tests for summaries, which memory stores as episodes."""
 
 from dataclasses import replace
 
@@ -15,13 +15,13 @@ ANNAS = Summary("c1", NOW - 10, NOW + 3, SAID, "They planned a trip to Portugal.
 
 @pytest.fixture
 def told(memory: Memory) -> list[int]:
-    """Have the turns that are summarized in the memory, and return their ids."""
+    """Store the turns that the summaries are about, and return their ids."""
     spoken = [turn(said, at=NOW + at, person="anna") for at, said in enumerate(SAID)]
     return [memory.add_turn(replace(each, agent="a1")) for each in spoken]
 
 
 def add_summary(memory: Memory, summary: Summary) -> int | None:
-    """Store a summary, and return the id of its episode, None if there is no new one."""
+    """Store a summary, and return the id of the new episode, or None if there is none."""
     newest = max(ids(memory), default=0)
     memory.add([summary])
     return max((row for row in ids(memory) if row > newest), default=None)
@@ -32,7 +32,7 @@ def ids(memory: Memory) -> list[int]:
 
 
 def spans(memory: Memory) -> list[tuple[float, float, str]]:
-    """Return the episodes that there are, each with its times."""
+    """Return the start, end and text of each episode."""
     with memory.database.read() as connection:
         return connection.execute("SELECT since, at, text FROM episode ORDER BY id").fetchall()
 

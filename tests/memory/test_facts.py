@@ -1,4 +1,4 @@
-"""Facts: repeated, replaced, bounded."""
+"""Tests for facts: repetition, replacement and limits."""
 
 import sqlite3
 

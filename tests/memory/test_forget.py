@@ -1,4 +1,4 @@
-"""Forgetting deletes the right rows and no others, and leaves no byte of them."""
+"""Tests that forgetting deletes the right rows and no others, and that no byte of them remains."""
 
 from dataclasses import replace
 import json

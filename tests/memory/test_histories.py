@@ -1,4 +1,4 @@
-"""Memory over anything that can happen to it, in any order."""
+"""Stateful tests of memory with random operations in any order."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,7 +25,7 @@ def may_reindex(machine):
 
 
 class Histories(RuleBasedStateMachine):
-    """Every row has a word of its own, so that it can be looked for everywhere."""
+    """Random operations on a memory. Each row contains a unique word, so that the test can search for it."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""The index of the words: how many parts a search has to look into."""
+"""Tests for merging the index, which reduces the number of segments that a search reads."""
 
 import sqlite3
 
@@ -10,7 +10,7 @@ from .content import NOW, turn
 
 
 def segments(path) -> int:
-    """Return of how many segments the index of turns consists."""
+    """Return the number of segments in the index of turns."""
     with sqlite3.connect(path) as connection:
         count: int = connection.execute("SELECT count(DISTINCT segid) FROM turn_words_idx").fetchone()[0]
     connection.close()
@@ -19,7 +19,7 @@ def segments(path) -> int:
 
 @pytest.fixture
 def many(memory: Memory) -> Memory:
-    """Return a memory of turns that were stored one by one."""
+    """Return a memory with many turns that were stored one at a time."""
     for number in range(300):
         words = " ".join(f"w{number * 40 + each}" for each in range(40))
         memory.add_turn(turn(f"the bins go out on day {number}", words, at=NOW + number))
@@ -27,7 +27,7 @@ def many(memory: Memory) -> Memory:
 
 
 def merge(memory: Memory) -> int:
-    """Merge the index as the thread that writes does, and return in how many steps."""
+    """Merge the index as the writer thread does, and return the number of steps."""
     steps, may_go_on = 1, memory.merge(anew=True)
     while may_go_on:
         steps, may_go_on = steps + 1, memory.merge(anew=False)

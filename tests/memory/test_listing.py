@@ -1,4 +1,4 @@
-"""The list of memories, without a question."""
+"""Tests for lists of memories without a query."""
 
 import pytest
 

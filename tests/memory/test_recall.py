@@ -1,4 +1,4 @@
-"""The memories that a question finds for each person."""
+"""Tests for the memories that a query returns to each person."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The record of turns: stored, listed, read whole, exported."""
+"""Tests for the record of turns: storing, listing, reading with text, and exporting."""
 
 from dataclasses import replace
 import json

@@ -1,4 +1,4 @@
-"""Forgetting in the record of turns, of which no byte stays in the file."""
+"""Tests for forgetting in the record of turns, after which no byte remains in the file."""
 
 from dataclasses import replace
 from typing import Any
@@ -15,7 +15,7 @@ OTHERS = NOW - 90 * DAY
 
 
 def levels(memory: Memory) -> dict[str, str]:
-    """Return the level of each turn by its id, oldest first."""
+    """Return the recording level of each turn by its id, oldest first."""
     return {each.id: each.level for each in memory.record.newest(TurnListing(limit=1_000))[::-1]}
 
 

@@ -1,4 +1,4 @@
-"""The index by the words that it holds."""
+"""Tests for rebuilding the index after languages or stemmers change."""
 
 from custom_components.windowed_conversation.memory import Memory, words
 

@@ -1,4 +1,4 @@
-"""Memory on its own: the package folder on the path, no Home Assistant, only the standard library and stemmers."""
+"""Test of memory on its own: only the package folder on the path, the standard library and stemmers."""
 
 from pathlib import Path
 import subprocess

@@ -1,4 +1,4 @@
-"""Memory as lines, out and in again."""
+"""Tests for the export of memory as JSON lines, and the import."""
 
 import json
 

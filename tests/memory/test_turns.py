@@ -1,4 +1,4 @@
-"""Turns and episodes, as they are kept."""
+"""Tests for storing turns and episodes."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""The words by which a text is found."""
+"""Tests for splitting texts into the words by which they are found."""
 
 import pytest
 

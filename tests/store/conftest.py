@@ -1,4 +1,4 @@
-"""The one file, with all of its rooms in it."""
+"""Fixtures with the database file and all of its rooms."""
 
 import pytest
 

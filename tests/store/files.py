@@ -1,4 +1,4 @@
-"""The one file with all of its rooms, read and damaged independently of the store."""
+"""Helpers that read and damage the database file, with all of its rooms, independently of the store."""
 
 from contextlib import closing
 import sqlite3
@@ -14,12 +14,12 @@ PAGE = 4_096
 
 
 def opened(path):
-    """Open the file as the agents do."""
+    """Open the file with all rooms, as the agents do."""
     return Memory(path, LANGUAGES, rooms=(CONVERSATIONS, VALUES))
 
 
 def conversation(*said, key="c1"):
-    """Return a conversation of the home in which this was said."""
+    """Return a conversation of the home with these user messages."""
     window = Window(key, WindowPolicy(10**9), EstimatedCounter())
     for each in said:
         window.record((Message.user(each), Message.assistant("I see.")))
@@ -27,33 +27,33 @@ def conversation(*said, key="c1"):
 
 
 def add_conversation(memory, *said, key="c1"):
-    """Store a conversation."""
+    """Store a conversation with these user messages."""
     with memory.database.write() as connection:
         write_change(connection, conversation(*said, key=key))
 
 
 def add_value(memory, name, value):
-    """Store a value."""
+    """Store a value for agent "a1"."""
     with memory.database.write() as connection:
         write_value(connection, "a1", name, value)
 
 
 def rows(path, query):
-    """Return the rows of a query, texts as bytes."""
+    """Return the rows of a query, with texts as bytes."""
     with closing(sqlite3.connect(path)) as connection:
         connection.text_factory = bytes
         return connection.execute(query).fetchall()
 
 
 def overwrite(path, text, other):
-    """Replace a text, which is in a closed file once."""
+    """Replace a text in a closed file, which must contain it exactly once."""
     content = path.read_bytes()
     assert content.count(text) == 1
     path.write_bytes(content.replace(text, other))
 
 
 def break_page_of(path, text):
-    """Overwrite the page of a closed file that has a text, which is in it once."""
+    """Overwrite the page with this text in a closed file, which must contain the text exactly once."""
     content = bytearray(path.read_bytes())
     assert content.count(text) == 1
     start = content.index(text) // PAGE * PAGE

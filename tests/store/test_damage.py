@@ -1,4 +1,4 @@
-"""Damage: readable rows are used, and the others are set aside."""
+"""Tests for damaged files: readable rows are used, and the others are set aside."""
 
 from contextlib import closing
 from dataclasses import replace
@@ -20,7 +20,8 @@ from tests.memory.recorded import request, whole
 
 from .files import LANGUAGES, add_conversation, add_value, break_page_of, opened, overwrite, rows
 
-# The tables with texts, and a text of each that is nowhere else in the file: indexes have small letters.
+# Each table with texts, and a text that occurs only there in the file. It is in upper case, because indexes are in
+# lower case.
 TEXTS = {
     "fact": "FACT QUOKKA",
     "turn": "TURN QUOKKA",
@@ -33,7 +34,7 @@ TEXTS = {
 
 @pytest.fixture
 def full(path):
-    """Return the path of a closed file with two rows in each table."""
+    """Return the path of a closed file with two rows in each table of `TEXTS`."""
     memory = opened(path)
     for number, name in enumerate(("QUOKKA", "WOMBAT")):
         memory.add_fact(f"FACT {name}")
@@ -46,7 +47,7 @@ def full(path):
 
 
 def reindexed(path):
-    """Open the file again, and make its index anew as the thread that writes does."""
+    """Return a memory opened from the file, with its index rebuilt as the writer thread does."""
     memory = opened(path)
     while memory.reindex():
         pass
@@ -58,7 +59,7 @@ def contents(path):
 
 
 def broken(path):
-    """Return the reason why a file cannot be opened, once; it is set aside."""
+    """Return the reason why opening the file fails, and check that the file is set aside."""
     with pytest.raises(StoreUnavailable) as refused:
         opened(path)
     assert refused.value.set_aside == set_aside(path)
@@ -138,7 +139,7 @@ def test_a_damaged_file_that_cannot_be_deleted_is_not_erased(memory, path) -> No
 
 @pytest.fixture
 def many(path):
-    """Return the path of a closed file of many pages: in each table, a row in the middle has MIDDLE."""
+    """Return the path of a closed file with many pages. In each table, one row in the middle contains MIDDLE."""
     memory = opened(path)
     names = {number: f"{'MIDDLE' if number == 200 else 'bread'} {'crumb ' * 30}" for number in range(400)}
     memory.add(turn(f"{name}TURN") for name in names.values())

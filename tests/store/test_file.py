@@ -1,4 +1,4 @@
-"""The file: private, intact after a kill, and the reasons why it cannot be used."""
+"""Tests for the database file: permissions, a killed process, and reasons why it cannot be used."""
 
 from concurrent.futures import ThreadPoolExecutor
 import errno

@@ -1,4 +1,4 @@
-"""A file that nobody uses is kept until a time, or for good."""
+"""Tests for an unused file: it is deleted at the scheduled time, unless the deletion is cancelled."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Single values with an owner and a name."""
+"""Tests for values that are stored by owner and name."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The writer: nothing is lost that was put while there was room, even if the file is damaged or locked meanwhile."""
+"""Tests for the writer: every accepted record is written, even if the file is damaged or locked meanwhile."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -32,13 +32,13 @@ from .files import LANGUAGES, opened, overwrite
 
 _FOLDER = Path(file.__file__).parents[1]
 _SAID = "bread"
-# far longer than anything here takes
+# Timeout in seconds, far longer than any operation here takes.
 _ENOUGH = 60
 
 
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch) -> None:
-    """Have failed tries repeated at once, and a locked file say so at once."""
+    """Retry failed operations immediately, and report a locked file immediately."""
     monkeypatch.setattr(module, "_FIRST_PAUSE", 0.001)
     monkeypatch.setattr(module, "_LONGEST_PAUSE", 0.001)
     monkeypatch.setattr(file, "_BUSY_SECONDS", 0.0)
@@ -51,7 +51,7 @@ def states():
 
 @pytest.fixture
 def make(path, states):
-    """Return a function that makes a writer that is not started; each is closed in the end."""
+    """Return a function that creates a writer without starting it. All writers are closed after the test."""
     made = []
 
     def make(**more):
@@ -72,7 +72,7 @@ def writer(make):
 
 
 def until(told, is_met):
-    """Wait for a state that meets a condition."""
+    """Wait for a state in the queue that meets the condition."""
     next(filter(is_met, iter(partial(told.get, timeout=_ENOUGH), None)))
 
 
@@ -291,7 +291,7 @@ def test_a_file_that_is_deleted_while_it_is_used_is_made_again(writer, path) -> 
 def test_a_reader_that_finds_damage_has_the_file_made_anew(writer, path) -> None:
     for number in range(200):
         writer.put(turn(f"bread {number}"))
-    # the writer may find the damage first, in its upkeep
+    # the upkeep of the writer thread may find the damage first
     memory = writer.call(lambda memory: memory.checkpoint() and memory).result(_ENOUGH)
     with path.open("r+b") as damaged:
         damaged.seek(4_096)
@@ -443,7 +443,7 @@ def _turns(state):
 
 @pytest.fixture
 def telling(make):
-    """Return a writer that has begun, and a queue of the states that it tells."""
+    """Return a started writer, and a queue of the states that it publishes."""
     told = SimpleQueue[StoreState]()
     writer = make(on_state=told.put)
     writer.start()
@@ -562,7 +562,7 @@ for number in range(1_000_000):
 """
 
 
-# each begins with the file that the one before has left
+# Number of killed processes. Each process continues with the file of the previous one.
 _KILLS = 20
 
 
@@ -582,7 +582,7 @@ def test_kills_lose_at_most_the_turn_in_progress_and_leave_a_whole_file(path) ->
 
 
 def written_until_killed(path, turns, kill) -> int:
-    """Have a process write, and kill it after at least this many turns; return the last that it finished."""
+    """Start a process that writes turns, and kill it after at least this many. Return the last finished one."""
     command = [sys.executable, "-c", _WRITES, _FOLDER, path, str(kill)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
