@@ -1,4 +1,4 @@
-"""Conversations with anything in them that JSON can hold, and our own form of them, for the tests of codecs."""
+"""Hypothesis strategies for conversations with any content that JSON can represent, and our own JSON form of them."""
 
 from typing import Any
 
@@ -14,12 +14,12 @@ NULLS = {"level": None, "other": [None, None, 2]}
 
 
 def dump(window: Window) -> dict[str, Any]:
-    """Return our own form of a window."""
+    """Return a window in our own JSON form."""
     return dump_snapshot(window.snapshot())
 
 
 def load(data: object, policy: WindowPolicy) -> Window:
-    """Return the window of our own form; it counts characters, and its clock stands still."""
+    """Return a window restored from our own JSON form. It counts characters, and its clock never advances."""
     snapshot = load_snapshot(data)
     window = Window(snapshot.conversation_id, policy, LengthCounter(), clock=lambda: 1_000.0)
     window.restore(snapshot)
@@ -27,7 +27,7 @@ def load(data: object, policy: WindowPolicy) -> Window:
 
 
 def with_call(arguments: dict[str, object]) -> Window:
-    """Return a window without a system message, of one exchange with one call."""
+    """Return a window without a system message, with one exchange that contains one tool call."""
     window = Window("test", WindowPolicy(), LengthCounter())
     call = ToolCall("call", "dim", arguments)
     window.record((Message.user("dim"), Message.assistant(tool_calls=(call,)), Message.tool("call", "dim", "done")))
@@ -46,7 +46,7 @@ natives = st.none() | st.builds(Native, words, words, values)
 
 @st.composite
 def exchanges(draw: st.DrawFn) -> tuple[Message, ...]:
-    """An exchange with anything in it that JSON can hold."""
+    """Draw an exchange with any content that JSON can represent."""
     messages = [Message.user(draw(words), tags=draw(tags), created=draw(st.none() | st.floats(0, 2e9)))]
     for amount in draw(st.lists(st.integers(1, 2), max_size=2)):
         called = tuple(
@@ -60,7 +60,7 @@ def exchanges(draw: st.DrawFn) -> tuple[Message, ...]:
 
 @st.composite
 def windows(draw: st.DrawFn) -> Window:
-    """A window in which something happened."""
+    """Draw a window with recorded exchanges."""
     window = new_window(draw(policies), draw(words))
     for exchange in draw(st.lists(exchanges(), max_size=6)):
         window.record(exchange, draw(tags))

@@ -1,4 +1,4 @@
-"""Random conversations for the tests of the window, and the validity of a request, written a second time."""
+"""Random conversations for tests of the window, and an independent check that a request is valid."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -15,7 +15,7 @@ from custom_components.windowed_conversation.window import (
 
 
 class LengthCounter:
-    """One token per character, so that a test can add up by hand; remembers how often it was asked."""
+    """Counts one token per character, so that tests can add up by hand, and records the number of `count` calls."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -50,12 +50,12 @@ tags = st.frozensets(st.sampled_from(["important", "ephemeral", "route:llm", "co
 
 
 def calls(amount: int) -> tuple[ToolCall, ...]:
-    """Return calls with ids that were never used before."""
+    """Return this many tool calls, with ids that were not used before."""
     return tuple(ToolCall(f"call-{next(_ids)}", "turn_on", {"area": "kitchen"}) for _ in range(amount))
 
 
 def results(called: tuple[ToolCall, ...], text: str) -> tuple[Message, ...]:
-    """Return a result for each call."""
+    """Return a result message for each call."""
     return tuple(Message.tool(call.id, call.name, text) for call in called)
 
 
@@ -63,7 +63,7 @@ def results(called: tuple[ToolCall, ...], text: str) -> tuple[Message, ...]:
 def exchanges(
     draw: st.DrawFn, answers: st.SearchStrategy[str] = long_texts, fewest_rounds: int = 0, most_rounds: int = 2
 ) -> Exchange:
-    """An exchange: a question, rounds of calls and their results in any order, and an answer."""
+    """Draw an exchange: a question, rounds of tool calls with their results in any order, and an answer."""
     messages = [Message.user(draw(texts))]
     for amount in draw(st.lists(st.integers(1, 3), min_size=fewest_rounds, max_size=most_rounds)):
         called = calls(amount)
@@ -80,14 +80,14 @@ tagged_histories = st.lists(st.tuples(exchanges(), tags), min_size=1, max_size=1
 
 
 def new_window(policy: WindowPolicy, system: str = "") -> Window:
-    """Return an empty window that counts characters and whose clock stands still."""
+    """Return an empty window that counts characters and whose clock never advances."""
     window = Window("conversation", policy, LengthCounter(), clock=lambda: 1_000.0)
     window.set_system(system)
     return window
 
 
 def steps(window: Window, history: list[Exchange]) -> Iterator[None]:
-    """Play a history, stopping wherever a request could be sent: no call is without its result."""
+    """Add a history to the window, and yield whenever a request could be sent: every call has its result."""
     for question, *others in history:
         window.open(question.content)
         yield
@@ -101,20 +101,20 @@ def steps(window: Window, history: list[Exchange]) -> Iterator[None]:
 
 
 def play(window: Window, history: list[Exchange]) -> None:
-    """Play a history from start to end."""
+    """Add a complete history to the window."""
     for _ in steps(window, history):
         pass
 
 
 def played(history: list[Exchange], policy: WindowPolicy, system: str = "") -> Window:
-    """Return a window in which a history was played."""
+    """Return a window to which a history was added message by message."""
     window = new_window(policy, system)
     play(window, history)
     return window
 
 
 def recorded(history: list[Tagged], policy: WindowPolicy) -> Window:
-    """Return a window in which exchanges were recorded with their tags."""
+    """Return a window with recorded exchanges and their tags."""
     window = new_window(policy)
     for exchange, tagged in history:
         window.record(exchange, tagged)
@@ -122,7 +122,7 @@ def recorded(history: list[Tagged], policy: WindowPolicy) -> Window:
 
 
 def cost(messages: tuple[Message, ...]) -> int:
-    """Return the cost of messages by the counter above, counted again from their parts."""
+    """Return the cost of messages, with one token per character, counted independently of the window."""
     return sum(
         4
         + len(
@@ -142,17 +142,17 @@ def cost(messages: tuple[Message, ...]) -> int:
 
 
 def without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Return the history in a request."""
+    """Return the messages of a request without the system message."""
     return tuple(message for message in messages if message.role != Role.SYSTEM)
 
 
 def said(messages: tuple[Message, ...]) -> list[tuple[object, ...]]:
-    """Return the parts of messages that go over the wire, without a window's notes about them."""
+    """Return the parts of messages that are sent to a provider, without the window's own fields."""
     return [(m.role, m.content, m.tool_calls, m.tool_call_id, m.name) for m in messages]
 
 
 def less_volatile_tail(messages: tuple[Message, ...], policy: WindowPolicy) -> tuple[Message, ...]:
-    """Return the stable part of a request when its newest exchange is closed: all before its first tool result."""
+    """Return the part of a request that is unchanged after its newest exchange is closed and stubs replace results."""
     stays = messages
     for place in range(len(messages) - 1, -1, -1):
         if messages[place].role == Role.TOOL and policy.tool_results == "stub" and policy.max_tool_turns is None:
@@ -163,7 +163,7 @@ def less_volatile_tail(messages: tuple[Message, ...], policy: WindowPolicy) -> t
 
 
 def by_exchange(messages: tuple[Message, ...]) -> list[list[Message]]:
-    """Return the history in a request, split where the user speaks."""
+    """Return the messages of a request without the system message, split before each user message."""
     split: list[list[Message]] = []
     for message in without_system(messages):
         if message.role == Role.USER or not split:
@@ -173,7 +173,7 @@ def by_exchange(messages: tuple[Message, ...]) -> list[list[Message]]:
 
 
 def defects(messages: tuple[Message, ...]) -> list[str]:
-    """Return why a provider would refuse these messages."""
+    """Return the reasons why a provider would refuse these messages."""
     found = [f"system at {place}" for place, message in enumerate(messages) if place and message.role == Role.SYSTEM]
     history = without_system(messages)
     if history and history[0].role != Role.USER:

@@ -1,4 +1,4 @@
-"""The amount of work, in executed instructions of the window's code: the same on every machine."""
+"""Counts executed instructions of the window's code: an amount of work that is the same on every machine."""
 
 from collections.abc import Callable
 from pathlib import Path

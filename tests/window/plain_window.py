@@ -1,4 +1,4 @@
-"""The rules of the window as plainly as they read: everything is counted again each time, nothing is cached."""
+"""A simple reference implementation of the window's rules: everything is recounted each time, nothing is cached."""
 
 from collections.abc import Mapping
 from copy import copy
@@ -16,7 +16,7 @@ _NOTHING_CUT: Mapping[str | None, Message] = MappingProxyType({})
 def after_trim(
     exchanges: list[list[Message]], tags: list[set[str]], policy: WindowPolicy, *, due: bool = False
 ) -> list[int]:
-    """Return the places of the exchanges that a policy leaves of these, when a trim is `due` or the budget exceeded."""
+    """Return the indexes of the exchanges that remain after a trim, if it is `due` or the budget is exceeded."""
     kept = list(range(len(exchanges)))
     if due or _cost(exchanges) > policy.history_tokens:
         low_water = (1 - policy.share) * policy.history_tokens
@@ -28,7 +28,7 @@ def after_trim(
 
 
 def with_stubs(exchange: list[Message], uncut: Mapping[str | None, Message] = _NOTHING_CUT) -> list[Message]:
-    """Return an exchange with a stub for each tool result that is longer than one."""
+    """Return an exchange in which stubs replace the tool results that are longer than their stub."""
     return [
         _stub(message, uncut.get(message.tool_call_id, message)) if message.role == "tool" else message
         for message in exchange
@@ -36,12 +36,12 @@ def with_stubs(exchange: list[Message], uncut: Mapping[str | None, Message] = _N
 
 
 def round_places(exchange: list[Message]) -> list[int]:
-    """Return the places where the tool rounds of an exchange begin."""
+    """Return the indexes of the messages at which the tool rounds of an exchange begin."""
     return [place for place, message in enumerate(exchange) if message.tool_calls]
 
 
 def _stub(result: Message, whole: Message) -> Message:
-    """Return the stub of a result whose call turned on the kitchen and whose text is all x, but for a cut."""
+    """Return the stub of a result of `turn_on` with area "kitchen", whose text before any cut consists of x only."""
     words = whole.content if len(whole.content) <= 100 else "x" * 100 + "…"
     size = f"{cost((whole,))} tokens, beginning with {words}"
     stub = replace(result, content=f'[Shortened result of turn_on {{"area":"kitchen"}}: {size}]')
@@ -54,7 +54,7 @@ def _has_results(exchange: list[Message]) -> bool:
 
 
 def goes_with(tags: set[str]) -> str:
-    """Return the group in which an exchange with these tags is evicted."""
+    """Return the group of exchanges with which an exchange with these tags is evicted."""
     return next((tag for tag in ("important", "ephemeral") if tag in tags), "ordinary")
 
 
@@ -63,7 +63,7 @@ def _cost(exchanges: list[list[Message]]) -> int:
 
 
 class PlainWindow:
-    """The plain model that a window has to be equal to."""
+    """The reference implementation to which a window must be equal."""
 
     def __init__(self, policy: WindowPolicy) -> None:
         self.policy = policy
@@ -106,7 +106,7 @@ class PlainWindow:
     def in_force(self) -> WindowPolicy:
         if self.limit is None or self.limit >= self.policy.history_tokens:
             return self.policy
-        # a limit of a turn frees less of it than of a budget of its own, unless the user has chosen the share
+        # a temporary limit frees a smaller share than a policy's own budget, unless the user has chosen the share
         share = min(self.policy.share, 0.15) if self.policy.trim_share is None else self.policy.trim_share
         return replace(self.policy, history_tokens=max(1, self.limit), trim_share=share)
 
@@ -114,7 +114,7 @@ class PlainWindow:
         return _cost(self.exchanges) - self.in_force.history_tokens
 
     def set_limit(self, limit: int | None) -> tuple[int, list[Message]]:
-        """Return the limit for each result of the newest round, and the results that have to be cut to it."""
+        """Return the maximum tokens for each result of the newest round, and the results to be cut to that length."""
         self.limit = limit
         self.trim()
         newest = self.exchanges[-1][max([0, *round_places(self.exchanges[-1])]) :]

@@ -1,4 +1,4 @@
-"""Calibration of a model's tokens by reported usage; a factor that changes does nothing to a window."""
+"""Tests for calibrating token estimates with reported usage, and that a changed factor does not affect a window."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,14 +30,14 @@ factors = st.floats(0.65, 1.9)
 
 @dataclass(frozen=True)
 class Model:
-    """The ratios of a model's tokens to the estimate, by kind of text."""
+    """The ratio of a model's tokens to the estimate, for each kind of text."""
 
     fixed: float = 1.0
     prose: float = 1.0
     tools: float = 1.0
 
     def reported(self, estimate: RequestEstimate) -> int:
-        """Return the tokens that its provider reports."""
+        """Return the usage in tokens that the provider would report for a request."""
         texts = estimate.fixed * self.fixed + estimate.prose * self.prose + estimate.tools * self.tools
         return round(estimate.frames + texts)
 
@@ -47,7 +47,7 @@ usual_models = st.builds(Model, *(st.floats(0.7, 1.5),) * 3)
 
 
 def requests(fixed: int, history: list[tuple[int, int, int]]) -> Iterator[RequestEstimate]:
-    """Yield the requests of turns that each say something, call a tool, and answer; tokens by turn."""
+    """Yield the estimates of a history's requests. A turn is the tokens of question, tool result and answer."""
     prose = tools = messages = 0
     for question, results, answer in history:
         prose += question
@@ -68,12 +68,12 @@ def after(calibration: Calibration, model: Model, estimates: Iterator[RequestEst
 
 
 def off(calibration: Calibration, model: Model, estimate: RequestEstimate) -> float:
-    """Return the relative error of a request's estimate, as a share of the reported tokens."""
+    """Return the relative error of a calibrated estimate, as a share of the reported tokens."""
     return abs(calibration.tokens(estimate) / model.reported(estimate) - 1)
 
 
 def mixed_turns(seed: int, count: int) -> list[tuple[int, int, int]]:
-    """Return turns with prose and tool results in no fixed proportion, as one factor would do for a fixed one."""
+    """Return turns with random amounts of prose and tool results. A fixed proportion would need only one factor."""
     number = random.Random(seed).randint
     return [(number(15, 80), number(40, 600), number(15, 80)) for _ in range(count)]
 
@@ -281,7 +281,7 @@ def test_request_is_estimated_by_kind_of_text() -> None:
 
 
 def knowing(**learned: float) -> Calibrator:
-    """Return a calibrator of a model with these factors."""
+    """Return a calibrator for a model with these learned factors."""
     return Calibrator(Calibration.from_dict({"fixed": 1.0, "prose": 1.0, "tools": 1.0} | learned))
 
 

@@ -1,4 +1,4 @@
-"""A conversation written down and read again is the same: its messages, its figures, the bytes of the next request."""
+"""Tests that a serialized conversation is read back with the same messages, statistics and next request."""
 
 from collections.abc import Callable
 import json
@@ -26,7 +26,7 @@ def through_langgraph(window: Window) -> Window:
 
 
 def next_request(window: Window) -> bytes:
-    """Return the request for the next question."""
+    """Return the encoded request for the next question."""
     window.open("and now?", {"next"})
     return json.dumps(encode_messages(window.messages())).encode()
 

@@ -1,4 +1,4 @@
-"""Data that is damaged, or no conversation of ours, is refused as a whole; the error names the place, but no text."""
+"""Tests that damaged or foreign data is refused completely, with an error that names the place but quotes no text."""
 
 from copy import deepcopy
 from enum import Enum, auto
@@ -21,12 +21,12 @@ from .conversations import dump
 from .histories import new_window
 
 SECRET = "the safe opens with 1234"
-# JSON and YAML can write it, and UTF-8 cannot.
+# A lone surrogate, which JSON and YAML can contain but UTF-8 cannot encode.
 HALF = "1234 \ud800"
 
 
 class Absence(Enum):
-    """The mark for a field that is taken away."""
+    """The marker for a field to be removed."""
 
     MISSING = auto()
 
@@ -35,7 +35,7 @@ MISSING = Absence.MISSING
 
 
 def whole() -> dict[str, Any]:
-    """Return a conversation in our form."""
+    """Return a valid conversation in our own JSON form."""
     window = new_window(WindowPolicy(), SECRET)
     called = (ToolCall("call", "unlock", {"code": SECRET}),)
     window.record(
@@ -45,7 +45,7 @@ def whole() -> dict[str, Any]:
 
 
 def changed(path: tuple[Any, ...], value: Any) -> dict[str, Any]:
-    """Return the conversation with one part changed, or taken away."""
+    """Return a copy of the conversation with one value replaced, or removed if the value is `MISSING`."""
     data = deepcopy(whole())
     *parents, last = path
     part: Any = data
@@ -188,7 +188,7 @@ def test_as_many_characters_as_no_conversation_has_are_refused() -> None:
 
 
 def long_exchange(rounds: int, calls: int) -> dict[str, Any]:
-    """Return a conversation of one exchange, with this many tool rounds of this many calls each."""
+    """Return a conversation with one exchange that has this many tool rounds with this many calls each."""
     window = new_window(WindowPolicy(history_tokens=10**9))
     window.open("hello")
     for number in range(rounds):

@@ -1,4 +1,4 @@
-"""A compaction in a window: its cost, and the plain text that is kept beside it."""
+"""Tests for a compaction in a window: its cost, and the plain text that is stored with it."""
 
 from hypothesis import given, strategies as st
 import pytest
@@ -38,7 +38,7 @@ def text_of(passage: SummaryInput, excluded_tags: frozenset[str] = NOTHING, poli
 
 @pytest.fixture
 def window() -> Window:
-    """Return a window that has dropped something."""
+    """Return a window that has evicted exchanges and waits for their summary."""
     window = Window("conversation", POLICY, COUNTER)
     while window.pending_summary is None:
         window.record((Message.user("question"), Message.assistant("word " * 100)))

@@ -1,4 +1,4 @@
-"""Exchanges whose turn ended before its answer did, as the next request has them."""
+"""Tests for exchanges whose turn ended before the answer was complete, and their form in the next request."""
 
 from hypothesis import given, settings, strategies as st
 import pytest
@@ -27,7 +27,7 @@ def window() -> Window:
 
 @pytest.fixture
 def called(window: Window) -> Window:
-    """A window in which a call has its result."""
+    """Return a window with an open exchange in which a tool call has its result."""
     window.open("add milk")
     window.add(Message.assistant(tool_calls=(CALL,)))
     window.add(Message.tool("call-1", "add_item", "done"))
@@ -135,6 +135,6 @@ def test_rule_1_holds_wherever_an_exchange_was_interrupted(
 
 @pytest.fixture
 def interrupted(called: Window) -> Window:
-    """A window with an exchange in which a call and the answer were interrupted."""
+    """Return a window with an exchange that was interrupted during a tool call and the answer."""
     called.close_incomplete("And now", (NEXT,))
     return called

@@ -1,4 +1,4 @@
-"""Messages by either constructor, and the bounds of their counts."""
+"""Tests for constructing messages, and the limits of their token counts."""
 
 from dataclasses import FrozenInstanceError
 from typing import Any

@@ -1,4 +1,4 @@
-"""A policy is checked when it is made."""
+"""Tests for window policies, which are checked when they are created."""
 
 from decimal import Decimal
 from math import inf, nan

@@ -1,4 +1,4 @@
-"""The window against a plain one, over anything that can happen to it, in any order."""
+"""Stateful tests that compare the window with its reference implementation after random operations in any order."""
 
 from dataclasses import replace
 from typing import ClassVar, Literal, override
@@ -67,9 +67,9 @@ def may_summarize(machine: WindowMachine) -> bool:
 
 
 class WindowMachine(RuleBasedStateMachine):
-    """A window to which turns, options and faults do all that they can."""
+    """Random turns, policy changes and errors, applied to a window and to its reference implementation."""
 
-    # taken by all machines together
+    # the total of all machines
     steps: ClassVar = 0
 
     @initialize(policy=capping)

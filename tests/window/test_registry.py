@@ -1,4 +1,4 @@
-"""The registry of windows: which are dropped first, who has to wait, and how idle ones end."""
+"""Tests for the registry of windows: which ones are dropped first, which turns wait, and how idle ones end."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("idle_clock")
 
 
 class Clock:
-    """Seconds that a test moves on by hand."""
+    """A clock in seconds that tests advance by hand."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -39,7 +39,7 @@ def create(key: str) -> Window:
 
 
 def traced_bytes() -> int:
-    """Return the bytes that Python holds of all objects made since tracing began."""
+    """Return the number of bytes allocated by Python since tracing began."""
     gc.collect()
     return tracemalloc.get_traced_memory()[0]
 
@@ -55,12 +55,12 @@ def registry(clock: Clock) -> WindowRegistry:
 
 
 def elsewhere(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-    """Run something as a task that is no part of the turn that the test is in."""
+    """Run a coroutine as a task with an empty context, so that it does not belong to the test's turn."""
     return asyncio.create_task(work, context=Context())
 
 
 def elsewhere_at_once(work: Coroutine[Any, Any, Any]) -> None:
-    """Run something as a task of its own until it has to wait."""
+    """Run a coroutine as a task with an empty context, immediately and up to its first wait."""
     asyncio.eager_task_factory(asyncio.get_running_loop(), work, context=Context())
 
 
@@ -75,7 +75,7 @@ async def use_all(registry: WindowRegistry, *keys: str) -> None:
 
 
 async def settle() -> None:
-    """Let every task go on as far as it can."""
+    """Let all tasks run as far as they can."""
     for _ in range(10):
         await asyncio.sleep(0)
 
@@ -119,7 +119,7 @@ async def test_100_turns_at_once_on_10_windows_lose_nothing_and_do_not_mix(clock
     async def turn(number: int) -> None:
         async with registry.turn(str(number % 10)) as window:
             window.open(f"question {number}")
-            # turns on different windows pass one another
+            # turns of different windows take different times, so that they overtake each other
             for _ in range(1 + number % 7):
                 await asyncio.sleep(0)
             window.add(Message.assistant(f"answer {number}"))
@@ -412,7 +412,7 @@ async def test_turn_cannot_wait_for_its_own_end(registry: WindowRegistry) -> Non
 
 @pytest.fixture
 async def done(registry: WindowRegistry) -> list[str]:
-    """Return the finished ones of the two pieces of work that the last turn of "a" has deferred."""
+    """Return a list to which the two tasks deferred by the last turn of "a" add their names when they finish."""
     done: list[str] = []
     await use(registry, "a")
     async with registry.turn("a"):
@@ -511,7 +511,7 @@ async def test_window_that_expires_is_not_in_use_by_a_turn_that_the_end_of_anoth
 
 
 def without_exchanges(_key: str, snapshot: Snapshot) -> Snapshot:
-    """Leave nothing of a window."""
+    """Return the snapshot of a window without its exchanges."""
     return snapshot._replace(exchanges=())
 
 
@@ -567,7 +567,7 @@ async def test_window_that_was_rewritten_meanwhile_is_no_longer_one_of_these(reg
 
 
 class Shelf:
-    """The stored windows by their keys, as they are read; `answers` are waited for before each reading."""
+    """Stored windows by key. `read` waits for the event of the key in `answers`, if there is one."""
 
     def __init__(self) -> None:
         self.snapshots: dict[str, Snapshot | None] = {}
@@ -582,7 +582,7 @@ class Shelf:
         return found
 
     def put(self, key: str, *said: str) -> tuple[WindowStats, float]:
-        """Store a window, and return its figures; it was used ten seconds ago."""
+        """Store a window, and return its statistics and its idle time of ten seconds."""
         window = create(key)
         for text in ("evicted", *said):
             window.record((Message.user(text), Message.assistant("hi")))
@@ -598,7 +598,7 @@ def shelf() -> Shelf:
 
 @pytest.fixture
 def shelved(shelf: Shelf, clock: Clock) -> WindowRegistry:
-    """Return a registry with the windows "a" and "b", which are stored."""
+    """Return a registry with the stored windows "a" and "b", which have not been read yet."""
     registry = WindowRegistry(create, read=shelf.read, max_windows=3, idle_seconds=60, clock=clock)
     registry.shelve({"a": shelf.put("a", "one", "two"), "b": shelf.put("b", "three")})
     return registry
@@ -721,7 +721,7 @@ async def test_what_was_said_stays_of_a_window_that_is_stored_no_more(shelved: W
 
 
 async def reading(shelved: WindowRegistry, shelf: Shelf, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-    """Begin work that reads "a", until the answer is on its way."""
+    """Start a task that reads "a", and return it while it waits for the result of the read."""
     shelf.answers["a"] = asyncio.Event()
     task = elsewhere(work)
     await settle()

@@ -1,4 +1,4 @@
-"""Restored windows: in order, within the policy in force, and as idle as they were."""
+"""Tests for restored windows: their order, the current policy, and their idle time."""
 
 import pytest
 
@@ -10,14 +10,14 @@ from .histories import LengthCounter, new_window
 
 @pytest.fixture
 def windows() -> WindowRegistry[str]:
-    """Return a registry whose clock stands at 10,000 seconds."""
+    """Return a registry whose clock is always at 10,000 seconds."""
     return WindowRegistry(
         lambda key: Window(key, WindowPolicy(), LengthCounter()), idle_seconds=3600, clock=lambda: 10_000.0
     )
 
 
 def snapshot(exchanges: int = 1) -> Snapshot:
-    """Return a conversation of this many exchanges, of 28 tokens each."""
+    """Return the snapshot of a conversation with this many exchanges of 28 tokens each."""
     window = new_window(WindowPolicy())
     for _ in range(exchanges):
         window.record((Message.user("x" * 10), Message.assistant("y" * 10)))

@@ -1,4 +1,4 @@
-"""Tool rounds: the results of one exchange that has many of them."""
+"""Tests for exchanges with many tool rounds."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -12,21 +12,21 @@ from custom_components.windowed_conversation.window import Message, ToolCall, Wi
 from .histories import defects, new_window, said
 from .instructions import executed_by
 
-# In front of every request: a system prompt and the schemas of the tools.
+# Tokens before the history of every request: a system prompt and the schemas of the tools.
 _FRONT = 650 + 900
 _ROUNDS = 50
 _STATE = '{"entity_id": "light.lamp_7", "state": "off", "attributes": {"brightness": null}}, '
 
 
 class FourCharacters:
-    """Counts four characters as a token."""
+    """Counts four characters as one token."""
 
     def count(self, text: str) -> int:
         return len(text) // 4
 
 
 def tool_loop(window: Window, result_tokens: int) -> Iterator[tuple[Message, ...]]:
-    """Go through the requests of one exchange with fifty rounds of a call and a result of this many tokens."""
+    """Yield the requests of one exchange with fifty tool rounds, each with a call and a result of this many tokens."""
     result = (_STATE * 500)[: 4 * (result_tokens - 6)]
     window.open("which of the lamps are on?")
     for number in range(_ROUNDS):
@@ -44,7 +44,7 @@ def tokens(messages: tuple[Message, ...]) -> int:
 
 
 def shared(before: tuple[Message, ...], after: tuple[Message, ...]) -> float:
-    """Return the share of a request that is the beginning of the one before."""
+    """Return the share of a request, in tokens, that has the same beginning as the previous request."""
     changed = next((place for place, (old, new) in enumerate(zip(before, after, strict=False)) if old != new), None)
     return (_FRONT + tokens(before[:changed])) / (_FRONT + tokens(after))
 
@@ -70,7 +70,7 @@ def test_stubs_that_fill_the_window_leave_the_newest_result_at_least_a_hundred_t
 
 
 def go_round(window: Window, number: int, results: Sequence[str]) -> None:
-    """Let the open exchange go through a round of calls that come back with these results."""
+    """Add a tool round to the open exchange, with one call for each of these results."""
     called = tuple(ToolCall(f"call-{number}-{place}", "get", {"n": number}) for place in range(len(results)))
     window.add(Message.assistant(tool_calls=called))
     for call, result in zip(called, results, strict=True):
@@ -78,7 +78,7 @@ def go_round(window: Window, number: int, results: Sequence[str]) -> None:
 
 
 def asked(policy: WindowPolicy, results: Sequence[str]) -> Window:
-    """Return a window whose open exchange has gone through a round that came back with these results."""
+    """Return a window whose open exchange has one tool round with these results."""
     window = new_window(policy)
     window.open("which lamps are on?")
     go_round(window, 0, results)
@@ -86,12 +86,12 @@ def asked(policy: WindowPolicy, results: Sequence[str]) -> Window:
 
 
 def tool_texts(window: Window) -> list[str]:
-    """Return the contents of the tool results."""
+    """Return the texts of the tool results."""
     return [message.content for message in window.messages() if message.role == "tool"]
 
 
 def whole(window: Window) -> list[bool]:
-    """Return for each tool result whether it is as long as it came."""
+    """Return for each tool result whether it is complete, neither cut nor replaced by a stub."""
     return [not text.startswith("[Shortened") and "[Cut" not in text for text in tool_texts(window)]
 
 

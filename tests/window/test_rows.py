@@ -1,4 +1,4 @@
-"""Conversations as rows: read as they were written, and only changes are written."""
+"""Tests for conversations as database rows: they are read as they were written, and only changes are written."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -31,7 +31,7 @@ def connect() -> sqlite3.Connection:
 
 @pytest.fixture
 def stored() -> Iterator[sqlite3.Connection]:
-    """Return a file in which the conversation "kitchen" has three exchanges, and "hall" has one."""
+    """Yield a database in which the conversation "kitchen" has three exchanges, and "hall" has one."""
     with closing(connect()) as connection:
         write(connection, talk("one", "two", "three"), "kitchen", used=2.0)
         write(connection, talk("four"), "hall", used=1.0)
@@ -56,7 +56,7 @@ def texts(connection: sqlite3.Connection, key: str = "kitchen") -> list[str]:
 
 
 def again(connection: sqlite3.Connection, policy: WindowPolicy) -> Window:
-    """Return the window that a stored conversation becomes."""
+    """Return the window restored from the stored conversation "kitchen"."""
     snapshot = read_conversation(connection, "a1", "kitchen")
     assert snapshot is not None
     window = Window("conversation", policy, LengthCounter(), clock=lambda: 1_000.0)

@@ -1,4 +1,4 @@
-"""The rules of the window over random histories; the numbers are those of the design."""
+"""Tests of the window's rules over random histories. The numbers of the rules are those of the design."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""The exchanges of a window that have changed since they were last stored."""
+"""Tests for snapshots, which contain the exchanges that changed since the window was last stored."""
 
 from collections.abc import Callable
 
@@ -8,13 +8,13 @@ from custom_components.windowed_conversation.window import EstimatedCounter, Mes
 
 
 def said(window: Window, text: str) -> None:
-    """Let an exchange happen."""
+    """Record an exchange with this question."""
     window.record((Message.user(text), Message.assistant("Yes.")))
 
 
 @pytest.fixture
 def window() -> Window:
-    """Return a window with two exchanges, of which a snapshot was taken."""
+    """Return a window with two exchanges, of which a snapshot has been taken."""
     window = Window("conversation", WindowPolicy(history_tokens=200), EstimatedCounter())
     window.set_system("You are a voice assistant.")
     said(window, "one")

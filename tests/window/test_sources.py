@@ -1,4 +1,4 @@
-"""The ids of facts and turns that memory recalled for an exchange; a window holds no text of them."""
+"""Tests for the ids of memories that were recalled for an exchange. The window does not store their text."""
 
 import json
 
@@ -16,7 +16,7 @@ _SOURCES = frozenset({"fact:1", "turn:7"})
 
 @pytest.fixture
 def window() -> Window:
-    """Return a window with an exchange that memory lent something to, and calls whose results may become stubs."""
+    """Return a window with an exchange for which memories were recalled, and whose tool results may become stubs."""
     window = new_window(_POLICY)
     window.open("what is my name?")
     window.add_sources(["fact:1"])

@@ -1,4 +1,4 @@
-"""The window on its own: the package folder on the path, no Home Assistant, nothing but the standard library."""
+"""Test of the window on its own: only the package folder on the path, and only the standard library."""
 
 from pathlib import Path
 import subprocess

@@ -1,4 +1,4 @@
-"""The exchanges that a window holds for a summary, and their fate when there is one."""
+"""Tests for exchanges that a window retains until they are summarized, and for replacing them by the summary."""
 
 from dataclasses import replace
 from typing import ClassVar
@@ -34,7 +34,7 @@ NOTHING: frozenset[str] = frozenset()
 
 
 class CountedNumber(int):
-    """The number of an exchange; counts how often such numbers are compared."""
+    """The number of an exchange. It counts comparisons between such numbers."""
 
     compared: ClassVar = 0
 
@@ -44,12 +44,12 @@ class CountedNumber(int):
 
 
 def say(window: Window, text: str, length: int = 100, tags: tuple[str, ...] = ()) -> None:
-    """Have an exchange with an answer of this many characters."""
+    """Record an exchange with this question, and an answer of this many characters."""
     window.record((Message.user(text), Message.assistant("x" * length)), tags)
 
 
 def filled(policy: WindowPolicy = POLICY) -> Window:
-    """Return a window in which the second trim is near, with a summary of the exchanges that the first one dropped."""
+    """Return a window shortly before its second trim, with a summary of the exchanges that the first trim evicted."""
     window = new_window(policy, "system")
     for number in range(10):
         say(window, f"question {number}")
@@ -58,19 +58,19 @@ def filled(policy: WindowPolicy = POLICY) -> Window:
 
 
 def dropped(window: Window) -> SummaryInput:
-    """Return the dropped passage, which must exist."""
+    """Return the exchanges that wait for a summary, which must exist."""
     passage = window.pending_summary
     assert passage is not None
     return passage
 
 
 def questions(passage: SummaryInput) -> list[str]:
-    """Return the questions in the exchanges that go."""
+    """Return the questions of the exchanges that the summary will replace."""
     return [exchange.messages[0].content for exchange in passage.exchanges if exchange.number in passage.numbers]
 
 
 def summaries(window: Window) -> list[str]:
-    """Return the texts of the summaries that count."""
+    """Return the texts of the summaries in the window."""
     return [exchange.messages[-1].content for exchange in window.exchanges() if is_summary(exchange)]
 
 

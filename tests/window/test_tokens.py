@@ -1,4 +1,4 @@
-"""The estimated cost of a text, and the whole cost of a message."""
+"""Tests for the estimated tokens of a text, and the total cost of a message."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ from .histories import LengthCounter
 
 count = EstimatedCounter().count
 
-# Each with its number of tokens in o200k_base.
+# Texts with their exact numbers of tokens in o200k_base.
 COUNTED = json.loads(Path(__file__).with_name("counted_texts.json").read_text("utf-8"))
 
 

@@ -1,4 +1,4 @@
-"""Tool results by example: the cut on entry, the stub at the close, and results that a policy keeps."""
+"""Tests with examples of tool results: cut when added, replaced by stubs at the close, or kept by the policy."""
 
 import json
 from typing import Any
@@ -20,21 +20,21 @@ STATES = json.dumps({"states": [{"entity_id": f"light.lamp_{number}", "state": "
 
 
 def call_tool(window: Window, result: str, call: ToolCall = CALL) -> None:
-    """Let a turn begin in which a tool is called."""
+    """Open an exchange with a tool call and its result."""
     window.open("which lamps are on?")
     window.add(Message.assistant(tool_calls=(call,)))
     window.add(Message.tool(call.id, call.name, result))
 
 
 def take_turn(window: Window, result: str, call: ToolCall = CALL) -> None:
-    """Let the window go through a turn in which a tool is called."""
+    """Record an exchange with a tool call, its result and an answer."""
     call_tool(window, result, call)
     window.add(Message.assistant("None."))
     window.close()
 
 
 def tool_texts(window: Window) -> list[str]:
-    """Return the contents of the tool results."""
+    """Return the texts of the tool results."""
     return [message.content for message in window.messages() if message.role == "tool"]
 
 
@@ -131,7 +131,7 @@ def test_long_result_is_cut_on_entry_and_says_so_in_its_last_line() -> None:
 
 
 class CounterOfWork(LengthCounter):
-    """Adds up how long the texts were that it was asked about."""
+    """Adds up the lengths of the texts that it counts."""
 
     characters = 0
 

@@ -1,4 +1,4 @@
-"""The window by example: its requests, its figures, and its refusals."""
+"""Tests of the window with examples: its requests, statistics and errors."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -40,14 +40,14 @@ def window() -> Window:
 
 @pytest.fixture
 def called(window: Window) -> Window:
-    """A window in which a call waits for its result."""
+    """Return a window with a tool call that has no result yet."""
     window.open("turn on the kitchen light")
     window.add(Message.assistant(tool_calls=(CALL,)))
     return window
 
 
 def fill(window: Window, exchanges: int) -> None:
-    """Record exchanges of 100 characters each in the window."""
+    """Record this many exchanges of 100 characters each."""
     for number in range(exchanges):
         window.record((Message.user(f"{number:46}"), Message.assistant(f"{number:46}")))
 
@@ -83,7 +83,7 @@ def test_prompt_is_not_part_of_the_history_budget(window: Window) -> None:
 
 @pytest.fixture
 def rooms(window: Window) -> Window:
-    """A window with exchanges about rooms, and a newest one about none."""
+    """Return a window with exchanges tagged with rooms, and a newest exchange without tags."""
     for text, tags in (
         ("one", {"hall"}),
         ("two", {"hall", "attic"}),
@@ -207,7 +207,7 @@ def test_abort_does_not_bring_back_what_a_smaller_budget_has_no_room_for(window:
 
 
 def numbers(window: Window) -> list[int]:
-    """Return the numbers of the exchanges that are left."""
+    """Return the numbers of the remaining exchanges."""
     return [exchange.number for exchange in window.exchanges()]
 
 
@@ -329,7 +329,7 @@ def test_message_without_a_date_gets_the_date_of_its_entry(window: Window) -> No
 
 
 def refuses(window: Window, error: type[WindowError], act: Callable[[], None]) -> bool:
-    """Return whether the act raises this error and leaves the window as it was."""
+    """Return whether `act` raises this error and leaves the window unchanged."""
     before = window.messages(), window.stats(), window.is_open
     with pytest.raises(error) as raised:
         act()
@@ -442,7 +442,7 @@ def test_recorded_exchange_that_breaks_off_leaves_nothing(window: Window) -> Non
 
 
 class CounterThatFails(LengthCounter):
-    """Counts until a text says that it cannot."""
+    """A counter that raises an error for the text "fail"."""
 
     def count(self, text: str) -> int:
         return len(text) // (text != "fail")

@@ -1,4 +1,4 @@
-"""Rule 7: the cost of a turn does not grow, in instructions of the window's own code and not in time."""
+"""Tests that the cost of a turn does not grow (rule 7), in executed instructions of the window's own code."""
 
 import pytest
 
@@ -7,13 +7,13 @@ from custom_components.windowed_conversation.window import Message, ToolCall, Wi
 from .histories import LengthCounter, new_window
 from .instructions import executed_by
 
-# With a share of a quarter a window of 40 of these trims on every 11th, one of 400 on every 101st.
+# If a trim frees a quarter of the budget, a window of 40 such exchanges trims every 11 turns, and one of 400 every 101.
 _EXCHANGE_TOKENS = 100
 _WHOLE_PERIODS = 11 * 101
 
 
 def take_turns(window: Window, turns: int) -> None:
-    """Let the window go through turns with a tool call, each of them of 100 tokens."""
+    """Add turns of 100 tokens, each with a tool call, to the window."""
     call = ToolCall("call-1", "on", {})
     for _ in range(turns):
         window.open("x" * 20)
@@ -52,7 +52,7 @@ def test_exchange_10000_costs_what_exchange_1000_cost(window: Window) -> None:
 @pytest.mark.long
 def test_forty_thousand_appends_to_a_full_window_cost_the_same_each(window: Window) -> None:
     take_turns(window, 1000)
-    # ten times 1,001 turns of four messages, in each of which the window trims as often
+    # ten times 1,001 turns of four messages; each block of turns contains the same number of trims
     costs = {instructions(window, 11 * 91) for _ in range(10)}
     assert len(costs) == 1
 

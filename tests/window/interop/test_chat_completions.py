@@ -1,4 +1,4 @@
-"""A window's messages in the form of Chat Completions, and messages in that form as the window takes them."""
+"""Tests for converting a window's messages to the Chat Completions format and back."""
 
 from dataclasses import replace
 import json
@@ -35,7 +35,8 @@ def test_chat_completions_come_back_as_they_were_said(window: Window) -> None:
 @given(window=windows())
 def test_chat_completions_are_what_a_provider_is_sent(window: Window) -> None:
     messages = window.messages()
-    # providers refuse blank text, so it is not sent, and some names; written down they come back as they were
+    # blank texts and some names are changed before they are sent, because providers refuse them; the conversion keeps
+    # them
     assume(not any(message.content.isspace() for message in messages))
 
     assert to_chat_completions(map(with_sent_names, messages)) == encode_messages(messages, Dialect.OPENAI)

@@ -1,4 +1,4 @@
-"""A conversation through a real LangGraph: a graph that routes, checkpoints in memory and in a file, and a restart."""
+"""Tests of a conversation in a real LangGraph with routing, checkpoints in memory and in a file, and a restart."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -26,7 +26,7 @@ THREAD: RunnableConfig = {"configurable": {"thread_id": "conversation"}}
 
 
 class State(TypedDict, total=False):
-    """The state of the graph: our conversation, and the input that it is to answer."""
+    """The state of the graph: our conversation, and the input to be answered."""
 
     messages: Annotated[list[BaseMessage], add_messages]
     window: dict[str, Any]
@@ -69,14 +69,14 @@ def compiled(saver: BaseCheckpointSaver) -> CompiledStateGraph[Any, Any, Any, An
 
 
 def begun() -> dict[str, Any]:
-    """Return the state of a conversation in which nothing was said."""
+    """Return the state of a conversation without exchanges."""
     window = Window("conversation", POLICY, LengthCounter(), clock=lambda: 1_000.0)
     window.set_system("obey")
     return to_langgraph_state(window)
 
 
 def without_graph(*texts: str) -> Window:
-    """Return the window that the inputs lead to without LangGraph in between."""
+    """Return the window that results from the same inputs without LangGraph."""
     state = begun()
     for text in texts:
         answer = answer_locally if route({"text": text})["route"] == "local" else answer_by_model
@@ -85,13 +85,13 @@ def without_graph(*texts: str) -> Window:
 
 
 def in_memory(_folder: Path) -> Callable[[], AbstractContextManager[BaseCheckpointSaver]]:
-    """Return a function that opens the same checkpoints again and again."""
+    """Return a function that always opens the same checkpoints in memory."""
     saver = MemorySaver()
     return lambda: nullcontext(saver)
 
 
 def in_a_file(folder: Path) -> Callable[[], AbstractContextManager[BaseCheckpointSaver]]:
-    """Return a function that opens a file of checkpoints again and again, by a connection of its own."""
+    """Return a function that opens a file of checkpoints with a new connection each time."""
     return lambda: SqliteSaver.from_conn_string(str(folder / "checkpoints.sqlite"))
 
 

@@ -1,4 +1,4 @@
-"""The program of `docs/langgraph.md`, unchanged, against a model server, twice with one file."""
+"""Test that runs the program of `docs/langgraph.md` unchanged against a model server, twice with the same file."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ PAGE = PACKAGE.parents[1] / "docs" / "langgraph.md"
 
 
 async def run(folder: Path, server: ModelServer, *said: str) -> list[str]:
-    """Return the lines that the program prints."""
+    """Run the program with these inputs, and return the lines that it prints."""
     (program,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
     environment = {"PYTHONPATH": str(PACKAGE), "OPENAI_API_KEY": "key", "OPENAI_BASE_URL": server.url}
     child = await asyncio.create_subprocess_exec(
