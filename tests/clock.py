@@ -1,17 +1,17 @@
-"""An event loop's time without the speed of the machine in it."""
+"""Clocks for an event loop whose time does not depend on the speed of the machine."""
 
 import asyncio
 from typing import Any, cast, override
 
-# Seconds that an event loop that leaps waits for events of the machine.
+# Seconds that a leaping event loop waits for real events before the time leaps.
 _GLANCE = 0.001
 
 
 class IdleClock:
-    """Time that passes only while an event loop has nothing to do, and never by more than it waits for.
+    """A clock that advances only while the event loop is idle, and never by more than the loop waits for.
 
-    However long the work takes, here it takes no time: the first timer fires first, and one that is due in a second
-    happens when a second was waited for and nothing else has happened in it.
+    Work takes no time on this clock, however long it takes in reality: timers fire in order, and a timer that is due in
+    a second fires when the loop has been idle for a second.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -20,12 +20,12 @@ class IdleClock:
         self._select = cast("Any", loop)._selector.select
 
     def start(self) -> None:
-        """Have the loop go by this time."""
+        """Make the event loop use this clock."""
         self._loop.time = lambda: self._now
         self._loop._selector.select = self._wait
 
     def stop(self) -> None:
-        """Have the loop go by the machine's time again."""
+        """Make the event loop use the real time again."""
         del self._loop.time, self._loop._selector.select
 
     def _wait(self, timeout: float | None = None) -> Any:
@@ -36,9 +36,9 @@ class IdleClock:
 
 
 class LeapingClock(IdleClock):
-    """Idle time that nobody has to wait for: it leaps to the next timer. For tests whose servers run in their loop.
+    """An idle clock that leaps to the next timer, so that tests do not wait. For tests whose servers run in their loop.
 
-    It stands still while something runs in an executor.
+    It does not advance while an executor runs something.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -1,6 +1,6 @@
-"""The servers that tests of several layers talk to.
+"""Fixtures with servers that the tests of several layers use.
 
-Imports the integration first: the pytest plugin of Home Assistant brings a `custom_components` package of its own.
+Imports the integration first, because Home Assistant's pytest plugin contains another `custom_components` package.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from tests.clock import IdleClock, LeapingClock
 from tests.open_generators import OpenGenerators
 from tests.providers.byte_server import ByteServer
 
-# the newest SDKs are tested without it
+# the newest SDKs are tested without Hypothesis
 with suppress(ImportError):
     from hypothesis import HealthCheck, settings
 
@@ -27,21 +27,22 @@ with suppress(ImportError):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Replace halves of characters that were logged: a test's process could not tell the one that prints of it."""
+    """Replace lone surrogates in logged text, because pytest-xdist cannot send them from a worker process."""
     report = yield
     report.sections = [(name, text.encode("utf-8", "replace").decode()) for name, text in report.sections]
     return report
 
 
-# the plugin gives a fixture that is no coroutine its loop as well, which its types do not say
+# pytest-asyncio also provides its event loop to synchronous fixtures, but its types do not allow that
 _in_loop: Any = pytest_asyncio.fixture
 
 
 @_in_loop(autouse=True)
 def enable_event_loop_debug() -> None:
-    """Have the loop check its callers as Home Assistant's harness does, but keep no traceback of every future.
+    """Enable the loop's debug checks as Home Assistant's test harness does, but without a traceback for each future.
 
-    Each is as deep as the stack, and they take a quarter of the time. A test that fails for one can ask for them.
+    Each traceback is as deep as the stack, and collecting them takes a quarter of the time. A failing test can enable
+    them.
     """
     loop: Any = asyncio.get_event_loop()
     loop.set_debug(True)
@@ -50,7 +51,7 @@ def enable_event_loop_debug() -> None:
 
 @_in_loop(autouse=True)
 def _generators_end() -> Iterator[None]:
-    """Close the SDKs' open generators at the very end of each test, and fail it where the integration leaves any."""
+    """Close the SDKs' open generators at the end of each test, and fail the test if the integration left any open."""
     loop = asyncio.get_event_loop()
     generators = OpenGenerators(loop)
     yield
@@ -68,7 +69,7 @@ def idle_clock() -> Iterator[None]:
 
 @_in_loop
 def leaping_clock() -> Iterator[None]:
-    """Have nobody wait for a timer: the loop's time leaps to the next one. For tests whose servers are in the loop."""
+    """Let the event loop's time leap to the next timer without waiting. For tests whose servers run in the loop."""
     clock = LeapingClock(asyncio.get_event_loop())
     clock.start()
     yield
@@ -77,7 +78,7 @@ def leaping_clock() -> Iterator[None]:
 
 @pytest.fixture
 async def model_server(socket_enabled: None) -> AsyncIterator[ModelServer]:
-    """Return a scripted model that refuses requests which break the format's rules; a test uses up its script."""
+    """Yield a scripted model server that refuses invalid requests. The test must use all answers of its script."""
     async with ModelServer(strict=True) as server:
         yield server
         assert list(server.scripted.left) == []
@@ -85,6 +86,6 @@ async def model_server(socket_enabled: None) -> AsyncIterator[ModelServer]:
 
 @pytest.fixture
 async def byte_server(socket_enabled: None) -> AsyncIterator[ByteServer]:
-    """Return a server that answers with given bytes."""
+    """Yield a server that answers with given bytes."""
     async with ByteServer() as server:
         yield server

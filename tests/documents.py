@@ -1,4 +1,4 @@
-"""README, CONTRIBUTING and the pages of `docs/` as tests read them: their anchors, links, tables and commands."""
+"""Helpers that read README, CONTRIBUTING and the pages of `docs/`: their anchors, links, tables and commands."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -20,53 +20,53 @@ _CODE = re.compile(r"`([^`\n]+)`")
 
 @cache
 def prose(page: Path) -> str:
-    """Return a page without its blocks of code."""
+    """Return the text of a page without its code blocks."""
     return _BLOCK.sub("", page.read_text(encoding="utf-8"))
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    """Return the blocks of code in a language."""
+    """Return the code blocks of a page in this language."""
     return [code for name, code in _BLOCK.findall(page.read_text(encoding="utf-8")) if name == language]
 
 
 def links(page: Path) -> list[str]:
-    """Return the targets of the links and pictures of a page."""
+    """Return the targets of the links and images on a page."""
     text = _CODE.sub("", prose(page))
     return _INLINE_LINK.findall(text) + _LINK_DEFINITION.findall(text)
 
 
 def slug(heading: str) -> str:
-    """Return the anchor that GitHub gives a heading: lower case, no punctuation, a hyphen for each space."""
+    """Return the anchor that GitHub generates for a heading: lower case, no punctuation, a hyphen for each space."""
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
     return re.sub(r"[^\w\- ]", "", text.strip().lower()).replace(" ", "-")
 
 
 @cache
 def anchors(page: Path) -> frozenset[str]:
-    """Return the anchors of a page; GitHub numbers those that it has more than once, from the second on."""
+    """Return the anchors of a page. GitHub appends a number to repeated anchors, starting with the second one."""
     found = Counter(slug(heading) for heading in _HEADING.findall(prose(page)))
     again = {f"{name}-{number}" for name, count in found.items() for number in range(1, count)}
     return frozenset(found) | again
 
 
 def section(page: Path, heading: str) -> str:
-    """Return the text below a heading, up to the next one of any level."""
+    """Return the text below a heading, up to the next heading of any level."""
     return re.split(r"^#", prose(page).partition(f"# {heading}\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
 
 
 def table(page: Path, heading: str) -> list[list[str]]:
-    """Return the rows of the table below a heading, without the row of its titles."""
+    """Return the rows of the table below a heading, without its header."""
     lines = [line for line in section(page, heading).splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
 def column(page: Path, heading: str) -> list[str]:
-    """Return the first column of the table below a heading, without the marks of code."""
+    """Return the first column of the table below a heading, without backticks."""
     return [row[0].strip("`") for row in table(page, heading)]
 
 
 def commands() -> Iterator[str]:
-    """Yield each command of this repository that a page shows, in a block or in a sentence."""
+    """Yield each command of this repository that a page shows, in a code block or inline."""
     for page in PAGES:
         shown = [line for code in blocks(page, "sh") for line in code.splitlines()] + _CODE.findall(prose(page))
         yield from (each for each in shown if each.startswith(("scripts/", ".venv/")))

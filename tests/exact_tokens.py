@@ -1,4 +1,4 @@
-"""tiktoken itself, with the vocabularies of the integration, to compare exact counts with."""
+"""Exact token counts from tiktoken, using the vocabularies of the integration."""
 
 from functools import cache
 import gzip
@@ -14,13 +14,13 @@ VOCABULARIES = Path(__file__).parent.parent / "custom_components" / "windowed_co
 
 
 def vocabulary(encoding: str) -> bytes:
-    """Return the vocabulary as OpenAI publishes it."""
+    """Return the integration's copy of the vocabulary in the form that OpenAI publishes."""
     return gzip.decompress((VOCABULARIES / f"{encoding}.tiktoken.gz").read_bytes())
 
 
 @cache
 def theirs(encoding: str) -> tiktoken.Encoding:
-    """Return tiktoken's encoding, from the folder where tiktoken keeps its downloads; it checks the hash."""
+    """Return tiktoken's encoding, with the vocabulary as a cached download, so that tiktoken checks its hash."""
     url = f"https://openaipublic.blob.core.windows.net/encodings/{encoding}.tiktoken"
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         Path(folder, sha1(url.encode()).hexdigest()).write_bytes(vocabulary(encoding))
@@ -29,5 +29,5 @@ def theirs(encoding: str) -> tiktoken.Encoding:
 
 
 def exact_count(encoding: str, text: str) -> int:
-    """Return tiktoken's count."""
+    """Return the number of tokens that tiktoken counts in a text."""
     return len(theirs(encoding).encode_ordinary(text))

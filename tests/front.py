@@ -1,4 +1,4 @@
-"""A TCP server in front of another one: counts connections, notes the requests on them, and hangs up."""
+"""A TCP proxy for a server. It counts connections, records the requests on them, and closes connections on request."""
 
 import asyncio
 from contextlib import suppress
@@ -11,10 +11,10 @@ _KEY = re.compile(r"^(authorization|api-key|x-api-key|x-goog-api-key):", re.IGNO
 
 
 class Front:
-    """Passes bytes on to the server at `address` and back; `heads` are the requests without their bodies, as they came.
+    """Passes bytes between a client and the server at `address`. `heads` are the requests without their bodies.
 
-    Each connection is closed when its request of the number `hangs_up_at` comes. For the second one this is as if the
-    server had closed an idle connection, and the client could not know it yet.
+    Each connection is closed when its request number `hangs_up_at` arrives. If that is the second request, it looks as
+    if the server had closed an idle connection and the client had not noticed yet.
     """
 
     def __init__(self, address: str) -> None:
@@ -27,7 +27,7 @@ class Front:
 
     @property
     def address(self) -> str:
-        """The address without a path."""
+        """The address of the proxy, without a path."""
         assert self._server
         return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
@@ -38,11 +38,11 @@ class Front:
 
     @property
     def has_key(self) -> list[bool]:
-        """Whether each of the requests has a key."""
+        """For each request, whether it contains an API key."""
         return [_KEY.search(head) is not None for head in self.heads]
 
     def forget(self) -> None:
-        """Close every connection, as a server does after a while, and begin to count again."""
+        """Close every connection, as a server does after a while, and reset the recorded requests and the count."""
         for writer in self._open:
             writer.close()
         self.heads.clear()

@@ -1,4 +1,4 @@
-"""A pytest plugin that has garbage collected all the time, so that dependence on its time shows itself."""
+"""A pytest plugin that makes garbage collection frequent, to reveal code that depends on its timing."""
 
 import gc
 

@@ -1,6 +1,6 @@
 """Lists of models as servers return them, including models that cannot hold a conversation."""
 
-# GET https://api.openai.com/v1/models, sorted as our providers sort it.
+# From GET https://api.openai.com/v1/models, in the order of our providers.
 OPENAI = (
     "babbage-002", "chatgpt-4o-latest", "chatgpt-image-latest", "codex-mini-latest", "computer-use-preview",
     "dall-e-2", "dall-e-3", "davinci-002", "gpt-3.5-turbo", "gpt-3.5-turbo-0125", "gpt-3.5-turbo-instruct",
@@ -22,7 +22,7 @@ OPENAI_CONVERSES = (
     "o4-mini",
 )  # fmt: skip
 
-# As Home Assistant 2026.11 and the SDKs of its time name them.
+# Model names in Home Assistant 2026.11 and in the SDKs of the same time.
 OPENAI_NEWER = (
     "gpt-5-mini", "gpt-5.4", "gpt-5.4-mini", "gpt-5.4-nano", "gpt-5.6", "gpt-5.6-luna", "gpt-5.6-sol", "gpt-5.6-terra",
     "gpt-6-astra", "gpt-6-luna", "gpt-6-sol", "gpt-6.1-terra", "gpt-7-mini-preview", "gpt-image-2.5-flare",
@@ -34,7 +34,7 @@ ANTHROPIC = (
     "claude-opus-4-1-20250805", "claude-opus-4-6", "claude-sonnet-4-20250514", "claude-sonnet-4-5-20250929",
 )  # fmt: skip
 
-# GET /v1beta/models, those with generateContent.
+# From GET /v1beta/models, only models that support generateContent.
 GEMINI = (
     "deep-research-pro-preview-12-2025", "gemini-2.0-flash", "gemini-2.0-flash-001", "gemini-2.0-flash-exp",
     "gemini-2.0-flash-exp-image-generation", "gemini-2.0-flash-lite", "gemini-2.0-flash-lite-001", "gemini-2.5-flash",
@@ -48,7 +48,7 @@ GEMINI_OTHER = ("aqa", "gemini-embedding-001", "imagen-4.0-generate-001", "veo-3
 OLLAMA = ("all-minilm:latest", "bge-m3:latest", "llama3.2-vision:11b", "llama3.2:3b-instruct-q4_K_M",
           "mxbai-embed-large:latest", "nomic-embed-text:latest", "qwen3:8b")  # fmt: skip
 
-# Names as the libraries of Ollama, LocalAI, Groq, and Hugging Face have them.
+# Model names in the libraries of Ollama, LocalAI, Groq, and Hugging Face.
 LOCAL = (
     "bartowski/Llama-3.2-3B-Instruct-GGUF", "codellama:7b-instruct", "deepseek-r1:8b", "deepseek-v3.2",
     "devstral:24b", "gemma3", "gemma3n:e4b", "gpt-oss:20b", "granite4:tiny-h", "llama3.2", "llama3.2-vision:11b",
@@ -64,7 +64,7 @@ LOCAL_OTHER = (
     "shieldgemma:2b", "snowflake-arctic-embed", "stablediffusion", "text-embedding-nomic-embed-text-v1.5",
     "whisper-1", "whisper-large-v3", "xtts-v2",
 )  # fmt: skip
-# As a router names the models of several vendors, sorted.
+# Model names of several vendors as a router lists them, sorted.
 ROUTER = (
     "anthropic/claude-3.5-haiku", "anthropic/claude-haiku-4.5", "anthropic/claude-sonnet-4.5",
     "deepseek/deepseek-r1:free", "google/gemini-2.5-flash", "google/gemini-2.5-flash-lite",

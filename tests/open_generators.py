@@ -1,4 +1,4 @@
-"""Async generators that are left open: those of the SDKs are closed, one of the integration is a defect."""
+"""Async generators that are left open. Those of SDKs are closed; one of the integration is reported as a defect."""
 
 import asyncio
 from collections.abc import Iterator
@@ -8,25 +8,26 @@ from typing import Any, cast
 type Generator = AsyncGeneratorType[Any, Any]
 
 OURS = "custom_components"
-# An SDK leaves its generators, and those of the HTTP client under it, to the garbage collector: after an error, and
-# some of them after the last event as well.
+# SDKs leave their generators, and those of the HTTP client below them, to the garbage collector: after an error, and
+# some also after the last event.
 SDKS = {"anthropic", "google", "httpcore", "httpcore2", "httpx", "httpx2", "openai"}
 
 
 class OpenGenerators:
-    """Keeps a loop from closing generators when they are collected, and closes them on request.
+    """Prevents a loop from closing generators when they are garbage-collected, and closes them on request.
 
-    Made before the loop runs the watched generators.
+    Create it before the loop runs the generators.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop: Any = loop
         self._collected: list[Generator] = []
-        # as a loop does it, a task of its own closes each of them, whenever garbage happens to be collected
+        # by default, the loop closes each generator in a separate task at the time of an unpredictable garbage
+        # collection
         cast("Any", loop)._asyncgen_finalizer_hook = self._collected.append
 
     async def close(self) -> list[str]:
-        """Close the open ones and return the names of the integration's own."""
+        """Close the open generators, and return the names of those that belong to the integration."""
         ours = list[str]()
         while left := list(self._left()):
             ours += [each.__qualname__ for each in left if _package(each) == OURS]
@@ -36,7 +37,7 @@ class OpenGenerators:
 
     def _left(self) -> Iterator[Generator]:
         yield from filter(_is_open, self._collected)
-        # all others that are open here are fixtures
+        # all other open generators belong to fixtures
         yield from (each for each in list(self._loop._asyncgens) if _is_open(each) and _package(each) in {OURS, *SDKS})
 
 

@@ -1,4 +1,4 @@
-"""The price of a request by the price list, worked out from the scripted server's own account of it."""
+"""The price of a request by the price list, calculated from the usage that the scripted server has recorded."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from genai_prices import Usage, calc_price
 
 
 def price(vendor: str, model: str, usage: dict[str, Any]) -> float:
-    """Return the price of one request in US dollars; `usage` is that of its record in the server's log."""
+    """Return the price of a request in US dollars. `usage` comes from its record in the server's log."""
     used = Usage(
         input_tokens=usage["prompt"],
         cache_read_tokens=usage["cached"],

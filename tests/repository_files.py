@@ -1,4 +1,4 @@
-"""The files of this repository that tests look into."""
+"""The files of this repository that tests read."""
 
 import ast
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ ACTIONS = load_yaml_dict(str(PACKAGE / "services.yaml"))
 
 
 def flat(texts: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the path and the text of each translation."""
+    """Yield the path and the text of each translation string."""
     for key, value in texts.items():
         if isinstance(value, dict):
             yield from flat(value, f"{prefix}{key}.")
@@ -31,18 +31,18 @@ def flat(texts: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
 
 
 def placeholders(text: str) -> set[str]:
-    """Return the names in braces."""
+    """Return the names of the placeholders in a text, which are in braces."""
     return set(re.findall(r"{(.*?)}", text))
 
 
 def syntax(*names: str) -> Iterator[ast.AST]:
-    """Yield every node of these modules, of all modules where none is named."""
+    """Yield every syntax node of the named modules, or of all modules if no names are given."""
     for path in [PACKAGE / f"{name}.py" for name in names] or MODULES:
         yield from ast.walk(ast.parse(path.read_text()))
 
 
 def calls(name: str) -> Iterator[ast.Call]:
-    """Yield the calls of a function or a class, by its name."""
+    """Yield every call to the function or class with this name."""
     for node in syntax():
         if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == name:
             yield node

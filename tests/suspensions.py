@@ -1,16 +1,16 @@
-"""Cancels a coroutine at a suspension point of its own, counted from 1, so that each of them can be tried in turn."""
+"""Cancels a coroutine at each of its suspension points in turn, counted from 1."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from contextlib import suppress
 from typing import Any
 
-# No turn of a test comes near; without an end, one that is never cancelled would be tried for ever.
+# A limit, because a coroutine that never ends would be retried forever. No turn in a test has nearly as many points.
 _MOST_POINTS = 400
 
 
 class _CancelledAt:
-    """Runs a coroutine in the current task and cancels that at the coroutine's n-th suspension point."""
+    """Runs a coroutine in the current task, and cancels the task at the n-th suspension point of the coroutine."""
 
     def __init__(self, running: Coroutine[Any, Any, Any], point: int) -> None:
         self._running = running
@@ -34,7 +34,7 @@ class _CancelledAt:
         self._left -= 1
         task = asyncio.current_task()
         if task and not self._left:
-            # it is taken where the task waits next, which is here
+            # the cancellation takes effect at the next point at which the task waits, which is this one
             task.cancel()
 
 
@@ -47,9 +47,10 @@ def _waiting(waits_for: Any) -> Generator[Any, Any, BaseException | None]:
 
 
 async def each_suspension_point(start: Callable[[], Coroutine[Any, Any, Any]]) -> AsyncIterator[int]:
-    """Start something anew and cancel it at its first suspension point, then at its second, until it has no more.
+    """Start a coroutine repeatedly, and cancel it at its first suspension point, then at the second, and so on.
 
-    Yields the point each time that it is over. Raises its errors, and `AssertionError` when it is never done.
+    Yields the number of the point after each attempt, and stops when the coroutine ends before that point. Raises the
+    errors of the coroutine, and `AssertionError` after too many points.
     """
     for point in range(1, _MOST_POINTS):
         cancelled = _CancelledAt(start(), point)

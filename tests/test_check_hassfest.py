@@ -1,4 +1,4 @@
-"""That our files keep hassfest's rules, and that a fault of each kind is found."""
+"""Tests that our files follow hassfest's rules, and that violations of each kind are found."""
 
 from copy import deepcopy
 from pathlib import Path
@@ -16,7 +16,7 @@ AGENT, OWNERS = ["config_subentries", "conversation"], ["selector", "device_owne
 FORGET = ["services", "forget"]
 MISSING = object()
 
-# The part of the integration, the path in it, the new value there, and the finding.
+# The part of the integration, the path inside it, the new value there, and a part of the expected finding.
 FAULTS: dict[str, tuple[str, list[str], object, str]] = {
     "unknown key of the manifest": ("manifest", ["requires"], [], "requires"),
     "manifest without an owner": ("manifest", ["codeowners"], MISSING, "codeowners"),
@@ -112,7 +112,7 @@ FAULTS: dict[str, tuple[str, list[str], object, str]] = {
 
 
 def injected(part: str, path: list[str], value: object) -> Integration:
-    """Return our integration with the value at the end of the path, or nothing there for `MISSING`."""
+    """Return our integration with the value at the end of the path replaced, or removed if it is `MISSING`."""
     faulty = found = deepcopy(getattr(OURS, part))
     for key in path[:-1]:
         found = found[key]

@@ -1,4 +1,4 @@
-"""The checker of the English in README, docs, interface texts and docstrings."""
+"""Tests for the script that checks the English in README, docs, interface texts and docstrings."""
 
 import json
 
@@ -11,7 +11,7 @@ from .repository_files import flat
 
 @pytest.fixture(scope="module")
 def linter():
-    """Return the checker, which takes a second to make."""
+    """Return the checker, which takes a second to create."""
     return check_prose.new_linter()
 
 

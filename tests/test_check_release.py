@@ -1,4 +1,4 @@
-"""The requirements for a release."""
+"""Tests for the script that checks the requirements for a release."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ CHANGELOG = """# Changelog
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """Return a repository that is ready for 1.2.0."""
+    """Return the path of a repository that is ready for the release of 1.2.0."""
     (tmp_path / MANIFEST).parent.mkdir(parents=True)
     (tmp_path / MANIFEST).write_text('{"version": "1.2.0"}')
     (tmp_path / "pyproject.toml").write_text('[project]\nversion = "1.2.0"\n')

@@ -1,4 +1,4 @@
-"""Time that passes only while an event loop waits."""
+"""Tests for the clock that advances only while an event loop is idle."""
 
 import asyncio
 from collections.abc import Iterator

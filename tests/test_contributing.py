@@ -1,6 +1,7 @@
-"""The walks through the code in CONTRIBUTING.md: each is short, its functions exist, and each leads to the next one.
+"""Tests for the walks through the code in CONTRIBUTING.md: short, with existing functions, each leading to the next.
 
-A function leads to the next one by naming it, or both name the value that it leaves; helpers of its own module count.
+A function leads to the next one if it, or a helper in the same module, uses that function's name, or if both use the
+name of the value that the walk gives between them.
 """
 
 import ast
@@ -32,12 +33,12 @@ class Step:
 
     @property
     def called(self) -> str:
-        """The names in a call of it."""
+        """The name by which the function is called."""
         return self.name.rpartition(".")[2]
 
 
 def steps(block: str) -> list[Step]:
-    """Return the steps of a walk; none if the block is something else."""
+    """Return the steps of a walk, or no steps if the block is not a walk."""
     lines = [_LINE.fullmatch(line) for line in block.splitlines()]
     found = [Step(line["module"], line["name"], line["left"]) for line in lines if line]
     return found if len(found) == len(lines) else []
@@ -50,7 +51,7 @@ PAIRS = [pair for walk in WALKS for pair in pairwise(walk)]
 
 @cache
 def functions(module: str) -> dict[str, ast.AST]:
-    """Return the functions of a module, and the methods of its classes, by their qualified names."""
+    """Return the functions of a module and the methods of its classes, by their qualified names."""
     tree = ast.parse((PACKAGE / module).read_text())
     scopes: list[tuple[str, ast.Module | ast.ClassDef]] = [
         ("", tree),
@@ -65,14 +66,14 @@ def functions(module: str) -> dict[str, ast.AST]:
 
 
 def named_in(node: ast.AST) -> set[str]:
-    """Return the names that a function uses; names in its docstring are no use."""
+    """Return the names that a function uses, apart from those in its docstring."""
     kinds = (ast.Name, ast.Attribute, ast.arg, ast.keyword)
     used = [each for each in ast.walk(node) if isinstance(each, kinds)]
     return {str(value) for each in used for field, value in ast.iter_fields(each) if field in {"id", "attr", "arg"}}
 
 
 def names(step: Step) -> set[str]:
-    """Return the names that a function uses, and those that its helpers in the same module use."""
+    """Return the names that a function and its helpers in the same module use."""
     known = functions(step.module)
     found, looked_at = named_in(known[step.name]), {step.name}
     while helpers := {name for name in known if name.rpartition(".")[2] in found} - looked_at:

@@ -1,4 +1,4 @@
-"""README and docs: links and commands lead somewhere, and the documented names are those of the code."""
+"""Tests for README and docs: links and commands are valid, and the documented names match the code."""
 
 import argparse
 from collections.abc import Iterator
@@ -41,19 +41,19 @@ AGENT_HEADINGS = ["Conversation agent", *AGENT_SECTIONS]
 
 
 def labels(texts: dict[str, Any]) -> set[str]:
-    """Return the labels of a form's fields, those of its sections as well."""
+    """Return the labels of a form's fields, including those in its sections."""
     inside = [labels(each) for each in texts.get("sections", {}).values()]
     return set(texts.get("data", {}).values()).union(*inside)
 
 
 def fields(schema: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
-    """Yield the marker and the field of each option of a form, those of its sections as well."""
+    """Yield the marker and the field of each option in a form, including those in its sections."""
     for marker, field in schema.items():
         yield from fields(field.schema.schema) if isinstance(field, form_section) else [(marker, field)]
 
 
 def written(default: Any) -> str:
-    """Return a default as the pages write it."""
+    """Return a default value as it is written in the documentation."""
     match default:
         case None:
             return ""
@@ -67,13 +67,13 @@ def written(default: Any) -> str:
 
 
 def in_code(text: str) -> str:
-    """Return a text as a page has it, with its placeholders in italics."""
+    """Return a translated text as it appears in the documentation, with its placeholders in italics."""
     return re.sub(r"{(\w+)}", r"*\1*", text)
 
 
 ACCOUNT_FORM = options._fields()
 AGENT_FORM = agent_sections({CONF_PROVIDER: PROVIDER_OPENAI})
-# The label of each option with the cell of its default, for the account's options and for those of an agent.
+# The label of each option and the table cell with its default, for the options of the account and of an agent.
 ACCOUNT_CELLS = {row[0]: row[1] for row in table(DOCS / "options.md", "Account options")}
 AGENT_CELLS = {row[0]: row[1] for heading in AGENT_HEADINGS for row in table(DOCS / "options.md", heading)}
 ACCOUNT_LABELS = TEXTS["options"]["step"]["init"]["data"]
@@ -93,7 +93,7 @@ MARKED = [
     if marker.default is not probatio.UNDEFINED and marker.default() != []
 ]
 
-# Each option that prose says to be on or off by default, by its label: the nearest one in italics before these words.
+# The defaults of options by label. In prose, an option in italics is followed by "on by default" or "off by default".
 DEFAULTS = {AGENT_LABELS[str(marker)]: marker.default for marker, _ in fields(AGENT_FORM)}
 IN_PROSE = [
     pytest.param(label, said, id=f"{page.name}: {label}")

@@ -1,4 +1,4 @@
-"""HACS's requirements for the manifests and the icon, as far as they can be checked offline, and our own."""
+"""Tests for the manifests and the icon: HACS's requirements, as far as they can be checked offline, and our own."""
 
 import ast
 from collections.abc import Iterator
@@ -19,22 +19,22 @@ HACS = json.loads((REPOSITORY / "hacs.json").read_text())
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
 PINS = dict(re.findall(r"^([\w-]+)==(\S+)$", (REPOSITORY / "requirements" / "test.txt").read_text(), re.MULTILINE))
 
-# The keys that HACS knows (hacs/validate/hacsjson.py).
+# The keys that HACS accepts (hacs/validate/hacsjson.py).
 HACS_KEYS = {"name", "country", "hide_default_branch", "homeassistant", "persistent_directory", "render_readme"}
-# The import name of a requirement, where that is not its name.
+# Import names of requirements that are not imported by their own name.
 IMPORTED_AS = {"google-genai": "google"}
-# Packages that Home Assistant brings, by itself or for its conversation integration, or an SDK.
+# Packages that are installed with Home Assistant, its conversation integration, or an SDK.
 OF_OTHERS = {"hassil", "homeassistant", "httpx2", "probatio", "yarl"}
 
 
 def module_of(requirement: str) -> str:
-    """Return the package that a requirement is imported as."""
+    """Return the import name of a requirement."""
     name = requirement.partition(">=")[0]
     return IMPORTED_AS.get(name, name.replace("-", "_"))
 
 
 def imported() -> Iterator[str]:
-    """Yield the packages that the integration imports."""
+    """Yield the names of the top-level packages that the integration imports."""
     for node in syntax():
         match node:
             case ast.Import(names=modules):
@@ -51,7 +51,7 @@ def test_manifest_says_what_home_assistant_and_hacs_show() -> None:
 
 
 def test_home_assistant_does_not_say_that_the_internet_is_required() -> None:
-    # its frontend does so for these classes, and a server at home needs none
+    # the frontend shows this for cloud classes, but a local model server needs no internet
     assert not MANIFEST["iot_class"].startswith("cloud_")
 
 

@@ -1,4 +1,4 @@
-"""The changes that `scripts/mutate.py` makes."""
+"""Tests for the changes that `scripts/mutate.py` makes."""
 
 import ast
 

@@ -1,4 +1,4 @@
-"""The tests that `scripts/test quick` runs."""
+"""Tests for the selection of tests that `scripts/test quick` runs."""
 
 from types import SimpleNamespace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Generators that a test leaves open: an SDK's are closed, the integration's fail the test."""
+"""Tests for generators left open by a test: those of SDKs are closed, those of the integration fail the test."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
@@ -12,7 +12,7 @@ import pytest
 from .open_generators import OpenGenerators
 from .providers.conftest import CLIENTS
 
-# A generator of the integration.
+# The namespace of a module that looks like a part of the integration.
 _of_the_integration: dict[str, Any] = {"__name__": "custom_components.made_up", "aclosing": aclosing}
 exec(
     """
@@ -27,7 +27,7 @@ read = _of_the_integration["read"]
 
 
 class Stream:
-    """A stream without an end; `ends` counts how often it was closed all the same."""
+    """An endless stream. `ends` counts how many times it was closed."""
 
     def __init__(self) -> None:
         self.ends = 0
@@ -41,14 +41,14 @@ class Stream:
             self.ends += 1
 
     async def read_by_a_client(self, package: str) -> Any:
-        """Return an HTTP client's reader of the stream, already begun, in a cycle as an error makes one."""
+        """Return an HTTP client's started reader of the stream, in a reference cycle like one that an error creates."""
         answer: Any = import_module(package).Response(200, content=self.events())
         answer.pieces = answer.aiter_bytes()
         await anext(answer.pieces)
         return [answer.pieces, answer]
 
     async def read_by_us(self) -> Any:
-        """Return our reader of the stream, already begun."""
+        """Return the integration's started reader of the stream."""
         events: Any = read(self.events())
         await anext(events)
         return [events]

@@ -1,4 +1,4 @@
-"""Rules for the texts and modules of this repository; the manifest and hassfest have tests of their own."""
+"""Tests for the texts and modules of this repository. The manifest and hassfest have tests of their own."""
 
 import ast
 from collections import Counter
@@ -62,13 +62,13 @@ from custom_components.windowed_conversation.window import ToolResults
 
 from .repository_files import ICONS, MANIFEST, MODULES, PACKAGE, REPOSITORY, TEXTS, calls, placeholders, syntax
 
-# Hidden folders that belong to the repository; the others are caches of tools.
+# Hidden folders that belong to the repository. All others are caches of tools.
 HIDDEN = {".ci", ".github"}
 
-# Steps that show nothing: they hand on, or make the entry at once.
+# Steps that show no form: they forward to another step, or create the entry immediately.
 SILENT_STEPS = {"reauth", "local"}
 SILENT_AGENT_STEPS = {"user", "reconfigure"}
-# Reasons with which Home Assistant's own part of a flow aborts in our name (`_async_abort_entries_match`).
+# Abort reasons raised by Home Assistant's own flow code (`_async_abort_entries_match`).
 INHERITED_ABORTS = {"already_configured"}
 
 REGISTRIES = re.compile(
@@ -77,14 +77,14 @@ REGISTRIES = re.compile(
 
 
 def files() -> Iterator[Path]:
-    """Yield the repository's files."""
+    """Yield the path of each file in the repository."""
     for top in REPOSITORY.iterdir():
         if not top.name.startswith(".") or top.name in HIDDEN:
             yield from (path for path in (top, *top.rglob("*")) if path.is_file() and path.suffix != ".pyc")
 
 
 def forms(texts: Any) -> Iterator[dict[str, Any]]:
-    """Yield everything that has fields."""
+    """Yield the texts of each form, which are the dictionaries that have texts for fields."""
     if isinstance(texts, dict):
         if "data" in texts:
             yield texts
@@ -93,12 +93,12 @@ def forms(texts: Any) -> Iterator[dict[str, Any]]:
 
 
 def words(*names: str) -> set[str]:
-    """Return the text constants of these modules."""
+    """Return the string constants in these modules."""
     return {node.value for node in syntax(*names) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
 
 
 def steps(*names: str) -> set[str]:
-    """Return the steps of the flows in these modules."""
+    """Return the names of the flow steps in these modules."""
     methods = {node.name for node in syntax(*names) if isinstance(node, ast.AsyncFunctionDef)}
     methods |= {
         name for node in syntax(*names) if isinstance(node, ast.Assign) for name in map(ast.unparse, node.targets)
@@ -114,7 +114,7 @@ def text(node: ast.expr) -> str:
 
 
 def first_arguments(*functions: str) -> set[str]:
-    """Return the first arguments of the calls of these functions, where they are written out."""
+    """Return the first arguments of calls to these functions, as far as they are string literals."""
     arguments = [call.args[0] for name in functions for call in calls(name)]
     return {text(each) for each in arguments if isinstance(each, ast.Constant)}
 
@@ -138,13 +138,13 @@ def test_every_step_has_its_text_and_every_text_its_step() -> None:
     assert TEXTS["config"]["step"].keys() == steps("config_flow") - SILENT_STEPS
     assert TEXTS["config_subentries"][SUBENTRY_CONVERSATION]["step"].keys() == steps("flows/agent") - SILENT_AGENT_STEPS
     assert TEXTS["options"]["step"].keys() == steps("flows/options")
-    # Home Assistant's own step, while the integration is not loaded
+    # `confirm` is Home Assistant's own step, which is shown while the integration is not loaded
     silent, shown = {"delete", "keep"}, {"confirm"}
     assert TEXTS["issues"][Issue.MEMORY_LEFT]["fix_flow"]["step"].keys() == steps("repairs") - silent | shown
 
 
 def range_texts(fields: dict[Any, Any]) -> set[str]:
-    """Return the errors of the numbers in a form."""
+    """Return the error keys of the number fields in a form."""
     sections = [each.schema.schema for each in fields.values() if isinstance(each, section)]
     own = {f"{name}_out_of_range" for name, each in fields.items() if isinstance(each, NumberField)}
     return own.union(*map(range_texts, sections))

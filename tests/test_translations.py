@@ -1,4 +1,4 @@
-"""Rules for the translations: they have every spoken text, with the placeholders of the English one."""
+"""Tests for the translations: they contain every spoken text, with the same placeholders as in English."""
 
 import ast
 import json

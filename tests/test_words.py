@@ -1,4 +1,4 @@
-"""The findings of `scripts/check_words.py`."""
+"""Tests for `scripts/check_words.py`."""
 
 from scripts.check_words import ambiguous_names, replaced_names, replaced_phrases, vague_names
 

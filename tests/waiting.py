@@ -1,11 +1,11 @@
-"""Waiting for something in another task: until it has happened, and not for ever."""
+"""Helper to wait for something in another task, with a timeout."""
 
 import asyncio
 from collections.abc import Callable
 
 
 async def until(condition: Callable[[], bool], *, within: float = 5.0) -> None:
-    """Wait for something that is to happen in this many seconds."""
+    """Wait until the condition is true. Raises `AssertionError` after `within` seconds."""
     loop = asyncio.get_running_loop()
     ends_at = loop.time() + within
     while not condition():
