@@ -60,7 +60,7 @@ def _generators_end() -> Iterator[None]:
 
 @_in_loop
 def idle_clock() -> Iterator[None]:
-    """Have the event loop's time pass only where the loop waits: how long the machine takes is no time at all."""
+    """Let the event loop's time advance only while the loop is idle, so that the speed of the machine has no effect."""
     clock = IdleClock(asyncio.get_event_loop())
     clock.start()
     yield

@@ -22,7 +22,7 @@ _LINE = re.compile(r"    (?P<module>[\w/]+\.py): (?P<name>[\w.]+)(?: -> (?P<left
 
 @dataclass(frozen=True)
 class Step:
-    """A function on a walk; `left` is the value that it leaves to the next one, if it does not call it."""
+    """A function in a walk. `left` is the value through which it leads to the next one, if it does not call that."""
 
     module: str
     name: str

@@ -218,7 +218,7 @@ class Erasure:
         return any(self._lent(each, text) for each in text.recalled)
 
     def _lent(self, recalled: str, text: ExchangeText) -> bool:
-        """Return whether an answer contains a word that must come from the recalled text, as the user did not use it.
+        """Return whether an answer contains a word that the user did not say and that is in the recalled text.
 
         The second line of a recalled turn is its answer. Models often begin an answer with the same words, so a single
         common word is not enough there: most of that line must be repeated.
@@ -445,7 +445,7 @@ def delete_forgotten(
 
 
 def delete_teller(connection: sqlite3.Connection, selection: Selection) -> None:
-    """If everything of a person is forgotten, delete that person's statements of other people's facts."""
+    """Delete a person's statements of other people's facts if everything of this person is forgotten."""
     if selection.is_named or selection.person in {..., None} or selection.agent is not None:
         return
     telling = connection.execute(
