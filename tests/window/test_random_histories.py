@@ -69,7 +69,7 @@ def may_summarize(machine: WindowMachine) -> bool:
 class WindowMachine(RuleBasedStateMachine):
     """Random turns, policy changes and errors, applied to a window and to its reference implementation."""
 
-    # the total of all machines
+    # the number of steps of all machines together
     steps: ClassVar = 0
 
     @initialize(policy=capping)

@@ -44,7 +44,7 @@ def tokens(messages: tuple[Message, ...]) -> int:
 
 
 def shared(before: tuple[Message, ...], after: tuple[Message, ...]) -> float:
-    """Return the share of a request, in tokens, that has the same beginning as the previous request."""
+    """Return the share of a request, in tokens, that is identical to the beginning of the previous request."""
     changed = next((place for place, (old, new) in enumerate(zip(before, after, strict=False)) if old != new), None)
     return (_FRONT + tokens(before[:changed])) / (_FRONT + tokens(after))
 
