@@ -1,6 +1,7 @@
-"""Wire formats, one folder for each vendor: a request in, a stream of our events or one of our errors out.
+"""Providers for the wire formats, with one folder per vendor.
 
-The modules at the top are shared: the streaming skeleton, events, errors, model profiles and prices.
+A provider sends a request and returns a stream of this integration's events, or raises one of its errors. The modules
+at the top level are shared: the streaming skeleton, events, errors, model profiles and prices.
 """
 
 from .encoder import UNSEEN as UNSEEN

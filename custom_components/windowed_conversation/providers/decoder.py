@@ -1,4 +1,4 @@
-"""The base of all formats' decoders: text, reasoning, tool calls with their limits, usage, and the end of an answer."""
+"""The base of all decoders: text, reasoning, tool calls with their limits, usage, and the end of an answer."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,17 +14,18 @@ from .events import Event, Finished, FinishReason, ReasoningDelta, Request, Text
 from .json_values import SurrogateJoiner, max_value_count, read_repaired_json
 
 _MOST_CALLS = 64
-# In characters.
+# The limits of one call's arguments and of all arguments together, in characters.
 _LONGEST_ARGUMENTS = 256 * 2**10
 _LONGEST_TOGETHER = 2**20
-# Values in the arguments of a call, which are read in the event loop.
+# The maximum number of values in the arguments of a call, because they are parsed in the event loop.
 _MOST_VALUES = 10_000
 
-# Arguments are parsed at their end. Before that, only as often as it costs no more than this many times their length.
+# Arguments are parsed when they are complete. Before that, they are parsed only while the characters parsed so far are
+# at most this many times their length, plus a fixed allowance.
 _READINGS = 8
 _FREE_READINGS = 16 * 2**10
 
-# The reasons for the end of an answer, in all formats and in those of compatible servers.
+# The known reasons for the end of an answer, in all formats and on compatible servers.
 _REASONS = (
     "stop length tool_calls content_filter function_call abort eos error insufficient_system_resource model_length "
     "completed end_turn max_tokens stop_sequence tool_use pause_turn compaction refusal model_context_window_exceeded "
@@ -36,9 +37,10 @@ _REASONS = (
 
 
 class Calls:
-    """The calls of one answer. `names` maps the names that were sent, if not by `sent_name`, to the tools' own.
+    """The tool calls of one answer.
 
-    `count` is the number of complete calls, `length` the number of characters of all arguments so far.
+    `names` maps the sent tool names to the tools' own names; without it, the names come from `sent_name`. `count` is
+    the number of complete calls, `length` the number of characters of all arguments so far.
     """
 
     def __init__(self, request: Request, names: Mapping[str, str] | None) -> None:
@@ -50,7 +52,7 @@ class Calls:
         self._begun = 0
 
     def begin(self) -> Arguments:
-        """Return the arguments of a new call. Raises `BadStream` if there are too many calls."""
+        """Return an `Arguments` object for a new call. Raises `BadStream` if there are too many calls."""
         self._begun += 1
         if self._begun > _MOST_CALLS:
             raise BadStream(f"the answer has more than {_MOST_CALLS} tool calls")
@@ -59,7 +61,7 @@ class Calls:
     def announce(self, call_id: str, name: str, arguments: Mapping[str, Any] | None) -> ToolCallDone:
         """Return the event of a complete call. Raises `BadStream` for an incomplete call.
 
-        Uses the server's id, or one of ours if there is none or the server has used it before.
+        Uses the server's id, or a generated id if the server sent none or has used it before.
         """
         if arguments is None or not name:
             raise BadStream("a tool call is not whole")
@@ -78,7 +80,7 @@ class Calls:
 
 @dataclass(slots=True)
 class Arguments:
-    """The arguments of one call of `calls` while their JSON arrives."""
+    """The arguments of one call of `calls`, collected while their JSON arrives."""
 
     calls: Calls
     _fragments: list[str] = field(default_factory=list)
@@ -87,7 +89,7 @@ class Arguments:
     _value: dict[str, Any] | None = None
 
     def add(self, fragment: object) -> None:
-        """Append a piece of the JSON, or all of it as an object. Raises `BadStream` if it is too long."""
+        """Append a fragment of the JSON, or all arguments as an object. Raises `BadStream` if they are too long."""
         text = json.dumps(fragment) if isinstance(fragment, dict) else fragment or ""
         if not isinstance(text, str):
             raise TypeError("arguments are neither a text nor an object")
@@ -101,12 +103,12 @@ class Arguments:
         self._value = None
 
     def add_if_empty(self, arguments: object) -> None:
-        """Use these arguments if none have arrived."""
+        """Use these arguments if none have arrived so far."""
         if not "".join(self._fragments).strip():
             self.add(arguments)
 
     def value_so_far(self) -> dict[str, Any] | None:
-        """Return the arguments if they may be complete already: a non-empty JSON object cannot grow."""
+        """Return the arguments if they are complete already: nothing can follow a complete, non-empty JSON object."""
         if not self._fragments or not self._fragments[-1].endswith("}"):
             return None
         if self._parsed > _READINGS * self._length + _FREE_READINGS:
@@ -115,7 +117,7 @@ class Arguments:
         return self.value() or None
 
     def value(self) -> dict[str, Any] | None:
-        """Return the arguments, or None if they are not a complete JSON object. Null and blank count as no arguments.
+        """Return the arguments, or None if they are not a complete JSON object. Null and blank text mean no arguments.
 
         Raises `BadStream` if they have too many values.
         """
@@ -135,41 +137,41 @@ class Arguments:
 
 
 def finish_reason(word: str) -> str:
-    """Return a server's reason for the end of an answer, or `other`: an unknown one may repeat the conversation."""
+    """Return the server's finish reason, or `other` if it is unknown: its text may repeat the conversation."""
     return word if word in _REASONS.split() else "other"
 
 
 class Decoder(ABC):
-    """Decodes one answer, event by event. For `names` see `Calls`.
+    """Decodes one answer, event by event. For `names`, see `Calls`.
 
-    `is_complete`: whether the terminal marker has arrived.
+    `is_complete` is true once the terminal marker has arrived.
     """
 
     def __init__(self, request: Request, names: Mapping[str, str] | None = None) -> None:
         self.is_complete = False
         self._calls = Calls(request, names)
         self._usage: Usage | None = None
-        # The server's reason for the end of the answer, see `finish_reason`.
+        # The server's finish reason, see `finish_reason`.
         self._ended = ""
-        # The server's name for itself, see `Finished`.
+        # The server's description of itself, see `Finished.server`.
         self._server = ""
         self._text = SurrogateJoiner()
         self._reasoning = SurrogateJoiner()
         # The length of the text so far, in characters.
         self._length = 0
-        # The size of the residue, see `Finished`.
+        # The size of the residue in tokens, see `Finished`.
         self._residue_tokens: int | None = None
 
     @abstractmethod
     def on_event(self, event: Any) -> Iterable[Event]:
-        """Return our events for an event of the server: JSON in which any value may have any type, or be missing."""
+        """Return the events for one event of the server: JSON in which any value may have any type or be missing."""
 
     @abstractmethod
     def as_stream(self, answer: Any) -> Iterable[Any]:
-        """Return the events of an answer that the server sent in one piece although a stream was requested."""
+        """Return the stream events for an answer that the server sent in one piece although a stream was requested."""
 
     def on_end(self) -> Iterator[Event]:
-        """Yield the usage and the terminal event. Raises the `ProviderError` of the answer, if it has one."""
+        """Yield the usage and the terminal event. Raises a `ProviderError` if the answer failed."""
         if self._usage:
             yield self._usage
         if error := self._error():
@@ -179,11 +181,11 @@ class Decoder(ABC):
         yield Finished(reason, self._ended, residue, self._residue_tokens, self._server)
 
     def _error(self) -> ProviderError | None:
-        """Return the error of the answer after its end, or None."""
+        """Return the error to raise at the end of the answer, or None if it succeeded."""
         return None if self.is_complete else BadStream("the stream ended without its terminal marker")
 
     def _residue(self) -> Any:
-        """Return the residue to send back to the model with the answer, see `Finished`."""
+        """Return the residue to send back to the model together with the answer, see `Finished`."""
         return None
 
     def _on_text(self, text: str) -> Sequence[Event]:

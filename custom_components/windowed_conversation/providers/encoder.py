@@ -1,4 +1,4 @@
-"""The common parts of the encoders of all formats: names, tool schemas, the system prompt, attachments, and residue."""
+"""Code shared by all encoders: names, tool schemas, the system prompt, attachments, and residue."""
 
 from base64 import b32encode
 from collections.abc import Collection, Iterable, Mapping
@@ -10,19 +10,19 @@ from ..window import Attachment, Message, Role
 
 _VALID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _ID_LENGTH = 9
-# Mistral refuses any other id of a call: https://github.com/langchain-ai/langchain/issues/24668
+# Mistral accepts only call ids of this form: https://github.com/langchain-ai/langchain/issues/24668
 _SHORT_ID = re.compile(rf"[a-zA-Z0-9]{{{_ID_LENGTH}}}")
 _INVALID_CHARACTER = re.compile(r"[^a-zA-Z0-9_-]")
 _LONGEST_NAME = 64
 
-# The names that Anthropic accepts for the properties at the top of a tool's schema, by its own error message:
+# The names that Anthropic accepts for top-level properties of a tool's schema, according to its own error message:
 # https://github.com/anthropics/claude-code/issues/79418
 _VALID_PROPERTY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 
 _CHOICES = ("anyOf", "oneOf")
 
-# By the error messages of both: https://github.com/goruck/home-generative-agent/pull/545
-# and https://github.com/marianfoo/mcp-sap-docs/pull/51
+# The keywords that OpenAI and Anthropic refuse at the top level, according to their error messages:
+# https://github.com/goruck/home-generative-agent/pull/545 and https://github.com/marianfoo/mcp-sap-docs/pull/51
 _REFUSED_AT_THE_TOP = frozenset({*_CHOICES, "allOf", "const", "enum", "not"})
 
 # The keywords that contain other schemas.
@@ -31,14 +31,14 @@ _MAPPINGS = ("properties", "patternProperties", "$defs")
 _LISTS = ("anyOf", "oneOf", "allOf", "prefixItems")
 _SINGLE = ("items", "additionalProperties", "not")
 
-# The note that replaces an image or a file that a model cannot see. Without it a model answers as if nothing had been
-# shown, or pretends to have seen it. An image is called a file, so that a model which sees images does not think of the
-# one beside it. A window counts far more for the attachment.
+# The note that replaces an image or a file that a model cannot see. Without it, a model answers as if nothing had been
+# attached, or pretends to have seen it. An image is called a file, so that a model that can see images does not confuse
+# it with another attachment. The window counts far more tokens for an attachment than this note needs.
 UNSEEN = "[The user has attached a file here that you cannot see.]"
 
 
 def shortened(length: int, text: str) -> str:
-    """Return the text, shortened to this many characters if it is longer. Different texts stay different."""
+    """Return the text, shortened to `length` characters if it is longer. Different texts stay different."""
     if len(text) <= length:
         return text
     mark = f"_{_digest(text)}"
@@ -46,22 +46,22 @@ def shortened(length: int, text: str) -> str:
 
 
 def short_id(text: str) -> str:
-    """Return an id of a call that every server accepts, made of a text. Different texts get different ids."""
+    """Return a call id, derived from the text, that every server accepts. Different texts get different ids."""
     return b32encode(sha256(text.encode(errors="backslashreplace")).digest())[:_ID_LENGTH].decode()
 
 
 def is_short(call_id: str) -> bool:
-    """Return whether every server accepts an id of a call."""
+    """Return whether every server accepts this call id."""
     return _SHORT_ID.fullmatch(call_id) is not None
 
 
 def sent_name(name: str) -> str:
-    """Return the name under which a tool is sent: its own if the formats accept it."""
+    """Return the name under which a tool is sent: its own name if all formats accept it."""
     return name if _VALID.fullmatch(name) else _made_valid(name)
 
 
 def replacement_names(properties: Collection[str]) -> dict[str, str]:
-    """Return the replacements for property names that Anthropic refuses. No two get the same replacement."""
+    """Return replacements for the property names that Anthropic refuses. Every replacement is unique."""
     taken = set(properties)
     sent: dict[str, str] = {}
     for own in properties:
@@ -80,7 +80,7 @@ def _made_valid(name: str) -> str:
 
 
 def _digest(text: str) -> str:
-    # half a character has no form in UTF-8
+    # UTF-8 cannot encode half of a surrogate pair.
     return sha256(text.encode(errors="backslashreplace")).hexdigest()[:8]
 
 
@@ -88,10 +88,11 @@ type Schema = dict[str, Any]
 
 
 def without_choice(schema: Mapping[str, Any]) -> Schema:
-    """Return an object's schema without a choice at its top. It accepts everything that the choice accepts.
+    """Return an object's schema without a choice, such as `anyOf`, at its top level.
 
-    Its properties are those of all branches; required are the properties that every branch requires. A branch that
-    accepts unnamed properties does not limit those that others name: their types are kept.
+    The schema accepts everything that the choice accepts. It has the properties of all branches, and requires only the
+    properties that every branch requires. A branch that accepts additional properties does not loosen the types that
+    other branches define for theirs.
     """
     if schema.keys().isdisjoint(_REFUSED_AT_THE_TOP):
         return dict(schema)
@@ -112,7 +113,7 @@ def without_choice(schema: Mapping[str, Any]) -> Schema:
 
 
 def with_items(schema: Any) -> Any:
-    """Return a schema in which every array defines its items, even if they may be anything."""
+    """Return the schema with `items`, which accept anything, added to every array that has none."""
     if not isinstance(schema, dict):
         return schema
     inner: Schema = {
@@ -125,7 +126,7 @@ def with_items(schema: Any) -> Any:
 
 
 def _either(branches: Iterable[Any]) -> Schema:
-    """Return a schema that accepts every object that at least one branch accepts."""
+    """Return one schema that accepts every object that at least one branch accepts."""
     objects = [branch for branch in map(_branch, branches) if "object" in _types(branch)]
     names = dict.fromkeys(name for each in objects for name in each["properties"])
     required = [each.get("required", ()) for each in objects]
@@ -137,7 +138,7 @@ def _either(branches: Iterable[Any]) -> Schema:
 
 
 def _branch(schema: Any) -> Schema:
-    """Return a branch as an object without a choice. A branch that is not an object accepts anything, or nothing."""
+    """Return a branch as an object schema without a choice. A boolean branch becomes a schema of any object."""
     return {"type": "object", "properties": {}, **(without_choice(schema) if isinstance(schema, dict) else {})}
 
 
@@ -159,26 +160,26 @@ def _types(schema: Schema) -> Iterable[str]:
 
 
 def with_notes(content: str, unseen: int) -> str:
-    """Return a user's text followed by a note for each attachment that was removed."""
+    """Return a user's text, followed by a note for each of the `unseen` attachments that were removed."""
     return "\n\n".join(filter(None, (content, *(UNSEEN for _ in range(unseen)))))
 
 
 def mime_type_of(attachment: Attachment) -> str:
-    """Return an attachment's MIME type by its registered name."""
+    """Return the registered name of an attachment's MIME type."""
     return "image/jpeg" if attachment.mime_type == "image/jpg" else attachment.mime_type
 
 
 def system_prompt(messages: Iterable[Message]) -> str:
-    """Return the system messages as one text, empty if there are none."""
+    """Return the system messages joined into one text; empty if there are none."""
     return "\n\n".join(each.content for each in messages if each.role is Role.SYSTEM and each.content.strip())
 
 
 def without_none(**fields: Any) -> dict[str, Any]:
-    """Return the fields that have a value."""
+    """Return the fields whose value is not None."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def residue_of(message: Message | None, provider: str, model: str) -> Any:
-    """Return the residue that this provider's model left on a message, or None: no other can use it."""
+    """Return the residue on a message if this provider and model produced it, else None: no other model can use it."""
     native = message.native if message else None
     return native.value if native and (native.provider, native.model) == (provider, model) else None

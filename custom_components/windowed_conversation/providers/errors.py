@@ -1,6 +1,6 @@
-"""All errors of a request to a model, and their mapping from HTTP statuses and HTTP clients' exceptions.
+"""All errors of requests to a model, and their mapping from HTTP statuses and exceptions of HTTP clients.
 
-Messages are for the log: they never contain words of a conversation, nor a key. Users get a translated text.
+Error messages are for the log, so they never contain text of a conversation or a key. Users see a translated text.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -11,10 +11,10 @@ from importlib.util import find_spec
 import json
 import math
 
-# The maximum length of an address that a server names, in characters.
+# The maximum length in characters of a redirect address that a server sends.
 _LONGEST_ADDRESS = 200
 
-# The SDKs run on one of these or on either. A failure mid-stream raises the client's own error.
+# Each SDK runs on one or both of these packages. A failure in mid-stream raises the HTTP client's own error.
 _HTTP = tuple(import_module(name) for name in ("httpx", "httpx2") if find_spec(name))
 
 _TIMEOUTS: tuple[type[Exception], ...] = tuple(module.TimeoutException for module in _HTTP)
@@ -27,8 +27,8 @@ _UNEXPLAINED = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTIT
 class ProviderError(Exception):
     """A request to a model failed.
 
-    `is_unexplained`: a `BadRequest` or an `Unavailable` without a known reason, so that the length of the request may
-    be the reason.
+    `is_unexplained` marks a `BadRequest` or an `Unavailable` without a known reason, which may be due to the request's
+    length.
     """
 
     def __init__(self, *message: str, is_unexplained: bool = False) -> None:
@@ -41,11 +41,11 @@ class AuthError(ProviderError):
 
 
 class QuotaError(ProviderError):
-    """The account's credit is used up."""
+    """The account's credit is exhausted."""
 
 
 class RateLimited(ProviderError):
-    """Too many requests. `retry_after` is in seconds, or None if the server does not say."""
+    """Too many requests were sent. `retry_after` is in seconds, or None if the server does not say."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -53,7 +53,7 @@ class RateLimited(ProviderError):
 
 
 class ContextOverflow(ProviderError):
-    """The request is longer than the model can read: `context_tokens`, or None if the server does not say."""
+    """The request exceeds the model's context of `context_tokens`, which is None if the server does not say."""
 
     def __init__(self, message: str, context_tokens: int | None = None) -> None:
         super().__init__(message)
@@ -61,7 +61,7 @@ class ContextOverflow(ProviderError):
 
 
 class Refused(ProviderError):
-    """The model or a filter declined. `reason` is the provider's own code, or empty."""
+    """The model or a filter refused to answer. `reason` is the provider's own code, or empty."""
 
     def __init__(self, message: str, reason: str = "") -> None:
         super().__init__(message)
@@ -73,7 +73,7 @@ class Incomplete(ProviderError):
 
 
 class Unavailable(ProviderError):
-    """No connection, or the server has a problem. `has_answered`: the server, or a proxy before it, says so itself."""
+    """The server is unreachable or has a problem. `has_answered`: whether the server or a proxy reported it."""
 
     def __init__(self, *message: str, is_unexplained: bool = False, has_answered: bool = False) -> None:
         super().__init__(*message, is_unexplained=is_unexplained)
@@ -84,12 +84,12 @@ class DeadlineExceeded(ProviderError):
     """No part of the answer arrived in time."""
 
 
-# The errors of a server that cannot be reached.
+# The errors that mean that a server cannot be reached.
 CONNECTION_ERRORS = (Unavailable, DeadlineExceeded)
 
 
 class BadRequest(ProviderError):
-    """The server does not accept the request: a wrong URL, a wrong parameter."""
+    """The server does not accept the request, for example because of a wrong URL or parameter."""
 
 
 class ModelNotFound(BadRequest):
@@ -97,10 +97,13 @@ class ModelNotFound(BadRequest):
 
 
 class Redirected(BadRequest):
-    """The server has moved. Redirects are not followed: the key is meant for the server that the user entered."""
+    """The server redirects to another address.
+
+    Redirects are not followed, because the key is meant only for the server that the user entered.
+    """
 
     def __init__(self, address: str) -> None:
-        """Store the new address, which is for the user: in the log it would be words of the server's own."""
+        """Store the new address. It is shown to the user but not logged, because the server controls its text."""
         self.address = address[:_LONGEST_ADDRESS]
         super().__init__("the server redirects")
 
@@ -114,7 +117,7 @@ _BY_STATUS: dict[int, type[ProviderError]] = {402: QuotaError, 403: AuthError, 4
 
 @contextmanager
 def transport_errors() -> Iterator[None]:
-    """Raise a `ProviderError` for errors of an HTTP client while a request is sent or an answer is read."""
+    """Convert the errors of an HTTP client while sending a request or reading an answer into a `ProviderError`."""
     try:
         yield
     except _TIMEOUTS as err:
@@ -122,7 +125,8 @@ def transport_errors() -> Iterator[None]:
     except _TRANSPORT as err:
         raise Unavailable(f"the connection broke ({type(err).__name__})") from err
     except UnicodeEncodeError as err:
-        # the key goes into a header, in ASCII, the rest is in UTF-8; the cause would hold the whole request
+        # The key is sent in a header, which is ASCII; everything else is UTF-8. The original exception is dropped
+        # because it contains the whole request.
         kind = AuthError if err.encoding == "ascii" else BadRequest
         raise kind(f"what is to be sent cannot be written in {err.encoding}") from None
     except _UNREADABLE as err:
@@ -140,11 +144,11 @@ def server_error(
     context_tokens: int | None = None,
     may_be_too_long: Callable[[], bool] | None = None,
 ) -> ProviderError:
-    """Return the error for an HTTP status and the server's code. `kind_by_code` is the error for a known code.
+    """Return the error for an HTTP status and the server's code. `kind_by_code` is the error class for a known code.
 
     An error in the stream has the status of the answer, 200. `delay` is in seconds. Most servers have no code for a
-    request that is longer than the model can read: if no code explains the error, `may_be_too_long` tells whether it is
-    by the estimate. If not, the length may be the reason all the same, as the model's size may be unknown.
+    request that exceeds the model's context, so if no code explains the error, `may_be_too_long` is called to decide by
+    the estimated size. Otherwise the length may still be the reason, because the model's context size may be unknown.
     """
     in_stream = status == HTTPStatus.OK
     message = f"{'error in the stream' if in_stream else f'status {status}'}, code {code or 'none'}"
@@ -168,19 +172,19 @@ def _kind(status: int, kind_by_code: type[ProviderError] | None) -> type[Provide
         case HTTPStatus.UNAUTHORIZED:
             return AuthError
         case HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
-            # Groq sends the code of a rate limit
+            # For this error, Groq sends the code of a rate limit.
             return ContextOverflow
     is_refused = status < HTTPStatus.INTERNAL_SERVER_ERROR and status != HTTPStatus.OK
     return kind_by_code or _BY_STATUS.get(status) or (BadRequest if is_refused else Unavailable)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait, if the server says so in seconds."""
+    """Return the seconds to wait from the `Retry-After` header, or None if it is missing or not a number of seconds."""
     return seconds_of(headers.get("retry-after"))
 
 
 def seconds_of(text: str | None) -> float | None:
-    """Return a number of seconds, or None if a text is none."""
+    """Return the number of seconds in a text, or None if the text is not a number of seconds."""
     try:
         seconds = float(text or "")
     except ValueError:

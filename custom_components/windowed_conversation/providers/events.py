@@ -1,4 +1,4 @@
-"""Requests to a provider with their settings, and the events of its stream, independent of any vendor."""
+"""Requests to a provider with their settings, and the events of its answer stream, independent of any vendor."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import astuple, dataclass, field
@@ -10,7 +10,7 @@ from ..window import Message, ToolCall, tool_text
 from .json_values import finite
 from .models import UNKNOWN_MODEL, Effort, ModelProfile
 
-# The first word of `Finished.server` of an Ollama server:
+# The fingerprint of Ollama servers, the first part of `Finished.server`:
 # https://github.com/ollama/ollama/blob/main/openai/openai.go
 OLLAMA = "fp_ollama"
 
@@ -19,9 +19,9 @@ OLLAMA = "fp_ollama"
 class ModelSettings:
     """The settings of a model's answers.
 
-    `effort` is how much it thinks. `temperature` and `top_p` control how it samples tokens. None leaves each to the
-    provider. `compaction`: whether the provider may shorten old turns by itself. `max_answer_tokens` are reserved for
-    the answer and limit it; the reasoning of a model that reasons comes on top.
+    `effort` controls how much the model reasons. `temperature` and `top_p` control how it samples tokens. None leaves
+    the choice to the provider. `compaction`: whether the provider may shorten old turns by itself. `max_answer_tokens`
+    are reserved for the answer and limit its length; the tokens of reasoning come on top.
     """
 
     effort: Effort | None = None
@@ -38,10 +38,9 @@ DEFAULT_SETTINGS = ModelSettings()
 class ToolSchema:
     """A tool that the model may call. `parameters` is a JSON schema of type object.
 
-    `text` is the text by which its tokens are counted.
-
-    Limits that are not finite are removed from the schema, as JSON cannot express them. `read_only`: whether the tool
-    changes nothing in the home; not sent. Raises `TypeError` if the parameters are not JSON.
+    `text` is the tool as text, used to count its tokens. Limits that are not finite are removed from the schema, as
+    JSON cannot express them. `read_only`: whether the tool changes nothing in the home; it is not sent. Raises
+    `TypeError` if the parameters are not JSON.
     """
 
     name: str
@@ -51,24 +50,24 @@ class ToolSchema:
     text: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Write the text once: every turn counts the same schema several times."""
+        """Create the text once, because every turn counts the same schema several times."""
         parameters = {"type": "object", "properties": {}, **finite(dict(self.parameters))}
         object.__setattr__(self, "parameters", parameters)
         object.__setattr__(self, "text", tool_text(self.name, self.description, self.parameters))
 
     def __hash__(self) -> int:
-        """Return a hash of the text, by which encoders cache the encoded schema."""
+        """Return a hash of the text, so that encoders can cache the encoded schema."""
         return hash(self.text)
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request: the window's messages (system first), and the tools in the order in which they are sent.
+    """A request: the messages of the window (system message first), and the tools in sending order.
 
-    `settings` are the user's and `profile` is the model's; settings that the model does not accept are not sent.
-    `cache_key` is the same for requests that begin alike. `max_answer_tokens` limits the answer, reasoning included.
-    `may_call`: whether the model may call the tools. If not, they are sent all the same, so that the request begins
-    like those before it, unless it is unknown whether the server can be told.
+    `settings` are the user's and `profile` describes the model; settings that the model does not accept are not sent.
+    `cache_key` is the same for requests with a common beginning. `max_answer_tokens` limits the answer, reasoning
+    included. `may_call`: whether the model may call the tools. If it may not, the tools are usually still sent, so that
+    the request begins like earlier ones; they are dropped if the server may not support forbidding calls.
     """
 
     model: str
@@ -82,7 +81,7 @@ class Request:
 
     @property
     def answer_limit(self) -> int | None:
-        """The limit of the answer in tokens, at most the model's own; None if there is no limit."""
+        """The limit of the answer in tokens, at most the model's own limit; None if there is no limit."""
         most = self.max_answer_tokens
         return None if most is None else min(most, self.profile.output_tokens or most)
 
@@ -103,16 +102,16 @@ class ReasoningDelta:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallDone:
-    """A whole tool call."""
+    """A complete tool call."""
 
     call: ToolCall
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one request: `input` includes `cached` and `cache_written`, `output` includes `reasoning`.
+    """The token usage of a request: `input` includes `cached` and `cache_written`, `output` includes `reasoning`.
 
-    `cleared` are the tokens that the provider dropped from the request; it is not part of `input`.
+    `cleared` counts the tokens that the provider dropped from the request; it is not part of `input`.
     """
 
     input: int = 0
@@ -123,12 +122,12 @@ class Usage:
     cleared: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        """Return the sum over two requests."""
+        """Return the sum of both usages."""
         return Usage(*map(add, astuple(self), astuple(other), strict=True))
 
 
 class FinishReason(StrEnum):
-    """Why a whole answer ended."""
+    """The reason why a complete answer ended."""
 
     STOP = "stop"
     TOOL_CALLS = "tool_calls"
@@ -136,12 +135,12 @@ class FinishReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The terminal marker of a stream that ended well.
+    """The terminal marker of a stream that ended successfully.
 
-    `native` is the provider's own word for the reason, or `other` for an unknown word. `residue` is a JSON
-    value that is useful only to the same provider and model when it is sent back (signatures, encrypted reasoning), or
-    None. `residue_tokens` is its size when it is sent back; None if that is the reasoning of the usage. `server` has
-    a compatible server's fingerprint, its model and its provider; it is empty for other formats.
+    `native` is the provider's own finish reason, or `other` if that is unknown. `residue` is a JSON value that only the
+    same provider and model can use when it is sent back (signatures, encrypted reasoning), or None. `residue_tokens` is
+    its size when it is sent back; None if that equals the reasoning tokens of the usage. `server` contains a compatible
+    server's fingerprint, model and provider; it is empty for other formats.
     """
 
     reason: FinishReason
@@ -156,46 +155,46 @@ type Event = TextDelta | ReasoningDelta | ToolCallDone | Usage | Finished
 
 @dataclass(frozen=True, slots=True)
 class ListedModel:
-    """A model that a server offers, with its limits in tokens if the server's list has them."""
+    """A model that a server offers, with its token limits if the server's list contains them."""
 
     id: str
     context_tokens: int | None = None
     output_tokens: int | None = None
 
 
-# Called whenever a server sends anything: a sign of life.
+# A callback for every sign of life: it is called whenever a server sends anything.
 type OnBytes = Callable[[], None]
 
 
 def ignore() -> None:
-    """Do nothing about a sign of life."""
+    """Ignore a sign of life."""
 
 
 class Provider(Protocol):
-    """A wire format. `name` is the stamp on its residue."""
+    """A provider for one wire format. `name` is stored with its residue."""
 
     name: str
 
     def stream(self, request: Request, on_bytes: OnBytes = ignore) -> AsyncGenerator[Event]:
         """Send the request and yield events up to `Finished`. Raises `ProviderError`, never an SDK's error.
 
-        `on_bytes` is called whenever the server sends anything of the answer: a comment, a ping, a part of an event.
-        Closing the generator, or cancelling the task that waits for it, releases the connection.
+        `on_bytes` is called whenever the server sends any part of the answer: a comment, a ping, a part of an event.
+        Closing the generator, or cancelling the task that awaits it, releases the connection.
         """
 
     async def list_models(self) -> list[ListedModel]:
         """Return the models that the server offers, sorted by id. Raises `ProviderError`."""
 
     def caching(self, request: Request) -> Mapping[str, Any]:
-        """Return the request's settings for the prompt cache, in the provider's own words, for the trace."""
+        """Return the request's settings for the prompt cache, with the provider's own names, for the trace."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """A conversation that its provider has compacted: a JSON value that only the same model can read.
+    """A conversation that its provider has compacted into a JSON value that only the same model can read.
 
-    `texts` are the user's messages that it keeps verbatim. `usage` is the cost; everything but `texts` counts as
-    output.
+    `texts` are the user's messages that the compaction keeps verbatim. `usage` is the cost; everything but `texts`
+    counts as output.
     """
 
     value: Any
@@ -205,7 +204,7 @@ class Compacted:
 
 @runtime_checkable
 class Compacts(Protocol):
-    """A provider with its own way to compact a conversation."""
+    """A provider that can compact a conversation on its server."""
 
     async def compact(self, request: Request) -> Compacted | None:
         """Return the compaction that can replace the request's conversation, or None if the server cannot compact.
@@ -216,15 +215,15 @@ class Compacts(Protocol):
 
 @runtime_checkable
 class AnswersUnstreamed(Protocol):
-    """A provider that can also ask for an answer that comes whole, through its vendor's own SDK. For trials."""
+    """A provider that can also request an unstreamed answer, through its vendor's SDK. Used to test a model."""
 
     def unstreamed_answer(self, request: Request) -> AsyncGenerator[Event]:
-        """Send the request and yield the events of its answer, like `Provider.stream`, once all of it is there."""
+        """Send the request and yield the events of its complete answer, like `Provider.stream`."""
 
 
 @runtime_checkable
 class NamesItsSize(Protocol):
-    """A provider whose server may say how much a loaded model reads."""
+    """A provider whose server may report the context size of a loaded model."""
 
     async def context_tokens(self, model: str, server: str) -> int | None:
         """Return the context size of the loaded model in tokens, or None if the server does not say.
@@ -238,4 +237,4 @@ class CountsTokens(Protocol):
     """A provider with an endpoint that counts the tokens of a request."""
 
     async def count_tokens(self, request: Request) -> int:
-        """Return the input tokens of the request. Raises `ProviderError`."""
+        """Return the number of input tokens of the request. Raises `ProviderError`."""

@@ -1,6 +1,7 @@
-"""Values in a server's JSON: each may have any type or size, or be missing. Surrogate halves are joined or replaced.
+"""Functions that read values from a server's JSON, where each value may have any type or size, or be missing.
 
-A value that an answer needs raises an error if it has another type. An informational value is then read as missing.
+Halves of surrogate pairs are joined or replaced. If a value that an answer needs has the wrong type, an error is
+raised. An informational value of the wrong type is treated as missing.
 """
 
 from codecs import IncrementalDecoder, getincrementaldecoder
@@ -22,13 +23,13 @@ _CODE = re.compile(r"[a-zA-Z_0-9]{1,40}")
 
 @dataclass(slots=True)
 class SurrogateJoiner:
-    """The text of one stream. A first half waits for the second and is dropped if the stream ends before it."""
+    """Joins surrogate pairs that a stream splits. A first half waits for its second half; at the end it is dropped."""
 
     _decoder: IncrementalDecoder = field(default_factory=partial(_SurrogateDecoder, "replace"))
     _waits: bool = False
 
     def feed(self, text: str) -> str:
-        """Return the characters that are complete so far."""
+        """Add text, and return the characters that are complete so far."""
         if text.isascii() and not self._waits:
             return text
         whole = self._decoder.decode(text.encode(_CODEC, "surrogatepass"))
@@ -38,7 +39,7 @@ class SurrogateJoiner:
 
 
 def repair_surrogates(text: str) -> str:
-    """Return the text with surrogate halves joined or replaced."""
+    """Return the text with halves of surrogate pairs joined, or replaced if they are unpaired."""
     return text.encode(_CODEC, "surrogatepass").decode(_CODEC, "replace")
 
 
@@ -47,7 +48,7 @@ def _finite(literal: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-# JSON has no NaN and no infinity: these, and numbers too large for a float, become null.
+# JSON has no NaN and no infinity: these values, and numbers too large for a float, become null.
 _decoder = json.JSONDecoder(parse_float=_finite, parse_constant=lambda _: None)
 
 
@@ -60,12 +61,12 @@ def read_json(text: str | bytes | bytearray) -> Any:
 
 
 def max_value_count(text: bytes) -> int:
-    """Return an upper bound of the number of values in a JSON text: separators inside strings count, too."""
+    """Return an upper bound of the number of values in a JSON text. Separators inside strings are counted, too."""
     return 1 + text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
 def read_repaired_json(text: str) -> Any:
-    """Return the value of a JSON text like `read_json`, with whole characters only."""
+    """Return the value of a JSON text like `read_json`, with surrogate pairs joined or replaced."""
     value = read_json(text)
     if "\\u" not in text and text.isascii():
         return value
@@ -73,9 +74,9 @@ def read_repaired_json(text: str) -> Any:
 
 
 def finite(value: Any) -> Any:
-    """Return a JSON value without numbers that are not finite: removed from objects, null elsewhere."""
+    """Return a JSON value without numbers that are not finite: they are removed from objects, and null elsewhere."""
     try:
-        # nearly all are finite, and a deeply nested value is not walked through
+        # Nearly all values are finite, and this check does not need to traverse a deeply nested value in Python.
         json.dumps(value, allow_nan=False)
     except ValueError:
         return _with_finite_numbers(value)
@@ -92,7 +93,7 @@ def _with_finite_numbers(value: Any) -> Any:
 
 
 def text_of(value: object) -> str:
-    """Return a text, empty for null. Raises `TypeError` for other values."""
+    """Return the value if it is text, or an empty text for null. Raises `TypeError` for other values."""
     if isinstance(value, str):
         return value
     if value is not None:
@@ -111,17 +112,17 @@ def member(value: object, name: str) -> Any:
 
 
 def objects(value: object) -> list[dict[str, Any]]:
-    """Return the objects of a list; empty if the value is not a list."""
+    """Return the objects in a list; empty if the value is not a list."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def count_or_none(value: object) -> int | None:
-    """Return a whole number from 0 to 10^9, or None for anything else."""
+    """Return the value if it is a whole number from 0 to 10^9, else None."""
     return value if is_count(value) else None
 
 
 def required_count(tokens: object) -> int:
-    """Return the number of tokens that a server counted. Raises `BadStream` if it is no whole number from 0 to 10^9."""
+    """Return a server's token count. Raises `BadStream` if it is not a whole number from 0 to 10^9."""
     number = count_or_none(tokens)
     if number is None:
         raise BadStream("the server does not count tokens")
@@ -129,13 +130,13 @@ def required_count(tokens: object) -> int:
 
 
 def count_at(usage: object, name: str) -> int:
-    """Return a count of a usage, or 0 for anything else: a wrong count must not cost the answer."""
+    """Return one count of a usage, or 0 if it is not valid: a wrong count must not make the answer fail."""
     count = member(usage, name)
     return count if is_count(count) else 0
 
 
 def token_limit(sizes: object, name: str) -> int | None:
-    """Return a limit in tokens, or None if an object has no valid one."""
+    """Return the named limit in tokens, or None if the object has no valid value for it."""
     return count_or_none(member(sizes, name)) or None
 
 

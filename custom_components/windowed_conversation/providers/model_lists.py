@@ -1,4 +1,4 @@
-"""The list of models that a server offers: in every format, objects with a name."""
+"""Lists of the models that a server offers: in every format, they are objects with a name."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,18 +7,18 @@ from typing import Any
 from .errors import BadStream
 from .json_values import max_value_count, member, objects, read_json
 
-# A router lists hundreds, with up to a hundred values each.
+# Routers list hundreds of models, with up to a hundred values each.
 _MOST_MODELS = 10_000
 _MOST_VALUES = 250_000
-# One page holds more models than there are.
+# No vendor has more models than fit on one page.
 _MOST_PAGES = 10
-# The most that a page of Anthropic's or Google's list may hold: https://platform.claude.com/docs/en/api/models/list and
+# The maximum page size of Anthropic's and Google's lists: https://platform.claude.com/docs/en/api/models/list and
 # https://ai.google.dev/api/models#method:-models.list
 PAGE = 1000
 
 
 class ModelPage:
-    """A page of a model list. Raises `BadStream` if it is not one.
+    """A page of a model list. Raises `BadStream` if the body is not a model list.
 
     `models` maps names to the server's objects, sorted by name.
     """
@@ -40,17 +40,17 @@ class ModelPage:
 
 
 async def read_page(body: bytes, field: str = "data", name: str = "id") -> ModelPage:
-    """Read a page outside of the event loop: it may hold thousands of models."""
+    """Return a page, parsed outside of the event loop because it may list thousands of models."""
     return await asyncio.to_thread(ModelPage, body, field, name)
 
 
 async def read_pages(
     fetch: Callable[[str], Awaitable[ModelPage]], following: Callable[[ModelPage], Any]
 ) -> dict[str, Any]:
-    """Return the server's objects on all pages by name.
+    """Return the server's model objects from all pages, by name.
 
-    `fetch` gets a page by its token, empty for the first one, and `following` the token of the next page from a page.
-    Raises `BadStream` if the pages repeat themselves.
+    `fetch` is called with a page token, empty for the first page, and returns that page. `following` is called with a
+    page and returns the token of the next one. Raises `BadStream` if the pages repeat themselves.
     """
     models: dict[str, Any] = {}
     token = ""

@@ -1,4 +1,4 @@
-"""Facts about models by the vendors' own names: parameters, limits, and which models hold a conversation."""
+"""Facts about models by the vendors' model names: parameters, limits, and which models support conversations."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -7,10 +7,11 @@ from itertools import zip_longest
 import re
 from typing import Any
 
-# Separates the words of a name, or stands at its ends.
+# Patterns for the start and the end of a word within a model name.
 _START, _END = r"(?:^|[^a-z0-9])", r"(?:$|[^a-z])"
 
-# A vendor's families, smallest first: fast and cheap enough for a voice assistant. Of a family the newest counts.
+# Patterns for each vendor's model families, smallest first: these are fast and cheap enough for a voice assistant.
+# Within a family, the newest model is preferred.
 _GPT = r"gpt-\d+(?:\.\d+)?"
 
 _GEMINI = r"gemini-(?:\d+(?:\.\d+)?-)?"
@@ -18,9 +19,9 @@ _SNAPSHOT = re.compile(r"-(?:\d{3,4}|\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 
 
 class Effort(StrEnum):
-    """The effort of a model's reasoning, in ascending order. Each provider's module maps it to its scale.
+    """The effort of a model's reasoning, in ascending order. Each provider's module maps it to the provider's scale.
 
-    MINIMAL is the least effort of the model families that cannot turn thinking off.
+    MINIMAL is the lowest effort of the model families that cannot turn off thinking.
     """
 
     NONE = "none"
@@ -35,11 +36,11 @@ EFFORTS = tuple(effort for effort in Effort if effort is not Effort.MINIMAL)
 
 
 class ReasoningStyle(StrEnum):
-    """The parameter by which a request asks a model to reason.
+    """The parameter by which a request controls a model's reasoning.
 
-    UNKNOWN: nobody knows whether it thinks, or can be told to. NONE: it cannot think. EFFORT: `reasoning.effort`
-    (OpenAI). ADAPTIVE: adaptive thinking and an effort (Anthropic). BUDGET: a number of tokens (Anthropic before
-    adaptive thinking, Gemini 2.5). LEVEL: a thinking level (Gemini 3).
+    UNKNOWN: it is not known whether the model reasons or has such a parameter. NONE: the model cannot reason. EFFORT:
+    `reasoning.effort` (OpenAI). ADAPTIVE: adaptive thinking and an effort (Anthropic). BUDGET: a number of tokens
+    (Anthropic before adaptive thinking, Gemini 2.5). LEVEL: a thinking level (Gemini 3).
     """
 
     UNKNOWN = "unknown"
@@ -51,11 +52,11 @@ class ReasoningStyle(StrEnum):
 
 
 class Caching(StrEnum):
-    """The requests to the prompt cache that a provider takes.
+    """The parameters by which a request controls the provider's prompt cache.
 
-    AUTOMATIC: nothing, the cache finds identical prefixes by itself. KEY: a key that brings like requests together.
+    AUTOMATIC: none, because the cache finds identical prefixes by itself. KEY: a key that groups similar requests.
     RETENTION: the key and `prompt_cache_retention` (OpenAI before 5.6). OPTIONS: the key and `prompt_cache_options`
-    (OpenAI from 5.6). BREAKPOINTS: marks in the request (Anthropic).
+    (OpenAI from 5.6). BREAKPOINTS: cache marks in the request (Anthropic).
     """
 
     AUTOMATIC = "automatic"
@@ -69,10 +70,11 @@ class Caching(StrEnum):
 class ModelProfile:
     """Facts about a model. The defaults suit any compatible server.
 
-    `context_tokens` is how many tokens it reads and `output_tokens` how many it writes at most, None if unknown.
-    `sampling`: whether it accepts a temperature and `top_p`. `efforts` are those that it accepts, in ascending order,
-    all if unknown; `default` is about how much it thinks if the request does not say. `images`: whether it accepts
-    images and PDFs. `context_editing`: whether its provider can clear old tool results (Anthropic).
+    `context_tokens` is the maximum number of tokens that it reads, and `output_tokens` the maximum that it writes; None
+    if unknown. `sampling`: whether it accepts a temperature and `top_p`. `efforts` are the accepted efforts in
+    ascending order, or all of them if that is unknown; `default` is the approximate effort if the request does not
+    specify one. `images`: whether it accepts images and PDFs. `context_editing`: whether its provider can clear old
+    tool results (Anthropic).
     """
 
     context_tokens: int | None = None
@@ -88,17 +90,17 @@ class ModelProfile:
 
 UNKNOWN_MODEL = ModelProfile()
 
-# The room for reasoning before an answer in tokens: Google's numbers for these words, but never less than
-# 4,096. A cap costs nothing where it is not reached and the whole answer where it is, and few models hold to a number.
-# https://ai.google.dev/gemini-api/docs/openai#thinking, and OpenAI counts on as much as Google for high:
-# https://platform.openai.com/docs/guides/reasoning#allocating-space-for-reasoning
+# The number of tokens reserved for reasoning before an answer: Google's numbers for these efforts, but never below
+# 4,096. A limit that is not reached costs nothing, but one that is reached costs the complete answer, and few models
+# keep to a number. Sources: https://ai.google.dev/gemini-api/docs/openai#thinking, and for high effort OpenAI
+# recommends about as much as Google: https://platform.openai.com/docs/guides/reasoning#allocating-space-for-reasoning
 _ROOM = {Effort.NONE: 0, Effort.MINIMAL: 4096, Effort.LOW: 4096, Effort.MEDIUM: 8192, Effort.HIGH: 24576}
 
 
 def accepted_effort(profile: ModelProfile, effort: Effort | None) -> Effort | None:
-    """Return the greatest accepted effort up to the requested one, or else the least that the model accepts.
+    """Return the highest accepted effort up to the requested one, or else the lowest that the model accepts.
 
-    None if the request leaves it to the model.
+    Return None if the request leaves the effort to the model.
     """
     if effort is None:
         return None
@@ -108,9 +110,10 @@ def accepted_effort(profile: ModelProfile, effort: Effort | None) -> Effort | No
 
 
 def room_to_think(profile: ModelProfile, effort: Effort | None, *, has_reasoned: bool) -> int:
-    """Return the number of tokens that an answer may have besides its words, for reasoning.
+    """Return the number of tokens to allow for reasoning, in addition to the answer's text.
 
-    If the profile does not say whether the model reasons, there is room if it `has_reasoned` and was not asked not to.
+    If the profile does not say whether the model reasons, tokens are allowed only if it `has_reasoned` before and the
+    request does not turn off reasoning.
     """
     match profile.reasoning:
         case ReasoningStyle.NONE:
@@ -131,12 +134,12 @@ class Vendor(StrEnum):
 
     @property
     def maker(self) -> Vendor:
-        """The vendor whose names the models have: Azure's are OpenAI's."""
+        """The vendor whose model names are used: Azure uses OpenAI's names."""
         return Vendor.OPENAI if self is Vendor.AZURE else self
 
 
 def _family(names: str, reasoning: ReasoningStyle, caching: Caching, **facts: Any) -> tuple[str, ModelProfile]:
-    """Return a family of models, whose names match from the first character, with its profile."""
+    """Return a family of models with its profile. `names` is a pattern that matches from the first character."""
     return names, ModelProfile(reasoning=reasoning, caching=caching, **{"images": True, **facts})
 
 
@@ -144,8 +147,8 @@ _NONE, _EFFORT, _ADAPTIVE = ReasoningStyle.NONE, ReasoningStyle.EFFORT, Reasonin
 _BUDGET, _LEVEL = ReasoningStyle.BUDGET, ReasoningStyle.LEVEL
 _AUTOMATIC, _KEY, _BREAKPOINTS = Caching.AUTOMATIC, Caching.KEY, Caching.BREAKPOINTS
 
-# The first that matches counts. Which models refuse a temperature or `prompt_cache_retention` is taken from Home
-# Assistant's own integration (components/openai_conversation/const.py and entity.py, 2026.11).
+# The first matching pattern applies. The models that refuse a temperature or `prompt_cache_retention` are taken from
+# Home Assistant's own integration (components/openai_conversation/const.py and entity.py, 2026.11).
 _OPENAI = (
     _family(r"gpt-(5\.6|6)", _EFFORT, Caching.OPTIONS, sampling=False),
     _family(r"gpt-5-(mini|nano)", _EFFORT, _KEY, sampling=False),
@@ -157,9 +160,10 @@ _OPENAI = (
     _family(r"gpt-(3\.5|4)", _NONE, _KEY, sampling=True, images=False),
 )
 
-# Adaptive thinking, and no temperature, from Opus 4.6 and Sonnet 4.6 on; before, thinking has a budget, and before
-# Claude 3.7 there is none: https://platform.claude.com/docs/en/build-with-claude/adaptive-thinking
-# Context editing began with Claude 4: https://platform.claude.com/docs/en/build-with-claude/context-editing
+# From Opus 4.6 and Sonnet 4.6 on, models have adaptive thinking and no temperature. Earlier models have a thinking
+# budget, and models before Claude 3.7 cannot think:
+# https://platform.claude.com/docs/en/build-with-claude/adaptive-thinking Context editing started with Claude 4:
+# https://platform.claude.com/docs/en/build-with-claude/context-editing
 _ANTHROPIC = (
     _family(r"claude-(2|v1|3-(5-)?(haiku|sonnet|opus))", _NONE, _BREAKPOINTS, sampling=True),
     _family(r"claude-3-7", _BUDGET, _BREAKPOINTS, sampling=True),
@@ -167,7 +171,8 @@ _ANTHROPIC = (
     _family(r"claude-", _ADAPTIVE, _BREAKPOINTS, sampling=False, context_editing=True),
 )
 
-# Which models take a temperature, a budget or a level: components/google_generative_ai_conversation/entity.py, 2026.11.
+# The models that accept a temperature, a budget or a level: components/google_generative_ai_conversation/entity.py,
+# 2026.11.
 _GOOGLE = (
     _family(r"gemini-(1\.|2\.0)", _NONE, _AUTOMATIC, sampling=True),
     _family(r"gemini-2\.5", _BUDGET, _AUTOMATIC, sampling=True),
@@ -179,8 +184,9 @@ _FROM_NONE = (Effort.NONE, Effort.LOW, Effort.MEDIUM, Effort.HIGH)
 _FROM_MINIMAL = (Effort.MINIMAL, Effort.LOW, Effort.MEDIUM, Effort.HIGH)
 _FROM_LOW = (Effort.LOW, Effort.MEDIUM, Effort.HIGH)
 
-# Which efforts the models take that think; the first that matches counts. As Home Assistant's own integration has it:
-# components/openai_conversation/config_flow.py (`_get_reasoning_options`), 2026.11, and for GPT-5 Pro its entity.py.
+# The efforts that reasoning models accept; the first matching pattern applies. Taken from Home Assistant's own
+# integration: components/openai_conversation/config_flow.py (`_get_reasoning_options`), 2026.11, and for GPT-5 Pro its
+# entity.py.
 _OPENAI_EFFORTS = (
     (r"gpt-(6-luna|6\.1-terra|5\.6)", _FROM_NONE),
     (r"gpt-6", _FROM_LOW),
@@ -191,11 +197,12 @@ _OPENAI_EFFORTS = (
     (r"o\d", _FROM_LOW),
 )
 
-# A model that is not told to think does not. The least effort has the name low, see `OutputConfigParam` of the SDK.
+# Anthropic's models think only if the request enables it. The lowest effort is called low, see `OutputConfigParam` of
+# the SDK.
 _ANTHROPIC_EFFORTS = ((r"claude-", _FROM_NONE),)
 
-# As `_create_thinking_config` has it in components/google_generative_ai_conversation/entity.py, 2026.11: from Gemini 3
-# on no model can be told not to think, nor can 2.5 Pro, whose least budget is not 0.
+# Taken from `_create_thinking_config` in components/google_generative_ai_conversation/entity.py, 2026.11: thinking
+# cannot be turned off from Gemini 3 on, nor for 2.5 Pro, whose smallest budget is not 0.
 _GOOGLE_EFFORTS = (
     (r"gemini-2\.5-pro", _FROM_MINIMAL),
     (r"gemini-2\.5", _FROM_NONE),
@@ -209,9 +216,9 @@ _FAMILIES = {Vendor.OPENAI: _OPENAI, Vendor.ANTHROPIC: _ANTHROPIC, Vendor.GOOGLE
 
 
 def profile_of(vendor: Vendor | None, model: str) -> ModelProfile:
-    """Return the facts about a model, without its limits; `UNKNOWN_MODEL` for an unknown one.
+    """Return the facts about a model, without its limits; `UNKNOWN_MODEL` for an unknown model.
 
-    On Azure the name of a deployment says nothing: `model` is the model that the user says it runs.
+    On Azure, the name of a deployment does not identify its model, so `model` is the model that the user entered.
     """
     name = model.removeprefix("models/")
     profile = _found(_FAMILIES[vendor.maker], name) if vendor else None
@@ -229,20 +236,22 @@ def _words(*words: str) -> re.Pattern[str]:
     return re.compile(f"{_START}(?:{'|'.join(words)}){_END}")
 
 
-# Models for other things than conversations, anywhere: they write vectors, speech, pictures, or verdicts.
+# Models of any vendor that are not for conversations: they produce embeddings, speech, images, or classifications.
 _OF_ANYBODY = _words(
     r"all-mpnet|bge|colbert|e5|\w*embed\w*|gte|\w*minilm|paraphrase|\w*rerank\w*|splade",
     r"audio|bark|kokoro|lyria|orpheus|parakeet|piper|realtime|transcribe|\w*tts|\w*whisper",
     r"dall-e|flux|\w*image\w*|imagen|nano-banana|sd|sdxl|sora|stable-?diffusion|veo",
     r"aqa|babbage|computer-use|davinci|deep-research|\w*guard|\w*guardian|moderation|\w*ocr|shieldgemma",
 )
-# And a vendor's. Models that take no instructions or no tools are among them, as in Home Assistant's own integrations:
-# components/openai_conversation/const.py and components/google_generative_ai_conversation/config_flow.py, 2026.11.
+# Further models of a vendor that are not for conversations, including those that accept no instructions or no tools, as
+# in Home Assistant's own integrations: components/openai_conversation/const.py and
+# components/google_generative_ai_conversation/config_flow.py, 2026.11.
 _NOT_FOR_CONVERSATIONS = {
     Vendor.OPENAI: _words("instruct|live|o1-mini|o1-preview|research|search|vision"),
     Vendor.GOOGLE: _words("live|research|robotics|vision"),
 }
-# The beginnings of a vendor's names on a server that has models of several. "Instruct" says nothing in other names.
+# How a vendor's model names begin, to recognize them on servers that offer models of several vendors. The words above
+# apply only to these names: other vendors' models with "instruct" in their names are for conversations.
 _BEGINNINGS = {Vendor.OPENAI: re.compile(r"(?:chat)?gpt-\d|o\d"), Vendor.GOOGLE: re.compile("gemini")}
 
 _RECOMMENDED: dict[Vendor, tuple[str, ...]] = {
@@ -251,22 +260,23 @@ _RECOMMENDED: dict[Vendor, tuple[str, ...]] = {
     Vendor.GOOGLE: tuple(rf"{_GEMINI}{name}(?:-latest)?" for name in ("flash-lite", "flash", "pro")),
 }
 
-# Of several vendors first the smallest of each.
+# The families of all vendors together, with the smallest family of each vendor first.
 _OF_ALL_VENDORS = tuple(names for size in zip_longest(*_RECOMMENDED.values()) for names in size if names)
 
 _UNSTABLE = _words(r"alpha", r"beta", r"exp", r"experimental", r"preview")
 
 
 def conversation_models(vendor: Vendor | None, names: Iterable[str]) -> list[str]:
-    """Return the models that can hold a conversation, in the order of the list; all if none has a name of one."""
+    """Return the models that support conversations, in the order of the list; all models if none of them does."""
     listed = list(names)
     return [name for name in listed if _converses(vendor, name.lower())] or listed
 
 
 def recommended_model(vendor: Vendor | None, names: Sequence[str]) -> str | None:
-    """Return the model to suggest: the newest of a vendor's smallest family, or else the first; None for an empty list.
+    """Return the model to suggest, or None for an empty list.
 
-    Without a vendor, those of all vendors count. Previews come last, and a model's plain name before its snapshots.
+    This is the newest model of the vendor's smallest listed family, or else the first in the list. Without a vendor,
+    the families of all vendors count. Previews come last, and a model's plain name precedes its snapshots.
     """
     families = _RECOMMENDED[vendor.maker] if vendor else _OF_ALL_VENDORS
     return min(names, key=lambda name: _rank(families, name.lower()), default=None)
@@ -280,13 +290,13 @@ def _converses(vendor: Vendor | None, name: str) -> bool:
 
 
 def _rank(families: Sequence[str], name: str) -> tuple[bool, int, tuple[int, ...], bool]:
-    # without the vendor's name, which routers put before it, and without a folder
+    # The name without the vendor's name, which routers prepend, or a folder.
     own = name.rpartition("/")[2]
     plain = _SNAPSHOT.sub("", own)
     unstable = bool(_UNSTABLE.search(plain))
     family = next((place for place, names in enumerate(families) if re.fullmatch(names, plain)), len(families))
     if family == len(families):
         return unstable, family, (), False
-    # the newest first
+    # The newest version comes first.
     major, minor, *_ = (*map(int, re.findall(r"\d+", plain)), 0, 0)
     return unstable, family, (-major, -minor), plain != own

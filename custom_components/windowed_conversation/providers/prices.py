@@ -1,6 +1,6 @@
-"""The prices and context sizes of models, from the data in `genai-prices`. Nothing is downloaded.
+"""The prices and context sizes of models, from the bundled data of `genai-prices`. Nothing is downloaded.
 
-Importing this takes a second and the first lookup another quarter: do both in an executor.
+Importing this module takes a second and the first lookup another quarter of a second, so do both in an executor.
 """
 
 from decimal import Decimal
@@ -13,12 +13,12 @@ from genai_prices.types import PriceCalculation
 from .events import Usage
 from .models import UNKNOWN_MODEL, Vendor, conversation_models, profile_of
 
-# These model names are patterns.
+# Model names that contain these are patterns.
 _PATTERN = re.compile(r":|\.ft")
 
 
 def cost_of(vendor: Vendor, model: str, usage: Usage) -> Decimal | None:
-    """Return the cost of a request in US dollars, or None if the price is unknown or the usage contradicts itself."""
+    """Return the cost of a request in US dollars, or None if the price is unknown or the usage is inconsistent."""
     priced = PricedUsage(
         input_tokens=usage.input,
         cache_read_tokens=usage.cached,
@@ -30,13 +30,13 @@ def cost_of(vendor: Vendor, model: str, usage: Usage) -> Decimal | None:
 
 
 def context_tokens_of(vendor: Vendor, model: str) -> int | None:
-    """Return the context size of a model in tokens, or None if that is unknown."""
+    """Return the context size of a model in tokens, or None if it is unknown."""
     found = _looked_up(vendor, model, PricedUsage(input_tokens=0, output_tokens=0))
     return None if found is None else found.model.context_window
 
 
 def priced_model_names(vendor: Vendor) -> list[str]:
-    """Return the names by which a vendor's models are known in profiles and prices."""
+    """Return the names of a vendor's conversation models that have both a profile and a price."""
     names = {model.id for each in get_snapshot().providers if each.id == vendor.maker for model in each.models}
     profiled = (name for name in names if profile_of(vendor, name) is not UNKNOWN_MODEL and not _PATTERN.search(name))
     return sorted(conversation_models(vendor, profiled))

@@ -1,4 +1,4 @@
-"""The streaming skeleton of all formats: the bytes of a server's events in, our events out."""
+"""The streaming skeleton of all formats: converts the bytes of a server's stream into this integration's events."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -13,25 +13,28 @@ from .errors import BadStream, ProviderError
 from .events import Event, OnBytes, ReasoningDelta, TextDelta
 from .json_values import max_value_count, read_json
 
-# Bytes of one event: the last one of some formats holds the whole answer again.
+# The maximum size of an event in bytes: in some formats, the last event repeats the complete answer.
 _LONGEST_EVENT = 4 * 2**20
-# Bytes of JSON that are read in the event loop; more would be felt by everything else that runs there.
+# The maximum number of bytes of JSON that are parsed in the event loop; more would delay everything else in it.
 _READ_AT_ONCE = 2**16
-# Values in such JSON. Each costs some hundred bytes, however few of them it is written in, and the interpreter's lock.
+# The maximum number of values in larger JSON. However short its text, each value costs some hundred bytes of memory,
+# and time during which the interpreter's lock is held.
 _MOST_VALUES = 50_000
-# Events that are there already, and are passed on before others have the event loop.
+# The number of already buffered events that are passed on before other tasks get the event loop.
 _AT_ONCE = 64
 
-# How long the end of a whole answer may take to come, in seconds. The shortest idle timeout of an agent is one second:
-# with as much, or more, a server that never ends its stream would have that make an error of a whole answer.
+# How long, in seconds, to wait for the end of the stream once the answer is complete. It is shorter than the shortest
+# idle timeout of an agent, one second: otherwise a server that never ends its stream would turn a complete answer into
+# an error.
 GRACE = 0.9
-# How long the end of a body may take to come after the last event, in seconds, and how long it may be, in bytes.
+# How long, in seconds, to wait for the end of a body after the last event, and how many bytes of it to read.
 _END = 0.1
 _LONGEST_END = 2**16
 
-# In characters of text and reasoning: several hundred times the longest answer that anyone listens to.
+# In characters of text and reasoning: several hundred times longer than any answer that a user would listen to.
 _LONGEST_ANSWER = 4 * 2**20
-# Home Assistant keeps every piece of an answer for a while. The longest answers of good models have 4,096.
+# The maximum number of pieces, because Home Assistant keeps every piece of an answer for a while. The longest answers
+# of good models have 4,096.
 _MOST_PIECES = 2**16
 
 _DATA = b"data:"
@@ -39,7 +42,7 @@ _DONE = b"[DONE]"
 _ERROR = b"event: error"
 _END_OF_EVENT = b"\n\n"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-# An answer that begins like this is not a stream.
+# An answer that starts with one of these is not a stream.
 _JSON = (b"{", b"[")
 
 
@@ -51,8 +54,8 @@ async def stream_events(
 ) -> AsyncGenerator[Event]:
     """Yield the events of an answer, see `Provider.stream`.
 
-    `answer` sends the request, holds the httpx or httpx2 response, and closes it. `errors` translates every exception
-    in the meantime into a `ProviderError`.
+    `answer` is a context manager that sends the request, yields the httpx or httpx2 response, and closes it. `errors`
+    is one that converts every exception inside it into a `ProviderError`.
     """
     decode, size, passed = partial(_apply, decoder.on_event), _AnswerSize(), count(1)
     with errors:
@@ -73,7 +76,7 @@ async def stream_events(
 
 
 async def _read_chunks(response: Any, on_bytes: OnBytes) -> AsyncGenerator[bytes]:
-    """Yield the chunks of a response, each with its sign of life."""
+    """Yield the chunks of a response, and call `on_bytes` for each."""
     async with aclosing(response.aiter_raw()) as chunks:
         async for chunk in chunks:
             on_bytes()
@@ -81,9 +84,9 @@ async def _read_chunks(response: Any, on_bytes: OnBytes) -> AsyncGenerator[bytes
 
 
 async def _late_events[E](stream: AsyncIterator[E], decode: Callable[[E], Sequence[Event]]) -> Sequence[Event]:
-    """Wait for the end of a whole answer. Return the events that come before it, or none once it has come.
+    """Wait for the end of a complete answer. Return the events that arrive before it, or none once it is reached.
 
-    The end has come when the stream ends or breaks, or brings nothing but usage and pings for `GRACE` seconds. At most
+    The end is reached when the stream ends or breaks, or sends nothing but usage and pings for `GRACE` seconds. At most
     the usage is lost then, so none of these is an error. Raises the `ProviderError` that `decode` raises.
     """
     try:
@@ -99,7 +102,7 @@ async def _late_events[E](stream: AsyncIterator[E], decode: Callable[[E], Sequen
 
 
 async def _read_values(raw: AsyncGenerator[bytes], decoder: Decoder) -> AsyncGenerator[Any]:
-    """Yield the JSON value of each event, also of an answer that is not a stream."""
+    """Yield the JSON value of each event, or of an answer that is not a stream."""
     async with aclosing(raw) as chunks:
         first = await _read_start(chunks)
         if first.startswith(_JSON):
@@ -123,7 +126,7 @@ async def _read_values(raw: AsyncGenerator[bytes], decoder: Decoder) -> AsyncGen
 
 
 def _named_error(data: bytes) -> Any:
-    """Return an event whose name says that it is an error, in the form of an error."""
+    """Return an event whose name marks it as an error, in the form of an error body."""
     try:
         event = read_json(data)
     except ValueError, RecursionError:
@@ -132,7 +135,10 @@ def _named_error(data: bytes) -> Any:
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:
-    """Read the end of a body, which is nothing or little. The HTTP client closes the connection of any other body."""
+    """Read the rest of a body, if it is short, so that its connection can be reused.
+
+    The HTTP client closes the connection if a body was not read to its end.
+    """
     left = _LONGEST_END
     with suppress(TimeoutError):
         async with asyncio.timeout(_END):
@@ -143,7 +149,10 @@ async def _drain(chunks: AsyncIterator[bytes]) -> None:
 
 
 async def _read_start(chunks: AsyncIterator[bytes]) -> bytes:
-    """Return the first bytes from the first non-blank one on, without a byte order mark, which may come in parts."""
+    """Return the first bytes from the first non-blank one on, without a byte order mark.
+
+    The byte order mark may be split across chunks.
+    """
     first = b""
     async for chunk in chunks:
         first += chunk
@@ -155,7 +164,7 @@ async def _read_start(chunks: AsyncIterator[bytes]) -> bytes:
 
 
 async def read_any_json(data: bytes) -> Any:
-    """Return the value of a JSON text of any size. A large text is read outside of the event loop.
+    """Return the value of a JSON text of any size. A large text is parsed outside of the event loop.
 
     Raises `BadStream` if it has too many values, and the errors of `read_json`.
     """
@@ -185,9 +194,9 @@ def _apply[T](read: Callable[[Any], Iterable[T]], value: Any) -> Sequence[T]:
 
 @dataclass(slots=True)
 class _EventReader:
-    """Reads server-sent events: the data of each, and whether its name says that it is an error.
+    """Reads server-sent events: the data of each event, and whether the event's name marks it as an error.
 
-    Work and memory are linear in the bytes, also for tiny chunks:
+    Time and memory are linear in the number of bytes, even for tiny chunks:
     https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
     """
 
@@ -198,7 +207,7 @@ class _EventReader:
     _ended_in_return: bool = False
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """Yield the data of each whole event. Raises `BadStream` if one is too long."""
+        """Yield the data of each complete event. Raises `BadStream` if an event is too long."""
         if self._ended_in_return:
             chunk = chunk.removeprefix(b"\n")
         self._ended_in_return = chunk.endswith(b"\r")
@@ -212,7 +221,7 @@ class _EventReader:
                 yield data
 
     def _on_line(self, line: bytes) -> bytes | None:
-        """Read a line. Return the data of the event that it ends, or None if it ends none."""
+        """Read a line. Return the data of the event that it completes, or None if it completes none."""
         if self._line:
             line = b"".join((*self._line, line))
             self._line.clear()
@@ -231,13 +240,13 @@ class _EventReader:
 
 @dataclass(slots=True)
 class _AnswerSize:
-    """The length of an answer's text and reasoning so far, and the number of pieces in which they came."""
+    """The length of an answer's text and reasoning so far, and the number of pieces in which they arrived."""
 
     _length: int = 0
     _pieces: int = 0
 
     def add(self, event: Event) -> None:
-        """Count an event. Raises `BadStream` if the answer is too long."""
+        """Add an event to the counts. Raises `BadStream` if the answer is too long."""
         if isinstance(event, TextDelta | ReasoningDelta):
             self._length += len(event.text)
             self._pieces += 1

@@ -1,4 +1,4 @@
-"""HTTP: connections, a wrapper that follows no redirects and bounds responses, and requests through generated SDKs."""
+"""HTTP: connections, a client wrapper that follows no redirects and limits responses, and requests through the SDKs."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
@@ -14,32 +14,34 @@ import zlib
 from .errors import BadStream, DeadlineExceeded, ProviderError, Redirected, Unavailable, transport_errors
 
 _MEGABYTE = 2**20
-# The limit of an answer in bytes, with everything around each word of it.
+# The limit of a streamed answer in bytes, including the JSON around each piece of text.
 _LONGEST_ANSWER = 32 * _MEGABYTE
-# The limit in bytes of a response to GET, such as a model list.
+# The limit of a response to GET, such as a model list, in bytes.
 _LONGEST_LIST = 8 * _MEGABYTE
-# How many bytes of an error are read; the status is known before the rest arrives.
+# How many bytes of an error response are read. The rest is ignored, as the status is already known.
 _READ_OF_ERROR = _MEGABYTE
 
-# The most bytes that are decompressed at a time.
+# The maximum number of bytes that are decompressed at a time.
 _PIECE = 2**16
 _ENCODING = "content-encoding"
-# zlib and gzip, told apart by their headers: https://docs.python.org/3/library/zlib.html#zlib.decompress
+# The window size that makes zlib detect zlib and gzip by their headers:
+# https://docs.python.org/3/library/zlib.html#zlib.decompress
 _EITHER_HEADER = 47
 
-# How long it may take to hear that a server had closed a connection before a request arrived on it, in seconds.
+# The maximum time, in seconds, until the client notices that the server had closed a connection before a request
+# arrived on it.
 _ROUND_TRIP = 1.0
-# The HTTP clients' name for the beginning of a new connection: https://www.encode.io/httpcore/extensions/#trace
+# The HTTP clients' trace event for a new connection: https://www.encode.io/httpcore/extensions/#trace
 _CONNECTS = "connection.connect"
 
 type _Pieces = Callable[[bytes], Iterator[bytes]]
 
 
 def bounded_client(http_client: Any) -> Any:
-    """Return a client of the same package, httpx or httpx2, that sends through the given one.
+    """Return a client of the same package, httpx or httpx2, that sends its requests through the given client.
 
-    The caller keeps ownership. Requests raise `Redirected`, and `BadStream` if an answer is too long or has an
-    unrequested encoding.
+    The caller keeps ownership. Requests raise `Redirected`, and `BadStream` if a response is too long or has an
+    encoding that was not requested.
     """
     package = _package_of(http_client)
     stream = type("BoundedStream", (_BoundedStream, package.AsyncByteStream), {})
@@ -48,15 +50,15 @@ def bounded_client(http_client: Any) -> Any:
 
 
 async def open_connection(http_client: Any, url: str) -> None:
-    """Open a connection to the server of a URL, which the client's next request there uses. Raises `ProviderError`.
+    """Open a connection to the server of a URL, for the client's next request to it. Raises `ProviderError`.
 
-    Asks for the headers of the server's first page and sends nothing else of the URL: no key, name or query.
+    Requests the headers of the server's root page and sends nothing else of the URL: no key, name or query.
     """
     parts = urlsplit(url)
     with transport_errors():
         request = http_client.build_request("HEAD", f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/")
         answer = await _sent(http_client, _package_of(http_client), request)
-        # it has no body, but only its end frees the connection
+        # The response has no body, but the connection is only released after reading to its end.
         await answer.aread()
 
 
@@ -68,8 +70,8 @@ def _package_of(http_client: Any) -> Any:
 async def _sent(client: Any, package: Any, request: Any) -> Any:
     """Return the response to a request, which is sent again if the server was just closing an idle connection.
 
-    It has then not read the request: https://datatracker.ietf.org/doc/html/rfc9112#section-9.3.1. A new connection
-    that breaks, or one that breaks later, is the server's failure.
+    In that case, the server has not read the request: https://datatracker.ietf.org/doc/html/rfc9112#section-9.3.1. If a
+    new connection breaks, or any connection breaks later, that is the server's failure.
     """
     connects: list[str] = []
 
@@ -89,7 +91,7 @@ async def _sent(client: Any, package: Any, request: Any) -> Any:
 
 
 class _BoundedTransport:
-    """A transport on top of a shared client. `bound` makes the stream of a response's body."""
+    """A transport that sends through a shared client. `bound` creates the stream of a response's body."""
 
     def __init__(self, client: Any, package: Any, bound: Callable[..., Any]) -> None:
         self._client = client
@@ -116,7 +118,7 @@ class _BoundedTransport:
 class _BoundedStream(AsyncIterator[bytes]):
     """A response body, decompressed piece by piece, up to a limit.
 
-    An iterator class, because httpx does not close generators that were not read to the end.
+    This is an iterator class, because httpx does not close generators that were not read to the end.
     """
 
     def __init__(self, response: Any, method: str) -> None:
@@ -141,7 +143,7 @@ class _BoundedStream(AsyncIterator[bytes]):
     async def _next_piece(self, pieces: _Pieces) -> bytes:
         piece = next(self._ready, None)
         if piece is not None:
-            # a few bytes can be blown up to megabytes, for which nobody has to wait
+            # A few bytes can expand to megabytes, so let other tasks run between the pieces.
             await asyncio.sleep(0)
         while piece is None:
             self._ready = pieces(await anext(self._sent))
@@ -150,12 +152,12 @@ class _BoundedStream(AsyncIterator[bytes]):
 
     async def aclose(self) -> None:
         await self._response.aclose()
-        # closing the response leaves its generators as they are, for the garbage collector of any thread
+        # Closing the response does not close its generators; the garbage collector would finalize them in any thread.
         await self._sent.aclose()
 
 
 def _pieces(encoding: str) -> _Pieces | None:
-    """Return a decompressor with bounded output, or None if the body is not compressed."""
+    """Return a decompressor with limited output, or None if the body is not compressed."""
     match encoding.strip().lower():
         case "" | "identity":
             return None
@@ -175,20 +177,21 @@ def _decompressed(decompressor: Any, sent: bytes) -> Iterator[bytes]:
 
 
 async def post(client: Any, path: str, body: Mapping[str, Any], **options: Any) -> Any:
-    """Return the JSON value that answers a request. `options` are the SDK's: `headers`, `timeout`."""
+    """Send a POST request and return the JSON value of the response. `options` are the SDK's: `headers`, `timeout`."""
     return await client.post(path, cast_to=object, body=body, options=options)
 
 
 async def post_for_stream(client: Any, stream: Any, path: str, body: Mapping[str, Any], **options: Any) -> Any:
-    """Return the SDK's `stream` that answers a request. Read its `response`, and close it."""
+    """Send a POST request and return its answer as the SDK's `stream`. Read its `response`, and close it."""
     return await client.post(path, cast_to=object, body=body, options=options, stream=True, stream_cls=stream[object])
 
 
 @contextmanager
 def sdk_errors(sdk: Any, read: Callable[[Any], ProviderError]) -> Iterator[None]:
-    """Raise a `ProviderError` for every error of OpenAI's or Anthropic's SDK, and of its HTTP client.
+    """Convert every error of the OpenAI or Anthropic SDK, or of its HTTP client, into a `ProviderError`.
 
-    One tool generates both SDKs, so `sdk` is either module. `read` returns the error for one with a status.
+    Both SDKs are generated by the same tool, so `sdk` can be either module. `read` converts an SDK error that has an
+    HTTP status.
     """
     try:
         with transport_errors():
@@ -198,7 +201,7 @@ def sdk_errors(sdk: Any, read: Callable[[Any], ProviderError]) -> Iterator[None]
     except sdk.APITimeoutError as err:
         raise DeadlineExceeded("no connection or no answer in time") from err
     except sdk.APIConnectionError as err:
-        # it may wrap an error of our transport
+        # The cause may be an error that the bounded transport raised.
         cause = err.__cause__
         kind = type(cause).__name__
         raise (cause if isinstance(cause, ProviderError) else Unavailable(f"no connection ({kind})")) from err

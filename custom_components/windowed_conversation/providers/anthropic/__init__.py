@@ -1,4 +1,4 @@
 """Anthropic's Messages format, for Anthropic and compatible servers.
 
-Clients, encoding of requests, decoding of streams, and errors.
+Contains the clients, request encoding, stream decoding, and error mapping.
 """

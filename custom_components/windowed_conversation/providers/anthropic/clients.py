@@ -1,8 +1,8 @@
-"""The provider for Anthropic's Messages API: Anthropic itself, and compatible servers, with a client of its SDK.
+"""The provider for Anthropic's Messages API, for Anthropic itself and compatible servers, using Anthropic's SDK.
 
 The SDK needs an `AsyncClient` of the HTTP package that it runs on: httpx in 0.x, httpx2 in 2.x. Home Assistant uses
-httpx up to 2026.10 and httpx2 from 2026.11 on, which fits the SDK that it installs itself. Another integration may have
-installed another version: `accepts` tells whether a client fits, and a `HttpClient` does.
+httpx up to 2026.10 and httpx2 from 2026.11 on, which fits the SDK version that it installs itself. Another integration
+may have installed a different version: `accepts` tells whether a client fits, and an `HttpClient` always does.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
@@ -24,13 +24,13 @@ from .encoding import NAME, cache_breakpoints, encode_count, encode_request
 _PATH = "/v1/messages"
 _TIMEOUT = 10.0
 _ANTHROPIC = "https://api.anthropic.com"
-# The SDK refuses to go without a key; servers at home ask for none.
+# The SDK requires a key, but servers at home do not.
 _NO_KEY = "none"
 
-# The class of a client on the HTTP package that the SDK runs on.
+# The `AsyncClient` class of the HTTP package that the SDK runs on.
 HttpClient: Any = next(kind for kind in DefaultAsyncHttpxClient.__mro__ if kind.__name__ == "AsyncClient")
 
-# Newer versions write spans. Nobody here collects them, and environment variables decide about their contents.
+# Newer SDK versions record tracing spans. Nothing collects them here, and environment variables control their contents.
 _NO_TRACES: dict[str, Any] = (
     {"open_telemetry": False} if "open_telemetry" in signature(AsyncAnthropic).parameters else {}
 )
@@ -42,10 +42,11 @@ def accepts(http_client: object) -> bool:
 
 
 def anthropic_messages(url: str | None, api_key: str | None, http_client: Any) -> Messages:
-    """Return a provider for Anthropic, or for a compatible server if there is a URL. Opens no connection.
+    """Return a provider for Anthropic, or for the compatible server at `url`. Opens no connection.
 
-    `http_client` is one that `accepts` accepts (else raises `TypeError`); the caller keeps ownership. Raises
-    `BadRequest` for an invalid URL. Each request is tried once: during a retry of the SDK the user would hear nothing.
+    `http_client` must be a client that `accepts` approves, otherwise `TypeError` is raised; the caller keeps ownership.
+    Raises `BadRequest` for an invalid URL. Each request is tried once, because the user would hear nothing while the
+    SDK retries.
     """
     if not accepts(http_client):
         kind = type(http_client)
@@ -62,17 +63,17 @@ def anthropic_messages(url: str | None, api_key: str | None, http_client: Any) -
 
 
 class Messages:
-    """A provider on top of an `AsyncAnthropic` client. The caller keeps ownership of the client."""
+    """A provider based on an `AsyncAnthropic` client. The caller keeps ownership of the client."""
 
     name = NAME
 
     def __init__(self, client: AsyncAnthropic) -> None:
         self._client = client
-        # The client imports this on first use, which would be in the event loop.
+        # The client would import this class on first use, which would block the event loop.
         self._models = AsyncModels(client).with_raw_response
 
     def stream(self, request: Request, on_bytes: OnBytes = ignore) -> AsyncGenerator[Event]:
-        """Ask the model and yield the events of its answer, see `Provider.stream`."""
+        """Send the request and yield the events of the answer, see `Provider.stream`."""
         body = encode_request(request)
         decoder = MessageDecoder(request, thinks="thinking" in body)
         return stream_events(self._answer(body), decoder, provider_errors(request), on_bytes)
@@ -86,11 +87,11 @@ class Messages:
             yield answer.response
 
     def caching(self, request: Request) -> Mapping[str, Any]:
-        """Return the cache mark and the names of the marked blocks."""
+        """Return the cache mark and the names of the blocks that carry it."""
         return cache_breakpoints(request)
 
     async def count_tokens(self, request: Request) -> int:
-        """Return the input tokens of a request by the server's own count. Raises `ProviderError`."""
+        """Return the number of input tokens of a request, as counted by the server. Raises `ProviderError`."""
         with provider_errors(request):
             answer = await post(self._client, f"{_PATH}/count_tokens", encode_count(request), timeout=_TIMEOUT)
         return required_count(member(answer, "input_tokens"))

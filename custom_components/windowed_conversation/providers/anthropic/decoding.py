@@ -1,6 +1,6 @@
-"""Decoding the stream of Anthropic's Messages API, and mapping its errors and those of its SDK to ours.
+"""Decode the stream of Anthropic's Messages API, and map the errors of the API and the SDK to `ProviderError`s.
 
-Blocks are identified by their index. Unknown types of events, blocks and deltas are skipped. Errors are decided by
+Blocks are identified by their index. Unknown types of events, blocks and deltas are skipped. Errors are classified by
 status, type and code, never by message text.
 """
 
@@ -37,21 +37,22 @@ _BY_TYPE: dict[str, type[errors.ProviderError]] = {
     "timeout_error": errors.DeadlineExceeded,
 }
 
-# Types that explain nothing. A proxy may give none.
+# Error types that explain nothing. A proxy may send no type at all.
 _GENERIC = ("", "invalid_request_error")
 
-# Codes that say more than their type: the API calls these rate limits.
+# Codes that are more specific than their error type: the API reports these as rate limits.
 _BY_CODE: dict[str, type[errors.ProviderError]] = {
     "contract_spend_limit_reached": errors.QuotaError,
     "enforced_spend_limit_reached": errors.QuotaError,
 }
 
-# Newer versions of the SDK import this, some hundred modules, at their first error, which would be in the event loop.
+# Newer SDK versions import this module and about a hundred others at their first error, which would block the event
+# loop.
 _ERROR_DETAILS = "anthropic.types.shared.error_details"
 if find_spec(_ERROR_DETAILS):
     import_module(_ERROR_DETAILS)
 
-# Why an answer is not whole. `pause_turn` is for tools that the server itself runs; we offer none.
+# Stop reasons of incomplete answers. `pause_turn` is for tools that the server itself runs; this provider offers none.
 _CUT_OFF: dict[str, type[errors.ProviderError]] = {
     "max_tokens": errors.Incomplete,
     "pause_turn": errors.Incomplete,
@@ -64,20 +65,20 @@ _DETAILS = ("thinking_tokens",)
 
 
 def provider_errors(request: Request | None = None) -> AbstractContextManager[None]:
-    """Raise a `ProviderError` for every error of the SDK and its HTTP client. `request` is the sent request."""
+    """Convert every error of the SDK and its HTTP client into a `ProviderError`. `request` is the sent request."""
     return sdk_errors(anthropic, lambda err: _error(err.status_code, err.body, err.response.headers, request))
 
 
 def error_in_event(event: object) -> errors.ProviderError:
-    """Return the error for an event or an answer that is itself an error."""
+    """Return the `ProviderError` for an event, or a complete answer, that reports an error."""
     return _error(HTTPStatus.OK, event, {}, None)
 
 
 def _error(status: int, body: object, headers: Mapping[str, str], request: Request | None) -> errors.ProviderError:
-    # an error that is a plain text has neither
+    # If the error is plain text, it has neither a type nor a code.
     error = member(body, "error")
     kind, code = code_of(member(error, "type")), code_of(member(member(error, "details"), "error_code"))
-    # "prompt is too long" has no type or code of its own: a request about as long as the context was too long
+    # "prompt is too long" has no type or code of its own, so a request about as long as the context counts as too long.
     is_generic = kind in _GENERIC
     return errors.server_error(
         status,
@@ -91,7 +92,7 @@ def _error(status: int, body: object, headers: Mapping[str, str], request: Reque
 
 @dataclass(slots=True)
 class _OpenBlock:
-    """A content block that is still arriving; `content` is its first event's."""
+    """A content block that is still arriving; `content` is the content of its first event."""
 
     type: str
     content: Any
@@ -102,7 +103,7 @@ class _OpenBlock:
     arguments: Arguments | None = None
 
     def residue(self) -> Iterator[Block]:
-        """Yield the block as it must be sent back, unmodified. Text and calls only leave their position."""
+        """Yield the block exactly as it must be sent back. Of a text or a call, only its position is kept."""
         match self.type:
             case "thinking" if any(self.signature):
                 yield {"type": "thinking", "thinking": "".join(self.thought), "signature": "".join(self.signature)}
@@ -115,7 +116,7 @@ class _OpenBlock:
 
 
 class MessageDecoder(Decoder):
-    """Decodes one answer. The terminal marker is `message_stop`. `thinks`: whether the model was asked to think."""
+    """Decodes one answer. The terminal marker is `message_stop`. `thinks`: whether the request enabled thinking."""
 
     def __init__(self, request: Request, *, thinks: bool) -> None:
         super().__init__(request)
@@ -125,7 +126,7 @@ class MessageDecoder(Decoder):
             for tool, names in argument_names(request.tools).items()
         }
         self._blocks: dict[int, _OpenBlock] = {}
-        # calls without an event yet, with their arguments
+        # Tool calls that have not been announced yet, with their arguments.
         self._pending: list[tuple[_OpenBlock, Arguments]] = []
         self._residue_blocks: list[Block] = []
         self._counts: dict[str, int] = {}
@@ -133,7 +134,7 @@ class MessageDecoder(Decoder):
         self._category = ""
 
     def as_stream(self, answer: Any) -> Iterator[Any]:
-        """Return the events of a whole answer: a message begins, brings its blocks, and stops."""
+        """Return the events of an unstreamed answer: the start of the message, its blocks, and its end."""
         if member(answer, "type") != "message":
             yield answer
             return
@@ -145,7 +146,7 @@ class MessageDecoder(Decoder):
         yield {"type": "message_stop"}
 
     def on_event(self, event: Any) -> Sequence[Event]:
-        """Return our events for one event of the message, see `Decoder.on_event`."""
+        """Return the events for one event of the server's message, see `Decoder.on_event`."""
         match text_of(event.get("type")):
             case "content_block_delta":
                 return self._on_delta(self._blocks[event["index"]], event["delta"])
@@ -166,7 +167,7 @@ class MessageDecoder(Decoder):
         return ()
 
     def _on_message_start(self, message: object) -> None:
-        """Start an answer, or start over: a proxy may have asked again after the first half of an answer."""
+        """Start an answer, or restart it: a proxy may have sent the request again in the middle of an answer."""
         self._blocks.clear()
         self._pending.clear()
         self._residue_blocks.clear()
@@ -196,7 +197,7 @@ class MessageDecoder(Decoder):
                 block.signature.append(text_of(delta.get("signature")))
             case "input_json_delta":
                 fragment = text_of(delta.get("partial_json"))
-                # a server's own tool has none to keep
+                # Tools that the server itself runs have no arguments to collect.
                 if block.arguments:
                     block.arguments.add(fragment)
         return ()
@@ -238,7 +239,8 @@ class MessageDecoder(Decoder):
     def _announce(self) -> Sequence[Event]:
         """Return the events of the pending calls. Raises `BadStream` for an incomplete call.
 
-        A call without arguments stays pending until the stop reason shows that it was not cut off before them.
+        A call without arguments stays pending until the stop reason shows that the answer was not cut off before its
+        arguments.
         """
         pending, self._pending = self._pending, []
         events = []
@@ -250,7 +252,7 @@ class MessageDecoder(Decoder):
         return events
 
     def _on_usage(self, usage: object) -> None:
-        """Update the usage. Each count is a running total, and a missing one is unchanged."""
+        """Update the usage. Each count is a running total; a missing count keeps its last value."""
         details = member(usage, "output_tokens_details")
         for source, names in ((usage, _USAGE), (details, _DETAILS)):
             for name in names:
@@ -258,7 +260,7 @@ class MessageDecoder(Decoder):
                     self._counts[name] = tokens
         if not self._counts:
             return
-        # Anthropic's input tokens exclude the tokens that were read from and written to the cache
+        # Anthropic's input tokens exclude the tokens that were read from the cache or written to it.
         read, cached, cache_written, output, reasoning = (self._counts.get(name, 0) for name in (*_USAGE, *_DETAILS))
         self._usage = Usage(read + cached + cache_written, cached, output, cache_written, reasoning, self._cleared)
 
@@ -269,7 +271,7 @@ class MessageDecoder(Decoder):
         return errors.Refused(message, self._category) if kind is errors.Refused else kind(message)
 
     def _residue(self) -> list[Block] | None:
-        """Return the blocks to send back; empty, as a mere stamp, if the model was to think and did not."""
+        """Return the blocks to send back; an empty list marks the answer if the model could think but did not."""
         if any(block["type"] in THINKING for block in self._residue_blocks):
             return self._residue_blocks
         return [] if self._thinks else None

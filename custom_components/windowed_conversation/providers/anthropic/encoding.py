@@ -1,4 +1,4 @@
-"""Encoding requests for Anthropic's Messages API: tools, content blocks, thinking, context editing, and cache marks."""
+"""Encode requests for Anthropic's Messages API: tools, content blocks, thinking, context editing, and cache marks."""
 
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
@@ -19,12 +19,12 @@ from ..sizes import fills_context
 
 type ArgumentNames = Mapping[str, Mapping[str, str]]
 
-# The stamp on the residue.
+# The provider name that is stored with the residue.
 NAME = "anthropic"
 
 THINKING = frozenset({"thinking", "redacted_thinking"})
 
-# The API refuses empty messages and blank text, and a user's message must not vanish.
+# The API refuses empty messages and blank text, but a user's message must not disappear.
 _NOTHING_SAID = "..."
 
 # https://platform.claude.com/docs/en/build-with-claude/vision
@@ -34,35 +34,37 @@ _BLOCKS = dict.fromkeys(("image/gif", "image/jpeg", "image/png", "image/webp"), 
 
 _VALID_ID = re.compile(r"[a-zA-Z0-9_-]+")
 
-# The API wants a limit: several times the longest answer that anyone listens to.
+# The API requires a limit. This one is several times longer than any answer that a user would listen to.
 _ANSWER_TOKENS = 4096
 
-# https://platform.claude.com/docs/en/build-with-claude/extended-thinking: the smallest budget there is.
+# The smallest thinking budget that the API accepts:
+# https://platform.claude.com/docs/en/build-with-claude/extended-thinking
 _SMALLEST_BUDGET = 1024
 
-# The share of the answer's limit that thinking may use; the rest is for the words.
+# The share of the answer limit that thinking may use; the rest is for the answer's text.
 _BUDGET_SHARES = {Effort.MINIMAL: 0.0, Effort.LOW: 0.25, Effort.MEDIUM: 0.5, Effort.HIGH: 0.75}
 
 _MOST_TEMPERATURE = 1.0
 _MARK = {"type": "ephemeral"}
 
-# The share of the context from which a request may be too long although it fits by the estimate:
-# Claude has up to a third more tokens for a text than the vocabulary that the estimate was fitted against.
+# From this share of the context on, a request may be too long although its estimated size fits: Claude uses up to a
+# third more tokens for a text than the vocabulary to which the estimate was fitted.
 _FULL = 0.75
 
 _BETA = "context-management-2025-06-27"
 
-# Old results are cleared once there are more calls than this, except the newest: three is the API's default.
+# Old results are cleared once there are more calls than this. The newest results stay: the API keeps three by default.
 _TRIGGER_CALLS = 6
 
 _KEPT_CALLS = 3
 
-# Clearing results costs the cached prefix from there on, which the documentation says should be worth it.
+# The minimum number of tokens to clear. Clearing results invalidates the cached prefix from there on, so the
+# documentation recommends to clear only when it is worth that cost.
 _LEAST_TOKENS = 1000
 
 
 def encode_tools(request: Request) -> list[dict[str, Any]]:
-    """Return the tools; if none is offered, those that the history calls, without which the API refuses the request."""
+    """Return the tools. If none is offered, return those called in the history, which the API requires."""
     called = {call.name for message in request.messages for call in message.tool_calls}
     tools = request.tools or [ToolSchema(name, "", {}) for name in sorted(called, key=sent_name)]
     return [
@@ -72,7 +74,7 @@ def encode_tools(request: Request) -> list[dict[str, Any]]:
 
 
 def argument_names(tools: Iterable[ToolSchema]) -> ArgumentNames:
-    """Return, by tool, the names that are sent instead of arguments' own names, for tools that need any."""
+    """Return, by tool name, the replacements for argument names that the API refuses, for tools that need any."""
     return {tool.name: names for tool in tools if (names := _schema(tool)[1])}
 
 
@@ -81,10 +83,10 @@ def rename_keys(members: Mapping[str, Any], names: Mapping[str, str]) -> dict[st
     return {names.get(name, name): value for name, value in members.items()}
 
 
-# Requests of one agent offer the same tools again and again.
+# Requests of one agent offer the same tools repeatedly.
 @lru_cache(maxsize=256)
 def _schema(tool: ToolSchema) -> tuple[dict[str, Any], Mapping[str, str]]:
-    """Return the schema as it is sent, and the replaced names in it."""
+    """Return the schema in the form that is sent, and the argument names replaced in it."""
     schema = without_choice(tool.parameters)
     names = replacement_names(schema["properties"])
     if names:
@@ -99,13 +101,13 @@ type Block = dict[str, Any]
 
 @dataclass(slots=True)
 class AlternatingMessages:
-    """Alternating messages. `history_end` is the last block before the newest user message."""
+    """A list of messages with alternating roles. `history_end` is the last block before the newest user message."""
 
     messages: list[Block] = field(default_factory=list)
     history_end: Block | None = None
 
     def add(self, role: str, blocks: list[Block]) -> None:
-        """Add blocks to the newest message if it has the same role, else as a new message. No blocks add nothing."""
+        """Add blocks to the newest message if it has the same role, else as a new message. An empty list is ignored."""
         if not blocks:
             return
         if self.messages and self.messages[-1]["role"] == role:
@@ -123,7 +125,7 @@ def encode_messages(
 ) -> AlternatingMessages:
     """Return the messages for a model, without the system prompt. `images`: whether it accepts images and PDFs.
 
-    `names` are the names that are sent instead of arguments' own names.
+    `names` maps tools to the replacements for their argument names.
     """
     conversation, ids = AlternatingMessages(), _CallIds()
     newest = max((place for place, message in enumerate(messages) if message.role is Role.USER), default=None)
@@ -141,15 +143,15 @@ def encode_messages(
 
 
 def residue_blocks(message: Message, model: str) -> list[Block] | None:
-    """Return the residue that this model left on a message, or None if the residue is not its own."""
+    """Return the residue on a message if this model produced it, else None."""
     residue = residue_of(message, NAME, model)
     return residue if isinstance(residue, list) and all(isinstance(block, dict) for block in residue) else None
 
 
 class _CallIds:
-    """The ids of calls as the API accepts them: letters, digits, `_` and `-`, each unique in a request.
+    """Call ids that the API accepts: letters, digits, `_` and `-`, each unique within a request.
 
-    Other providers use other ids, and ours are unique only within an exchange.
+    Other providers use other id formats, and this integration's ids are unique only within an exchange.
     """
 
     def __init__(self) -> None:
@@ -179,7 +181,7 @@ def _user(message: Message, *, images: bool) -> list[Block]:
 
 
 def _attachment(attachment: Attachment, *, images: bool) -> Block:
-    """Return the block of an image or a PDF, or a note if the model or the API does not read it."""
+    """Return the block of an image or a PDF, or a note if the model or the API cannot read the attachment."""
     media_type = mime_type_of(attachment)
     if not images or media_type not in _BLOCKS:
         return {"type": "text", "text": UNSEEN}
@@ -197,7 +199,7 @@ def _tool_result(message: Message, ids: _CallIds) -> Block:
 
 
 def _is_error(content: str) -> bool:
-    """Return whether a tool result is a failure: a JSON object with an `error`."""
+    """Return whether a tool result reports a failure: a JSON object with an `error` member."""
     if '"error"' not in content:
         return False
     try:
@@ -208,9 +210,9 @@ def _is_error(content: str) -> bool:
 
 
 def _assistant(message: Message, model: str, ids: _CallIds, names: ArgumentNames) -> list[Block]:
-    """Return the blocks of an answer, with its thinking where the model put it.
+    """Return the blocks of an answer, with its thinking blocks in their original positions.
 
-    Another order is refused with a 400, and so is an answer that ends in thinking.
+    The API refuses any other order with status 400, and an answer that ends with thinking, too.
     https://platform.claude.com/docs/en/build-with-claude/extended-thinking#preserving-thinking-blocks
     """
     text = _text(message.content)
@@ -240,7 +242,7 @@ def _tool_use(call: ToolCall, ids: _CallIds, names: Mapping[str, str]) -> Block:
 
 
 def encode_request(request: Request) -> dict[str, Any]:
-    """Return the body without `stream`. Its `betas`, if any, belong into the header `anthropic-beta`."""
+    """Return the request body without `stream`. Its `betas`, if any, must be sent in the `anthropic-beta` header."""
     body, breakpoints = _encoded(request)
     body |= encode_editing(request)
     if request.profile.caching is Caching.BREAKPOINTS:
@@ -250,14 +252,14 @@ def encode_request(request: Request) -> dict[str, Any]:
 
 
 def encode_count(request: Request) -> dict[str, Any]:
-    """Return the part of the body that the model reads, which is the body of `/v1/messages/count_tokens`."""
+    """Return the part of the body that the model reads, which is also the body of `/v1/messages/count_tokens`."""
     body, _ = _encoded(request)
     counted = ("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config")
     return {name: body[name] for name in counted if name in body}
 
 
 def cache_breakpoints(request: Request) -> Mapping[str, Any]:
-    """Return the marked blocks of the request, and the mark; empty if none is marked."""
+    """Return the blocks of the request that carry a cache mark, and the mark; empty if there are none."""
     if request.profile.caching is not Caching.BREAKPOINTS:
         return {}
     _, breakpoints = _encoded(request)
@@ -272,12 +274,13 @@ def may_be_too_long(request: Request) -> bool:
 def _encoded(request: Request) -> tuple[dict[str, Any], dict[str, Block]]:
     """Return the body, and by name the blocks at which a cached prefix can end: the API allows at most four.
 
-    Marked are the tools and the system prompt, for every conversation of the agent; the history, because results in the
-    newest exchange are shortened when it ends; and the newest block, for the next request of the same turn.
+    Three prefixes are marked: the tools and the system prompt, for every conversation of the agent; the history,
+    because results in the newest exchange are shortened when it ends; and everything up to the newest block, for the
+    next request of the same turn.
 
-    A different `tool_choice` changes the prefix from the messages on; the tools and the system prompt are still found:
-    https://platform.claude.com/docs/en/build-with-claude/prompt-caching#what-invalidates-the-cache So messages are not
-    marked in the one request that forbids calls: no later request would read that cache entry.
+    A different `tool_choice` invalidates the cached prefix from the messages on, but not the tools and the system
+    prompt: https://platform.claude.com/docs/en/build-with-claude/prompt-caching#what-invalidates-the-cache So messages
+    are not marked in the one request that forbids calls: no later request would read that cache entry.
     """
     names = argument_names(request.tools)
     conversation = encode_messages(request.messages, request.model, names, images=request.profile.images)
@@ -326,9 +329,9 @@ def _thinking(request: Request, max_tokens: int) -> dict[str, Any]:
 
 
 def _sampling(settings: ModelSettings) -> dict[str, float]:
-    """Return the temperature, or else `top_p`: Anthropic advises against both, and refuses both from Claude 4.1 on.
+    """Return the temperature, or else `top_p`: Anthropic advises against sending both.
 
-    https://platform.claude.com/docs/en/api/messages/create
+    The API refuses the combination from Claude 4.1 on: https://platform.claude.com/docs/en/api/messages/create
     """
     if settings.temperature is not None:
         return {"temperature": min(settings.temperature, _MOST_TEMPERATURE)}
@@ -338,9 +341,9 @@ def _sampling(settings: ModelSettings) -> dict[str, float]:
 def _may_think(request: Request) -> bool:
     """Return whether this model began the current tool loop, if any, with thinking.
 
-    The API treats a tool loop as one assistant turn that is thought through or not as a whole. With a budget the turn
-    has to begin with a thought, and so has its last message ("a final `assistant` message must start with a thinking
-    block"); an adaptive model may have found none necessary.
+    The API treats a tool loop as one assistant turn, in which thinking is on or off throughout. With a thinking budget,
+    the turn and its last message have to begin with thinking ("a final `assistant` message must start with a thinking
+    block"); a model with adaptive thinking may have found none necessary.
     """
     loop = takewhile(lambda message: message.role is not Role.USER, reversed(request.messages))
     answers = [message for message in loop if message.role is Role.ASSISTANT]
@@ -356,7 +359,7 @@ def _begins_with_thought(answer: Message, model: str) -> bool:
 
 
 def encode_editing(request: Request) -> dict[str, Any]:
-    """Return additional fields of the body, see `encode_request`; empty without context editing."""
+    """Return the fields that context editing adds to the body, see `encode_request`; empty without it."""
     if not (request.settings.compaction and request.profile.context_editing):
         return {}
     edit = {
@@ -369,6 +372,6 @@ def encode_editing(request: Request) -> dict[str, Any]:
 
 
 def cleared_tokens(event: object) -> int:
-    """Return the count of cleared tokens in an event, or 0 if it has another form: the count is informational."""
+    """Return the number of cleared tokens in an event, or 0 if it has another form, as the count is informational."""
     edits = objects(member(member(event, "context_management"), "applied_edits"))
     return min(sum(count_at(edit, "cleared_input_tokens") for edit in edits), MAX_COUNT)

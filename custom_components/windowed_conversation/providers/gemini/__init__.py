@@ -1,4 +1,4 @@
 """Google's Gemini format, `generateContent`.
 
-Clients, encoding of requests, decoding of streams, and errors.
+Contains the clients, request encoding, stream decoding, and error mapping.
 """

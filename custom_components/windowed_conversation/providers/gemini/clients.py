@@ -1,4 +1,4 @@
-"""The provider for Gemini, and its client: server, key, and Google's SDK, which is imported at its first use."""
+"""The provider for Gemini and its client: server, key, and Google's SDK, which is imported on first use."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
@@ -23,23 +23,23 @@ from .encoding import NAME, encode_body, encode_prompt
 if TYPE_CHECKING:
     from .sdk import GoogleSdk
 
-# In seconds, for each part of a model list.
+# The timeout in seconds between two parts of a model list.
 _TIMEOUT = 10.0
 _GENERATES = "generateContent"
 
 _GOOGLE = "https://generativelanguage.googleapis.com/"
 
-# The newest SDK would ask for `v1`, the oldest for `v1beta`, and both for one that an environment variable names.
+# The newest SDK would request `v1`, the oldest `v1beta`, and both would use a version set in an environment variable.
 _API_VERSION = "v1beta"
 
-# For an empty key the SDK looks for one in the environment; a server at home asks for none.
+# Given an empty key, the SDK would look for one in the environment; a server at home needs no key.
 _NO_KEY = "none"
 
 _SDK = f"{__package__}.sdk"
 
 
 class Gemini:
-    """A provider over an HTTP client, whose ownership the caller keeps. `connect` returns a client of Google's SDK."""
+    """A provider based on an HTTP client, which the caller still owns. `connect` returns a client of Google's SDK."""
 
     name = NAME
 
@@ -60,7 +60,7 @@ class Gemini:
         self._timeout = timeout
 
     def stream(self, request: Request, on_bytes: OnBytes = ignore) -> AsyncGenerator[Event]:
-        """Ask the model and yield the events of its answer, see `Provider.stream`."""
+        """Send the request and yield the events of the answer, see `Provider.stream`."""
         return stream_events(self._answer(request), GeminiDecoder(request), provider_errors(request), on_bytes)
 
     @asynccontextmanager
@@ -71,7 +71,7 @@ class Gemini:
 
     @asynccontextmanager
     async def _sent(self, method: str, url: str, **options: Any) -> AsyncIterator[Any]:
-        """Hold the response to a request. Raises `GoogleError`."""
+        """Send a request and yield the open response. Raises `GoogleError`."""
         request = self._http_client.build_request(method, url, headers=self._headers, **options)
         answer = await self._http_client.send(request, stream=True)
         try:
@@ -82,7 +82,7 @@ class Gemini:
             await answer.aclose()
 
     def caching(self, request: Request) -> Mapping[str, Any]:
-        """Return nothing: the implicit cache needs no parameters."""
+        """Return an empty mapping: the implicit cache needs no parameters."""
         return {}
 
     async def list_models(self) -> list[ListedModel]:
@@ -106,9 +106,9 @@ class Gemini:
             return await read_page(await answer.aread(), "models", "name")
 
     async def count_tokens(self, request: Request) -> int:
-        """Return the input tokens of a request by the server's own count. Raises `ProviderError`."""
-        # the SDK refuses a system instruction and tools with this API, which takes them in a request inside of the
-        # request, and then no contents beside it: https://ai.google.dev/api/tokens#request-body
+        """Return the number of input tokens of a request, as counted by the server. Raises `ProviderError`."""
+        # The SDK refuses a system instruction and tools for this API. The API accepts them in a nested request, but
+        # then refuses contents beside it: https://ai.google.dev/api/tokens#request-body
         inner = {"model": _path(request.model), **encode_prompt(request)}
         body = {"contents": [], "generateContentRequest": inner}
         sdk = await self._connected()
@@ -116,7 +116,7 @@ class Gemini:
             return required_count(await sdk.count_tokens(request.model, body))
 
     def unstreamed_answer(self, request: Request) -> AsyncGenerator[Event]:
-        """Ask the model through Google's SDK, see `AnswersUnstreamed`."""
+        """Send the request through Google's SDK, see `AnswersUnstreamed`."""
         return stream_events(self._whole(request), GeminiDecoder(request), provider_errors(request), ignore)
 
     @asynccontextmanager
@@ -125,7 +125,7 @@ class Gemini:
         yield _Body(await sdk.generate_content(request.model, encode_body(request)))
 
     async def _connected(self) -> GoogleSdk:
-        """Return the client of Google's SDK. The first time it is imported."""
+        """Return the client of Google's SDK, which is imported on the first call."""
         if self._sdk is None:
             self._sdk = await self._connect()
         return self._sdk
@@ -133,7 +133,7 @@ class Gemini:
 
 @dataclass(frozen=True, slots=True)
 class _Body:
-    """A body that is there already, to be read like that of a response."""
+    """A body that is already in memory, with the reading interface of a response body."""
 
     content: bytes
 
@@ -142,7 +142,7 @@ class _Body:
 
 
 async def _error_body(answer: Any) -> Any:
-    """Return the JSON body of an error answer, or an empty object if it is not JSON, as from a proxy."""
+    """Return the JSON body of an error response, or an empty object if it is not JSON, as from a proxy."""
     body = await answer.aread()
     try:
         return await read_any_json(body)
@@ -178,8 +178,8 @@ def gemini(
     """Return a provider for Google's own API, or for a compatible server. Reads no file and opens no connection.
 
     `http_client` is an httpx or an httpx2 client. The caller keeps ownership. `ssl_context` is for the SDK, which
-    `import_module` imports outside of the event loop. Each request is tried once. `timeout` is in seconds between two
-    parts of an answer.
+    `import_module` imports outside of the event loop. Each request is tried once. `timeout` is the maximum time in
+    seconds between two parts of an answer.
     """
     address, key, client = url or _GOOGLE, api_key or _NO_KEY, bounded_client(http_client)
 

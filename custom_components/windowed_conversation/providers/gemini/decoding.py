@@ -1,6 +1,6 @@
-"""Decoding Gemini's answers, and mapping the errors of Google's servers and SDK to ours.
+"""Decode Gemini's answers, and map the errors of Google's servers and SDK to `ProviderError`s.
 
-Errors are decided by status, canonical code and structured details, never by message text.
+Errors are classified by status, canonical code and structured details, never by message text.
 """
 
 from base64 import b64decode
@@ -16,8 +16,8 @@ from ..json_values import code_of, count_at, count_or_none, member, objects, tex
 from ..sizes import fills_context
 from .encoding import Signatures, SignedText, tool_names
 
-# Canonical codes that say more than the status. FAILED_PRECONDITION: the free tier is not available in the country, and
-# billing is not enabled (https://ai.google.dev/gemini-api/docs/troubleshooting).
+# Canonical codes that are more specific than the status. FAILED_PRECONDITION means that the free tier is not available
+# in the country and billing is not enabled (https://ai.google.dev/gemini-api/docs/troubleshooting).
 _BY_CODE: dict[str, type[errors.ProviderError]] = {
     "CANCELLED": errors.Unavailable,
     "DEADLINE_EXCEEDED": errors.DeadlineExceeded,
@@ -29,14 +29,14 @@ _BY_CODE: dict[str, type[errors.ProviderError]] = {
     "UNAUTHENTICATED": errors.AuthError,
     "UNAVAILABLE": errors.Unavailable,
 }
-# `ErrorInfo.reason`: a wrong key is a 400 INVALID_ARGUMENT that says so in here only.
+# The errors by `ErrorInfo.reason`: a wrong key is a 400 INVALID_ARGUMENT, and only the reason identifies it.
 _BY_REASON: dict[str, type[errors.ProviderError]] = {
     "API_KEY_EXPIRED": errors.AuthError,
     "API_KEY_INVALID": errors.AuthError,
     "BILLING_DISABLED": errors.QuotaError,
 }
-# `QuotaFailure.violations[].quotaId` reads like GenerateRequestsPerDayPerProjectPerModel-FreeTier: a quota that is full
-# again tomorrow is none to wait for.
+# `QuotaFailure.violations[].quotaId` looks like GenerateRequestsPerDayPerProjectPerModel-FreeTier. It makes no sense to
+# wait for a daily quota, which is reset only the next day.
 _PER_DAY = "PerDay"
 
 _UNREADABLE = (AttributeError, LookupError, TypeError, ValueError)
@@ -45,7 +45,8 @@ _STOP = "STOP"
 _UNKNOWN = "UNKNOWN"
 _UNSPECIFIED = "FINISH_REASON_UNSPECIFIED"
 
-# https://ai.google.dev/api/generate-content#FinishReason; any other reason, also a new one, is an error.
+# Finish reasons of an answer that was cut off. Every finish reason that is not handled, including any new one, is an
+# error: https://ai.google.dev/api/generate-content#FinishReason
 _CUT_OFF = {"MAX_TOKENS", "CONTINUATION"}
 
 _DECLINED = {
@@ -64,9 +65,9 @@ _OTHER_ALPHABET = str.maketrans("-_", "+/")
 
 
 class GoogleError(Exception):
-    """An error of a server, as `google.genai.errors.APIError` has it, but without the server's words in its text.
+    """An error of a server, like `google.genai.errors.APIError`, but without the server's message in its text.
 
-    `status` is that of HTTP. `body` is the server's JSON, or anything else if it is not Google that answered.
+    `status` is the HTTP status. `body` is the server's JSON, or any other value if Google did not send the response.
     """
 
     def __init__(self, status: int, body: object, headers: Mapping[str, str] | None = None) -> None:
@@ -81,9 +82,9 @@ class GoogleError(Exception):
 
 @contextmanager
 def provider_errors(request: Request | None = None) -> Iterator[None]:
-    """Raise a `ProviderError` for every error of the server and the HTTP client. `request` is the sent request.
+    """Convert every error of the server and the HTTP client into a `ProviderError`. `request` is the sent request.
 
-    For a request that is longer than the model can read, Gemini only says that an argument is invalid.
+    If a request exceeds the model's context, Gemini only reports an invalid argument.
     """
     try:
         with errors.transport_errors():
@@ -91,12 +92,12 @@ def provider_errors(request: Request | None = None) -> Iterator[None]:
     except GoogleError as err:
         raise _translated(err, lambda: request is not None and fills_context(request)) from err
     except _UNREADABLE as err:
-        # the SDK's own models and converters raise these, too, with the server's words in their text
+        # The SDK's own models and converters raise these errors, too, and include the server's text in them.
         raise errors.BadStream(f"the answer is not of the expected form ({type(err).__name__})") from None
 
 
 def error_in_event(event: object) -> errors.ProviderError:
-    """Return the error for an event or an answer that is itself an error."""
+    """Return the `ProviderError` for an event, or a complete answer, that reports an error."""
     code = count_or_none(member(member(event, "error"), "code"))
     return _translated(GoogleError(code or HTTPStatus.INTERNAL_SERVER_ERROR, event))
 
@@ -117,7 +118,7 @@ def _is_daily(details: list[dict[str, Any]]) -> bool:
 
 
 def _retry_after(err: GoogleError) -> float | None:
-    """Return the seconds to wait: `RetryInfo.retryDelay`, a duration such as `34.5s`, or else the header."""
+    """Return the seconds to wait from `RetryInfo.retryDelay`, a duration such as `34.5s`, or else from the header."""
     delays = (each["retryDelay"] for each in err.details if isinstance(each.get("retryDelay"), str))
     seconds = (errors.seconds_of(delay.removesuffix("s")) for delay in delays)
     named = next((each for each in seconds if each is not None), None)
@@ -125,7 +126,7 @@ def _retry_after(err: GoogleError) -> float | None:
 
 
 class GeminiDecoder(Decoder):
-    """Decodes one answer. The terminal marker is a finish reason; every chunk has the usage so far."""
+    """Decodes one answer. The terminal marker is a finish reason; every chunk contains the usage so far."""
 
     def __init__(self, request: Request) -> None:
         super().__init__(request, tool_names(request))
@@ -135,7 +136,7 @@ class GeminiDecoder(Decoder):
         self._blocked = ""
 
     def as_stream(self, answer: Any) -> list[Any]:
-        """Return the events of a whole answer: without `alt=sse`, a stream is a list of its chunks."""
+        """Return the events of an unstreamed answer: without `alt=sse`, it is a list of the stream's chunks."""
         return answer if isinstance(answer, list) else [answer]
 
     def on_event(self, event: Any) -> Iterator[Event]:
@@ -182,7 +183,7 @@ class GeminiDecoder(Decoder):
         return done
 
     def _error(self) -> errors.ProviderError | None:
-        """Return the error of the answer, see `Decoder._error`. Complete calls count in spite of a later error."""
+        """Return the error of the answer, see `Decoder._error`. Complete calls are used despite a later error."""
         reason = self._ended
         if self._blocked:
             return errors.Refused(f"the prompt was blocked, reason {self._blocked}", self._blocked)
@@ -200,7 +201,7 @@ class GeminiDecoder(Decoder):
 
 
 def _bytes(text: str) -> bytes:
-    """Return the bytes of a text in either base64 alphabet, as protocol buffers in JSON allow."""
+    """Return the decoded bytes of a text in either base64 alphabet, as JSON for protocol buffers allows both."""
     return b64decode(text.translate(_OTHER_ALPHABET))
 
 

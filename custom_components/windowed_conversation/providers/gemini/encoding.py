@@ -1,6 +1,7 @@
-"""Encoding requests for Gemini, with the thought signatures and ids of earlier answers.
+"""Encode requests for Gemini, with the thought signatures and call ids of earlier answers.
 
-The format prescribes the order: one content with the results of all calls directly follows a model turn with calls.
+The format prescribes the order: a model turn with calls must be followed directly by one content with the results of
+all of its calls.
 """
 
 from base64 import b64decode, b64encode, urlsafe_b64encode
@@ -20,18 +21,18 @@ from ..models import Effort, ModelProfile, ReasoningStyle, accepted_effort
 
 NAME = "gemini"
 
-# Stands for the signature of a call that Gemini did not make; from Gemini 3 on, a call of the current turn without one
-# is refused: https://ai.google.dev/gemini-api/docs/thought-signatures
+# Replaces the signature of a call that Gemini did not make. From Gemini 3 on, a call of the current turn without a
+# signature is refused: https://ai.google.dev/gemini-api/docs/thought-signatures
 NO_SIGNATURE = b"skip_thought_signature_validator"
 
-# https://ai.google.dev/api/caching#FunctionDeclaration
+# The tool names that Gemini accepts: https://ai.google.dev/api/caching#FunctionDeclaration
 _VALID_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
 
 _INVALID_CHARACTER = re.compile(r"[^a-zA-Z0-9_.:-]")
 _LONGEST_BEGINNING = 100
 
-# Thinking budgets in tokens by Google's own table: https://ai.google.dev/gemini-api/docs/openai#thinking
-# MINIMAL is the least for 2.5 Pro, which cannot be told not to think: https://ai.google.dev/gemini-api/docs/thinking
+# Thinking budgets in tokens, from Google's own table: https://ai.google.dev/gemini-api/docs/openai#thinking MINIMAL is
+# the smallest budget of 2.5 Pro, which cannot turn off thinking: https://ai.google.dev/gemini-api/docs/thinking
 _BUDGETS = {Effort.NONE: 0, Effort.MINIMAL: 128, Effort.LOW: 1024, Effort.MEDIUM: 8192, Effort.HIGH: 24576}
 
 _WORDS = 1024
@@ -40,10 +41,10 @@ _NO_CALLS = {"toolConfig": {"functionCallingConfig": {"mode": "NONE"}}}
 
 @dataclass(frozen=True, slots=True)
 class SignedText:
-    """A signed stretch of text; `start` and `end` count characters from the end of the text.
+    """A signed section of a text; `start` and `end` count characters from the end of the text.
 
-    From the end, because the beginning may be stripped before a text is spoken. Both are 0 for the empty part in which
-    a stream often brings its last signature.
+    They count from the end because the beginning may be stripped before a text is spoken. Both are 0 for the empty part
+    that often carries the last signature of a stream.
     """
 
     start: int
@@ -53,14 +54,17 @@ class SignedText:
 
 @dataclass(frozen=True, slots=True)
 class Signatures:
-    """The signatures that Gemini gets back with an answer, and its own ids of calls; the keys are our ids of calls."""
+    """The signatures of an answer that are sent back to Gemini, and Gemini's call ids.
+
+    Both mappings are keyed by this integration's call ids.
+    """
 
     ids: Mapping[str, str] = field(default_factory=dict)
     signatures: Mapping[str, bytes] = field(default_factory=dict)
     texts: tuple[SignedText, ...] = ()
 
     def as_json(self) -> dict[str, Any] | None:
-        """Return the residue as a JSON value, or None if there is nothing to keep."""
+        """Return the residue as a JSON value, or None if it is empty."""
         if not self.ids and not self.signatures and not self.texts:
             return None
         return {
@@ -74,7 +78,7 @@ NOTHING = Signatures()
 
 
 def signatures_of(message: Message, model: str) -> Signatures:
-    """Return a message's residue; empty if another provider or model left it, or if it is malformed."""
+    """Return a message's residue; empty if another provider or model produced it, or if it is malformed."""
     value = residue_of(message, NAME, model)
     if not value:
         return NOTHING
@@ -88,7 +92,7 @@ def signatures_of(message: Message, model: str) -> Signatures:
             ),
         )
     except AttributeError, LookupError, TypeError, ValueError:
-        # conversations can be brought along from outside, and a signature is not worth an answer
+        # A conversation may have been imported, and a malformed signature should not make the answer fail.
         return NOTHING
 
 
@@ -96,7 +100,7 @@ type _Part = dict[str, Any]
 
 
 def _contents(request: Request) -> list[dict[str, Any]]:
-    """Return the conversation without its system messages: user and model contents, merged by turns."""
+    """Return the conversation without its system messages: user and model contents, with neighboring turns merged."""
     contents: list[dict[str, Any]] = []
     for role, parts in _turns(request):
         before = contents[-1]["parts"] if contents and contents[-1]["role"] == role else None
@@ -108,7 +112,7 @@ def _contents(request: Request) -> list[dict[str, Any]]:
 
 
 def encode_body(request: Request) -> dict[str, Any]:
-    """Return the body of a request with the parameters that the model accepts."""
+    """Return the request body with the parameters that the model accepts."""
     profile, settings, most = request.profile, request.settings, request.answer_limit
     sampling = {"temperature": settings.temperature, "topP": settings.top_p} if profile.sampling else {}
     thinking = _thinking(profile, settings.effort, most)
@@ -120,7 +124,7 @@ def encode_body(request: Request) -> dict[str, Any]:
 
 
 def encode_prompt(request: Request) -> dict[str, Any]:
-    """Return the part of a request's body that costs input tokens."""
+    """Return the part of the request body that costs input tokens."""
     system = system_prompt(request.messages)
     tools = [
         {"name": encode_name(each.name), "description": each.description, "parametersJsonSchema": dict(each.parameters)}
@@ -134,7 +138,7 @@ def encode_prompt(request: Request) -> dict[str, Any]:
 
 
 def encode_name(name: str) -> str:
-    """Return the name that a tool has with Gemini: its own if that is valid, else one made of it and its hash."""
+    """Return the name under which a tool is sent: its own if it is valid, else one derived from it and its hash."""
     if _VALID_NAME.fullmatch(name):
         return name
     beginning = _INVALID_CHARACTER.sub("_", name)[:_LONGEST_BEGINNING]
@@ -142,13 +146,13 @@ def encode_name(name: str) -> str:
 
 
 def tool_names(request: Request) -> Mapping[str, str]:
-    """Return the tools' own names by the names that are sent."""
+    """Return a mapping from the sent tool names to the tools' own names."""
     called = (call.name for message in request.messages for call in message.tool_calls)
     return {encode_name(name): name for name in (*called, *(tool.name for tool in request.tools))}
 
 
 def _turns(request: Request) -> Iterator[tuple[str, list[_Part]]]:
-    """Yield the role and parts of each message. The results of one turn come together."""
+    """Yield the role and the parts of each message. The results of one turn are yielded together."""
     messages = [message for message in request.messages if message.role is not Role.SYSTEM]
     newest = max((place for place, message in enumerate(messages) if message.role is Role.USER), default=0)
     calls: tuple[ToolCall, ...] = ()
@@ -169,7 +173,7 @@ def _turns(request: Request) -> Iterator[tuple[str, list[_Part]]]:
 
 def _user_parts(message: Message, profile: ModelProfile) -> list[_Part]:
     attached = [_attachment_part(each) if profile.images else {"text": UNSEEN} for each in message.attachments]
-    # an empty text is refused, and so is a turn without parts
+    # Gemini refuses empty texts, and turns without parts.
     return [*attached, *_texts(message.content)] or [{"text": " "}]
 
 
@@ -179,7 +183,7 @@ def _attachment_part(attachment: Attachment) -> _Part:
 
 
 def _text_parts(content: str, signed: tuple[SignedText, ...]) -> Iterator[_Part]:
-    """Yield the text, with signed stretches in parts of their own: they are sent back unchanged, even if empty."""
+    """Yield the text, with each signed section as a separate part: it must be sent back unchanged, even if empty."""
     at = 0
     for each in signed:
         start, end = len(content) - each.start, len(content) - each.end
@@ -195,7 +199,7 @@ def _texts(text: str) -> list[_Part]:
 
 
 def _call_parts(calls: tuple[ToolCall, ...], residue: Signatures, insists: bool) -> Iterator[_Part]:
-    """Yield the calls. The first of parallel calls carries the signature for all."""
+    """Yield a part for each call. The first of several parallel calls carries the signature for all of them."""
     for place, call in enumerate(calls):
         signature = residue.signatures.get(call.id) or (NO_SIGNATURE if insists and not place else None)
         function_call = {**_id(residue, call.id), "name": encode_name(call.name), "args": finite(dict(call.arguments))}
@@ -224,7 +228,7 @@ def _result_parts(calls: tuple[ToolCall, ...], results: list[Message], residue: 
 
 
 def _response(content: str) -> dict[str, Any]:
-    """Return a result under a key that Gemini knows: `error` for a result that is one, else `output`."""
+    """Return a result under a key that Gemini knows: `error` for the result of a failed call, else `output`."""
     try:
         json.dumps(json.loads(content), allow_nan=False)
         value = read_repaired_json(content)
@@ -236,17 +240,19 @@ def _response(content: str) -> dict[str, Any]:
 
 
 def _thinking(profile: ModelProfile, effort: Effort | None, max_answer_tokens: int | None) -> dict[str, Any] | None:
-    """Return the thinking level or token budget, or None if the model or the request does not say."""
+    """Return the thinking level or token budget, or None if the model or the request does not specify any."""
     taken = accepted_effort(profile, effort)
     if taken is None:
         return None
     include = {} if effort is Effort.NONE else {"includeThoughts": True}
     match profile.reasoning:
         case ReasoningStyle.LEVEL:
-            # LOW is the least that every model with levels takes: some take MINIMAL, too, none can be told not to think
+            # LOW is the lowest level that all of these models accept: only some accept MINIMAL, and none can turn off
+            # thinking.
             return {**include, "thinkingLevel": (Effort.LOW if taken is Effort.NONE else taken).name}
         case ReasoningStyle.BUDGET:
-            # thoughts count as output: half of that, or enough for spoken words, is to be left for the answer
+            # Thinking counts as output, so half of the limit, or enough tokens for a spoken answer, is reserved for the
+            # answer.
             most = max(max_answer_tokens // 2, max_answer_tokens - _WORDS) if max_answer_tokens else _BUDGETS[taken]
             budget = min(_BUDGETS[taken], most)
             return {**include, "thinkingBudget": budget}

@@ -1,6 +1,6 @@
-"""Google's SDK, which carries requests whose answer is small and whole: a count of tokens, and the trial of a model.
+"""Google's SDK, used for requests whose answer is small and unstreamed: token counts, and the test of a model.
 
-To import it takes up to a second and 50 MB, so nothing imports this module before its first use. A turn never does.
+Importing it takes up to a second and 50 MB, so nothing imports this module before its first use. A turn never does.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,24 +20,25 @@ from google.genai.types import (
 
 from .decoding import GoogleError
 
-# In milliseconds, for each part of an answer. The SDK also sends it to the server, for which it is that of all of it.
+# In milliseconds, between two parts of an answer. The SDK also sends it to the server, which applies it to the complete
+# answer.
 _TIMEOUT = 15_000
 
-# The SDK requires contents; its options replace them with the conversation's.
+# A placeholder, because the SDK requires contents. Its options replace them with the contents of the conversation.
 _PLACE = " "
 
-# Left to itself, the SDK says in the log that it may call functions.
+# Without this setting, the SDK logs that it may call functions.
 _NO_CALLING = AutomaticFunctionCallingConfig(disable=True)
 
 
 class GoogleSdk:
-    """The asynchronous models of an SDK client. The caller keeps ownership of the HTTP client."""
+    """The asynchronous model methods of an SDK client. The caller keeps ownership of the HTTP client."""
 
     def __init__(self, url: str, api_version: str, api_key: str, http_client: Any, ssl_context: SSLContext) -> None:
-        """Build the client. Reads no file and opens no connection, but looks up the platform.
+        """Create the client. Reads no file and opens no connection, but looks up the platform.
 
         `http_client` is an httpx or an httpx2 client: every supported version of the SDK accepts either. `ssl_context`
-        is for clients that the SDK builds and never uses: without it the SDK reads the certificates three times.
+        is for clients that the SDK creates but never uses: without it, the SDK would load the certificates three times.
         """
         options = HttpOptions(
             base_url=url,
@@ -49,13 +50,13 @@ class GoogleSdk:
         self._models = Client(vertexai=False, api_key=api_key, http_options=options).aio.models
 
     async def count_tokens(self, model: str, body: Mapping[str, Any]) -> object:
-        """Return the server's count of the tokens in a request. Raises `GoogleError`."""
+        """Return the server's token count for a request. Raises `GoogleError`."""
         with _sdk_errors():
             config = CountTokensConfig(http_options=_options(body))
             return (await self._models.count_tokens(model=model, contents=_PLACE, config=config)).total_tokens
 
     async def generate_content(self, model: str, body: Mapping[str, Any]) -> bytes:
-        """Return the body of a whole answer as the server wrote it. Raises `GoogleError`."""
+        """Return the body of an unstreamed answer exactly as the server sent it. Raises `GoogleError`."""
         config = GenerateContentConfig(
             http_options=_options(body), should_return_http_response=True, automatic_function_calling=_NO_CALLING
         )
@@ -71,7 +72,7 @@ def _options(body: Mapping[str, Any]) -> HttpOptions:
 
 @contextmanager
 def _sdk_errors() -> Iterator[None]:
-    """Raise a `GoogleError` for an `APIError`, whose text repeats the server's."""
+    """Convert an `APIError`, whose text repeats the server's text, into a `GoogleError`."""
     try:
         yield
     except APIError as err:

@@ -1,6 +1,6 @@
-"""Decoding Chat Completions answers: chunks as JSON in, our events out. Pure.
+"""Decode Chat Completions answers: convert JSON chunks to events, without I/O.
 
-Compatible servers send calls and reasoning in forms of their own; comments name them where they are read.
+Compatible servers send calls and reasoning in various forms; comments name the server where its form is read.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,8 @@ from ..json_values import member, objects, text_of
 from .chat_encoding import ResidueReader, residue_tokens
 from .fields import error_in_event, refused, usage_of
 
-# Who answered: the fingerprint of Ollama and others, the model that a router chose, and the provider that it asked.
+# The fields that identify the server: the fingerprint of Ollama and others, the model that a router chose, and the
+# provider that it used.
 _SERVER_FIELDS = ("system_fingerprint", "model", "provider")
 _LONGEST_WORD = 100
 
@@ -37,8 +38,9 @@ class _OpenCall:
 class _ToolCalls:
     """Assembles the fragments of tool calls, in every form that servers send.
 
-    OpenAI numbers its calls and names each once. Ollama numbers every parallel call 0 and gives each a new id. Others
-    omit the number or the id, or send the arguments as an object: https://github.com/ollama/ollama/issues/15457
+    OpenAI numbers its calls and sends each name once. Ollama numbers every parallel call 0 and gives each a new id.
+    Other servers omit the number or the id, or send the arguments as an object:
+    https://github.com/ollama/ollama/issues/15457
     """
 
     _calls: Calls
@@ -46,7 +48,7 @@ class _ToolCalls:
     open: list[_OpenCall] = field(default_factory=list)
 
     def add(self, fragment: Any) -> Iterator[Event]:
-        """Add a fragment. A whole JSON object cannot grow, so it is announced at once."""
+        """Add a fragment. A complete JSON object cannot grow, so its call is announced at once."""
         function = fragment.get("function") or {}
         call = self._call_of(fragment, function)
         call.arguments.add(function.get("arguments"))
@@ -57,7 +59,7 @@ class _ToolCalls:
             yield from self.announce(call)
 
     def _call_of(self, fragment: Any, function: Any) -> _OpenCall:
-        """Return the call that a fragment belongs to: the newest with its number, or a new one."""
+        """Return the call that a fragment belongs to: the newest call with its number, or a new call."""
         index, call_id, name = fragment.get("index"), text_of(fragment.get("id")), text_of(function.get("name"))
         candidates = [call for call in self.open if index in (call.index, None)]
         if candidates and not _starts_another(candidates[-1], fragment, function):
@@ -91,7 +93,7 @@ class ChatDecoder(Decoder):
         self._refused = False
 
     def as_stream(self, answer: Any) -> Sequence[Any]:
-        """Return the events of a whole answer: its message is read as one large delta."""
+        """Return the events of an unstreamed answer: its message is treated as one large delta."""
         choices = [{**choice, "delta": choice.get("message")} for choice in objects(member(answer, "choices"))]
         return [{**answer, "choices": choices}] if choices else [answer]
 
@@ -129,7 +131,7 @@ class ChatDecoder(Decoder):
             return
         self.is_complete, self._ended = True, finish_reason(text_of(reason))
         if self._ended not in ("length", "content_filter"):
-            # including calls without arguments
+            # This includes calls without arguments.
             for call in self._tool_calls.open:
                 events += self._tool_calls.announce(call)
 
@@ -142,19 +144,19 @@ class ChatDecoder(Decoder):
         return super()._error() or (refused("refusal") if self._refused else None)
 
     def _residue(self) -> dict[str, Any] | None:
-        """Return the residue. An empty object marks calls whose ids only their own server accepts."""
+        """Return the residue. An empty object marks calls with ids that only the same server accepts."""
         extras = {call.announced.id: call.extra for call in self._tool_calls.open if call.announced}
         value = self._beside.value({call_id: extra for call_id, extra in extras.items() if extra})
         if not value and all(map(is_short, extras)):
             return None
-        # the server's count of the reasoning, or an estimate if the server does not count it apart
+        # Use the server's reasoning count, or an estimate if the server does not count reasoning separately.
         reasoning = self._usage.reasoning if self._usage else 0
         self._residue_tokens = (reasoning or residue_tokens(value)) if value else 0
         return value
 
 
 def _chunks(content: list[Any]) -> tuple[str, str]:
-    """Return the text and the reasoning in content chunks of Mistral's reasoning models.
+    """Return the text and the reasoning in the content chunks of Mistral's reasoning models.
 
     https://docs.mistral.ai/capabilities/reasoning
     """

@@ -1,4 +1,4 @@
-"""Encoding Chat Completions requests: messages, tools, and the residue that compatible servers want back."""
+"""Encode Chat Completions requests: messages, tools, and the residue that compatible servers expect back."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,33 +20,35 @@ from .fields import (
     sampling_parameters,
 )
 
-# Where servers put a model's reasoning: DeepSeek, llama.cpp, LM Studio and vLLM; Ollama and OpenRouter.
+# The fields that contain a model's reasoning: the first for DeepSeek, llama.cpp, LM Studio and vLLM; the second for
+# Ollama and OpenRouter.
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
 _DETAILS = "reasoning_details"
 
-# Characters of JSON. More than that is not worth its place in every later request.
+# The maximum size of residue in characters of JSON. More is not worth its cost in every later request.
 _LONGEST = 64 * 1024
 
-# The members of a detail that OpenRouter streams in fragments; all others are complete.
+# The members of a detail that OpenRouter streams in fragments; all others arrive complete.
 _FRAGMENTS = frozenset({"text", "summary"})
 
 _ESTIMATE = EstimatedCounter()
 
 type _Object = Mapping[str, Any]
 
-# Reasoning that DeepSeek accepts for a message without any; it refuses an empty text:
+# A placeholder that DeepSeek accepts for a message without reasoning; it refuses an empty text:
 # https://github.com/NousResearch/hermes-agent/pull/18263
 _FILLER: _Object = {"reasoning_content": " "}
 
-# A longer one, of another provider, is refused: https://github.com/vercel/ai/issues/5171
+# Longer ids, which other providers may use, are refused: https://github.com/vercel/ai/issues/5171
 _CALL_ID_LENGTH = 40
 
 
 class Echo(StrEnum):
-    """The way in which a server expects the fields back that it wrote beside its messages.
+    """The form in which a server expects the additional fields of its messages to be sent back.
 
-    VERBATIM: as it wrote it. FILLED: with reasoning in every message, as DeepSeek, also where another model or nobody
-    wrote it. NOTHING: not at all, as Groq for some models: https://github.com/karthink/gptel/issues/774
+    VERBATIM: unchanged. FILLED: with reasoning in every message, as DeepSeek requires, even if another model wrote the
+    message or no reasoning exists. NOTHING: without these fields, as Groq requires for some models:
+    https://github.com/karthink/gptel/issues/774
     """
 
     VERBATIM = "verbatim"
@@ -56,14 +58,17 @@ class Echo(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ChatResidue:
-    """The fields that go back to the server that wrote a message: of the message, and of each call by the call's id."""
+    """The fields to send back to the server that wrote a message.
+
+    These are fields of the message, and of each of its calls by call id.
+    """
 
     fields: _Object = field(default_factory=dict)
     calls: _Object = field(default_factory=dict)
 
 
 def own_residue(message: Message | None, provider: str, model: str) -> ChatResidue | None:
-    """Return the residue of this provider's model on a message; None if another wrote it or it cannot be read."""
+    """Return the residue on a message if this provider and model produced it and it is readable, else None."""
     value = residue_of(message, provider, model)
     if not isinstance(value, dict) or not value.keys() <= {"fields", "calls"}:
         return None
@@ -76,7 +81,8 @@ def own_residue(message: Message | None, provider: str, model: str) -> ChatResid
 def other_echoes(request: Request, provider: str) -> list[Echo]:
     """Return the ways to send the request's residue that differ from `Echo.VERBATIM`.
 
-    Reasoning is filled in only if this model or another has left any residue: most models do not reason.
+    Reasoning is filled in only if this model or another one has produced any residue, because most models do not
+    reason.
     """
     answers = [message for message in request.messages if message.role is Role.ASSISTANT]
     own = [own_residue(message, provider, request.model) for message in answers]
@@ -88,7 +94,7 @@ def other_echoes(request: Request, provider: str) -> list[Echo]:
 
 @dataclass(slots=True)
 class ResidueReader:
-    """Gathers the residue of one answer while it arrives. Too long a residue is dropped as a whole."""
+    """Collects the residue of an answer while it arrives. If the residue gets too long, all of it is dropped."""
 
     _texts: dict[str, list[str]] = field(default_factory=dict)
     _details: list[dict[str, Any]] = field(default_factory=list)
@@ -96,7 +102,7 @@ class ResidueReader:
     _length: int = 0
 
     def on_delta(self, delta: Any) -> str:
-        """Add the fields of a delta beside text and calls. Return its reasoning as text."""
+        """Add the fields of a delta other than text and calls. Return the delta's reasoning as text."""
         if details := delta.get(_DETAILS):
             for detail in objects(details):
                 self._on_detail(detail)
@@ -109,13 +115,13 @@ class ResidueReader:
         return ""
 
     def has_room_for(self, value: Any) -> bool:
-        """Count a value. Return whether the residue is short enough with it."""
+        """Count the size of a value. Return whether the residue is still short enough."""
         return self._grow(_length(value))
 
     def value(self, calls: _Object) -> dict[str, Any]:
-        """Return the residue as JSON with whole characters, empty if there is none or too much.
+        """Return the residue as JSON with surrogate pairs repaired; empty if there is none, or if it is too long.
 
-        `calls` has the `extra_content` of each call for which there was room, by our id of the call.
+        `calls` has the `extra_content` of each call for which there was room, by this integration's call id.
         """
         if self._length > _LONGEST:
             return {}
@@ -134,7 +140,7 @@ class ResidueReader:
         return self._length <= _LONGEST
 
     def _on_detail(self, detail: dict[str, Any]) -> None:
-        """Add a detail, or join it to the one that it continues."""
+        """Add a detail, or append it to the detail that it continues."""
         index = str(detail.get("index"))
         newest = self._newest.get(index)
         if newest and _continues(newest, detail):
@@ -149,7 +155,7 @@ class ResidueReader:
 
 
 def residue_tokens(residue: _Object) -> int:
-    """Return the estimated cost of residue. Details repeat the reasoning, so only one of both counts."""
+    """Return the estimated tokens of residue. Details repeat the reasoning, so only one of the two is counted."""
     fields, calls = residue.get("fields", {}), residue.get("calls", {})
     texts = [fields[name] for name in _REASONING_FIELDS if name in fields]
     texts = texts or [json.dumps(each, ensure_ascii=False) for each in (fields,) if each]
@@ -157,9 +163,9 @@ def residue_tokens(residue: _Object) -> int:
 
 
 def _continues(newest: _Object, detail: _Object) -> bool:
-    """Return whether a detail is the next fragment of the newest with its index.
+    """Return whether a detail is the next fragment of the newest detail with the same index.
 
-    Details of different types may have one index: https://github.com/OpenRouterTeam/ai-sdk-provider/issues/519. A
+    Details of different types may share an index: https://github.com/OpenRouterTeam/ai-sdk-provider/issues/519. A
     signed or encrypted detail is complete.
     """
     if newest.get("type") != detail.get("type") or newest.get("signature") or "data" in detail:
@@ -175,7 +181,10 @@ def _length(value: Any) -> int:
 
 
 class Dialect(StrEnum):
-    """The kind of server. OPENAI: OpenAI itself and Azure. COMPATIBLE: any other, with parameters that all accept."""
+    """The kind of server.
+
+    OPENAI: OpenAI itself and Azure. COMPATIBLE: any other server, limited to the parameters that all servers accept.
+    """
 
     OPENAI = "openai"
     COMPATIBLE = "compatible"
@@ -184,10 +193,10 @@ class Dialect(StrEnum):
 def encode_request(
     request: Request, dialect: Dialect, provider: str, echo: Echo, caching: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the parameters of a request, without those that the model does not accept or that have no value.
+    """Return the parameters of a request, without those that have no value or that the model does not accept.
 
-    Residue that `provider` and the request's model made is sent as `echo` says. `caching` are the prompt cache
-    parameters.
+    Residue that `provider` and the request's model produced is sent in the form of `echo`. `caching` contains the
+    prompt cache parameters.
     """
     images, limit = request.profile.images, request.answer_limit
     visible = [_visible(each, dialect, images=images) if each.attachments else each for each in request.messages]
@@ -214,7 +223,7 @@ def encode_messages(
     model: str = "",
     echo: Echo = Echo.VERBATIM,
 ) -> list[dict[str, Any]]:
-    """Return the messages in this format, in the same order, with the residue that `provider` and `model` made."""
+    """Return the messages in this format, in the same order, with the residue that `provider` and `model` produced."""
     encoded: list[dict[str, Any]] = []
     ids: dict[str, str] = {}
     for message in messages:
@@ -233,7 +242,10 @@ def encode_messages(
 
 
 def _encode_offer(request: Request, dialect: Dialect) -> dict[str, Any]:
-    """Return the tools, and `tool_choice` if they may not be called. Some compatible servers ignore it."""
+    """Return the tools, with `tool_choice` if they may not be called.
+
+    Some compatible servers ignore `tool_choice`, so they are offered no tools in that case.
+    """
     if not request.may_call and dialect is not Dialect.OPENAI:
         return {}
     tools = [{"type": "function", "function": encoded_tool(tool)} for tool in request.tools]
@@ -251,9 +263,10 @@ def _visible(message: Message, dialect: Dialect, *, images: bool) -> Message:
 
 
 def _merged(messages: Iterable[Message], provider: str, model: str) -> Iterator[Message]:
-    """Yield the messages with neighbors of the same role merged: llama.cpp's chat templates refuse those.
+    """Yield the messages, merging neighbors of the same role, which llama.cpp's chat templates refuse.
 
-    An assistant message without text and calls is skipped. One with residue of this provider's model stays as it is.
+    An assistant message without text and calls is skipped. A message with residue of this provider's model is
+    unchanged.
     """
     last: Message | None = None
     for message in messages:
@@ -288,7 +301,7 @@ def _encode_content(message: Message) -> list[dict[str, Any]]:
 def _encode_assistant(
     message: Message, ids: Mapping[str, str], residue: ChatResidue | None, echo: Echo
 ) -> dict[str, Any]:
-    """Return an answer with the fields that its server expects back."""
+    """Return an encoded assistant message with the fields that its server expects back."""
     sent = residue if residue and echo is not Echo.NOTHING else ChatResidue()
     fields = sent.fields or (_FILLER if echo is Echo.FILLED else {})
     if not message.tool_calls:
@@ -315,5 +328,5 @@ def _encode_attachment(attachment: Attachment) -> dict[str, Any]:
 def _sent_id(call_id: str, dialect: Dialect, *, is_own: bool = False) -> str:
     if dialect is Dialect.OPENAI:
         return shortened(_CALL_ID_LENGTH, call_id)
-    # a server may have put something into its ids that it wants to see again
+    # A server may have encoded information in its call ids that it needs later.
     return call_id if is_own or is_short(call_id) else short_id(call_id)

@@ -1,4 +1,4 @@
-"""The providers for OpenAI's formats, and clients of its SDK for OpenAI, Azure, and compatible servers."""
+"""The providers for OpenAI's formats, and SDK clients for OpenAI, Azure, and compatible servers."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
@@ -33,15 +33,16 @@ from .responses_encoding import encode_compaction, encode_prompt, encode_request
 _MODEL_LIST_TIMEOUT = 10.0
 _SIZE_TIMEOUT = 5.0
 
-# The paths with the context size of a loaded model, by a server's fingerprint: Ollama; llama.cpp and LM Studio.
+# The paths that report the context size of a loaded model, by the server's fingerprint: Ollama's, else those of
+# llama.cpp and LM Studio.
 _SIZE_PATHS = {OLLAMA: ("api/ps",)}
 _OTHER_SIZE_PATHS = ("props", "api/v0/models")
 
 _CACHE_PARAMETERS = ("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options")
 _CACHE_KEY_LENGTH = 64
 
-# https://platform.openai.com/docs/guides/prompt-caching: models before 5.6 keep a prefix for a day where asked to,
-# later ones write a prefix by themselves (mode implicit) and keep it for half an hour at least.
+# Models before 5.6 keep a prefix for a day on request; later models write a prefix to the cache by themselves (mode
+# implicit) and keep it for at least half an hour: https://platform.openai.com/docs/guides/prompt-caching
 _CACHING: Mapping[Caching, Mapping[str, Any]] = {
     Caching.KEY: {},
     Caching.RETENTION: {"prompt_cache_retention": "24h"},
@@ -50,16 +51,16 @@ _CACHING: Mapping[Caching, Mapping[str, Any]] = {
 
 OPENAI_URL = "https://api.openai.com/v1"
 
-# The SDK refuses an empty key; servers at home ask for none.
+# The SDK refuses an empty key, but servers at home need none.
 _NO_KEY = "none"
 
 _API = "openai"
 
 
 class _Format(ABC):
-    """A provider on top of an `AsyncOpenAI` client. The caller keeps ownership of the client.
+    """A provider based on an `AsyncOpenAI` client. The caller keeps ownership of the client.
 
-    `headers` are sent with every request. `cache_parameters` are the prompt cache parameters that the server knows.
+    `headers` are sent with every request. `cache_parameters` are the prompt cache parameters that the server accepts.
     """
 
     name: str
@@ -75,11 +76,11 @@ class _Format(ABC):
         self._headers = dict(headers or {})
         self._cache_parameters = cache_parameters
         self._client = client
-        # The client imports this on first use, which would be in the event loop.
+        # The client would import this class on first use, which would block the event loop.
         self._models = AsyncModels(client).with_raw_response
 
     def stream(self, request: Request, on_bytes: OnBytes = ignore) -> AsyncGenerator[Event]:
-        """Ask the model and yield the events of its answer, see `Provider.stream`."""
+        """Send the request and yield the events of the answer, see `Provider.stream`."""
         return stream_events(self._answer(request), self._decoder(request), provider_errors(request), on_bytes)
 
     @asynccontextmanager
@@ -92,7 +93,7 @@ class _Format(ABC):
         """Send the request and return the SDK's stream."""
 
     def caching(self, request: Request) -> Mapping[str, Any]:
-        """Return the parameters that control the prompt cache, as far as the server knows them."""
+        """Return the parameters for the prompt cache that the server accepts."""
         parameters = _CACHING.get(request.profile.caching)
         if parameters is None:
             return {}
@@ -112,9 +113,9 @@ class _Format(ABC):
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """The form of a request to a compatible server: its residue, and whether it asks for an effort.
+    """The form of a request to a compatible server: how residue is sent, and whether an effort is sent.
 
-    Ollama refuses an effort in words, without a code, if its model cannot reason.
+    If its model cannot reason, Ollama refuses an effort with a message only, without an error code.
     """
 
     echo: Echo = Echo.VERBATIM
@@ -122,9 +123,10 @@ class _Form:
 
 
 class ChatCompletions(_Format):
-    """Chat Completions. `has_deployments`: whether each model has a URL of its own, as at Azure's classic endpoint.
+    """A provider for Chat Completions.
 
-    One server cannot read the residue of another, so each has its own `name`.
+    `has_deployments` is true if each model has its own URL, as on Azure's classic endpoint. Each server has its own
+    `name`, because one server cannot read the residue of another.
     """
 
     name = "openai_chat"
@@ -144,19 +146,19 @@ class ChatCompletions(_Format):
         self.name = f"{self.name} {client.base_url.netloc.decode()}"
         self._dialect = dialect
         self._has_deployments = has_deployments
-        # Learned of each model: the form that its server accepts, and which other forms it has not needed.
+        # For each model, the form that its server accepts, and the other forms that were not needed.
         self._forms: dict[str, _Form] = {}
         self._needless: set[tuple[str, _Form]] = set()
 
     async def context_tokens(self, model: str, server: str) -> int | None:
-        """Ask the server how much a loaded model reads, see `NamesItsSize`."""
+        """Request the context size of the loaded model from the server, see `NamesItsSize`."""
         base = str(self._client.base_url).rstrip("/").removesuffix("/v1")
         for path in _SIZE_PATHS.get(server.partition(" ")[0], _OTHER_SIZE_PATHS):
             try:
                 with provider_errors():
                     answer = loaded_context_tokens(await self._get_json(f"{base}/{path}"), model)
             except BadRequest, BadStream:
-                # the server has no such path, or a page for every path
+                # The server has no such path, or returns a web page for every path.
                 continue
             if answer is not None:
                 return answer
@@ -169,9 +171,9 @@ class ChatCompletions(_Format):
 
     @override
     async def _send(self, request: Request) -> Any:
-        """Send the request; if the server refuses its form, once more in each other form that changes something.
+        """Send the request; if the server refuses its form, try each other form that makes a difference.
 
-        Nothing was said yet, and no error tells these refusals from others.
+        Nothing has been spoken yet, so trying again is safe. No error code identifies these refusals.
         """
         form = self._forms.get(request.model, _Form())
         others = self._other_forms(request, form)
@@ -194,7 +196,7 @@ class ChatCompletions(_Format):
         return [*without_effort, *[replace(form, echo=echo) for echo in echoes]]
 
     async def _create_otherwise(self, request: Request, forms: Iterable[_Form]) -> Any:
-        """Return the SDK's stream of the first form that the server accepts, or None."""
+        """Return the SDK's stream for the first form that the server accepts, or None if it accepts none."""
         for form in forms:
             with suppress(BadRequestError, UnprocessableEntityError):
                 answer = await self._create(request, form)
@@ -212,7 +214,10 @@ class ChatCompletions(_Format):
 
 
 class Responses(_Format):
-    """Responses. One server cannot read the encrypted residue of another, so each but OpenAI's has its own `name`."""
+    """A provider for Responses.
+
+    Each server but OpenAI's own has its own `name`, because one server cannot read the encrypted residue of another.
+    """
 
     name = "openai_responses"
     _decoder = ResponseDecoder
@@ -227,25 +232,26 @@ class Responses(_Format):
     ) -> None:
         super().__init__(client, headers=headers, cache_parameters=cache_parameters)
         self.name = name or self.name
-        # Hashes of residue that the server could not read. The residue itself goes with its window.
+        # Hashes of residue that the server could not read. The residue itself is removed together with its window.
         self._unreadable: set[int] = set()
         self._compacts = True
 
     async def count_tokens(self, request: Request) -> int:
-        """Return the input tokens of a request by the server's own count. Raises `ProviderError`."""
+        """Return the number of input tokens of a request, as counted by the server. Raises `ProviderError`."""
         with provider_errors(request):
             answer = await self._readable(self._count, request)
         return required_count(member(answer, "input_tokens"))
 
     async def compact(self, request: Request) -> Compacted | None:
-        """Return the compaction of a request's messages, or None if the server has ever refused to compact."""
+        """Return the compaction of a request's messages, or None if the server has refused to compact before."""
         if not self._compacts:
             return None
         try:
             with provider_errors(request):
                 return read_compaction(await self._readable(self._compact, request))
         except BadRequest:
-            # gateways do not have it, nor has Azure's classic endpoint: https://github.com/openai/codex/issues/25939
+            # Gateways and Azure's classic endpoint do not support compaction:
+            # https://github.com/openai/codex/issues/25939
             self._compacts = False
             return None
 
@@ -266,13 +272,13 @@ class Responses(_Format):
         return await post(self._client, "/responses/compact", body, headers=self._headers)
 
     async def _readable[T](self, send: Callable[[Request], Awaitable[T]], request: Request) -> T:
-        """Send a request without residue that the server cannot read; once more if it refuses other residue now."""
+        """Send a request without unreadable residue; if the server refuses the remaining residue, without that, too."""
         request = self._without_unreadable(request)
         try:
             return await send(request)
         except BadRequestError as err:
-            # The key is of another organization by now, for which nothing was encrypted. Nothing was said yet, and
-            # without the residue the history is true all the same: https://github.com/openai/codex/issues/8145
+            # The key belongs to another organization than before, which cannot decrypt the residue. Nothing has been
+            # spoken yet, and the history is correct without the residue: https://github.com/openai/codex/issues/8145
             sent = {
                 _hash(message.native)
                 for message in request.messages
@@ -299,9 +305,9 @@ def _hash(native: Native) -> int:
 
 @dataclass(frozen=True, slots=True)
 class AzureServer:
-    """A resource of Azure. `endpoint` is any of its URLs, up to the target URI that the portal shows.
+    """A resource on Azure. `endpoint` is any of its URLs, up to the target URI that the portal shows.
 
-    With an `api_version` (for example `2024-10-21`) it is the classic endpoint, else `/openai/v1/`.
+    With an `api_version` (for example `2024-10-21`), the classic endpoint is used, else `/openai/v1/`.
     """
 
     endpoint: str
@@ -321,31 +327,31 @@ class AzureServer:
 
     @property
     def headers(self) -> Mapping[str, Any]:
-        """The authentication headers: the SDK writes a bearer token by itself, but no `api-key`."""
+        """The authentication headers. The SDK sends a bearer token by itself, but no `api-key`."""
         return {"api-key": self.key, "Authorization": Omit()}
 
     @property
     def cache_parameters(self) -> Collection[str]:
-        """The parameters of the prompt cache that are sent: the key, which older API versions refuse.
+        """The prompt cache parameters to send: the key, which older API versions refuse.
 
-        Models on Azure refuse a retention that they accept at OpenAI:
+        Models on Azure refuse a retention, even if the same models on OpenAI accept it:
         https://github.com/OpenHands/software-agent-sdk/pull/2311
         """
         return () if self.api_version else ("prompt_cache_key",)
 
 
 def compatible_chat(url: str, api_key: str | None, http_client: Any) -> ChatCompletions:
-    """Return a provider for any server that speaks Chat Completions."""
+    """Return a provider for any server that supports Chat Completions."""
     return ChatCompletions(_client(url, api_key, http_client))
 
 
 def openai_chat(api_key: str, http_client: Any, url: str = OPENAI_URL) -> ChatCompletions:
-    """Return a provider for OpenAI's own servers that uses Chat Completions."""
+    """Return a provider for OpenAI's own servers, using Chat Completions."""
     return ChatCompletions(_client(url, api_key, http_client), Dialect.OPENAI)
 
 
 def openai_responses(api_key: str, http_client: Any, url: str = OPENAI_URL) -> Responses:
-    """Return a provider for OpenAI's own servers that uses Responses."""
+    """Return a provider for OpenAI's own servers, using Responses."""
     return Responses(_client(url, api_key, http_client))
 
 
@@ -385,6 +391,6 @@ def _client(url: str, api_key: str | None, http_client: Any, query: Mapping[str,
             max_retries=0,
             default_query=query,
         )
-    # The client looks up the platform on first use and caches it from then on.
+    # The client looks up the platform on first use and caches it.
     client.platform_headers()
     return client

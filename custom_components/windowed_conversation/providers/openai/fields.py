@@ -1,4 +1,4 @@
-"""Fields and errors of both OpenAI formats: tools, attachments, effort, prompt caching, usage, and error codes."""
+"""Fields and errors that both OpenAI formats share: tools, attachments, effort, caching, usage, and error codes."""
 
 from base64 import b64encode
 from collections.abc import Mapping
@@ -19,7 +19,8 @@ from ..models import ReasoningStyle, accepted_effort
 from ..sizes import fills_context, named_context_tokens
 from ..transport import sdk_errors
 
-# Codes of error bodies, of errors in the stream, and of failed responses (openai/types/responses/response_error.py).
+# The codes in error bodies, in errors in mid-stream, and in failed responses
+# (openai/types/responses/response_error.py).
 _CODES: dict[type[errors.ProviderError], str] = {
     errors.AuthError: "invalid_api_key",
     errors.BadRequest: (
@@ -39,7 +40,7 @@ _CODES: dict[type[errors.ProviderError], str] = {
 
 _BY_CODE = {code: kind for kind, codes in _CODES.items() for code in codes.split()}
 
-# vLLM names the parameter that is too large, or several: https://github.com/vllm-project/vllm/issues/33425
+# vLLM names one or more parameters that are too large: https://github.com/vllm-project/vllm/issues/33425
 _TOO_LARGE = "input_tokens"
 
 
@@ -59,32 +60,32 @@ def file_name(attachment: Attachment) -> str:
 
 
 def reasoning_effort(request: Request) -> str | None:
-    """Return the accepted effort that is nearest to the requested one, or None if the model accepts none."""
+    """Return the accepted effort that is closest to the requested one, or None if the model accepts none."""
     taken = accepted_effort(request.profile, request.settings.effort)
     return taken.value if taken and request.profile.reasoning is ReasoningStyle.EFFORT else None
 
 
 def sampling_parameters(request: Request) -> dict[str, float | None]:
-    """Return the sampling parameters, empty if the model accepts none."""
+    """Return the sampling parameters; empty if the model accepts none."""
     settings = request.settings
     return {"temperature": settings.temperature, "top_p": settings.top_p} if request.profile.sampling else {}
 
 
-# Requests of one agent offer the same tools again and again.
+# Requests of one agent offer the same tools repeatedly.
 @lru_cache(maxsize=256)
 def encoded_tool(tool: ToolSchema) -> Mapping[str, Any]:
-    """Return a tool as both formats describe a function, without the keywords that they refuse."""
+    """Return a tool as a function description for both formats, without the schema keywords that they refuse."""
     parameters = with_items(without_choice(tool.parameters))
     return {"name": sent_name(tool.name), "description": tool.description, "parameters": parameters}
 
 
 def encode_arguments(arguments: Mapping[str, Any]) -> str:
-    """Return a call's arguments as both formats write them: JSON as text, without numbers that JSON cannot express."""
+    """Return a call's arguments as JSON text for both formats, without numbers that JSON cannot express."""
     return json.dumps(finite(dict(arguments)), ensure_ascii=False)
 
 
 def usage_of(usage: object, prompt: str, answer: str) -> Usage:
-    """Return a usage. `prompt` and `answer` are the format's words for the tokens of either."""
+    """Return a `Usage`. `prompt` and `answer` are the format's names for input and output tokens."""
     prompt_details, answer_details = (
         member(usage, f"{prompt}_tokens_details"),
         member(usage, f"{answer}_tokens_details"),
@@ -99,18 +100,18 @@ def usage_of(usage: object, prompt: str, answer: str) -> Usage:
 
 
 def provider_errors(request: Request | None = None) -> AbstractContextManager[None]:
-    """Raise a `ProviderError` for every error of the SDK and its HTTP client. `request` is the sent request."""
+    """Convert every error of the SDK and its HTTP client into a `ProviderError`. `request` is the sent request."""
     return sdk_errors(openai, partial(_from_status, request))
 
 
 def error_in_event(event: object) -> errors.ProviderError:
-    """Return the error for an event or an answer that is itself an error."""
+    """Return the `ProviderError` for an event, or a complete answer, that reports an error."""
     error = member(event, "error")
     return error_in_stream(member(error, "code"), member(error, "type"), member(event, "code"))
 
 
 def error_in_stream(*codes: object) -> errors.ProviderError:
-    """Return the error for a server's error codes mid-stream; the first known code counts."""
+    """Return the error for a server's error codes in mid-stream; the first known code applies."""
     code = known_code(*codes)
     return errors.server_error(HTTPStatus.OK, code, _BY_CODE.get(code))
 
@@ -121,17 +122,17 @@ def refused(reason: str) -> errors.Refused:
 
 
 def known_code(*codes: object) -> str:
-    """Return the first known code, or else the first if it is a code at all. A longer text is not a code."""
+    """Return the first known code, or else the first value; empty if that is too long to be a code."""
     return next((code for code in codes if isinstance(code, str) and code in _BY_CODE), code_of(codes[0]))
 
 
 def is_about_form(err: openai.APIStatusError, request: Request) -> bool:
-    """Return whether a server refused a request neither for its length nor for its model, nor for a limit."""
+    """Return whether a server refused a request for its form, not for its length, its model, or a limit."""
     return type(_from_status(request, err)) is errors.BadRequest
 
 
 def _from_status(request: Request | None, err: openai.APIStatusError) -> errors.ProviderError:
-    # llama.cpp and vLLM put their code where the type belongs
+    # llama.cpp and vLLM put their code into the type field.
     status, code = err.status_code, known_code(err.code, err.type)
     named = err.param.split(",") if isinstance(err.param, str) else ()
     is_too_large = status == HTTPStatus.BAD_REQUEST and _TOO_LARGE in map(str.strip, named)
@@ -146,6 +147,6 @@ def _from_status(request: Request | None, err: openai.APIStatusError) -> errors.
 
 
 def _delay(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait. Azure also gives milliseconds, which are more precise."""
+    """Return the seconds to wait. Azure also sends milliseconds, which are more precise."""
     milliseconds = errors.seconds_of(headers.get("retry-after-ms"))
     return errors.retry_after(headers) if milliseconds is None else milliseconds / 1000

@@ -1,7 +1,7 @@
-"""Decoding Responses answers: events as JSON in, our events out. One small method for each event.
+"""Decode Responses answers: convert JSON events to this integration's events, with one small method per event type.
 
 The order is `response.created`, each output item from `output_item.added` to `output_item.done`, and one terminal
-event. A function call is read from its `output_item.done`, which has all of it. Other events say nothing new.
+event. A function call is read from its `output_item.done`, which is complete. Other events add no information.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,16 +17,16 @@ type _Item = dict[str, Any]
 
 _PARAGRAPH = "\n\n"
 
-# Items that only the server that wrote them can read.
+# Types of items that only the server that wrote them can read.
 _ENCRYPTED = ("reasoning", "compaction")
-# The events by which the parts of a message are streamed.
+# The events that stream the parts of a message.
 _DELTAS = {"output_text": "response.output_text.delta", "refusal": "response.refusal.delta"}
 
 
 class ResponseDecoder(Decoder):
     """Decodes one answer. Its residue is the list of output items in order, without text and arguments.
 
-    A message is kept as the start and end of its text in the whole text (characters), a call as its id.
+    A message is stored as the start and end of its text within the complete text (in characters), a call as its id.
     """
 
     def __init__(self, request: Request) -> None:
@@ -38,7 +38,7 @@ class ResponseDecoder(Decoder):
         self._failure: ProviderError | None = None
 
     def on_event(self, event: Any) -> Sequence[Event]:
-        """Return our events for one event of the response, see `Decoder.on_event`."""
+        """Return the events for one event of the response, see `Decoder.on_event`."""
         if (event.get("error") or event.get("type") == "error") and not self.is_complete:
             raise error_in_event(event)
         match event.get("type"):
@@ -57,7 +57,7 @@ class ResponseDecoder(Decoder):
         return ()
 
     def as_stream(self, answer: Any) -> Iterator[Any]:
-        """Return the events of a whole answer: its status says which event ends it."""
+        """Return the events of an unstreamed answer; its status determines the terminal event."""
         for at, item in enumerate(objects(member(answer, "output"))):
             yield {"type": "response.output_item.added", "output_index": at, "item": item}
             for part in objects(item.get("content")):
@@ -75,7 +75,7 @@ class ResponseDecoder(Decoder):
         return BadStream("a tool call is not whole") if self._half_a_call else None
 
     def _on_item_added(self, item: Any) -> Sequence[Event]:
-        # a commentary before the final answer is a paragraph of its own
+        # A commentary before the final answer becomes a separate paragraph.
         if item.get("type") == "message" and item.get("phase") and self._length:
             self._length += len(_PARAGRAPH)
             return (TextDelta(_PARAGRAPH),)
@@ -89,7 +89,7 @@ class ResponseDecoder(Decoder):
         return deltas
 
     def _on_item_done(self, item: Any, at: int) -> Sequence[Event]:
-        # of an item that cannot be sent back, keep the type: the reasoning before it cannot be used without it
+        # Of an item that cannot be sent back, only the type is kept: the reasoning before it cannot be sent without it.
         kind = text_of(item.get("type"))
         self._items[at] = {"type": kind}
         if kind == "function_call":
@@ -108,7 +108,7 @@ class ResponseDecoder(Decoder):
         arguments.add(item.get("arguments"))
         name, given = text_of(item.get("name")), arguments.value()
         if given is None or not name:
-            # cut off by a limit, or broken; the terminal event says which
+            # The call was cut off by a limit or is broken; the terminal event shows which.
             self._half_a_call = True
             return ()
         done = self._calls.announce(text_of(item.get("call_id")), name, given)
@@ -129,12 +129,12 @@ class ResponseDecoder(Decoder):
             self._usage = usage_of(usage, "input", "output")
 
     def _place(self, event: Any) -> int:
-        """Return the index of the event's item in the output; the next one if the server does not say."""
+        """Return the index of the event's item in the output, or the next index if the server does not send one."""
         place = event.get("output_index")
         return place if isinstance(place, int) else len(self._items)
 
     def _residue(self) -> list[_Item] | None:
-        """Return the items, or None if any other provider could send back as much."""
+        """Return the items, or None if they contain nothing that only this provider could send back."""
         items = [self._items[at] for at in sorted(self._items)]
         return items if any("encrypted_content" in item or "phase" in item for item in items) else None
 

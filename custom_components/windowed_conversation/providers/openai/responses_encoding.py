@@ -1,4 +1,4 @@
-"""Encoding Responses requests, and requests to `/responses/compact`."""
+"""Encode Responses requests, and requests to `/responses/compact`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
@@ -23,19 +23,22 @@ from .fields import (
 
 _COMPACTED = "compacted"
 
-# A longer one is refused, whoever made it: https://github.com/openai/codex/issues/14355
+# Longer call ids are refused, even the server's own: https://github.com/openai/codex/issues/14355
 _CALL_ID_LENGTH = 64
 
 
 def encode_compaction(prompt: Mapping[str, Any], caching: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters; `prompt` is a request's. Tools are not offered: there is nothing to answer."""
+    """Return the parameters for a compaction. `prompt` contains those of a request.
+
+    Tools are not offered, because a compaction is not an answer.
+    """
     sent = {name: prompt[name] for name in ("model", "instructions", "input") if name in prompt}
     key = "prompt_cache_key"
     return sent | ({key: caching[key]} if key in caching else {})
 
 
 def read_compaction(answer: Any) -> Compacted:
-    """Return the result from an answer. Raises `BadStream` if nothing was compacted."""
+    """Return the compaction from the server's answer. Raises `BadStream` if nothing was compacted."""
     try:
         items = finite(answer["output"])
         compacted = [item for item in items if item["type"] == "compaction" and text_of(item["encrypted_content"])]
@@ -48,7 +51,7 @@ def read_compaction(answer: Any) -> Compacted:
 
 
 def compacted_items(message: Message | None, provider: str, model: str) -> list[Any]:
-    """Return the items that replace a message and its question if this model compacted them, else none."""
+    """Return the items that replace a message and its question if this model compacted them, else an empty list."""
     return objects(member(residue_of(message, provider, model), _COMPACTED))
 
 
@@ -61,9 +64,9 @@ type _Item = dict[str, Any]
 
 
 def encode_request(request: Request, provider: str, caching: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a request. Residue is sent if `provider` and the request's model made it.
+    """Return the parameters of a request. Residue is sent if `provider` and the request's model produced it.
 
-    `caching` are the prompt cache parameters.
+    `caching` contains the prompt cache parameters.
     """
     reasons = request.profile.reasoning is ReasoningStyle.EFFORT
     return {
@@ -78,7 +81,7 @@ def encode_request(request: Request, provider: str, caching: Mapping[str, Any]) 
 
 
 def encode_prompt(request: Request, provider: str) -> dict[str, Any]:
-    """Return the parameters that cost input tokens, which are those of the counting endpoint."""
+    """Return the parameters that cost input tokens, which are also the parameters of the counting endpoint."""
     spoken = [message for message in request.messages if message.role is not Role.SYSTEM]
     thinks = reasoning_effort(request)
     tools = [{"type": "function", **encoded_tool(tool), "strict": False} for tool in request.tools]
@@ -92,7 +95,7 @@ def encode_prompt(request: Request, provider: str) -> dict[str, Any]:
 
 
 def _in_parallel(effort: str | None) -> dict[str, Any]:
-    """Return whether parallel calls are allowed; with minimal effort they must not be requested.
+    """Return the parameter for parallel calls; with minimal effort, they must not be requested.
 
     https://learn.microsoft.com/azure/ai-foundry/openai/how-to/reasoning
     """
@@ -100,7 +103,7 @@ def _in_parallel(effort: str | None) -> dict[str, Any]:
 
 
 def _encode_spoken(messages: Sequence[Message], request: Request, provider: str) -> Iterator[_Item]:
-    """Yield the items of a conversation. A compaction replaces an exchange, its question included."""
+    """Yield the items of a conversation. A compaction replaces its exchange, including the question."""
     for message, following in zip_longest(messages, messages[1:]):
         if items := compacted_items(message, provider, request.model):
             yield from items
@@ -138,7 +141,7 @@ def _encode_attachment(attachment: Attachment) -> _Item:
 def _encode_assistant(message: Message, residue: Sequence[Mapping[str, Any]]) -> Iterator[_Item]:
     """Yield a message's items in the order of the residue, then the items that the residue does not mention.
 
-    Reasoning whose next item is gone is skipped: the server would refuse it.
+    Reasoning is skipped if the item that followed it is missing, because the server would refuse it.
     """
     texts = _texts(message.content, residue)
     calls = {call.id: _encode_call(call) for call in message.tool_calls}
@@ -150,7 +153,7 @@ def _encode_assistant(message: Message, residue: Sequence[Mapping[str, Any]]) ->
                 reasoning.append(entry)
                 continue
             case {"type": "compaction", "encrypted_content": _}:
-                # it includes the items before it
+                # The compaction item includes the items before it.
                 reasoning, follower = [], entry
             case {"type": "message"}:
                 follower = _encode_text(texts.pop(at, ""), entry.get("phase"))
@@ -164,9 +167,10 @@ def _encode_assistant(message: Message, residue: Sequence[Mapping[str, Any]]) ->
 
 
 def _texts(content: str, residue: Sequence[Mapping[str, Any]]) -> dict[int, str]:
-    """Return the text of each message in the residue, by its index there.
+    """Return the text of each message in the residue, by its index in the residue.
 
-    If part of the answer was not spoken, the content has less text. Then all of it is in the last message.
+    If part of the answer was not spoken, the content is shorter than the residue says. Then all of it goes into the
+    last message.
     """
     messages = {at: entry for at, entry in enumerate(residue) if entry["type"] == "message"}
     if not messages:
