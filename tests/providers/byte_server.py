@@ -1,4 +1,4 @@
-"""A server that replies with exactly the bytes of a test, for streams that the scripted model never sends."""
+"""A server that replies with exactly the bytes of a test, for streams that the scripted model server never sends."""
 
 import asyncio
 from collections.abc import Mapping
@@ -31,13 +31,13 @@ def text(content: str) -> bytes:
 
 
 def fragment(arguments: Any, name: Any = None, **fields: Any) -> bytes:
-    """Return the event of a fragment of a tool call; `fields` are `index` and `id`, left out where not given."""
+    """Return the event of a fragment of a tool call; `fields` are `index` and `id`, which are omitted by default."""
     function = {"arguments": arguments} if name is None else {"name": name, "arguments": arguments}
     return chunk({"tool_calls": [{**fields, "type": "function", "function": function}]})
 
 
 def usage(**figures: Any) -> bytes:
-    """Return the event that reports the usage."""
+    """Return the event that reports the usage; `figures` are its counts."""
     return event({"id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": [], "usage": figures})
 
 
@@ -47,14 +47,14 @@ CALLS = chunk({}, "tool_calls")
 
 @dataclass(frozen=True)
 class ForEver:
-    """A piece that is written again and again, until the client leaves."""
+    """A piece that is written repeatedly until the client disconnects."""
 
     piece: bytes
 
 
 @dataclass(frozen=True)
 class Pause:
-    """Silence for this many seconds."""
+    """A pause of this many seconds between two pieces."""
 
     seconds: float
 
@@ -72,11 +72,11 @@ class _Reply:
 
 
 class ByteServer:
-    """Replies to each request with the next of the given replies, and with the last one from then on."""
+    """Replies to each request with the next of the given replies, and repeats the last one."""
 
     def __init__(self) -> None:
         self.requests: list[Any] = []
-        # How many clients have left before their reply was whole.
+        # The number of clients that disconnected before their reply was complete.
         self.left = 0
         self._clients: set[object] = set()
         self._replies: list[_Reply] = [_Reply()]
@@ -90,19 +90,19 @@ class ByteServer:
         cut: bool = False,
         before: float = 0.0,
     ) -> None:
-        """Reply with these pieces, each written by itself, waiting where a piece is an event; `cut` breaks off then.
+        """Set the only reply to these pieces, each written separately; an event as a piece is waited for.
 
-        `before` are the seconds before the headers.
+        `cut` aborts the connection after the last piece. `before` is the delay in seconds before the headers.
         """
         self._replies = [_Reply(pieces, status, headers, cut, before)]
 
     def then_reply(self, *pieces: Piece, status: int = 200, headers: Mapping[str, str] = _EVENT_STREAM) -> None:
-        """Reply with these pieces after the replies that were given before."""
+        """Add a reply with these pieces after the replies that were set before."""
         self._replies.append(_Reply(pieces, status, headers))
 
     @property
     def address(self) -> str:
-        """The address without a path."""
+        """The server's address without a path."""
         assert self._runner
         host, port = self._runner.addresses[0][:2]
         return f"http://{host}:{port}"
@@ -114,14 +114,14 @@ class ByteServer:
 
     @property
     def open_connections(self) -> int:
-        """How many connections there are, answered on or not."""
+        """The number of open connections, whether they have been answered or not."""
         assert self._runner
         assert self._runner.server
         return len(self._runner.server.connections)
 
     @property
     def connections(self) -> int:
-        """How many connections have brought requests since the start."""
+        """The number of connections on which requests have arrived since the start."""
         return len(self._clients)
 
     async def __aenter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""The HTTP clients that a provider runs on, and the tools and fixtures of most tests."""
+"""The HTTP clients that a provider runs on, and the tools and fixtures that most tests share."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from importlib import import_module
@@ -13,15 +13,15 @@ from .byte_server import ByteServer, Piece
 from .heard import Failure, Heard
 
 KEY = "sk-a-made-up-key"
-# A text that no error may repeat.
+# A text that no error message may contain.
 SECRET = "the pelican is my secret word"
 TOOLS = tuple(
     ToolSchema(name, "", {"type": "object", "properties": {}})
     for name in ("homeassistant__GetLiveContext", "intent__HassTurnOff", "intent__HassTurnOn")
 )
 
-# Home Assistant shares a client of httpx up to 2026.10, of httpx2 from 2026.11 on, which comes without httpx. The SDK
-# takes both, and each raises and closes in its own way.
+# Home Assistant shares an httpx client up to 2026.10 and an httpx2 client from 2026.11 on, which comes without httpx.
+# The SDK accepts both, but they differ in the errors they raise and in how they close connections.
 CLIENTS = [name for name in ("httpx", "httpx2") if find_spec(name)]
 over_either_client = pytest.mark.parametrize("http_client", CLIENTS, indirect=True)
 
@@ -31,12 +31,12 @@ type Hear = Callable[..., Awaitable[Heard]]
 
 @pytest.fixture(autouse=True)
 def _on_any_machine(leaping_clock: None) -> None:
-    """Have no test depend on the speed of the machine, nor wait for a deadline."""
+    """Make tests independent of the speed of the machine, without waiting for deadlines."""
 
 
 @pytest.fixture
 async def http_client(request: pytest.FixtureRequest) -> AsyncIterator[Any]:
-    """Return a client as this Home Assistant shares one, or the one that `over_either_client` names."""
+    """Yield an HTTP client of the package that Home Assistant shares, or of the one named by `over_either_client`."""
     package = import_module(getattr(request, "param", CLIENTS[0]))
     async with package.AsyncClient(verify=False) as client:
         yield client
@@ -44,7 +44,10 @@ async def http_client(request: pytest.FixtureRequest) -> AsyncIterator[Any]:
 
 @pytest.fixture
 def hear(ask: Ask, byte_server: ByteServer) -> Hear:
-    """Have the server answer with these pieces, and return the events; `asked` are the arguments of `ask`."""
+    """Return a function that makes the server reply with the given pieces and returns the resulting `Heard` events.
+
+    Its keyword arguments are passed to `ask`.
+    """
 
     async def hear(*pieces: Piece, **asked: Any) -> Heard:
         byte_server.reply(*pieces)
@@ -55,7 +58,10 @@ def hear(ask: Ask, byte_server: ByteServer) -> Hear:
 
 @pytest.fixture
 def fail(ask: Ask, byte_server: ByteServer) -> Hear:
-    """Have the server answer with this error, and return the events; `reply` are arguments of `ByteServer.reply`."""
+    """Return a function that makes the server reply with the given pieces and returns the events up to this error.
+
+    Its keyword arguments are passed to `ByteServer.reply`.
+    """
 
     async def fail(error: Failure, *pieces: Piece, **reply: Any) -> Heard:
         byte_server.reply(*pieces, **reply)

@@ -1,4 +1,4 @@
-"""The events of a provider's stream, gathered."""
+"""A collector for the events of a provider's stream."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
@@ -22,26 +22,26 @@ type Failure = type[ProviderError] | tuple[type[ProviderError], ...]
 
 
 def closing(stream: AsyncIterator[Event]) -> aclosing[AsyncGenerator[Event]]:
-    """Return a context manager that closes a provider's stream in the end."""
+    """Return a context manager that closes a provider's stream on exit."""
     assert isinstance(stream, AsyncGenerator)
     return aclosing(stream)
 
 
 @dataclass
 class Heard:
-    """Events in the order that they came in, and the error that ended them, if one did."""
+    """The events in order of arrival, and the error that ended the stream, if any."""
 
     events: list[Event] = field(default_factory=list)
     error: Any = None
 
     async def listen(self, stream: AsyncIterator[Event]) -> Heard:
-        """Read a stream up to its end or failure."""
+        """Read a stream up to its end or its failure."""
         async for event in stream:
             self.events.append(event)
         return self
 
     async def fail(self, stream: AsyncIterator[Event], error: Failure = ProviderError) -> Heard:
-        """Read a stream up to its failure, with this error or one of its kinds."""
+        """Read a stream up to its failure, which has to be one of these errors or a subclass."""
         with pytest.raises(error) as caught:
             await self.listen(stream)
         self.error = caught.value
@@ -65,7 +65,7 @@ class Heard:
 
     @property
     def called(self) -> list[tuple[str, dict[str, Any]]]:
-        """The calls without their ids."""
+        """The names and arguments of the calls, without ids."""
         return [(call.name, dict(call.arguments)) for call in self.calls]
 
     @property

@@ -1,4 +1,4 @@
-"""Eleven servers' answers to a request that is longer than the model can read, word for word."""
+"""The original responses of eleven servers to a request that exceeds the model's context."""
 
 import json
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ _TEXT = "This model's maximum context length is 4096 tokens. However, you reques
 
 
 class Body(NamedTuple):
-    """An answer: its status, its body, and whether its type, status or code say that the request was too long."""
+    """A response: its status, its body, and whether its type, status or code identify the request as too long."""
 
     status: int
     value: Any
@@ -15,18 +15,18 @@ class Body(NamedTuple):
 
     @property
     def is_stream(self) -> bool:
-        """Return whether it comes as an event of a stream."""
+        """Return whether the error arrives as an event of a stream."""
         return self.status == 200
 
     @property
     def content(self) -> bytes:
-        """Return the bytes."""
+        """Return the bytes of the response body."""
         written = json.dumps(self.value).encode()
         return b"data: " + written + b"\n\n" if self.is_stream else written
 
     @property
     def headers(self) -> dict[str, str]:
-        """Return the headers."""
+        """Return the headers of the response."""
         return {"Content-Type": "text/event-stream" if self.is_stream else "application/json"}
 
 

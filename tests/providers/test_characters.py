@@ -1,4 +1,4 @@
-"""Halves of characters, wherever a server cuts its chunks."""
+"""Tests for surrogate pairs that a server splits between two chunks."""
 
 from codecs import getincrementaldecoder
 from random import Random

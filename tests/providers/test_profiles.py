@@ -1,4 +1,4 @@
-"""Profiles of models: families by name, limits and prices by the bundled table."""
+"""Tests for model profiles: families by name, and limits and prices from the bundled table."""
 
 from decimal import Decimal
 
@@ -15,7 +15,7 @@ from custom_components.windowed_conversation.providers.models import (
 )
 from custom_components.windowed_conversation.providers.prices import context_tokens_of, cost_of
 
-# The reasoning style, the least effort and the caching of each model, and whether it accepts a temperature.
+# The reasoning style, the lowest effort and the caching of each model, and whether it accepts a temperature.
 PROFILES = {
     Vendor.OPENAI: {
         "gpt-4.1": "none none retention sampling",

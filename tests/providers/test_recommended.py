@@ -1,4 +1,4 @@
-"""The models that a form offers and suggests, over lists as servers return them."""
+"""Tests for the models that a form lists and suggests, with model lists as servers return them."""
 
 import pytest
 

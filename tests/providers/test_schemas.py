@@ -1,4 +1,4 @@
-"""A choice at the top of a tool's schema as one object: nothing that a branch takes is refused, and no name is lost."""
+"""Tests that a choice at the top of a tool's schema becomes one object, which accepts all that a branch does."""
 
 from random import Random
 from typing import Any
@@ -15,26 +15,26 @@ VALUES = ("", "on", 0, 7, True, None)
 
 
 def closed_object(dice: Random) -> dict[str, Any]:
-    """Return a schema of an object without other members than those it names."""
+    """Return an object schema that allows no properties except those it names."""
     properties = {name: {"type": dice.choice(KINDS)} for name in dice.sample("abcd", dice.randint(0, 3))}
     required = [name for name in properties if dice.random() < 0.5]
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
 def choice(dice: Random, depth: int = 0) -> dict[str, Any]:
-    """Return a choice of objects, of other choices and of types other than object."""
+    """Return a choice between objects, nested choices, and types other than object."""
     makers = (closed_object, closed_object, lambda _: {"type": "null"}, lambda dice: choice(dice, depth + 1))
     branches = [dice.choice(makers[: 4 - (depth > 1)])(dice) for _ in range(dice.randint(1, 3))]
     return {dice.choice(("anyOf", "oneOf")): branches}
 
 
 def members(dice: Random) -> dict[str, Any]:
-    """Return an object that some choices take."""
+    """Return an object that some choices accept."""
     return {name: dice.choice(VALUES) for name in dice.sample("abcd", dice.randint(0, 3))}
 
 
 def is_taken(value: Any, schema: dict[str, Any]) -> bool:
-    """Return whether a schema takes a value, by the JSON Schema standard as far as the schemas in here need it."""
+    """Return whether a schema accepts a value, by the part of the JSON Schema standard that these schemas use."""
     kind = schema.get("type")
     return (
         (kind is None or type(value) is _TYPES[kind])

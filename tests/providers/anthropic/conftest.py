@@ -1,4 +1,4 @@
-"""The provider over the HTTP client that the installed SDK accepts, and a server of given bytes."""
+"""Fixtures for tests of the Anthropic provider: the HTTP client that the installed SDK accepts, and a `ByteServer`."""
 
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -30,14 +30,14 @@ def native(*residue: Any, model: str = MODEL, provider: str = "anthropic") -> Na
 
 @pytest.fixture
 async def http_client() -> AsyncIterator[Any]:
-    """Return a client of the package that the SDK runs on."""
+    """Yield an HTTP client of the package that the SDK runs on."""
     async with HttpClient(verify=False) as client:
         yield client
 
 
 @pytest.fixture
 def connect(http_client: Any, byte_server: ByteServer) -> Connect:
-    """Return a function that makes a provider for the server; `timeout` is in seconds."""
+    """Return a function that creates a provider for the byte server; `timeout` is in seconds."""
 
     def connect(*, timeout: float = 10.0) -> Any:
         return AnthropicWire().connect(byte_server.address, http_client, timeout=timeout)
@@ -47,7 +47,7 @@ def connect(http_client: Any, byte_server: ByteServer) -> Connect:
 
 @pytest.fixture
 def ask(connect: Connect) -> Ask:
-    """Ask the server; `fields` are those of the request."""
+    """Return a function that sends a request to the byte server and returns its events; `fields` are the request's."""
 
     def ask(*earlier: Message, timeout: float = 10.0, **fields: Any) -> AsyncIterator[Event]:
         messages = (*earlier, Message.user("hello"))

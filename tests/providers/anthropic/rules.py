@@ -1,4 +1,4 @@
-"""The rules for a request in the API's documentation, written from there and not from our requests."""
+"""The rules for requests in the API's documentation, implemented independently of the encoder."""
 
 from collections import Counter
 from collections.abc import Iterator

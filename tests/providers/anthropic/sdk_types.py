@@ -1,4 +1,4 @@
-"""A request as the SDK's types read it."""
+"""Validation of a request with the SDK's parameter types."""
 
 from typing import Any
 
@@ -28,9 +28,9 @@ CONTENT: TypeAdapter[Any] = TypeAdapter(list[ContentBlockParam])
 
 
 def as_the_sdk_reads_it(body: dict[str, Any]) -> Any:
-    """Return a body as the SDK's parameter types read it, without the parts that they do not know.
+    """Return a body as the SDK's parameter types parse it, without the fields that they do not define.
 
-    The contents of messages are read by themselves: the types call them iterables, which are read when they are needed.
+    The contents of messages are parsed separately: the types declare them as iterables, which pydantic reads lazily.
     """
     read = {name: PARAMETERS[name].validate_python(value) for name, value in body.items()}
     for message, original in zip(read["messages"], body["messages"], strict=True):

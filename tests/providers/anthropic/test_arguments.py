@@ -1,4 +1,4 @@
-"""Argument names that Anthropic refuses: they are sent under other names, and restored in the answer."""
+"""Tests for argument names that Anthropic refuses: they are sent under other names, and restored in the answer."""
 
 import re
 from typing import Any
@@ -14,7 +14,7 @@ from ..wires.anthropic import AnthropicWire
 from ..wires.parts import Call, Calls
 from .conftest import MODEL
 
-# The rule of the API's own error message.
+# The rule for names that the API states in its error message.
 TAKEN = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 
 NAMES = ("größe", "gr__e", "with space", "with_space", "$filter", "filter[id]", "", "x" * 65, "x" * 66, "ok.a-b_9")

@@ -1,4 +1,4 @@
-"""The provider: its construction, its other requests, and closed connections."""
+"""Tests for the Anthropic provider: its construction, its requests other than streams, and closed connections."""
 
 import json
 import ssl

@@ -1,4 +1,4 @@
-"""Context editing: when it is requested, the provider's report, and that the window keeps its history."""
+"""Tests for context editing: when it is requested, the provider's report, and that the window keeps its history."""
 
 from itertools import chain
 import json
@@ -47,7 +47,7 @@ START = message_start(input_tokens=7, output_tokens=1)
 
 
 def history(calls: int, *, size: int = 2000) -> tuple[Message, ...]:
-    """Return turns that each had a tool's result, of this many characters, before their answers."""
+    """Return turns that each contain a tool result of `size` characters before the answer."""
     turns = (
         (
             Message.user(f"which lights are on? ({number})"),
@@ -66,7 +66,7 @@ def asked(*earlier: Message, **fields: Any) -> Request:
 
 
 def ended(context_management: Any) -> bytes:
-    """Return the event before the last one, with the edits."""
+    """Return the second to last event of a stream, with the applied edits."""
     written = message_delta("end_turn", output_tokens=2).partition(b"data: ")[2]
     return event({**json.loads(written), "context_management": context_management})
 
@@ -140,7 +140,7 @@ async def test_answer_is_whole_whatever_is_said_of_edits(said: Any, hear: Hear) 
 
 @pytest.fixture
 async def strict(model_server: ModelServer) -> ModelServer:
-    """Return a scripted server that has the model, and refuses an edit without its beta."""
+    """Return the scripted model server with this model. It refuses an edit without its beta header."""
     model_server.change(models=(MODEL,))
     return model_server
 

@@ -1,4 +1,4 @@
-"""Every way to fail at Anthropic, and the error that it becomes. The tables are the documentation."""
+"""Tests for every Anthropic error and the `ProviderError` that it becomes. The tables are the documentation."""
 
 import json
 from typing import Any
@@ -37,7 +37,7 @@ STATUSES: dict[int, type[ProviderError]] = {
     504: DeadlineExceeded,
     529: Unavailable,
 }
-# For a body without a known type.
+# The errors by status for a body without a known error type.
 WITHOUT_A_BODY: dict[int, type[ProviderError]] = {
     301: BadRequest,
     404: BadRequest,
@@ -66,7 +66,7 @@ def test_every_status_of_the_wire_is_in_the_table() -> None:
 
 @pytest.fixture
 def failed(ask: Ask, byte_server: ByteServer):
-    """Have the server refuse the request with a status and a body, and return the error."""
+    """Return a function that makes the server refuse a request with a status and a body, and returns the error."""
 
     async def failed(
         status: int, body: Any, *earlier: Message, headers: dict[str, str] = JSON, **fields: Any

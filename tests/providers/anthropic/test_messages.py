@@ -1,4 +1,4 @@
-"""A conversation in Anthropic's form, to the key, and accepted by the SDK's own parameter types."""
+"""Tests for conversations in Anthropic's format, compared key by key and accepted by the SDK's parameter types."""
 
 from base64 import b64encode
 import json
@@ -22,7 +22,7 @@ CALL = {"type": "tool_use"}
 
 
 def sent(*messages: Message, images: bool = True, **fields: Any) -> list[dict[str, Any]]:
-    """Return the messages of the request."""
+    """Return the encoded messages of a request with these messages."""
     request = Request(MODEL, messages, **{"tools": (LIGHT,), "profile": ModelProfile(images=images), **fields})
     body = encode_request(request)
     assert as_the_sdk_reads_it(body) == body

@@ -1,4 +1,4 @@
-"""Conversations of every shape, with residue of several providers: no request breaks a rule of the API."""
+"""Tests with random conversations that contain residue of several providers: no request breaks a rule of the API."""
 
 from random import Random
 from typing import Any
@@ -33,7 +33,7 @@ def answer(random: Random, **fields: Any) -> Message:
 
 
 def exchange(random: Random, *, closed: bool) -> list[Message]:
-    """Return a question, rounds of calls with their results in any order, and the answer of a closed exchange."""
+    """Return a question and rounds of calls with shuffled results; a `closed` exchange may also have an answer."""
     attachments = tuple(
         random.choices([Attachment("image/png", b"1"), Attachment("audio/wav", b"2")], k=random.randrange(2))
     )
@@ -51,7 +51,7 @@ def test_no_rule_is_broken(seed: int) -> None:
     history = [message for _ in range(random.randrange(12)) for message in exchange(random, closed=True)]
     profile = ModelProfile(
         reasoning=random.choice(list(ReasoningStyle)),
-        # as all of Anthropic's models have them
+        # These are the efforts of all of Anthropic's models.
         efforts=(Effort.NONE, Effort.LOW, Effort.MEDIUM, Effort.HIGH),
         caching=random.choice(list(Caching)),
         images=seed % 2 == 0,

@@ -1,4 +1,4 @@
-"""The parts of a request besides its messages: limits, thinking, tools, marks for the prompt cache."""
+"""Tests for the parts of a request other than its messages: limits, thinking, tools, and prompt cache marks."""
 
 from dataclasses import replace
 from typing import Any
@@ -40,14 +40,14 @@ def request(*messages: Message, **fields: Any) -> Request:
 
 def body(*messages: Message, **fields: Any) -> dict[str, Any]:
     encoded = encode_request(request(*messages, **fields))
-    # newer versions of the SDK have no parameters for these
+    # Newer versions of the SDK have no parameters for these fields.
     known = {name: value for name, value in encoded.items() if name not in {"temperature", "top_p"}}
     assert as_the_sdk_reads_it(known) == known
     return encoded
 
 
 def loop(residue: Native | None) -> tuple[Message, ...]:
-    """Return a tool loop that goes on."""
+    """Return a tool loop that has not ended."""
     return (
         SYSTEM,
         HELLO,
@@ -103,7 +103,7 @@ def test_model_with_a_budget_is_told_a_part_of_the_reply(effort: Effort, max_ans
             (Effort.HIGH, ModelProfile(reasoning=style))
             for style in (ReasoningStyle.NONE, ReasoningStyle.EFFORT, ReasoningStyle.LEVEL)
         ),
-        # no room for the smallest budget
+        # The limit leaves no room for the smallest budget.
         (Effort.HIGH, replace(BUDGET, output_tokens=1300)),
     ],
 )
@@ -206,7 +206,7 @@ def test_offered_tools_may_be_called() -> None:
 
 
 def marked(sent: dict[str, Any]) -> list[Any]:
-    """Return the bearers of a mark: the names of tools, else the texts and the ids of results."""
+    """Return an identifier of each marked block: the name of a tool, else the text or the id of a result."""
     blocks = [*sent.get("tools", ()), *sent.get("system", ()), *(b for m in sent["messages"] for b in m["content"])]
     bearers = [block for block in blocks if "cache_control" in block]
     assert all(block["cache_control"] == MARK for block in bearers)
@@ -285,7 +285,7 @@ def test_marks_change_nothing_else() -> None:
 
 
 def unmarked(value: Any) -> Any:
-    """Return a JSON value without its marks."""
+    """Return a JSON value without its cache marks."""
     if isinstance(value, dict):
         return {key: unmarked(member) for key, member in value.items() if key != "cache_control"}
     return [unmarked(member) for member in value] if isinstance(value, list) else value

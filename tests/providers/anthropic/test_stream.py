@@ -1,4 +1,4 @@
-"""The peculiarities of Anthropic's stream: blocks by index, stop reasons, usage in two places, residue."""
+"""Tests for peculiarities of Anthropic's stream: blocks by index, stop reasons, usage in two places, residue."""
 
 from typing import Any
 

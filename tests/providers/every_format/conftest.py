@@ -1,4 +1,4 @@
-"""Every format over a server of given bytes: the contract is the same, the bytes are each format's own."""
+"""Fixtures for tests that run for every format with a byte server: one contract, but different bytes per format."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,14 +21,17 @@ QUESTION = "is the pelican in?"
 
 @pytest.fixture(params=WIRES, ids=lambda wire: wire.name)
 def wire(request: pytest.FixtureRequest) -> Wire:
-    """Return a format."""
+    """Return the wire format of the test."""
     found: Wire = request.param
     return found
 
 
 @pytest.fixture
 async def http_client(request: pytest.FixtureRequest, wire: Wire) -> AsyncIterator[Any]:
-    """Return a client as this Home Assistant shares one, or the one of `over_either_client` if the SDK runs on it."""
+    """Yield an HTTP client of the package that Home Assistant shares, or that `over_either_client` names.
+
+    If the format's SDK does not run on that package, the client is of one that it runs on.
+    """
     asked_for = getattr(request, "param", CLIENTS[0])
     name = asked_for if asked_for in wire.clients else wire.clients[0]
     async with import_module(name).AsyncClient(verify=False) as client:
@@ -47,7 +50,7 @@ async def unused_port(socket_enabled: None) -> int:
 
 @pytest.fixture
 async def full_port(socket_enabled: None) -> AsyncIterator[int]:
-    """Return a port whose queue of connections is full: a connection to it is neither taken nor refused."""
+    """Yield a port whose queue of connections is full: a new connection is neither accepted nor refused."""
     loop = asyncio.get_running_loop()
     with ExitStack() as sockets:
         listening = sockets.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
@@ -62,7 +65,7 @@ async def full_port(socket_enabled: None) -> AsyncIterator[int]:
 
 @pytest.fixture
 async def silent_port(socket_enabled: None) -> AsyncIterator[int]:
-    """Return a port where every connection is taken and nothing is ever said."""
+    """Yield a port that accepts every connection but never sends anything."""
     loop = asyncio.get_running_loop()
     async with await loop.create_server(asyncio.Protocol, "127.0.0.1", 0) as server:
         yield server.sockets[0].getsockname()[1]
@@ -71,13 +74,13 @@ async def silent_port(socket_enabled: None) -> AsyncIterator[int]:
 
 @pytest.fixture
 def provider(wire: Wire, http_client: Any, byte_server: ByteServer) -> Provider:
-    """Return the format's provider for the server of given bytes."""
+    """Return the format's provider for the byte server."""
     return wire.connect(byte_server.address, http_client)
 
 
 @pytest.fixture
 def ask(provider: Provider) -> Ask:
-    """Ask the server of given bytes; `earlier` are the messages before the user's."""
+    """Return a function that sends a question to the byte server; `earlier` are the messages before the question."""
 
     def ask(*earlier: Message, model: str = "model") -> AsyncIterator[Event]:
         return provider.stream(Request(model, (*earlier, Message.user(QUESTION)), TOOLS))

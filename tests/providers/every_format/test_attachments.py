@@ -1,4 +1,4 @@
-"""The note for an unseen attachment, which costs no more than the window counted for it."""
+"""Tests for the note that replaces an unseen attachment, and for its cost, which is below the counted tokens."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ PDF = Attachment("application/pdf", b"%PDF", "bill.pdf")
 
 @pytest.fixture
 def said(wire: Wire, provider: Provider, byte_server: ByteServer):
-    """Return a function that sends a question with attachments and returns the text of the user's message."""
+    """Return a function that sends a question with attachments and returns the text of the sent user message."""
 
     async def said(*attachments: Attachment, sees: bool, words: str = QUESTION) -> str:
         byte_server.reply(*wire.answer(Text(("yes",))))

@@ -1,4 +1,4 @@
-"""Tool calls are announced whole, once, and with a unique id."""
+"""Tests that each tool call is announced once, when it is complete, and with a unique id."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A listener that stops frees the connection at once, and the HTTP client stays its owner's."""
+"""Tests that a cancelled answer releases its connection at once, and that the HTTP client stays open for its owner."""
 
 import asyncio
 from typing import Any
@@ -23,7 +23,7 @@ pytestmark = over_either_client
 
 
 async def freed(byte_server: ByteServer) -> None:
-    """Wait until the server has no connection any more, which is to be at once."""
+    """Wait until the server has no open connection, which should happen at once."""
     await until(lambda: byte_server.open_connections == 0, within=AT_ONCE)
 
 
@@ -88,7 +88,7 @@ async def test_streams_side_by_side_do_not_mix(wire: Wire, ask: Ask, byte_server
 
 
 async def twenty(wire: Wire, ask: Ask, byte_server: ByteServer) -> None:
-    """Have twenty requests answered, one after another, every other one with a call."""
+    """Send twenty requests one after another; every other answer contains a tool call."""
     call = Calls((Call("call_a", "intent__HassTurnOn", ("{}",)),))
     for number in range(20):
         byte_server.reply(*wire.answer(call if number % 2 else Text(("yes",))))

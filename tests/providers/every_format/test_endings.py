@@ -1,4 +1,4 @@
-"""A complete answer succeeds however its server ends the stream, even if it does not end it."""
+"""Tests that a complete answer succeeds however its server ends the stream, even if the server does not end it."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
@@ -20,7 +20,7 @@ from tests.providers.wires.chat import DONE
 from tests.providers.wires.parts import Call, Calls, End, Text, Wire
 from tests.waiting import until
 
-# The formats whose marker is in an event like any other: usage may come after it, and words where a server errs.
+# The formats whose terminal marker is part of an ordinary event: usage may follow it, and text, too, if a server errs.
 MARKING_WIRES = tuple(wire for wire in WIRES if wire.name in ("chat", "gemini"))
 REQUEST = Request("model", (Message.user("hello"),))
 USAGE = Usage(input=1000, cached=600, output=50)
@@ -32,12 +32,12 @@ def marked(wire: Wire, *words: str, usage: Usage | None = None) -> list[bytes]:
 
 
 async def stream_within(pulse: Pulse, events: AsyncGenerator[Event]) -> AsyncIterator[Event]:
-    """Yield the events of a stream that may not be idle."""
+    """Yield the events of a stream, subject to the idle timeout of `pulse`."""
     while (event := await pulse.next_event(events)) is not None:
         yield event
 
 
-# The ends of a whole answer, with the formats that have them.
+# The ways in which the stream of a complete answer ends, with the formats to which each applies.
 ENDINGS: dict[str, tuple[tuple[Wire, ...], Callable[[Wire], tuple[Piece, ...]]]] = {
     "silence": (WIRES, lambda wire: (*marked(wire, "yes", usage=USAGE), asyncio.Event())),
     "open": (WIRES, lambda wire: (*wire.answer(Text(("yes",)), usage=USAGE), asyncio.Event())),
@@ -52,25 +52,28 @@ ENDINGS: dict[str, tuple[tuple[Wire, ...], Callable[[Wire], tuple[Piece, ...]]]]
 
 @pytest.fixture
 def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait for the end of an answer for a moment only."""
+    """Make the provider wait only a moment for the end of an answer."""
     monkeypatch.setattr(streaming, "GRACE", 0.05)
 
 
 @pytest.fixture
 def long_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait for the end of an answer for longer than a test takes."""
+    """Make the provider wait for the end of an answer longer than a test takes."""
     monkeypatch.setattr(streaming, "GRACE", 60)
 
 
 @pytest.fixture
 def patient(wire: Wire, http_client: Any, byte_server: ByteServer) -> Provider:
-    """Return a provider whose HTTP client does not give up first."""
+    """Return a provider whose HTTP client has a longer timeout than the turn."""
     return wire.connect(byte_server.address, http_client, timeout=60)
 
 
 @pytest.fixture
 def hear_in_a_turn(patient: Provider, byte_server: ByteServer) -> Hear:
-    """Have the server answer with these pieces, and listen as a turn does, which gives a silent server up."""
+    """Return a function that makes the server reply with the given pieces and returns the events heard by a turn.
+
+    Like a turn, it stops listening if the server sends nothing for too long.
+    """
 
     async def hear_in_a_turn(*pieces: Piece, **reply: Any) -> Heard:
         byte_server.reply(*pieces, **reply)
@@ -183,7 +186,7 @@ async def test_cancelling_the_wait_for_the_end_frees_the_connection(
 
 
 def test_wait_for_the_end_is_shorter_than_the_shortest_idle_timeout() -> None:
-    shortest = 1  # seconds, in the agent's form
+    shortest = 1  # In seconds, as the agent's form accepts it.
     assert shortest > streaming.GRACE
 
 

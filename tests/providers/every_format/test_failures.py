@@ -1,4 +1,4 @@
-"""Every way in which an answer fails, and the error that it becomes."""
+"""Tests for every way in which an answer fails, and the error that it becomes."""
 
 import asyncio
 from contextlib import suppress
@@ -49,7 +49,7 @@ HELLO = Request("model", (Message.user("hello"),))
 
 
 def called(call: ToolCall) -> tuple[Message, ...]:
-    """Return a conversation with a call in it."""
+    """Return a conversation that contains a tool call."""
     return Message.user("hello"), Message.assistant(tool_calls=(call,)), Message.tool(call.id, call.name, HALF)
 
 

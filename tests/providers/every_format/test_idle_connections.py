@@ -1,4 +1,4 @@
-"""Connections that stay open after a request, and servers that close them before the next one."""
+"""Tests for connections that stay open after a request, and for servers that close them before the next one."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -20,14 +20,14 @@ HELLO = Request("model", (Message.user("hello"),))
 
 @pytest.fixture
 async def front(byte_server: ByteServer) -> AsyncIterator[Front]:
-    """Count the connections to the server."""
+    """Yield a proxy in front of the server that counts its connections."""
     async with Front(byte_server.address) as front:
         yield front
 
 
 @pytest.fixture
 async def provider(wire: Wire, http_client: Any, front: Front, byte_server: ByteServer) -> Provider:
-    """Return a provider that has an idle connection, after it has listed the models, and is answered next."""
+    """Return a provider that has listed the models, so that it has an idle connection for its next request."""
     byte_server.reply(wire.model_list(["model"]), headers=JSON)
     byte_server.then_reply(*wire.answer(Text(("hello",))))
     provider = wire.connect(front.address, http_client)

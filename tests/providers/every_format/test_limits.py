@@ -1,4 +1,4 @@
-"""The limit of an answer is sent in every format, and is never more than the model writes."""
+"""Tests that the limit of an answer is sent in every format and never exceeds the model's maximum output."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ EVERY = pytest.mark.parametrize("wire", [*WIRES, ChatWire(Dialect.OPENAI)], ids=
 
 
 def limits(body: dict[str, Any]) -> list[int]:
-    """Return the limits in a request, under any of their names."""
+    """Return the limits of the answer in a request body, whatever their names."""
     fields = {**body, **body.get("generationConfig", {})}
     return [fields[name] for name in NAMES if name in fields]
 

@@ -1,4 +1,4 @@
-"""The list of models, by which an account is tried."""
+"""Tests for the list of models, which is also used to validate an account."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The request in which no tool may be called any more begins like those before it."""
+"""Tests that a request in which tools may no longer be called begins like the requests before it."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ LOOP = (
     Message.assistant(tool_calls=(ToolCall("call_a", TOOLS[2].name, {"name": "kitchen light"}),)),
     Message.tool("call_a", TOOLS[2].name, '{"response_type": "action_done"}'),
 )
-# The calls of another model are to be marked as such with Gemini's newer models, and the scripted one is one of them.
+# Gemini's newer models require a marker on the calls of other models, and the scripted model is one of them.
 LEVELS = ModelProfile(reasoning=ReasoningStyle.LEVEL)
 LAST = Request("model", LOOP, TOOLS, may_call=False)
 

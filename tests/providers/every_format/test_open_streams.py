@@ -1,4 +1,4 @@
-"""An answer closes the streams of the HTTP client when it ends, and does not wait for garbage collection."""
+"""Tests that an answer closes the HTTP client's streams when it ends, without waiting for garbage collection."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -20,7 +20,7 @@ pytestmark = over_either_client
 
 @pytest.fixture(autouse=True)
 def _uncollected(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Collect no garbage in a test, and close unreferenced generators as an event loop does."""
+    """Disable garbage collection in a test, and close unreferenced generators as a regular event loop does."""
     monkeypatch.delattr(asyncio.get_event_loop(), "_asyncgen_finalizer_hook")
     gc.collect()
     gc.disable()
@@ -29,7 +29,7 @@ def _uncollected(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def open_generators() -> list[Any]:
-    """Return the generators of an HTTP client that have begun and not ended."""
+    """Return the generators of an HTTP client that have started and not ended."""
     return [
         found
         for found in gc.get_objects()
@@ -38,7 +38,7 @@ def open_generators() -> list[Any]:
 
 
 async def first_event(answer: Any) -> Event:
-    """Return the first event of an answer, whose rest nobody hears."""
+    """Return the first event of an answer, and close the stream without reading the rest."""
     events: AsyncIterator[Event]
     async with aclosing(answer) as events:
         return await anext(events)

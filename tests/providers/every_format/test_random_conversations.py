@@ -1,4 +1,4 @@
-"""Conversations of every shape, answered by every provider in turn: no request breaks a rule of the format it is in."""
+"""Tests with random conversations that every provider answers in turn: no request breaks a rule of its format."""
 
 from random import Random
 from typing import Any
@@ -31,7 +31,7 @@ STYLES_OF = {
 SAID = ("words", "Grüße\n", "\N{GRINNING FACE}")
 TEXTS = ("", " ", *SAID)
 RESULTS = ("plain", '{"error": "no such light"}', "[1, 2]", "NaN", '{"a": NaN}', "null", '"x"', "7" * 500)
-# Models make up names, and servers ids, as they like.
+# Examples of unusual ids, because models and servers invent them freely.
 IDS = ("toolu_1", "call_2", "functions.a:0", "an id", "x" * 80, "\N{SNOWMAN}", "a", "b")
 NAMES = (*(tool.name for tool in TOOLS), "get weather", "1st", "a.b", "/", "x" * 200, "\N{SNOWMAN}")
 ATTACHMENTS = (Attachment("image/png", PIXEL), Attachment("image/jpg", PIXEL), Attachment("application/pdf", b"%PDF"))
@@ -39,12 +39,12 @@ OFFERED = (TOOLS, (), (ToolSchema("a.b c", "", {"type": "object", "properties": 
 
 
 def native(random: Random, text: str, calls: tuple[ToolCall, ...]) -> Native | None:
-    """Return the residue of one of the formats' models, or of none, on an answer."""
+    """Return the residue of a random format's model on an answer, or None."""
     return native_of(random.choice([*MODEL_OF, "none"]), text, calls) if calls else None
 
 
 def rounds(random: Random, ids: list[str]) -> list[Message]:
-    """Return rounds of calls with their results in any order; takes their ids from those that are left."""
+    """Return rounds of calls with their results in random order; the call ids are removed from `ids`."""
     messages = list[Message]()
     for _ in range(random.randrange(3)):
         calls = tuple(
@@ -59,7 +59,7 @@ def rounds(random: Random, ids: list[str]) -> list[Message]:
 
 
 def conversation(random: Random) -> tuple[Message, ...]:
-    """Return the messages of a window that has seen several providers, in the middle of a turn or at its start."""
+    """Return the messages of a window that several providers have answered, in the middle or at the start of a turn."""
     policy = WindowPolicy(random.choice([300, 8000]), tool_results=random.choice(["stub", "keep"]))
     window = Window("conversation", policy, EstimatedCounter(), clock=lambda: 1_795_420_800.0)
     ids = [f"{call_id}{number}" for number in range(9) for call_id in IDS]

@@ -1,4 +1,4 @@
-"""Redirects: none is followed, the new address gets no key, and the error names it."""
+"""Tests for redirects: none is followed, the new address does not receive the key, and the error contains it."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -63,7 +63,7 @@ def built_by(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 async def http_client(request: pytest.FixtureRequest, built_by: str) -> AsyncIterator[Any]:
-    """Return the client for `over_either_client` or for Anthropic's SDK; it would follow redirects by itself."""
+    """Yield a client of the package for Anthropic's SDK or `over_either_client`, configured to follow redirects."""
     packages = {"anthropic": anthropic_clients.HttpClient.__module__.partition(".")[0]}
     name = packages.get(built_by, getattr(request, "param", CLIENTS[0]))
     async with import_module(name).AsyncClient(verify=False, follow_redirects=True) as client:
@@ -72,7 +72,7 @@ async def http_client(request: pytest.FixtureRequest, built_by: str) -> AsyncIte
 
 @pytest.fixture
 async def elsewhere(socket_enabled: None) -> AsyncIterator[ByteServer]:
-    """Return the server at the new address."""
+    """Yield the server at the new address."""
     async with AsyncExitStack() as stack:
         yield await stack.enter_async_context(ByteServer())
 
@@ -83,7 +83,7 @@ def provider(built_by: str, http_client: Any, byte_server: ByteServer) -> Provid
 
 
 async def redirected(asked: Awaitable[Any], status: int, byte_server: ByteServer, address: str) -> Redirected:
-    """Return the error for a redirect to an address."""
+    """Return the error that a redirect to this address causes."""
     byte_server.reply(b"moved", status=status, headers={"Location": f"{address}?key=secret#part"})
     with pytest.raises(BadRequest) as raised:
         await asked

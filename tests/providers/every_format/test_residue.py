@@ -1,4 +1,4 @@
-"""Residue, which only one model can use, goes back to that model and to no other."""
+"""Tests that residue, which only one model can use, is sent back to that model and to no other."""
 
 from dataclasses import replace
 import json
@@ -15,7 +15,7 @@ from tests.providers.wires.parts import Call, Calls, Reasoning, Text, Wire
 
 
 async def answered(wire: Wire, ask: Ask, provider: Provider, byte_server: ByteServer) -> tuple[Message, ...]:
-    """Have the model think and call; returns the messages for a window."""
+    """Return the messages of a turn in which the model reasons and calls a tool."""
     byte_server.reply(*wire.answer(Reasoning(("The lamp.",)), Calls((Call("call_a", "act", ('{"n": 1}',)),))))
     heard = await Heard().listen(ask())
     (call,) = heard.calls

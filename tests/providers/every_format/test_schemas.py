@@ -1,4 +1,4 @@
-"""Keywords that one format refuses in a tool's schema are removed for it only, values that JSON lacks for all."""
+"""Tests that schema keywords are removed only for the formats that refuse them, and values JSON lacks for all."""
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 import json
@@ -29,7 +29,7 @@ type Sent = Callable[[Mapping[str, Any]], Awaitable[Any]]
 
 
 def schemas(value: Any) -> Iterator[Any]:
-    """Yield the schemas of tools, wherever a request has them."""
+    """Yield the schemas of tools, in whichever field a request contains them."""
     if isinstance(value, list):
         value = dict(enumerate(value))
     for name, each in value.items() if isinstance(value, dict) else ():
@@ -41,7 +41,7 @@ def schemas(value: Any) -> Iterator[Any]:
 
 @pytest.fixture
 def sent(wire: Wire, provider: Provider, byte_server: ByteServer) -> Sent:
-    """Return a function that offers a tool with a schema and returns the schema in the request."""
+    """Return a function that offers a tool with the given schema and returns the schema that was sent."""
 
     async def sent(schema: Mapping[str, Any]) -> Any:
         byte_server.reply(*wire.answer(Text(("ok",))))

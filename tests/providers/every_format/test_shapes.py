@@ -1,4 +1,4 @@
-"""Deviations of servers from their formats, which are understood all the same."""
+"""Tests that answers are understood although servers deviate from their formats."""
 
 import json
 from typing import Any

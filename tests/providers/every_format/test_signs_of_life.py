@@ -1,4 +1,4 @@
-"""Every byte of an answer is a sign of life, also where it is no event of ours."""
+"""Tests that every byte of an answer counts as a sign of life, even if it does not result in an event."""
 
 import asyncio
 from collections.abc import Callable
@@ -28,7 +28,7 @@ type Observe = Callable[[tuple[bytes, ...]], tuple[Heard, list[None], asyncio.Ta
 
 @pytest.fixture
 def observed(wire: Wire, provider: Provider, byte_server: ByteServer) -> Observe:
-    """Return a function that listens to these bytes and a silence, and counts signs of life."""
+    """Return a function that listens to the given bytes, followed by silence, and records the signs of life."""
 
     def observe(sent: tuple[bytes, ...]) -> tuple[Heard, list[None], asyncio.Task[Heard]]:
         heard, signs = Heard(), list[None]()

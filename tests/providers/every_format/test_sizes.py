@@ -1,4 +1,4 @@
-"""More than a server may send: the connection is closed, and the error says which limit it was."""
+"""Tests for servers that send too much: the connection is closed, and the error names the exceeded limit."""
 
 from collections.abc import Awaitable, Callable, Iterable
 import gzip
@@ -17,7 +17,8 @@ from tests.providers.wires.parts import Call, Calls, End, Reasoning, Text, Wire
 from tests.waiting import until
 
 KILOBYTE, MEGABYTE = 2**10, 2**20
-# a kilobyte, and not three bytes: a third of a million lines in a megabyte take seconds to read
+# Each comment has a kilobyte instead of three bytes, because reading a third of a million lines per megabyte takes
+# seconds.
 COMMENT = b":" + b" " * (KILOBYTE - 3) + b"\n\n"
 
 ANSWER = "the answer is longer than 4 MB"
@@ -30,13 +31,13 @@ def pieces_of(text: str, size: int) -> tuple[str, ...]:
 
 
 def call(number: int, length: int) -> Call:
-    """Return a call with arguments of a length."""
+    """Return a call whose arguments have this length in characters."""
     arguments = f'{{"text": "{"x" * (length - 12)}"}}'
     return Call(f"call_{number}", "act", pieces_of(arguments, 64 * KILOBYTE))
 
 
 async def failure(asked: Awaitable[Any], byte_server: ByteServer) -> BadStream:
-    """Return the error that something ends with; raises unless the connection is closed then."""
+    """Return the error that the awaitable raises, after waiting until the connection is closed."""
     with pytest.raises(BadStream) as raised:
         await asked
     await until(lambda: byte_server.open_connections == 0)
@@ -45,7 +46,7 @@ async def failure(asked: Awaitable[Any], byte_server: ByteServer) -> BadStream:
 
 @pytest.fixture
 def refused(ask: Ask, byte_server: ByteServer) -> Callable[[Iterable[bytes]], Awaitable[str]]:
-    """Return a function that returns the error for an endless answer of these events."""
+    """Return a function that returns the error message for an endless answer that begins with the given events."""
 
     async def refused(events: Iterable[bytes]) -> str:
         byte_server.reply(*events, ForEver(b":\n\n"))
@@ -58,13 +59,13 @@ type Refused = Callable[[Iterable[bytes]], Awaitable[str]]
 
 
 def calls(number: int) -> Calls:
-    """Return this number of short calls."""
+    """Return `number` short calls."""
     return Calls(tuple(Call(f"call_{at}", "act", ('{"a": 1}',)) for at in range(number)))
 
 
 LONG = pieces_of("x" * (4 * MEGABYTE + 1), MEGABYTE)
 MANY_VALUES = json.dumps({"x": [0] * 10_000}, separators=(",", ":"))
-# The limit that an answer exceeds, with its events.
+# For each kind of answer, the error message and the events that cause it.
 ANSWERS: dict[str, tuple[str, Callable[[Wire], Iterable[bytes]]]] = {
     "text": (ANSWER, lambda wire: wire.answer(Text(LONG), end=End.NONE)),
     "reasoning": (ANSWER, lambda wire: wire.answer(Reasoning(LONG), end=End.NONE)),

@@ -1,4 +1,4 @@
-"""Text arrives complete and in order, however its bytes are cut."""
+"""Tests that text arrives complete and in order, wherever its bytes are split."""
 
 import asyncio
 from typing import Any

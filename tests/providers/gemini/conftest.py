@@ -1,4 +1,4 @@
-"""Gemini over either HTTP client, before a server of given bytes."""
+"""Fixtures for the Gemini provider over either HTTP client, with a byte server."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def provider(http_client: Any, byte_server: ByteServer) -> Gemini:
 
 @pytest.fixture
 def asked(http_client: Any) -> list[Any]:
-    """Return the HTTP requests that the client sends."""
+    """Return the list to which the HTTP client's requests are added."""
     requests: list[Any] = []
 
     async def on_request(request: Any) -> None:

@@ -1,4 +1,4 @@
-"""Gemini's answers: calls whole in one part, signatures on any part, and many reasons to end."""
+"""Tests for Gemini's answers: complete calls in one part, signatures on any part, and many finish reasons."""
 
 from base64 import b64encode, urlsafe_b64encode
 import json
@@ -24,7 +24,7 @@ TOOLS = (ToolSchema("act", "", {"type": "object"}), ToolSchema("wetter für heut
 
 @pytest.fixture
 def ask(provider: Gemini) -> Ask:
-    """Ask the server of given bytes; `earlier` are messages before the user's."""
+    """Return a function that sends a question to the byte server; `earlier` are the messages before the question."""
 
     def ask(*earlier: Message) -> Any:
         return provider.stream(Request(MODEL, (*earlier, Message.user("hello")), TOOLS))
@@ -33,7 +33,7 @@ def ask(provider: Gemini) -> Ask:
 
 
 def residue(heard: Heard) -> Signatures:
-    """Return the residue as the next request reads it."""
+    """Return the residue as the next request will parse it."""
     value = json.loads(json.dumps(heard.finished[0].residue))
     return signatures_of(Message.assistant(native=Native("gemini", MODEL, value)), MODEL)
 

@@ -1,4 +1,4 @@
-"""Gemini's clients: their construction, their connections, and the requests that they send."""
+"""Tests for Gemini's clients: their construction, their connections, and the requests that they send."""
 
 import ssl
 import subprocess
@@ -114,7 +114,7 @@ async def test_building_reads_no_certificates(monkeypatch: pytest.MonkeyPatch, h
 
 @pytest.fixture(scope="module")
 def imported(pytestconfig: pytest.Config) -> list[str]:
-    """Return a line for each HTTP client: its package and the imports when a provider is built over it."""
+    """Return a line for each HTTP client, with its package and the modules imported by building a provider with it."""
     arguments = [sys.executable, "-c", BUILD, *CLIENTS]
     return subprocess.run(
         arguments, cwd=pytestconfig.rootpath, stdout=subprocess.PIPE, text=True, check=True

@@ -1,4 +1,4 @@
-"""Every way in which Gemini says no, and the error that it becomes. The tables are the documentation."""
+"""Tests for every Gemini error and the `ProviderError` that it becomes. The tables are the documentation."""
 
 import ssl
 from typing import Any
@@ -80,7 +80,7 @@ ERRORS: dict[str, tuple[int, bytes, type[ProviderError]]] = {
 
 @pytest.fixture
 def ask(provider: Gemini) -> Ask:
-    """Ask the server of given bytes; `fields` are those of the request."""
+    """Return a function that sends a request to the byte server; `fields` are `Request` fields."""
 
     def ask(said: str = SECRET, **fields: Any) -> Any:
         return provider.stream(Request("gemini-made-up", (Message.user(said),), **fields))

@@ -1,4 +1,4 @@
-"""Gemini's list of models with their limits, and its own count of the tokens of a request."""
+"""Tests for Gemini's list of models with their limits, and for its token counts of requests."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The requests to Gemini, to the key, and in the order that it insists on."""
+"""Tests for requests to Gemini, compared key by key, and for the order of contents that it requires."""
 
 from base64 import urlsafe_b64encode
 from collections.abc import Awaitable, Callable
@@ -46,12 +46,12 @@ type Send = Callable[..., Awaitable[Any]]
 
 
 def encoded(data: bytes) -> str:
-    """Return bytes as the SDK writes them."""
+    """Return bytes in the base64 alphabet that the SDK uses."""
     return urlsafe_b64encode(data).decode()
 
 
 def residue(**parts: Any) -> Native:
-    """Return the residue of an answer of the same model."""
+    """Return residue of an answer of the same model."""
     return Native("gemini", MODEL, {"ids": {}, "signatures": {}, "texts": [], **parts})
 
 
@@ -71,7 +71,7 @@ OUTPUT_CLOCK = {"functionResponse": {"name": "clock", "response": {"output": {"t
 
 @pytest.fixture
 def send(provider: Gemini, byte_server: ByteServer) -> Send:
-    """Send a request and return the body that the server gets; `fields` are those of the request."""
+    """Return a function that sends a request and returns the received body; `fields` are those of the request."""
 
     async def send(*messages: Message, **fields: Any) -> Any:
         byte_server.reply(text("hello"), STOP)

@@ -1,4 +1,4 @@
-"""Whole answers and counts of tokens through Google's SDK: the requests, the responses, and each way to fail."""
+"""Tests for unstreamed answers and token counts through Google's SDK: the requests, the responses, and all failures."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -35,7 +35,7 @@ REQUEST = Request(
     "gemini-made-up", (Message.system("Answer with one word."), Message.user(SECRET)), max_answer_tokens=16
 )
 
-# One for each way in which a refusal is read; a stream is refused in all of them.
+# One for each way in which a refusal is parsed; the tests of streams cover all refusals.
 REFUSED = ("wrong_key", "not_allowed", "no_such_model", "too_many", "too_many_a_day", "html", "in_a_list", "odd_fields")
 
 type Use = Callable[[Gemini], Coroutine[Any, Any, object]]
@@ -53,7 +53,7 @@ either_use = pytest.mark.parametrize("use", [answer, count])
 
 
 def whole(event: bytes) -> bytes:
-    """Return the body of an answer that is not streamed."""
+    """Return the body of an unstreamed answer with the data of this event."""
     return event.removeprefix(b"data: ")
 
 

@@ -1,4 +1,4 @@
-"""The server, address and key of a request, as the server sees them."""
+"""Tests for the server, address and key of a request, from the server's point of view."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 import json
@@ -35,7 +35,7 @@ type Build = Callable[[str, str, Any], Provider]
 
 
 class Server:
-    """Answers in either format, and keeps the requests as they came in."""
+    """A server that answers in either format and records the requests."""
 
     def __init__(self) -> None:
         self.address = ""
@@ -70,7 +70,7 @@ async def server(socket_enabled: None) -> AsyncIterator[Server]:
 
 @pytest.fixture
 def ask(server: Server) -> Ask:
-    """Ask for a model that is called `my model`, and return the request that the server got."""
+    """Return a function that sends a request for the model `my model` and returns the request as received."""
 
     async def ask(provider: Provider) -> web.Request:
         heard = await Heard().listen(provider.stream(Request("my model", (Message.user("hello"),))))
@@ -203,7 +203,7 @@ async def test_shared_client_is_left_as_it_was(
 
 
 async def ask_once(build: Build, address: str, key: str, http_client: Any) -> None:
-    """Build a provider and say hello to it."""
+    """Build a provider and send one request to it."""
     await Heard().listen(build(address, key, http_client).stream(Request("my model", (Message.user("hello"),))))
 
 

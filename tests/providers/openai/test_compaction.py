@@ -1,4 +1,4 @@
-"""Compaction by OpenAI: the request, the answer, and later requests with it."""
+"""Tests for compaction by OpenAI: the request, the answer, and later requests that contain the compaction."""
 
 import json
 from typing import Any
@@ -48,7 +48,7 @@ PLAIN = "User: my name is Ada"
 
 
 def document(**fields: Any) -> bytes:
-    """Return a compaction as the endpoint answers with one."""
+    """Return the body of a compaction response."""
     whole = {"id": "resp_1", "object": "response.compaction", "created_at": 1763800000, "output": [KEPT, SEALED]}
     return json.dumps(whole | {"usage": USAGE} | fields).encode()
 
@@ -58,14 +58,14 @@ def asked(**fields: Any) -> Request:
 
 
 async def compacted_by(provider: Responses, request: Request) -> Compacted:
-    """Return the compaction, where the server is one that can compact."""
+    """Return the compaction, and check that the server supports it."""
     compacted = await provider.compact(request)
     assert compacted is not None
     return compacted
 
 
 def summary(value: Any, *, model: str = "gpt-5.5", provider: str = "openai_responses") -> tuple[Message, Message]:
-    """Return the two messages of the exchange in which a window keeps a summary."""
+    """Return the pair of messages (question and answer) in which a window stores its summary."""
     return Message.user("[What was said?]"), Message.assistant(PLAIN, native=Native(provider, model, value, 50))
 
 
@@ -78,7 +78,7 @@ def provider(byte_server: ByteServer, http_client: Any) -> Responses:
 
 @pytest.fixture
 def scripted(model_server: ModelServer, http_client: Any) -> Responses:
-    """Return a provider for the scripted server, which refuses invalid requests."""
+    """Return a provider for the scripted model server, which refuses invalid requests."""
     model_server.change(models=("gpt-5.5", "gpt-5.4"))
     found = WIRE.connect(model_server.address, http_client)
     assert isinstance(found, Responses)

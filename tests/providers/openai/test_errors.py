@@ -1,4 +1,4 @@
-"""Errors of OpenAI and Azure as their servers write them, in both formats: decided by status and code."""
+"""Tests for errors of OpenAI and Azure as their servers send them in both formats, classified by status and code."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -37,13 +37,13 @@ type Ask = Callable[[], AsyncIterator[Event]]
 
 @pytest.fixture(params=[ChatWire(), ResponsesWire()], ids=lambda wire: wire.name)
 def wire(request: pytest.FixtureRequest) -> Wire:
-    """Return either format."""
+    """Return the wire format of the test: Chat Completions or Responses."""
     return request.param
 
 
 @pytest.fixture
 def ask(wire: Wire, http_client: Any, byte_server: ByteServer) -> Ask:
-    """Say hello to the server of given bytes."""
+    """Return a function that sends a request to the byte server."""
     return lambda: wire.connect(byte_server.address, http_client).stream(HELLO)
 
 

@@ -1,4 +1,4 @@
-"""The meaning of the events of a Responses stream: the answer, its residue, and every way that it ends."""
+"""Tests for the events of a Responses stream: the answer, its residue, and every way in which it ends."""
 
 from collections.abc import AsyncIterator, Callable
 import importlib
@@ -57,7 +57,7 @@ type Ask = Callable[..., AsyncIterator[Event]]
 
 @pytest.fixture
 def ask(http_client: Any, byte_server: ByteServer) -> Ask:
-    """Ask the server of given bytes; `earlier` are messages before the user's."""
+    """Return a function that sends a question to the byte server; `earlier` are the messages before the question."""
 
     def ask(*earlier: Message, tools: tuple[ToolSchema, ...] = ()) -> AsyncIterator[Event]:
         provider = WIRE.connect(byte_server.address, http_client)
@@ -280,7 +280,7 @@ async def test_half_of_a_character_is_never_passed_on(halves: str, hear: Hear) -
 
 
 def sdk_event_types() -> list[str]:
-    """Return the types of every event that the installed SDK knows."""
+    """Return the types of all events that the installed SDK knows."""
     names = [module.name for module in pkgutil.iter_modules(event_types.__path__) if module.name.endswith("_event")]
     found = list[Any]()
     for name in names:

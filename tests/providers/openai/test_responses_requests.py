@@ -1,4 +1,4 @@
-"""Requests in the Responses format, to the key; and the residue that goes back to the server that wrote it."""
+"""Tests for Responses requests, compared key by key, and for the residue that is sent back to its own server."""
 
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
@@ -44,7 +44,10 @@ type Send = Callable[[Request], Awaitable[Any]]
 
 @pytest.fixture
 def sent(http_client: Any, byte_server: ByteServer) -> Send:
-    """Send the request and return the body that the server gets, which is one that the SDK's types allow."""
+    """Return a function that sends a request and returns the body that the server received.
+
+    The body is checked against the SDK's types.
+    """
 
     async def sent(request: Request) -> Any:
         byte_server.reply(*WIRE.answer(Text(("hello",))))
@@ -205,7 +208,7 @@ TIME = ToolCall("call_2", "time", {})
 COMPACTION = {"type": "compaction", "id": "c", "encrypted_content": "gAAAA"}
 DONE = message(0, 5)
 
-# Residue of an answer, and its items that are sent before the words.
+# The residue of an answer, and the items of it that are sent before the answer's text.
 BEFORE_THE_WORDS: dict[str, tuple[Native, list[Any]]] = {
     "reasoning_without_its_following_item": (native(reasoning("rs_1")), []),
     "reasoning_for_a_call_that_is_gone": (

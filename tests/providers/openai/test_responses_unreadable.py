@@ -1,4 +1,4 @@
-"""Residue that a server cannot read is refused once; from then on only newer residue is sent back."""
+"""Tests for residue that a server cannot read: it is refused once, and only newer residue is sent back afterward."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ type Talk = list[Message]
 
 @pytest.fixture
 def provider(model_server: ModelServer, http_client: Any) -> Responses:
-    """Return a provider for the scripted server, which reads only its own encrypted residue."""
+    """Return a provider for the scripted model server, which reads only its own encrypted residue."""
     model_server.change(models=(MODEL,))
     found = WIRE.connect(model_server.address, http_client)
     assert isinstance(found, Responses)
@@ -31,7 +31,7 @@ def provider(model_server: ModelServer, http_client: Any) -> Responses:
 
 
 def begun_with_another_key(id_: str = "rs_1") -> Talk:
-    """Return a conversation that was begun with a key of another organization."""
+    """Return a conversation that started with a key of another organization."""
     sealed = {"type": "reasoning", "id": id_, "encrypted_content": f"gAAAA-{id_}", "summary": []}
     residue = Native(Responses.name, MODEL, [sealed, {"type": "message", "start": 0, "end": 6}])
     return [Message.user("hello"), Message.assistant("Hello!", native=residue)]
@@ -42,19 +42,19 @@ def request(talk: Talk) -> Request:
 
 
 async def go_on(provider: Responses, talk: Talk, message: Message = THINK) -> None:
-    """Say something and have it answered, both of which the conversation holds then."""
+    """Send a message, and append it and its answer to the conversation."""
     talk.append(message)
     heard = await Heard().listen(provider.stream(request(talk)))
     talk.append(Message.assistant(heard.text, native=Native(provider.name, MODEL, heard.finished[0].residue)))
 
 
 def refused(model_server: ModelServer) -> list[bool]:
-    """Return of each request whether it was refused for its residue."""
+    """Return for each request whether the server refused it because of its residue."""
     return [bool(each.violations) for each in model_server.requests]
 
 
 def replayed(model_server: ModelServer) -> int:
-    """Return the number of items of reasoning that the newest request has sent back."""
+    """Return the number of reasoning items in the newest request."""
     return sum(item["type"] == "reasoning" for item in model_server.requests[-1].body["input"])
 
 

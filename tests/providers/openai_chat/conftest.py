@@ -1,4 +1,4 @@
-"""Chat Completions over either HTTP client, before the scripted model server and a server of given bytes."""
+"""Fixtures for Chat Completions over either HTTP client, with the scripted model server and a byte server."""
 
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -19,7 +19,7 @@ type Connect = Callable[..., ChatCompletions]
 
 @pytest.fixture
 def connect(http_client: Any) -> Connect:
-    """Return a function from a base URL to a provider; `timeout` is in seconds."""
+    """Return a function that creates a provider for a base URL; `timeout` is in seconds."""
 
     def connect(url: str, *, timeout: float = 10.0) -> ChatCompletions:
         sdk = AsyncOpenAI(api_key=KEY, base_url=url, http_client=http_client, max_retries=0, timeout=timeout)
@@ -30,7 +30,7 @@ def connect(http_client: Any) -> Connect:
 
 @pytest.fixture
 def ask_model(connect: Connect, model_server: ModelServer) -> Ask:
-    """Ask the scripted model; the arguments after the text change its model id and its timeout."""
+    """Return a function that sends a text to the scripted model, with an optional model id and timeout."""
 
     def ask_model(text: str, model: str = "scripted", *, timeout: float = 10.0) -> AsyncIterator[Event]:
         messages = (Message.system("You are a voice assistant."), Message.user(text))
@@ -41,7 +41,7 @@ def ask_model(connect: Connect, model_server: ModelServer) -> Ask:
 
 @pytest.fixture
 def ask(connect: Connect, byte_server: ByteServer) -> Ask:
-    """Ask the server of given bytes; `earlier` are messages before the user's."""
+    """Return a function that sends a question to the byte server; `earlier` are the messages before the question."""
 
     def ask(*earlier: Message) -> AsyncIterator[Event]:
         return connect(byte_server.url).stream(Request("model", (*earlier, Message.user(SECRET)), TOOLS))

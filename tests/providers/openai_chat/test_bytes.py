@@ -1,4 +1,4 @@
-"""Answers in bytes that no well-behaved server sends: cut anywhere, bent, doubled, broken off."""
+"""Tests for bytes that no well-behaved server sends: split anywhere, malformed, duplicated, or broken off."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Chat Completions in two dialects: the parameters for OpenAI itself and for every compatible server."""
+"""Tests for the two dialects of Chat Completions: the parameters for OpenAI itself and for compatible servers."""
 
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
@@ -49,7 +49,10 @@ type Send = Callable[..., Awaitable[Any]]
 
 @pytest.fixture
 def sent(http_client: Any, byte_server: ByteServer) -> Send:
-    """Send the request and return the body that the server gets, which is one that the SDK's types allow."""
+    """Return a function that sends a request and returns the body that the server received.
+
+    The body is checked against the SDK's types.
+    """
 
     async def sent(dialect: Dialect, *messages: Message, **fields: Any) -> Any:
         wire = ChatWire(dialect)
@@ -64,7 +67,7 @@ def sent(http_client: Any, byte_server: ByteServer) -> Send:
 
 @pytest.fixture
 def ask(http_client: Any, byte_server: ByteServer) -> Ask:
-    """Say hello to the server of given bytes."""
+    """Return a function that sends a request to the byte server."""
     return lambda: ChatWire().connect(byte_server.address, http_client).stream(Request("a-model", SAID))
 
 

@@ -1,4 +1,4 @@
-"""Every way to fail, and the error that it becomes. The table is the documentation."""
+"""Tests for every kind of failure and the error that it becomes. The table is the documentation."""
 
 import pytest
 
@@ -54,7 +54,7 @@ ERRORS: dict[str, type[ProviderError]] = {
     "refusal": Refused,
 }
 IDLE_STREAMS = {"no_answer", "silence_after_headers", "silence_mid_stream"}
-# The stream is well formed. The turn judges the answer.
+# Faults whose stream is well formed: the turn, not the provider, rejects the answer.
 WELL_FORMED = {"empty_answer", "malformed_call", "same_call"}
 
 

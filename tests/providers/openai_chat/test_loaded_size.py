@@ -1,4 +1,4 @@
-"""The size of a loaded model, as servers report it when they are asked."""
+"""Tests for the context size of a loaded model, as servers report it on request."""
 
 import json
 from typing import Any
@@ -18,7 +18,7 @@ LM_STUDIO = {"data": [{"id": "llama3.2", "loaded_context_length": 6000, "max_con
 
 @pytest.fixture
 def asked(byte_server: ByteServer) -> Any:
-    """Return a function that asks a server that answers every request with the same value."""
+    """Return a function that queries the size from a server that answers every request with the given value."""
 
     async def asked(value: Any, *, server: str = "fp_ollama llama3.2", status: int = 200) -> int | None:
         content = value if isinstance(value, bytes) else json.dumps(value).encode()

@@ -1,4 +1,4 @@
-"""The list of models: the request of account set-up to find out whether there is a server behind the address."""
+"""Tests for the list of models, which account setup requests to find out whether a server exists at the address."""
 
 import json
 from typing import Any
@@ -24,7 +24,7 @@ async def test_client_that_checks_what_it_reads_makes_no_difference(http_client:
 
 
 _NO_SIZES: tuple[Any, ...] = (0, -1, True, "8192", 8192.5, 10**9 + 1, None, {})
-# The sizes of a model by the fields in the server's list.
+# The expected sizes of a model, and the fields of the server's list that they are read from.
 SIZES: list[tuple[ListedModel, dict[str, Any]]] = [
     *(
         (ListedModel("a", context_tokens=8192), fields)

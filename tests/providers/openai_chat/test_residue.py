@@ -1,4 +1,4 @@
-"""Residue that a compatible server writes beside text and calls goes back to it, and to no other."""
+"""Tests that residue beside text and calls is sent back to the compatible server that wrote it, and to no other."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -25,7 +25,7 @@ type AskServer = Callable[..., AsyncIterator[Event]]
 
 @pytest.fixture
 def ask(connect: Connect, byte_server: ByteServer) -> AskServer:
-    """Ask the server of given bytes with these messages."""
+    """Return a function that sends the given messages to the byte server."""
 
     def ask(*messages: Message) -> AsyncIterator[Event]:
         return connect(byte_server.url).stream(Request("model", messages or (HELLO,)))
@@ -35,12 +35,12 @@ def ask(connect: Connect, byte_server: ByteServer) -> AskServer:
 
 @pytest.fixture
 def stamp(connect: Connect, byte_server: ByteServer) -> Callable[[Any], Native]:
-    """Return a function that stamps residue as the server's own."""
+    """Return a function that marks residue as the server's own."""
     return lambda value: Native(connect(byte_server.url).name, "model", value)
 
 
 def kept(heard: Heard, stamp: Callable[[Any], Native]) -> Message:
-    """Return an answer as a window holds it."""
+    """Return an answer as a message of a window."""
     return Message.assistant(heard.text, tool_calls=tuple(heard.calls), native=stamp(heard.finished[0].residue))
 
 
@@ -49,7 +49,7 @@ def results(message: Message) -> tuple[Message, ...]:
 
 
 async def sent_back(answer: tuple[bytes, ...], ask: AskServer, stamp: Any, byte_server: ByteServer) -> Any:
-    """Have an answer sent back; returns the assistant message that the server gets."""
+    """Return the assistant message that the server receives when its answer is sent back to it."""
     byte_server.reply(*answer)
     message = kept(await Heard().listen(ask()), stamp)
     byte_server.reply(text("Done."), STOP, DONE)

@@ -1,4 +1,4 @@
-"""Chat Completions in the shapes of servers that write it each in its own way, by the scripted model."""
+"""Tests for Chat Completions in the variants that different servers send, produced by the scripted model server."""
 
 import pytest
 

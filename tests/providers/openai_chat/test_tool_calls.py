@@ -1,4 +1,4 @@
-"""Tool calls in the shapes of servers that number, name and cut them each in its own way."""
+"""Tests for tool calls from servers that differ in how they number, name and split them."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ A, B = ("a", {"x": 1}), ("b", {"y": 2})
 WHOLE_A, WHOLE_B = '{"x": 1}', '{"y": 2}'
 
 
-# The fragments of calls, and the calls.
+# The events with the fragments of calls, and the expected calls.
 SHAPES: dict[str, tuple[list[bytes], list[tuple[str, dict[str, Any]]]]] = {
     "fragments_take_turns": (
         [

@@ -1,1 +1,1 @@
-"""Recorded answers of real servers, read twice: by our providers and by a reader that shares nothing with them."""
+"""Recorded answers of real servers, read both by the providers and by a reader that shares no code with them."""

@@ -1,4 +1,4 @@
-"""A provider of each format over a server that replies with a recorded stream."""
+"""Fixtures for a provider of each format and a server that replies with a recorded stream."""
 
 from collections.abc import AsyncIterator, Callable
 from importlib import import_module
@@ -21,20 +21,20 @@ type Replay = Callable[[list[bytes]], Any]
 
 @pytest.fixture
 def wire(format_: str) -> Wire:
-    """Return the format that the test names."""
+    """Return the wire format that the test names."""
     return next(wire for wire in WIRES if wire.name == format_)
 
 
 @pytest.fixture
 async def http_client(wire: Wire) -> AsyncIterator[Any]:
-    """Return an HTTP client that the format's SDK runs on."""
+    """Yield an HTTP client that the format's SDK runs on."""
     async with import_module(wire.clients[0]).AsyncClient(verify=False) as client:
         yield client
 
 
 @pytest.fixture
 def replay(wire: Wire, http_client: Any, byte_server: ByteServer) -> Replay:
-    """Return a function from the pieces of a stream to our provider's events."""
+    """Return a function that replays the pieces of a stream and returns the provider's events."""
     provider = wire.connect(byte_server.address, http_client)
 
     async def replay(pieces: list[bytes]) -> Reading:

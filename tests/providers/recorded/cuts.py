@@ -1,10 +1,10 @@
-"""Five ways to cut a stream into the pieces that a network delivers."""
+"""Five ways to split a stream into the pieces that a network delivers."""
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from random import Random
 
-# Only the two ends of a longer stream come byte by byte: all of it would take minutes.
+# Of a longer stream, only this many bytes at each end are sent byte by byte: the complete stream would take minutes.
 _SLOW_END = 2048
 
 
@@ -23,7 +23,7 @@ def _byte_by_byte(stream: bytes, name: str) -> list[bytes]:
 
 
 def _in_lines_and_characters(stream: bytes, name: str) -> list[bytes]:
-    """Cut in the middle of every line, after every carriage return, and inside every character of several bytes."""
+    """Split in the middle of every line, after every carriage return, and inside every multi-byte character."""
     lines, at = set(), 0
     for line in stream.splitlines(keepends=True):
         lines |= {at + len(line) // 2, at + len(line) - 1}
@@ -41,7 +41,7 @@ def _cut(stream: bytes, places: Iterable[int]) -> list[bytes]:
     return [stream[start:end] for start, end in pairwise(bounds)]
 
 
-# The name of the stream seeds the random cuts, so that a cut that fails is the same the next time.
+# The stream's name is the seed of the random splits, so that a failure can be reproduced.
 CUTS: Mapping[str, Callable[[bytes, str], list[bytes]]] = {
     "whole": _whole,
     "at random": _at_random,

@@ -1,4 +1,4 @@
-"""A second reader of each format: its own event parser, its own accumulation, nothing of the integration."""
+"""A second reader for each format, with its own parser, which shares no code with the integration."""
 
 from collections.abc import Callable, Mapping, Sequence
 import json
@@ -40,7 +40,7 @@ def _chat(events: Sequence[Json]) -> Reading:
 
 
 def _content(content: Json) -> tuple[str, str]:
-    """Return the spoken text and the thoughts; Mistral's reasoning models send both in one list."""
+    """Return the spoken text and the reasoning; Mistral's reasoning models send both in one list."""
     if not isinstance(content, list):
         return content or "", ""
     spoken = "".join(part["text"] for part in content if part["type"] == "text")
@@ -54,7 +54,7 @@ def _thinking(delta: Json) -> str:
 
 
 def _take_fragment(calls: list[dict[str, Json]], fragment: Json) -> None:
-    """Add a fragment to the call of its number; a new id, or a name without a number, begins another."""
+    """Add a fragment to the call with its number; a new id, or a name without a number, starts another call."""
     function, number, id_ = fragment.get("function") or {}, fragment.get("index"), fragment.get("id") or ""
     same = [call for call in calls if number in (None, call["index"]) and id_ in ("", call["id"])]
     if not same or (number is None and function.get("name")):
@@ -76,7 +76,7 @@ def _called(calls: Sequence[Mapping[str, Json]]) -> tuple[Called, ...]:
 
 
 def _arguments(written: str) -> dict[str, Json] | None:
-    """Return the object, an empty one for nothing and null, None for a call that is cut off."""
+    """Return the arguments object: empty for null or empty text, None for a call that was cut off."""
     try:
         value = json.loads(_whole(written).strip() or "{}")
     except ValueError:
@@ -96,7 +96,7 @@ def _chat_figures(figures: Json) -> Figures:
 
 
 def _responses(events: Sequence[Json]) -> Reading:
-    """Read the server's own account in the terminal event; its items come one by one if it has none."""
+    """Read the complete response in the terminal event, or the single items if that event contains none."""
     last = events[-1] if events else {}
     items = [event["item"] for event in events if event["type"] == "response.output_item.done"]
     response = last.get("response") or {}
@@ -145,7 +145,7 @@ def _responses_figures(figures: Json) -> Figures:
 
 
 def _anthropic(events: Sequence[Json]) -> Reading:
-    """Read block by block; text before a second `message_start` stays spoken, its calls are void."""
+    """Read block by block. A second `message_start` discards earlier calls, but earlier text remains spoken."""
     text, thought, ending, stopped, cleared = "", "", "", False, 0
     figures: dict[str, int] = {}
     blocks: dict[int, dict[str, Json]] = {}
@@ -190,7 +190,7 @@ def _anthropic(events: Sequence[Json]) -> Reading:
 
 
 def _given(usage: Json) -> dict[str, int]:
-    """Return the reported figures; a missing one is unchanged."""
+    """Return the reported counts; counts that are missing are not included."""
     usage = usage or {}
     details = usage.get("output_tokens_details") or {}
     return {name: value for name, value in {**usage, **details}.items() if isinstance(value, int)}
@@ -249,7 +249,7 @@ def _gemini_figures(figures: Json) -> Figures:
 
 
 def _error_class(error: Json) -> str:
-    """Return the error by the name of its code, type or status; a server in trouble if none of them is known."""
+    """Return the name of the error by its code, type or status; `Unavailable` if none of them is known."""
     names = {str(error.get(key)) for key in ("code", "type", "status")} if isinstance(error, dict) else set()
     known = {
         "rate_limit_exceeded": "RateLimited",
@@ -263,7 +263,7 @@ def _error_class(error: Json) -> str:
 
 
 def _whole(text: str) -> str:
-    """Return the text with halves of characters joined, and replaced if they stay alone."""
+    """Return the text with halves of surrogate pairs joined, or replaced if they are unpaired."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 

@@ -1,4 +1,4 @@
-"""The content of an answer, in terms in which both readers can be compared."""
+"""The content of an answer, in a form in which the results of both readers can be compared."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Called:
-    """A tool call; the id is empty if the server gave none, or gave it to a call before."""
+    """A tool call; the id is empty if the server sent none, or used it for an earlier call."""
 
     id: str
     name: str
@@ -16,7 +16,7 @@ class Called:
 
 @dataclass(frozen=True)
 class Figures:
-    """The usage of an answer: `input` includes the cache's share, `output` the reasoning."""
+    """The usage of an answer: `input` includes the cached tokens, `output` the reasoning."""
 
     input: int = 0
     cached: int = 0
@@ -28,9 +28,9 @@ class Figures:
 
 @dataclass(frozen=True)
 class Reading:
-    """The content of an answer. `ending` is `stop` or `tool_calls`, or the name of the error that it is.
+    """The content of an answer. `ending` is `stop`, `tool_calls`, or the name of the error that ended it.
 
-    An error after the terminal marker does not take the answer back.
+    An error after the terminal marker does not invalidate the answer.
     """
 
     text: str

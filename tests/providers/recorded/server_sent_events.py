@@ -1,10 +1,10 @@
-"""Server-sent events, read as the standard says."""
+"""An independent parser for server-sent events according to the standard."""
 
 from collections.abc import Iterator
 
 
 def payloads(stream: bytes) -> Iterator[str]:
-    """Yield the data of each event, as https://html.spec.whatwg.org/multipage/server-sent-events.html has it."""
+    """Yield the data of each event, according to https://html.spec.whatwg.org/multipage/server-sent-events.html."""
     text = stream.decode().removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     *blocks, _ = text.split("\n\n")
     for block in blocks:

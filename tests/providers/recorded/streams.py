@@ -1,7 +1,8 @@
-"""The index of the recorded streams, with their sources and their places on this machine.
+"""The index of the recorded streams, with their sources and their locations on this machine.
 
-The streams belong to other projects, so the repository has their index only. They are looked for in `streams` beside
-this module, or in the folder that `RECORDED_STREAMS` names; without them the tests that replay them are skipped.
+The streams belong to other projects, so the repository contains only their index. They are read from `streams` beside
+this module, or from the folder that `RECORDED_STREAMS` names. If they are missing, the tests that replay them are
+skipped.
 """
 
 from collections.abc import Sequence
@@ -13,13 +14,13 @@ from pathlib import Path
 _HERE = Path(__file__).parent
 FOLDER = Path(os.environ.get("RECORDED_STREAMS") or _HERE / "streams")
 
-# Licences that allow everybody to pass the streams on.
+# Licenses that permit everybody to redistribute the streams.
 LICENCES = {"Apache-2.0", "BSD-3-Clause", "MIT"}
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """A stream and its source: `place` is the number of the interaction in a cassette, None for a file of events."""
+    """A stream and its source: `place` is the number of the interaction in a cassette, or None for a file of events."""
 
     file: str
     format: str
@@ -34,7 +35,7 @@ class Recorded:
 
     @property
     def location(self) -> Path:
-        """Where the stream is, or would be."""
+        """The path of the stream's file, whether or not it exists."""
         return FOLDER / self.file
 
     @property
@@ -44,5 +45,5 @@ class Recorded:
 
 
 def index() -> Sequence[Recorded]:
-    """Return every stream that was chosen."""
+    """Return all streams in the index."""
     return [Recorded(**entry) for entry in json.loads((_HERE / "index.json").read_text())]

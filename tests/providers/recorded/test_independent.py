@@ -1,4 +1,4 @@
-"""The independent reader and our providers agree on answers that we write ourselves, however they are cut."""
+"""Tests that the independent reader and the providers agree on generated answers, however they are split."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every recorded stream, however it is cut, has the same content for our provider and for an independent reader."""
+"""Tests that the provider and an independent reader agree on every recorded stream, however it is split."""
 
 from collections import Counter
 from dataclasses import replace
@@ -22,7 +22,7 @@ CASES = [pytest.param(source.format, source, id=source.file) for source in STREA
 
 
 def with_the_servers_ids(ours: Reading, theirs: Reading) -> Reading:
-    """Return our reading without the ids that we made because the server gave none."""
+    """Return our reading without the ids that the provider generated because the server sent none."""
     given = {call.id for call in theirs.calls}
     calls = (Called(call.id if call.id in given else "", call.name, call.arguments) for call in ours.calls)
     return replace(ours, calls=tuple(calls))

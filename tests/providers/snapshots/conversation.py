@@ -1,6 +1,6 @@
-"""One long conversation, in a real window: everything that a request can hold, answered by every format in turn.
+"""One long conversation in a real window that contains everything a request can contain, answered by every format.
 
-Ids, the clock, and the scripted model's signatures are the same each time, so that the requests are, too.
+Ids, the clock, and the scripted model's signatures are constant, so that the requests are, too.
 """
 
 from base64 import b64decode
@@ -41,10 +41,10 @@ SYSTEM = "You are a voice assistant for Home Assistant.\nAnswer in one sentence.
 SUMMARY = "The user's name is Anna; she told you about the garden, the cellar, the roof and the shed."
 PIXEL = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==")
 
-# The first room goes at a trim, and with it its messages; the turn about the second word is aborted.
+# The first room is removed by a trim, together with its messages; the turn that mentions the second word is aborted.
 TRIMMED, ABORTED = "garden", "greenhouse"
 
-# Signed by the scripted model for `CLAUDE`; each signature is another one, and each is good for ever.
+# Thoughts with signatures of the scripted model for `CLAUDE`. The signatures differ, and they never expire.
 _THOUGHTS = (
     ("Two lamps at once.", "Uzl00Qf9Q1aaj8FW2lFlDBMbD2tnpi/BdF8VsMAO/AE="),
     ("I look at the picture, then at the home.", "K8OCswY9Qzels7P44bzSqhhE/Urw1trs2Shag1WTzgg="),
@@ -52,7 +52,7 @@ _THOUGHTS = (
 
 
 def conversation(answered_by: str) -> Window:
-    """Return a window whose newest exchange is open: a format's model has called two tools and got their results."""
+    """Return a window with an open exchange, in which a format's model has called two tools and got their results."""
     window = Window(
         "conversation", WindowPolicy(400, summarize=True), EstimatedCounter(), clock=lambda: 1_795_420_800.0
     )
@@ -93,7 +93,7 @@ def _act_locally(window: Window) -> None:
 
 
 def _switch(window: Window, name: str, call_id: str) -> None:
-    """Have a format's model think, speak, and call two tools in parallel; one of them fails."""
+    """Add an exchange in which a format's model reasons, writes text, and calls two tools, one of which fails."""
     window.open(f"{PREFIX}switch on the kitchen light and the bedroom light")
     calls = tuple(ToolCall(f"{call_id}_{at}", ON, {"name": room}) for at, room in enumerate(("kitchen", "bedroom")))
     text = "One moment."
@@ -122,7 +122,7 @@ def _show_picture(window: Window) -> None:
 
 
 def native_of(name: str, text: str, calls: tuple[ToolCall, ...]) -> Native | None:
-    """Return the residue of a format's model that thinks, speaks and calls."""
+    """Return the residue of a format's model for an answer with reasoning, text and calls."""
     closed = not calls[0].id.startswith("call_now")
     match name:
         case "anthropic":

@@ -1,4 +1,4 @@
-"""A check that each SDK's own types take a request, to the last field."""
+"""A check that the types of each SDK accept every field of a request."""
 
 from collections.abc import Iterator
 import json
@@ -20,7 +20,7 @@ _PARAMETERS = {
 
 
 class _GenerateContent(BaseModel, extra="forbid"):
-    """The body of Gemini's `streamGenerateContent`, which the SDK has no type for; its parts are the SDK's."""
+    """The body of Gemini's `streamGenerateContent`, for which the SDK has no type; its parts are types of the SDK."""
 
     contents: list[google.Content]
     systemInstruction: google.Content  # noqa: N815 - the name on the wire
@@ -29,16 +29,16 @@ class _GenerateContent(BaseModel, extra="forbid"):
 
 
 def is_what_the_sdk_takes(name: str, body: Any) -> bool:
-    """Return whether the types of a format's SDK know all of a body; raises `pydantic.ValidationError`."""
+    """Return whether the types of a format's SDK define every field of a body. Raises `pydantic.ValidationError`."""
     if name == "gemini":
         read = _GenerateContent.model_validate_json(json.dumps(body))
-        # the SDK writes some names in the one way and some in the other, and the API reads both
+        # The SDK writes some names in snake case and some in camel case, and the API accepts both.
         return read.model_dump(mode="json", by_alias=True, exclude_none=True) == in_camel_case(body)
     return bool(_whole(_PARAMETERS[name].validate_python(body)) == body)
 
 
 def _whole(value: Any) -> Any:
-    """Return a value with lists for its iterables: pydantic reads those only when they are needed."""
+    """Return a value with its iterables converted to lists, because pydantic reads iterables lazily."""
     if isinstance(value, dict):
         return {key: _whole(each) for key, each in value.items()}
     if isinstance(value, list | Iterator):

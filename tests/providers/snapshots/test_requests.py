@@ -1,6 +1,6 @@
-"""One long conversation in each format: the same bytes as ever, and a request that is valid.
+"""Snapshot tests of one long conversation in each format: the request is unchanged and valid.
 
-To write the snapshots anew, after a change that is meant to change them, and to read the difference:
+To write the snapshots again after an intended change, and to show the differences:
 
     WRITE_SNAPSHOTS=1 .venv/test/bin/python -m pytest tests/providers/snapshots && git diff tests/providers/snapshots
 """
@@ -40,7 +40,7 @@ from .sdk_types import is_what_the_sdk_takes
 
 @dataclass(frozen=True)
 class Format:
-    """A wire format with a model to ask, and the name of its snapshot."""
+    """A wire format with a model, and the name of its snapshot."""
 
     name: str
     wire: Wire
@@ -92,18 +92,18 @@ def send(wire_format: Format, http_client: Any, model_server: ModelServer) -> Ca
 
 @pytest.fixture
 async def sent(wire_format: Format, send: Callable[[ModelProfile], Awaitable[Any]]) -> Any:
-    """Return the server's record of the conversation's newest request."""
+    """Return the server's record of the request for the conversation's newest turn."""
     return await send(wire_format.profile)
 
 
 @pytest.fixture
 async def sent_to_the_blind(wire_format: Format, send: Callable[[ModelProfile], Awaitable[Any]]) -> Any:
-    """Return the server's record of the same request to a model that cannot see."""
+    """Return the server's record of the same request to a model that does not accept images."""
     return await send(replace(wire_format.profile, images=False))
 
 
 def snapshot(name: str, written: str) -> str:
-    """Return the snapshot of this name, which is written anew where the environment says so."""
+    """Return the snapshot of this name. If `WRITE_SNAPSHOTS` is set in the environment, it is overwritten first."""
     path = Path(__file__).with_name(f"{name}.json")
     if os.environ.get("WRITE_SNAPSHOTS"):
         path.write_text(written, encoding="utf-8")
@@ -111,7 +111,7 @@ def snapshot(name: str, written: str) -> str:
 
 
 async def test_request_is_the_same_as_ever(sent: Any, wire_format: Format) -> None:
-    # the SDKs put the parameters in one order or another; inside of them the order is ours
+    # The SDKs order the parameters differently, so sort them; the order inside a parameter is the encoder's.
     body = {name: sent.body[name] for name in sorted(sent.body)}
     written = json.dumps({"path": sent.path, "body": body}, ensure_ascii=False, indent=2) + "\n"
 
@@ -139,7 +139,7 @@ async def test_what_is_in_the_window_is_sent(said: str, sent: Any) -> None:
 
 
 async def test_picture_is_sent_as_it_is(sent: Any) -> None:
-    # in the alphabet for addresses, or in the standard one
+    # The picture may be in the URL-safe or in the standard base64 alphabet.
     written = {encode(PIXEL) in sent.raw for encode in (b64encode, urlsafe_b64encode)}
 
     assert True in written

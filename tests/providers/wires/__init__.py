@@ -1,7 +1,7 @@
-"""Answers as the bytes that a provider's server writes, one module for each format.
+"""Writers for the answers of a provider's server as bytes, one module for each format.
 
-The promises of all formats are tested over all of them with the same parts of answers; where a format has words of
-its own for something, its module has a function of its own for it.
+Tests that apply to every format build their answers from the same parts. For features that only one format has, its
+module has additional functions.
 """
 
 from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
@@ -13,7 +13,7 @@ from .parts import Wire
 from .responses import ResponsesWire
 
 WIRES: tuple[Wire, ...] = (AnthropicWire(), ChatWire(), GeminiWire(), ResponsesWire())
-# Those whose servers write calls in fragments, and a comment where they have nothing to say.
+# Formats whose servers send calls in fragments, and comments while they have nothing else to send.
 FRAGMENTING_WIRES: tuple[Wire, ...] = (AnthropicWire(), ChatWire(), ResponsesWire())
-# Those whose servers can be told that the tools in a request may not be called.
+# Formats whose servers can be told not to call the tools in a request.
 FORBIDDING_WIRES: tuple[Wire, ...] = (AnthropicWire(), ChatWire(Dialect.OPENAI), GeminiWire(), ResponsesWire())

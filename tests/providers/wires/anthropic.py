@@ -1,4 +1,4 @@
-"""Answers as Anthropic's Messages API writes them: named events, pings among them, usage at the start and the end.
+"""Answers in Anthropic's Messages format: named events, including pings, with usage at the start and the end.
 
 The form is that of the recorded streams in https://platform.claude.com/docs/en/build-with-claude/streaming.
 """
@@ -29,7 +29,7 @@ ERROR_TYPES = {
     504: "timeout_error",
     529: "overloaded_error",
 }
-# The package of the SDK's own client.
+# The package of the HTTP client that the SDK runs on.
 SDK_CLIENT = clients.HttpClient.__module__.partition(".")[0]
 STOP_REASONS = {End.LENGTH: "max_tokens", End.REFUSED: "refusal"}
 
@@ -37,12 +37,12 @@ type JsonObject = dict[str, Any]
 
 
 def event(value: Mapping[str, Any]) -> bytes:
-    """Return a server-sent event; its name is the value's type."""
+    """Return a server-sent event whose name is the value's type."""
     return f"event: {value['type']}\ndata: {json.dumps(value)}\n\n".encode()
 
 
 def message_start(**usage: Any) -> bytes:
-    """Return the event that begins an answer; `usage` are the figures of its usage."""
+    """Return the event that starts an answer; `usage` contains the counts of its usage."""
     message: JsonObject = {
         "id": "msg_01EhbqBPMg9KgGbxQZ1BJjYU",
         "type": "message",
@@ -74,7 +74,7 @@ def message_delta(stop_reason: Any, stop_details: Any = None, **usage: Any) -> b
 
 
 def error(kind: str, message: str = "Overloaded", **details: Any) -> JsonObject:
-    """Return the value of an error."""
+    """Return the JSON value of an error."""
     told = {"type": kind, "message": message} | ({"details": details} if details else {})
     return {"type": "error", "error": told, "request_id": "req_011CSHoEeqs5C35K2UUqR7Fy"}
 
@@ -98,14 +98,17 @@ def thinking_block(index: int, *pieces: str, signature: str = "EqQBCgIYAhIM1gbcD
 
 
 def tool_block(index: int, name: Any, *fragments: str, **fields: Any) -> list[bytes]:
-    """Return a call; the API begins its arguments with an empty fragment. `fields` are those of the block itself."""
+    """Return the events of a call. The API starts the arguments with an empty fragment.
+
+    `fields` are additional fields of the block.
+    """
     block = {"type": "tool_use", "id": f"toolu_{index}", "name": name, "input": {}, **fields}
     written = [delta(index, type="input_json_delta", partial_json=piece) for piece in ("", *fragments)]
     return [block_start(index, **block), *written, block_stop(index)]
 
 
 class AnthropicWire:
-    """The Messages API, streamed."""
+    """The streamed Messages API."""
 
     name = "anthropic"
     clients: tuple[str, ...] = (SDK_CLIENT,)
@@ -148,7 +151,7 @@ class AnthropicWire:
 
 
 def model_page(models: Sequence[Mapping[str, Any]], *, more: bool = False) -> bytes:
-    """Return a page of the list of models."""
+    """Return a page of the model list."""
     data = [
         {"type": "model", "display_name": model["id"], "created_at": "2026-02-19T00:00:00Z", **model}
         for model in models
@@ -158,7 +161,7 @@ def model_page(models: Sequence[Mapping[str, Any]], *, more: bool = False) -> by
 
 
 def _figures(usage: Usage) -> tuple[JsonObject, JsonObject]:
-    """Return the usage as the first event and as the last one tells it."""
+    """Return the usage in the form of the first event and in that of the last one."""
     begun = {
         "input_tokens": usage.input - usage.cached - usage.cache_written,
         "cache_creation_input_tokens": usage.cache_written,
@@ -184,6 +187,6 @@ def _call(call: Call, index: int) -> list[bytes]:
 
 
 def _by_turns(written: list[list[bytes]]) -> Iterator[list[bytes]]:
-    """Yield the first events of all, then the second ones, and so on."""
+    """Yield the first events of all calls together, then the second ones, and so on."""
     for place in range(max(map(len, written))):
         yield [events[place] for events in written if place < len(events)]

@@ -1,4 +1,4 @@
-"""Answers as OpenAI's Chat Completions API writes them: chunks, the usage in one of its own, and `[DONE]`."""
+"""Answers in OpenAI's Chat Completions format: chunks, the usage in a separate chunk, and `[DONE]`."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
@@ -25,7 +25,7 @@ type JsonObject = dict[str, Any]
 
 
 def event(value: Any) -> bytes:
-    """Return a server-sent event in UTF-8; half a character, which UTF-8 cannot write, is one of JSON's escapes."""
+    """Return a server-sent event in UTF-8; an unpaired surrogate, which UTF-8 cannot encode, becomes a JSON escape."""
     written = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return b"data: " + written.encode(errors="backslashreplace") + b"\n\n"
 
@@ -58,7 +58,7 @@ def usage_chunk(usage: Usage) -> bytes:
 
 
 def error(code: str | None, kind: str = "invalid_request_error") -> JsonObject:
-    """Return the value of an error."""
+    """Return the JSON value of an error."""
     return {"error": {"message": "Made up.", "type": kind, "param": None, "code": code}}
 
 

@@ -1,4 +1,4 @@
-"""Gemini's answers: `streamGenerateContent` as server-sent events, the list of models, and google.rpc's errors."""
+"""Gemini's responses: `streamGenerateContent` as server-sent events, the model list, and google.rpc errors."""
 
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,30 +44,30 @@ def chunk(*parts: Any, finish: str | None = None, **fields: Any) -> bytes:
 
 
 def text(content: str, signature: bytes | None = None) -> bytes:
-    """Return the event of a piece of text."""
+    """Return the event of a piece of text, with a signature if one is given."""
     return chunk(signed({"text": content}, signature))
 
 
 def call(name: str, args: Any, call_id: str = "", signature: bytes | None = None) -> dict[str, Any]:
-    """Return the part of a call, without an id where that is empty."""
+    """Return the part of a call; the id is omitted if it is empty."""
     ids = {"id": call_id} if call_id else {}
     return signed({"functionCall": {"name": name, "args": args, **ids}}, signature)
 
 
 def signed(part: dict[str, Any], signature: bytes | None) -> dict[str, Any]:
-    """Return a part with a signature, as it is where there is none."""
+    """Return a part with the signature added, or unchanged if the signature is None."""
     return part if signature is None else {**part, "thoughtSignature": b64encode(signature).decode()}
 
 
 def usage(prompt: int, candidates: int | None = None, **figures: int) -> dict[str, Any]:
-    """Return the usage so far; `figures` are further ones in Gemini's own words."""
+    """Return the usage so far; `figures` are further counts under Gemini's own names."""
     written = {} if candidates is None else {"candidatesTokenCount": candidates}
     total = prompt + (candidates or 0) + figures.get("thoughtsTokenCount", 0)
     return {"promptTokenCount": prompt, **written, "totalTokenCount": total, **figures}
 
 
 def error(status: int, *details: Any, code: str = "") -> bytes:
-    """Return the body of an error."""
+    """Return the body of an error response."""
     told = {"code": status, "message": "Made up.", "status": code or _CODES.get(status, "UNKNOWN")}
     return json.dumps({"error": {**told, "details": list(details)} if details else told}, indent=2).encode()
 
@@ -86,7 +86,7 @@ class GeminiWire:
         return gemini(address, KEY, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), timeout=timeout)
 
     def answer(self, *parts: Part, end: End = End.WHOLE, usage: Usage | None = None) -> list[bytes]:
-        """See `Wire.answer`; parts after reasoning are signed: the first call, else the last part."""
+        """See `Wire.answer`. After reasoning, the first call is signed, or the last part if there is no call."""
         so_far = None if usage is None else {"promptTokenCount": usage.input, "totalTokenCount": usage.input}
         thinks = any(isinstance(part, Reasoning) for part in parts)
         calls = any(isinstance(part, Calls) for part in parts)
@@ -106,7 +106,7 @@ class GeminiWire:
         return event({"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}})
 
     def error_body(self, status: int) -> bytes:
-        """See `Wire.error_body`; Google's front end answers a request that is too large, in HTML."""
+        """See `Wire.error_body`. A request that is too large is answered with HTML by Google's front end."""
         return _HTML if status == 413 else error(status)
 
     def model_list(self, models: Sequence[str]) -> bytes:
@@ -118,7 +118,7 @@ class GeminiWire:
 
 
 def model(name: str, **fields: Any) -> dict[str, Any]:
-    """Return a model of the list; `fields` are in Gemini's own words."""
+    """Return a model of the list; `fields` have Gemini's own names."""
     return {
         "name": f"models/{name}",
         "version": "001",
@@ -131,7 +131,7 @@ def model(name: str, **fields: Any) -> dict[str, Any]:
 
 
 def _chunk(part: str, figures: Mapping[str, int] | None, finish: str | None = None) -> bytes:
-    """Return the event of a chunk; the part is JSON already, as a test may want it broken."""
+    """Return the event of a chunk. The part is JSON text, so that a test can pass malformed JSON."""
     finished = f', "finishReason": "{finish}"' if finish else ""
     used = f', "usageMetadata": {json.dumps(figures)}' if figures else ""
     content = f'{{"content": {{"parts": [{part}], "role": "model"}}{finished}, "index": 0}}'

@@ -1,4 +1,4 @@
-"""The parts of an answer before a format writes them down, and the protocol of a format for tests."""
+"""The format-independent parts of an answer, and the protocol that the writers of all formats implement."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,27 +8,27 @@ from typing import Any, Protocol
 
 from custom_components.windowed_conversation.providers.events import Provider, Usage
 
-# Home Assistant shares a client of httpx up to 2026.10, of httpx2 from 2026.11 on, which comes without httpx.
+# Home Assistant shares an httpx client up to 2026.10 and an httpx2 client from 2026.11 on, which comes without httpx.
 CLIENTS = tuple(name for name in ("httpx", "httpx2") if find_spec(name))
 
 
 @dataclass(frozen=True)
 class Text:
-    """Text for the user, each piece in an event of its own."""
+    """Text for the user; each piece is sent as a separate event."""
 
     pieces: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Reasoning:
-    """The reasoning of the model, each piece in an event of its own."""
+    """Reasoning of the model; each piece is sent as a separate event."""
 
     pieces: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Call:
-    """A tool call; `fragments` together are the JSON of its arguments, each in an event of its own where it can be."""
+    """A tool call; the joined `fragments` are the JSON of its arguments, sent separately if the format allows it."""
 
     id: str
     name: str
@@ -37,9 +37,9 @@ class Call:
 
 @dataclass(frozen=True)
 class Calls:
-    """Parallel calls; `interleaved` mixes their fragments, `order` is the one they are written in, where not theirs.
+    """Parallel calls; `interleaved` mixes their fragments, and `order` changes the order in which they are sent.
 
-    A format without fragments cannot mix, and one that does not number its calls has no other order.
+    A format without fragments cannot interleave them, and a format that does not number its calls cannot reorder them.
     """
 
     calls: tuple[Call, ...]
@@ -47,7 +47,7 @@ class Calls:
     order: tuple[int, ...] | None = None
 
     def ordered[T](self, written: Sequence[T]) -> list[T]:
-        """Return the written parts of the calls in the order of their arrival."""
+        """Return the written parts of the calls in sending order."""
         return [written[at] for at in self.order or range(len(written))]
 
 
@@ -55,7 +55,7 @@ type Part = Text | Reasoning | Calls
 
 
 class End(StrEnum):
-    """The end of an answer."""
+    """The way in which an answer ends."""
 
     WHOLE = "whole"
     LENGTH = "length"
@@ -64,9 +64,9 @@ class End(StrEnum):
 
 
 class Wire(Protocol):
-    """A format's bytes, and the provider that reads them; `clients` are the HTTP packages that its SDK runs on.
+    """The bytes of a format, and the provider that reads them; `clients` are the HTTP packages that its SDK runs on.
 
-    `no_calls` are the fields of a request whose tools may not be called.
+    `no_calls` contains the fields of a request whose tools may not be called.
     """
 
     name: str
@@ -74,31 +74,31 @@ class Wire(Protocol):
     no_calls: Mapping[str, Any]
 
     def connect(self, address: str, http_client: Any, *, timeout: float = 10.0) -> Provider:
-        """Return the provider for a server at an address without a path; `timeout` is in seconds."""
+        """Return a provider for the server at an address without a path; `timeout` is in seconds."""
         ...
 
     def answer(self, *parts: Part, end: End = End.WHOLE, usage: Usage | None = None) -> list[bytes]:
-        """Return the events of a streamed answer, terminal ones last; `End.NONE` leaves those out."""
+        """Return the events of a streamed answer, terminal ones last; `End.NONE` omits the terminal events."""
         ...
 
     def unknown_event(self) -> bytes:
-        """Return an event of a type that nobody knows yet."""
+        """Return an event of an unknown type."""
         ...
 
     def usage_event(self, usage: Usage) -> bytes:
-        """Return an event in the middle of an answer that tells the usage so far."""
+        """Return an event in the middle of an answer that reports the usage so far."""
         ...
 
     def error_event(self) -> bytes:
-        """Return the event with which the server says mid-stream that it is overloaded."""
+        """Return the event by which the server reports in mid-stream that it is overloaded."""
         ...
 
     def error_body(self, status: int) -> bytes:
-        """Return the body of an answer with this status, as the provider's own server writes it."""
+        """Return the body of a response with this status, as the format's own server writes it."""
         ...
 
     def model_list(self, models: Sequence[str]) -> bytes:
-        """Return the list of models."""
+        """Return the body of a model list."""
         ...
 
     def request_text(self, body: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Answers as OpenAI's Responses API writes them: named and numbered events, each item of the output from added to done.
+"""Answers in OpenAI's Responses format: named and numbered events, with each output item from added to done.
 
 The form is that of https://platform.openai.com/docs/api-reference/responses-streaming.
 """
@@ -21,13 +21,13 @@ type JsonObject = dict[str, Any]
 
 
 def event(type_: str, **fields: Any) -> bytes:
-    """Return a server-sent event in UTF-8; half a character, which UTF-8 cannot write, is one of JSON's escapes."""
+    """Return a server-sent event in UTF-8; an unpaired surrogate, which UTF-8 cannot encode, becomes a JSON escape."""
     written = json.dumps({"type": type_, **fields}, ensure_ascii=False, separators=(",", ":"))
     return f"event: {type_}\ndata: ".encode() + written.encode(errors="backslashreplace") + b"\n\n"
 
 
 def response(status: str, **fields: Any) -> JsonObject:
-    """Return the response that the first events and the terminal one are about."""
+    """Return the response object that the first events and the terminal event contain."""
     return {
         "id": "resp_0f3ab1b2c3d4e5f6",
         "object": "response",
@@ -57,7 +57,7 @@ def response(status: str, **fields: Any) -> JsonObject:
 
 
 def usage_of(usage: Usage) -> JsonObject:
-    """Return the usage in a terminal event."""
+    """Return the usage object of a terminal event."""
     return {
         "input_tokens": usage.input,
         "input_tokens_details": {"cached_tokens": usage.cached, "cache_write_tokens": usage.cache_written},
@@ -78,18 +78,18 @@ def failed(code: str) -> bytes:
 
 
 def done(at: int, **item: Any) -> bytes:
-    """Return the event that ends an item of the output."""
+    """Return the event that completes an output item."""
     return event("response.output_item.done", sequence_number=50, output_index=at, item=item)
 
 
 def reasoning_item(id_: str, encrypted: str | None = "gAAAA-made-up", *summary: str) -> JsonObject:
-    """Return an item of reasoning."""
+    """Return a reasoning item."""
     texts = [{"type": "summary_text", "text": text} for text in summary]
     return {"id": id_, "type": "reasoning", "summary": texts, "encrypted_content": encrypted}
 
 
 def call_item(call: Call, **fields: Any) -> JsonObject:
-    """Return a function call that is whole."""
+    """Return a complete function call item."""
     return {
         "id": f"fc_{call.id}",
         "type": "function_call",
@@ -102,7 +102,7 @@ def call_item(call: Call, **fields: Any) -> JsonObject:
 
 
 def message_item(*content: JsonObject, **fields: Any) -> JsonObject:
-    """Return a message that is whole."""
+    """Return a complete message item."""
     return {
         "id": "msg_1",
         "type": "message",
@@ -114,7 +114,7 @@ def message_item(*content: JsonObject, **fields: Any) -> JsonObject:
 
 
 def output_text(text: str) -> JsonObject:
-    """Return a part of a message that is text."""
+    """Return a text part of a message."""
     return {"type": "output_text", "annotations": [], "logprobs": [], "text": text}
 
 
@@ -178,7 +178,7 @@ class ResponsesWire:
 
 
 class _Writing:
-    """One answer while it is written: numbers its events and keeps its output."""
+    """The state while one answer is written: numbers the events and collects the output items."""
 
     def __init__(self) -> None:
         self._numbers = count()
