@@ -180,6 +180,9 @@ def without_none(**fields: Any) -> dict[str, Any]:
 
 
 def residue_of(message: Message | None, provider: str, model: str) -> Any:
-    """Return the residue on a message if this provider and model produced it, else None: no other model can use it."""
+    """Return the residue on a message if this provider and model produced it, else None.
+
+    Residue is data such as signatures that no other model can use, see `Finished`.
+    """
     native = message.native if message else None
     return native.value if native and (native.provider, native.model) == (provider, model) else None

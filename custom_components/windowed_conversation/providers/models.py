@@ -91,8 +91,8 @@ class ModelProfile:
 UNKNOWN_MODEL = ModelProfile()
 
 # The number of tokens reserved for reasoning before an answer: Google's numbers for these efforts, but never below
-# 4,096. A limit that is not reached costs nothing, but one that is reached costs the complete answer, and few models
-# keep to a number. Sources: https://ai.google.dev/gemini-api/docs/openai#thinking, and for high effort OpenAI
+# 4,096. A limit that is not reached costs nothing, while one that is reached cuts off the answer, and few models keep
+# to a thinking budget. Sources: https://ai.google.dev/gemini-api/docs/openai#thinking, and for high effort OpenAI
 # recommends about as much as Google: https://platform.openai.com/docs/guides/reasoning#allocating-space-for-reasoning
 _ROOM = {Effort.NONE: 0, Effort.MINIMAL: 4096, Effort.LOW: 4096, Effort.MEDIUM: 8192, Effort.HIGH: 24576}
 

@@ -17,8 +17,8 @@ from .json_values import max_value_count, read_json
 _LONGEST_EVENT = 4 * 2**20
 # The maximum number of bytes of JSON that are parsed in the event loop; more would delay everything else in it.
 _READ_AT_ONCE = 2**16
-# The maximum number of values in larger JSON. However short its text, each value costs some hundred bytes of memory,
-# and time during which the interpreter's lock is held.
+# The maximum number of values in larger JSON. However short its text is, each value costs some hundred bytes of memory,
+# and parsing it holds the interpreter's lock.
 _MOST_VALUES = 50_000
 # The number of already buffered events that are passed on before other tasks get the event loop.
 _AT_ONCE = 64

@@ -14,7 +14,7 @@ import zlib
 from .errors import BadStream, DeadlineExceeded, ProviderError, Redirected, Unavailable, transport_errors
 
 _MEGABYTE = 2**20
-# The limit of a streamed answer in bytes, including the JSON around each piece of text.
+# The limit of an answer in bytes, including the JSON around each piece of text.
 _LONGEST_ANSWER = 32 * _MEGABYTE
 # The limit of a response to GET, such as a model list, in bytes.
 _LONGEST_LIST = 8 * _MEGABYTE

@@ -47,6 +47,7 @@ def ask(wire: Wire, http_client: Any, byte_server: ByteServer) -> Ask:
     return lambda: wire.connect(byte_server.address, http_client).stream(HELLO)
 
 
+# An error of Azure's content filter:
 # https://learn.microsoft.com/azure/ai-foundry/openai/concepts/content-filter#error-response
 AZURE_FILTER = {
     "message": "The response was filtered due to the prompt triggering the content management policy.",

@@ -11,7 +11,7 @@ type Json = Any
 
 
 def read(format_: str, stream: bytes) -> Reading:
-    """Return the reading of a stream of this format."""
+    """Return the content of a stream of this format, as this reader understands it."""
     return _READERS[format_]([json.loads(data) for data in payloads(stream) if data != "[DONE]"])
 
 

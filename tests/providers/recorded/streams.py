@@ -40,7 +40,7 @@ class Recorded:
 
     @property
     def stream(self) -> bytes:
-        """The bytes of the stream."""
+        """The bytes of the stream's file."""
         return self.location.read_bytes()
 
 

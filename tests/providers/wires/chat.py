@@ -63,7 +63,7 @@ def error(code: str | None, kind: str = "invalid_request_error") -> JsonObject:
 
 
 class ChatWire:
-    """See `Wire`."""
+    """The Chat Completions format, see `Wire`."""
 
     name = "chat"
     clients = CLIENTS
@@ -73,7 +73,7 @@ class ChatWire:
         self._dialect = dialect
 
     def connect(self, address: str, http_client: Any, *, timeout: float = 10.0) -> ChatCompletions:
-        """See `Wire.connect`."""
+        """Return a provider for the server, see `Wire.connect`."""
         url = f"{address}/v1"
         sdk = AsyncOpenAI(
             api_key=KEY, base_url=url, http_client=bounded_client(http_client), max_retries=0, timeout=timeout
@@ -81,7 +81,7 @@ class ChatWire:
         return ChatCompletions(sdk, self._dialect)
 
     def answer(self, *parts: Part, end: End = End.WHOLE, usage: Usage | None = None) -> list[bytes]:
-        """See `Wire.answer`."""
+        """Return the events of a streamed answer, see `Wire.answer`."""
         events = [chunk({"role": "assistant", "content": "", "refusal": None})]
         calls = 0
         for part in parts:
@@ -96,28 +96,28 @@ class ChatWire:
         return [*events, DONE]
 
     def unknown_event(self) -> bytes:
-        """See `Wire.unknown_event`."""
+        """Return an event of an unknown type, see `Wire.unknown_event`."""
         return event({**_chunk_fields(), "object": "chat.completion.weather", "weather": {"sunny": True}})
 
     def usage_event(self, usage: Usage) -> bytes:
-        """See `Wire.usage_event`."""
+        """Return an event that reports the usage, see `Wire.usage_event`."""
         return usage_chunk(usage)
 
     def error_event(self) -> bytes:
-        """See `Wire.error_event`."""
+        """Return an event that reports an error, see `Wire.error_event`."""
         return event(error(None, "server_error"))
 
     def error_body(self, status: int) -> bytes:
-        """See `Wire.error_body`."""
+        """Return the body of an error response, see `Wire.error_body`."""
         return json.dumps(error(CODES.get(status)), indent=4).encode()
 
     def model_list(self, models: Sequence[str]) -> bytes:
-        """See `Wire.model_list`."""
+        """Return the body of a model list, see `Wire.model_list`."""
         data = [{"id": model, "object": "model", "created": 1760000000, "owned_by": "system"} for model in models]
         return json.dumps({"object": "list", "data": data}).encode()
 
     def request_text(self, body: Mapping[str, Any]) -> str:
-        """See `Wire.request_text`."""
+        """Return the text of the newest user message, see `Wire.request_text`."""
         content = next(message["content"] for message in reversed(body["messages"]) if message["role"] == "user")
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
         return "".join(part["text"] for part in parts if part["type"] == "text")

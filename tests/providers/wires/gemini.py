@@ -76,7 +76,7 @@ STOP = chunk({"text": ""}, finish="STOP")
 
 
 class GeminiWire:
-    """See `Wire`."""
+    """Gemini's format, see `Wire`."""
 
     name = "gemini"
     clients = CLIENTS
@@ -86,7 +86,10 @@ class GeminiWire:
         return gemini(address, KEY, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), timeout=timeout)
 
     def answer(self, *parts: Part, end: End = End.WHOLE, usage: Usage | None = None) -> list[bytes]:
-        """See `Wire.answer`. After reasoning, the first call is signed, or the last part if there is no call."""
+        """Return the events of a streamed answer, see `Wire.answer`.
+
+        After reasoning, the first call is signed, or the last part if there is no call.
+        """
         so_far = None if usage is None else {"promptTokenCount": usage.input, "totalTokenCount": usage.input}
         thinks = any(isinstance(part, Reasoning) for part in parts)
         calls = any(isinstance(part, Calls) for part in parts)
@@ -106,7 +109,10 @@ class GeminiWire:
         return event({"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}})
 
     def error_body(self, status: int) -> bytes:
-        """See `Wire.error_body`. A request that is too large is answered with HTML by Google's front end."""
+        """Return the body of an error response, see `Wire.error_body`.
+
+        A request that is too large is answered with HTML by Google's front end.
+        """
         return _HTML if status == 413 else error(status)
 
     def model_list(self, models: Sequence[str]) -> bytes:

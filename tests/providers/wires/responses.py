@@ -119,14 +119,14 @@ def output_text(text: str) -> JsonObject:
 
 
 class ResponsesWire:
-    """See `Wire`."""
+    """The Responses format, see `Wire`."""
 
     name = "responses"
     clients = CLIENTS
     no_calls: Mapping[str, Any] = {"tool_choice": "none"}
 
     def connect(self, address: str, http_client: Any, *, timeout: float = 10.0) -> Responses:
-        """See `Wire.connect`."""
+        """Return a provider for the server, see `Wire.connect`."""
         url = f"{address}/v1"
         return Responses(
             AsyncOpenAI(
@@ -135,7 +135,7 @@ class ResponsesWire:
         )
 
     def answer(self, *parts: Part, end: End = End.WHOLE, usage: Usage | None = None) -> list[bytes]:
-        """See `Wire.answer`."""
+        """Return the events of a streamed answer, see `Wire.answer`."""
         writing = _Writing()
         begun = [
             writing.event("response.created", response=response("in_progress")),
@@ -149,29 +149,29 @@ class ResponsesWire:
         return [*begun, *items, writing.terminal(end, usage)]
 
     def unknown_event(self) -> bytes:
-        """See `Wire.unknown_event`."""
+        """Return an event of an unknown type, see `Wire.unknown_event`."""
         return event("response.weather.delta", sequence_number=7, output_index=0, delta="sunny", item={"type": "sun"})
 
     def usage_event(self, usage: Usage) -> bytes:
-        """See `Wire.usage_event`."""
+        """Return an event that reports the usage, see `Wire.usage_event`."""
         so_far = response("in_progress", usage=usage_of(usage))
         return event("response.in_progress", sequence_number=7, response=so_far)
 
     def error_event(self) -> bytes:
-        """See `Wire.error_event`."""
+        """Return an event that reports an error, see `Wire.error_event`."""
         return event("error", sequence_number=7, code="server_error", message="Made up.", param=None)
 
     def error_body(self, status: int) -> bytes:
-        """See `Wire.error_body`."""
+        """Return the body of an error response, see `Wire.error_body`."""
         return json.dumps(error(CODES.get(status)), indent=2).encode()
 
     def model_list(self, models: Sequence[str]) -> bytes:
-        """See `Wire.model_list`."""
+        """Return the body of a model list, see `Wire.model_list`."""
         data = [{"id": model, "object": "model", "created": 1760000000, "owned_by": "system"} for model in models]
         return json.dumps({"object": "list", "data": data}).encode()
 
     def request_text(self, body: Mapping[str, Any]) -> str:
-        """See `Wire.request_text`."""
+        """Return the text of the newest user message, see `Wire.request_text`."""
         content = next(item["content"] for item in reversed(body["input"]) if item.get("role") == "user")
         parts = [{"type": "input_text", "text": content}] if isinstance(content, str) else content
         return "".join(part["text"] for part in parts if part["type"] == "input_text")

@@ -23,7 +23,7 @@ from ..sizes import named_context_tokens
 from ..transport import sdk_errors
 from .encoding import THINKING, Block, argument_names, cleared_tokens, may_be_too_long, rename_keys
 
-# https://platform.claude.com/docs/en/api/errors
+# The error types of the API: https://platform.claude.com/docs/en/api/errors
 _BY_TYPE: dict[str, type[errors.ProviderError]] = {
     "api_error": errors.Unavailable,
     "authentication_error": errors.AuthError,

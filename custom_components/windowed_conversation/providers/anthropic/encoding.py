@@ -27,7 +27,7 @@ THINKING = frozenset({"thinking", "redacted_thinking"})
 # The API refuses empty messages and blank text, but a user's message must not disappear.
 _NOTHING_SAID = "..."
 
-# https://platform.claude.com/docs/en/build-with-claude/vision
+# The block types by MIME type: https://platform.claude.com/docs/en/build-with-claude/vision
 _BLOCKS = dict.fromkeys(("image/gif", "image/jpeg", "image/png", "image/webp"), "image") | {
     "application/pdf": "document"
 }
@@ -143,7 +143,7 @@ def encode_messages(
 
 
 def residue_blocks(message: Message, model: str) -> list[Block] | None:
-    """Return the residue on a message if this model produced it, else None."""
+    """Return the residue on a message if this model produced it and it is well formed, else None."""
     residue = residue_of(message, NAME, model)
     return residue if isinstance(residue, list) and all(isinstance(block, dict) for block in residue) else None
 
@@ -259,7 +259,7 @@ def encode_count(request: Request) -> dict[str, Any]:
 
 
 def cache_breakpoints(request: Request) -> Mapping[str, Any]:
-    """Return the blocks of the request that carry a cache mark, and the mark; empty if there are none."""
+    """Return the cache mark and the names of the marked blocks; empty if the model's cache does not use marks."""
     if request.profile.caching is not Caching.BREAKPOINTS:
         return {}
     _, breakpoints = _encoded(request)
