@@ -1,4 +1,4 @@
-"""The check of the prompt cache: whether it served enough, and which part of the prompt had changed if not."""
+"""Tests for the prompt cache check: whether the cache served enough and, if not, which part of the prompt changed."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -34,7 +34,7 @@ type Turn = Callable[..., CacheUse | None]
 
 
 def billed(request: Request, usage: Usage, at: float) -> BilledRequest:
-    """Return a request with its usage, `at` seconds on the monotonic clock; no server is asked."""
+    """Return a request with its usage, at `at` seconds on the monotonic clock. No request is sent to a server."""
     nobody = cast("Provider", None)
     model = Model("agent", nobody, name=request.model, budget=Budget(WindowPolicy()))
     return BilledRequest(model, request, usage, at)
@@ -54,11 +54,11 @@ def watch() -> CacheWatch:
 
 @pytest.fixture
 def turn(watch: CacheWatch, window: Window) -> Turn:
-    """Take a turn and return the collapse that is known after it.
+    """Return a function that takes a turn and returns the cache collapse known after it, or None.
 
-    `cached` are the tokens that are reported as such out of 10,000, for each request of the turn; `tools` and `at`, in
-    seconds, are the requests', of which all but the first may have `later_tools` and the last `without_calls` allow
-    none.
+    The turn has one request for each value in `cached`, which is the number of cached input tokens to report. `at` is
+    the time of the requests in seconds. Every request offers `tools`, unless `later_tools` is given for all but the
+    first; the last `without_calls` requests allow no tool calls.
     """
 
     def turn(
@@ -88,13 +88,13 @@ def turn(watch: CacheWatch, window: Window) -> Turn:
 
 
 def after(seconds: float, *cached: int, **more: Any) -> Callable[[Turn], CacheUse | None]:
-    """Return a function that takes a turn at this time; see `turn`."""
+    """Return a function that takes a turn at `seconds` with the given `turn` fixture."""
     return lambda turn: turn(*cached, at=seconds, **more)
 
 
 SERVED = after(0, 9900)
 CHANGED = {"prompt": OTHER_INSTRUCTIONS}
-# Turns one after the other, and after which of them there is a collapse.
+# The turns to take one after another, and for each turn whether a collapse is known after it.
 HISTORIES: dict[str, tuple[list[Callable[[Turn], CacheUse | None]], list[bool]]] = {
     "a first request has nothing to be compared with": ([after(0, 0)], [False]),
     "a cache that serves is none": ([after(0, 0), after(60, 9900)], [False, False]),

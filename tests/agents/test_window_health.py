@@ -1,4 +1,4 @@
-"""The health of an agent's windows: those that stay full in spite of trims, and only those."""
+"""Tests for the health check of an agent's windows: it reports windows that stay full despite trims, and no others."""
 
 from collections.abc import Callable
 import json
@@ -28,7 +28,7 @@ def window() -> Window:
 
 @pytest.fixture
 def say(watch: HealthWatch, window: Window) -> Say:
-    """Take a turn with this many words in it, and return the problems after it."""
+    """Return a function that takes a turn with this number of words and returns the window problems after it."""
 
     def say(words: int, *tags: str) -> Health:
         before = window.stats()

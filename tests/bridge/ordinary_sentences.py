@@ -1,4 +1,4 @@
-"""Sentences that are said in a home and ask nothing of memory: the same ones each time."""
+"""Everyday sentences that do not concern memory. The selection is the same on every run."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ _HOMES = json.loads(Path(__file__).with_name("ordinary_homes.json").read_text("u
 
 
 def ordinary_sentences(language: str, count: int) -> list[str]:
-    """Return sentences of our own sets, at most half of them, and of Home Assistant's templates."""
+    """Return `count` sentences: at most half from our own test sets, the rest from Home Assistant's templates."""
     ours = _ours(language)
     some = Random(1).sample(ours, min(len(ours), count // 2))
     file = file_of(language) if language in LANGUAGES else _file(_HOMES[language])
@@ -28,7 +28,7 @@ def _ours(language: str) -> list[str]:
 
 
 def _file(home: dict[str, Any]) -> dict[str, Any]:
-    """Return the content that `draw` needs of a file of our own sets."""
+    """Return the home in the format of our test set files, with only the content that `draw` needs."""
     return {
         **home,
         "message": {"local": {"": {"announces": home["message"]}}},

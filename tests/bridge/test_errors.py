@@ -1,4 +1,4 @@
-"""The sentences for errors, such as for a wait that a server asks for."""
+"""Tests for the error messages, such as the one for a rate limit with a waiting time."""
 
 import math
 

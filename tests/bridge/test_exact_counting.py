@@ -1,4 +1,4 @@
-"""Exact counts: those of tiktoken, with the vocabularies that we ship."""
+"""Tests that exact token counts with the bundled vocabularies equal those of tiktoken."""
 
 import pytest
 

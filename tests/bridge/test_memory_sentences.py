@@ -1,4 +1,4 @@
-"""Sentences of each language that ask something of memory, and as many that ask nothing of it."""
+"""Tests for sentences in each language that ask memory for something, and for similar ones that do not."""
 
 from collections.abc import Iterator
 import json
@@ -36,7 +36,7 @@ def test_a_sentence_asks_of_memory_what_it_says(language: str, said: str, expect
     assert match_request(said, language) == expected
 
 
-# How many ordinary sentences are drawn for each language.
+# Number of ordinary sentences to draw for each language.
 ORDINARY = 500
 MARKS = str.maketrans("", "", "¿?.!,:;")
 
@@ -45,7 +45,7 @@ def unmarked() -> Iterator[tuple[str, str, Verb]]:
     for language, said, request in requests():
         if request is None:
             continue
-        # a heading needs its colon, and a name in Swedish and Danish its capital
+        # a heading is recognized only by its colon, and a name in Swedish and Danish only by its capital letter
         if request.verb is not Verb.REMEMBER or not (":" in said or "Anna" in said):
             yield language, said.lower().translate(MARKS).strip(), request.verb
 

@@ -1,4 +1,4 @@
-"""The list of a server's models: its stored part, and the check of a stored list."""
+"""Tests for the list of a server's models: the part that is stored, and the validation of a stored list."""
 
 import json
 from typing import Any
@@ -12,7 +12,7 @@ GOOD = ListedModel("scripted", 4000, None)
 
 
 def again(known: ServerCache) -> ServerCache:
-    """Return the cache after a restart."""
+    """Return the cache as restored after a restart."""
     restored = ServerCache()
     restored.restore(json.loads(json.dumps(known.as_list())))
     return restored

@@ -1,4 +1,4 @@
-"""The form of a spoken text that goes with a count."""
+"""Tests for the plural forms of spoken texts that contain a count."""
 
 import pytest
 

@@ -1,1 +1,1 @@
-"""Tests of the actions."""
+"""Tests for the actions."""

@@ -1,4 +1,4 @@
-"""Files of JSON lines: whole or not at all, and no copy of their lines is left behind."""
+"""Tests for writing JSON Lines files: a file is written completely or not at all, and no temporary copy remains."""
 
 from collections.abc import Iterator
 import errno
@@ -16,19 +16,19 @@ LINES = ("the first line", "the second line")
 
 
 def killed() -> Iterator[str]:
-    """Yield the first line, and kill the process."""
+    """Yield the first line, then kill the process."""
     yield LINES[0]
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def unreadable() -> Iterator[str]:
-    """Yield the first line only."""
+    """Yield the first line, then raise OSError."""
     yield LINES[0]
     raise OSError(errno.EIO, "cannot be read")
 
 
 def content(folder: Path) -> dict[str, str]:
-    """Return the texts of the files in a folder, by name."""
+    """Return the text of each file in a folder, by file name."""
     return {file.name: file.read_text() for file in folder.iterdir()}
 
 
