@@ -1,4 +1,4 @@
-"""The kinds of accounts that vendors have, each at the scripted server: their values and requests."""
+"""The kinds of vendor accounts, with their config data and request paths on the scripted model server."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,10 +24,11 @@ _CHAT_ADDRESS = "/openai/deployments/scripted/chat/completions"
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of account: the step of its form, its data without address and key, and where its model is asked.
+    """A kind of account: the step of its config flow, its data without URL and key, and the path of its requests.
 
-    `path` is appended to the server's address. `title` is the account's name at the server's host. `tried` is
-    where its model is tried, if that is not where it is asked.
+    `asked` is the path of requests to the model, and `tried` the path of the request that validates the account if that
+    differs. `path` is appended to the server's address. `title` is the title of the account, in which `{host}` is the
+    server's host.
     """
 
     name: str
@@ -40,15 +41,15 @@ class Kind:
 
     @property
     def model_step(self) -> str:
-        """The step that asks for the model."""
+        """The flow step that asks for the model."""
         return "deployment" if self.step == "azure" else "model"
 
     def account(self, server: ModelServer, key: str = "key") -> dict[str, str]:
-        """Return the account's data."""
+        """Return the config entry data of the account."""
         return {**self.data, CONF_URL: f"{server.address}{self.path}", CONF_API_KEY: key}
 
     def entered(self, server: ModelServer, key: str = "key", **changed: str) -> dict[str, Any]:
-        """Return the input for the account's form; `changed` are fields of it."""
+        """Return the user input for the account's form; `changed` replaces some of its fields."""
         fields = {**self.account(server, key), **changed}
         fields.pop(CONF_PROVIDER)
         if self.step != "azure":
@@ -88,7 +89,7 @@ KINDS = (
     Kind("anthropic", "anthropic", {CONF_PROVIDER: PROVIDER_ANTHROPIC}, "/v1/messages", title="Anthropic ({host})"),
 )
 
-# One of each vendor, for tests to which the format does not matter.
+# One kind of account for each vendor, for tests that do not depend on the wire format.
 VENDORS = (KINDS[0], AZURE_RESPONSES, *KINDS[-2:])
 COMPATIBLE = Kind("server", "server", {CONF_PROVIDER: PROVIDER_OPENAI_CHAT}, "/v1/chat/completions", path="/v1")
 
@@ -97,5 +98,5 @@ one_of_each_vendor = pytest.mark.parametrize("kind", VENDORS, ids=lambda kind: k
 
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.name)
 def kind(request: pytest.FixtureRequest) -> Kind:
-    """Return each kind of account."""
+    """Parametrize a test with each kind of account."""
     return request.param

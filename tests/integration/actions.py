@@ -1,4 +1,4 @@
-"""The integration's actions, performed, and the smallest data that each takes."""
+"""A helper that calls the integration's actions, and the minimal valid data for each action."""
 
 from typing import Any
 
@@ -37,9 +37,9 @@ TURN_ACTIONS: dict[str, dict[str, Any]] = {
 
 
 async def act(home: HomeAssistant, action: str, context: Context | None = None, **data: Any) -> Any:
-    """Perform an action, and return its response; None leaves a field out.
+    """Call an action and return its response. A field whose value is None is omitted.
 
-    One on conversations is on the agent's, and on `test` of them, if nothing else is said.
+    Actions on conversations default to the agent's entity and to the conversation `test`.
     """
     known = {"entity_id": AGENT} if action in EVERY_ACTION else {}
     known |= {"conversation_id": "test"} if action in WITH_AN_ID else {}

@@ -1,4 +1,4 @@
-"""The form of an agent, as Home Assistant's frontend shows and submits it, field by field."""
+"""Helpers for the form of an agent, which show and submit it as Home Assistant's frontend does."""
 
 from collections.abc import Mapping
 from typing import Any, override
@@ -53,11 +53,12 @@ FRIDAY: dict[str, Any] = {
 
 
 class AgentForm(Submit):
-    """Submits an agent's form: every section that is shown is sent, with those of its fields that are entered."""
+    """Submits an agent's form like the frontend: all sections that are shown, each with the entered fields it contains.
+    """
 
     @override
     async def __call__(self, **user_input: Any) -> Any:
-        """Return the step after the form; a field that it does not show is sent beside the sections."""
+        """Submit the form and return the next step. Fields that no section shows are submitted at the top level."""
         entered, sections = dict(user_input), dict[str, Any]()
         for name, fields in sections_of(self).items():
             inside = {field: entered.pop(field) for field in fields if field in entered}
@@ -66,20 +67,20 @@ class AgentForm(Submit):
 
 
 async def open_new(home: HomeAssistant, entry: MockConfigEntry) -> AgentForm:
-    """Open the form of a new agent."""
+    """Open the form for a new agent, and return it."""
     flows = home.config_entries.subentries
     kind = (entry.entry_id, SUBENTRY_CONVERSATION)
     return AgentForm(home, flows, await flows.async_init(kind, context={"source": SOURCE_USER}))
 
 
 async def open_change(home: HomeAssistant, entry: MockConfigEntry) -> AgentForm:
-    """Open the form that changes the account's first agent."""
+    """Open the form that changes the account's first agent, and return it."""
     shown = await entry.start_subentry_reconfigure_flow(home, next(iter(entry.subentries)))
     return AgentForm(home, home.config_entries.subentries, shown)
 
 
 def sections_of(form: Submit) -> dict[str, dict[str, Any]]:
-    """Return the fields of the sections that are shown, by the sections' names."""
+    """Return the fields of each section in the form, by the name of the section."""
     schema = form.shown.get("data_schema")
     shown = schema.schema if schema else {}
     return {
@@ -90,18 +91,18 @@ def sections_of(form: Submit) -> dict[str, dict[str, Any]]:
 
 
 def fields_of(form: Submit) -> dict[str, Any]:
-    """Return the fields of the form with their selectors, in the order in which they are shown."""
+    """Return the selectors of the form by field name, in display order."""
     return {str(marker): value for marker, value in _shown(form.shown["data_schema"].schema)}
 
 
 def suggested(form: Submit) -> dict[str, Any]:
-    """Return the values that the form suggests, by field."""
+    """Return the suggested values of the form by field name."""
     markers = [marker for marker, _ in _shown(form.shown["data_schema"].schema)]
     return {str(marker): marker.description["suggested_value"] for marker in markers if marker.description}
 
 
 def default_of(form: Submit, field: str) -> Any:
-    """Return the default of a field."""
+    """Return the default value of a field in the form."""
     return next(marker.default() for marker, _ in _shown(form.shown["data_schema"].schema) if marker == field)
 
 

@@ -1,4 +1,4 @@
-"""A real Home Assistant with lights to switch, the scripted model server, and an account that reaches it."""
+"""Fixtures: a real Home Assistant with lights, the scripted model server, and an account connected to it."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
@@ -49,15 +49,15 @@ from .done_once import done_once
 from .flow_texts import missing_texts
 from .store_file import Disk
 
-# instructions that are long enough for a provider's cache
+# The instructions are long enough for a provider to cache them.
 LONG = "Always be brief and friendly, and never say what nobody asked for. " * 300
 AGENT = "conversation.ada"
 
 DETECTOR = logging.getLogger("homeassistant.util.loop")
 
-# the integration's own messages for debugging are formatted in every test
+# Debug logging makes every test format the integration's debug messages.
 logging.getLogger("custom_components").setLevel(logging.DEBUG)
-# fifty messages about each home that is set up, a tenth of its time
+# These loggers emit about fifty messages per home, which takes a tenth of its setup time.
 for _name in ("setup", "loader", "helpers.entity_registry", "components.sensor", "components.automation"):
     logging.getLogger(f"homeassistant.{_name}").setLevel(logging.WARNING)
 
@@ -69,16 +69,16 @@ type SetUp = Callable[..., Coroutine[Any, Any, MockConfigEntry]]
 
 @pytest.fixture(autouse=True, scope="session")
 def _done_once() -> Iterator[None]:
-    """Have each home take over the parts that are the same in all of them."""
+    """Cache the parts of the setup that are the same for every home."""
     with done_once():
         yield
 
 
 @pytest.fixture
 def memory_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return the path of the test's own store.
+    """Return the path of the store's file, which is separate for each test.
 
-    Writes do not wait for the disk, turns wait for recall, and a locked file is waited for for a moment only.
+    The store does not wait for the disk to sync, turns wait until recall has finished, and a locked file fails quickly.
     """
     monkeypatch.setattr(live_context, "DEADLINE", 60.0)
     monkeypatch.setattr(file, "_SYNCHRONOUS", "OFF")
@@ -89,34 +89,34 @@ def memory_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def disk(memory_file: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
-    """Return the file of the store as another program sees it. Nobody waits while it is locked."""
+    """Return access to the store's file from outside the integration. A locked file raises an error immediately."""
     monkeypatch.setattr(file, "_BUSY_SECONDS", 0.0)
     return Disk(memory_file)
 
 
 @pytest.fixture(autouse=True)
 def _never_blocks(memory_file: Path, disable_block_async_io: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Have Home Assistant's detector watch the event loop with all of its checks, as in a real one."""
+    """Fail the test if Home Assistant's detector reports a blocking call in the event loop, with all checks enabled."""
     monkeypatch.setattr(block_async_io, "_IN_TESTS", False)
     block_async_io.enable()
-    # `caplog` would do, but where it is used Home Assistant's harness logs all that is there for debugging
+    # `caplog` is not used here, because Home Assistant's test harness would then log all debug messages.
     told = BufferingHandler(sys.maxsize)
     DETECTOR.addHandler(told)
     yield
     DETECTOR.removeHandler(told)
     found = [record.getMessage() for record in told.buffer]
-    # the harness itself finds its patches of Home Assistant through pkgutil
+    # The test harness itself uses pkgutil to find its patches of Home Assistant.
     assert [m for m in found if "blocking call" in m and "pkgutil.py" not in m] == []
 
 
 @pytest.fixture(autouse=True)
 def _real_world(_never_blocks: None, enable_custom_integrations: None, socket_enabled: None, idle_clock: None) -> None:
-    """Load this integration, and let it reach the model server on loopback, on a machine of any speed."""
+    """Load this integration, let it reach the model server on loopback, and use a clock that ignores computing time."""
 
 
 @pytest.fixture(autouse=True)
 def _every_step_has_its_texts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Look up the texts of each form, menu and abort that a flow shows."""
+    """Fail the test if a form, menu or abort of a flow lacks one of its translations."""
     missing: list[str] = []
     handle_step = FlowManager._async_handle_step
 
@@ -132,7 +132,7 @@ def _every_step_has_its_texts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 @asynccontextmanager
 async def serving(answer: Callable[[web.Request], Coroutine[Any, Any, web.Response]]) -> AsyncIterator[str]:
-    """Answer every request to a server on loopback with this, and return the server's address."""
+    """Run a server on loopback that answers every request with `answer`, and yield its address."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", answer)
     runner = web.AppRunner(app)
@@ -144,7 +144,7 @@ async def serving(answer: Callable[[web.Request], Coroutine[Any, Any, web.Respon
 
 @pytest.fixture
 async def page() -> AsyncIterator[Page]:
-    """Return a function that starts a server with the same page for every request; it returns the server's address."""
+    """Yield a function that starts a server with the same page for every request and returns its address."""
     async with AsyncExitStack() as stack:
 
         async def page(text: str, content_type: str = "text/html", status: int = 200) -> str:
@@ -158,7 +158,7 @@ async def page() -> AsyncIterator[Page]:
 
 @pytest.fixture
 async def home(hass: HomeAssistant) -> HomeAssistant:
-    """Return a home with a kitchen light and a hall light, exposed, and a cellar light that is not."""
+    """Return a Home Assistant with an exposed kitchen light, an exposed hall light, and a cellar light not exposed."""
     for component in ("homeassistant", "conversation", "intent", "assist_pipeline"):
         assert await async_setup_component(hass, component, {})
     lights = {name: {"name": f"{name} light"} for name in ("kitchen", "hall", "cellar")}
@@ -170,7 +170,7 @@ async def home(hass: HomeAssistant) -> HomeAssistant:
 
 
 class ShoppingList(TodoListEntity):
-    """A to-do list of Home Assistant's in memory."""
+    """A to-do list entity that keeps its items in memory."""
 
     _attr_name = "Shopping list"
     _attr_supported_features = TodoListEntityFeature.CREATE_TODO_ITEM
@@ -182,11 +182,11 @@ class ShoppingList(TodoListEntity):
 
     @property
     def summaries(self) -> list[str | None]:
-        """The items on the list."""
+        """The summaries of the items on the list."""
         return [item.summary for item in self._attr_todo_items or ()]
 
     def clear(self) -> None:
-        """Take everything off the list."""
+        """Remove all items from the list."""
         self._attr_todo_items = []
 
     @override
@@ -197,7 +197,7 @@ class ShoppingList(TodoListEntity):
 
 @pytest.fixture
 async def shopping(home: HomeAssistant) -> ShoppingList:
-    """Return a shopping list that the agent may add to."""
+    """Return a shopping list entity that is exposed to the agent."""
     shopping = ShoppingList()
     assert await async_setup_component(home, "todo", {})
     await home.data[DATA_TODO].async_add_entities([shopping])
@@ -207,15 +207,16 @@ async def shopping(home: HomeAssistant) -> ShoppingList:
 
 @pytest.fixture
 def every_sensor(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Enable the sensors, too, that are disabled until somebody wants them."""
+    """Enable all sensors, including those that are disabled by default."""
     monkeypatch.setattr(Entity, "entity_registry_enabled_default", property(lambda self: True))
 
 
 @pytest.fixture
 def set_up(home: HomeAssistant, model_server: ModelServer, every_sensor: None) -> SetUp:
-    """Set up an account with one agent; arguments change the agent's data, `options` and `account` theirs.
+    """Return a function that sets up an account with one agent and returns its config entry.
 
-    None in `account` leaves a field out.
+    Keyword arguments change the agent's data; `options` and `account` change the options and data of the account. A
+    field of `account` that is None is removed.
     """
 
     async def set_up(
@@ -223,7 +224,7 @@ def set_up(home: HomeAssistant, model_server: ModelServer, every_sensor: None) -
     ) -> MockConfigEntry:
         data = {CONF_PROVIDER: PROVIDER_OPENAI_CHAT, CONF_URL: model_server.url, CONF_API_KEY: "key", **(account or {})}
         subentry = ConfigSubentryData(
-            # the content of a request is easier to see without the states of the home
+            # Entity states are disabled, because they make the content of a request harder to read.
             data={CONF_MODEL: "scripted", CONF_LLM_HASS_API: ["assist"], CONF_STATES: False, **agent},
             subentry_type=SUBENTRY_CONVERSATION,
             title="Ada",
@@ -247,7 +248,7 @@ def set_up(home: HomeAssistant, model_server: ModelServer, every_sensor: None) -
 
 @pytest.fixture
 async def entry(set_up: SetUp) -> MockConfigEntry:
-    """Return an account with an agent that has the defaults."""
+    """Return an account whose agent has the default settings."""
     return await set_up()
 
 
@@ -258,7 +259,7 @@ async def entry_without_model(set_up: SetUp) -> MockConfigEntry:
 
 
 class Submit:
-    """Submits the forms of one flow, one after the other; `shown` is the form that is open."""
+    """Submits the forms of one flow, one after another; `shown` is the step that is currently open."""
 
     def __init__(self, home: HomeAssistant, flows: FlowManager[Any, Any, Any], shown: Any) -> None:
         self._home = home
@@ -266,7 +267,7 @@ class Submit:
         self.shown = shown
 
     async def __call__(self, **user_input: Any) -> Any:
-        """Return the step after the form that is open."""
+        """Submit the open form and return the next step."""
         self.shown = await self._flows.async_configure(self.shown["flow_id"], user_input)
         await listed(self._home)
         return self.shown
@@ -274,7 +275,7 @@ class Submit:
 
 @pytest.fixture
 async def server_form(home: HomeAssistant) -> Submit:
-    """Open the form of a new account with a server."""
+    """Open the form for a new account with a compatible server, and return it."""
     flows = home.config_entries.flow
     menu = await flows.async_init(DOMAIN, context={"source": SOURCE_USER})
     return Submit(home, flows, await flows.async_configure(menu["flow_id"], {"next_step_id": "server"}))
@@ -282,7 +283,7 @@ async def server_form(home: HomeAssistant) -> Submit:
 
 @pytest.fixture
 def agent_of() -> Callable[[MockConfigEntry], Agent]:
-    """Return the account's only agent."""
+    """Return a function that returns the only agent of an account."""
 
     def agent_of(entry: MockConfigEntry) -> Agent:
         (agent,) = entry.runtime_data.agents.values()
@@ -293,7 +294,7 @@ def agent_of() -> Callable[[MockConfigEntry], Agent]:
 
 @pytest.fixture
 def say(home: HomeAssistant) -> Say:
-    """Say something to the agent, as an automation does, and have all that follows done, to the disk."""
+    """Return a function that sends text to the agent as an automation does, and waits until everything is on disk."""
 
     async def say(
         text: str, conversation_id: str | None = "test", *, context: Context | None = None, **more: Any
@@ -317,7 +318,7 @@ def say(home: HomeAssistant) -> Say:
 
 @pytest.fixture
 def say_at_once(home: HomeAssistant) -> SayAtOnce:
-    """Say something and go on as soon as it is answered."""
+    """Return a function that sends text to the agent and returns its answer without waiting for work after the turn."""
 
     async def say_at_once(text: str) -> ConversationResult:
         return await conversation.async_converse(home, text, "mine", Context(), "en", AGENT)
@@ -326,18 +327,18 @@ def say_at_once(home: HomeAssistant) -> SayAtOnce:
 
 
 async def listed(home: HomeAssistant) -> None:
-    """Have the models of accounts that were set up listed, which follows the set-up in the background."""
+    """Wait for the background task that lists the models after an account was set up."""
     await home.async_block_till_done(wait_background_tasks=True)
 
 
 async def written(home: HomeAssistant) -> None:
-    """Have the queue written to disk, as at the end of Home Assistant: totals show the state there."""
+    """Write the queue to disk as Home Assistant does when it stops, because totals are read from the stored state."""
     home.bus.async_fire(EVENT_HOMEASSISTANT_FINAL_WRITE)
     await home.async_block_till_done()
 
 
 async def stop(home: HomeAssistant, *entries: MockConfigEntry) -> None:
-    """Unload accounts, have everything written, and forget the state in memory, as the end of Home Assistant does."""
+    """Unload accounts, write everything to disk and discard the state in memory, as when Home Assistant stops."""
     for entry in entries:
         await home.config_entries.async_unload(entry.entry_id)
     await written(home)
@@ -347,13 +348,13 @@ async def stop(home: HomeAssistant, *entries: MockConfigEntry) -> None:
 
 
 async def start(home: HomeAssistant, entry: MockConfigEntry) -> None:
-    """Set an account up, as the start of Home Assistant does."""
+    """Set up an account, as when Home Assistant starts."""
     assert await home.config_entries.async_setup(entry.entry_id)
     await listed(home)
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    """Return when it is so. Raises TimeoutError after half a minute."""
+    """Wait until the condition is true. Raises TimeoutError after 30 seconds."""
     for _ in range(3000):
         if is_so():
             return
@@ -362,13 +363,13 @@ async def until(is_so: Callable[[], bool]) -> None:
 
 
 def speech(result: ConversationResult) -> str:
-    """Return the spoken answer."""
+    """Return the spoken answer of a conversation result."""
     return str(result.response.speech["plain"]["speech"])
 
 
 @pytest.fixture
 def figure(home: HomeAssistant) -> Callable[[str], str]:
-    """Return a sensor's state by its key."""
+    """Return a function that returns the state of the sensor with the given translation key."""
 
     def figure(key: str) -> str:
         registry = er.async_get(home)
@@ -382,7 +383,7 @@ def figure(home: HomeAssistant) -> Callable[[str], str]:
 
 @pytest.fixture
 def kitchen(home: HomeAssistant) -> ar.AreaEntry:
-    """Return an area with the kitchen light in it."""
+    """Create an area that contains the kitchen light, and return it."""
     area = ar.async_get(home).async_create("Kitchen")
     er.async_get(home).async_update_entity("input_boolean.kitchen", area_id=area.id)
     return area

@@ -1,4 +1,4 @@
-"""A dashboard that talks to the agent through an Assist pipeline, over the websocket."""
+"""A websocket client that runs Assist pipelines with the agent, as a dashboard does."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ _PIPELINE = {
 
 
 class PipelineClient:
-    """A dashboard that talks to a pipeline over the websocket."""
+    """A websocket client that runs an Assist pipeline, as a dashboard does."""
 
     def __init__(self, socket: Any) -> None:
         self._socket = socket
@@ -33,7 +33,7 @@ class PipelineClient:
         return (await self._socket.receive_json())["result"]["id"]
 
     async def run(self, pipeline_id: str, text: str, conversation_id: str | None = None) -> list[dict[str, Any]]:
-        """Return the events of a run."""
+        """Run a pipeline with this text and return its events."""
         await self._socket.send_json_auto_id(
             {
                 "type": "assist_pipeline/run",
@@ -52,12 +52,12 @@ class PipelineClient:
 
 
 def ending(events: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the data of the event that ended the intent stage."""
+    """Return the data of the event that ends the intent stage."""
     (data,) = [event["data"] for event in events if event["type"] == PipelineEventType.INTENT_END]
     return data
 
 
 def streamed(events: list[dict[str, Any]]) -> list[str]:
-    """Return the pieces of text that were streamed."""
+    """Return the text chunks that were streamed."""
     deltas = [e["data"].get("chat_log_delta", {}) for e in events if e["type"] == PipelineEventType.INTENT_PROGRESS]
     return [delta["content"] for delta in deltas if delta.get("content")]

@@ -1,6 +1,7 @@
-"""Setup that has the same result for every new home: it runs once in a process.
+"""Caches for setup steps whose result is the same for every new home.
 
-Home Assistant parses thousands of sentence templates and starts ffmpeg to ask for its version: most of a test's time.
+Home Assistant parses thousands of sentence templates and starts ffmpeg to query its version, which takes most of a
+test's time.
 """
 
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from homeassistant.helpers.json import json_bytes
 
 @contextmanager
 def done_once() -> Iterator[None]:
-    """Keep the results of both for the next home."""
+    """Cache the parsed sentence templates and ffmpeg's version for all homes that are set up in this context."""
     parse, ask = Intents.from_dict, FFVersion.get_version
     parsed: dict[bytes, Intents] = {}
     versions: dict[str, str | None] = {}

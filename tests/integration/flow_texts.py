@@ -1,4 +1,4 @@
-"""A check that a flow's step has its texts in `translations/en.json`; `test_repository` checks their style."""
+"""A check that a flow step has its texts in `translations/en.json`; `test_repository` checks their style."""
 
 from collections.abc import Iterator
 import json
@@ -19,7 +19,7 @@ _TEXTS = json.loads(_TRANSLATIONS.read_text(encoding="utf-8"))
 
 
 def missing_texts(result: dict[str, Any], flows: object) -> list[str]:
-    """Return the keys that the step of a flow needs and that have no text, or one with an unknown placeholder."""
+    """Return the translation keys that a flow step needs and whose text is missing or has an unknown placeholder."""
     texts = dict(_flat(_texts_of(result["handler"], flows)))
     placeholders = result.get("description_placeholders") or {}
     return [key for key in _needed(result, texts) if not _renders(texts.get(key), placeholders)]

@@ -1,4 +1,4 @@
-"""Agents beside the first one of a home: added, changed and removed as by a person."""
+"""Helpers that add, change and remove agents in addition to the first one, as a user would."""
 
 from types import MappingProxyType
 from typing import Any
@@ -14,7 +14,7 @@ from .conftest import listed
 
 
 async def add_account(home: HomeAssistant, title: str, account: dict[str, Any], **agent: Any) -> None:
-    """Set up another account, with one agent of this name."""
+    """Set up another account with one agent; `title` is the name of the agent."""
     subentry = ConfigSubentryData(
         data={CONF_MODEL: "scripted", **agent}, subentry_type=SUBENTRY_CONVERSATION, title=title, unique_id=None
     )
@@ -34,7 +34,7 @@ async def add_agent(home: HomeAssistant, entry: MockConfigEntry, title: str = "G
 
 
 async def change_agent(home: HomeAssistant, entry: ConfigEntry, **data: Any) -> None:
-    """Change the data of an account's only agent."""
+    """Change the data of the only agent of an account."""
     (subentry,) = entry.subentries.values()
     home.config_entries.async_update_subentry(entry, subentry, data={**subentry.data, **data})
     await home.async_block_till_done()

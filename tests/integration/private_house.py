@@ -1,4 +1,4 @@
-"""A house with two people, a guest and satellites, whose memory has a word for each thing that may leak."""
+"""A house with two people, a guest and satellites; each memory contains a unique marker word to detect leaks."""
 
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
@@ -34,18 +34,18 @@ from .states import add_satellite
 HOMES = frozenset({"heron", "ibis", "crane"})
 ADAS_OPEN, ADAS_PRIVATE = frozenset({"finch"}), frozenset({"wren", "robin", "swift"})
 GRACES_OPEN, GRACES_PRIVATE = frozenset({"puffin"}), frozenset({"gull", "skua", "avocet"})
-# Forgotten by id, and a fact that another one has replaced.
+# Marker words of memories that are forgotten by id, and of a fact that another fact has replaced.
 GONE = frozenset({"vulture", "condor", "harrier", "osprey", "kestrel", "dodo"})
 ADAS, GRACES = ADAS_OPEN | ADAS_PRIVATE, GRACES_OPEN | GRACES_PRIVATE
-# An entity that is not exposed.
+# Marker word of an entity that is not exposed.
 HIDDEN = frozenset({"hawk"})
-# Said in the cases themselves.
+# Marker words that the test cases themselves use in their input.
 SAID = frozenset({"cobra", "viper"})
 EVERY_WORD = HOMES | ADAS | GRACES | GONE | HIDDEN | SAID
 
 FACTS = frozenset({"heron", "finch", "wren", "puffin", "gull"})
 NOTHING = frozenset[str]()
-# The words that the speakers may know where nobody else has the window, and where all share it.
+# Marker words that each speaker may see: in a window of their own, and in a window that everybody shares.
 ALONE = {
     "Ada": HOMES | ADAS,
     "Grace": HOMES | GRACES,
@@ -68,21 +68,24 @@ KNOWN = {Scope.CONVERSATION: ALONE, Scope.DEVICE: ALONE, Scope.USER: ALONE, Scop
 ALL = ["fact", "turn", "episode"]
 QUESTION = "what about the locker?"
 
-# Not old enough to expire, whenever the daily work is done.
+# The memories are recent enough not to expire when the daily maintenance runs.
 _AT = time.time() - 30 * 86_400.0
-# Everything that the cases leave is younger.
+# Everything that a test case adds is newer than this time.
 _LATER = _AT + 86_400.0
 
 
 def words_in(text: object) -> frozenset[str]:
-    """Return the marker words in a text, however it is written as JSON."""
+    """Return the marker words that occur in a value when it is encoded as JSON."""
     plain = json.dumps(text, ensure_ascii=False, default=str).casefold()
     return frozenset(word for word in EVERY_WORD if word in plain)
 
 
 @dataclass(slots=True)
 class House:
-    """The house: how each of its `speakers` speaks, its agents by scope, and the forgotten memories (`exported`)."""
+    """The house: how each of its `speakers` speaks, its agents by scope, and its memories before the forgetting.
+
+    `exported` contains all memories that were stored at first, as JSON lines.
+    """
 
     home: HomeAssistant
     model_server: ModelServer
@@ -93,55 +96,58 @@ class House:
 
     @property
     def memory(self) -> AgentStore:
-        """The memory."""
+        """The store that contains the memory."""
         memory = async_store(self.home)
         assert memory is not None
         return memory
 
     def context(self, who: str) -> Context:
-        """Return the context of somebody's action; an automation has no user."""
+        """Return the context of a speaker's action; an automation has no user."""
         return self.speakers[who].get("context") or Context()
 
     async def say(
         self, who: str, text: str = QUESTION, scope: Scope = Scope.CONVERSATION, conversation_id: str | None = None
     ) -> str:
-        """Return the answer to somebody's words, in a conversation of theirs if none is named."""
+        """Send a speaker's text to the agent of a scope and return the answer.
+
+        Without `conversation_id`, the conversation is one of the speaker's own.
+        """
         where = conversation_id or f"of {who}"
         return speech(await self.say_it(text, where, agent_id=self.agents[scope], **self.speakers[who]))
 
     async def sent(self, who: str, text: str = QUESTION, scope: Scope = Scope.CONVERSATION, **more: Any) -> list[Any]:
-        """Return the requests that follow from somebody's words."""
+        """Send a speaker's text and return the bodies of the resulting requests to the model."""
         self.model_server.log.clear()
         await self.say(who, text, scope, **more)
         assert self.model_server.requests
         return [request.body for request in self.model_server.requests]
 
     async def used(self, who: str, tool: str, scope: Scope = Scope.CONVERSATION, **arguments: Any) -> list[Any]:
-        """Return the results of a tool that the model calls when somebody speaks."""
+        """Have the model call a tool in a speaker's turn, and return the results of the tool."""
         self.model_server.script(call(tool, **arguments), words("Done."))
         *_, last = await self.sent(who, "please look it up", scope)
         return [each["content"] for each in last["messages"] if each["role"] == "tool"]
 
     async def act(self, action: str, who: str, **data: Any) -> Any:
-        """Perform an action and return its response."""
+        """Call an action as this speaker and return its response."""
         context = self.context(who)
         return await self.home.services.async_call(
             DOMAIN, action, data, blocking=True, return_response=True, context=context
         )
 
     async def perform(self, action: str, who: str, **data: Any) -> None:
-        """Perform an action that returns nothing."""
+        """Call an action that has no response as this speaker."""
         await self.home.services.async_call(DOMAIN, action, data, blocking=True, context=self.context(who))
 
     async def found_by_others(self, who: str) -> Any:
-        """Return the findings of another agent's model with the tool that it is offered."""
+        """Return the memories that the model of another agent finds with the `recall` tool for this speaker."""
         speaker = self.speakers[who]
         context = llm.LLMContext("other", self.context(who), "en", "conversation", speaker.get("device_id"))
         api = await llm.async_get_api(self.home, MEMORY_API, context)
         return (await api.async_call_tool(llm.ToolInput("recall", {"query": "locker"}))).data
 
     async def tidy(self) -> None:
-        """Have the house as it was before: no conversations, and nothing of them in memory."""
+        """Reset the house: remove all conversations and everything that they added to memory."""
         await self.memory.async_change(lambda memory: memory.forget(since=_LATER))
         for agent in async_agents(self.home):
             for key in agent.windows.stats():
@@ -153,7 +159,7 @@ type Look = Callable[[House], Coroutine[Any, Any, object]]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A look, and the words that must be in it: those and no others, but `either` may be there or not."""
+    """A test case: `look` must return exactly the marker words in `words`; those in `either` are optional."""
 
     name: str
     look: Look
@@ -162,7 +168,7 @@ class Case:
 
 
 async def wrong(house: House, cases: tuple[Case, ...]) -> dict[str, list[str]]:
-    """Return the words that are in the wrong place or missing, by the names of the cases."""
+    """Return the unexpected and the missing marker words of each failed case, by the name of the case."""
     found = {}
     for case in cases:
         different = (words_in(await case.look(house)) ^ case.words) - case.either
@@ -173,7 +179,7 @@ async def wrong(house: House, cases: tuple[Case, ...]) -> dict[str, list[str]]:
 
 
 async def answered(response: Coroutine[Any, Any, object]) -> object:
-    """Return the response of an action, or how it refuses."""
+    """Return the response of an action, or the message of its HomeAssistantError."""
     try:
         return await response
     except HomeAssistantError as err:
@@ -181,7 +187,7 @@ async def answered(response: Coroutine[Any, Any, object]) -> object:
 
 
 def inside_a_turn(look: Look) -> Look:
-    """Return a look from inside a script that a model has started as a tool."""
+    """Return a function that runs `look` during a turn, as in a script that a model calls as a tool."""
 
     async def inside(house: House) -> object:
         async with async_agents(house.home)[0].windows.turn("a satellite's"):
@@ -193,7 +199,7 @@ def inside_a_turn(look: Look) -> Look:
 async def furnish(
     home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, placement: ContextPlacement, **agent: Any
 ) -> House:
-    """Set up a house with an agent of each scope, and let it forget some memories."""
+    """Set up a house with one agent for each scope, and forget some of its memories."""
     home.states.async_set("light.hawk", "on", {"friendly_name": "Hawk lamp"})
     async_expose_entity(home, "conversation", "light.hawk", should_expose=False)
     bedside = add_satellite(home, "Bedside")
@@ -233,7 +239,7 @@ async def furnish(
 
 
 def _tell(memory: Memory, ada: str, grace: str) -> None:
-    """Store the memories of the house, and those that it is going to forget."""
+    """Store all memories of the house, including those that are forgotten later."""
     memory.add_fact("The heron locker has spare fuses", at=_AT)
     memory.add_turn(PastTurn("h", _AT, "ibis stamps, locker", "Yes"))
     add_episode(memory, Episode("k", _AT, _AT, "Crane kites, locker"))
@@ -255,7 +261,7 @@ def _tell(memory: Memory, ada: str, grace: str) -> None:
 
 
 async def _forget(house: House) -> None:
-    """Have the people forget the memories that are to be forgotten."""
+    """Forget the memories in `GONE`, each as the person it belongs to."""
     rows = [each for each in map(json.loads, house.exported) if words_in(each) & GONE - {"dodo"}]
     for who, person in (("Ada", house.context("Ada").user_id), ("automation", None)):
         ids = [f"{each['kind']}:{each['id']}" for each in rows if each.get("person") == person]

@@ -1,4 +1,4 @@
-"""Fixtures for tests that look at the files that Home Assistant really writes, in a folder of its own for each test."""
+"""Fixtures for tests that check the files that Home Assistant writes. Each test has its own configuration folder."""
 
 from typing import Any
 
@@ -7,16 +7,16 @@ import pytest
 
 @pytest.fixture
 def hass_config_dir(hass_tmp_config_dir: str) -> str:
-    """Have a folder of its own for each test."""
+    """Use a separate configuration folder for each test."""
     return hass_tmp_config_dir
 
 
 @pytest.fixture(autouse=True)
 def _never_blocks(hass_config_dir: str, _never_blocks: None) -> None:
-    """Have the folder before the detector is there."""
+    """Create the configuration folder before the detector of blocking calls is active."""
 
 
 @pytest.fixture
 def hass_storage() -> dict[str, Any]:
-    """Have the real Store write and read real files."""
+    """Disable the mock of Home Assistant's storage, so that Store objects read and write real files."""
     return {}

@@ -1,4 +1,4 @@
-"""The memory of a home in a test: facts put into it, and read out of it."""
+"""Helpers that add facts to a home's memory and read facts and recorded turns from it."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def memory_of(home: HomeAssistant) -> AgentStore:
 
 
 async def add_fact(home: HomeAssistant, text: str, **more: Any) -> int:
-    """Have a fact on disk and return its id; see `Memory.add_fact`."""
+    """Write a fact to disk and return its id; see `Memory.add_fact`."""
     return await memory_of(home).async_change(lambda memory: memory.add_fact(text, **more))
 
 
@@ -25,7 +25,7 @@ async def facts_of(home: HomeAssistant, person: str | None = None) -> list[Fact]
 
 
 async def recorded_turns(home: HomeAssistant) -> list[TurnRecord]:
-    """Return the turns of the record with their words, oldest first."""
+    """Return the turns in the record including their texts, oldest first."""
 
     def read(memory: Memory) -> list[TurnRecord]:
         found = [memory.record.get(each.id) for each in memory.record.newest(TurnListing())]

@@ -1,4 +1,4 @@
-"""The states that Home Assistant shows, and the devices in it."""
+"""Helpers for entity states and for devices."""
 
 from homeassistant.core import HomeAssistant, State
 from homeassistant.helpers import device_registry as dr
@@ -6,14 +6,14 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 
 def state_of(home: HomeAssistant, entity_id: str) -> State:
-    """Return the state of an entity, which must have one."""
+    """Return the state of an entity. Fails if it has none."""
     state = home.states.get(entity_id)
     assert state is not None
     return state
 
 
 def add_satellite(home: HomeAssistant, name: str) -> str:
-    """Return the id of the device of a new satellite."""
+    """Create a satellite device and return its id."""
     source = MockConfigEntry(domain="wyoming")
     source.add_to_hass(home)
     identifiers = {("wyoming", name.casefold())}

@@ -1,4 +1,4 @@
-"""The file of the store as another program sees it, and the issues about it."""
+"""Access to the store's file from outside the integration, and to the repair issues of the integration."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,32 +17,33 @@ from custom_components.windowed_conversation.turn.routing import WindowKey
 
 @dataclass(frozen=True)
 class Disk:
-    """The file of the store, seen by another program."""
+    """The store's file, accessed as another program would."""
 
     path: Path
 
     def __call__[Result](self, look: Callable[[Path], Result]) -> Result:
-        """Return the result of a call in a thread of its own: the detector watches this one."""
+        """Return the result of `look(path)`, called in another thread because blocking calls are reported in this one.
+        """
         with ThreadPoolExecutor(1) as pool:
             return pool.submit(look, self.path).result()
 
     @property
     def said(self) -> list[str] | None:
-        """The first sentences of the turns in the file, or None if there is no file."""
+        """The user's text of each turn in the file, oldest first, or None if the file does not exist."""
         return [row[0] for row in self.rows("SELECT said FROM turn ORDER BY id")] if self(Path.exists) else None
 
     @property
     def conversations(self) -> list[str]:
-        """The ids of the stored conversations, the least recently used one first."""
+        """The ids of the stored conversations, starting with the least recently used."""
         return [WindowKey.parse(key).conversation for (key,) in self.rows("SELECT key FROM conversation ORDER BY used")]
 
     @property
     def exchanges(self) -> str:
-        """All that is said in the stored conversations."""
+        """The text of all exchanges in the stored conversations."""
         return "\n".join(text for (text,) in self.rows("SELECT text FROM exchange ORDER BY id"))
 
     def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Return the rows that a statement finds, after it has made its changes."""
+        """Execute an SQL statement, commit its changes, and return the resulting rows."""
 
         def query(path: Path) -> list[tuple[Any, ...]]:
             with closing(sqlite3.connect(path)) as connection, connection:
@@ -51,7 +52,7 @@ class Disk:
         return self(query)
 
     def rot(self, text: str, *, byte: int = 0xFF) -> None:
-        """Have the first byte of each copy of a text in the closed file be another one."""
+        """Replace the first byte of each occurrence of a text in the file, which must be closed."""
         before = text.encode()
 
         def rot(path: Path) -> None:
@@ -62,11 +63,11 @@ class Disk:
         self(rot)
 
     def files(self) -> list[str]:
-        """Return the names of the file and of all that is beside it."""
+        """Return the names of all files in the store's folder."""
         return self(lambda path: sorted(each.name for each in path.parent.iterdir()))
 
     def lock(self) -> sqlite3.Connection:
-        """Keep the file locked until the returned connection is closed."""
+        """Lock the file until the returned connection is closed."""
 
         def lock(path: Path) -> sqlite3.Connection:
             connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -77,11 +78,11 @@ class Disk:
 
 
 def issues(home: HomeAssistant) -> set[str | None]:
-    """Return the keys of our issues."""
+    """Return the translation keys of the integration's repair issues."""
     return {issue.translation_key for issue in ir.async_get(home).issues.values() if issue.domain == DOMAIN}
 
 
 def placeholders(home: HomeAssistant) -> dict[str | None, dict[str, str] | None]:
-    """Return the placeholders of our issues, by translation key."""
+    """Return the placeholders of the integration's repair issues by translation key."""
     ours = [issue for issue in ir.async_get(home).issues.values() if issue.domain == DOMAIN]
     return {issue.translation_key: issue.translation_placeholders for issue in ours}

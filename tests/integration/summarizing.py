@@ -1,4 +1,4 @@
-"""Windows so small that they are summarized."""
+"""Helpers for tests with windows that are so small that evicted exchanges are summarized."""
 
 from typing import Any
 
@@ -22,11 +22,11 @@ def asked_for(model_server: ModelServer) -> list[dict[str, Any]]:
 
 
 def the_window(agent: Agent) -> Window:
-    """Return the only window."""
+    """Return the agent's only window."""
     (window,) = agent.windows.loaded().values()
     return window
 
 
 def summaries_in(agent: Agent) -> int:
-    """Return the number of summaries that count in the only window."""
+    """Return the number of summaries in the agent's only window."""
     return the_window(agent).stats().tag_distribution.get("summary", 0)

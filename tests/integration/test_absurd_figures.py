@@ -1,4 +1,4 @@
-"""Figures of a server that make no sense: sums never fall, nothing of the home's is lost, conversations stay."""
+"""Tests for absurd token counts from a server: totals never decrease, and entity states and conversations survive."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -69,20 +69,20 @@ FIGURES: dict[str, str | None] = {
 
 @dataclass(frozen=True, slots=True)
 class Reports:
-    """A server whose usage can be bent; `places` are the names of its figures."""
+    """A server that can report wrong usage; `places` are the names of its token counts."""
 
     server: ModelServer
     places: tuple[str, ...]
     entry: MockConfigEntry
 
     def each_place(self) -> Iterable[dict[str, str | None]]:
-        """Yield the figures to report: each one in each place alone, and the truth in between."""
+        """Yield counts to report: each absurd value in one place at a time, followed by correct counts."""
         for figure in FIGURES.values():
             yield from ({place: figure} for place in self.places)
             yield {}
 
     def every_place(self) -> Iterable[dict[str, str | None]]:
-        """Yield the figures to report: each one in all places at once, and the truth in between."""
+        """Yield counts to report: each absurd value in all places at once, followed by correct counts."""
         for figure in FIGURES.values():
             yield dict.fromkeys(self.places, figure)
             yield {}
@@ -90,7 +90,7 @@ class Reports:
 
 @pytest.fixture
 async def reports(request: pytest.FixtureRequest, set_up: SetUp, model_server: ModelServer, say: Say) -> Reports:
-    """Set up an agent of each format that has had a turn."""
+    """Set up an agent of each wire format that has had one turn."""
     kind, places, model = FORMATS[request.param]
     model_server.change(models=("scripted", model), shapes=("reasoning",))
     entry = await set_up(account=kind.account(model_server), **{CONF_MODEL: model, CONF_FAMILY: model})
@@ -99,7 +99,7 @@ async def reports(request: pytest.FixtureRequest, set_up: SetUp, model_server: M
 
 
 def sums(home: HomeAssistant) -> dict[str, float]:
-    """Return the states of the sensors that never fall."""
+    """Return the states of the sensors whose value never decreases."""
     states = (state for state in home.states.async_all("sensor") if _never_falls(state))
     return {state.entity_id: float(state.state) for state in states}
 
@@ -144,7 +144,7 @@ async def test_states_of_the_home_can_be_written(
 
 
 async def held(home: HomeAssistant) -> list[dict[str, Any]]:
-    """Return the messages of the conversation without the prompt, which each turn sets."""
+    """Return the messages of the conversation without the system prompt, which is set again in each turn."""
     messages = (await act(home, "get_window"))["messages"]
     return [message for message in messages if message["role"] != "system"]
 

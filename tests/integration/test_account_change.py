@@ -1,4 +1,4 @@
-"""An account that changes: another key, another address. Its agents and their conversations stay."""
+"""Tests for changing an account's key or address, after which its agents and their conversations remain."""
 
 import logging
 
@@ -17,14 +17,14 @@ from .conftest import Say, SetUp, Submit, speech
 
 @pytest.fixture
 async def reauth_form(home: HomeAssistant, entry, model_server: ModelServer) -> Submit:
-    """Open the form that asks for another key, for a server that takes the key "new"."""
+    """Start reauthentication at a server that accepts only the key "new", and return the open form."""
     model_server.change(key="new")
     return Submit(home, home.config_entries.flow, await entry.start_reauth_flow(home))
 
 
 @pytest.fixture
 async def reconfigure_form(home: HomeAssistant, entry) -> Submit:
-    """Open the form that changes the account."""
+    """Open the form that changes the account, and return it."""
     return await reconfigure(home, entry)
 
 
@@ -40,7 +40,8 @@ async def test_wrong_key_is_refused_again(reauth_form: Submit, entry) -> None:
 
 @pytest.fixture
 async def first_key_form(home: HomeAssistant, set_up: SetUp, model_server: ModelServer) -> Submit:
-    """Open the form that asks for the key of an account that was added without one; a proxy takes "new" for it."""
+    """Return the form that asks for the first key of an account without one, whose server now requires the key "new".
+    """
     model_server.change(key="new")
     entry = await set_up(account={CONF_API_KEY: None})
     (flow,) = entry.async_get_active_flows(home, {SOURCE_REAUTH})
@@ -147,7 +148,7 @@ async def test_account_is_set_up_again_once(
 
 @pytest.fixture
 async def left_alone(entry, model_server: ModelServer, say: Say) -> None:
-    """Have a server that asked to be left alone for two hours."""
+    """Have the server refuse a request and ask not to be contacted again for two hours."""
     model_server.fault("429", 1, retry_after=7200)
     assert "try again in 2 hours" in speech(await say("my name is Ada"))
 

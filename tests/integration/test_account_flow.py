@@ -1,4 +1,4 @@
-"""The forms of an account, from the menu to an agent that answers; each mistake has a message, and can be mended."""
+"""Tests for the account forms, from the menu to a working agent. Every mistake shows a message and can be corrected."""
 
 import logging
 from typing import Any

@@ -1,4 +1,4 @@
-"""The actions that read and reset a window, and the events of turns."""
+"""Tests for the actions that read and reset a window, and for the events that turns fire."""
 
 import asyncio
 from collections.abc import Iterable
@@ -41,7 +41,7 @@ async def test_figures_are_returned_without_text(home: HomeAssistant, entry: Moc
 
 @pytest.fixture
 async def tagged(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
-    """Have a conversation of four exchanges, of which the first three have tags."""
+    """Create a conversation of four exchanges, of which the first three have tags."""
     for word, tags in (("pelican", ["bird", "sea"]), ("heron", ["bird"]), ("herring", ["sea"]), ("cat", [])):
         await say(f"the word is {word}")
         await act(home, "tag_exchange", add=tags)
@@ -269,7 +269,7 @@ async def test_forked_conversations_go_on_by_themselves(home: HomeAssistant, ent
 
 
 def exported(*, conversation_id: str = "test", tags: Iterable[str] = (), **question: Any) -> dict[str, Any]:
-    """Return an exported conversation of one question, with some of the question's fields changed."""
+    """Return an exported conversation with one user message; `question` changes fields of that message."""
     messages = [{"role": "user", "content": "hello", "tags": [], "created": 0.0, "tokens": 5, **question}]
     return {
         "format": DOMAIN,

@@ -1,4 +1,4 @@
-"""The work that is deferred until after an answer: nobody notices the delay, and nothing is lost."""
+"""Tests for the work that runs after the answer: it delays no answer, and none of it is lost."""
 
 import asyncio
 from collections.abc import Callable

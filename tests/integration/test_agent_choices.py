@@ -1,4 +1,5 @@
-"""The choices in an agent's form: settings of the model and fallback agents reach the requests and can be undone."""
+"""Tests for model settings and fallback agents in the agent's form: requests use them, and they can be removed again.
+"""
 
 from typing import Any
 
@@ -23,13 +24,13 @@ from .conftest import AGENT, Say, SetUp, speech
 
 OPENAI, OPENAI_CHAT, GEMINI, ANTHROPIC = KINDS[0], KINDS[1], KINDS[-2], KINDS[-1]
 CHOICES = (CONF_FAMILY, CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P)
-# without a key
+# The account has no key.
 AT_HOME = {CONF_API_KEY: None}
 ADA: dict[str, Any] = {"name": "Ada", "routing": "llm_only", "llm_hass_api": ["assist"], "limits": {}}
 
 
 def choices(form: AgentForm) -> list[str]:
-    """Return the choices that the form has."""
+    """Return the model settings that the form offers."""
     return [field for field in fields_of(form) if field in CHOICES]
 
 
@@ -120,7 +121,7 @@ async def test_effort_reaches_the_model(
 
     body = model_server.requests[-1].body
     assert body["reasoning"]["effort"] == "low"
-    # the family takes neither
+    # this model family supports neither setting
     assert body.keys().isdisjoint({"temperature", "top_p"})
 
 

@@ -1,4 +1,4 @@
-"""The forms of an agent: adding, changing, errors, and that their values reach the agent."""
+"""Tests for the forms that add and change an agent, their errors, and the use of their values by the agent."""
 
 from dataclasses import replace
 from typing import Any
@@ -51,13 +51,13 @@ OPENAI = KINDS[0]
 
 @pytest.fixture
 async def new_form(home: HomeAssistant, entry) -> AgentForm:
-    """Open the form of a new agent on an account with a model."""
+    """Open the form for a new agent of an account with a model, and return it."""
     return await open_new(home, entry)
 
 
 @pytest.fixture
 async def change_form(home: HomeAssistant, entry) -> AgentForm:
-    """Open the form that changes Ada."""
+    """Open the form that changes the agent Ada, and return it."""
     return await open_change(home, entry)
 
 

@@ -1,4 +1,4 @@
-"""The limit of an answer through Home Assistant: the limit that a model is sent, whether it reasons or not."""
+"""Tests for the limit of answer tokens that Home Assistant sends to a model, with and without reasoning."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ CUT = replace(thought("The user greets me, so I"), finish=Finish.LENGTH)
 
 @pytest.fixture
 async def entry(set_up: SetUp) -> MockConfigEntry:
-    """Return an account with an agent whose answers have 300 tokens."""
+    """Return an account with an agent whose answers are limited to 300 tokens."""
     return await set_up(**{CONF_ROUTING: "llm_only", CONF_MAX_ANSWER_TOKENS: LIMIT})
 
 

@@ -1,4 +1,4 @@
-"""The question before anything is forgotten, in a real conversation: only a yes of the same person is a yes."""
+"""Tests for the confirmation before forgetting in real conversations: only the same person can confirm."""
 
 from collections.abc import Callable
 from typing import Any
@@ -48,13 +48,13 @@ def anna(home: HomeAssistant) -> Context:
 
 @pytest.fixture
 def bedside(home: HomeAssistant) -> str:
-    """Return the id of a satellite's device."""
+    """Create a satellite device and return its id."""
     return add_satellite(home, "Bedside")
 
 
 @pytest.fixture
 async def two_facts(home: HomeAssistant, entry: MockConfigEntry, anna: Context) -> Callable[[], Any]:
-    """Give Anna two facts, and return what counts those that are left."""
+    """Add two facts about Anna and return a function that counts the remaining ones."""
     for text in ("I like tea", "I like jazz"):
         await add_fact(home, text, person=anna.user_id, private=True)
 

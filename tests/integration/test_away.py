@@ -1,4 +1,4 @@
-"""Accounts of every kind whose server is unavailable, at startup or later: only their models are missing."""
+"""Tests for accounts of every kind whose server is unavailable: everything but the model keeps working."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -34,45 +34,45 @@ type End = Callable[[HomeAssistant, MockConfigEntry, Away, Say], Awaitable[None]
 
 
 class Away:
-    """The ways in which a server is away. It is the same for all accounts, and comes back at its address."""
+    """A server for all accounts that can become unavailable in several ways and returns at the same address."""
 
     def __init__(self, server: ModelServer) -> None:
         self.server = server
         self._dripping: asyncio.Server | None = None
 
     async def refused(self) -> None:
-        """Refuse connections."""
+        """Make the server refuse connections."""
         await self.server.stop()
 
     async def silent(self) -> None:
-        """Accept requests, and answer none."""
+        """Make the server accept requests but never answer."""
         self.server.fault("no_answer")
 
     async def dripping(self) -> None:
-        """Answer with a byte now and then, and never with all of them."""
+        """Make the server send single bytes slowly and never finish a response."""
         await self.server.stop()
         self._dripping = await asyncio.start_server(self._drip, self.server.settings.host, self.server.settings.port)
 
     async def key_refused(self) -> None:
-        """Refuse the key."""
+        """Make the server refuse the key."""
         self.server.fault("401")
 
     async def not_found(self) -> None:
-        """Answer as a server that has no list of models."""
+        """Make the server answer with 404, as one without a list of models does."""
         self.server.fault("404")
 
     async def in_trouble(self) -> None:
-        """Answer with an error of the server's."""
+        """Make the server answer with an internal error."""
         self.server.fault("500")
 
     async def close(self) -> None:
-        """Close the connections that still drip."""
+        """Close the connections that still send single bytes."""
         if self._dripping is not None:
             self._dripping.close_clients()
             self._dripping.close()
 
     async def _drip(self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # a handler that only looked now and then whether its client has gone would outlive the test
+        # Checking only occasionally whether the client has disconnected would let this handler outlive the test.
         left = asyncio.create_task(writer.wait_closed())
         writer.write(b"HTTP/1.1 200 OK\r\nX-Name: ")
         while not left.done():
@@ -84,7 +84,7 @@ class Away:
 
 @pytest.fixture
 async def away(home: HomeAssistant, unused_tcp_port: int) -> AsyncIterator[Away]:
-    """Return a server that is there, and can go away."""
+    """Yield a running server that the test can make unavailable."""
     async with ModelServer(strict=True, port=unused_tcp_port) as server:
         away = Away(server)
         yield away
@@ -93,12 +93,12 @@ async def away(home: HomeAssistant, unused_tcp_port: int) -> AsyncIterator[Away]
 
 @pytest.fixture
 async def entries(set_up: SetUp, away: Away) -> list[MockConfigEntry]:
-    """Return an account of each kind."""
+    """Set up an account of each kind and return them."""
     return [await set_up(account=kind.account(away.server)) for kind in ALL]
 
 
 class Agents:
-    """The agent of each account, one after the other."""
+    """The agents of all accounts, used one after another."""
 
     def __init__(self, home: HomeAssistant, say: Say, entity_ids: list[str]) -> None:
         self._home = home
@@ -106,11 +106,11 @@ class Agents:
         self._entity_ids = entity_ids
 
     async def ask(self) -> list[str]:
-        """Return each agent's answer to a question for its model."""
+        """Send text that needs the model to each agent, and return the answers."""
         return [speech(await self._say("my name is Grace", None, agent_id=each)) for each in self._entity_ids]
 
     async def switch_on(self) -> list[bool]:
-        """Return for each whether it turns on the light."""
+        """Return for each agent whether it turns on the light by a local command."""
         return [await self._switch_on(each) for each in self._entity_ids]
 
     async def _switch_on(self, entity_id: str) -> bool:
@@ -121,7 +121,7 @@ class Agents:
 
 @pytest.fixture
 def agents(home: HomeAssistant, entries: list[MockConfigEntry], say: Say) -> Agents:
-    """Return the agents of the accounts."""
+    """Return the agents of all accounts."""
     registry = er.async_get(home)
     ours = [each for entry in entries for each in er.async_entries_for_config_entry(registry, entry.entry_id)]
     return Agents(home, say, [each.entity_id for each in ours if each.domain == "conversation"])
@@ -129,25 +129,25 @@ def agents(home: HomeAssistant, entries: list[MockConfigEntry], say: Say) -> Age
 
 @pytest.fixture
 def lines(caplog: pytest.LogCaptureFixture) -> Lines:
-    """Return a function that returns the integration's log messages from now on."""
+    """Return a function that returns the integration's log messages since the start of this fixture."""
     caplog.set_level(logging.INFO, LOGGER)
     caplog.clear()
     return lambda: [record.getMessage() for record in caplog.records if record.name.startswith(LOGGER)]
 
 
 async def start_again(home: HomeAssistant, entries: list[MockConfigEntry]) -> None:
-    """Set the accounts up as at a start of Home Assistant, which reads the store."""
+    """Stop and set up the accounts again, as a restart of Home Assistant does."""
     await stop(home, *entries)
     await asyncio.gather(*(home.config_entries.async_setup(entry.entry_id) for entry in entries))
 
 
 def lists(disk: Disk) -> set[str]:
-    """Return the owners of the lists of models on disk."""
+    """Return the owners of the stored model lists."""
     return {owner for (owner,) in disk.rows("SELECT owner FROM value WHERE name = 'models'")}
 
 
 def context_tokens(entry: MockConfigEntry) -> int | None:
-    """Return the context tokens with which the next request to the account's model is planned."""
+    """Return the context size, in tokens, that is assumed for the next request to the account's model."""
     (agent,) = entry.runtime_data.agents.values()
     return agent.model.planned_budget.context_tokens
 
@@ -235,13 +235,13 @@ async def test_slow_answer_is_no_server_that_is_away(set_up: SetUp, say: Say, aw
 
 
 class Issues:
-    """The issue of a server that is away, as time passes."""
+    """The repair issues for unavailable servers after some time."""
 
     def __init__(self, home: HomeAssistant) -> None:
         self._home = home
 
     async def after(self, minutes: float) -> list[tuple[str, dict[str, str] | None]]:
-        """Return the issues of servers when the time has passed."""
+        """Advance the time and return the id and placeholders of each issue about an unavailable server."""
         async_fire_time_changed(self._home, dt_util.utcnow() + timedelta(minutes=minutes))
         await listed(self._home)
         found = ir.async_get(self._home).issues.values()
@@ -250,19 +250,19 @@ class Issues:
 
 @pytest.fixture
 async def compatible(set_up: SetUp, away: Away) -> MockConfigEntry:
-    """Return an account with a compatible server."""
+    """Set up an account with a compatible server and return it."""
     return await set_up(account=COMPATIBLE.account(away.server))
 
 
 @pytest.fixture
 def issues(home: HomeAssistant) -> Issues:
-    """Return the issues of a server that is away, as time passes."""
+    """Return access to the repair issues for unavailable servers."""
     return Issues(home)
 
 
 @pytest.fixture
 async def asked_in_vain(compatible: MockConfigEntry, away: Away, say: Say) -> MockConfigEntry:
-    """Return an account whose server is away, as somebody has noticed who asked."""
+    """Return an account whose server became unavailable and has already failed a user's request."""
     await away.refused()
     await say("my name is Grace")
     return compatible
@@ -326,13 +326,13 @@ async def test_time_for_which_a_server_is_away_goes_on_over_a_reload(
 
 
 async def answer(home: HomeAssistant, entry: MockConfigEntry, away: Away, say: Say) -> None:
-    """Have the server answer again."""
+    """Make the server available again and send it a request."""
     await away.server.start()
     await say("my name is Grace")
 
 
 async def move(home: HomeAssistant, entry: MockConfigEntry, away: Away, say: Say) -> None:
-    """Give the account another address."""
+    """Change the address of the account."""
     home.config_entries.async_update_entry(entry, data={**entry.data, CONF_URL: "http://127.0.0.1:9"})
     await listed(home)
 
@@ -356,7 +356,7 @@ async def test_issue_of_a_server_that_is_away_clears(
 
 @pytest.fixture
 async def small(set_up: SetUp, away: Away) -> MockConfigEntry:
-    """Return an account with a server whose list says that its model reads little."""
+    """Return an account with a server whose model list reports a small context size."""
     away.server.change(context_size=4000)
     return await set_up(account=GEMINI.account(away.server))
 

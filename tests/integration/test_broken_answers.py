@@ -1,4 +1,4 @@
-"""An answer that breaks off: the failure is a sentence of its own, said and shown once."""
+"""Tests for answers that break off: the failure is a separate sentence that is spoken and shown once."""
 
 from collections.abc import AsyncGenerator
 from contextlib import contextmanager
@@ -42,7 +42,7 @@ async def dashboard(home: HomeAssistant, hass_ws_client) -> PipelineClient:
 
 @contextmanager
 def chat_log_of(home: HomeAssistant, listener=None):
-    """Return a chat log in which somebody has asked, with Home Assistant's own tools."""
+    """Yield a chat log, with Home Assistant's own tools, that contains a user's request."""
     asked = ConversationInput("turn on kitchen light", Context(), "log", None, None, "en", AGENT)
     with (
         async_get_chat_session(home, "log") as session,

@@ -1,4 +1,4 @@
-"""The calibration of a model's tokens: learned from its answers, over restarts, until its account is removed."""
+"""Tests for the calibration of token counts, which is learned from usage and stored until the account is removed."""
 
 from dataclasses import replace
 import json
@@ -27,24 +27,23 @@ async def async_calibrations(home: HomeAssistant, entry_id: str) -> ModelCalibra
 
 
 FACTORS = {"fixed": 1.1, "prose": 1.25, "tools": 0.8}
-# For each of these tokens by the estimate, a server reports one and a half.
+# The server reports 1.5 tokens for each estimated token of this prompt.
 PROMPT = Message.system("The light in the kitchen is on. " * 100)
 REQUEST = Request("scripted", (PROMPT,))
 USAGE = Usage(input=round(1.5 * estimate_request([PROMPT]).fixed))
-# Without a vocabulary each byte is a token.
 EXACT = ExactCounter(theirs("o200k_base"))
 OTHER = ExactCounter(theirs("cl100k_base"))
 DEARER = Usage(input=round(1.3 * EXACT.count(PROMPT.content)))
 
 
 def learned_on(disk: Disk, entry_id: str) -> Any:
-    """Return the stored calibrations of an account's models, or None if there are none."""
+    """Return the stored calibrations of an account's models, or None if none are stored."""
     rows = disk.rows("SELECT value FROM value WHERE owner = ? AND name = 'calibrations'", entry_id)
     return json.loads(rows[0][0]) if rows else None
 
 
 def restored(stored: object) -> ModelCalibrations:
-    """Return the calibrations that a Home Assistant that starts now reads from the stored ones."""
+    """Return the calibrations as restored from the stored data at startup."""
     calibrations = ModelCalibrations()
     calibrations.restore(json.loads(json.dumps(stored)))
     return calibrations
@@ -53,7 +52,7 @@ def restored(stored: object) -> ModelCalibrations:
 def known(
     calibrations: ModelCalibrations, model: str = "scripted", exact: ExactCounter | None = None
 ) -> dict[str, float]:
-    """Return the factors by which a new agent would count."""
+    """Return the calibration factors that a new agent would use."""
     return calibrations.counter("new agent", model, exact).calibrator.calibration.as_dict()
 
 
@@ -196,7 +195,7 @@ async def test_answer_after_the_account_is_gone_brings_nothing_back(
 
 
 def stored(models: Any) -> dict[str, Any]:
-    """Return the stored form of the models' calibrations."""
+    """Return calibrations in the format in which they are stored."""
     return {"models": models}
 
 

@@ -1,4 +1,4 @@
-"""A clock that is set back keeps nothing waiting and loses nothing."""
+"""Tests for a system clock that is set back: no work is delayed and no data is lost."""
 
 from datetime import timedelta
 
@@ -22,7 +22,7 @@ async def dashboard(home: HomeAssistant, entry, hass_ws_client) -> PipelineClien
 
 
 def asked(model_server: ModelServer) -> list[str]:
-    """Return the user's words in the last request, oldest first, without the context before them."""
+    """Return the user messages in the last request, oldest first, without the time and place before the text."""
     messages = model_server.requests[-1].body["messages"]
     return [message["content"].rpartition("\n\n")[2] for message in messages if message["role"] == "user"]
 
