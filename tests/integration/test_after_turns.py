@@ -28,7 +28,7 @@ def names(steps: tuple[Callable[..., None], ...]) -> list[str]:
 
 
 def test_steps_run_in_this_order() -> None:
-    """The figures come first, the record before its cost, memory before a summary of it, and all before listeners."""
+    """Counting is first, recording precedes pricing, memory precedes the summary, and listeners are notified last."""
     assert names(STEPS) == [
         "count",
         "judge_health",

@@ -1,4 +1,4 @@
-"""Old turns that the provider shortens in its own way: an agent's option, and the requests to other providers then."""
+"""Tests for the agent option that lets a provider shorten old turns itself, and for requests to other providers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,13 +27,13 @@ from .more_agents import add_account
 
 CLAUDE = "claude-haiku-4-5"
 LOOK = "which devices are on?"
-# More than the provider keeps the results of.
+# Number of tool results: more than the provider keeps.
 MANY = 8
 
 
 @pytest.fixture
 async def house(home: HomeAssistant) -> HomeAssistant:
-    """Return a home of which a tool has a lot to tell."""
+    """Return a home with so many devices that a tool returns a long result."""
     for number in range(30):
         home.states.async_set(f"light.corridor_{number}", "on", {"friendly_name": f"corridor light {number}"})
         async_expose_entity(home, "conversation", f"light.corridor_{number}", should_expose=True)
@@ -42,7 +42,7 @@ async def house(home: HomeAssistant) -> HomeAssistant:
 
 @pytest.fixture
 def claude(house: HomeAssistant, set_up: SetUp, model_server: ModelServer) -> Callable[..., Any]:
-    """Set up an agent that asks Anthropic about everything and keeps the results of tools."""
+    """Return a function that sets up an agent that sends all text to Anthropic and keeps tool results in the window."""
 
     async def claude(compaction: Compaction | None = Compaction.PROVIDER, **agent: Any) -> MockConfigEntry:
         model_server.change(models=(CLAUDE, "scripted"))
@@ -57,7 +57,7 @@ def claude(house: HomeAssistant, set_up: SetUp, model_server: ModelServer) -> Ca
 
 
 def results_sent(body: dict[str, Any]) -> list[str]:
-    """Return the results of tools in a request, in either format."""
+    """Return the tool results in a request, in either wire format."""
     blocks = [block for m in body["messages"] if isinstance(m["content"], list) for block in m["content"]]
     return [
         *(block["content"] for block in blocks if block.get("type") == "tool_result"),

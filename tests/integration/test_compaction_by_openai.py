@@ -1,4 +1,4 @@
-"""OpenAI's compaction of evicted exchanges: only for the same model, and plain words for all others."""
+"""Tests for OpenAI's compaction of evicted exchanges: only the same model gets it, and all others get plain text."""
 
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
@@ -38,7 +38,7 @@ type Talk = Callable[..., Coroutine[Any, Any, Agent]]
 
 
 def natives(agent: Agent) -> list[Native | None]:
-    """Return the native part, which only the model reads, of each summary that counts."""
+    """Return the provider-native data of each summary in the window, which only the same model can read."""
     return [each.messages[-1].native for each in the_window(agent).exchanges() if is_summary(each)]
 
 
@@ -48,14 +48,14 @@ def compactions(model_server: ModelServer) -> list[Any]:
 
 
 def texts(body: dict[str, Any]) -> list[str]:
-    """Return the texts in a request, in either of OpenAI's formats."""
+    """Return the texts in a request, in either of OpenAI's wire formats."""
     items = body.get("input") or body["messages"]
     return [each["content"] for each in items if isinstance(each.get("content"), str)]
 
 
 @pytest.fixture
 def talk(set_up: SetUp, say: Say, agent_of: Callable[[MockConfigEntry], Agent], model_server: ModelServer) -> Talk:
-    """Set up an agent, tell it a name, and talk until there are this many summaries in a row; returns the agent."""
+    """Return a function that sets up an agent, talks until its window has several summaries, and returns the agent."""
 
     async def talk(
         compaction: Compaction = Compaction.PROVIDER,

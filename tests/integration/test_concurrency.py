@@ -1,4 +1,4 @@
-"""Many turns at the same time in a real Home Assistant: no history is broken, and nothing that was said is lost."""
+"""Tests for simultaneous turns in a real Home Assistant: histories stay consistent, and no message is lost."""
 
 import asyncio
 from collections.abc import Iterable
@@ -18,12 +18,12 @@ _TURNS = range(10)
 
 
 def said(conversation: str) -> list[str]:
-    """Return the user's sentences in a conversation, in their order."""
+    """Return the user's messages in a conversation, in order."""
     return [f"consider that locker {number} of {conversation} is blue" for number in _TURNS]
 
 
 async def process(home: HomeAssistant, text: str, conversation_id: str) -> dict[str, Any]:
-    """Say it as an automation does, and return the answer."""
+    """Send text to the agent with `conversation.process`, as an automation does, and return the response."""
     data = {"text": text, "conversation_id": conversation_id, "agent_id": AGENT, "language": "en"}
     answer = await home.services.async_call("conversation", "process", data, blocking=True, return_response=True)
     assert answer is not None
@@ -32,19 +32,19 @@ async def process(home: HomeAssistant, text: str, conversation_id: str) -> dict[
 
 @pytest.fixture
 async def answers(home: HomeAssistant, entry: MockConfigEntry, model_server: ModelServer) -> list[dict[str, Any]]:
-    """Take 100 turns at the same time, ten in each of ten conversations, and return the answers."""
+    """Run 100 turns at the same time, ten in each of ten conversations, and return the responses."""
     model_server.change(delay=0.001)
     turns = ((text, name) for number in _TURNS for name in _CONVERSATIONS for text in [said(name)[number]])
     return await asyncio.gather(*(process(home, text, name) for text, name in turns))
 
 
 def roles_and_words(messages: Iterable[dict[str, Any]]) -> list[tuple[str, str]]:
-    """Return the role and words of each message, without the line about time and place."""
+    """Return the role and text of each message, without the time and place before the text."""
     return [(message["role"], message["content"].rpartition("\n\n")[2]) for message in messages]
 
 
 def histories(answers: list[dict[str, Any]]) -> dict[str, list[tuple[str, str]]]:
-    """Return the expected history of each conversation: each question and the answer to it, in their order."""
+    """Return the expected history of each conversation: each question followed by its answer, in order."""
     heard = [answer["response"]["speech"]["plain"]["speech"] for answer in answers]
     return {
         name: [

@@ -1,4 +1,4 @@
-"""The place of time, speaker, device and area in a request: before the user's words, or in the system prompt."""
+"""Tests for the position of time, speaker, device and area in a request: the user message or the system prompt."""
 
 from collections.abc import Callable
 
@@ -34,7 +34,7 @@ async def _greenwich(home: HomeAssistant) -> None:
 
 @pytest.fixture
 def device(home: HomeAssistant) -> Callable[[MockConfigEntry, str, str], str]:
-    """Return a function that makes a device in an area of its own and returns its id."""
+    """Return a function that creates a device in a new area and returns the device's id."""
 
     def device(entry: MockConfigEntry, name: str, area: str) -> str:
         devices = dr.async_get(home)
@@ -46,7 +46,7 @@ def device(home: HomeAssistant) -> Callable[[MockConfigEntry, str, str], str]:
 
 
 def sent(model_server: ModelServer, request: int = -1) -> tuple[str, list[str]]:
-    """Return the system prompt and the user's messages, by the newest request or another one."""
+    """Return the system prompt and the user messages of a request, by default the newest one."""
     first, *messages = model_server.requests[request].body["messages"]
     assert first["role"] == "system"
     return first["content"], [message["content"] for message in messages if message["role"] == "user"]

@@ -1,4 +1,4 @@
-"""The cost of turns in US dollars: exact if the prices are known, unknown otherwise, and 0 if no model was asked."""
+"""Tests for the cost of turns in US dollars: exact with known prices, unknown without them, and 0 without a request."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
@@ -44,19 +44,19 @@ TURN_COST, TOTAL_COST = "sensor.ada_last_turn_cost", "sensor.ada_total_cost"
 
 @pytest.fixture(autouse=True)
 def models(model_server: ModelServer) -> None:
-    """Have the server offer models that have a price, and one that has none."""
+    """Configure the server to offer models with a known price and one without."""
     model_server.change(models=("scripted", MINI, HAIKU, FLASH, "kitchen"))
 
 
 @pytest.fixture
 def openai(model_server: ModelServer) -> dict[str, Any]:
-    """Return the data of an account with OpenAI."""
+    """Return the data of an OpenAI account."""
     return {CONF_PROVIDER: PROVIDER_OPENAI, CONF_URL: model_server.url}
 
 
 @pytest.fixture
 def cost(home: HomeAssistant) -> Callable[[str], Decimal]:
-    """Return a function that reads a cost in US dollars."""
+    """Return a function that returns the state of a cost sensor in US dollars."""
 
     def cost(entity_id: str) -> Decimal:
         state = state_of(home, entity_id)
@@ -68,12 +68,12 @@ def cost(home: HomeAssistant) -> Callable[[str], Decimal]:
 
 @pytest.fixture
 def without_price(home: HomeAssistant) -> Callable[[], int]:
-    """Return a function that reads the number of turns and summaries without a price."""
+    """Return a function that returns the number of turns and summaries without a known price."""
     return lambda: state_of(home, TOTAL_COST).attributes["without_price"]
 
 
 def prices(model_server: ModelServer, vendor: str, model: str) -> Iterator[Decimal]:
-    """Yield the cost of each request, by the server's own figures."""
+    """Yield the cost of each request, calculated from the usage in the server's log."""
     for request in model_server.requests:
         used = request.usage
         written = used["written"] if vendor == "anthropic" else 0
@@ -161,7 +161,7 @@ async def test_cost_of_a_turn_that_ends_before_its_sensor_is_added_is_shown(
 
 @pytest.fixture
 async def other(home: HomeAssistant, model_server: ModelServer) -> None:
-    """Have another agent, of Anthropic's, at the same server."""
+    """Add an account for Anthropic, with another agent, on the same server."""
     account = {CONF_PROVIDER: PROVIDER_ANTHROPIC, CONF_URL: model_server.address}
     await add_account(home, "Grace", account, **{CONF_MODEL: HAIKU})
 
@@ -252,7 +252,7 @@ async def test_summary_is_part_of_the_total(
 
 @pytest.fixture
 def kept(home: HomeAssistant, disk: Disk) -> Callable[..., Coroutine[Any, Any, None]]:
-    """Return a function that starts an account again with an earlier total, and two turns that had no price."""
+    """Return a function that restarts an account with a stored total cost and two turns without a known price."""
 
     async def kept(entry: MockConfigEntry, total: Any) -> None:
         await stop(home, entry)
@@ -297,7 +297,7 @@ async def test_costs_are_money_on_the_agents_device(home: HomeAssistant, set_up:
 
 
 async def break_off(turn: asyncio.Task[Any], agent: Agent) -> None:
-    """Cancel a turn, and notify the listeners of its agent."""
+    """Cancel a turn and notify the listeners of its agent."""
     turn.cancel()
     with pytest.raises(asyncio.CancelledError):
         await turn

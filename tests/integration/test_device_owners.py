@@ -1,4 +1,4 @@
-"""A satellite that one person uses: memory treats its speaker as that person, and the model gets the name."""
+"""Tests for a satellite with an owner: memory treats its speaker as the owner, whose name is sent to the model."""
 
 from dataclasses import replace
 import re
@@ -45,7 +45,7 @@ SATELLITE = "assist_satellite.bedside"
 
 @pytest.fixture
 def bedside(home: HomeAssistant) -> str:
-    """Return the id of a satellite's device."""
+    """Create a satellite with an entity and return its device id."""
     device_id = add_satellite(home, "Bedside")
     satellites = er.async_get(home)
     satellites.async_get_or_create(
@@ -56,12 +56,12 @@ def bedside(home: HomeAssistant) -> str:
 
 @pytest.fixture
 def owned(bedside: str, ada: Context) -> dict[str, list[dict[str, str | None]]]:
-    """Return the option by which the satellite is Ada's."""
+    """Return the account option that makes Ada the owner of the satellite."""
     return {CONF_DEVICE_OWNERS: [{"device": bedside, "person": ada.user_id}]}
 
 
 def field(form: Submit) -> Any:
-    """Return the field for the owners of satellites."""
+    """Return the form field for the owners of satellites."""
     return form.shown["data_schema"].schema["devices"].schema.schema[CONF_DEVICE_OWNERS]
 
 
@@ -191,7 +191,7 @@ async def test_form_offers_satellites_and_people_and_keeps_whose_they_are(
     done = await form(**SMALL, devices=owned)
 
     assert offered == ["Ada"]
-    # a person who has to be selected would be preselected
+    # The person is optional, because a form preselects the first option of a required field.
     assert not shown["fields"]["person"]["required"]
     assert (shown["label_field"], shown["description_field"]) == ("device", "person")
     assert shown["fields"]["device"]["selector"].config["entity"] == [{"domain": ["assist_satellite"]}]
@@ -295,5 +295,5 @@ async def test_first_account_that_names_a_device_counts(
 
 
 def accounts(home: HomeAssistant) -> list[ConfigEntry]:
-    """Return the accounts."""
+    """Return the accounts of this integration."""
     return home.config_entries.async_entries(DOMAIN)

@@ -1,4 +1,4 @@
-"""The diagnostics of an account: their content, without keys and without the words of people."""
+"""Tests for the diagnostics of an account: their content, without API keys or conversation texts."""
 
 from collections.abc import Callable, Coroutine
 import json

@@ -1,4 +1,4 @@
-"""The data of events and the attributes of sensors are those that the pages name."""
+"""Tests that the documentation lists exactly the data of events and the attributes of sensors."""
 
 from collections.abc import Callable
 from dataclasses import fields
@@ -20,14 +20,14 @@ from tests.repository_files import TEXTS
 from .conftest import Say, SetUp, until
 from .summarizing import SMALL, STORY
 
-# read here, because nothing may be read in the event loop
+# The pages are read at import time, because reading files in the event loop is not allowed.
 EVENTS = column(DOCS / "actions.md", "Events")
 ATTRIBUTES = table(DOCS / "sensors.md", "Attributes")
 
 
 @pytest.fixture
 async def priced(set_up: SetUp, model_server: ModelServer) -> MockConfigEntry:
-    """Return an account whose agent has sensors for cost, and summarizes a small window."""
+    """Return an account whose agent has cost sensors and a small window that is summarized."""
     return await set_up(options=SMALL, account={CONF_PROVIDER: PROVIDER_OPENAI, CONF_URL: model_server.url})
 
 

@@ -1,4 +1,4 @@
-"""Wildcard captures of Home Assistant's sentences are compared with the names that the home knows."""
+"""Tests for wildcard captures of Home Assistant's sentences, which are compared with the names in the home."""
 
 from homeassistant.components import conversation
 from homeassistant.components.conversation.util import get_config_intents
@@ -18,14 +18,14 @@ from .conftest import Say, SetUp, ShoppingList, speech
 
 @pytest.fixture
 def anna(home: HomeAssistant) -> None:
-    """Have Anna at home."""
+    """Add the person Anna, who is at home."""
     home.states.async_set("person.anna", "home", {"friendly_name": "Anna"})
     async_expose_entity(home, "conversation", "person.anna", should_expose=True)
 
 
 @pytest.fixture
 async def satellite(home: HomeAssistant) -> None:
-    """Have a satellite that can announce."""
+    """Add a satellite that supports announcements."""
     assert await async_setup_component(home, "assist_satellite", {})
     entry = er.async_get(home).async_get_or_create("assist_satellite", "test", "box", supported_features=1)
     home.states.async_set(entry.entity_id, "idle")
@@ -33,7 +33,7 @@ async def satellite(home: HomeAssistant) -> None:
 
 @pytest.fixture
 def reason(home: HomeAssistant, say: Say):
-    """Say something and return the reason of the route that it took."""
+    """Return a function that sends text to the agent and returns the reason for the route of the turn."""
 
     async def reason(text: str, **more: str) -> str:
         events = list[str]()
@@ -100,7 +100,7 @@ WHO_IS_HOME = {
 
 
 async def seen_at_home(say: Say) -> dict[str, int]:
-    """Ask who is home in every language, and return how many were found."""
+    """Ask who is home in every language, and return the number of persons found for each question."""
     results = {text: await say(text, language=language) for text, language in WHO_IS_HOME.items()}
     return {text: len(result.response.matched_states) for text, result in results.items()}
 

@@ -1,4 +1,4 @@
-"""Summaries in memory: their owners, their recall, and the words that they never contain."""
+"""Tests for summaries in memory: their owners, their recall, and content that they must never contain."""
 
 from collections.abc import Callable, Coroutine
 import re
@@ -28,7 +28,7 @@ type Talk = Callable[..., Coroutine[Any, Any, None]]
 
 @pytest.fixture
 def talk(home: HomeAssistant, say: Say, agent_of: Callable[[Any], Agent], model_server: ModelServer) -> Talk:
-    """Return a function that says something and goes on until it is summarized."""
+    """Return a function that sends texts to the agent and continues the conversation until it is summarized."""
 
     async def talk(*texts: str, conversation_id: str = "first", **more: Any) -> None:
         before = len(asked_for(model_server))
@@ -48,7 +48,7 @@ def talk(home: HomeAssistant, say: Say, agent_of: Callable[[Any], Agent], model_
 
 
 def episodes(disk: Disk) -> list[tuple[str, str | None]]:
-    """Return the texts of the episodes and their owners."""
+    """Return the text and the owner of each stored summary."""
     return disk.rows("SELECT text, person FROM episode")
 
 

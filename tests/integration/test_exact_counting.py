@@ -1,4 +1,4 @@
-"""Exact counting, if an agent wants it: by the vocabulary, or by the estimate if the vocabulary is not available."""
+"""Tests for exact token counting as an agent's option: it uses the vocabulary, or the estimate without one."""
 
 import gzip
 import logging
@@ -19,19 +19,19 @@ from tests.exact_tokens import ENCODINGS, VOCABULARIES, exact_count, theirs, voc
 from .agent_forms import FRIDAY, AgentForm, fields_of, open_change
 from .conftest import Say, SetUp, speech
 
-# It never reports usage, from which the count would learn that this server has another tokenizer.
+# This model never reports usage. Usage would correct the count, because the server has another tokenizer.
 SILENT = "scripted+no_usage"
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _tiktoken() -> None:
-    """Have tiktoken read its vocabularies outside of an event loop."""
+    """Load tiktoken's vocabularies outside of the event loop."""
     for encoding in ENCODINGS:
         theirs(encoding)
 
 
 def missing(vocabulary: bytes, path: Path) -> None:
-    """Leave no file."""
+    """Write no file, so that the vocabulary is missing."""
 
 
 def cut_short(vocabulary: bytes, path: Path) -> None:
@@ -61,7 +61,7 @@ DAMAGES = {
 
 @pytest.fixture(scope="module", params=DAMAGES, ids=lambda damage: damage.__name__)
 def damaged_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """Return a folder in which o200k_base is damaged and cl100k_base is not, and its issue."""
+    """Return a folder with a damaged o200k_base and an intact cl100k_base vocabulary, and the reason to expect."""
     folder = tmp_path_factory.mktemp("vocabularies")
     shutil.copy(VOCABULARIES / "cl100k_base.tiktoken.gz", folder)
     request.param(vocabulary("o200k_base"), folder / "o200k_base.tiktoken.gz")
@@ -70,14 +70,15 @@ def damaged_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
 
 @pytest.fixture
 def damaged(damaged_folder: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> str:
-    """Have o200k_base damaged; returns its issue."""
+    """Use the folder with the damaged o200k_base vocabulary and return the expected reason."""
     folder, why = damaged_folder
     monkeypatch.setattr(f"{ExactCounter.__module__}._FOLDER", folder)
     return why
 
 
 def cost(message: Message, encoding: str) -> int:
-    """Return the tokens of a message: its text by tiktoken, four for its frame, and eight for each call."""
+    """Return the tokens of a message: tiktoken's count of its text, four for its frame, and eight for each tool call.
+    """
     return exact_count(encoding, message_text(message)) + 4 + 8 * len(message.tool_calls)
 
 
@@ -152,7 +153,7 @@ async def test_package_that_does_not_load_is_logged_once_and_costs_no_account(
 
 @pytest.fixture
 async def change_form(home: HomeAssistant, entry) -> AgentForm:
-    """Open the form that changes Ada, who estimates."""
+    """Open the form that changes the agent Ada, which uses estimated counts, and return it."""
     return await open_change(home, entry)
 
 

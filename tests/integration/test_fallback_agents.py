@@ -1,4 +1,4 @@
-"""Fallback agents in a real Home Assistant: they answer, in their order, when an agent's model fails."""
+"""Tests for fallback agents in a real Home Assistant: they answer in their order when an agent's model fails."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ from tests.providers.byte_server import DONE, STOP, ByteServer, text
 from .conftest import Say, SetUp, speech
 
 HOME_ASSISTANT = "conversation.home_assistant"
-# The agent that is set up first gets the plain name.
+# The second agent gets a suffix, because the first one already uses the plain entity id.
 SECOND = "conversation.ada_2"
 
 
@@ -34,7 +34,7 @@ async def second_server(socket_enabled: None) -> AsyncIterator[ModelServer]:
 
 @pytest.fixture
 async def both(set_up: SetUp, second_server: ModelServer) -> MockConfigEntry:
-    """Return the account of the first agent, which hands over to the second one, on a server of its own."""
+    """Return the first agent's account, whose fallback agent uses another account on a second server."""
     first = await set_up(**{CONF_FALLBACK_AGENTS: [SECOND], CONF_ROUTING: "llm_only"})
     await set_up(account={CONF_URL: second_server.url}, **{CONF_ROUTING: "llm_only"})
     second_server.log.clear()
@@ -92,7 +92,8 @@ async def test_refused_key_of_the_first_is_asked_for_again(
 
 @pytest.fixture
 async def loading(set_up: SetUp, byte_server: ByteServer) -> MockConfigEntry:
-    """Return the account of an agent at home whose server has to load its model; another is asked after a second."""
+    """Return the account of an agent whose local server is still loading its model; its fallback timeout is one second.
+    """
     asked = {CONF_FALLBACK_AGENTS: [SECOND], CONF_ROUTING: "llm_only", CONF_LIMITS: {CONF_FALLBACK_TIMEOUT: 1}}
     first = await set_up(account={CONF_URL: byte_server.url, CONF_API_KEY: None}, **asked)
     await set_up(**{CONF_ROUTING: "llm_only"})

@@ -1,7 +1,7 @@
-"""A family of three, a guest, two satellites and an automation: who hears what was told, and what forgetting takes.
+"""Tests with a family of three, a guest, two satellites and an automation: access to facts, and forgetting.
 
-In each act somebody tells something, others ask about it, and somebody wants it forgotten. What is forgotten reaches no
-request, no action and no file, and other people lose only the exchanges that repeat it.
+In each act, somebody tells a fact, others ask about it, and somebody has it forgotten. A forgotten fact must not occur
+in any request, action response or file, and other people must lose only the exchanges that repeat it.
 """
 
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ from .real_files import _never_blocks, hass_config_dir, hass_storage
 __all__ = ["_never_blocks", "hass_config_dir", "hass_storage"]
 
 EVERYBODY = frozenset({"anna", "ben", "clara", "guest", "kitchen", "bedside", "automation"})
-# The bedside satellite is Anna's.
+# Anna is the owner of the bedside satellite.
 HEARS_OWN = {
     "anna": frozenset({"anna", "bedside"}),
     "bedside": frozenset({"anna", "bedside"}),
@@ -51,7 +51,8 @@ HEARS_OWN = {
 }
 PERSON = {"anna": "anna", "bedside": "anna", "ben": "ben", "clara": "clara", "guest": "guest"}
 
-# Who tells it, whether it is the home's or their own, who wants it forgotten, how, and whether it is gone then.
+# The columns are: the teller, the owner of the fact (home or own), the person who has it forgotten, the way of
+# forgetting, and whether the fact is then expected to be gone (+) or not (-).
 ACTS = """
 anna home anna sentence +
 anna home ben sentence +
@@ -118,7 +119,7 @@ clara own owner everything +
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """One act. Its words occur in no other one: `thing` is what it is about, and `place` what nobody may know then."""
+    """One act. No other act contains its words: `thing` is the subject of the fact and `place` its secret part."""
 
     number: int
     teller: str
@@ -129,27 +130,28 @@ class Act:
 
     @property
     def thing(self) -> str:
-        """What it is about."""
+        """The word for the subject of the fact."""
         return f"lantern{self._letters}"
 
     @property
     def place(self) -> str:
-        """What is to be forgotten of it."""
+        """The word that must not occur anywhere after the fact is forgotten."""
         return f"cupboard{self._letters}"
 
     @property
     def _letters(self) -> str:
-        """Letters, because a fact with another number is an update."""
+        """Letters that encode the number of the act. A fact that differs only in digits would replace the earlier one.
+        """
         return "".join(chr(ord("a") + digit) for digit in divmod(self.number, 8))
 
     @property
     def fact(self) -> str:
-        """The fact in the words of who tells it."""
+        """The fact as the teller says it."""
         return f"{'my' if self.whose == 'own' else 'the'} {self.thing} is behind {self.place}"
 
     @property
     def hearers(self) -> frozenset[str]:
-        """Those who may hear it."""
+        """The speakers who may hear the fact."""
         return EVERYBODY if self.whose == "home" else HEARS_OWN[self.teller]
 
 
@@ -163,7 +165,7 @@ def acts() -> list[Act]:
 
 @dataclass(slots=True)
 class Family:
-    """The family at home."""
+    """The family at home, with the scripted model server and the folders to search."""
 
     home: HomeAssistant
     say_it: Say
@@ -175,19 +177,20 @@ class Family:
         return self.speakers[who].get("context") or Context()
 
     async def say(self, who: str, text: str, *answers: Any) -> Any:
-        """Have somebody say something in their conversation, which a model answers like that."""
+        """Send a speaker's text in their conversation; `answers` are the model's scripted answers. Return the result.
+        """
         self.model_server.script(*(answers or (words("I do not know."),)))
         where = "house diary" if who == "automation" else f"of {who}"
         return await self.say_it(text, where, **self.speakers[who])
 
     async def asked(self, who: str, act: Act) -> str:
-        """Return the requests that follow when somebody asks about it."""
+        """Ask as this speaker about the act's subject, and return the resulting requests as JSON."""
         self.model_server.log.clear()
         await self.say(who, f"where may the {act.thing} be?")
         return json.dumps([request.body for request in self.model_server.requests])
 
     async def seen(self, who: str, about: Act) -> str:
-        """Return all that somebody sees in actions."""
+        """Return, as JSON, all responses to this speaker of the actions that read memory, conversations and turns."""
         look = partial(self.performed, who)
         memories = {"kinds": ["fact", "turn", "episode"], "limit": 100}
         seen = [
@@ -205,14 +208,14 @@ class Family:
         return json.dumps([*seen, conversations, turns], default=str)
 
     async def performed(self, who: str, action: str, **data: Any) -> Any:
-        """Return the response of somebody's action, or that they may not."""
+        """Call an action as this speaker and return its response, or the class name of the error."""
         try:
             return await act(self.home, action, self.context(who), **data)
         except HomeAssistantError as err:
             return type(err).__name__
 
     async def exchanges(self) -> dict[str, list[Exchange]]:
-        """Return the exchanges of each window by its key."""
+        """Return the exchanges of each window by the window's key."""
         windows = {}
         for kept in async_agent_states(self.home).values():
             for key in kept.windows.stats():
@@ -221,7 +224,7 @@ class Family:
         return windows
 
     def files_with(self, text: str) -> list[str]:
-        """Return the names of the files that have a text."""
+        """Return the names of the files that contain a text."""
 
         def look() -> list[str]:
             files = [path for folder in self.folders for path in folder.rglob("*") if path.is_file()]
@@ -231,7 +234,7 @@ class Family:
             return pool.submit(look).result()
 
     async def forget(self, act: Act, fact: str | None) -> None:
-        """Have it forgotten as the act says, and answer yes."""
+        """Forget the fact in the way that the act prescribes, and confirm it."""
         spoken = {
             "sentence": f"forget that {act.fact}",
             "subject": f"forget everything about the {act.thing}",
@@ -252,7 +255,7 @@ class Family:
 
 
 async def at_home(home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, *folders: Path) -> Family:
-    """Return the family, each with a conversation in which nothing of the acts is said."""
+    """Set up the family; each speaker has a conversation that does not mention the acts."""
     source = MockConfigEntry(domain="wyoming")
     source.add_to_hass(home)
 
@@ -275,14 +278,14 @@ async def at_home(home: HomeAssistant, set_up: SetUp, say: Say, model_server: Mo
         "automation": {},
     }
     bedside = {"device": speakers["bedside"]["device_id"], "person": speakers["anna"]["context"].user_id}
-    # nothing is trimmed
+    # With this budget, no window is trimmed.
     options = {CONF_DEVICE_OWNERS: [bedside], CONF_PERSISTENCE: Persistence.ALL, CONF_HISTORY_TOKENS: 1_000_000}
     await set_up(options=options, **{CONF_RECORD: RecordLevel.FULL})
     return Family(home, say, model_server, speakers, folders)
 
 
 async def told(family: Family, act: Act) -> str | None:
-    """Have it told and asked about, and return the ID of the fact."""
+    """Tell the fact and ask about it. Return the id of the fact, or None if none was stored."""
     await family.say(act.teller, f"remember that {act.fact}")
     listed = await act_listed(family, act.teller)
     for who in sorted(act.hearers)[:3]:
@@ -302,7 +305,11 @@ def text_of(exchange: Exchange) -> str:
 
 
 def lost_by_others(act: Act, family: Family, before: Any, after: Any, since: float) -> list[str]:
-    """Return the lost exchanges of others that do not repeat the fact, and the owner's from before it was told."""
+    """Return the texts of lost exchanges that should have been kept.
+
+    An exchange may be lost if it repeats the fact, or if it belongs to the teller or the forgetter and began after
+    `since`. For the ways `me` and `everything`, all exchanges of these two people may be lost.
+    """
     owners = {family.context(PERSON[who]).user_id for who in (act.teller, act.forgetter) if who in PERSON}
     lost = []
     for key, exchanges in before.items():
@@ -318,7 +325,7 @@ def lost_by_others(act: Act, family: Family, before: Any, after: Any, since: flo
 
 
 async def wrongs(family: Family, act: Act) -> list[str]:
-    """Play an act and return all that is wrong."""
+    """Play an act and return all violated expectations."""
     wrong = []
     for who in sorted(EVERYBODY):
         await family.say(who, f"good morning number {act.number}")
@@ -335,7 +342,7 @@ async def wrongs(family: Family, act: Act) -> list[str]:
     heard = {who for who in EVERYBODY if act.place in await family.asked(who, act)}
     if heard != (frozenset() if act.is_gone else act.hearers):
         wrong.append(f"heard afterwards by {sorted(heard)}")
-    # an automation sees all conversations
+    # An automation may see all conversations.
     may_see = act.hearers | {"automation"}
     people = EVERYBODY - {"kitchen", "bedside"}
     seen = {who for who in people if act.place in await family.seen(who, act)}

@@ -1,4 +1,4 @@
-"""Failures: the user hears why, in time; the window is as before the turn; the log has nothing that was said."""
+"""Tests for failures: users hear the reason in time, the window stays unchanged, and logs contain no user text."""
 
 import asyncio
 import logging
@@ -24,7 +24,7 @@ from .test_turns import window_of
 
 SHORT_LIMITS = {CONF_IDLE_TIMEOUT: 0.3, CONF_TURN_TIMEOUT: 5, CONF_TOOL_ITERATIONS: 10}
 
-# The words that a person hears. Faults that a turn survives are not in here.
+# The expected spoken text for each fault. Faults that a turn survives are not listed.
 HEARD = {
     "400": "did not accept the request",
     "401": "did not accept the API key",
@@ -72,7 +72,7 @@ def test_every_fault_of_the_server_is_in_the_table() -> None:
 
 @pytest.fixture
 async def agent(set_up: SetUp):
-    """Return an account whose agent is not patient."""
+    """Set up an account whose agent has short timeouts."""
     return await set_up(**{CONF_LIMITS: SHORT_LIMITS})
 
 
@@ -159,7 +159,7 @@ async def test_nothing_is_asked_where_home_assistant_answers_alone(
 
     result = await say("switch the flux capacitor into reverse")
 
-    # its sentence may repeat the user's
+    # The message is omitted, because it may repeat the user's text.
     shown = state_of(home, "sensor.ada_last_route").attributes
     assert (shown["error"], shown["message"]) == ("local_answer_failed", None)
 
@@ -174,7 +174,7 @@ async def test_chat_log_that_another_agent_never_leaves_is_waited_for_as_long_as
     def busy(*_: object) -> None:
         raise InterruptedError
 
-    # Home Assistant does so from 2026.11 on
+    # Home Assistant 2026.11 and later raise such an error.
     monkeypatch.setattr(turns, "BUSY_ERRORS", (InterruptedError,))
     monkeypatch.setattr(conversation, "async_get_chat_log", busy)
     await set_up(**{CONF_LIMITS: SHORT_LIMITS | {CONF_TURN_TIMEOUT: 0.3}})

@@ -1,4 +1,4 @@
-"""Forgetting reaches everything: memory, windows, files, states, logs, and what the next request holds."""
+"""Tests that forgetting reaches memory, windows, files, states, logs and the next request."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
@@ -42,7 +42,7 @@ type End = Callable[[HomeAssistant, MockConfigEntry], Coroutine[Any, Any, None]]
 
 @pytest.fixture(autouse=True)
 def _forgetful_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the model call the tool that forgets, when it is asked in words that are no sentence of ours."""
+    """Make the model call the `forget` tool when a user asks for it in words that match none of our sentences."""
 
     def unlearn(found: re.Match[str], conversation: Conversation) -> Answer:
         done = Answer(text=f"You need not worry about {found['what']} any more.")
@@ -54,19 +54,19 @@ def _forgetful_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def elsewhere[T](call: Callable[[], T]) -> T:
-    """Return the result of a call in a thread of its own: the detector watches this one."""
+    """Return the result of a call in another thread, because blocking calls are reported in this one."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(call).result()
 
 
 def holding(folders: Iterable[Path]) -> list[str]:
-    """Return the names of the files that hold the secret."""
+    """Return the names of the files that contain the secret."""
     files = {path for folder in folders for path in folder.rglob("*") if path.is_file()}
     return [path.name for path in files if SECRET.encode() in path.read_bytes().lower()]
 
 
 def indexed(path: Path) -> set[str]:
-    """Return the terms in the index of the memory."""
+    """Return the terms in the search index of the memory."""
     connection = sqlite3.connect(path)
     try:
         found = [connection.execute(f"SELECT term FROM {kind}_terms").fetchall() for kind in KINDS]
@@ -77,19 +77,19 @@ def indexed(path: Path) -> set[str]:
 
 @pytest.fixture
 def files(hass_config_dir: str, memory_file: Path) -> Callable[[], list[str]]:
-    """Return the names of the files that hold the secret."""
+    """Return a function that lists the names of the files that contain the secret."""
     return lambda: elsewhere(lambda: holding((Path(hass_config_dir), memory_file.parent)))
 
 
 async def windows_of(home: HomeAssistant) -> str:
-    """Return all that the windows hold, also those that nobody has read yet."""
+    """Return the content of all windows, including those not loaded yet."""
     kept = async_agent_states(home).values()
     windows = [await each.windows.load(key) for each in kept for key in each.windows.stats()]
     return str([window.messages() for window in windows if window is not None])
 
 
 def asked(model_server: ModelServer) -> str:
-    """Return the newest request."""
+    """Return the newest request as JSON."""
     return json.dumps(model_server.requests[-1].body)
 
 
@@ -181,7 +181,7 @@ async def test_summary_that_is_on_its_way_is_cancelled(
 
     @callback
     def hold(_event: Event) -> None:
-        """Stop after the answer, and before the summary is asked for."""
+        """Hold the model server after the answer, before a summary is requested."""
         holds.append(model_server.hold(after_words=0))
 
     home.bus.async_listen_once(f"{DOMAIN}_trimmed", hold)

@@ -1,4 +1,4 @@
-"""Forgetting of words that memory never had or no longer has, and forgetting that fails or is interrupted."""
+"""Tests for forgetting text that is not in memory, and for forgetting that fails or is interrupted."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -33,13 +33,13 @@ type Fault = Callable[[Disk, Memory], AbstractContextManager[None]]
 
 
 def texts(disk: Disk) -> str:
-    """Return all that the file has of what was said."""
+    """Return all conversation text in the store's file."""
     tables = ("fact", "turn", "episode", "exchange", "record_words", "record_content")
     return str([disk.rows(f"SELECT * FROM {table}") for table in tables])
 
 
 def is_in_files(disk: Disk) -> bool:
-    """Return whether the secret is in a file of the store."""
+    """Return whether any file of the store contains the secret."""
     return disk(lambda path: any(SECRET.encode() in each.read_bytes() for each in path.parent.iterdir()))
 
 
@@ -120,11 +120,11 @@ async def restarted(home: HomeAssistant, entry: MockConfigEntry) -> None:
 
 
 async def unchanged(home: HomeAssistant, entry: MockConfigEntry) -> None:
-    """Leave everything as it is."""
+    """Change nothing."""
 
 
 def _refusing(table: str) -> Fault:
-    """Return a fault that refuses to delete from a table, in the middle of the transaction."""
+    """Return a fault that makes deletions from a table fail in the middle of the transaction."""
 
     @contextmanager
     def refusing(disk: Disk, memory: Memory) -> Iterator[None]:
@@ -240,7 +240,7 @@ async def test_what_is_said_after_something_was_forgotten_by_a_wrong_clock_is_ke
     monkeypatch: pytest.MonkeyPatch,
     days: int,
 ) -> None:
-    # setting the clock does not change the time that has passed
+    # Setting the system clock does not change the monotonic clock.
     monkeypatch.setattr(time, "monotonic", api.real_monotonic)
     await say(f"remember that {TOLD}", "mine")
     freezer.tick(timedelta(days=days))

@@ -1,4 +1,5 @@
-"""Forgetting takes what was meant: whose conversations lose what, and what tells of it."""
+"""Tests that forgetting removes the intended exchanges from the right conversations, and everything derived from them.
+"""
 
 import time
 
@@ -32,7 +33,7 @@ DAY = 86_400.0
 
 
 async def left(home: HomeAssistant) -> dict[str, list[str]]:
-    """Return people's words in each conversation that has any, by its id."""
+    """Return the user's remaining texts in each conversation, by conversation id."""
     kept = async_agent_states(home).values()
     windows = [(key, await each.windows.load(key)) for each in kept for key in each.windows.stats()]
     return {
@@ -43,12 +44,12 @@ async def left(home: HomeAssistant) -> dict[str, list[str]]:
 
 
 def agent_windows(home: HomeAssistant) -> list[Window]:
-    """Return the windows in working memory."""
+    """Return the windows that are loaded in memory."""
     return [window for each in async_agent_states(home).values() for window in each.windows.loaded().values()]
 
 
 def is_on_disk(disk: Disk, text: str) -> bool:
-    """Return whether a file of the store has a text anywhere."""
+    """Return whether any file of the store contains a text."""
     return disk(lambda path: any(text.encode() in each.read_bytes().lower() for each in path.parent.iterdir()))
 
 
@@ -157,7 +158,7 @@ async def test_summary_that_covers_the_telling_goes_with_the_fact_in_whatever_wo
 ) -> None:
     await set_up(options=SMALL)
     await talk("consider that the paper bin is behind the shed", context=grace, conversation_id="his")
-    # a sentence that is answered without a model, before anything that memory keeps
+    # This sentence is answered without a model, before memory has stored anything of the conversation.
     await say("what time is it?", "first", context=ada)
     fact = await add_fact(home, "The vault opens with 4711", teller=ada.user_id, conversation="first")
     await talk("consider that the paper bin is behind the quokka", context=ada)
@@ -178,7 +179,7 @@ async def test_summary_on_its_way_is_cancelled_if_only_evicted_exchanges_are_for
 
     @callback
     def hold(_event: Event) -> None:
-        """Stop after the answer, and before the summary is asked for."""
+        """Hold the model server after the answer, before a summary is requested."""
         holds.append(model_server.hold(after_words=0))
 
     home.bus.async_listen_once(EVENT_TRIMMED, hold)

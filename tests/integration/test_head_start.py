@@ -1,4 +1,4 @@
-"""The head start while somebody still speaks: a local model is loaded, or the connection to a vendor is opened."""
+"""Tests for the head start while the user is still speaking: loading a local model or connecting to a vendor."""
 
 from collections.abc import AsyncIterator, Callable
 from importlib import import_module
@@ -51,7 +51,7 @@ from .conftest import AGENT, Say, SetUp, speech
 AT_HOME = {CONF_API_KEY: None}
 TELL, ASK = "my name is Lovelace", "what is my name?"
 
-# Which one is used depends on Home Assistant and on the SDK.
+# Home Assistant's and the SDK's version determine which of the two packages is used.
 HTTP = [import_module(f"{name}._async.http11") for name in ("httpcore", "httpcore2") if find_spec(name)]
 
 type Prepare = Callable[[], Any]
@@ -60,14 +60,14 @@ type Later = Callable[[float], None]
 
 @pytest.fixture
 async def front(model_server: ModelServer) -> AsyncIterator[Front]:
-    """Count the connections to the server."""
+    """Yield a proxy that counts the connections to the model server."""
     async with Front(model_server.address) as front:
         yield front
 
 
 @pytest.fixture
 def prepare(home: HomeAssistant) -> Prepare:
-    """Return a function that prepares the agent, as a pipeline does when it begins to hear, and awaits its tasks."""
+    """Return a function that prepares the agent, as a pipeline does when it starts listening, and awaits its tasks."""
 
     async def prepare() -> None:
         await conversation.async_prepare_agent(home, AGENT, "en")
@@ -84,7 +84,7 @@ async def at_home(set_up: SetUp) -> MockConfigEntry:
 
 @pytest.fixture
 def later(home: HomeAssistant) -> Later:
-    """Return a function that makes the head starts believe that more seconds have passed."""
+    """Return a function that advances the clock of the agents' head starts by some seconds."""
     passed = 0.0
 
     def later(seconds: float) -> None:
@@ -99,18 +99,18 @@ def later(home: HomeAssistant) -> Later:
 
 
 def pass_by(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the HTTP clients believe that this many seconds have passed."""
+    """Advance the clock of the HTTP clients by this number of seconds."""
     later = SimpleNamespace(monotonic=lambda: time.monotonic() + seconds)
     for module in HTTP:
         monkeypatch.setattr(module, "time", later)
 
 
 def beginning(request: Record) -> tuple[str, str]:
-    """Return the system prompt and the tools of a request, as they were sent."""
+    """Return the system prompt and the tools of a request as JSON."""
     return json.dumps(request.body["messages"][0]), json.dumps(request.body["tools"])
 
 
-# the connection
+# Tests for opening the connection.
 
 
 @pytest.mark.parametrize("kind", [*KINDS, COMPATIBLE], ids=lambda kind: kind.name)
@@ -200,7 +200,7 @@ async def test_connection_is_opened_while_the_person_speaks(home: HomeAssistant,
     assert front.asked == ["HEAD /"]
 
 
-# the model at home
+# Tests for loading a local model.
 
 
 async def test_model_at_home_reads_the_beginning_of_the_last_request(
@@ -293,7 +293,7 @@ async def test_what_was_forgotten_is_not_sent_again(
 
 
 def states_of(home: HomeAssistant) -> dict[str, State]:
-    """Return the states but the size of memory's file, which another thread looks up."""
+    """Return all states except the size of the memory file, which another thread updates."""
     return {each.entity_id: each for each in home.states.async_all() if "size_of_memory" not in each.entity_id}
 
 
@@ -324,7 +324,7 @@ async def test_head_start_leaves_no_trace(
     assert agent.statistics.as_dict() == totals
 
 
-# when there is none
+# Tests for situations without a head start.
 
 
 @pytest.mark.parametrize("account", [{}, AT_HOME], ids=["with_key", "at_home"])
@@ -354,7 +354,7 @@ async def test_account_without_a_model_has_none(set_up: SetUp, model_server: Mod
     assert list(model_server.log.records) == []
 
 
-# servers that fail
+# Tests for servers that fail.
 
 
 @pytest.mark.parametrize("account", [{}, AT_HOME], ids=["with_key", "at_home"])
@@ -384,14 +384,14 @@ async def test_server_that_fails_costs_nothing(
     assert [each for each in ours if each.levelno > logging.DEBUG] == []
 
 
-# when it ends
+# Tests for the end of a head start.
 
 
 @pytest.fixture
 async def loading(
     home: HomeAssistant, at_home: MockConfigEntry, later: Later, model_server: ModelServer, say: Say
 ) -> Record:
-    """Return the request of a head start that the server does not answer, after a turn."""
+    """Run a turn, then start a head start that the server does not answer, and return its request."""
     await say(TELL)
     later(300)
     model_server.fault("no_answer", times=1)

@@ -1,4 +1,4 @@
-"""Problems of an agent's windows appear under Repairs and at the sensor, name the change, and disappear again."""
+"""Tests that window problems appear under Repairs and in a sensor with their cause, and disappear when solved."""
 
 from collections.abc import Callable
 from typing import Any
@@ -30,7 +30,7 @@ def issues(home: HomeAssistant) -> Callable[[], dict[str, dict[str, str] | None]
 
 @pytest.fixture
 def shown(home: HomeAssistant) -> Callable[[], list[dict[str, Any]]]:
-    """Return a function that reads the sensor's attribute."""
+    """Return a function that returns the `issues` attribute of the window utilization sensor."""
 
     def shown() -> list[dict[str, Any]]:
         state = home.states.get("sensor.ada_window_utilization")

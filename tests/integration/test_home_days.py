@@ -1,4 +1,4 @@
-"""Random days in a real home: a request has the home's states and no hidden entity, after any events."""
+"""Tests with random events in a real home: every request contains the current states and no hidden entity."""
 
 from collections.abc import Callable, Coroutine
 import json
@@ -40,7 +40,8 @@ type Happening = Callable[[], Coroutine[Any, Any, None]]
 
 
 def states_in(messages: list[dict[str, Any]]) -> tuple[dict[str, str], list[str]]:
-    """Return the states by name that a request lists, and those of the rest. No older message has any."""
+    """Return the states that a request lists by name, and the names it lists without states. Older messages have none.
+    """
     *older, newest = [str(each["content"]) for each in messages if each["role"] == "user"]
     assert not any("; states: " in each or "; memory, quoted: " in each for each in older)
     found = re.match(r"\[CONTEXT: .*?; states: (.*?)(?:; memory, quoted: .*?)?\]\n", newest)
@@ -53,7 +54,7 @@ def states_in(messages: list[dict[str, Any]]) -> tuple[dict[str, str], list[str]
 
 
 class Day:
-    """A day in the home, of which the seed decides the events."""
+    """A day in the home, whose events depend on the seed."""
 
     def __init__(self, home: HomeAssistant, entry: MockConfigEntry, seed: int) -> None:
         self._home = home
@@ -68,14 +69,14 @@ class Day:
         self._happenings += [self.fork, self.export, self.bring_back]
 
     async def go_on(self) -> None:
-        """Have one or two things happen."""
+        """Trigger one or two random events."""
         for happen in self.random.choices(self._happenings, k=self.random.choice([1, 2])):
             await happen()
         await self._home.async_block_till_done()
 
     @property
     def hidden(self) -> list[str]:
-        """The names of hidden entities."""
+        """The names of entities that are not exposed."""
         exposed = er.async_get(self._home).entities
         return [
             state.name

@@ -1,4 +1,4 @@
-"""States that are sent stay between the conversation and its model."""
+"""Tests that entity states sent to a model appear nowhere except in the conversation."""
 
 import logging
 from pathlib import Path
@@ -19,7 +19,7 @@ SECRETS = ("capercaillie", "osprey")
 
 
 def found(seen: object) -> list[str]:
-    """Return the secrets that are in something."""
+    """Return the secrets that occur in the text form of a value."""
     return [secret for secret in SECRETS if secret in str(seen).casefold()]
 
 

@@ -1,4 +1,4 @@
-"""The states in a request: those of this moment and of this sentence, never hidden ones, and in no later request."""
+"""Tests for states in a request: current and relevant to the sentence, never hidden ones, and in no later request."""
 
 from collections.abc import Callable, Iterator
 import json
@@ -36,7 +36,8 @@ USUAL = "rest off"
 
 @pytest.fixture
 def set_up(set_up: SetUp) -> SetUp:
-    """Set up an account with one agent that sends states of the home, and asks its model."""
+    """Return a function that sets up an account with an agent that sends states and sends every sentence to its model.
+    """
 
     async def with_states(**given: Any) -> MockConfigEntry:
         return await set_up(**{CONF_STATES: True, CONF_ROUTING: Routing.LLM_ONLY, CONF_MEMORY: False, **given})
@@ -50,7 +51,7 @@ async def entry(set_up: SetUp) -> MockConfigEntry:
 
 
 def listed(model_server: ModelServer) -> str:
-    """Return the states in the newest request, which are before the newest of the user's messages."""
+    """Return the states in the newest request, which precede the text of the last user message."""
     said = [each["content"] for each in model_server.requests[-1].body["messages"] if each["role"] == "user"]
     found = re.match(r"\[CONTEXT: .*?(?:; states: (.*?))?\]\n", said[-1])
     assert found
@@ -59,12 +60,12 @@ def listed(model_server: ModelServer) -> str:
 
 
 def sent(model_server: ModelServer) -> str:
-    """Return the newest request as a text."""
+    """Return the newest request as JSON."""
     return json.dumps(model_server.requests[-1].body, ensure_ascii=False)
 
 
 def put(home: HomeAssistant, entity_id: str, state: str, name: str = "", **attributes: Any) -> None:
-    """Have an exposed entity in a state."""
+    """Set the state of an entity and expose it."""
     before = home.states.get(entity_id)
     named = {"friendly_name": name} if name else {}
     home.states.async_set(entity_id, state, {**(before.attributes if before else {}), **named, **attributes})
@@ -303,7 +304,7 @@ async def test_conversation_that_is_stored_forked_or_exported_has_no_states(
 
 @pytest.fixture
 def figures(entry: MockConfigEntry, agent_of: Callable[[MockConfigEntry], Agent]) -> Callable[[], dict[str, Any]]:
-    """Return the figures of the last turn."""
+    """Return a function that returns the number of states listed in the last turn and of their tokens."""
 
     def figures() -> dict[str, Any]:
         answer = agent_of(entry).statistics.last_answer
@@ -324,7 +325,7 @@ async def test_figures_are_in_trace_and_last_turn(
 
 
 def details() -> Iterator[dict[str, Any]]:
-    """Return the agent's data in the newest trace."""
+    """Yield the agent's events with state counts in the newest trace."""
     events = async_get_traces()[-1].as_dict()["events"]
     return (event["data"] for event in events if "states_listed" in (event["data"] or {}))
 

@@ -1,4 +1,4 @@
-"""Words of a server's own where none belong: neither the figures, which are kept for long, nor the log has them."""
+"""Tests for unexpected text in a server's response: it must appear neither in stored turn statistics nor in the log."""
 
 from collections.abc import Awaitable, Callable
 import json
@@ -21,7 +21,7 @@ type Record = Callable[[], Awaitable[TurnRecord]]
 
 @pytest.fixture
 async def hostile(home: HomeAssistant, set_up: SetUp, byte_server: ByteServer) -> ByteServer:
-    """Return a server that replies with a test's words, whose model an agent asks."""
+    """Set up an agent on a server whose responses the test defines, and return the server."""
     models = {"object": "list", "data": [{"id": "scripted", "object": "model", "created": 1, "owned_by": "us"}]}
     byte_server.reply(json.dumps(models).encode(), headers=JSON)
     await set_up(account={CONF_URL: byte_server.url}, routing="llm_only")

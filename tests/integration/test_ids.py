@@ -1,4 +1,4 @@
-"""Conversation ids come from anybody who talks to the agent: they are bounded, and none reaches another's window."""
+"""Tests for conversation ids from callers: their length is limited, and none gives access to another user's window."""
 
 from homeassistant.core import Context, HomeAssistant
 from homeassistant.exceptions import ServiceValidationError
@@ -17,7 +17,7 @@ TOLD = "The ID of a conversation can have at most 255 characters."
 
 @pytest.fixture
 def ada(home: HomeAssistant) -> Context:
-    """Return the context of Ada's acts."""
+    """Return the context of actions by Ada."""
     return Context(user_id=MockUser(name="Ada").add_to_hass(home).id)
 
 

@@ -1,4 +1,4 @@
-"""Tool calls stay known when their turn breaks: a request after it has the milk that was added."""
+"""Tests for tool calls of an interrupted turn: the next request still contains the item that the tool added."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -22,13 +22,13 @@ ADDS_MILK = call("HassListAddItem", item="milk", name="shopping list")
 
 @pytest.fixture(params=["broken stream", "interrupted after the tool", "interrupted beside the tool"])
 def way(request: pytest.FixtureRequest, entry: MockConfigEntry) -> str:
-    """Return a way in which a turn breaks, with an agent set up."""
+    """Set up an agent and return the name of a way to interrupt a turn."""
     return str(request.param)
 
 
 @pytest.fixture
 async def milk_added(way: str, shopping: ShoppingList, say: Say, model_server: ModelServer) -> None:
-    """Have milk added in a turn that then breaks."""
+    """Have milk added to the shopping list in a turn that is then interrupted."""
     model_server.script(ADDS_MILK)
     await {
         "broken stream": break_stream,
@@ -40,25 +40,25 @@ async def milk_added(way: str, shopping: ShoppingList, say: Say, model_server: M
 
 
 async def break_stream(shopping: ShoppingList, say: Say, model_server: ModelServer) -> None:
-    """Break the stream of the answer after the tool."""
+    """Cut the stream of the answer that follows the tool call."""
     shopping.on_added = lambda: model_server.fault("cut_mid_stream", 1)
     assert "cannot be reached" in speech(await say(ADD_MILK))
 
 
 async def interrupt_after(shopping: ShoppingList, say: Say, model_server: ModelServer) -> None:
-    """Interrupt the turn while the answer after the tool is written."""
+    """Cancel the turn while the answer that follows the tool call is streamed."""
     shopping.on_added = lambda: model_server.change(delay=0.2)
     await interrupt(say, lambda: len(model_server.requests) > 1)
 
 
 async def interrupt_beside(shopping: ShoppingList, say: Say, model_server: ModelServer) -> None:
-    """Interrupt the turn while the answer that calls the tool is still written."""
+    """Cancel the turn while the answer that contains the tool call is still streamed."""
     model_server.change(delay=0.2)
     await interrupt(say, lambda: shopping.summaries != [])
 
 
 async def interrupt(say: Say, is_time: Callable[[], bool]) -> None:
-    """Cancel a turn that adds milk, when it is time."""
+    """Start a turn that adds milk, and cancel it as soon as `is_time` returns true."""
     turn = asyncio.create_task(say(ADD_MILK))
     await until(is_time)
     turn.cancel()

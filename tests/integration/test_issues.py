@@ -1,4 +1,4 @@
-"""Issues about a window: each appears, and disappears when there is nothing left to do."""
+"""Tests for the repair issues about a window: each appears, and disappears when its cause is resolved."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""The last account leaves its memory to the next one, until it is deleted."""
+"""Tests for memory after the last account is removed: the next account uses it unless it was deleted."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -35,7 +35,7 @@ from .store_file import Disk, issues, placeholders
 
 ISSUE = "memory_left_all"
 WEEK = timedelta(days=7)
-# Words of memory and of the record, and one of a conversation.
+# Marker words in memory and in the record of turns, and one in a summary.
 MARKS = ("quokka", "wombat", "numbat")
 
 type Choose = Callable[[str], Coroutine[Any, Any, Any]]
@@ -43,7 +43,7 @@ type Choose = Callable[[str], Coroutine[Any, Any, Any]]
 
 @pytest.fixture
 async def told(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> MockConfigEntry:
-    """Return an account whose agent has a fact, turns with their conversation, and a summary."""
+    """Return an account whose agent has a stored fact, conversation turns, and a summary."""
     (agent_id,) = entry.subentries
     await add_fact(home, "the key is under the quokka")
     await say("the wombat is asleep", "mine")
@@ -63,7 +63,7 @@ async def remove(home: HomeAssistant, entry: MockConfigEntry) -> None:
 
 @pytest.fixture
 async def choose(home: HomeAssistant) -> Choose:
-    """Return a function that chooses an option in the repair flow of the issue."""
+    """Return a function that selects an option in the repair flow of the issue about the remaining memory."""
     assert await async_setup_component(home, "repairs", {})
 
     async def choose(option: str) -> Any:
@@ -78,20 +78,20 @@ async def choose(home: HomeAssistant) -> Choose:
 
 
 async def later(home: HomeAssistant, freezer: FrozenDateTimeFactory, days: float) -> None:
-    """Have some days pass. Timers of the next days fire early: the clock decides."""
+    """Advance the clock by some days and fire the timers. The code under test decides by the clock."""
     freezer.tick(timedelta(days=days))
     async_fire_time_changed(home, dt_util.utcnow() + WEEK)
     await home.async_block_till_done(wait_background_tasks=True)
 
 
 def age(memory: Memory) -> None:
-    """Have all turns be from half a year earlier."""
+    """Make all conversation turns in memory 170 days older."""
     with memory.database.write() as connection:
         connection.execute("UPDATE turn SET at = at - ?", (170 * 86_400,))
 
 
 def marks(disk: Disk) -> list[str]:
-    """Return the marks that are in the store or in any file beside it."""
+    """Return the marker words that occur in any file of the store."""
 
     def look(path: Path) -> list[str]:
         content = b"".join(each.read_bytes() for each in path.parent.iterdir())
@@ -101,7 +101,7 @@ def marks(disk: Disk) -> list[str]:
 
 
 def kept(disk: Disk) -> tuple[list[tuple[Any, ...]], ...]:
-    """Return all that memory has."""
+    """Return all rows of memory: facts, turns, summaries and turn records."""
     return tuple(disk.rows(f"SELECT * FROM {table}") for table in ("fact", "turn", "episode", "turn_record"))
 
 
@@ -235,7 +235,7 @@ async def test_file_that_is_due_at_the_next_start_is_deleted_before_anything_is_
     home: HomeAssistant, told: MockConfigEntry, set_up: SetUp, disk: Disk
 ) -> None:
     await remove(home, told)
-    # nothing runs meanwhile without an account
+    # No timer runs while there is no account, so the deadline is moved in the file.
     disk.rows("UPDATE value SET value = json_set(value, '$.until', ?)", time.time() - 1)
 
     await set_up()
@@ -323,7 +323,7 @@ async def test_issue_says_what_can_be_done_while_the_integration_is_not_loaded(
 
     form = await flows.async_init(DOMAIN, context={"issue_id": ISSUE})
 
-    # its texts are looked up for every step
+    # A fixture in `conftest` also checks that the form's translations exist.
     assert (form["type"], form["step_id"]) == (FlowResultType.FORM, "confirm")
 
 

@@ -1,4 +1,4 @@
-"""A turn of last night is explained by the two actions that the troubleshooting page names, and by nothing else."""
+"""Tests that the two actions on the troubleshooting page are sufficient to explain a turn of last night."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -31,7 +31,7 @@ from .states import add_satellite, state_of
 MODEL = "gpt-4o-mini"
 LAST_ROUTE = "sensor.ada_last_route"
 SAID, ANSWER = "the cat has to get into the garage", "The garage door is open."
-# The two actions of "Why did it open the garage at three?".
+# The two actions in the section "Why did it open the garage at three?" of that page.
 _ACTIONS: list[Any] = [parse_yaml(text) for text in blocks(DOCS / "troubleshooting.md", "yaml")]
 LIST: dict[str, Any]
 GET: dict[str, Any]
@@ -41,14 +41,14 @@ HALF_AN_HOUR = timedelta(minutes=30)
 
 @pytest.fixture
 async def grace(home: HomeAssistant) -> Context:
-    """Return a person, who is not the owner."""
+    """Return the context of a user who is not the owner."""
     await home.auth.async_create_user("Owner", group_ids=[GROUP_ID_ADMIN])
     return Context(user_id=(await home.auth.async_create_user("Grace", group_ids=[GROUP_ID_USER])).id)
 
 
 @pytest.fixture
 async def night(home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, grace: Context) -> None:
-    """Have the garage opened, and something else asked after that."""
+    """Run a turn that opens the garage door and another turn after it."""
     model_server.change(models=(MODEL,))
     model_server.script(call("HassTurnOn", name="garage door"), words(ANSWER), words("Good night."))
     home.states.async_set("cover.garage_door", "closed", {"friendly_name": "garage door"})
@@ -72,7 +72,7 @@ async def listed(home: HomeAssistant, grace: Context) -> list[dict[str, Any]]:
 
 
 async def perform(home: HomeAssistant, action: dict[str, Any], context: Context, **data: Any) -> Any:
-    """Perform an action as the page writes it, and return its response."""
+    """Call an action as documented on the page, and return its response."""
     domain, name = action["action"].split(".")
     return await home.services.async_call(
         domain, name, action["data"] | data, blocking=True, return_response=True, context=context

@@ -1,4 +1,4 @@
-"""A small server's model reads the newest version of a fact, with any evictions from the window."""
+"""Tests that a model with a small context reads the newest version of a fact, even after evictions."""
 
 import time
 
@@ -24,7 +24,7 @@ from demo.model_server import ModelServer
 from .conftest import Say, SetUp, speech, start, stop
 from .remembered import memory_of
 
-# The kind of account, the path of the server's address, and the model.
+# The provider, the account data, the path of the server's URL, and the model.
 _KINDS = {
     "responses": (PROVIDER_OPENAI, {CONF_FORMAT: "responses"}, "/v1", "gpt-4o-mini"),
     "chat": (PROVIDER_OPENAI, {CONF_FORMAT: "chat"}, "/v1", "gpt-4o-mini"),
@@ -70,7 +70,7 @@ async def test_name_is_the_one_that_was_told_last(
     entry = await set_up(account=account, **{CONF_MODEL: model, CONF_ROUTING: "llm_only", CONF_STATES: True})
 
     async def ask(conversation: str) -> tuple[str, int]:
-        """Return the answer, and how often the request that was answered says the name."""
+        """Ask for the name; return the answer, and how often the name occurs in the request."""
         await memory_of(home).async_change(lambda memory: None)
         answer = speech(await say("what is my name?", conversation, context=ada))
         return answer, str(model_server.requests[-1].body).count("my name is Eve")

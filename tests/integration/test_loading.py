@@ -1,4 +1,4 @@
-"""The time of imports: no SDK before an account needs one, and then not in the event loop."""
+"""Tests for the time of imports: an SDK is loaded only when an account needs it, and outside of the event loop."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ REPOSITORY = PACKAGE.parent.parent
 INTEGRATION = "custom_components.windowed_conversation"
 OF_THE_SDK = ("openai", f"{INTEGRATION}.providers.openai")
 INTEROP = f"{INTEGRATION}.window.interop"
-# Google's is not needed for a turn.
+# A turn does not need Google's packages.
 OF_GOOGLE = ("google", f"{INTEGRATION}.providers.gemini")
 OF_ANY_SDK = (*OF_THE_SDK, f"{INTEGRATION}.providers.anthropic", f"{INTEGRATION}.providers.gemini.sdk")
 
@@ -44,13 +44,13 @@ def all_modules() -> list[str]:
 
 
 ALL = all_modules()
-# But those of an SDK's format, and those for programs without Home Assistant.
+# All modules except those that import an SDK and those for programs without Home Assistant.
 MODULES = [name for name in ALL if not name.startswith((*OF_ANY_SDK, INTEROP))]
 
 
 @pytest.fixture(scope="module")
 def loaded() -> set[str]:
-    """Return the modules that a fresh interpreter has loaded after it imported the integration and its platforms."""
+    """Return the modules that a new interpreter has loaded after importing the integration and its platforms."""
     child = subprocess.run(
         [sys.executable, "-c", IMPORT_ALL, *MODULES], cwd=REPOSITORY, capture_output=True, text=True, check=True
     )
@@ -72,7 +72,7 @@ def test_importing_the_integration_does_not_load_what_is_for_other_programs(load
 
 @contextmanager
 def unloaded(packages: tuple[str, ...]) -> Iterator[None]:
-    """Take packages out of this interpreter for a while."""
+    """Remove packages from this interpreter's loaded modules and restore them afterwards."""
     before = {name: module for name, module in sys.modules.items() if name.startswith(packages)}
     for name in before:
         del sys.modules[name]
@@ -84,14 +84,14 @@ def unloaded(packages: tuple[str, ...]) -> Iterator[None]:
 
 @pytest.fixture
 def sdk_unloaded() -> Iterator[None]:
-    """Take the SDK out of this interpreter, as in a Home Assistant that has just started."""
+    """Unload the SDK from this interpreter, as if Home Assistant had just started."""
     with unloaded(OF_THE_SDK):
         yield
 
 
 @pytest.fixture
 def google_unloaded() -> Iterator[None]:
-    """Take everything of Google out of this interpreter, as in a Home Assistant that has just started."""
+    """Unload all Google packages from this interpreter, as if Home Assistant had just started."""
     with unloaded(OF_GOOGLE):
         yield
 

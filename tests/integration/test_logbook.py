@@ -1,4 +1,5 @@
-"""Home Assistant's activity: one line for each turn, with who answered and how fast, or why it failed."""
+"""Tests for Home Assistant's activity log: one line per turn, with the agent and duration or the reason of a failure.
+"""
 
 from collections.abc import Callable
 from itertools import chain
@@ -22,7 +23,8 @@ type Told = Callable[[], str]
 
 @pytest.fixture
 def told(home: HomeAssistant) -> Told:
-    """Return a function that reads the sentence of the last turn or forgetting, as Home Assistant asks for it."""
+    """Return a function that returns the logbook message of the last turn or forgetting, as Home Assistant queries it.
+    """
     events = [async_capture_events(home, kind) for kind in (EVENT_TURN, EVENT_FORGOTTEN)]
     described: dict[tuple[str, str], Callable[[Event[Any]], dict[str, str]]] = {}
     async_describe_events(home, lambda domain, kind, describe: described.update({(domain, kind): describe}))

@@ -1,4 +1,4 @@
-"""The memory of turns: stored if it is on, empty if it is off, and never the cause of a turn without an answer."""
+"""Tests for storing turns in memory: only if it is enabled, and a failure of memory never costs a turn its answer."""
 
 from pathlib import Path
 from threading import Event

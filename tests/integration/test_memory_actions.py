@@ -1,4 +1,4 @@
-"""The actions on memory: their effects, the rights of their callers, and their refusals."""
+"""Tests for the memory actions: their effects, the permissions they require, and their errors."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -27,7 +27,7 @@ BINS, DENTIST, TEA, HANSEN = (
     "Grace's dentist is Hansen",
 )
 MORNING = datetime(2026, 1, 31, 8, tzinfo=UTC)
-# Writing a file or reading one, for someone else, or for everyone.
+# Actions that require an administrator: reading or writing a file, or acting for another person or for everyone.
 TRUSTED: dict[str, tuple[str, dict[str, Any]]] = {
     "recalls someone's": ("recall", {"query": "tea", "person": "person.ada"}),
     "lists someone's": ("list_memories", {"person": "person.ada"}),
@@ -44,7 +44,7 @@ TRUSTED: dict[str, tuple[str, dict[str, Any]]] = {
 
 @dataclass(frozen=True)
 class People:
-    """The callers: an administrator, two people and a guest who may only look; an automation has no user."""
+    """Contexts of callers: an administrator, two users, a read-only guest, and an automation, which has no user."""
 
     admin: Context
     ada: Context
@@ -55,7 +55,7 @@ class People:
 
 @pytest.fixture
 async def people(home: HomeAssistant) -> People:
-    """Have an owner and the others; Ada has an entity."""
+    """Create the owner and the users, and return their contexts; only Ada has a person entity."""
 
     async def person(name: str, group: str) -> Context:
         return Context(user_id=(await home.auth.async_create_user(name, group_ids=[group])).id)
@@ -75,7 +75,8 @@ async def people(home: HomeAssistant) -> People:
 
 @pytest.fixture
 async def told(home: HomeAssistant, entry, people: People) -> None:
-    """Have a fact of the home, two of Ada's, one of which is private, one of Grace's, and a turn of Ada's."""
+    """Store a fact of the home, a private and a shared fact of Ada's, a private fact of Grace's, and a turn of Ada's.
+    """
     at = MORNING.timestamp()
     for text, whose, private in (
         (BINS, None, False),
@@ -91,7 +92,7 @@ async def told(home: HomeAssistant, entry, people: People) -> None:
 
 @pytest.fixture
 def folder(home: HomeAssistant, tmp_path: Path) -> Path:
-    """Have files in a folder that Home Assistant may access; the memory's own is not in it."""
+    """Return a folder that Home Assistant may access; the folder of the store is not accessible."""
     home.config.config_dir = str(tmp_path / "config")
     folder = tmp_path / "config" / "exports"
     folder.mkdir(parents=True)
@@ -106,7 +107,7 @@ async def texts(home: HomeAssistant, context: Context | None = None, action: str
 
 
 async def everything(home: HomeAssistant) -> set[str]:
-    """Return the facts in the file."""
+    """Return the texts of all stored facts."""
     lines: list[str] = await memory_of(home).async_read(lambda opened: list(opened.export()), [])
     return {fact["text"] for line in lines if (fact := json.loads(line))["kind"] == "fact"}
 
@@ -247,7 +248,7 @@ async def test_absurd_figures_and_texts_are_refused(home: HomeAssistant, entry, 
         await act(home, action, **data)
 
 
-# rights
+# Tests for permissions.
 async def test_who_may_only_read_sees_and_changes_nothing(home: HomeAssistant, told, people: People) -> None:
     assert await texts(home, people.guest) == [BINS]
 
@@ -323,7 +324,7 @@ async def test_update_by_others_names_nothing_private(home: HomeAssistant, entry
     assert "My dentist is on Monday" in await texts(home, people.ada)
 
 
-# out and in again
+# Tests for export and import.
 async def test_export_in_pages_is_imported_again(home: HomeAssistant, told, people: People) -> None:
     first = await act(home, "export_memories", people.ada, limit=3)
     second = await act(home, "export_memories", people.ada, limit=3, offset=first["next_offset"])
@@ -399,7 +400,7 @@ async def test_pipe_is_refused_and_stops_nothing(home: HomeAssistant, told, fold
 
 
 def fact(row: int, text: str, **more: Any) -> dict[str, Any]:
-    """Return a fact as it is exported."""
+    """Return a fact in the format of an export."""
     fields = {"kind": "fact", "id": row, "at": 1.0, "private": False, "source": "", "quote": "", "confirmed": 1.0}
     return fields | {"told": 1, "text": text} | more
 
@@ -453,7 +454,7 @@ async def test_memories_of_several_people_do_not_become_those_of_one(home: HomeA
     assert await everything(home) == set()
 
 
-# when it cannot be used
+# Tests for a memory that is unavailable.
 @pytest.mark.parametrize("action", MEMORY_ACTIONS | TURN_ACTIONS)
 @pytest.mark.usefixtures("folder")
 async def test_memory_that_cannot_be_used_is_told(
@@ -463,7 +464,7 @@ async def test_memory_that_cannot_be_used_is_told(
     await stop(home, entry)
     await home.async_add_executor_job(memory_file.unlink)
     await home.async_add_executor_job(memory_file.mkdir)
-    # the other ways to set an account up in tests would wait for the store in the background
+    # The `set_up` helpers are not used, because they would wait for the store's background task.
     assert await home.config_entries.async_setup(entry.entry_id)
 
     with pytest.raises(HomeAssistantError) as refused:
@@ -483,7 +484,7 @@ async def test_before_the_first_account_there_is_no_memory(home: HomeAssistant, 
 
 
 async def known_person(home: HomeAssistant) -> str:
-    """Return the id of a user."""
+    """Create a user and return the user's id."""
     return (await home.auth.async_create_user("Ada")).id
 
 

@@ -1,4 +1,4 @@
-"""A memory whose file fails while turns go on: each is answered, one issue says so, and it heals by itself."""
+"""Tests for a failing memory file: turns are still answered, one issue is raised, and memory recovers by itself."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -25,7 +25,7 @@ _AFTER_OPEN = 4_096
 
 @contextmanager
 def locked(disk: Disk, memory: Memory) -> Iterator[None]:
-    """Have another program keep the file locked."""
+    """Lock the file as another program would."""
     lock = disk.lock()
     yield
     disk(lambda path: lock.close())
@@ -33,7 +33,7 @@ def locked(disk: Disk, memory: Memory) -> Iterator[None]:
 
 @contextmanager
 def full(disk: Disk, memory: Memory) -> Iterator[None]:
-    """Leave the file no further page."""
+    """Limit the database to its current number of pages."""
     writer = memory.database._writer
 
     def set_limit(pages: int | None) -> None:
@@ -48,7 +48,7 @@ def full(disk: Disk, memory: Memory) -> Iterator[None]:
 
 @contextmanager
 def read_only(disk: Disk, memory: Memory) -> Iterator[None]:
-    """Refuse to write open files, and to open files for writing."""
+    """Make the open database refuse writes, and refuse to open the file for writing."""
     as_it_is = os.open
 
     def refuse(path: Any, flags: int, *more: Any, **named: Any) -> int:
@@ -73,14 +73,14 @@ def _delete(files: Iterable[Path]) -> None:
 
 @contextmanager
 def deleted(disk: Disk, memory: Memory) -> Iterator[None]:
-    """Delete the file and those beside it."""
+    """Delete all files of the store."""
     disk(lambda path: _delete(path.parent.iterdir()))
     yield
 
 
 @contextmanager
 def damaged(disk: Disk, memory: Memory) -> Iterator[None]:
-    """Overwrite all but the first page, and delete the file that is set aside in the end, as a person would."""
+    """Overwrite all pages but the first, and at the end delete the damaged file that was set aside, as a user would."""
     disk(lambda path: memory.checkpoint())
 
     def overwrite(path: Path) -> None:
@@ -95,7 +95,7 @@ def damaged(disk: Disk, memory: Memory) -> Iterator[None]:
 
 @pytest.fixture
 def raised(home: HomeAssistant) -> list[str]:
-    """Return the issues that are raised from now on."""
+    """Return a list to which the ids of newly raised issues are appended."""
     raised: list[str] = []
 
     @callback

@@ -1,4 +1,4 @@
-"""Other people's memories, conversations and forgotten words reach no model, and nobody who may not see them."""
+"""Tests that private memories, conversations and forgotten text reach no model and no person without access to them."""
 
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -141,7 +141,7 @@ ACTIONS = (
 
 SECRET, PLAIN = "my blue locker has a cobra in it", "consider that some blue locker has a viper in it"
 COBRA, VIPER = frozenset({"cobra"}), frozenset({"viper"})
-# Words of the case itself come first, and the rest as far as there is room for it.
+# Recall returns texts about this question first, and others only as far as there is room.
 BLUE = "what about the blue locker?"
 
 
@@ -150,7 +150,7 @@ async def talked_with_ada(house: House, scope: Scope = Scope.CONVERSATION) -> No
 
 
 def on_adas_talk(name: str, who: str) -> Look:
-    """Return a look at the response of an action on a conversation of Ada's."""
+    """Return a look at the response of an action that `who` calls on a conversation of Ada's."""
 
     async def look(house: House) -> object:
         await talked_with_ada(house)
@@ -160,7 +160,7 @@ def on_adas_talk(name: str, who: str) -> Look:
 
 
 def after_ada(who: str, scope: Scope) -> Look:
-    """Return a look at the requests when somebody continues under the id of Ada's conversation."""
+    """Return a look at the requests when `who` continues a conversation under the id that Ada has used."""
 
     async def look(house: House) -> object:
         await talked_with_ada(house, scope)
@@ -170,7 +170,7 @@ def after_ada(who: str, scope: Scope) -> Look:
 
 
 def forked(by: str, who: str) -> Look:
-    """Return a look at the requests when somebody continues under the id of a fork of Ada's conversation."""
+    """Return a look at the requests when `who` continues a copy of Ada's conversation that `by` has forked."""
 
     async def look(house: House) -> object:
         await talked_with_ada(house)
@@ -182,7 +182,7 @@ def forked(by: str, who: str) -> Look:
 
 
 def told(teller: str, text: str, asker: str, scope: Scope = Scope.CONVERSATION) -> Look:
-    """Return a look at the requests when somebody asks one agent about something that somebody told another."""
+    """Return a look at the requests when `asker` asks about something that `teller` told the agent."""
 
     async def look(house: House) -> object:
         await house.say(teller, text, scope, "told")
@@ -192,7 +192,7 @@ def told(teller: str, text: str, asker: str, scope: Scope = Scope.CONVERSATION) 
 
 
 def summarized(teller: str, text: str, asker: str, scope: Scope = Scope.CONVERSATION) -> Look:
-    """Return a look at the requests when somebody asks for the content of a conversation's summary."""
+    """Return a look at the requests when `asker` asks about the summary of a conversation of `teller`."""
 
     async def look(house: House) -> object:
         await house.say(teller, text, scope, "told")
@@ -205,7 +205,8 @@ def summarized(teller: str, text: str, asker: str, scope: Scope = Scope.CONVERSA
 
 
 def forgotten(way: Callable[[House], Coroutine[Any, Any, object]], look: Look) -> Look:
-    """Return a look after Ada has told something, asked about it, and had it forgotten."""
+    """Return a function that runs `look` after Ada has told a secret, asked about it, and had it forgotten in this way.
+    """
 
     async def after(house: House) -> object:
         for text in ("consider that it rains", "consider that it snows"):
@@ -221,14 +222,14 @@ def forgotten(way: Callable[[House], Coroutine[Any, Any, object]], look: Look) -
 
 
 async def summary(house: House) -> object:
-    """Return the requests for a summary of a conversation."""
+    """Request a summary of a conversation and return the requests."""
     kept = {"entity_id": house.agents[Scope.CONVERSATION], "conversation_id": "talk", "keep": 1}
     await house.act("summarize_window", "Ada", **kept)
     return [request.body for request in house.model_server.requests]
 
 
 async def shown_by_a_script(house: House) -> object:
-    """Return the view of Ada's conversation for a script without a user that a model has started as a tool."""
+    """Return Ada's window as shown to a script without a user, which a model calls as a tool."""
     await talked_with_ada(house)
     return await inside_a_turn(partial(show, "get_window", "automation"))(house)
 
@@ -239,7 +240,7 @@ async def show(name: str, who: str, house: House) -> object:
 
 
 async def summarized_for_all(house: House) -> object:
-    """Return a satellite's requests after the summary of a window in which Ada spoke, too."""
+    """Return the requests of a satellite's turn after the summary of a shared window in which Ada has also spoken."""
     await house.say("Ada", "forget that some blue locker has a viper in it", Scope.AGENT)
     for text in ("consider that it rains", "consider that it snows"):
         await house.say("satellite", text, Scope.AGENT)
@@ -254,7 +255,7 @@ def asks(who: str, what: str, look: Look, found: frozenset[str] = NOTHING) -> Ca
 
 
 async def imported(house: House) -> object:
-    """Return the requests after the import of an export that is older than the forgetting."""
+    """Return the requests after an import of memories that were exported before the forgetting."""
     await house.act("import_memories", "admin", memories=house.exported)
     return await house.sent("Ada")
 
@@ -277,14 +278,14 @@ LOOKS: dict[str, Look] = {
 }
 CONVERSATIONS = (
     *(
-        # memories that were recalled before may be gone, too
+        # Forgetting may also remove memories that were recalled in the forgotten exchanges.
         Case(f"Ada {what} after she had it forgotten {how}", forgotten(way, look), ADAS & FACTS, either=HOMES | ADAS)
         for how, way in WAYS.items()
         for what, look in LOOKS.items()
     ),
     Case("a script in a turn shows Ada's conversation", shown_by_a_script, NOTHING),
     *(Case(f"{who} shows Ada's conversation", on_adas_talk("get_window", who), NOTHING) for who in ("Grace", "admin")),
-    # recalled memories are in no conversation
+    # Recalled memories are never stored in a conversation.
     Case("Ada shows her conversation", on_adas_talk("get_window", "Ada"), (HOMES | ADAS) & FACTS),
     Case("Grace exports Ada's conversation", on_adas_talk("export_conversation", "Grace"), NOTHING),
     *(

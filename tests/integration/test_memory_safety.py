@@ -1,4 +1,4 @@
-"""The words of people and tools are data to a model, and only the user's own of this exchange become facts."""
+"""Tests that models get texts of users and tools as data, and that only the user's current text can become a fact."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""Memory by words and through tools in a real Home Assistant, on a real file."""
+"""Tests for memory requests in sentences and through tools, with a real Home Assistant and a real file."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ NOBODY = Speaker("", "en")
 
 @pytest.fixture
 async def folder(hass: HomeAssistant) -> AsyncIterator[Path]:
-    """Return a folder that was made outside of the event loop, as the detector of blocking calls wants it."""
+    """Yield a temporary folder, created in the executor because blocking calls are not allowed in the event loop."""
     made = await hass.async_add_executor_job(TemporaryDirectory)
     yield Path(made.name)
     await hass.async_add_executor_job(made.cleanup)
@@ -53,7 +53,7 @@ async def memory(hass: HomeAssistant, folder: Path) -> AsyncIterator[Memory]:
 
 @dataclass
 class Access:
-    """A memory that is reached in the executor."""
+    """Access to a memory in the executor."""
 
     hass: HomeAssistant
     memory: Memory
@@ -82,7 +82,7 @@ def forgotten() -> list[Forgotten]:
 
 @pytest.fixture
 def forget(access: MemoryAccess, forgotten: list[Forgotten]) -> Forget:
-    """Forget, and record the result."""
+    """Return a function that runs a deletion in memory and appends its result to `forgotten`."""
 
     async def forget(work: Callable[[Memory], MemoryReply]) -> MemoryReply:
         done = await access.async_change(work)
@@ -99,7 +99,7 @@ def last_answers() -> dict[str, LastAnswer]:
 
 @pytest.fixture
 def say(home: HomeAssistant, access: MemoryAccess, forget: Forget, last_answers: dict[str, LastAnswer]):
-    """Answer a sentence locally. Return the answer, and the messages that the window records."""
+    """Return a function that answers a sentence locally and returns the answer and the messages for the window."""
 
     async def say(
         text: str, user: User | None = None, language: str = "en"
@@ -118,7 +118,7 @@ def say(home: HomeAssistant, access: MemoryAccess, forget: Forget, last_answers:
 
 @pytest.fixture
 def call(hass: HomeAssistant, access: MemoryAccess, anna: User, forget: Forget, last_answers: dict[str, LastAnswer]):
-    """Call one of our agents' tools as a turn does. Return its result."""
+    """Return a function that calls one of our agents' tools as a turn does, and returns the tool's result."""
 
     async def call(
         name: str, said: str = SAID, *, unknown: bool = False, by_device: bool = False, **arguments: str

@@ -1,4 +1,4 @@
-"""A server that reads 4,000 tokens: its size is learned in each format, stored, and forgotten."""
+"""Tests for a server with a context size of 4,000 tokens: it is learned in each wire format, stored, and forgotten."""
 
 from homeassistant.const import CONF_API_KEY, CONF_MODEL
 from homeassistant.core import HomeAssistant
@@ -29,7 +29,7 @@ FACT = (
     "old wooden door and next to the bicycles"
 )
 
-# Kinds of accounts with their models.
+# Kinds of accounts, each with a model.
 _KINDS = (
     (KINDS[0], "gpt-4o-mini"),
     (KINDS[1], "gpt-4o-mini"),
@@ -41,7 +41,7 @@ _KINDS = (
 
 @pytest.fixture(params=_KINDS, ids=lambda each: each[0].name)
 async def entry(request: pytest.FixtureRequest, set_up: SetUp, model_server: ModelServer) -> MockConfigEntry:
-    """Return an account with an agent that has the defaults, on a server that reads little."""
+    """Return an account with a default agent on a server with a small context size."""
     kind, model = request.param
     model_server.change(models=(model,), context_size=CONTEXT)
     return await set_up(account=kind.account(model_server), **{CONF_MODEL: model, CONF_ROUTING: "llm_only"})
@@ -49,7 +49,7 @@ async def entry(request: pytest.FixtureRequest, set_up: SetUp, model_server: Mod
 
 @pytest.fixture
 async def small(set_up: SetUp, model_server: ModelServer) -> MockConfigEntry:
-    """Return an account with a compatible server that reads little."""
+    """Return an account with a compatible server that has a small context size."""
     model_server.change(context_size=CONTEXT)
     return await set_up(**{CONF_ROUTING: "llm_only"})
 
@@ -66,7 +66,8 @@ def model_of(entry: MockConfigEntry) -> Model:
 
 
 async def talk(say: Say, server: ModelServer, conversation_id: str) -> tuple[str, list[Record]]:
-    """Talk for 40 turns and tell a name six turns before the end; returns the last answer, and the requests."""
+    """Take 40 turns in which the user tells a name near the end; return the last answer and all requests for answers.
+    """
     server.log.clear()
     said = [FACT.format(number) for number in range(TURNS - 1)]
     said[-6] = "my name is Ada"
@@ -77,7 +78,7 @@ async def talk(say: Say, server: ModelServer, conversation_id: str) -> tuple[str
 
 
 def used(records: list[Record]) -> tuple[str, bool, bool]:
-    """Return the criteria for a long talk: how its last request ended, whether it was full, and few refused."""
+    """Return the last request's outcome, whether it used the context well, and whether at most a tenth were refused."""
     usage = records[-1].usage or {}
     refused = sum(record.status != 200 for record in records)
     return records[-1].outcome, usage.get("prompt", 0) >= 0.8 * CONTEXT, refused <= len(records) / 10
@@ -130,7 +131,7 @@ async def test_conversation_is_remembered_after_a_single_refusal(
 
 
 async def learn(say: Say, model_server: ModelServer) -> None:
-    """Have the server name its size."""
+    """Make the server report its context size in an error."""
     await say("my name is Ada")
     model_server.fault("context_overflow_llama", 1)
     await say("hello")

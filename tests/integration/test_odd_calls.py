@@ -1,4 +1,5 @@
-"""Tool calls with unexpected arguments: the turn continues, and a good call in the same answer stays recorded."""
+"""Tests for tool calls with unexpected arguments: the turn continues and valid calls in the same answer are recorded.
+"""
 
 from collections.abc import Awaitable, Callable
 import json
@@ -38,13 +39,13 @@ ODD = {
     "unknown tool": ("no_such_tool", "{}"),
     "odd name of a tool": ("a tool;\nwith \\ud83d" + "t" * 3000, "{}"),
 }
-# Texts that no reader of JSON takes.
+# Arguments that no JSON parser accepts.
 UNREADABLE = {"nested": nested(100_000), "digits": '{"name": ' + "9" * 5000 + "}"}
 
 
 @pytest.fixture
 async def act(home: HomeAssistant, set_up: SetUp, say: Say, byte_server: ByteServer) -> Act:
-    """Have the model switch the hall light on and make another call in the same answer; returns answer and window."""
+    """Return a function that takes a turn with a valid tool call and the given one, and returns answer and window."""
     models = {"object": "list", "data": [{"id": "scripted", "object": "model", "created": 1, "owned_by": "us"}]}
     byte_server.reply(json.dumps(models).encode(), headers={"Content-Type": "application/json"})
     entry = await set_up(account={CONF_URL: byte_server.url}, routing="llm_only")
@@ -62,7 +63,7 @@ async def act(home: HomeAssistant, set_up: SetUp, say: Say, byte_server: ByteSer
 
 
 def known_results(window: Window) -> dict[str, str]:
-    """Return the results in the window by the arguments of their calls."""
+    """Return the tool results in the window, by the arguments of their calls."""
     made = {call.id: str(dict(call.arguments)) for message in window.messages() for call in message.tool_calls}
     results = [message for message in window.messages() if message.role is Role.TOOL]
     return {made[message.tool_call_id or ""]: message.content for message in results}
