@@ -53,8 +53,7 @@ FRIDAY: dict[str, Any] = {
 
 
 class AgentForm(Submit):
-    """Submits an agent's form like the frontend: all sections that are shown, each with the entered fields it contains.
-    """
+    """Submits an agent's form like the frontend: all shown sections, each with the entered fields that it contains."""
 
     @override
     async def __call__(self, **user_input: Any) -> Any:

@@ -159,7 +159,7 @@ type Look = Callable[[House], Coroutine[Any, Any, object]]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A test case: `look` must return exactly the marker words in `words`; those in `either` are optional."""
+    """A test case: `look` must return exactly the marker words in `words`; the words in `either` are optional."""
 
     name: str
     look: Look

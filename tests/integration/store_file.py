@@ -22,8 +22,7 @@ class Disk:
     path: Path
 
     def __call__[Result](self, look: Callable[[Path], Result]) -> Result:
-        """Return the result of `look(path)`, called in another thread because blocking calls are reported in this one.
-        """
+        """Return the result of `look(path)`, called in another thread because blocking calls are reported here."""
         with ThreadPoolExecutor(1) as pool:
             return pool.submit(look, self.path).result()
 

@@ -40,8 +40,7 @@ async def test_wrong_key_is_refused_again(reauth_form: Submit, entry) -> None:
 
 @pytest.fixture
 async def first_key_form(home: HomeAssistant, set_up: SetUp, model_server: ModelServer) -> Submit:
-    """Return the form that asks for the first key of an account without one, whose server now requires the key "new".
-    """
+    """Return the form that asks for the first key of an account, whose server now requires the key "new"."""
     model_server.change(key="new")
     entry = await set_up(account={CONF_API_KEY: None})
     (flow,) = entry.async_get_active_flows(home, {SOURCE_REAUTH})

@@ -1,5 +1,4 @@
-"""Tests for model settings and fallback agents in the agent's form: requests use them, and they can be removed again.
-"""
+"""Tests for model settings and fallback agents in an agent's form: requests use them, and they can be removed."""
 
 from typing import Any
 

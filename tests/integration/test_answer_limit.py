@@ -1,4 +1,4 @@
-"""Tests for the limit of answer tokens that Home Assistant sends to a model, with and without reasoning."""
+"""Tests in a real Home Assistant for the answer limit that is sent to a model, with and without reasoning."""
 
 from dataclasses import replace
 

@@ -27,13 +27,13 @@ from .more_agents import add_account
 
 CLAUDE = "claude-haiku-4-5"
 LOOK = "which devices are on?"
-# Number of tool results: more than the provider keeps.
+# A number of tool results that exceeds the number kept by the provider.
 MANY = 8
 
 
 @pytest.fixture
 async def house(home: HomeAssistant) -> HomeAssistant:
-    """Return a home with so many devices that a tool returns a long result."""
+    """Return a home with 30 more devices, so that a tool returns a long result."""
     for number in range(30):
         home.states.async_set(f"light.corridor_{number}", "on", {"friendly_name": f"corridor light {number}"})
         async_expose_entity(home, "conversation", f"light.corridor_{number}", should_expose=True)

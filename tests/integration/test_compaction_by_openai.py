@@ -55,7 +55,7 @@ def texts(body: dict[str, Any]) -> list[str]:
 
 @pytest.fixture
 def talk(set_up: SetUp, say: Say, agent_of: Callable[[MockConfigEntry], Agent], model_server: ModelServer) -> Talk:
-    """Return a function that sets up an agent, talks until its window has several summaries, and returns the agent."""
+    """Return a function that sets up an agent, talks until evicted exchanges are summarized, and returns the agent."""
 
     async def talk(
         compaction: Compaction = Compaction.PROVIDER,

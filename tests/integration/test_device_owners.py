@@ -191,7 +191,7 @@ async def test_form_offers_satellites_and_people_and_keeps_whose_they_are(
     done = await form(**SMALL, devices=owned)
 
     assert offered == ["Ada"]
-    # The person is optional, because a form preselects the first option of a required field.
+    # The person is optional, because a form would preselect a value for a required field.
     assert not shown["fields"]["person"]["required"]
     assert (shown["label_field"], shown["description_field"]) == ("device", "person")
     assert shown["fields"]["device"]["selector"].config["entity"] == [{"domain": ["assist_satellite"]}]

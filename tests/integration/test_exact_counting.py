@@ -77,8 +77,7 @@ def damaged(damaged_folder: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -
 
 
 def cost(message: Message, encoding: str) -> int:
-    """Return the tokens of a message: tiktoken's count of its text, four for its frame, and eight for each tool call.
-    """
+    """Return the tokens of a message: tiktoken's count of its text, four for its frame, and eight per tool call."""
     return exact_count(encoding, message_text(message)) + 4 + 8 * len(message.tool_calls)
 
 

@@ -92,8 +92,7 @@ async def test_refused_key_of_the_first_is_asked_for_again(
 
 @pytest.fixture
 async def loading(set_up: SetUp, byte_server: ByteServer) -> MockConfigEntry:
-    """Return the account of an agent whose local server is still loading its model; its fallback timeout is one second.
-    """
+    """Return the account of an agent whose server is still loading the model; its fallback timeout is one second."""
     asked = {CONF_FALLBACK_AGENTS: [SECOND], CONF_ROUTING: "llm_only", CONF_LIMITS: {CONF_FALLBACK_TIMEOUT: 1}}
     first = await set_up(account={CONF_URL: byte_server.url, CONF_API_KEY: None}, **asked)
     await set_up(**{CONF_ROUTING: "llm_only"})

@@ -140,8 +140,7 @@ class Act:
 
     @property
     def _letters(self) -> str:
-        """Letters that encode the number of the act. A fact that differs only in digits would replace the earlier one.
-        """
+        """Letters that encode the number of the act. A fact that differs only in digits would replace another one."""
         return "".join(chr(ord("a") + digit) for digit in divmod(self.number, 8))
 
     @property
@@ -177,8 +176,7 @@ class Family:
         return self.speakers[who].get("context") or Context()
 
     async def say(self, who: str, text: str, *answers: Any) -> Any:
-        """Send a speaker's text in their conversation; `answers` are the model's scripted answers. Return the result.
-        """
+        """Send a speaker's text in their conversation and return the result; `answers` are scripted for the model."""
         self.model_server.script(*(answers or (words("I do not know."),)))
         where = "house diary" if who == "automation" else f"of {who}"
         return await self.say_it(text, where, **self.speakers[who])

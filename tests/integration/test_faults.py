@@ -174,7 +174,7 @@ async def test_chat_log_that_another_agent_never_leaves_is_waited_for_as_long_as
     def busy(*_: object) -> None:
         raise InterruptedError
 
-    # Home Assistant 2026.11 and later raise such an error.
+    # Home Assistant 2026.11 and later raise an error while another turn uses the chat log.
     monkeypatch.setattr(turns, "BUSY_ERRORS", (InterruptedError,))
     monkeypatch.setattr(conversation, "async_get_chat_log", busy)
     await set_up(**{CONF_LIMITS: SHORT_LIMITS | {CONF_TURN_TIMEOUT: 0.3}})

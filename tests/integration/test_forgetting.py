@@ -54,7 +54,7 @@ def _forgetful_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def elsewhere[T](call: Callable[[], T]) -> T:
-    """Return the result of a call in another thread, because blocking calls are reported in this one."""
+    """Return the result of a call in another thread, because the detector reports blocking calls in this one."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(call).result()
 

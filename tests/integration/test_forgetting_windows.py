@@ -1,5 +1,4 @@
-"""Tests that forgetting removes the intended exchanges from the right conversations, and everything derived from them.
-"""
+"""Tests that forgetting removes the right exchanges, and summaries of them, from the right conversations."""
 
 import time
 

@@ -40,8 +40,7 @@ type Happening = Callable[[], Coroutine[Any, Any, None]]
 
 
 def states_in(messages: list[dict[str, Any]]) -> tuple[dict[str, str], list[str]]:
-    """Return the states that a request lists by name, and the names it lists without states. Older messages have none.
-    """
+    """Return the states that a request lists by name, and the names without states. Older messages must have none."""
     *older, newest = [str(each["content"]) for each in messages if each["role"] == "user"]
     assert not any("; states: " in each or "; memory, quoted: " in each for each in older)
     found = re.match(r"\[CONTEXT: .*?; states: (.*?)(?:; memory, quoted: .*?)?\]\n", newest)

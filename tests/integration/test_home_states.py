@@ -36,8 +36,7 @@ USUAL = "rest off"
 
 @pytest.fixture
 def set_up(set_up: SetUp) -> SetUp:
-    """Return a function that sets up an account with an agent that sends states and sends every sentence to its model.
-    """
+    """Return a function that sets up an agent that sends states to its model, which answers every sentence."""
 
     async def with_states(**given: Any) -> MockConfigEntry:
         return await set_up(**{CONF_STATES: True, CONF_ROUTING: Routing.LLM_ONLY, CONF_MEMORY: False, **given})
@@ -304,7 +303,7 @@ async def test_conversation_that_is_stored_forked_or_exported_has_no_states(
 
 @pytest.fixture
 def figures(entry: MockConfigEntry, agent_of: Callable[[MockConfigEntry], Agent]) -> Callable[[], dict[str, Any]]:
-    """Return a function that returns the number of states listed in the last turn and of their tokens."""
+    """Return a function that returns the number of states listed in the last turn and the number of their tokens."""
 
     def figures() -> dict[str, Any]:
         answer = agent_of(entry).statistics.last_answer

@@ -1,4 +1,4 @@
-"""Tests for the tools that query the home: which agents offer them, their results, and that none shows hidden entities.
+"""Tests for the tools that query the home: which agents have them, their results, and that hidden entities stay hidden.
 """
 
 from collections.abc import AsyncIterator

@@ -30,7 +30,7 @@ async def hostile(home: HomeAssistant, set_up: SetUp, byte_server: ByteServer) -
 
 @pytest.fixture
 def record(home: HomeAssistant, say: Say, caplog: pytest.LogCaptureFixture) -> Record:
-    """Take a turn; returns its figures. Neither they nor the log hold the secret."""
+    """Return a function that takes a turn and returns its record, and fails if the record or the log has the secret."""
 
     async def record() -> TurnRecord:
         await say("hello there")

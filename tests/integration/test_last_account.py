@@ -35,7 +35,7 @@ from .store_file import Disk, issues, placeholders
 
 ISSUE = "memory_left_all"
 WEEK = timedelta(days=7)
-# Marker words in memory and in the record of turns, and one in a summary.
+# The marker words of a fact, of a turn and of a summary.
 MARKS = ("quokka", "wombat", "numbat")
 
 type Choose = Callable[[str], Coroutine[Any, Any, Any]]

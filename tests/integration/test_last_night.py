@@ -63,7 +63,7 @@ async def night(home: HomeAssistant, set_up: SetUp, say: Say, model_server: Mode
 
 
 async def listed(home: HomeAssistant, grace: Context) -> list[dict[str, Any]]:
-    """Return the turns that the first action lists, with the time of the test instead of the page's."""
+    """Call the first documented action with the time range of the test, and return the turns that it lists."""
     now = dt_util.now()
     assert LIST["data"].keys() == {"since", "until", "tool"}
     times = {"since": str(now - HALF_AN_HOUR), "until": str(now + HALF_AN_HOUR)}

@@ -70,7 +70,7 @@ async def test_name_is_the_one_that_was_told_last(
     entry = await set_up(account=account, **{CONF_MODEL: model, CONF_ROUTING: "llm_only", CONF_STATES: True})
 
     async def ask(conversation: str) -> tuple[str, int]:
-        """Ask for the name; return the answer, and how often the name occurs in the request."""
+        """Ask for the name; return the answer, and how often the request contains "my name is Eve"."""
         await memory_of(home).async_change(lambda memory: None)
         answer = speech(await say("what is my name?", conversation, context=ada))
         return answer, str(model_server.requests[-1].body).count("my name is Eve")

@@ -1,5 +1,4 @@
-"""Tests for Home Assistant's activity log: one line per turn, with the agent and duration or the reason of a failure.
-"""
+"""Tests for Home Assistant's activity log: one line per turn, with agent and duration or the reason of a failure."""
 
 from collections.abc import Callable
 from itertools import chain
@@ -23,8 +22,7 @@ type Told = Callable[[], str]
 
 @pytest.fixture
 def told(home: HomeAssistant) -> Told:
-    """Return a function that returns the logbook message of the last turn or forgetting, as Home Assistant queries it.
-    """
+    """Return a function that returns the logbook message of the last turn or forgetting."""
     events = [async_capture_events(home, kind) for kind in (EVENT_TURN, EVENT_FORGOTTEN)]
     described: dict[tuple[str, str], Callable[[Event[Any]], dict[str, str]]] = {}
     async_describe_events(home, lambda domain, kind, describe: described.update({(domain, kind): describe}))

@@ -75,8 +75,7 @@ async def people(home: HomeAssistant) -> People:
 
 @pytest.fixture
 async def told(home: HomeAssistant, entry, people: People) -> None:
-    """Store a fact of the home, a private and a shared fact of Ada's, a private fact of Grace's, and a turn of Ada's.
-    """
+    """Store a fact of the home, a private and an open fact of Ada's, a private fact of Grace's, and a turn of Ada's."""
     at = MORNING.timestamp()
     for text, whose, private in (
         (BINS, None, False),

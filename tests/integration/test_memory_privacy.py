@@ -150,7 +150,7 @@ async def talked_with_ada(house: House, scope: Scope = Scope.CONVERSATION) -> No
 
 
 def on_adas_talk(name: str, who: str) -> Look:
-    """Return a look at the response of an action that `who` calls on a conversation of Ada's."""
+    """Return a function that returns the response to `who` of an action on a conversation of Ada's."""
 
     async def look(house: House) -> object:
         await talked_with_ada(house)
@@ -160,7 +160,7 @@ def on_adas_talk(name: str, who: str) -> Look:
 
 
 def after_ada(who: str, scope: Scope) -> Look:
-    """Return a look at the requests when `who` continues a conversation under the id that Ada has used."""
+    """Return a function that returns the requests when `who` continues a conversation under the id that Ada used."""
 
     async def look(house: House) -> object:
         await talked_with_ada(house, scope)
@@ -170,7 +170,8 @@ def after_ada(who: str, scope: Scope) -> Look:
 
 
 def forked(by: str, who: str) -> Look:
-    """Return a look at the requests when `who` continues a copy of Ada's conversation that `by` has forked."""
+    """Return a function that returns the requests when `who` continues a fork of Ada's conversation, created by `by`.
+    """
 
     async def look(house: House) -> object:
         await talked_with_ada(house)
@@ -182,7 +183,7 @@ def forked(by: str, who: str) -> Look:
 
 
 def told(teller: str, text: str, asker: str, scope: Scope = Scope.CONVERSATION) -> Look:
-    """Return a look at the requests when `asker` asks about something that `teller` told the agent."""
+    """Return a function that returns the requests when `asker` asks about something that `teller` told the agent."""
 
     async def look(house: House) -> object:
         await house.say(teller, text, scope, "told")
@@ -192,7 +193,7 @@ def told(teller: str, text: str, asker: str, scope: Scope = Scope.CONVERSATION) 
 
 
 def summarized(teller: str, text: str, asker: str, scope: Scope = Scope.CONVERSATION) -> Look:
-    """Return a look at the requests when `asker` asks about the summary of a conversation of `teller`."""
+    """Return a function that returns the requests when `asker` asks about `teller`'s summarized conversation."""
 
     async def look(house: House) -> object:
         await house.say(teller, text, scope, "told")
@@ -205,8 +206,7 @@ def summarized(teller: str, text: str, asker: str, scope: Scope = Scope.CONVERSA
 
 
 def forgotten(way: Callable[[House], Coroutine[Any, Any, object]], look: Look) -> Look:
-    """Return a function that runs `look` after Ada has told a secret, asked about it, and had it forgotten in this way.
-    """
+    """Return a function that runs `look` after Ada has told a secret, asked about it, and had it forgotten by `way`."""
 
     async def after(house: House) -> object:
         for text in ("consider that it rains", "consider that it snows"):
@@ -250,7 +250,7 @@ async def summarized_for_all(house: House) -> object:
 
 
 def asks(who: str, what: str, look: Look, found: frozenset[str] = NOTHING) -> Case:
-    """Return the case in which somebody asks for something and finds it, or nothing."""
+    """Return a case in which `who` asks for `what` and must see `found`; what `who` may always see is optional."""
     return Case(f"{who} asks for {what}", look, found, either=ALONE[who])
 
 

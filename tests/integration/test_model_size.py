@@ -66,8 +66,7 @@ def model_of(entry: MockConfigEntry) -> Model:
 
 
 async def talk(say: Say, server: ModelServer, conversation_id: str) -> tuple[str, list[Record]]:
-    """Take 40 turns in which the user tells a name near the end; return the last answer and all requests for answers.
-    """
+    """Take 40 turns, with a name told near the end; return the last answer and all requests for answers."""
     server.log.clear()
     said = [FACT.format(number) for number in range(TURNS - 1)]
     said[-6] = "my name is Ada"

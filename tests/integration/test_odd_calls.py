@@ -1,5 +1,4 @@
-"""Tests for tool calls with unexpected arguments: the turn continues and valid calls in the same answer are recorded.
-"""
+"""Tests for tool calls with unexpected arguments: the turn continues, and valid calls in the same answer are kept."""
 
 from collections.abc import Awaitable, Callable
 import json

@@ -1,4 +1,4 @@
-"""The window's settings: checked, and live in conversations that are open; nothing is set up again for them."""
+"""Tests for the window options: they are validated and apply to open conversations without reloading the account."""
 
 from math import nan
 from typing import Any
@@ -40,23 +40,23 @@ SMALL = {
 
 @pytest.fixture
 async def options_form(home: HomeAssistant, entry) -> Submit:
-    """Open the form of the account's options."""
+    """Open the options form of the account, and return it."""
     return await open_options(home, entry)
 
 
 def suggested(form: Submit) -> dict[str, int | str]:
-    """Return the values that the form suggests, by field."""
+    """Return the suggested values of the form by field name."""
     return suggested_in(form.shown["data_schema"])
 
 
 def suggested_in(schema: Any) -> dict[str, Any]:
-    """Return the values that a form or a section suggests, by field."""
+    """Return the suggested values of a form or section by field name."""
     fields = schema.schema
     return {str(field): field.description["suggested_value"] for field in fields if field.description}
 
 
 def history_tokens(body: dict) -> int:
-    """Return the tokens of the messages after the system prompt, by the agent's own estimate."""
+    """Return the estimated tokens of all messages after the system prompt."""
     counter = EstimatedCounter()
     return sum(message_tokens(Message.user(message["content"]), counter) for message in body["messages"][1:])
 
@@ -181,7 +181,7 @@ async def test_options_that_are_left_empty_follow_the_others(options_form: Submi
 
 @pytest.fixture
 def many_entities(home: HomeAssistant) -> None:
-    """Expose this many entities that a tool's result about them is long."""
+    """Expose 40 entities, so that a tool result about them is long."""
     for number in range(40):
         home.states.async_set(f"light.lamp_{number}", "on", {"friendly_name": f"lamp number {number} in the garden"})
         async_expose_entity(home, "conversation", f"light.lamp_{number}", should_expose=True)

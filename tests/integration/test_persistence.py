@@ -1,4 +1,4 @@
-"""Stored conversations: they come back unchanged, are never lost silently, and go with their owner."""
+"""Tests for stored conversations: they are restored unchanged, never lost silently, and deleted with their agent."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -40,7 +40,7 @@ type AgentOf = Callable[[MockConfigEntry], Agent]
 
 
 async def restart(home: HomeAssistant, entry: MockConfigEntry) -> None:
-    """Stop and start, as far as an account sees it."""
+    """Stop and start the account, as a restart of Home Assistant does."""
     await stop(home, entry)
     await start(home, entry)
 
@@ -51,7 +51,7 @@ def ids(agent: Agent) -> list[str]:
 
 
 def a_person(home: HomeAssistant, name: str) -> Context:
-    """Return the context of a person who is a user of the home."""
+    """Create a user and return a context of that user."""
     return Context(user_id=MockUser(name=name).add_to_hass(home).id)
 
 
@@ -257,7 +257,7 @@ async def test_persistence_that_is_switched_off_leaves_the_totals_only_at_once(
 
 
 def totals(disk: Disk, entry: MockConfigEntry) -> list[tuple[int]]:
-    """Return the number of turns that are counted on disk for an account's only agent."""
+    """Return the stored number of turns that the model of an account's only agent has answered."""
     (agent_id,) = entry.subentries
     counted = "SELECT value ->> 'turns_model' FROM value WHERE owner = ? AND name = 'totals'"
     return disk.rows(counted, agent_id)
@@ -377,7 +377,7 @@ async def test_what_can_be_read_of_a_damaged_file_comes_back(home: HomeAssistant
 
 
 def overwrite(path: Path, place: int) -> None:
-    """Have something else in a part of the file."""
+    """Overwrite 100 bytes of the file at this position."""
     with path.open("r+b") as opened:
         opened.seek(place)
         opened.write(b"\xff" * 100)
@@ -488,26 +488,26 @@ async def test_write_that_failed_is_repeated_though_nobody_speaks(
 
 
 async def blocked(home: HomeAssistant, entry: MockConfigEntry, disk: Disk) -> None:
-    """Stop, have a folder where the file is, and start."""
+    """Stop the account, replace the store's file by a folder, and start the account."""
     await stop(home, entry)
     disk(block)
     await start_without(home, entry)
 
 
 async def start_without(home: HomeAssistant, entry: MockConfigEntry) -> None:
-    """Set an account up while the store cannot be used: nobody waits for the queue."""
+    """Set up an account whose store cannot be used, without waiting for the queue."""
     assert await home.config_entries.async_setup(entry.entry_id)
     await home.async_block_till_done()
 
 
 def block(path: Path) -> None:
-    """Have a folder where the file is."""
+    """Move the file away and create a folder at its path."""
     path.rename(path.with_name("elsewhere"))
     path.mkdir()
 
 
 def unblock(path: Path) -> None:
-    """Have the file again where it was."""
+    """Remove the folder and move the file back."""
     path.rmdir()
     path.with_name("elsewhere").rename(path)
 
@@ -603,7 +603,7 @@ async def test_what_is_no_text_costs_no_other_conversation(
 
 
 def owned(disk: Disk, owner: str) -> list[int]:
-    """Return the numbers of conversations, values, records and turns that belong to an agent or an account."""
+    """Return the number of conversations, values, turn records and turns that belong to an agent or account."""
     counts = (
         "SELECT count(*) FROM conversation WHERE agent = ?",
         "SELECT count(*) FROM value WHERE owner = ?",

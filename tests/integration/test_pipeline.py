@@ -1,4 +1,4 @@
-"""Turns through the Assist pipeline: its own local turns, its events, its way of running two turns at once."""
+"""Tests for turns through the Assist pipeline: its own local turns, its events, and two turns at once."""
 
 import asyncio
 

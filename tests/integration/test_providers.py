@@ -1,4 +1,4 @@
-"""Each provider in Home Assistant: streams, switches a light, remembers, is replaced when it fails, renews its key."""
+"""Tests for each provider: streaming, tool calls, memory, fallback after a failure, and reauthentication."""
 
 from collections.abc import AsyncIterator, Callable
 import math
@@ -36,7 +36,7 @@ from demo.model_server import ModelServer
 from .conftest import Say, SetUp, speech
 from .dashboard import PipelineClient, ending, streamed
 
-# The kind of account, the format that it asks for, and the path of the server's address.
+# The provider, the account data that selects its wire format, and the path of the server's URL.
 _ACCOUNTS = {
     "responses": (PROVIDER_OPENAI, {CONF_FORMAT: "responses"}, "/v1"),
     "chat": (PROVIDER_OPENAI, {CONF_FORMAT: "chat"}, "/v1"),
@@ -54,7 +54,7 @@ _MODELS = {
     "server": "scripted",
 }
 
-# The room that each of these models is given to think, as it comes and with little effort.
+# The tokens added for reasoning to each model's answer limit: by default, and with low effort.
 _ROOM = {
     "responses": (8192, 4096),
     "chat": (0, 0),
@@ -65,10 +65,10 @@ _ROOM = {
 }
 _LIMITS = ("max_output_tokens", "max_completion_tokens", "max_tokens")
 
-# The model that the deployment runs.
+# The model family that the Azure deployment runs.
 _FAMILY = "gpt-4.1-mini"
 
-# In which format the server is then asked.
+# The wire format of the requests to the server.
 _FORMATS = {
     "responses": "openai_responses",
     "chat": "openai_chat",
@@ -78,7 +78,7 @@ _FORMATS = {
     "server": "openai_chat",
 }
 
-# How long the first provider may be silent, in seconds, and how soon the second must then be heard.
+# The idle timeout of the first provider, and the time within which the second must then answer, in seconds.
 _PATIENCE = 0.3
 _HAND_OVER = 1.0
 
@@ -86,7 +86,7 @@ _SECOND = "conversation.ada_2"
 
 
 def account(provider: str, server: ModelServer) -> dict[str, Any]:
-    """Return the data of an account that reaches the server as this provider."""
+    """Return the data of an account with this provider, whose URL is the scripted server."""
     kind, more, path = _ACCOUNTS[provider]
     return {CONF_PROVIDER: kind, CONF_URL: f"{server.address}{path}", CONF_API_KEY: "key", **more}
 
@@ -98,7 +98,7 @@ def provider(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 async def asked(provider: str, set_up: SetUp, model_server: ModelServer) -> MockConfigEntry:
-    """Return an account with the provider, whose agent may ask a second one."""
+    """Return an account with the provider, whose agent has a fallback agent at a second one."""
     model_server.change(models=tuple(_MODELS.values()))
     limits = {
         CONF_FALLBACK_TIMEOUT: _PATIENCE,
@@ -114,7 +114,7 @@ async def asked(provider: str, set_up: SetUp, model_server: ModelServer) -> Mock
 
 @pytest.fixture
 async def second(provider: str, set_up: SetUp, asked: MockConfigEntry) -> AsyncIterator[ModelServer]:
-    """Return the server of a second account, which is with the next provider."""
+    """Set up a second account with the next provider in the list, and yield its server."""
     names = list(_ACCOUNTS)
     other = names[(names.index(provider) + 1) % len(names)]
     async with ModelServer(strict=True, models=tuple(_MODELS.values())) as server:

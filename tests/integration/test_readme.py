@@ -1,4 +1,4 @@
-"""The examples in README and docs work as they are, with the agent's name in them."""
+"""Tests that the examples in the README and the documentation work unchanged, apart from the agent's name."""
 
 from typing import Any
 
@@ -16,16 +16,16 @@ from tests.documents import DOCS, PAGES, blocks
 
 from .conftest import AGENT, Say, SetUp
 
-# `test_last_night` performs these, each by itself.
+# `test_last_night` runs the examples of this page separately.
 BY_THEMSELVES = DOCS / "troubleshooting.md"
-# One example stands on two pages.
+# Duplicates are removed, because one example is on two pages.
 SHOWN = dict.fromkeys(block for page in PAGES if page != BY_THEMSELVES for block in blocks(page, "yaml"))
 EXAMPLES: list[Any] = [parse_yaml(block.replace("openai_conversation", AGENT.partition(".")[2])) for block in SHOWN]
 
 
 @pytest.fixture
 async def notified(home: HomeAssistant, set_up: SetUp) -> list[Any]:
-    """Return the notifications of the automation that is shown."""
+    """Set up the documented automation and return the list of its notifications."""
     (automation,) = [example for example in EXAMPLES if "triggers" in example]
     await set_up()
     assert await async_setup_component(home, "automation", {"automation": automation})

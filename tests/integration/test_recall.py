@@ -1,4 +1,4 @@
-"""Memory's additions to a turn of the model: their listeners, their place, and their duration."""
+"""Tests for the memories added to a turn: who receives them, their position in the request, and the time they take."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -29,7 +29,7 @@ from .test_turns import window_of
 
 SMALL = {CONF_HISTORY_TOKENS: 600}
 
-# the mark of Anthropic's format for a part to be cached
+# The property that marks a part for caching in Anthropic's wire format.
 _MARK = re.compile(r', "cache_control": \{[^}]*\}')
 
 
@@ -44,19 +44,19 @@ def grace(home: HomeAssistant) -> Context:
 
 
 def asked(model_server: ModelServer) -> tuple[str, str]:
-    """Return the system prompt and the user's message of the newest request."""
+    """Return the system prompt and the last user message of the newest request."""
     messages = model_server.requests[-1].body["messages"]
     assert messages[0]["role"] == "system"
     return messages[0]["content"], [each["content"] for each in messages if each["role"] == "user"][-1]
 
 
 def sent(model_server: ModelServer) -> str:
-    """Return all requests as one text."""
+    """Return all requests as one JSON text."""
     return json.dumps([request.body for request in model_server.requests], ensure_ascii=False)
 
 
 async def fill(say: Say, turns: int = 12, **more: Any) -> ConversationResult:
-    """Say so much that earlier exchanges are evicted."""
+    """Take enough turns to evict earlier exchanges, and return the last result."""
     for number in range(turns):
         result = await say(
             f"consider that the locker number {number} is the {number} times seventh on the left", **more
@@ -65,7 +65,7 @@ async def fill(say: Say, turns: int = 12, **more: Any) -> ConversationResult:
 
 
 async def tell(home: HomeAssistant, *facts: tuple[str, Context | None, bool]) -> None:
-    """Store facts: the text, the owner, and whether it is private."""
+    """Store facts, each given as its text, its owner, and whether it is private."""
     for text, whose, private in facts:
         await add_fact(home, text, person=whose.user_id if whose else None, private=private)
 
@@ -83,7 +83,7 @@ async def test_facts_stand_at_the_end_of_the_next_conversations_prompt(
 
 
 def dated(profile: str) -> str:
-    """Return the date at the end of a profile."""
+    """Return the date at the end of a profile, or an empty text if there is none."""
     found = re.search(r" \(told \w{3} \d{4}-\d\d-\d\d\)$", profile)
     return found[0] if found else ""
 
@@ -118,7 +118,7 @@ async def test_between_trims_each_request_begins_with_the_one_before_up_to_its_q
 
     requests = [parts(request.body) for request in model_server.requests]
     is_grown = [after[: len(before) - 1] == before[:-1] for before, after in pairwise(requests)]
-    # a trim after the former's answer, or before the latter's question
+    # A trim may occur after the earlier request's answer or before the later request's question.
     trimmed = [before < after for before, after in zip(trims, trims[2:], strict=False)]
     assert "memory, quoted" in sent(model_server)
     assert [pair for pair in zip(is_grown, trimmed, strict=True) if pair == (False, False)] == []
@@ -126,7 +126,7 @@ async def test_between_trims_each_request_begins_with_the_one_before_up_to_its_q
 
 
 def parts(body: dict[str, Any]) -> list[str]:
-    """Return the beginning of a request and then its messages, each as JSON, without the marks for a cache."""
+    """Return the tools, the system prompt and each message of a request as JSON, without cache markers."""
     (messages,) = (body[key] for key in ("messages", "input", "contents") if key in body)
     head = [body.get(key) for key in ("tools", "system", "instructions", "systemInstruction")]
     return [_MARK.sub("", json.dumps(part)) for part in (*head, *messages)]
@@ -142,7 +142,7 @@ async def test_profile_is_made_anew_only_for_facts_that_have_changed(
         return build_prompt_facts(facts, *more)
 
     monkeypatch.setattr(live_context, "build_prompt_facts", make)
-    # until it is known how the model counts
+    # Take turns until the model's tokens are calibrated.
     await fill(say, 3)
     made.clear()
     await tell(home, ("The bins go out on Friday", None, False), ("Likes tea", ada, True))
@@ -179,7 +179,7 @@ async def test_late_memory_leaves_the_turn_as_it_is(
     await tell(home, ("The bins go out on Friday", None, False))
     monkeypatch.setattr(live_context, "DEADLINE", 0.0)
 
-    # else the result may be there by the time that the loop looks
+    # Reads are blocked, because a fast result could be ready before the event loop checks the deadline.
     memory = memory_of(home).writer.opened
     assert memory is not None
     with memory.database._reading:

@@ -1,6 +1,6 @@
-"""Many facts, of which few fit in a prompt: does a turn of the model have the one that answers?
+"""Tests whether the facts in a prompt include the one that answers the question, when only a few of many facts fit.
 
-`memory_more_facts.txt` is written for this repository (CC0): further facts of such a home, in sections by owner.
+`memory_more_facts.txt` was written for this repository (CC0): further facts of such a home, in one section per owner.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ _DAY = 86_400.0
 
 
 def more_facts() -> Iterator[dict[str, Any]]:
-    """Yield facts of the same days that no question is about."""
+    """Yield further facts from the same period, which answer none of the questions."""
     chance = random.Random(14)
     for section in _MORE.split("# ")[1:]:
         owner, *facts = section.splitlines()
@@ -40,7 +40,7 @@ def more_facts() -> Iterator[dict[str, Any]]:
 
 
 def tell(memory: Memory, people: dict[str | None, str | None]) -> None:
-    """Store the facts of 200 days, and forget those that have to be forgotten."""
+    """Store the facts of 200 days, and forget those that the test data marks as forgotten."""
     rows: dict[str | None, int] = {}
     for told in sorted((*_HOUSEHOLD["told"], *more_facts()), key=lambda told: told["day"]):
         owner = people.get(told["scope"])

@@ -1,4 +1,4 @@
-"""A turn in its event, its trace and the sensor: the answering agent, failures, usage, and the prompt cache."""
+"""Tests for the data of a turn in its event, trace and sensor: agent, failures, usage, and prompt cache."""
 
 from dataclasses import fields
 from typing import Any
@@ -38,7 +38,7 @@ def traced() -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 async def other(home: HomeAssistant, model_server: ModelServer) -> None:
-    """Have models that cache, and another agent, of Anthropic's, at the same server."""
+    """Add models with a prompt cache, and an Anthropic account with another agent at the same server."""
     model_server.change(models=("scripted", MODEL, HAIKU, FLASH))
     account = {CONF_PROVIDER: PROVIDER_ANTHROPIC, CONF_URL: model_server.address}
     await add_account(home, "Grace", account, **{CONF_MODEL: HAIKU})
@@ -46,7 +46,7 @@ async def other(home: HomeAssistant, model_server: ModelServer) -> None:
 
 @pytest.fixture
 async def ours(other: None, set_up: SetUp, model_server: ModelServer) -> MockConfigEntry:
-    """Return an account with OpenAI, whose agent hands over to the other one."""
+    """Return an OpenAI account whose agent has the Anthropic agent as its fallback agent."""
     account = {CONF_PROVIDER: PROVIDER_OPENAI, CONF_URL: model_server.url}
     return await set_up(account=account, **{CONF_MODEL: MODEL, CONF_FALLBACK_AGENTS: [GRACE]})
 

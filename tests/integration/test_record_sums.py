@@ -1,6 +1,6 @@
-"""The sums of the record, of the sensors and of the server's own log, over turns of all kinds: equal to the token.
+"""Tests that the record, the sensors and the server's log have exactly equal token totals over turns of all kinds.
 
-`RECORD_TURNS=10000 RECORD_SEED=1` takes more turns than the suite does.
+Set `RECORD_TURNS=10000 RECORD_SEED=1` to run more turns than the test suite does.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ from .remembered import memory_of
 TURNS, SEED = int(os.environ.get("RECORD_TURNS", "250")), int(os.environ.get("RECORD_SEED", "0"))
 MODEL = "gpt-4o-mini"
 
-# Faults after which it is certain whether the client has read the usage.
+# Faults after which it is certain whether or not the client has read the usage.
 _FAULTS = (
     "400",
     "404",
@@ -56,7 +56,7 @@ _FAULTS = (
     "refusal",
     "empty_answer",
 )
-# Those that the server tells the usage in spite of.
+# Faults despite which the server reports usage; None means no fault.
 _WITH_USAGE = {None, "length", "refusal", "empty_answer"}
 _KINDS = {"model": 45, "tool": 10, "local": 10, "fault": 20, "cancelled": 5, "reload": 2, "unknown": 3, "long": 5}
 
@@ -68,7 +68,7 @@ def price(usage: PricedUsage) -> Decimal:
 
 @dataclass
 class Traffic:
-    """Turns of all kinds, one after the other; `sent` and `asked` add up the usage that the server has sent."""
+    """Runs random turns of all kinds; `sent` and `asked` are the total usage and number of requests at the server."""
 
     home: HomeAssistant
     entry: MockConfigEntry
@@ -80,7 +80,7 @@ class Traffic:
     cancelled: int = 0
 
     async def take(self, turns: int) -> None:
-        """Take turns, with the steps after each turn."""
+        """Take random turns and run the steps after each turn."""
         kinds = self.random.choices(list(_KINDS), list(_KINDS.values()), k=turns)
         for number, kind in enumerate(kinds):
             await getattr(self, f"_{kind}")(number)
@@ -93,7 +93,7 @@ class Traffic:
     async def _harvest(self) -> None:
         await self._settle()
         answers = [request for request in self.server.requests if request.for_answer]
-        # a connection that breaks when it is used again is replaced: to the agent that is one request
+        # If a reused connection breaks, the client repeats the request; the agent counts both attempts as one.
         repeated = {
             id(first)
             for first, second in pairwise(answers)
@@ -114,7 +114,7 @@ class Traffic:
         self.server.log.clear()
 
     async def _settle(self) -> None:
-        """Have no summary in the background that would get the fault."""
+        """Wait for background summaries, so that the next fault does not affect one of them."""
         await self.home.async_block_till_done(wait_background_tasks=True)
 
     async def _say(self, text: str) -> None:
@@ -155,7 +155,7 @@ class Traffic:
 
     async def _reload(self, number: int) -> None:
         await self._settle()
-        # the usage of a summary that the reload cancels never arrives
+        # The reload cancels a summary, whose usage then never arrives.
         held, before = self.server.hold(2), self.server.open_streams
         turn = asyncio.create_task(self._say(f"consider that number {number} is new"))
         await until(lambda: turn.done() or self.server.open_streams > before)
@@ -168,7 +168,7 @@ class Traffic:
 
 @pytest.fixture
 async def traffic(home: HomeAssistant, set_up: SetUp, model_server: ModelServer) -> Traffic:
-    """Return turns of an agent with a fallback agent and summaries, whose model has a price."""
+    """Return a source of turns; its agent has a fallback agent, summaries, and a model with a known price."""
     model_server.change(models=(MODEL,))
     entry = await set_up(
         account={CONF_PROVIDER: PROVIDER_OPENAI, CONF_URL: model_server.url},
@@ -181,7 +181,7 @@ async def traffic(home: HomeAssistant, set_up: SetUp, model_server: ModelServer)
 
 
 async def recorded(home: HomeAssistant) -> list[TurnRecord]:
-    """Return all turns of the record."""
+    """Return all turns in the record."""
 
     def read(memory: Memory) -> list[TurnRecord]:
         found: list[TurnRecord] = []

@@ -1,4 +1,4 @@
-"""A server that has moved: no request follows it, and the user learns its new address."""
+"""Tests for a server that redirects: no request follows the redirect, and the user is shown the new address."""
 
 from collections.abc import AsyncIterator
 
@@ -16,7 +16,7 @@ REDIRECTS = (301, 302, 303, 307, 308)
 
 @pytest.fixture(params=REDIRECTS)
 async def moved(request: pytest.FixtureRequest, model_server: ModelServer) -> AsyncIterator[str]:
-    """Return the address of a server that redirects to the scripted model."""
+    """Yield the address of a server that redirects to the scripted model server."""
 
     async def redirect(asked: web.Request) -> web.Response:
         address = f"{model_server.url.removesuffix('/v1')}{asked.path}?secret=1"

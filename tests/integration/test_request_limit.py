@@ -1,4 +1,4 @@
-"""Hundreds of conversations at once: a server gets a few requests at a time, and everybody an answer or a reason."""
+"""Tests for hundreds of simultaneous conversations: requests are limited, and each turn gets an answer or a reason."""
 
 import asyncio
 from typing import Any
@@ -24,7 +24,7 @@ _MANY = 300
 
 
 async def talk(home: HomeAssistant, number: int, agent: str = AGENT) -> str:
-    """Say something in a conversation of its own, as an automation does, and return the answer."""
+    """Send text in a new conversation, as an automation does, and return the answer."""
     data = {"text": f"my name is Ada{number}", "conversation_id": f"c{number}", "agent_id": agent, "language": "en"}
     answer: Any = await home.services.async_call("conversation", "process", data, blocking=True, return_response=True)
     return str(answer["response"]["speech"]["plain"]["speech"])

@@ -1,4 +1,4 @@
-"""Permissions on conversations: those of an entity count for its actions, as for everything in the home."""
+"""Tests for permissions on conversations: actions require the caller's permissions for the agent's entity."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -33,13 +33,13 @@ WITH_MEMORY = EVERY_ACTION | MEMORY_ACTIONS | TURN_ACTIONS
 
 @pytest.fixture(autouse=True)
 async def _owner(home: HomeAssistant) -> None:
-    """Have an owner, who is whoever comes first."""
+    """Create the owner, because the first user becomes the owner."""
     await home.auth.async_create_user("Owner", group_ids=[GROUP_ID_ADMIN])
 
 
 @pytest.fixture
 async def counting(home: HomeAssistant, set_up, model_server, say: Say) -> MockConfigEntry:
-    """Return an account whose provider counts tokens, with two exchanges that are nobody's."""
+    """Return an account whose provider counts tokens, with a conversation of two exchanges that has no user."""
     entry = await set_up(account={"provider": "openai", "url": model_server.url})
     for word in ("pelican", "heron"):
         await say(f"the word is {word}")
@@ -48,7 +48,7 @@ async def counting(home: HomeAssistant, set_up, model_server, say: Say) -> MockC
 
 @pytest.fixture
 def visitor(home: HomeAssistant) -> Visitor:
-    """Return a function that lets in a person of a group."""
+    """Return a function that creates a user in a group and returns the user's context."""
 
     async def visitor(group: str) -> Context:
         user = await home.auth.async_create_user("Ada", group_ids=[group])

@@ -1,4 +1,4 @@
-"""The scope of a conversation, and that nobody sees another person's."""
+"""Tests for the scope of a conversation, and that nobody can see another user's conversation."""
 
 from homeassistant.auth.const import GROUP_ID_USER
 from homeassistant.core import Context, HomeAssistant

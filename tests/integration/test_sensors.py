@@ -1,4 +1,4 @@
-"""The sensors of an agent: their attributes, and their states after turns and restarts."""
+"""Tests for an agent's sensors: their attributes, and their states after turns and restarts."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ TOTALS = (
     "output_tokens",
 )
 
-# By translation key: the name, the unit, the device class and the state class.
+# Name, unit, device class and state class of each sensor, by translation key.
 SENSORS = {
     "window_messages": ("Window messages", None, None, "measurement"),
     "window_exchanges": ("Window exchanges", None, None, "measurement"),
@@ -89,7 +89,7 @@ NEED_A_MODEL = {
     "time_to_first_token",
 }
 UNKNOWN_AT_FIRST = ("last_route", "time_to_first_token", "turn_duration")
-# but for the size of memory's file, which is made meanwhile
+# The initial state of every sensor except the size of the memory file, which is still being created at that time.
 SHOWN_AT_FIRST = (
     dict.fromkeys((key for key in SENSORS if key != "memory_size"), "0")
     | dict.fromkeys(UNKNOWN_AT_FIRST, "unknown")
@@ -99,14 +99,14 @@ SHOWN_AT_FIRST = (
 
 @pytest.fixture
 def sensors(home: HomeAssistant, entry) -> dict[str, er.RegistryEntry]:
-    """Return the entry's sensors by their translation keys."""
+    """Return the registry entries of the account's sensors by translation key."""
     entities = er.async_entries_for_config_entry(er.async_get(home), entry.entry_id)
     return {str(entity.translation_key): entity for entity in entities if entity.domain == "sensor"}
 
 
 @pytest.fixture
 def totals(figure):
-    """Return a function that reads all totals."""
+    """Return a function that returns the states of all total sensors."""
 
     def totals() -> dict[str, str]:
         return {key: figure(key) for key in TOTALS}
@@ -116,7 +116,7 @@ def totals(figure):
 
 @pytest.fixture
 def conversations(home: HomeAssistant):
-    """Return a function that reads the figures per conversation."""
+    """Return a function that returns the statistics of each conversation."""
 
     def conversations() -> list[dict[str, Any]]:
         return state_of(home, "sensor.ada_window_utilization").attributes["conversations"]

@@ -1,4 +1,4 @@
-"""Home Assistant's sentences and names are loaded before the first input needs them."""
+"""Tests that Home Assistant's sentences and names are loaded before the first input needs them."""
 
 from datetime import timedelta
 
@@ -26,14 +26,14 @@ async def test_sentences_are_loaded_before_they_are_needed(home: HomeAssistant, 
 
 
 def default_agent(home: HomeAssistant) -> DefaultAgent:
-    """Return Home Assistant's own agent."""
+    """Return Home Assistant's built-in conversation agent."""
     agent = conversation.agent_manager.async_get_agent(home)
     assert isinstance(agent, DefaultAgent)
     return agent
 
 
 async def names_after_a_change(home: HomeAssistant) -> dict | None:
-    """Rename an area, let some seconds pass, and return the names that Home Assistant has at hand."""
+    """Add an area, let six seconds pass, and return the name lists that Home Assistant has cached, or None."""
     own_agent = default_agent(home)
     await own_agent.async_prepare("en")
     ar.async_get(home).async_create("Attic")

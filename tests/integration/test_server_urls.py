@@ -1,4 +1,4 @@
-"""URLs as people enter them in the form of a compatible server: which are mended, and which are refused."""
+"""Tests for server URLs as users enter them: which are corrected and which are refused."""
 
 from homeassistant.const import CONF_URL
 from homeassistant.core import HomeAssistant

@@ -1,4 +1,4 @@
-"""The life of an account: set up, unloaded, removed; data that is deleted with its agents, and data that stays."""
+"""Tests for setting up, unloading and removing an account, and for the data that is deleted or kept with its agents."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -36,7 +36,7 @@ LONG = "tell me a story about the sea in 300 words"
 
 @pytest.fixture
 def to_evict(home: HomeAssistant) -> Callable[[], dict[str, int]]:
-    """Return a function that counts the traces of agents in Home Assistant."""
+    """Return a function that counts devices, entities, issues and agent states in Home Assistant."""
 
     def to_evict() -> dict[str, int]:
         return {

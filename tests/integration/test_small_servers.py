@@ -1,4 +1,4 @@
-"""A server at home that reads 4,096 tokens and says nothing when it drops the rest: asked, limited, and told about."""
+"""Tests for a local server that silently drops messages beyond 4,096 tokens: detection, limit, and repair issue."""
 
 from typing import Any
 
@@ -22,18 +22,18 @@ LINE = (
 
 @pytest.fixture
 async def entry(set_up: SetUp, model_server: ModelServer) -> MockConfigEntry:
-    """Return an account with a server without a key that drops messages as Ollama does, and can be asked."""
+    """Return an account without a key, whose server drops messages as Ollama does and reports its context size."""
     model_server.dropping = Dropping(4096, is_ollama=True)
     return await set_up(account={CONF_API_KEY: None}, **{CONF_ROUTING: "llm_only"})
 
 
 def issues(home: HomeAssistant) -> dict[str | None, Any]:
-    """Return the placeholders of the issues by their translation keys."""
+    """Return the placeholders of all repair issues by translation key."""
     return {each.translation_key: each.translation_placeholders for each in ir.async_get(home).issues.values()}
 
 
 async def asked(entry: MockConfigEntry, say: Say, reads: int) -> None:
-    """Say something, and wait until the server has told how much it reads."""
+    """Send text, and wait until the server has reported that it reads `reads` tokens."""
     await say("my name is Ada")
     (agent,) = entry.runtime_data.agents.values()
     await until(lambda: agent.model.size.reads == reads)

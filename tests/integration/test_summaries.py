@@ -1,4 +1,4 @@
-"""Summaries of evicted exchanges: written after the answer, on the same prefix, without a wait for anybody."""
+"""Tests for summaries of evicted exchanges: written after the answer, with the same request prefix, delaying nobody."""
 
 import asyncio
 from collections.abc import Callable
@@ -24,30 +24,30 @@ from .summarizing import SMALL, STORY, asked_for, summaries_in, the_window
 
 
 def wire(body: dict[str, Any]) -> list[str]:
-    """Return the messages of a request, each as its bytes."""
+    """Return each message of a request as JSON."""
     return [json.dumps(message) for message in body["messages"]]
 
 
 def the_trims(agent: Agent) -> int:
-    """Return the trims of all windows."""
+    """Return the total number of trims in all windows."""
     return sum(window.stats().trims for window in agent.windows.loaded().values())
 
 
 @pytest.fixture
 async def entry_of_agent(set_up: SetUp) -> MockConfigEntry:
-    """Return an account that summarizes, with a small window."""
+    """Return an account that summarizes evicted exchanges and has a small window."""
     return await set_up(options=SMALL, **{CONF_MEMORY: False})
 
 
 @pytest.fixture
 def agent(entry_of_agent: MockConfigEntry, agent_of: Callable[[MockConfigEntry], Agent]) -> Agent:
-    """Return its agent."""
+    """Return the agent of `entry_of_agent`."""
     return agent_of(entry_of_agent)
 
 
 @pytest.fixture
 def after(home: HomeAssistant) -> Callable[[str, Callable[[], Any]], None]:
-    """Return a function that schedules a call for our next event: after the answer, and before a summary."""
+    """Return a function that schedules a call for our next event, which fires after the answer and before a summary."""
 
     def after(event: str, do: Callable[[], Any]) -> None:
         @callback
@@ -61,7 +61,7 @@ def after(home: HomeAssistant) -> Callable[[str, Callable[[], Any]], None]:
 
 @pytest.fixture
 def fill(say: Say, agent: Agent) -> Callable[[], Any]:
-    """Return a function that tells the agent a name and then talks until a trim drops it."""
+    """Return a function that tells the agent a name and continues the conversation until a trim evicts the name."""
 
     async def fill() -> None:
         await say("my name is Ada")
@@ -181,7 +181,7 @@ async def test_failure_costs_the_summary_and_it_is_tried_once_more(
 
 
 def failures(agent: Agent) -> int:
-    """Return the number of failures of the summary that is due."""
+    """Return the number of failed attempts to write the pending summary."""
     unsummarized = the_window(agent).pending_summary
     assert unsummarized is not None
     return unsummarized.failures

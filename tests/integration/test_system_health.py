@@ -1,4 +1,4 @@
-"""The integration's entry on Home Assistant's system health page, as the page gets it."""
+"""Tests for the integration's entry on Home Assistant's system health page, read through the websocket API."""
 
 from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ from .test_memory_faults import locked
 
 NAMES = TEXTS["system_health"]["info"]
 DOCUMENTED = column(DOCS / "troubleshooting.md", "System health")
-# A port on which nothing listens.
+# A URL with a port on which no server listens.
 NOWHERE = "http://127.0.0.1:1/v1"
 
 type Page = Callable[[], Coroutine[Any, Any, dict[str, Any]]]
@@ -35,7 +35,7 @@ type Page = Callable[[], Coroutine[Any, Any, dict[str, Any]]]
 
 @dataclass(slots=True)
 class Listener:
-    """A server that answers everything, and its requests."""
+    """A server that answers every request with 404 and records the requests."""
 
     url: str = ""
     asked: list[web.Request] = field(default_factory=list)
@@ -43,7 +43,7 @@ class Listener:
 
 @pytest.fixture
 async def listener() -> AsyncIterator[Listener]:
-    """Start a server that keeps its requests."""
+    """Yield a server that records its requests."""
     listener = Listener()
 
     async def answer(request: web.Request) -> web.Response:
@@ -56,7 +56,7 @@ async def listener() -> AsyncIterator[Listener]:
 
 @pytest.fixture
 async def page(home: HomeAssistant, hass_ws_client: WebSocketGenerator) -> Page:
-    """Return a function that opens the page and waits until all of it is there."""
+    """Return a function that opens the page and returns its content after all values have arrived."""
     assert await async_setup_component(home, "system_health", {})
     socket = await hass_ws_client(home)
 
@@ -77,13 +77,13 @@ async def page(home: HomeAssistant, hass_ws_client: WebSocketGenerator) -> Page:
 
 
 def time(shown: Any) -> datetime:
-    """Return a time that is shown as one."""
+    """Return the time of a value that the page shows as a date."""
     assert shown["type"] == "date"
     return datetime.fromisoformat(shown["value"])
 
 
 async def healed(home: HomeAssistant) -> None:
-    """Have all written that waits, and the issue gone."""
+    """Wait until the queue is written and the issue has disappeared."""
     await written(home)
     await until(lambda: issues(home) == set())
 
@@ -147,7 +147,7 @@ async def test_memory_that_is_off_is_shown_with_the_reason(
     await healed(home)
 
     assert shown["memory"] == {"type": "failed", "error": "locked"}
-    # the exchange, the turn for memory and for the record, the totals, and the calibration of the model
+    # The queue contains the exchange, the turn for memory, the turn for the record, the totals, and the calibration.
     assert shown["memory_queued"] == 5
 
 

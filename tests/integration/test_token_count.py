@@ -1,4 +1,4 @@
-"""The action that has a provider count a conversation's next request, beside our own count of it."""
+"""Tests for the action that requests a provider's token count of the next request and returns it with our own count."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,14 +25,14 @@ from .conftest import Say, SetUp
 from .more_agents import change_agent
 
 QUESTION = "what is my name?"
-# The beginning of a user message: the time and who spoke where.
+# The most tokens that the beginning of a user message takes, which contains the time, the speaker and the place.
 CONTEXT_TOKENS = 60
 COUNTING = (PROVIDER_OPENAI, PROVIDER_ANTHROPIC, PROVIDER_GEMINI)
 
 
 @pytest.fixture
 def account(set_up: SetUp, model_server: ModelServer) -> Callable[..., Any]:
-    """Return a function that sets up an account of a provider."""
+    """Return a function that sets up an account with the given provider."""
 
     async def account(provider: str, **agent: Any) -> MockConfigEntry:
         url = model_server.url if provider == PROVIDER_OPENAI else model_server.address

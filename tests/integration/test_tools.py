@@ -1,4 +1,4 @@
-"""Tools of other integrations: offered as they are, and never able to break a turn."""
+"""Tests for tools of other integrations: they are offered unchanged and can never make a turn fail."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -32,7 +32,7 @@ NAMED = {probatio.Required("name"): str}
 
 
 class Tool(llm.Tool):
-    """A light switch whose action is a test's."""
+    """A tool that turns on a light by calling a function of the test."""
 
     name = "test__HassTurnOn"
     description = "Turn something on."
@@ -48,7 +48,7 @@ class Tool(llm.Tool):
 
 
 class API(llm.API):
-    """An API with one tool."""
+    """An LLM API with one tool."""
 
     tool: Tool
 
@@ -59,7 +59,7 @@ class API(llm.API):
 
 @pytest.fixture
 def offer(home: HomeAssistant, set_up: SetUp):
-    """Set up an agent with one tool that calls the function; `options` are the account's."""
+    """Return a function that sets up an agent with one tool, which calls `act`; `options` are the account's options."""
 
     async def offer(act: Callable[[], Awaitable[dict[str, Any]]], **options: Any) -> MockConfigEntry:
         api = API(hass=home, id="test", name="Test")
@@ -166,7 +166,7 @@ async def no_act() -> dict[str, Any]:
 
 @pytest.fixture
 def offered(hass: HomeAssistant) -> Callable[[ToolSchemas, llm.Tool], ToolSchema]:
-    """Return a function that makes a schema of the one tool that an API offers."""
+    """Return a function that converts a tool into a ToolSchema, as the only tool of an API."""
     context = llm.LLMContext(platform="test", context=None, language=None, assistant="", device_id=None)
 
     def offered(schemas: ToolSchemas, tool: llm.Tool) -> ToolSchema:
@@ -187,7 +187,7 @@ DESCRIBED = probatio.Required("name", description="A name")
 
 
 def reading() -> Any:
-    """Return a tool that only reads."""
+    """Return a tool that is annotated as read-only."""
     tool = switching(probatio.Schema({DESCRIBED: str}))
     tool.annotations = llm.ToolAnnotations(read_only=True)
     return tool
@@ -262,7 +262,7 @@ async def test_tools_of_home_assistant_that_only_read_are_known(home: HomeAssist
 
 
 class AdministratorsAPI(llm.API):
-    """An API with one tool that only administrators may use, as Home Assistant's own since 2026.11."""
+    """An LLM API that only administrators may use, as Home Assistant's own APIs can be since 2026.11."""
 
     @override
     async def async_get_api_instance(self, llm_context: llm.LLMContext) -> llm.APIInstance:
@@ -277,7 +277,7 @@ class AdministratorsAPI(llm.API):
 
 @pytest.fixture
 def offer_to_administrators(home: HomeAssistant, set_up: SetUp):
-    """Set up an agent with these APIs; `keys` and `cellar` are for administrators only."""
+    """Return a function that sets up an agent with these APIs; `keys` and `cellar` are only for administrators."""
 
     async def offer(*api_ids: str, **more: Any) -> MockConfigEntry:
         for name in ("keys", "cellar"):
@@ -288,7 +288,7 @@ def offer_to_administrators(home: HomeAssistant, set_up: SetUp):
 
 
 def sent_tools(server: ModelServer) -> set[str]:
-    """Return the own names of the tools in the last request."""
+    """Return the names of the tools in the last request, without the prefix of their API."""
     tools = server.requests[-1].body.get("tools", [])
     return {each["function"]["name"].rpartition("__")[2] for each in tools}
 

@@ -1,4 +1,4 @@
-"""The actions on the record of turns: responses, rights, and refusals."""
+"""Tests for the actions on the record of turns: responses, permissions, and errors."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
@@ -29,17 +29,17 @@ from .test_memory_actions import People, folder, people
 
 __all__ = ["folder", "people"]
 
-# Last night: older turns may have expired.
+# The turns are from last night, because older ones may have expired.
 NIGHT = datetime.now(UTC).replace(hour=3, minute=0, second=0, microsecond=0) - timedelta(days=1)
 ADAS, GRACES, NOBODYS, EARLIER = "turn-0003", "turn-0002", "turn-0001", "turn-0000"
 EVERY_TURN = [ADAS, GRACES, NOBODYS, EARLIER]
 FIGURES = set(re.findall(r"`(\w+)`", " ".join(row[0] for row in table(DOCS / "actions.md", "The figures of a turn"))))
-# A word of each turn.
+# A word that occurs only in the texts of one turn, and the id of that turn.
 WORDS = {"pelican": ADAS, "heron": GRACES, "ibis": NOBODYS}
 
 
 def later(seconds: int) -> str:
-    """Return a time of the night in ISO 8601."""
+    """Return the time this number of seconds after the start of the night, in ISO 8601 format."""
     return (NIGHT + timedelta(seconds=seconds)).isoformat()
 
 
@@ -51,7 +51,7 @@ def agent_id(entry: MockConfigEntry) -> str:
 
 @pytest.fixture
 async def recorded(home: HomeAssistant, agent_id: str, people: People) -> list[TurnRecord]:
-    """Have a whole turn of Ada's, one of Grace's and one of an unknown speaker's, and before them figures of one."""
+    """Record a turn of Ada's, of Grace's and of an unknown speaker with texts, and an earlier turn without texts."""
     at, answered = NIGHT.timestamp(), {"agent": agent_id, "answered_by": agent_id, "failures": ()}
     turns = [
         replace(record(0, **answered), at=at - 60, route="local", reason="local_match", requests=(), tools=()),
@@ -72,24 +72,24 @@ async def recorded(home: HomeAssistant, agent_id: str, people: People) -> list[T
 
 @pytest.fixture
 def inside_a_turn(agent_of, entry: MockConfigEntry) -> Callable[[], AbstractAsyncContextManager[Any]]:
-    """Return a function that opens a turn, for an action that a model has started as a tool."""
+    """Return a function that opens a turn, so that an action is called as a model's tool would call it."""
     return lambda: agent_of(entry).windows.turn("everyone's")
 
 
 async def keep(home: HomeAssistant, *turns: TurnRecord) -> None:
-    """Have turns in the record."""
+    """Add turns to the record and write them to disk."""
     for turn in turns:
         memory_of(home).writer.put(turn)
     await written(home)
 
 
 async def listed(home: HomeAssistant, context: Context | None = None, **data: Any) -> list[str]:
-    """Return the ids of the turns that are listed."""
+    """Return the ids of the turns that `list_turns` returns."""
     return [each["turn_id"] for each in (await act(home, "list_turns", context, **data))["turns"]]
 
 
 async def read(home: HomeAssistant, context: Context | None = None) -> dict[str, str]:
-    """Return the words that somebody is shown, by the ids of their turns."""
+    """Return the texts that `get_turn` shows to this caller, by turn id."""
     shown = {}
     for turn_id in EVERY_TURN:
         with suppress(ServiceValidationError):

@@ -1,4 +1,4 @@
-"""The record of turns: its contents at each level, and after something was forgotten."""
+"""Tests for the record of turns: its content at each record level, and after something was forgotten."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -39,7 +39,7 @@ type Turns = Callable[[], Awaitable[list[TurnRecord]]]
 
 @pytest.fixture
 def turns(home: HomeAssistant) -> Turns:
-    """Return a function that returns the turns in the record."""
+    """Return a function that writes the queue to disk and returns the turns in the record."""
 
     async def turns() -> list[TurnRecord]:
         await written(home)
@@ -50,7 +50,7 @@ def turns(home: HomeAssistant) -> Turns:
 
 @pytest.fixture
 async def whole(set_up: SetUp) -> Any:
-    """Return an account with an agent whose turns are kept whole."""
+    """Return an account whose agent records turns completely."""
     return await set_up(**{CONF_RECORD: RecordLevel.FULL})
 
 

@@ -1,4 +1,4 @@
-"""Turns through a real Home Assistant: the answering agent, changes in the home, the content of a request."""
+"""Tests for turns in a real Home Assistant: the answering agent, changes in the home, and the content of requests."""
 
 from homeassistant.components.conversation.trace import async_get_traces
 from homeassistant.core import HomeAssistant
@@ -20,13 +20,13 @@ from .states import state_of
 
 
 def window_of(entry) -> Window:
-    """Return the window of the conversation that spoke last."""
+    """Return the window of the most recently used conversation."""
     (agent,) = entry.runtime_data.agents.values()
     return next(iter(agent.windows.loaded().values()))
 
 
 def said(request) -> list[str]:
-    """Return the contents of a request's messages."""
+    """Return the content of each message in a request."""
     return [message["content"] for message in request.body["messages"]]
 
 

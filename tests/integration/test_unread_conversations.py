@@ -1,4 +1,4 @@
-"""Conversations that go on while their stored part cannot be read: nothing said meanwhile is lost or stays."""
+"""Tests for conversations that continue while their stored part cannot be read: new messages are kept or forgotten."""
 
 from homeassistant.core import HomeAssistant
 import pytest
@@ -16,7 +16,7 @@ SECRET = "swordfish"
 
 
 async def say_unread(home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk) -> None:
-    """Tell an agent without memory a secret, in a conversation that is stored and was not read since the start."""
+    """Say a secret in a stored conversation that cannot be loaded, because the store is unavailable since a restart."""
     entry = await set_up(**{CONF_MEMORY: False})
     await say("hello there", "mine")
     await stop(home, entry)

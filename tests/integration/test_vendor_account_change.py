@@ -1,4 +1,4 @@
-"""Changing vendors' accounts: a refused key is asked for again, all else can be reconfigured, and the agents stay."""
+"""Tests for changing vendor accounts: reauthentication after a refused key, and reconfiguration that keeps agents."""
 
 from typing import Any
 
@@ -22,12 +22,12 @@ __all__ = ["kind"]
 
 @pytest.fixture
 async def entry(kind: Kind, set_up: SetUp, model_server: ModelServer) -> MockConfigEntry:
-    """Return an account with an agent that has the defaults."""
+    """Return an account of this kind whose agent has the default settings."""
     return await set_up(account=kind.account(model_server))
 
 
 def reauth_flows(home: HomeAssistant, entry: MockConfigEntry) -> list[Any]:
-    """Return the flows that ask for another key of an account."""
+    """Return the active reauthentication flows of an account."""
     return list(entry.async_get_active_flows(home, {SOURCE_REAUTH}))
 
 

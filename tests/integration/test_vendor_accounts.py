@@ -1,4 +1,4 @@
-"""The forms of vendors' accounts, from the menu to an agent that answers; each mistake can be put right."""
+"""Tests for the forms of vendor accounts, from the menu to a working agent. Every mistake can be corrected."""
 
 from typing import Any
 
@@ -25,14 +25,14 @@ ADA = {"name": "Ada", "model": "scripted"}
 
 
 def key_shown(form: Any) -> Any:
-    """Return the key that a form suggests, or None."""
+    """Return the API key that a form suggests, or None."""
     (key,) = [field for field in form["data_schema"].schema if field == CONF_API_KEY]
     return key.description and key.description["suggested_value"]
 
 
 @pytest.fixture
 async def form(kind: Kind, home: HomeAssistant) -> Submit:
-    """Open the form of a new account."""
+    """Open the form for a new account of this kind, and return it."""
     return await open_account(home, kind.step)
 
 

@@ -1,7 +1,7 @@
-"""The number of functions, modules and changes of module that a sentence passes, beside core's OpenAI agent.
+"""Tests for the number of functions, modules and module changes in one turn, compared with core's OpenAI agent.
 
-A sentence was said before each one that is traced, so that the first use of a module is in none. The steps after the
-answer count as well. CONTRIBUTING.md has four ways through the code in words; these are traced, too.
+Another sentence precedes each traced one, so that work on the first use of a module is not counted. The steps after the
+answer are counted. The paths through the code that CONTRIBUTING.md describes are also traced.
 """
 
 from collections.abc import Awaitable, Callable
@@ -27,14 +27,14 @@ _BINS = "the bins go out on Friday"
 
 
 class Way(NamedTuple):
-    """The number of functions, of modules and of changes of module."""
+    """The number of functions, modules and module changes in a trace."""
 
     functions: int
     modules: int
     changes: int
 
     def fits(self, functions: int, modules: int, changes: int) -> bool:
-        """Return whether none of them is larger."""
+        """Return whether no number exceeds its limit."""
         return self.functions <= functions and self.modules <= modules and self.changes <= changes
 
 
@@ -44,9 +44,9 @@ def ada(home: HomeAssistant) -> Context:
 
 
 async def shortest_way(sentence: Callable[[str], Awaitable[object]]) -> Way:
-    """Return the shortest of three ways of a sentence, each in a conversation of its own.
+    """Return the smallest result of three traces of a sentence, each in a new conversation.
 
-    Work of the store that is due from time to time, and belongs to no sentence, may be in one of them.
+    One of the traces may include periodic work of the store that does not belong to the sentence.
     """
     ways = []
     for name in ("first", "second", "third"):
@@ -57,7 +57,7 @@ async def shortest_way(sentence: Callable[[str], Awaitable[object]]) -> Way:
 
 
 def switch_both_on(model_server: ModelServer) -> None:
-    """Script two tool calls, one after the other, and the answer."""
+    """Script two consecutive tool calls and the final answer."""
     lights = (call("HassTurnOn", name=f"{name} light") for name in ("kitchen", "hall"))
     model_server.script(*lights, words("Both are on."))
 
@@ -79,9 +79,9 @@ async def test_two_tool_calls_take_a_short_way(
 
 @pytest.fixture
 async def core(home: HomeAssistant, monkeypatch: pytest.MonkeyPatch, model_server: ModelServer) -> str:
-    """Return the entity of core's OpenAI agent, which reads the server's address from the environment."""
+    """Set up core's OpenAI agent, which reads the server's URL from the environment, and return its entity id."""
     monkeypatch.setenv("OPENAI_BASE_URL", model_server.url)
-    # core sends the tools in an order that a strict server refuses
+    # Core sends the tools in an order that a strict model server would refuse.
     model_server.change(models=("gpt-4o-mini",), strict=False)
     agent = ConfigSubentryData(
         data={CONF_LLM_HASS_API: ["assist"], "chat_model": "gpt-4o-mini"},
@@ -122,7 +122,7 @@ async def test_local_command_takes_a_short_way(set_up: SetUp, say: Say, ada: Con
 
 @pytest.fixture
 async def facts(set_up: SetUp, say: Say, ada: Context) -> None:
-    """Have an agent remember facts, forget one, and answer by its model."""
+    """Set up an agent, have it remember facts and forget one, and let its model answer once."""
     await set_up(**{CONF_STATES: True})
     for number in range(3):
         await say(f"remember that locker {number} is blue", "before", context=ada)
@@ -160,7 +160,10 @@ async def test_forgetting_takes_a_short_way(say: Say, ada: Context) -> None:
 
 
 def missing_steps(walk: list[Step], trace: Trace) -> list[str]:
-    """Return the steps of a documented way that a trace does not have in this order; inner functions count as outer."""
+    """Return the steps of a documented path that are missing from a trace or out of order.
+
+    A call of an inner function counts as a call of its outer function.
+    """
     calls = ((module, name.partition(".<locals>")[0]) for module, name in trace.calls)
     return [str(step) for step in walk if (step.module, step.name) not in calls]
 

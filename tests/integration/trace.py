@@ -1,4 +1,4 @@
-"""A trace of the functions that run in a package, in all threads."""
+"""A trace of the functions of a package that are called, in all threads."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,9 +15,10 @@ _EVENTS = sys.monitoring.events
 
 @dataclass
 class Trace:
-    """The functions that were called, in their order, by module and qualified name.
+    """The called functions in order, each by module and qualified name.
 
-    A change is a call, or a resumption of a coroutine, in another module than the one before it in the same thread.
+    A change is counted when a call, or the resumption of a coroutine, is in another module than the previous one in the
+    same thread.
     """
 
     calls: list[tuple[str, str]] = field(default_factory=list)
@@ -25,18 +26,18 @@ class Trace:
 
     @property
     def functions(self) -> int:
-        """Return the number of functions that were called; generator expressions and lambdas count."""
+        """The number of different functions that were called, including generator expressions and lambdas."""
         return len(set(self.calls))
 
     @property
     def modules(self) -> int:
-        """Return the number of modules whose functions were called."""
+        """The number of different modules whose functions were called."""
         return len({module for module, _ in self.calls})
 
 
 @contextmanager
 def traced(package: ModuleType) -> Iterator[Trace]:
-    """Trace the functions of a package; at most one trace at a time."""
+    """Trace the functions of a package and yield the trace. Only one trace can be active at a time."""
     folder = Path(str(package.__file__)).parent
     trace = Trace()
     before = threading.local()
