@@ -88,7 +88,7 @@ def turn(watch: CacheWatch, window: Window) -> Turn:
 
 
 def after(seconds: float, *cached: int, **more: Any) -> Callable[[Turn], CacheUse | None]:
-    """Return a function that takes a turn at `seconds` with the given `turn` fixture."""
+    """Return a function that calls the `turn` fixture with these arguments, at the time `seconds`."""
     return lambda turn: turn(*cached, at=seconds, **more)
 
 

@@ -12,7 +12,7 @@ _HOMES = json.loads(Path(__file__).with_name("ordinary_homes.json").read_text("u
 
 
 def ordinary_sentences(language: str, count: int) -> list[str]:
-    """Return `count` sentences: at most half from our own test sets, the rest from Home Assistant's templates."""
+    """Return up to `count` sentences: at most half from our own test sets, the rest from Home Assistant's templates."""
     ours = _ours(language)
     some = Random(1).sample(ours, min(len(ours), count // 2))
     file = file_of(language) if language in LANGUAGES else _file(_HOMES[language])

@@ -1,4 +1,4 @@
-"""Tests for sentences in each language that ask memory for something, and for similar ones that do not."""
+"""Tests for sentences in each language that ask memory for something, and for equally many that do not."""
 
 from collections.abc import Iterator
 import json

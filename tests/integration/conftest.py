@@ -89,7 +89,7 @@ def memory_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def disk(memory_file: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
-    """Return access to the store's file from outside the integration. A locked file raises an error immediately."""
+    """Return access to the store's file from outside the integration, which does not wait while the file is locked."""
     monkeypatch.setattr(file, "_BUSY_SECONDS", 0.0)
     return Disk(memory_file)
 

@@ -178,7 +178,7 @@ async def test_summary_on_its_way_is_cancelled_if_only_evicted_exchanges_are_for
 
     @callback
     def hold(_event: Event) -> None:
-        """Hold the model server after the answer, before a summary is requested."""
+        """Make the server hold its answers from now on. The next request is the one for the summary."""
         holds.append(model_server.hold(after_words=0))
 
     home.bus.async_listen_once(EVENT_TRIMMED, hold)

@@ -391,7 +391,7 @@ async def test_server_that_fails_costs_nothing(
 async def loading(
     home: HomeAssistant, at_home: MockConfigEntry, later: Later, model_server: ModelServer, say: Say
 ) -> Record:
-    """Run a turn, then start a head start that the server does not answer, and return its request."""
+    """Take a turn, trigger a head start whose request the server does not answer, and return that request."""
     await say(TELL)
     later(300)
     model_server.fault("no_answer", times=1)

@@ -1,5 +1,4 @@
-"""Tests for the tools that query the home: which agents have them, their results, and that hidden entities stay hidden.
-"""
+"""Tests for the tools that query the home: the agents that have them, and results without hidden entities."""
 
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta

@@ -170,8 +170,7 @@ def after_ada(who: str, scope: Scope) -> Look:
 
 
 def forked(by: str, who: str) -> Look:
-    """Return a function that returns the requests when `who` continues a fork of Ada's conversation, created by `by`.
-    """
+    """Return a function that returns the requests when `who` continues a fork of Ada's conversation made by `by`."""
 
     async def look(house: House) -> object:
         await talked_with_ada(house)
@@ -278,7 +277,7 @@ LOOKS: dict[str, Look] = {
 }
 CONVERSATIONS = (
     *(
-        # Forgetting may also remove memories that were recalled in the forgotten exchanges.
+        # Forgetting may also remove memories that were recalled before.
         Case(f"Ada {what} after she had it forgotten {how}", forgotten(way, look), ADAS & FACTS, either=HOMES | ADAS)
         for how, way in WAYS.items()
         for what, look in LOOKS.items()

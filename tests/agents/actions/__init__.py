@@ -1,1 +1,1 @@
-"""Tests for the actions."""
+"""Tests for the integration's actions."""
