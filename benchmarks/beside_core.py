@@ -1,4 +1,4 @@
-"""A real Home Assistant in this process with core's agents, set up by their own forms, and a turn of any agent."""
+"""A real Home Assistant in this process, core's agents set up by their own config flows, and turns with any agent."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -20,13 +20,13 @@ from homeassistant.helpers.chat_session import async_get_chat_session
 from demo.client import Client, enter
 from demo.home_assistant import free_port, seed
 
-# Sessions have owners since 2026.11.
+# Chat sessions have an owner since Home Assistant 2026.11, which is passed as `context`.
 NO_OWNER: dict[str, Any] = {"context": None} if "context" in signature(async_get_chat_session).parameters else {}
 
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """An agent that takes turns; `agent_id` is set where it is ours."""
+    """A conversation agent that takes part in a benchmark; `agent_id` is set only for agents of this integration."""
 
     entity_id: str
     agent_id: str | None = None
@@ -34,10 +34,10 @@ class Contender:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A turn that was taken, and its result.
+    """A finished turn: the time of its first token, and its result.
 
-    When its first text was in the chat log, in nanoseconds, and the processor time of the event loop's thread until
-    then, in seconds.
+    `first_token` is the monotonic time, in nanoseconds, at which the first text arrived in the chat log. `processor` is
+    the CPU time, in seconds, that the event loop's thread used until then.
     """
 
     first_token: int
@@ -46,7 +46,7 @@ class Taken:
 
 
 async def add_core(hass: HomeAssistant, domain: str, entered: Mapping[str, str], model: str) -> Contender:
-    """Set up core's integration with the values of its form, and with a model if it asks for one."""
+    """Set up an integration of core with the values for its form, and with a model if the form asks for one."""
     flow = hass.config_entries.flow
     form = await flow.async_init(domain, context={"source": SOURCE_USER})
     answers: Mapping[str, str] = entered
@@ -67,7 +67,7 @@ def _is_agent(entry: er.RegistryEntry, platform: str) -> bool:
 
 @asynccontextmanager
 async def running_home(folder: str) -> AsyncIterator[tuple[HomeAssistant, Client]]:
-    """Yield the demo's Home Assistant, which runs in this process, and a client of it."""
+    """Yield the demo's Home Assistant, running in this process, and a client that is connected to it."""
     port = free_port()
     seed(Path(folder), port)
     hass = await bootstrap.async_setup_hass(runner.RuntimeConfig(config_dir=folder))
@@ -87,9 +87,10 @@ async def running_home(folder: str) -> AsyncIterator[tuple[HomeAssistant, Client
 async def say(
     hass: HomeAssistant, entity_id: str, text: str, conversation_id: str | None, device_id: str | None = None
 ) -> Taken:
-    """Have an agent answer, in a new conversation if none is given; the pipeline listens to the chat log as this does.
+    """Send a text to an agent and return the finished turn; without a `conversation_id`, start a new conversation.
 
-    Home Assistant takes only ids of conversations that it has.
+    Like the Assist pipeline, this listens to the chat log for the first text. Home Assistant accepts only the ids of
+    conversations that it knows.
     """
     arrived: list[tuple[int, float]] = []
     began = time.thread_time()

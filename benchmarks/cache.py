@@ -1,22 +1,23 @@
-"""A provider's prompt cache with the window, simulated: hits and cost by budget and by the share that a trim frees.
+"""Simulate a provider's prompt cache: its hits and the cost by token budget and by the share that one trim frees.
 
     .venv/demo/bin/python -m benchmarks.cache            (needs the openai package; writes docs/cache.svg)
 
-The conversation is the one of `benchmarks.window`: the same system prompt, 295 tokens a turn, and two requests in a
-turn that calls a tool, the second with the result. Requests come from the real window and its real encoding for Chat
-Completions. Figures are of the turns after every window is full: while it fills nobody trims, and everybody hits. A
-window of 4,000 tokens holds twelve exchanges, of which every fourth has most of the tokens, so that shares from 15 to
-30 % mostly trim to the same exchange: its curve has a step there.
+The conversation is the one of `benchmarks.window`: the same system prompt, 295 tokens per turn, and two requests in a
+turn with a tool call, the second of which has the result. The requests come from the real window and its real encoding
+for Chat Completions. Only turns after every window is full are counted: while a window fills up, nothing is trimmed and
+every request hits the cache. A window of 4,000 tokens holds twelve exchanges, and every fourth of them has most of the
+tokens. Shares from 15 to 30 % therefore mostly trim to the same exchange, and the curve has a step there.
 
-The model of a cache: it holds exactly the last request of this conversation. Of the next request, those first messages
-are cached whose bytes are the same; a message that is only partly the same counts as new. A cached token costs a tenth
-of another. So there is no smallest length (OpenAI's is 1,024 tokens, in steps of 128), no expiry, no machine that has
-not seen the conversation, no price for writing, and answers are not priced. Tool schemas, which would be more of the
-cached prefix, are left out. Tokens are a quarter of the characters, for the budget and the price alike.
+The simulated cache holds exactly the last request of this conversation. In the next request, the leading messages with
+identical bytes are cached; a message that matches only in part counts as uncached. A cached token costs a tenth of an
+uncached one. The simulation has no minimum length (OpenAI's is 1,024 tokens, in steps of 128), no expiry, no servers
+that have not seen the conversation, and no price for cache writes or answers. Tool schemas, which would add to the
+cached prefix, are left out. A token is four characters, for the budget and for the price.
 
-Compared with: single messages that go first in, first out, as most agents do it, for the cost; and with whole exchanges
-that go one at a time, with the same tool results, for the history that is kept, as mean tokens of a request without the
-system prompt. A stub is shorter than its result: the exchanges of a request show how much more the window then holds.
+The cost is compared with an agent that removes single messages, first in, first out, as most agents do. The retained
+history is compared with a window that removes whole exchanges one at a time and has the same tool results; it is the
+mean number of tokens of a request without the system prompt. A stub is shorter than the tool result that it replaces,
+so the number of exchanges in a request shows how much more the window then holds.
 """
 
 import argparse
@@ -35,22 +36,22 @@ BUDGETS = (4_000, 8_000, 16_000, 32_000)
 SHARES = (0.0, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.75)
 
 _CACHED_PRICE = 0.1
-# A window is full after these many times the turns that its budget has room for, also when it keeps stubs.
+# A window is full after this many times the number of turns that fit its budget, even if it keeps stubs.
 _FILLED = 2.2
 _MEASURED_TURNS = 400
-# A small window meets only a few exchanges at a time, and needs more conversations for the same figures.
+# A small window sees only a few exchanges at a time, so it needs more conversations for equally precise results.
 _SEEDS = {4_000: (1, 2, 3, 4), 8_000: (1, 2)}
 _DEFAULT_SHARE = 0.25
 _PICTURE = Path(__file__).parent.parent / "docs" / "cache.svg"
 
-# The goals at the default share: at least this much of the input is cached, at most this much is the cost to messages
-# that go one by one, and at least this much of the history is kept.
+# The goals at the default share: the minimum cached share of the input, the maximum cost relative to removing single
+# messages, and the minimum share of the history that is retained.
 _GOALS = {4_000: (0.80, 0.40), 8_000: (0.87, 0.30)}
 _RETAINED_GOAL = 0.85
 
 _COLOURS = {4_000: "#cf222e", 8_000: "#9a6700", 16_000: "#1a7f37", 32_000: "#0969da"}
 
-# Treatments of tool results: the shares that are simulated, and the policy, as far as the window has one.
+# How tool results are treated: for each treatment, the simulated shares and the window's policy.
 _KEPT, _STUBBED, _NEWEST = "results kept", "results stubbed", "newest 3 results kept"
 _RESULTS: dict[str, tuple[tuple[float, ...], dict[str, Any]]] = {_KEPT: (SHARES, {})}
 if {"tool_results", "max_tool_turns"} <= ours.POLICY_FIELDS:
@@ -67,7 +68,7 @@ type Request = Sequence[ChatMessage]
 
 @dataclass(slots=True)
 class Bill:
-    """The bill of a conversation's requests, in tokens; `cost` in tokens that are not cached."""
+    """The totals of a conversation's requests: tokens, cached tokens, and the cost in uncached tokens."""
 
     requests: int = 0
     tokens: int = 0
@@ -81,17 +82,20 @@ class Bill:
 
     @property
     def cost(self) -> float:
-        """The mean cost of a request."""
+        """The mean cost of a request, in uncached tokens."""
         return (self.tokens - (1 - _CACHED_PRICE) * self.cached) / self.requests
 
     @property
     def history(self) -> float:
-        """The mean tokens of a request without the system prompt."""
+        """The mean number of tokens of a request without the system prompt."""
         return self.tokens / self.requests - SYSTEM_TOKENS
 
 
 def add_to(total: Bill, requests: Iterable[tuple[int, Request]], from_turn: int) -> None:
-    """Add the sums of a conversation's requests, each with the number of its turn, from this turn on."""
+    """Add a conversation's requests to `total`, counting only turns from `from_turn` on.
+
+    Each request is paired with the number of its turn.
+    """
     last: list[bytes] = []
     for number, request in requests:
         written = [_encode_json(message).encode() for message in request]
@@ -105,7 +109,7 @@ def add_to(total: Bill, requests: Iterable[tuple[int, Request]], from_turn: int)
 
 
 def common_prefix(last: Sequence[bytes], written: Sequence[bytes]) -> int:
-    """Return the number of messages, as bytes, that a request has in common with the last one from the start."""
+    """Return the number of leading messages, as bytes, that a request shares with the previous one."""
     pairs = enumerate(zip(last, written, strict=False))
     return next((index for index, (before, now) in pairs if before != now), min(len(last), len(written)))
 
@@ -113,7 +117,7 @@ def common_prefix(last: Sequence[bytes], written: Sequence[bytes]) -> int:
 def window_requests(
     turns: Sequence[Turn], history_tokens: int, share: float, **policy: Any
 ) -> Iterator[tuple[int, Request]]:
-    """Yield every request that the window makes of a conversation."""
+    """Yield each request that a window makes for a conversation, paired with the number of its turn."""
     window = ours.new_window(system_prompt(), history_tokens, share, **policy)
     for number, turn in enumerate(turns):
         window.open(turn[0].text)
@@ -126,7 +130,7 @@ def window_requests(
 
 
 def fifo_requests(turns: Sequence[Turn], budget: int) -> Iterator[tuple[int, Request]]:
-    """Yield every request of an agent that lets single messages go."""
+    """Yield each request of an agent that removes single messages, paired with the number of its turn."""
     window = MessageFifo(system_prompt(), budget)
     for number, turn in enumerate(turns):
         for said in turn:
@@ -137,7 +141,7 @@ def fifo_requests(turns: Sequence[Turn], budget: int) -> Iterator[tuple[int, Req
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """One row: shares of 1, and the mean number of exchanges in a request."""
+    """One row of the table: shares between 0 and 1, and the mean number of exchanges in a request."""
 
     results: str
     share: float
@@ -148,7 +152,7 @@ class Figures:
 
 
 def simulate(budget: int) -> list[Figures]:
-    """Return the figures: by share with results kept, and for the default share by the treatment of results."""
+    """Return the rows for a budget: each share with full tool results, then the default share with other treatments."""
     single = Bill()
     totals = {(results, share): Bill() for results, (shares, _) in _RESULTS.items() for share in shares}
     from_turn = round(_FILLED * budget / TURN_TOKENS)
@@ -202,7 +206,7 @@ def _curves(tables: dict[int, list[Figures]]) -> Iterator[Curve]:
 
 
 def main() -> None:
-    """Simulate, print and draw."""
+    """Run the simulation, print the tables, and draw the picture."""
     parser = argparse.ArgumentParser(description="Simulate a provider's prompt cache on the window's requests.")
     parser.add_argument("--no-picture", action="store_true", help="leave docs/cache.svg as it is")
     arguments = parser.parse_args()

@@ -1,6 +1,6 @@
-"""Curves over the share that a trim frees, as an SVG of our own: a chart library would be all that this needs it for.
+"""Draw curves over the share that one trim frees, as SVG, without a chart library for this single picture.
 
-The data are the caller's; here are the axes, the lines and the places of their names.
+The caller provides the data; this module draws the axes and the curves, and places the labels.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ _INK, _GRID = "#30363d", "#d8dee4"
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A line through points of (share, value), both from 0 to 1; an empty name is not written."""
+    """A curve through points of (share, value), both from 0 to 1; an empty name is not drawn."""
 
     name: str
     colour: str
@@ -26,7 +26,7 @@ class Curve:
 
 
 def draw(title: str, below: Sequence[str], curves: Sequence[Curve], marked_share: float) -> str:
-    """Return the picture as SVG, with lines of text below it and a line across it at the marked share."""
+    """Return the picture as SVG, with lines of text below it and a vertical line at the marked share."""
     marked = _x(marked_share)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" {_FONT} fill="{_INK}">',
@@ -59,7 +59,7 @@ def _line(curve: Curve) -> str:
 
 
 def _names(curves: Sequence[Curve]) -> Iterator[str]:
-    """Yield the names beside the ends of the lines, moved apart where they would overlap."""
+    """Yield the labels at the ends of the curves, moved apart if they would overlap."""
     above = float("-inf")
     for curve in sorted(filter(_has_name, curves), key=lambda curve: -curve.points[-1][1]):
         y = max(_y(curve.points[-1][1]) + 4, above + _LEAST_GAP)

@@ -1,15 +1,15 @@
-"""The cost of a live context in a provider's prompt cache, beside the same conversation without memory and states.
+"""The cost of a live context with a provider's prompt cache, compared to a conversation without memory and states.
 
     .venv/demo/bin/python -m benchmarks.cache_memory            (needs the openai package)
 
-The cache and its price are those of `benchmarks.cache`, and so is one conversation. The other one is of short turns:
-commands, talk and questions of the household set. A thousand turns are remembered when they begin, and each of their
-own; there are no facts. So nearly every turn finds something, which is the dearest case. The states are of the second
-day of `benchmarks.home`, in its home of 200 entities. The figures are of the turns after the window is full, and as in
-`benchmarks.cache` without tool schemas, which the cache always serves: requests with them have a smaller share of live
-context.
+The simulated cache, its prices, and one of the conversations are those of `benchmarks.cache`. The other conversation
+has short turns: commands, talk, and questions of the household set. Memory holds a thousand turns at the beginning, and
+each new turn is added; it has no facts. Nearly every turn therefore recalls something, which is the most expensive
+case. The states are those of the second day of `benchmarks.home`, in its home of 200 entities. Only turns after the
+window is full are counted. As in `benchmarks.cache`, tool schemas are left out, although the cache would always serve
+them: with them, the live context would be a smaller share of a request.
 
-`found` asks for a name that was told long before, beside each turn: how often there was room for the line.
+`found` is the share of turns in which a recall of a name, mentioned long ago, had room for the line with that name.
 """
 
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ _SHARE = 0.25
 
 
 def new_home() -> home.Home:
-    """Return a home of 200 entities, of which some are not as usual."""
+    """Return a home of 200 entities, some of which are not in their usual state."""
     day, made = Day(200), home.Home()
     made.area_names = {area: (area,) for area in day.areas}
     odd = day.odd()
@@ -61,7 +61,7 @@ def new_home() -> home.Home:
 
 
 class Remembering:
-    """A conversation with a memory and a home, or without; `asked` and `found` count the questions for the name."""
+    """A conversation, optionally with a memory and a home; `asked` and `found` count the recalls of the name."""
 
     def __init__(self, memory: Memory | None, states: home.Home | None, budget: int) -> None:
         self.memory = memory
@@ -70,7 +70,10 @@ class Remembering:
         self.asked = self.found = 0
 
     def requests(self, turns: list[Turn], from_turn: int) -> Iterator[tuple[int, Request]]:
-        """Yield every request."""
+        """Yield each request of the conversation, paired with the number of its turn.
+
+        From turn `from_turn` on, each turn also recalls the name, and `asked` and `found` are counted.
+        """
         window = self.window
         for number, turn in enumerate(turns):
             at = START + 2e6 + number * 420
@@ -91,7 +94,7 @@ class Remembering:
                 self.memory.add_turn(PastTurn("c", at, turn[0].text, turn[-1].text, person="anna"))
 
     def _live(self, text: str, at: float) -> str:
-        """Return the text of a turn's live context."""
+        """Return the text of a turn's live context: states of the home and recalled lines."""
         lines = self._recall(self.memory, text, at) if self.memory else recall.RecalledLines()
         listed = home.NO_STATES
         if self.states:
@@ -107,7 +110,7 @@ class Remembering:
         return context.context_text(listed.text, lines.lines)
 
     def _recall(self, memory: Memory, text: str, at: float) -> recall.RecalledLines:
-        """Return the lines that a turn recalls besides those in the window, as the agent chooses them."""
+        """Return the lines that a turn recalls in addition to the window's content, chosen as the agent does."""
         known = recall.sent_context(self.window.exchanges(), (), text)
         found = memory.recall(text, person="anna", speaker="Anna", limit=recall.CANDIDATES)
         narrator = recall.Narrator("Anna", datetime.fromtimestamp(at, UTC))
@@ -115,7 +118,7 @@ class Remembering:
 
 
 def short_turns(number: int, seed: int) -> list[Turn]:
-    """Return commands, talk and questions, each with an answer."""
+    """Return `number` turns of commands, talk and questions, each with an answer."""
     chance, talk = random.Random(seed), [said.text.partition(": ")[2] for said in utterances()]
     questions = [question["q"] for question in HOUSEHOLD["questions"]]
     turns: list[Turn] = []
@@ -128,7 +131,7 @@ def short_turns(number: int, seed: int) -> list[Turn]:
 
 
 def new_memory(folder: str) -> Memory:
-    """Return a memory of a thousand short turns, before which the name was told."""
+    """Return a memory of a thousand short turns, after an earlier turn that mentions the name."""
     memory = Memory(Path(folder) / "memory.db", ("en",))
     memory.add_turn(PastTurn("ada", START, *_NAME[:2], person="anna"))
     for number, turn in enumerate(short_turns(1_000, 99)):
@@ -137,7 +140,7 @@ def new_memory(folder: str) -> Memory:
 
 
 def main() -> None:
-    """Simulate and print."""
+    """Run the simulation and print the table."""
     print(f"{'':38}{'cached':>9}{'cost':>8}{'exchanges':>11}{'kept':>8}{'trims':>7}{'found':>8}")
     for budget, filled in _BUDGETS:
         for name, turns, from_turn in (

@@ -1,19 +1,19 @@
-"""The error of the token count against o200k_base, before and after five calibrated turns.
+"""The error of the token count relative to o200k_base, before and after calibration on five turns.
 
     .venv/test/bin/python -m benchmarks.counting
 
-Each row is a conversation of eight turns behind the same system prompt and tool schemas. Its provider counts with
-o200k_base and reports that. After five turns nothing more is learned. Shown are, as signed errors:
+Each row is a conversation of eight turns after the same system prompt and tool schemas. The simulated provider counts
+with o200k_base and reports the result as usage. Calibration stops after five turns. The columns are signed errors of:
 
-- the sixth request, as the plain estimate and calibrated;
-- its history alone, without the fixed part, which is easy: the plain estimate, calibrated, and as a window holds it
-  that has counted each message once, with the calibration of that moment;
-- a window of 4,000 tokens just before its first trim, the first time that its count decides anything, the
-  eight turns coming again and again until then;
-- the text of the three turns that were not seen, one to a few hundred tokens, by the factor of its kind.
+- the sixth request, by the plain estimate and calibrated;
+- its history alone, without the fixed part, which is easy to count: by the plain estimate, calibrated, and as the
+  window counts it, which counted each message once with the calibration of that moment;
+- a window of 4,000 tokens just before its first trim, where its count matters for the first time; the eight turns
+  are repeated until then;
+- the text of the last three turns, not used for calibration, by the factor of its kind; one to a few hundred tokens.
 
-The second table has the live contexts of twenty days of `counting_day`, which are cut to a limit by their count: how
-far the worst were off after an hour of a day.
+The second table is about live contexts, which are cut to a limit by their token count, on twenty days of
+`counting_day`: the largest errors after an hour of a day.
 """
 
 from collections.abc import Callable, Iterator
@@ -70,7 +70,7 @@ type Exact = Callable[[str], int]
 
 
 class Row(NamedTuple):
-    """Errors as shares: of a request, of its history, of a full window, of text that was not seen."""
+    """Errors as shares: of a request, its history, a full window, and text that was not used for calibration."""
 
     what: str
     request: tuple[float, float]
@@ -80,7 +80,7 @@ class Row(NamedTuple):
 
 
 def _states(random_: random.Random) -> str:
-    """Return the states of some entities as Home Assistant writes them."""
+    """Return the states of some entities as JSON, in Home Assistant's format."""
     return json.dumps(
         [
             {
@@ -98,7 +98,7 @@ def _states(random_: random.Random) -> str:
 
 
 def _conversations() -> Iterator[tuple[str, TextKind, list[Turn]]]:
-    """Yield the label of each conversation, the kind of text that is judged, and its turns."""
+    """Yield the label of each conversation, the kind of text whose count is judged, and the turns."""
     texts = json.loads(_TEXTS.read_text("utf-8"))
     for language, exchanges in texts.items():
         yield language, TextKind.PROSE, [(Message.user(asked), Message.assistant(said)) for asked, said in exchanges]
@@ -116,7 +116,7 @@ def _reported(messages: tuple[Message, ...], exact: Exact) -> int:
 
 
 def _take(window: Window, calibrator: Calibrator, turn: Turn, exact: Exact) -> None:
-    """Take a turn, and learn from each of its requests."""
+    """Add a turn to the window, and calibrate with each of its requests."""
     question, *others = turn
     window.open(question.content)
     for message in others:
@@ -180,7 +180,7 @@ def _row(what: str, kind: TextKind, turns: list[Turn], exact: Exact) -> Row:
 
 
 def _errors(count: Callable[[Calibration], float], calibration: Calibration, exact: int) -> tuple[float, float]:
-    """Return the signed errors of a count, as shares, by the plain estimate and calibrated."""
+    """Return the signed errors of a count, as shares: by the plain estimate, and calibrated."""
     return count(Calibration()) / exact - 1, count(calibration) / exact - 1
 
 
@@ -190,13 +190,13 @@ def _exact(text: str) -> int:
 
 
 def _live_contexts(share: float) -> tuple[float, float]:
-    """Return the worst errors of all days, after their first three hours and after later ones."""
+    """Return the largest errors over all days: in the first three hours, and in the later ones."""
     days = [worst_by_hour(day, share, _exact) for day in range(_DAYS)]
     return max((error for day in days for error in day[:3]), key=abs), max((e for d in days for e in d[3:]), key=abs)
 
 
 def main() -> None:
-    """Print the tables; exits with 1 where a goal is missed."""
+    """Print the tables, and exit with 1 if a goal is missed."""
     rows = [_row(what, kind, turns, _exact) for what, kind, turns in _conversations()]
     print("errors against o200k_base    sixth request         its history            full    unseen text")
     print("                            before   after    before   after  window  window   before   after")

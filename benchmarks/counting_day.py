@@ -1,8 +1,8 @@
-"""A day of four people at two satellites and two phones, as its requests are billed.
+"""A simulated day of four people at two satellites and two phones, and the usage that a server bills for its requests.
 
-The beginning of a request differs by person and place: facts about the person, the area of the satellite. A server
-bills o200k_base's count, four tokens a message, and `share` of the schemas of the tools. The newest message of each
-request has a live context, which later requests no longer have.
+The beginning of a request differs by person and place: facts about the person, and the area of the satellite. The
+server bills the tokens that o200k_base counts, four tokens per message, and `share` of the tokens of the tool schemas.
+The newest message of each request has a live context, which later requests no longer contain.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +20,7 @@ from custom_components.windowed_conversation.window import (
 from custom_components.windowed_conversation.window.tokens import frame_tokens, message_text, tool_text
 
 _SAID = json.loads(Path(__file__).with_name("counting_texts.json").read_text("utf-8"))["English"]
-# The tools as a server may bill them: less than their schemas, as they are, or as JSON on the wire.
+# How a server may bill tool schemas: fewer tokens than their text has, exactly as many, or as many as JSON on the wire.
 SHARES = (0.55, 1.0, 1.4)
 _LIMITS = (150, 200, 300)
 
@@ -58,9 +58,9 @@ _FACTS = (
     "does not want scouring powder on the black pans.",
     "takes the bins out on Thursdays.",
 )
-# One state of ten has changed.
+# One in ten states is marked as changed.
 _MARKS = ("",) * 9 + (" (changed)",)
-# Who speaks, and how many facts are known of them; nobody knows who speaks at a satellite.
+# The known speakers, and the number of facts about each. A fourth speaker, at a satellite, is unknown.
 _PEOPLE = {"Anna": 6, "Ben": 4, "Mila": 1}
 _SATELLITES = ("Kitchen", "Living room")
 
@@ -68,7 +68,7 @@ type Count = Callable[[str], int]
 
 
 def _live_context(random: Random, limit: int, count: Count) -> str:
-    """Return states of a home, as many as are within `limit` tokens."""
+    """Return the states of a home as a live context of at most `limit` tokens, as counted by `count`."""
     end = f" | not listed: {random.randint(2, 9)} light on, 40 measurements | rest off, closed, locked, clear"
     text = ""
     for area in random.sample(_AREAS, len(_AREAS)):
@@ -83,9 +83,9 @@ def _live_context(random: Random, limit: int, count: Count) -> str:
 
 
 def worst_by_hour(day: int, share: float, exact: Count) -> list[float]:
-    """Return by how much live contexts within `_LIMITS` are miscounted after each hour, from 7 to 22, as signed shares.
+    """Return the signed relative errors of the token counts of live contexts, one for each hour from 7 to 22.
 
-    Each is the worst of the limits, over three texts within that limit. `exact` is the server's count.
+    Each is the largest error over `_LIMITS`, with three texts for each limit. `exact` is the server's token count.
     """
     random = Random(day)
     calibrator = Calibrator()
@@ -107,7 +107,7 @@ def _error(count: Count, limit: int, exact: Count) -> float:
 
 
 def _conversation_of(random: Random, count: Count) -> Iterator[tuple[Message, ...]]:
-    """Yield the requests of a conversation of someone somewhere."""
+    """Yield the requests of one conversation of a random person at a random place."""
     person, known = random.choice([*_PEOPLE.items(), ("Someone", 0)])
     place = f"You are in area {random.choice(_SATELLITES)}.\n" if person == "Someone" or random.random() < 0.3 else ""
     system = Message.system(_SYSTEM + place + "".join(f"- {person} {fact}\n" for fact in _FACTS[:known]))

@@ -1,13 +1,13 @@
-"""The cost of reading 10,000 deltas, beside the SDK's own parsing of them: in each format, from the same bytes.
+"""The cost of reading 10,000 deltas, compared to the SDK's own parsing of the same bytes, in each wire format.
 
     .venv/test/bin/python -m benchmarks.decoding        the oldest SDKs; .venv/newest has the newest
 
-The bytes are handed to the SDK's HTTP client by a transport in the same process, so no socket is measured. "SDK" is the
-SDK alone, as its documentation has it: the iterator of its own method is drained, and every object that it makes of an
-event dropped. "Ours" is the whole of the provider's `stream`, from the request to the last event, drained likewise. It
-reads the server-sent events and their JSON itself: OpenAI's and Anthropic's SDKs send the request and hand over the raw
-response; Gemini's provider sends it with the HTTP client, as google-genai hands over none while it streams. Both in
-processor time of one process, in turns.
+A transport in the same process hands the bytes to the SDK's HTTP client, so no socket is measured. "SDK" is the SDK
+alone, used as documented: the iterator of its own method is drained, and every object that it creates for an event is
+dropped. "Ours" is the provider's complete `stream`, from the request to the last event, drained in the same way. The
+provider reads the server-sent events and their JSON itself: the SDKs of OpenAI and Anthropic send the request and hand
+over the raw response; Gemini's provider sends the request with the HTTP client, because google-genai gives no access to
+the raw response of a stream. Both are measured alternately, as CPU time of one process.
 """
 
 import argparse
@@ -99,14 +99,14 @@ def _gemini(pieces: list[str]) -> Iterator[bytes]:
 
 
 def _client(package: Any, body: bytes) -> Any:
-    """Return an HTTP client of the package, httpx or httpx2, that answers everything with these bytes."""
+    """Return an HTTP client of the package, httpx or httpx2, that responds to every request with these bytes."""
     answer = package.MockTransport(lambda _: package.Response(200, headers=_EVENT_STREAM, content=body))
     return package.AsyncClient(transport=answer)
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A wire format: which SDK reads it, how its stream is opened by the SDK alone, and our provider over the same."""
+    """A wire format: its SDK, a function that opens its stream with the SDK alone, and this integration's provider."""
 
     name: str
     sdk: str
@@ -189,7 +189,7 @@ async def _run(deltas: int, rounds: int) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description="What reading an answer costs beside the SDK's own parsing.")
     parser.add_argument("--deltas", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=7, help="rounds that count, after one that does not")

@@ -1,25 +1,28 @@
-"""The cost of questions about the home over a day, beside core's own agent on the same scripted model.
+"""The cost of questions about the home over a day, compared to core's own agent with the same scripted model.
 
     .venv/demo/bin/python -m benchmarks.home            (--quick, --busy, --size, --talk)
 
-The home and the day are those of `benchmarks.home_day`: homes of 20, 200 and 2,000 exposed entities, a hundred
-sentences in conversations of 1 to 6, one real Home Assistant in this process. Three agents take the same day, each from
-the same beginning: core's `openai_conversation`, and ours without and with states of the home, without memory and
-without Home Assistant's own sentences. All speak the Responses API to the scripted server in a thread. The scripted
-model answers a question from the states in its context, else it calls get_states or GetLiveContext with filters: a
-name, or an area and a domain. A command is a call and an answer.
+The homes and the day are those of `benchmarks.home_day`: homes of 20, 200 and 2,000 exposed entities, and a hundred
+sentences in conversations of 1 to 6 sentences, in one real Home Assistant in this process. Three agents go through the
+same day from the same initial state: core's `openai_conversation`, and this integration's agent with and without states
+of the home, in both cases without memory and without Home Assistant's local sentences. All use the Responses API of the
+scripted server, which runs in a thread. The scripted model answers a question from the states in its context; if they
+do not suffice, it calls get_states or GetLiveContext with filters: a name, or an area and a domain. A command is one
+tool call and an answer.
 
-The second day is of our agent with states alone, after all states were registered anew and the account was loaded
-again: forty questions that name no thing, in a home in which few things are not as usual.
+Only this integration's agent with states takes the second day, after all states were registered again and the account
+was reloaded: forty questions that mention no entity by name, in a home in which few entities are not in their usual
+state.
 
-The server's prompt cache holds every earlier prompt, from 1,024 tokens on in steps of 128, and does not expire. Tokens
-are a quarter of the bytes of tools and messages. A cached token costs a tenth. Answers are not priced.
+The server's prompt cache holds every earlier prompt, from 1,024 tokens on in steps of 128, and does not expire. A token
+is four bytes of tools and messages. A cached token costs a tenth of an uncached one. Answers are not priced.
 
-Right: the answer is true at that moment, within rounding. For one request: right answers to questions that took
-one request. First token: the processor time of the event loop's thread from the sentence to the first text, and half a
-second for each request, which is how long the model takes until it begins to answer; nobody waits for it here.
+`right`: the answer is true at that moment, within rounding. `in one`: right answers to questions that took a single
+request. `first token`: the CPU time of the event loop's thread from the sentence to the first text, plus half a second
+per request for the model's time to first token, which is not spent waiting here.
 
-`stale` counts requests that tell a state that is not so, a rest that is not so, or a state in an older message.
+`stale` counts requests with a wrong state, a wrong summary of the states that are not listed, or a state in an older
+message.
 """
 
 import argparse
@@ -46,17 +49,17 @@ SIZES = (20, 200, 2_000)
 _MODEL = "gpt-4o-mini"
 _KEY = "scripted-key"
 _CACHED_PRICE = 0.1
-# Of our price, beside core's.
+# Maximum price of this integration's agent relative to core's, by the size of the home.
 _MOST_PRICE = {20: 0.80, 200: 0.78, 2_000: 0.68}
-# Seconds that a request takes until its answer begins.
+# Seconds from a request to the beginning of its answer.
 _DELAY = 0.5
-# Seconds that an account has to be loaded again after its agent was changed.
+# Seconds to wait for an account to be reloaded after its agent was changed.
 _RELOAD = 3.0
 
 
 @dataclass(slots=True)
 class Bill:
-    """The bill of a day: `first_tokens` in seconds, one for each sentence."""
+    """The totals of a day; `first_tokens` has the time to first token of each sentence, in seconds."""
 
     questions: int = 0
     right: int = 0
@@ -75,11 +78,11 @@ class Bill:
 
     @property
     def cost(self) -> float:
-        """The price of the input, in tokens that are not cached."""
+        """The price of the input, in uncached tokens."""
         return self.tokens - (1 - _CACHED_PRICE) * self.cached
 
     def row(self, name: str) -> str:
-        """Return the line of the table."""
+        """Return the row of the table for this bill."""
         one = f"{self.right_in_one / self.questions:.0%}"
         right = f"{self.right}/{self.questions}"
         return (
@@ -98,12 +101,12 @@ class Bench:
         self._server = server
 
     async def take(self, contender: Contender) -> Bill:
-        """Have an agent take the day, from its beginning."""
+        """Send the sentences of the day to an agent, from the initial state of the home."""
         self._house.begin()
         return await self._take(contender, self._day.sentences)
 
     async def take_second(self, contender: Contender, entry_id: str) -> Bill:
-        """Have an agent take the second day, after all states were registered anew."""
+        """Send the sentences of the second day to an agent, after all states were registered again."""
         self._house.begin_second()
         await self._hass.config_entries.async_reload(entry_id)
         await asyncio.sleep(_RELOAD)
@@ -164,7 +167,7 @@ async def _days(client: Client, bench: Bench, core: Contender, ours: Account) ->
 
 
 def measure(size: int, talk: str, sentences: int) -> Mapping[str, Bill]:
-    """Return each agent's bill for a day."""
+    """Return the bill of each agent for a day."""
     with serve_in_thread(models=(_MODEL,)) as server, tempfile.TemporaryDirectory() as folder:
         os.environ["OPENAI_BASE_URL"] = server.url
         return asyncio.run(_measure(Day(size, talk, sentences), server, folder))
@@ -206,7 +209,7 @@ def _print(size: int, talk: str, sentences: int, bills: Mapping[str, Bill]) -> N
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description="What questions about the home cost over a day.")
     parser.add_argument("--size", type=int, choices=SIZES, action="append", help="entities of the home")
     parser.add_argument("--talk", choices=tuple(TALKS), action="append", help="lengths of the conversations")
@@ -220,7 +223,7 @@ def main() -> None:
     sentences = 20 if arguments.quick else 100
     for talk in arguments.talk or ("short",):
         for size in sizes:
-            # a process of its own: Home Assistant can be set up once in each
+            # Home Assistant can be set up only once in a process.
             with ProcessPoolExecutor(1) as process:
                 _print(size, talk, sentences, process.submit(measure, size, talk, sentences).result())
 

@@ -2,13 +2,13 @@
 
     .venv/demo/bin/python -m benchmarks.home --busy
 
-Two agents of one Home Assistant, with and without states, take turns in conversations of two sentences. Each turn is
-the processor time of the event loop's thread from the sentence to the end of the answer, changes that fall into it
-included; the scripted server is in other threads. Source: the same time for the live context alone. Half of the changes
-are real, so that half of them are news.
+Two agents of one Home Assistant, with and without states, take turns in conversations of two sentences. The cost of a
+turn is the CPU time of the event loop's thread from the sentence to the end of the answer, including state changes that
+happen in between; the scripted servers run in other threads. The column "source" is the time to build the live context
+alone. Half of the changes of measurements are real, the others stay within rounding.
 
-Memory: Python's allocations in the modules that follow the states, by tracemalloc, in a second minute: after ten
-seconds, when each of them is warm, and at its end.
+Memory is measured with tracemalloc in a second minute: Python's allocations in the modules that follow the states,
+after ten seconds, once every module has warmed up, and at the end.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ _FOLLOWING = ("*/bridge/home_states.py", "*/turn/named_entities.py", "*/turn/hom
 
 
 class Source:
-    """The time of the state source in the newest turn, in milliseconds of the thread's processor time."""
+    """Measures how long the newest turn took to build its live context, in milliseconds of the thread's CPU time."""
 
     def __init__(self) -> None:
         self.took = 0.0
@@ -61,7 +61,7 @@ class Source:
 
 
 def measure_busy() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     with serve_in_thread() as without, serve_in_thread() as having, tempfile.TemporaryDirectory() as folder:
         asyncio.run(_measure(without, having, folder))
 
@@ -103,7 +103,7 @@ async def _time(hass: HomeAssistant, house: House, day: Day, agents: dict[str, C
                     if name == "states on":
                         sources[at].append(source.took)
                     conversation = taken.result.conversation_id
-                    # the work after an answer is in no turn
+                    # Keep the work after the turn out of the next measurement.
                     await asyncio.sleep(0.1)
     load = ", ".join(f"{each:.1f}" for each in os.getloadavg())
     print(f"{_SIZE:,} entities, {_CHANGES_A_SECOND} changes a second, {number} conversations each; load {load}")
@@ -116,7 +116,7 @@ async def _time(hass: HomeAssistant, house: House, day: Day, agents: dict[str, C
 
 async def _trace(house: House, day: Day) -> None:
     tracemalloc.start()
-    # the traced objects have to be complete before they can grow
+    # Change every entity first, so that all stored states are traced and only real growth is measured.
     for is_real in (False, True):
         for thing in day.things:
             house.put(thing.entity_id, _another(house, thing, Random(thing.entity_id), real=is_real))
@@ -137,7 +137,7 @@ def _following() -> float:
 
 @asynccontextmanager
 async def _changing(house: House, day: Day) -> AsyncIterator[None]:
-    """Have things change all the time."""
+    """Change the states of entities continuously in the background."""
     task = asyncio.create_task(_change(house, day))
     try:
         yield

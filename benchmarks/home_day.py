@@ -1,16 +1,15 @@
-"""A home of any size, and a day in it: changes, and people's questions and commands. The same each time.
+"""A home of any size and a day in it: state changes, and people's questions and commands. It is always the same.
 
-The home: areas with the same kinds of things in each, as `_KINDS` has them, 7 things in an area of the small home, 17
-in the middle one, 33 in the large one. Each is exposed to Assist, and its name begins with its area.
+The home: every area has the same kinds of entities, taken from `_KINDS` in order: 7 in each area of the small home, 17
+in the middle one, and 33 in the large one. Each is exposed to Assist, and its name begins with the name of its area.
 
 Changes: 20 times a day for each entity, evenly over the day. 90 % of the changes are measurements that move within
 rounding. The others are real: a light, a door, a motion, a degree.
 
-Sentences: a hundred, of which `_MIX` says how many are of which kind. Each question and each command is
-about a thing in the area of the speaker in one of two cases, else about any thing of the home; three areas have a
-satellite. Only sentences that reach the model are in it: Home Assistant's own answers cost nobody a request.
-`TALKS` says how they fall into conversations, which begin evenly over the day; twenty seconds are between two
-sentences of a conversation.
+Sentences: a hundred, with the number of each kind in `_MIX`. In one of two cases, a question or command is about an
+entity in the speaker's area, otherwise about any entity of the home; three areas have a satellite. All sentences reach
+the model, because Home Assistant's own answers cause no request. `TALKS` has the lengths of the conversations, which
+begin evenly over the day; two sentences of a conversation are twenty seconds apart.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,7 +26,7 @@ _PAUSE = 20.0
 _SATELLITES = 3
 _IN_SPEAKERS_AREA = 0.5
 _SEED = 15
-# The conversations of the second day, and the share of things that are not as usual in it.
+# The number of conversations on the second day, and the share of entities that are then not in their usual state.
 _SECOND_TALKS = 10
 _ODD = 0.05
 
@@ -40,13 +39,13 @@ _FLOORS = ("", "Upper ", "Lower ", "Eastern ", "Western ", "Northern ", "Souther
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of thing: the `states` it can have, or the value of a measurement, and the question about it."""
+    """A kind of entity: its possible `states` or its measured value, and the word for its state in a question."""
 
     domain: str
     name: str
     states: tuple[str, ...] = ()
     value: float = 0.0
-    # how far it wanders within rounding, and how far a real change goes
+    # `jitter` is the range of changes within rounding, `step` is the size of a real change.
     jitter: float = 0.0
     step: float = 0.0
     attributes: dict[str, Any] = field(default_factory=dict, hash=False)
@@ -89,13 +88,13 @@ class Thing:
 
     @property
     def initial(self) -> str:
-        """The state in which the day begins."""
+        """The state at the beginning of the day."""
         return self.kind.states[0] if self.kind.states else f"{self.kind.value:.2f}"
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A state that a thing takes on. `is_real` is False if it rounds to the former one."""
+    """A new state of an entity; `is_real` is False if it rounds to the previous one."""
 
     entity_id: str
     state: str
@@ -104,9 +103,9 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence, with its place, its conversation, the changes before it, and the subject of a right answer.
+    """A sentence with its area, its conversation, the state changes before it, and the subject of a right answer.
 
-    `about` are the entities of the question, or the one of the command; `wanted` is the state that the command wants.
+    `about` has the entities of a question, or the one of a command; `wanted` is the state that a command asks for.
     """
 
     kind: str
@@ -119,15 +118,15 @@ class Sentence:
 
     @property
     def is_question(self) -> bool:
-        """Whether it asks for states, and commands nothing."""
+        """Whether the sentence only asks for states; otherwise it is a command."""
         return not self.wanted
 
 
-# Of a hundred sentences: questions about one thing, one that names the kind of measurement and the room, and those that
-# ask for several; commands, and commands that depend on a state.
+# The kinds of a hundred sentences: questions about one entity, questions that name a kind of measurement and a room,
+# and questions about several entities; then commands, and commands that depend on the current state.
 _MIX = {"state": 50, "measured": 10, "lights in area": 8, "lights": 2, "switch": 18, "make sure": 12}
 
-# Lengths of the conversations of a hundred sentences.
+# The lengths of the conversations that the hundred sentences are divided into.
 TALKS: dict[str, tuple[int, ...]] = {
     "single": (1,) * 100,
     "short": (1,) * 15 + (2,) * 10 + (3,) * 7 + (4,) * 5 + (6,) * 4,
@@ -136,7 +135,7 @@ TALKS: dict[str, tuple[int, ...]] = {
 
 
 class Day:
-    """A home and a day in it."""
+    """A home, and the sentences and state changes of one day in it."""
 
     def __init__(self, size: int, talk: str = "short", sentences: int = SENTENCES) -> None:
         self.things = tuple(islice(_things(size), size))
@@ -149,7 +148,10 @@ class Day:
         self.sentences = tuple(self._said(talk))[:sentences]
 
     def second(self) -> Iterator[Sentence]:
-        """Yield the questions of the second day, of which the last in each conversation asks the same of an area."""
+        """Yield the questions of the second day.
+
+        The last one in each conversation repeats the previous question for a single area.
+        """
         chance = Random(_SEED + 1)
         for number in range(_SECOND_TALKS):
             area, where = chance.choice(self.satellites), chance.choice(self.areas)
@@ -163,7 +165,7 @@ class Day:
                 yield Sentence(kind, text, area, number, (), about)
 
     def odd(self) -> set[str]:
-        """Return the entities that are not as usual on the second day."""
+        """Return the ids of the entities that are not in their usual state on the second day."""
         ordinary = [thing.entity_id for thing in self.things if thing.kind.states]
         return set(Random(_SEED + 2).sample(ordinary, max(1, round(_ODD * len(ordinary)))))
 
@@ -248,7 +250,7 @@ class Day:
         return [thing for thing in self._asked(kind) if thing.area == area]
 
     def _asked(self, kind: str) -> Sequence[Thing]:
-        """Return the things about which a sentence of this kind can be."""
+        """Return the entities that a sentence of this kind can be about."""
         if kind in ("switch", "make sure"):
             return self._of("light")
         if kind == "measured":

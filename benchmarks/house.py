@@ -1,4 +1,4 @@
-"""The home of a day in a real Home Assistant: it obeys commands, and knows the right answers."""
+"""The home of `benchmarks.home_day` in a real Home Assistant: it executes commands and checks answers."""
 
 import re
 from typing import Any
@@ -13,18 +13,18 @@ from demo.model_server import HomeHistory
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _SAYS = re.compile(r"The .+? is (?P<state>.+?)\.?$")
-# The answer to a question about several things if none of them is meant.
+# The right answer to a question about several entities if no entity matches.
 _NONE = {
     **dict.fromkeys(("lights", "lights in area"), "Nothing is on."),
     "windows": "Nothing is open.",
     "unusual": "Everything is closed and off.",
 }
-# The largest difference of a spoken number from the measured one.
+# The maximum difference between a spoken number and the measured one, by unit.
 _ROUNDING = {"°C": 0.25, "%": 0.5, "W": 0.5}
 
 
 class House:
-    """The home of a day in Home Assistant; it obeys commands, and notes its former states."""
+    """The home of a day in Home Assistant; it executes commands and records the history of its states."""
 
     def __init__(self, hass: HomeAssistant, day: Day) -> None:
         self._hass = hass
@@ -34,7 +34,7 @@ class House:
         self.history = HomeHistory()
 
     async def furnish(self, day: Day, config_entry_id: str) -> None:
-        """Put up the areas, the things and the satellites, and expose nothing else."""
+        """Create the areas, entities and satellites, and expose only these entities."""
         hass = self._hass
         for entity_id in hass.states.async_entity_ids():
             async_expose_entity(hass, "conversation", entity_id, should_expose=False)
@@ -58,7 +58,7 @@ class House:
         await hass.async_block_till_done()
 
     def begin(self) -> None:
-        """Have everything as it was when the day began."""
+        """Reset every entity to its state at the beginning of the day."""
         for thing in self._things.values():
             self.put(thing.entity_id, thing.initial)
         self.history = HomeHistory()
@@ -66,7 +66,7 @@ class House:
             self._note(self.state(thing))
 
     def begin_second(self) -> None:
-        """Have all states registered anew, few of them not as usual."""
+        """Register all states again, with a few of them not as usual."""
         for entity_id in self._things:
             self._hass.states.async_remove(entity_id)
         self.begin()
@@ -74,22 +74,22 @@ class House:
             self.put(entity_id, self._things[entity_id].kind.states[1])
 
     def put(self, entity_id: str, state: str) -> None:
-        """Have a thing take on a state."""
+        """Set the state of an entity."""
         thing = self._things[entity_id]
         self._hass.states.async_set(entity_id, state, {"friendly_name": thing.name, **thing.kind.attributes})
 
     def state(self, thing: Thing) -> State:
-        """Return the state of a thing."""
+        """Return the current state of an entity."""
         state = self._hass.states.get(thing.entity_id)
         assert state is not None
         return state
 
     def satellite(self, area: str) -> str:
-        """Return the device that stands in an area."""
+        """Return the device id of the satellite in an area."""
         return self._devices[area]
 
     def is_right(self, sentence: Sentence, answer: str) -> bool:
-        """Return whether a question is answered with the real state, or a command is carried out."""
+        """Return whether the answer to a question matches the real states, or whether a command was executed."""
         states = {thing: self.state(thing).state for thing in sentence.about}
         if sentence.wanted:
             return set(states.values()) == {sentence.wanted}
@@ -120,7 +120,7 @@ class House:
 
 
 def _is(said: str, thing: Thing, state: str) -> bool:
-    """Return whether this says a state: in its own word, in that of its device class, or within rounding."""
+    """Return whether a spoken text means this state: by its name, that of its device class, or within rounding."""
     unit = thing.kind.attributes.get("unit_of_measurement")
     if unit:
         number = _NUMBER.match(said)

@@ -1,4 +1,4 @@
-"""The household set: facts of two people in 200 days, and how memory and FTS5 find them for later questions."""
+"""The household set: facts of two people over 200 days, and how well memory and plain FTS5 find them later."""
 
 from collections.abc import Callable, Iterator
 import json
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from custom_components.windowed_conversation.memory import Memory, PastTurn
     from custom_components.windowed_conversation.memory.words import stop_words
 else:
-    # importing the integration's package would import Home Assistant
+    # Importing the integration's package would import Home Assistant.
     sys.path.insert(0, str(Path(__file__).parent.parent / "custom_components" / "windowed_conversation"))
     from memory import Memory, PastTurn
     from memory.words import stop_words
@@ -29,7 +29,7 @@ type Ask = Callable[[str, str | None], list[str]]
 
 
 class Hits(NamedTuple):
-    """The counts of wanted results, first and among five, of stale ones that came first, and of refused ones at all."""
+    """Shares of questions with a wanted result first or among the first five, and counts of stale or forbidden ones."""
 
     first: float
     five: float
@@ -39,7 +39,7 @@ class Hits(NamedTuple):
 
 
 def facts_in_memory(folder: Path) -> tuple[Memory, Ask]:
-    """Return a memory that was told the household's facts, and how it is asked."""
+    """Return a memory that holds the household's facts, and a function that queries it."""
     memory = Memory(folder / "facts.db", _LANGUAGES)
     rows: dict[str, int] = {}
     for told in sorted(HOUSEHOLD["told"], key=lambda told: told["day"]):
@@ -61,7 +61,7 @@ def facts_in_memory(folder: Path) -> tuple[Memory, Ask]:
 
 
 def facts_in_plain_fts(tokenizer: str) -> Ask:
-    """Return an Ask for FTS5 over the facts that are true at the end."""
+    """Return a function that queries FTS5 for those facts that are still true at the end."""
     replaced = {told["replaces"] for told in HOUSEHOLD["told"]}
     facts = [told for told in HOUSEHOLD["told"] if told["id"] not in {*replaced, *HOUSEHOLD["deleted"]}]
     owners = {told["id"]: _owner(told) for told in facts}
@@ -70,7 +70,7 @@ def facts_in_plain_fts(tokenizer: str) -> Ask:
 
 
 def turns_in_memory(folder: Path) -> tuple[Memory, Ask]:
-    """Return a memory that has the household's turns, told and commanded, and how it is asked."""
+    """Return a memory that holds the household's turns, statements and commands, and a function that queries it."""
     memory = Memory(folder / "turns.db", _LANGUAGES)
     names: dict[int, str] = {}
     for number, (name, said, answer, owner) in enumerate(_turns()):
@@ -86,7 +86,7 @@ def turns_in_memory(folder: Path) -> tuple[Memory, Ask]:
 
 
 def turns_in_plain_fts(tokenizer: str) -> Ask:
-    """Return an Ask for FTS5 over the household's turns."""
+    """Return a function that queries FTS5 for the household's turns."""
     turns = [turn for turn in _turns() if turn[0] not in HOUSEHOLD["deleted"]]
     owners = {name: owner for name, _, _, owner in turns}
     search = plain_fts(tokenizer, [(name, f"{said} {answer}") for name, said, answer, _ in turns])
@@ -94,7 +94,7 @@ def turns_in_plain_fts(tokenizer: str) -> Ask:
 
 
 def hits(ask: Ask) -> Hits:
-    """Return the hits of the household's questions."""
+    """Return the hits of a search function for the household's questions."""
     asked = [(question, ask(question["q"], question["who"])) for question in HOUSEHOLD["questions"]]
     wanted = [(question, found) for question, found in asked if question["want"]]
     chinese = [bool({*found[:1]} & {*question["want"]}) for question, found in wanted if question["lang"] == "zh"]
@@ -109,7 +109,7 @@ def hits(ask: Ask) -> Hits:
 
 
 def plain_fts(tokenizer: str, texts: list[tuple[str, str]]) -> Callable[[str], list[str]]:
-    """Return a function that asks FTS5 for the names of texts, without the stop words."""
+    """Return a function that searches texts with FTS5, without stop words, and returns the names of those found."""
     index = sqlite3.connect(":memory:")
     index.execute(f"CREATE VIRTUAL TABLE texts USING fts5(name UNINDEXED, text, tokenize='{tokenizer}')")
     index.executemany("INSERT INTO texts VALUES (?, ?)", texts)
@@ -126,7 +126,7 @@ def plain_fts(tokenizer: str, texts: list[tuple[str, str]]) -> Callable[[str], l
 
 
 def _turns() -> Iterator[tuple[str, str, str, str | None]]:
-    """Yield name, sentence, answer, and owner of each turn: fifteen commands a day between the facts."""
+    """Yield name, sentence, answer and owner of each turn: fifteen commands a day, and the turns that state facts."""
     chance = random.Random(14)
     for day in range(201):
         for number in range(15):

@@ -1,4 +1,4 @@
-"""A Home Assistant in this process, with a folder of its own, ready for components and without a web server."""
+"""A Home Assistant in this process, with its own folder, ready to set up integrations, and without a web server."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,7 +11,7 @@ from homeassistant.core import CoreState, HomeAssistant
 
 @asynccontextmanager
 async def home_assistant() -> AsyncIterator[HomeAssistant]:
-    """Yield an empty Home Assistant that counts as running, and stop it."""
+    """Yield an empty, running Home Assistant, and stop it afterwards."""
     with tempfile.TemporaryDirectory() as folder:
         hass = HomeAssistant(folder)
         loader.async_setup(hass)

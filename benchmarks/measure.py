@@ -1,7 +1,7 @@
-"""Measurements of the window and its peers: turn by turn beside the reference, in one process, and by memory.
+"""Measure the time per turn of the window or another library next to the reference, and the memory per message.
 
-The two take turns in blocks, each first in every other block, so that both meet the same noise, the same cold caches
-and the same garbage collector, which stays on.
+A contender and the reference run alternately in one process, in blocks of turns, and swap their order in every other
+block. Both are thus affected equally by noise, cold caches, and the garbage collector, which stays enabled.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -27,18 +27,18 @@ _HUGE = 1_000_000_000
 
 
 class Plain:
-    """The reference as a contender."""
+    """The reference in plain Python, as a contender."""
 
     def __init__(self, system: str, budget: int) -> None:
         self._window = Reference(system, budget, SHARE)
 
     def append(self, turn: Turn) -> None:
-        """Take a turn in."""
+        """Append the messages of a turn."""
         for said in turn:
             self._window.append(said)
 
     def view(self) -> Sequence[object]:
-        """Return the messages that are sent now."""
+        """Return the messages to send now."""
         return self._window.messages()
 
 
@@ -47,22 +47,22 @@ type Make = Callable[[str, int], Contender]
 
 @dataclass(slots=True)
 class Run:
-    """The times of turns, in nanoseconds, by the number of the turn."""
+    """Times in nanoseconds, by the number of the turn, for the contender and for the reference."""
 
     taken: dict[int, int] = field(default_factory=dict)
     reference: dict[int, int] = field(default_factory=dict)
     finished: bool = False
 
     def full(self, budget: int) -> list[int]:
-        """Return the nanoseconds of each turn since the window was full, or of all turns when it never was."""
+        """Return the times of all turns after the window was full, or of all turns if it never was."""
         return _since(self.taken, budget)
 
     def reference_full(self, budget: int) -> list[int]:
-        """Return the same turns of the reference."""
+        """Return the reference's times for the same turns."""
         return _since(self.reference, budget)
 
     def tail(self, length: int) -> float | None:
-        """Return the median of the last turns up to this number, in microseconds; None when it was not reached."""
+        """Return the median time of the last turns up to turn `length`, in microseconds; None if it was not reached."""
         if max(self.taken, default=0) < length:
             return None
         from_turn = length - max(50, length // 10)
@@ -71,9 +71,10 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The best of the repeats: microseconds per turn once the window is full, and by the length of the conversation.
+    """The best run: microseconds per turn once the window is full, and by the length of the conversation.
 
-    `ratio` is to the reference's median in the same repeat. `turns` is where the cap on time ended it.
+    `ratio` is relative to the reference's median in the same run. `turns` is the number of turns that were reached
+    before the time limit.
     """
 
     median: float
@@ -86,7 +87,7 @@ class Result:
 def measure(
     make: Make, system: str, budget: int, conversation: Sequence[Turn], *, pure: bool, seconds: float
 ) -> Result:
-    """Measure one contender: as many repeats, up to three, as fit into the seconds; the first is cut off there."""
+    """Measure a contender in up to three runs, as many as fit into `seconds`; the first is cut off at that limit."""
     _warm_up(make(system, budget), conversation)
     began = monotonic()
     runs: list[Run] = []
@@ -131,7 +132,7 @@ def _run(contender: Contender, reference: Plain, conversation: Sequence[Turn], *
 def _take(
     contender: Contender, conversation: Sequence[Turn], numbers: Iterable[int], taken: dict[int, int], *, pure: bool
 ) -> None:
-    """Take these turns, and write down the time of each; of a pure one only the samples."""
+    """Take these turns and record the time of each; for a pure contender, only those of the samples."""
     for number in numbers:
         turn = conversation[number - 1]
         if pure and not _is_sample(number):
@@ -157,7 +158,7 @@ def _least(values: Iterable[float | None]) -> float | None:
 
 
 def bytes_per_message(make: Make, system: str, conversation: Sequence[Turn]) -> float:
-    """Return the bytes that a message in the window takes besides its text, which the workload holds anyway."""
+    """Return the bytes that a message takes in the window, without its text, which the workload also references."""
     contender = make(system, _HUGE)
     contender.append(conversation[0])
     contender.view()

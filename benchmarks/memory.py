@@ -1,14 +1,15 @@
-"""Memory's hits beside those of plain FTS5, and the cost of a question as the turns grow.
+"""Compare memory's hits with those of plain FTS5, and measure the cost of a query as the number of turns grows.
 
     .venv/test/bin/python -m benchmarks.memory            (--quick: without 100,000 turns)
 
-The household set: facts that two people tell a home in 200 days, and later questions. Each fact is stored as the home's
-or a person's, with the one that it replaces; plain FTS5 has the same facts and the same rights, and drops the same stop
-words. The dialogues are those of the tests.
+The household set has facts that two people tell a home over 200 days, and later questions about them. Each fact is
+stored as the home's or a person's, together with the id of the fact that it replaces; plain FTS5 has the same facts,
+the same access rights, and the same stop words. The dialogues are those of the tests.
 
-A question's costs are CPU time of its thread, for all kinds at once; Python's part is the time outside SQLite.
-Memory is the growth of one process once the file is open and all questions were asked. Home Assistant has SQLite and
-the reading of packages' metadata already, so they count as there. Bytes are those of the file, less the texts' own.
+The time of a query is the CPU time of its thread, for all kinds at once; Python's part is the time outside SQLite. The
+memory is the growth of a process after it opened the file and ran all queries. SQLite and the code that reads package
+metadata are loaded before, as in Home Assistant, and are not counted. Bytes are the size of the file without the texts
+themselves.
 """
 
 from collections.abc import Iterator
@@ -39,7 +40,7 @@ from tests.memory.dialogues import found_in_tokens, found_in_turns, questions, u
 if TYPE_CHECKING:
     from custom_components.windowed_conversation.memory import Memory, PastTurn
 else:
-    # importing the integration's package would import Home Assistant
+    # Importing the integration's package would import Home Assistant.
     from memory import Memory, PastTurn
 
 _FOLDER = Path(__file__).parent.parent / "custom_components" / "windowed_conversation"
@@ -55,10 +56,7 @@ def build(
     every: float = 900.0,
     people: tuple[str | None, ...] = (None, "anna", "ben"),
 ) -> float:
-    """Store this many turns of these people, one in this many seconds.
-
-    Return the bytes that each takes besides its text.
-    """
+    """Store turns of these people, one every `every` seconds, and return the bytes per turn besides its text."""
     memory = Memory(path, languages)
     memory.load(islice(_lines(begin, every, people), turns))
     memory.checkpoint()
@@ -70,7 +68,7 @@ def build(
 
 
 class _Timed:
-    """A connection that keeps the time it takes."""
+    """A connection that records the CPU time spent in SQLite."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -88,19 +86,19 @@ class _Timed:
 
 
 class _Rows(list[Any]):
-    """Rows that were fetched, as a cursor gives them."""
+    """Fetched rows, with the methods of a cursor."""
 
     def fetchone(self) -> Any:
-        """Return the first."""
+        """Return the first row, or None if there is none."""
         return self[0] if self else None
 
     def fetchall(self) -> list[Any]:
-        """Return all."""
+        """Return all rows."""
         return self
 
 
 def ask_all(path: Path) -> dict[str, float]:
-    """Ask everything in this process and return the times, in milliseconds."""
+    """Run all queries in this process, and return percentiles of their times in milliseconds."""
     memory = Memory(path, ("en", "de"))
     timed = _Timed(memory.database._reader)  # noqa: SLF001 - nothing else tells SQLite's time from ours
     memory.database._reader = timed  # type: ignore[assignment]  # noqa: SLF001
@@ -115,7 +113,7 @@ def ask_all(path: Path) -> dict[str, float]:
 
 
 def _lines(begin: float, every: float, people: tuple[str | None, ...]) -> Iterator[str]:
-    """Yield turns without end as an export has them: commands, talk, and in each a word that is rare."""
+    """Yield turns endlessly as lines of an export: commands and talk, each followed by a rare word."""
     chance = random.Random(14)
     talk = [said.text for said in utterances()]
     conversation = 0
@@ -143,7 +141,7 @@ def _at(taken: list[float], share: float) -> float:
     return sorted(taken)[int(len(taken) * share)]
 
 
-# This process has imported memory already.
+# Measured in a child process, because this process has already imported memory.
 _CHILD = """
 import importlib.metadata, json, sqlite3, sys
 from pathlib import Path
@@ -218,7 +216,7 @@ def _show_costs(folder: Path, sizes: tuple[int, ...]) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     print(f"SQLite {sqlite3.sqlite_version}, snowballstemmer {version('snowballstemmer')}\n")
     with TemporaryDirectory() as name:
         _show_household(Path(name))

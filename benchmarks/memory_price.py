@@ -1,18 +1,18 @@
-"""The cost of memory in the prompt over a week: off, on, and as others do it.
+"""The cost of memory in the prompt over a week: without memory, with the integration's memory, and as others do it.
 
     .venv/test/bin/python -m benchmarks.memory_price
 
-Two people and a satellite say 120 things a day to one agent, each in a window of 8,000 tokens: commands, questions, and
-facts to remember, all of it answered by the model, every fourth turn with a tool call and so two requests. At
-the beginning two thirds of the household's facts are known.
+Two people and a satellite send 120 inputs a day to one agent, each in a window of 8,000 tokens: commands, questions,
+and facts to remember. The model answers all of them; every fourth turn has a tool call and therefore two requests. Two
+thirds of the household's facts are known at the beginning.
 
-*On* is the integration's own code: the profile at the end of the system prompt, which stays as it is until one of its
-facts changes, and recalled lines in the newest message. *Others* write all facts that the person may see, and the
-lines recalled for the question, into the system prompt of every turn, as home-generative-agent and Home Agent do.
+*On* is the integration's own code: the profile at the end of the system prompt, which is only rebuilt when one of its
+facts changes, and recalled lines in the newest message. *Others* put all facts that the person may see, and the lines
+recalled for the question, into the system prompt of every turn, as home-generative-agent and Home Agent do.
 
-A cache is simulated for each window: of a request those first characters are cached that the last one had, too, and
-cost a tenth. There is no smallest length and no expiry, and writing is free. Tokens are a quarter of the characters.
-The system prompt has 500 tokens without memory; tool schemas and answers are not counted.
+A cache is simulated for each window: the leading characters that a request shares with the previous one are cached and
+cost a tenth. There is no minimum length and no expiry, and writing is free. A token is four characters. The system
+prompt has 500 tokens without memory; tool schemas and answers are not counted.
 """
 
 from bisect import bisect_left
@@ -51,13 +51,13 @@ _PEOPLE = {"anna": "Anna", "ben": "Ben", None: None}
 _KNOWN_AT_FIRST = 44
 _QUESTIONS, _TOLD = 0.1, 0.1
 _TOOL_TURN = 4
-# Tokens that others recall for each question.
+# Maximum number of turns that the others recall for each question.
 _RECALLED_BY_OTHERS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """The words of a turn, its speaker, and the fact that it tells, if it tells one."""
+    """The input and answer of a turn, its time and speaker, and the fact that the input states, if any."""
 
     at: float
     person: str | None
@@ -68,7 +68,7 @@ class Said:
 
 @dataclass(slots=True)
 class Bill:
-    """The bill of all requests, in tokens; `cost` in tokens that are not cached."""
+    """The totals of all requests: tokens, cached tokens, and the cost in uncached tokens."""
 
     requests: int = 0
     tokens: int = 0
@@ -76,7 +76,7 @@ class Bill:
     _last: dict[str | None, str] = field(default_factory=dict)
 
     def add(self, window: str | None, request: str) -> None:
-        """Add a request of a window."""
+        """Add a request; its cached part is the prefix that it shares with the previous request of the same window."""
         self.requests += 1
         self.tokens += cheap_count(request)
         self.cached += cheap_count(_common_beginning(self._last.get(window, ""), request))
@@ -89,7 +89,7 @@ class Bill:
 
     @property
     def cost(self) -> float:
-        """The price of the input, in tokens that are not cached."""
+        """The price of the input, in uncached tokens."""
         return self.tokens - (1 - _CACHED_PRICE) * self.cached
 
 
@@ -99,7 +99,7 @@ def _common_beginning(first: str, second: str) -> str:
 
 
 def week(days: int = DAYS) -> Iterator[Said]:
-    """Yield the turns of these days, the same each time."""
+    """Yield the turns of these days, always the same ones."""
     chance = random.Random(14)
     told = iter(HOUSEHOLD["told"][_KNOWN_AT_FIRST:])
     for number in range(days * TURNS_A_DAY):
@@ -116,7 +116,7 @@ def week(days: int = DAYS) -> Iterator[Said]:
 
 
 class Off:
-    """The window alone."""
+    """The window without memory."""
 
     def __init__(self, known: Memory) -> None:
         self.memory = known
@@ -124,11 +124,11 @@ class Off:
         self.lines: tuple[str, ...] = ()
 
     def begin(self, said: Said) -> None:
-        """Begin a turn."""
+        """Open an exchange with the input in the speaker's window."""
         self.windows[said.person].open(f"{_prefix(said)}{said.text}")
 
     def request(self, said: Said) -> str:
-        """Return all that is sent, as text."""
+        """Return the messages of the current request as one text."""
         live = context.LiveContext(context.context_text("", self.lines))
         messages = context.with_context(self.windows[said.person].messages(), _prefix(said), live)
         return "\n".join(
@@ -138,10 +138,10 @@ class Off:
 
 
 class Others(Off):
-    """All facts and the recalled lines, in the system prompt of each turn."""
+    """All facts and the recalled lines in the system prompt of every turn, as other integrations do it."""
 
     def begin(self, said: Said) -> None:
-        """Begin a turn."""
+        """Set the system prompt with the facts and recalled lines, and open an exchange."""
         facts = [fact.text for fact in self.memory.facts(said.person)]
         found = self.memory.recall(
             said.text, person=said.person, speaker=_PEOPLE[said.person], kinds=("turn",), limit=_RECALLED_BY_OTHERS
@@ -152,10 +152,13 @@ class Others(Off):
 
 
 class On(Off):
-    """The profile and the recalled lines of the integration, as `agents.live_context` has them."""
+    """The integration's profile in the system prompt, and recalled lines in the newest message.
+
+    Both are built and chosen as in `agents.live_context`.
+    """
 
     def begin(self, said: Said) -> None:
-        """Begin a turn."""
+        """Set the system prompt with the profile, open an exchange, and choose the lines to recall."""
         window = self.windows[said.person]
         narrator = recall.Narrator(_PEOPLE[said.person], datetime.fromtimestamp(said.at, UTC))
         made = recall.build_prompt_facts(self.memory.facts(said.person), narrator, cheap_count)
@@ -176,7 +179,7 @@ WAYS: dict[str, Callable[[Memory], Off]] = {"off": Off, "on": On, "others": Othe
 
 
 def price(way: str, said: Sequence[Said], folder: Path) -> Bill:
-    """Return the bill of the turns."""
+    """Return the bill for the turns, with memory used in one of `WAYS`."""
     known = Memory(folder / f"{way}.db", ("en",))
     rows: dict[str | None, int] = {}
     for told in HOUSEHOLD["told"][:_KNOWN_AT_FIRST]:
@@ -212,7 +215,7 @@ def _prefix(said: Said) -> str:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     said = list(week())
     print(f"{len(said)} turns in {DAYS} days, windows of {HISTORY_TOKENS:,} tokens\n")
     print(f"{'memory':10}{'requests':>10}{'input tokens':>14}{'cached':>9}{'cost':>12}{'cost to off':>13}")

@@ -1,6 +1,7 @@
-"""The window and its Chat Completions encoding as the benchmarks meet them: without Home Assistant.
+"""The window and its Chat Completions encoding for the benchmarks, without Home Assistant.
 
-Importing the integration's package would import Home Assistant, so the package folder is given an empty parent.
+Importing the integration's package would import Home Assistant, so its modules are imported under an empty parent
+package.
 """
 
 from dataclasses import fields
@@ -29,13 +30,13 @@ POLICY_FIELDS = frozenset(field.name for field in fields(WindowPolicy))
 
 
 class CheapCounter:
-    """The counter of every contender, without a call around it that nobody else has."""
+    """The token counter that all contenders use, called directly so that the window pays for no extra function call."""
 
     count = staticmethod(cheap_count)
 
 
 def message(said: Said) -> Message:
-    """Return the words of the assistant or a tool as a message of ours."""
+    """Return a text, tool call or tool result of the workload as a Message."""
     if said.role == "tool":
         return Message.tool(said.call_id, TOOL_NAME, said.text)
     if not said.call_id:
@@ -44,24 +45,24 @@ def message(said: Said) -> Message:
 
 
 def new_window(system: str, history_tokens: int, share: float, **policy: Any) -> Window:
-    """Return an empty window with a budget of its own for the history."""
+    """Return an empty window with a token budget for its history."""
     window = Window("conversation", WindowPolicy(history_tokens, share, **policy), CheapCounter())
     window.set_system(system)
     return window
 
 
 def question(said: Said) -> Message:
-    """Return the user's words as a message of ours."""
+    """Return a user's text of the workload as a Message."""
     return Message.user(said.text)
 
 
 def can_encode() -> bool:
-    """Return whether the openai package is here, with which the integration encodes."""
+    """Return whether the openai package, which the integration's encoding needs, is installed."""
     return find_spec("openai") is not None
 
 
 def encode(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
-    """Return the messages as they go over the wire, by the integration's own encoding; needs the openai package."""
+    """Return the messages encoded for Chat Completions by the integration's code; requires the openai package."""
     chat = import_module(f"{_FOLDER.name}.providers.openai.chat_encoding")
     encoded: list[dict[str, Any]] = chat.encode_messages(messages)
     return encoded

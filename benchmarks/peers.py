@@ -1,7 +1,8 @@
-"""The libraries that the window is measured beside, each as its documentation uses it, in a few lines.
+"""The libraries that the window is compared with, each used in a few lines as its documentation recommends.
 
-They are imported when they are made, so that one that is not installed is only left out. Those that keep a budget of
-tokens count with the cheap counter; those that keep a number of messages get the one that fills the same budget.
+Each is imported only when it is constructed, so that a library that is not installed is skipped. Libraries with a
+budget of tokens count with the cheap counter; libraries with a limit on messages get the limit that fills the same
+budget.
 """
 
 import asyncio
@@ -28,23 +29,24 @@ _SHARE = 0.25
 
 
 class Contender(Protocol):
-    """One conversation in a library's hands."""
+    """A conversation that is managed by the window or by another library."""
 
     def append(self, turn: Turn) -> None:
-        """Take a turn in, as messages of the library's own."""
+        """Append the messages of a turn, in the library's own format."""
         ...
 
     def view(self) -> Sequence[Any]:
-        """Return the library's own messages that are sent now, inside the budget."""
+        """Return the messages to send now, in the library's own format and within the budget."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A library and how it is used; `keeps` is the unit of its budget.
+    """A library and how to use it; `keeps` is the unit of its budget.
 
-    When it is `pure`, `append` only appends to a list, and `view` does all the work on that whole list: then the work
-    need not be done after every turn to be measured after some of them. `in_database` is where its messages are.
+    If it is `pure`, `append` only extends a list and `view` does all the work on the complete list. It can then be
+    measured after some turns without calling `view` after all others. `in_database` is true if it stores messages in a
+    database.
     """
 
     name: str
@@ -56,7 +58,7 @@ class Peer:
 
     @property
     def version(self) -> str | None:
-        """The installed version, None when there is none."""
+        """The installed version, or None if it is not installed."""
         try:
             return metadata.version(self.package)
         except metadata.PackageNotFoundError:
@@ -68,7 +70,7 @@ def _messages_in(budget: int) -> int:
 
 
 def _step[T](coroutine: Coroutine[Any, Any, T]) -> T:
-    """Return the result of a coroutine that never waits, without the price of an event loop."""
+    """Return the result of a coroutine that never suspends, without the overhead of an event loop."""
     try:
         coroutine.send(None)
     except StopIteration as done:
@@ -78,7 +80,7 @@ def _step[T](coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 class _LangChainHistory:
-    """`trim_messages` on the whole history, as documented."""
+    """LangChain's `trim_messages` on the complete history, as documented."""
 
     def __init__(self, system: str, budget: int) -> None:
         messages = import_module("langchain_core.messages")
@@ -112,7 +114,7 @@ class _LangChainHistory:
 
 
 class _LangChainTrimmed(_LangChainHistory):
-    """`trim_messages` on the messages that the last call left."""
+    """LangChain's `trim_messages` on the result of the previous call."""
 
     @override
     def view(self) -> Sequence[Any]:
@@ -126,7 +128,7 @@ def _langchain_tokens(messages: Sequence[Any]) -> int:
 
 
 class _LangChainSummary(_LangChainHistory):
-    """`SummarizationMiddleware`, with a model that answers at once; half of the budget stays."""
+    """LangChain's `SummarizationMiddleware`, with a model that answers immediately; it keeps half of the budget."""
 
     def __init__(self, system: str, budget: int) -> None:
         super().__init__(system, budget)
@@ -148,7 +150,7 @@ class _LangChainSummary(_LangChainHistory):
 
 
 class _LlamaIndex:
-    """`Memory` in its database in memory; a quarter is flushed at once."""
+    """LlamaIndex's `Memory` with its in-memory database; it flushes a quarter of the budget at a time."""
 
     def __init__(self, system: str, budget: int) -> None:
         self._message = import_module("llama_index.core.llms").ChatMessage
@@ -178,7 +180,7 @@ class _LlamaIndex:
 
 
 class _SemanticKernel:
-    """`ChatHistoryTruncationReducer`, with a threshold of a quarter."""
+    """Semantic Kernel's `ChatHistoryTruncationReducer`, with a threshold of a quarter."""
 
     def __init__(self, system: str, budget: int) -> None:
         self._contents = import_module("semantic_kernel.contents")
@@ -208,7 +210,7 @@ class _SemanticKernel:
 
 
 class _PydanticAi:
-    """`SlidingWindowProcessor` of summarization-pydantic-ai as the history processor; three quarters stay."""
+    """`SlidingWindowProcessor` of summarization-pydantic-ai as history processor; keeps 75 % of the budget."""
 
     def __init__(self, system: str, budget: int) -> None:
         self._messages = import_module("pydantic_ai.messages")
@@ -248,7 +250,7 @@ def _pydantic_tokens(messages: Sequence[Any]) -> int:
 
 
 class _OpenAiAgents:
-    """`SQLiteSession` in memory, asked for the newest items."""
+    """`SQLiteSession` of OpenAI Agents with an in-memory database; returns the newest items."""
 
     def __init__(self, system: str, budget: int) -> None:
         self._session = import_module("agents").SQLiteSession("conversation")
@@ -272,7 +274,7 @@ def _item(said: Said) -> dict[str, str]:
 
 
 class _Strands:
-    """`SlidingWindowConversationManager`; the system prompt is the agent's and not in the list."""
+    """`SlidingWindowConversationManager` of Strands; the agent holds the system prompt outside of the message list."""
 
     def __init__(self, system: str, budget: int) -> None:
         managers = import_module("strands.agent.conversation_manager")

@@ -1,4 +1,4 @@
-"""Home Assistant's Assist pipeline with `prefer_local_intents`, as a contender that is talked to in text."""
+"""Home Assistant's Assist pipeline with `prefer_local_intents` as a contender, with text as input."""
 
 from typing import Any
 
@@ -10,12 +10,12 @@ from tests.routing.homes import Home
 from tests.routing.judge import Say, said_in, sayer_by
 from tests.routing.stub import Stub
 
-# The answer of a run that ends in an error.
+# The response of a run that ends with an error.
 _FAULT = {"response_type": "error", "data": {"code": "failed_to_handle"}, "speech": {}}
 
 
 async def pipeline_sayer(home: Home, agent_id: str, stub: Stub) -> Say:
-    """Return a Say for a pipeline that asks this agent where no local intent matches."""
+    """Return a Say function for a pipeline that asks this agent if no local intent matches."""
     pipeline = Pipeline(
         conversation_engine=agent_id,
         conversation_language=home.plan.language,

@@ -1,19 +1,20 @@
-"""The cost of a turn with a model beside core's own integration for the same provider, as the history grows.
+"""The cost of a turn with a model as the history grows, compared to core's own integration for the same provider.
 
     .venv/demo/bin/python -m benchmarks.providers
 
-One real Home Assistant in this process, one scripted server in another, and both agents of each provider take turns.
-Core's agents are set up by their own forms. Where such a form has no field for an address, it is set by the
-environment variable that it reads itself (OPENAI_BASE_URL, ANTHROPIC_BASE_URL, GOOGLE_GEMINI_BASE_URL); nothing of
-core's is patched. Ours has a window of 8,000 tokens and enters the address in its form.
+One real Home Assistant runs in this process and one scripted server in another; the two agents of each provider take
+turns. Core's agents are set up with their own config flows. If such a flow has no field for a URL, the environment
+variable that core's client reads is set (OPENAI_BASE_URL, ANTHROPIC_BASE_URL, GOOGLE_GEMINI_BASE_URL); nothing in core
+is patched. This integration's agent has a window of 8,000 tokens and gets the URL in its config flow.
 
-Each turn has a conversation of its own, whose history is put into Home Assistant's chat log, and for ours into the
-window as well: talking 500 exchanges for each of some hundred turns would take hours.
+Each turn has its own conversation, whose history is written directly into Home Assistant's chat log, and for this
+integration also into the window: really exchanging 500 messages before each of some hundred turns would take hours.
 
-First word: from the input to the first text in the chat log, less the server's time to write it. Answer: the
-processor time of the whole process up to the end of the answer. Settled: up to a tenth of a second later, so that our
-work after the turn (sensors, events, and Home Assistant's recording of them) is in it. Peak: of Python's allocations
-above those before, in turns of their own, as tracing them slows them down.
+First token (column "first word"): from the input to the first text in the chat log, minus the server's time to produce
+it. Answer: the CPU time of the complete process until the end of the answer. Settled: the same until a tenth of a
+second later, to include the work after the turn (sensors, events, and their recording by Home Assistant). Peak: the
+peak of Python's allocations above the level before the turn, measured in separate turns because tracing slows them
+down.
 """
 
 import argparse
@@ -62,7 +63,7 @@ _ANSWER = (
 
 @dataclass(frozen=True, slots=True)
 class Rivals:
-    """Core's integration and our account for the same provider; `ours` are the fields of the demo's `Model`."""
+    """Core's integration and this one for the same provider; `core` and `ours` are the inputs of their config flows."""
 
     domain: str
     core: Mapping[str, str]
@@ -85,7 +86,7 @@ def _rivals(url: str) -> tuple[Rivals, ...]:
 
 @dataclass(slots=True)
 class Cost:
-    """The cost of turns: three times in milliseconds, and kilobytes."""
+    """The costs of turns: three times in milliseconds, and the peak of memory in kilobytes."""
 
     first_token: list[float] = field(default_factory=list)
     answer: list[float] = field(default_factory=list)
@@ -98,7 +99,7 @@ class Cost:
 
 
 class Bench:
-    """One home and the scripted server's log."""
+    """Runs turns in one home, and reads the log of the scripted server."""
 
     def __init__(self, hass: HomeAssistant, control: aiohttp.ClientSession) -> None:
         self._hass = hass
@@ -106,7 +107,7 @@ class Bench:
         self._streams = _streams()
 
     async def turn(self, contender: Contender, history: int, cost: Cost) -> None:
-        """Take a turn after this many exchanges, and write down the first word and the processor time it took."""
+        """Take a turn after `history` exchanges, and record its time to first token and its CPU times."""
         conversation_id = await self._filled(contender, history)
         began, processor = time.monotonic_ns(), time.process_time()
         first_token = (await say(self._hass, contender.entity_id, _STORY, conversation_id)).first_token
@@ -117,7 +118,7 @@ class Bench:
         await self._close_streams()
 
     async def traced_turn(self, contender: Contender, history: int, cost: Cost) -> None:
-        """Take a turn and write down the peak of memory."""
+        """Take a turn after `history` exchanges, and record its peak of memory."""
         conversation_id = await self._filled(contender, history)
         gc.collect()
         tracemalloc.start()
@@ -129,7 +130,7 @@ class Bench:
         await self._close_streams()
 
     async def _filled(self, contender: Contender, history: int) -> str:
-        """Return the id of a conversation with this many exchanges."""
+        """Return the id of a new conversation with this many exchanges."""
         conversation_id = ""
         said = [(_QUESTION.format(number), _ANSWER.format(number)) for number in range(history)]
         with (
@@ -149,7 +150,7 @@ class Bench:
         return conversation_id
 
     async def _server_took(self) -> int:
-        """Return the nanoseconds that the server read and thought before the first word, and clear its log."""
+        """Return the nanoseconds from a request's arrival at the server to its first token, and clear the log."""
         async with self._control.get("control/requests") as answer:
             record = [each for each in await answer.json() if each["method"] == "POST"][-1]
         async with self._control.delete("control/requests"):
@@ -157,9 +158,9 @@ class Bench:
         return int(record["first_content_ns"] - record["arrived_ns"])
 
     async def _close_streams(self) -> None:
-        """Close streams that were not read to their end, as core's llama.cpp does it, one generator after the other.
+        """Close streams that were not read to their end, as with core's llama.cpp, one generator after the other.
 
-        The event loop would close them when it ends, all at once, and those that are inside of another one twice.
+        Otherwise the event loop would close all of them at once when it ends, and close nested generators twice.
         """
         for generator in list(self._streams):
             if not generator.ag_running:
@@ -167,7 +168,7 @@ class Bench:
 
 
 def _streams() -> WeakSet[Any]:
-    """Return a set that holds the generators of the SDKs and of the HTTP clients from when they begin on."""
+    """Return a weak set to which each async generator of the SDKs and HTTP clients is added when it starts."""
     streams = WeakSet[Any]()
     on_begin_of_loop: Any = sys.get_asyncgen_hooks().firstiter
 
@@ -219,7 +220,7 @@ async def _run(turns: int) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description="What a turn with a model costs beside core's own integrations.")
     parser.add_argument("--turns", type=int, default=30, help="turns of each agent for each history")
     parser.add_argument("--quick", action="store_true", help="five turns")

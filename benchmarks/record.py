@@ -1,11 +1,14 @@
-"""The record of turns: its size on disk, the time to write it, and its losses while its file is away.
+"""The record of turns: its size on disk, the time to write it, and the loss of turns while its file is unavailable.
 
     .venv/test/bin/python -m benchmarks.record [--quick]
 
-1. A week at level *whole*, 200 turns a day: the file's size, with its indexes and its log, before and after the words
-   have expired, and whether anything that was said is left in it.
-2. The event loop's time for `put`, and the writer's for 5,000 turns that wait when it starts.
-3. The folder of the file is away for 60 seconds (5 with `--quick`) while turns come in: how many are there in the end.
+1. A week at level *whole*, 200 turns a day: the size of the files, including indexes and log, before and after the
+texts expired, and whether any of the texts remain in the files.
+
+2. The event loop's time for `put`, and the writer thread's time for 5,000 turns that are queued when it starts.
+
+3. The folder of the file is moved away for 60 seconds (5 with `--quick`) while turns are put: the number of turns that
+are finally stored.
 """
 
 import argparse
@@ -31,9 +34,9 @@ _DAY = 86_400.0
 _A_DAY = 200
 _WAITING = 5_000
 _CLOSE = 120.0
-# Turns a second while the file is away.
+# Turns per second while the file is unavailable.
 _RATE = 50
-# Exchanges that a request sends, about as many as fit 8,000 tokens.
+# The number of exchanges in a request, about as many as fit into 8,000 tokens.
 _WINDOW = 60
 _TOOLS = 20
 _EVERY_TOOL = 4
@@ -57,8 +60,11 @@ _LANGUAGES = ("en", "de")
 
 
 def turns(number: int, ends_at: float, seed: int = 0) -> Iterator[Callable[[], TurnRecord]]:
-    """Yield whole turns, evenly over the week before a time; every fourth one calls a tool and asks twice."""
-    # nobody asks it
+    """Yield functions that build complete turn records, spread evenly over the week before `ends_at`.
+
+    Every fourth turn has a tool call and therefore two requests.
+    """
+    # No request is sent to this provider.
     provider = cast("Provider", SimpleNamespace(name="openai_responses"))
     source, model = random.Random(seed), Model("agent", provider, "gpt-5-mini", Budget(WindowPolicy()))
     parameters = {"properties": {"name": {"type": "string", "description": "The name of a device. " * 5}}}
@@ -108,7 +114,7 @@ def _size(path: Path) -> float:
 
 
 def a_week(folder: Path) -> None:
-    """Print the size of a week of whole turns, before and after its words have expired."""
+    """Print the size of a week of complete turns, before and after their texts expired."""
     path, now = folder / "memory.db", time.time()
     memory = Memory(path, _LANGUAGES)
     for each in turns(7 * _A_DAY, now):
@@ -132,7 +138,7 @@ def a_week(folder: Path) -> None:
 
 
 def a_stop(folder: Path) -> None:
-    """Print the time of `put`, and of the writer for a queue."""
+    """Print the time of `put`, and the writer thread's time for a full queue."""
     waiting = list(turns(_WAITING, time.time()))
     writer = Writer(folder / "memory.db", _open)
     began = time.perf_counter()
@@ -151,7 +157,7 @@ def a_stop(folder: Path) -> None:
 
 
 def away(folder: Path, seconds: float) -> None:
-    """Print the number of lost records while the folder of the file is somewhere else."""
+    """Print the number of records that are lost while the folder of the file is moved away."""
     home = folder / "home"
     home.mkdir()
     writer = Writer(home / "memory.db", _open)
@@ -182,7 +188,7 @@ def away(folder: Path, seconds: float) -> None:
 
 
 def main() -> None:
-    """Measure, each in a folder of its own."""
+    """Run each measurement in its own temporary folder."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="let the file be away for five seconds")
     seconds = 5.0 if parser.parse_args().quick else 60.0

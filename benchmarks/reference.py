@@ -1,6 +1,6 @@
-"""References for the window in plain Python: one that does as little work as is correct, and a usual one.
+"""References for the window in plain Python: the minimum of correct work, and the usual way of most agents.
 
-And the check of a correct request, written apart from both of them.
+The check for correct requests is independent of both.
 """
 
 from collections import deque
@@ -13,7 +13,7 @@ type ChatMessage = dict[str, Any]
 
 
 def chat_message(said: Said) -> ChatMessage:
-    """Return a message in the form of Chat Completions."""
+    """Return a message of the workload in the Chat Completions format."""
     if said.role == "tool":
         return {"role": "tool", "tool_call_id": said.call_id, "content": said.text}
     if not said.call_id:
@@ -24,9 +24,10 @@ def chat_message(said: Said) -> ChatMessage:
 
 
 class Reference:
-    """The shortest correct window: whole exchanges in blocks, counted once, system kept; no tags, checks or figures.
+    """The shortest correct window: evicts whole exchanges in blocks, counts once, keeps the system prompt.
 
-    The budget is of everything that is sent, in tokens; a trim frees a share of what the system prompt leaves of it.
+    It has no tags, checks or statistics. The token budget covers everything that is sent; a trim frees a share of the
+    budget that remains after the system prompt.
     """
 
     def __init__(self, system: str, budget: int, share: float) -> None:
@@ -34,11 +35,11 @@ class Reference:
         self._tokens = MESSAGE_OVERHEAD + cheap_count(system)
         self._budget = budget
         self._low_water = budget - share * (budget - self._tokens)
-        # How many messages and tokens each exchange has, oldest first.
+        # The number of messages and tokens of each exchange, oldest first.
         self._exchanges: deque[list[int]] = deque()
 
     def append(self, said: Said) -> None:
-        """Take a message in, and let the oldest exchanges go when it is one too many."""
+        """Append a message, and evict the oldest exchanges if the budget is exceeded."""
         if said.role == "user":
             self._exchanges.append([0, 0])
         tokens = cheap_tokens(said)
@@ -59,12 +60,12 @@ class Reference:
         del self.sent[1 : 1 + gone]
 
     def messages(self) -> list[ChatMessage]:
-        """Return the messages that are sent now."""
+        """Return the messages to send now."""
         return self.sent.copy()
 
 
 class MessageFifo:
-    """The way of most agents: after each message the oldest ones go, one by one, until the rest fits the budget."""
+    """The way of most agents: after each message, remove the oldest ones until the rest fits the budget."""
 
     def __init__(self, system: str, budget: int) -> None:
         self._system = {"role": "system", "content": system}
@@ -73,7 +74,7 @@ class MessageFifo:
         self._kept: deque[tuple[ChatMessage, int]] = deque()
 
     def append(self, said: Said) -> None:
-        """Take a message in, and let the oldest messages go."""
+        """Append a message, and remove the oldest messages if the budget is exceeded."""
         tokens = cheap_tokens(said)
         self._kept.append((chat_message(said), tokens))
         self._tokens += tokens
@@ -81,18 +82,18 @@ class MessageFifo:
             self._tokens -= self._kept.popleft()[1]
 
     def messages(self) -> list[ChatMessage]:
-        """Return the messages that are sent now."""
+        """Return the messages to send now."""
         return [self._system, *(message for message, _ in self._kept)]
 
 
 def chat_tokens(message: ChatMessage) -> int:
-    """Return the cost of a message in the form of Chat Completions, in tokens, by the cheap counter."""
+    """Return the tokens of a Chat Completions message, as counted by the cheap counter."""
     arguments = (call["function"]["arguments"] for call in message.get("tool_calls", ()))
     return MESSAGE_OVERHEAD + cheap_count(message["content"] or "") + sum(map(cheap_count, arguments))
 
 
 def defects(request: Sequence[ChatMessage], newest: Said, budget: int) -> set[str]:
-    """Return the defects of a request in which every call should have its result by now."""
+    """Return the defects of a request in which every tool call should already have its result."""
     found = set[str]()
     if [message["role"] for message in request[:2]] != ["system", "user"]:
         found.add("does not begin with the system message and a user's")

@@ -1,16 +1,19 @@
-"""Routing and its speed: this agent beside Home Assistant's own and its pipeline with `prefer_local_intents`.
+"""Routing and its speed: this agent, Home Assistant's own agent, and its pipeline with `prefer_local_intents`.
 
     .venv/demo/bin/python -m benchmarks.routing
     .venv/test/bin/python -m benchmarks.routing
 
-1. Each set of `tests/routing`: how many sentences were answered locally and rightly, locally and wrongly, handed to
-   the model needlessly, and rightly; and each of ours that is wrong, with intent and slots. Home Assistant's own
-   agent has no model: its apologies count as handed on.
-2. Sentences of Home Assistant's own templates: how many it does right, and which of those this agent does otherwise.
-3. The delay of the request after a local miss, beside `llm_only`, and the cost of a local hit beside Home Assistant's
-   own agent. The two take turns, each sentence is new, and both ratios are of medians.
+1. Each set of `tests/routing`: the number of sentences that were answered locally and correctly, answered locally and
+wrongly, handed to the model needlessly, and handed to the model correctly; then each wrong answer of this agent, with
+intent and slots. Home Assistant's own agent has no model: its error responses count as handed to a model.
 
-Everything is in one process, the model's server too; it counts requests and answers all of them alike.
+2. Sentences of Home Assistant's own templates: the number that Home Assistant handles correctly, and those of them that
+this agent handles differently.
+
+3. The delay of the request after a local miss, compared to `llm_only`, and the cost of a local hit, compared to Home
+Assistant's own agent. The two agents take turns, each sentence is new, and both ratios are of medians.
+
+Everything runs in one process, including the model's server, which counts requests and answers all of them alike.
 """
 
 import argparse
@@ -42,7 +45,7 @@ _SIZES = (50, 500, 2000)
 
 
 def _sets() -> Iterator[tuple[str, list[Set]]]:
-    """Yield the title and the sets that are counted together."""
+    """Yield titles, each with the sets that are counted together under it."""
     yield "hard", [hard()]
     yield "intents", [intents()]
     yield "assist-mini", [assist_mini(name) for name in assist_mini_names()]
@@ -52,7 +55,7 @@ def _sets() -> Iterator[tuple[str, list[Set]]]:
 
 
 async def _judged(one_set: Set) -> Mapping[str, list[Judged]]:
-    """Return each contender's answers to a set with their verdicts, all in the same home."""
+    """Return each contender's answers to a set with their verdicts; all contenders share one home."""
     async with AsyncExitStack() as stack:
         stub = await stack.enter_async_context(Stub())
         hass = await stack.enter_async_context(home_assistant())
@@ -109,7 +112,7 @@ async def _run(arguments: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description="Who answers, beside Home Assistant's own ways of routing.")
     parser.add_argument("--turns", type=int, default=60, help="turns of each side for the times")
     parser.add_argument("--times-only", action="store_true", help="leave the sets out")

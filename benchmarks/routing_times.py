@@ -24,7 +24,7 @@ type _Measure = Callable[[int], Coroutine[Any, Any, float]]
 
 
 async def compare_times(entities: int, turns: int) -> None:
-    """Print both ratios for a home with this many lights, all of them exposed."""
+    """Print both comparisons for a home with this many exposed lights."""
     async with AsyncExitStack() as stack:
         stub = await stack.enter_async_context(Stub())
         hass = await stack.enter_async_context(home_assistant())
@@ -56,7 +56,7 @@ def _home(entities: int) -> Plan:
 
 
 async def _taking_turns(sides: dict[str, _Measure], turns: int) -> dict[str, list[float]]:
-    """Measure the sides in turns, each first in every other round; the number of a turn is never used twice."""
+    """Measure the sides alternately, swapping their order in each round; every measurement gets a new number."""
     times: dict[str, list[float]] = {name: [] for name in sides}
     number = 0
     for round_number in range(turns + _WARM_UP):
@@ -68,7 +68,7 @@ async def _taking_turns(sides: dict[str, _Measure], turns: int) -> dict[str, lis
 
 
 def _miss(hass: HomeAssistant, stub: Stub, agent_id: str) -> _Measure:
-    """Return a function that measures the milliseconds from a sentence for the model to the request at its server."""
+    """Return a function that measures the milliseconds from a sentence for the model to the request at the server."""
 
     async def measure(number: int) -> float:
         began = perf_counter()
@@ -79,10 +79,10 @@ def _miss(hass: HomeAssistant, stub: Stub, agent_id: str) -> _Measure:
 
 
 def _hit(hass: HomeAssistant, agent_id: str, entities: int) -> _Measure:
-    """Return a function that measures the milliseconds of a command that Home Assistant has not heard before."""
+    """Return a function that measures the milliseconds of a local command with a text that is new to Home Assistant."""
 
     async def measure(number: int) -> float:
-        # spaces change the text, by which Home Assistant remembers, and not the sentence
+        # Home Assistant caches results by text. Trailing spaces make the text new without changing the command.
         text = f"turn on lamp {number % entities}" + " " * (number // entities)
         began = perf_counter()
         result = await async_converse(hass, text, None, Context(), "en", agent_id)

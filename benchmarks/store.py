@@ -1,27 +1,33 @@
-"""The cost of keeping conversations on disk: bytes written in a day, set-up with many of them, and their next turn.
+"""The cost of storing conversations on disk: the bytes written in a day, set-up with many of them, and their next turn.
 
     .venv/demo/bin/python -m benchmarks.store                 (--quick, --sentences, --remembered, --rounds)
     .venv/demo/bin/python -m benchmarks.store --beside DIR    the same in another checkout, with the ratio to it
 
-All goes through Home Assistant: an entry, sentences, `import_conversation`, a stop and a start. Nothing here knows how
-conversations are stored, so that the same files measure any commit: each part of `benchmarks.store_parts` runs in a
-process of its own, in the folder of the checkout, and the scripted model in a further one.
+Everything goes through Home Assistant: a config entry, sentences, `import_conversation`, a stop and a start. This code
+does not depend on the way conversations are stored, so the same files can measure any commit: each part of
+`benchmarks.store_parts` runs in its own process, in the folder of the checkout, and the scripted model in another one.
 
-1. Bytes. A day of 200 sentences in a conversation whose window is full when it begins, with memory and with the record
-   at its default. After each sentence everything is written: nothing may be written for half a second, then the event
-   loop's clock is put forward by the five minutes until the next sentence, which ends all waiting between writes, and
-   again nothing may be written for half a second. A write that another thread delays for longer is counted later,
-   or not at all after the last sentence. Memory begins empty, or with the turns of `--remembered`.
-   The bytes are those of `wchar` in /proc/self/io. It counts the bytes that the process passes to write() and its
-   relatives, also if the disk never sees them, without sockets (asyncio uses send()) and without SQLite's shared
-   memory, which is mapped.
-   A file that is replaced as a whole is counted by its size when it is renamed: files of Home Assistant's own are
-   subtracted, those of the integration are its JSON, and the rest is SQLite. Beside `strace` the sum is exact.
-2. Set-up. 300 conversations of 200 exchanges are imported, and Home Assistant stops. A fresh process, which has loaded
-   all modules by setting up another home, sets up the account. Memory is the resident set's growth, and its peak.
-3. The first turn after that in some of these conversations, each beside the next turn in the same one, whose window is
-   in memory then. Nothing is being written while they are measured. On a busy machine a single difference is off by
-   ten milliseconds, and the median of sixty by two; processor time, of all threads, is steadier, without the disk.
+1. Bytes. A day of 200 sentences in a conversation whose window is full at the beginning, with memory and with the
+default record of turns. After each sentence, the benchmark waits until nothing has been written for half a second. It
+then moves the event loop's clock forward by the five minutes to the next sentence, which ends all delays between
+writes, and waits again for half a second without writes. If another thread delays a write for longer, the write is
+counted later, or not at all after the last sentence. Memory is empty at the beginning, or holds the turns of
+`--remembered`.
+
+   The bytes are those of `wchar` in /proc/self/io. It counts the bytes that the process passes to write() and similar
+   calls, even if they never reach the disk. It does not count sockets (asyncio uses send()) or SQLite's shared memory,
+   which is mapped.
+
+   A file that is replaced atomically is counted by its size when it is renamed: files of Home Assistant itself are
+   subtracted, files of the integration are its JSON, and the rest is SQLite. The sum matches `strace` exactly.
+
+2. Set-up. 300 conversations of 200 exchanges are imported, and Home Assistant stops. A new process, which has already
+loaded all modules by setting up another home, sets up the account. Memory is the growth of the resident set, and its
+peak.
+
+3. The first turn after that in some of these conversations, compared to the next turn in the same conversation, whose
+window is then in memory. Nothing is written during these measurements. On a busy machine, a single difference is off by
+ten milliseconds, and the median of sixty by two; CPU time of all threads, which excludes the disk, is more stable.
 """
 
 import argparse
@@ -40,17 +46,17 @@ from typing import Any
 REPOSITORY = Path(__file__).resolve().parents[1]
 WINDOWS = (4_000, 100_000)
 
-# In how many conversations the first turn of a start is measured.
+# The number of conversations in which the first turn after a start is measured.
 _TURNS = 20
 _PARTS = Path(__file__).with_name("store_parts.py")
-# The limits of the new side, as a ratio, or in milliseconds.
+# The maximum for this checkout: relative to the other one, or in milliseconds for the first turn.
 _GOALS = {"bytes 4,000": 0.5, "bytes 100,000": 0.1, "set-up s": 0.5, "set-up MB": 0.5, "first turn ms": 5.0}
 
 type Figures = dict[str, float]
 
 
 def _part(side: Path, name: str, **arguments: Any) -> Any:
-    """Return the figures of a part, measured in a process of its own, in the checkout of a side."""
+    """Return the measurements of a part, which runs in its own process in the folder of a checkout."""
     command = (sys.executable, "-P", str(_PARTS), name, json.dumps(arguments))
     environment = {**os.environ, "PYTHONPATH": str(side), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(command, cwd=side, env=environment, stdout=subprocess.PIPE, check=True)
@@ -58,7 +64,7 @@ def _part(side: Path, name: str, **arguments: Any) -> Any:
 
 
 def _days(sides: Sequence[Path], sentences: int, remembered: int) -> list[Figures]:
-    """Return the megabytes that each side writes; all days pass at once, since they do not take time."""
+    """Return the megabytes that each checkout writes; all days run in parallel, because no time is measured."""
     with ThreadPoolExecutor() as threads:
         days = {
             (side, tokens): threads.submit(
@@ -78,7 +84,7 @@ def _days(sides: Sequence[Path], sentences: int, remembered: int) -> list[Figure
 
 
 def _starts(sides: Sequence[Path], rounds: int, turns: int, **size: int) -> list[Figures]:
-    """Return the medians of each side, of which one after the other takes each round."""
+    """Return the medians of each checkout; the checkouts take turns in every round."""
     measured: list[list[dict[str, Any]]] = [[] for _ in sides]
     with tempfile.TemporaryDirectory() as folder:
         homes = [Path(folder) / str(at) for at, _ in enumerate(sides)]
@@ -94,7 +100,7 @@ def _starts(sides: Sequence[Path], rounds: int, turns: int, **size: int) -> list
 
 
 def medians(rounds: Sequence[Mapping[str, Any]]) -> Figures:
-    """Return the median of each figure over all rounds; one that a round has several of counts with all of them."""
+    """Return the median of each measurement over all rounds; all values of a list count."""
     figures: dict[str, list[float]] = {name: [] for name in rounds[0]}
     for each in rounds:
         for name, value in each.items():
@@ -103,7 +109,7 @@ def medians(rounds: Sequence[Mapping[str, Any]]) -> Figures:
 
 
 def rows(sides: Sequence[Figures]) -> Iterator[str]:
-    """Yield the lines of the table; with a second side, the ratio of the first to it, and whether goals are met."""
+    """Yield the rows of the table; for two checkouts, with their ratio and whether the goals are met."""
     for name, new in sides[0].items():
         line = f"  {name:<20}" + "".join(f"{side[name]:>12.3f}" for side in sides)
         if len(sides) > 1:
@@ -121,7 +127,7 @@ def _judged(name: str, new: float, ratio: float) -> str:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--beside", type=Path, metavar="DIR", help="another checkout")
     parser.add_argument("--quick", action="store_true", help="20 sentences, 30 conversations, one round")

@@ -1,8 +1,8 @@
-"""The parts of `benchmarks.store`, each measured in a process of its own in the folder of the checkout.
+"""The parts of `benchmarks.store`, each measured in its own process in the folder of a checkout.
 
     python -P benchmarks/store_parts.py PART ARGUMENTS      the arguments are a JSON object; prints JSON
 
-It imports no module of a checkout itself, so that it measures any of them.
+This module imports no other module of a checkout, so that it can measure any checkout.
 """
 
 import asyncio
@@ -32,15 +32,15 @@ DOMAIN = "windowed_conversation"
 
 _MODEL = "scripted"
 _COMPONENTS = ("homeassistant", "conversation", "intent")
-# A window holds at least this share of its tokens after it was trimmed.
+# A full window holds at least this share of its tokens, even directly after a trim.
 _FULL = 0.6
 _WARM_UP = 3
 _IMPORTED = 1_000
-# In seconds: for how long nothing is written when all is written, between two such looks, and between two sentences.
+# Seconds without a write after which everything counts as written, between two checks, and between two sentences.
 _QUIET = 0.5
 _LOOK = 0.02
 _APART = 288.0
-# A number in the conversation from which all others are copied; no number that follows is like it.
+# The topic in the conversation that is copied; `topic` never returns it, so it can be replaced safely.
 _TOPIC = "the lamp and the door number none, which came to the garden with a letter"
 _WORDS = ("lamp", "cat", "door", "garden", "river", "mill", "clock", "bread", "snow", "letter", "boat", "apple", "crow")
 
@@ -48,7 +48,7 @@ type Figures = dict[str, float]
 
 
 class Loop(asyncio.SelectorEventLoop):
-    """An event loop whose clock can be put forward: calls that are due by then run at once."""
+    """An event loop whose clock can be moved forward: calls that are due by then run at once."""
 
     ahead = 0.0
 
@@ -58,10 +58,10 @@ class Loop(asyncio.SelectorEventLoop):
 
 
 class Written:
-    """The bytes that this process has written: all, and those of files that were replaced as a whole."""
+    """Counts the bytes that this process has written: in total, and in files that were replaced atomically."""
 
     def __init__(self) -> None:
-        """Watch from now on, until the process ends."""
+        """Start watching for replaced files, until the process ends."""
         self._replaced: list[tuple[str, int]] = []
         sys.addaudithook(self._on_event)
 
@@ -72,21 +72,21 @@ class Written:
 
     @staticmethod
     def total() -> int:
-        """Return the bytes of all files."""
+        """Return the bytes that were written to all files."""
         return int(field(Path("/proc/self/io").read_text(), "wchar"))
 
     def now(self) -> Figures:
-        """Return the bytes of the integration: all, and by the way of writing."""
+        """Return the bytes that the integration has written: in total, as JSON, and by SQLite."""
         return split(self.total(), self._replaced)
 
 
 def field(text: str, name: str) -> str:
-    """Return the first word of a field in a file of /proc."""
+    """Return the first word of a field's value in a file of /proc."""
     return next(line.split()[1] for line in text.splitlines() if line.startswith(f"{name}:"))
 
 
 def split(total: int, replaced: Iterable[tuple[str, int]]) -> Figures:
-    """Return all bytes, those of JSON and of SQLite, without files that Home Assistant has replaced for itself."""
+    """Return the bytes in total, of JSON and of SQLite, without the files that Home Assistant itself has replaced."""
     ours = theirs = 0
     for name, size in replaced:
         if name.startswith(DOMAIN):
@@ -97,13 +97,13 @@ def split(total: int, replaced: Iterable[tuple[str, int]]) -> Figures:
 
 
 def topic(number: int) -> str:
-    """Return the topic of a sentence, another one for each number."""
+    """Return the topic of a sentence, a different one for each number."""
     one, two, three, four = random.Random(number).sample(_WORDS, 4)
     return f"the {one} and the {two} number {number}, which came to the {three} with a {four}"
 
 
 def _sentence(about: str) -> str:
-    # no "me" in it: memory keeps nothing that unknown speakers say of themselves
+    # The text has no "me", because memory stores nothing that unknown speakers say about themselves.
     return f"explain {about}"
 
 
@@ -112,7 +112,10 @@ def _answer(number: int) -> str:
 
 
 def copied(exported: Mapping[str, Any], about: str, number: int, first: int) -> dict[str, Any]:
-    """Return an exported conversation of one exchange about a topic with this many, each about another one."""
+    """Return an exported conversation with `number` copies of its only exchange, each about a different topic.
+
+    The topics replace `about` and are numbered from `first`.
+    """
     (exchange,) = exported["exchanges"]
     text = json.dumps(exchange)
     exchanges = [json.loads(text.replace(about, topic(each))) for each in range(first, first + number)]
@@ -121,7 +124,7 @@ def copied(exported: Mapping[str, Any], about: str, number: int, first: int) -> 
 
 @asynccontextmanager
 async def model_server() -> AsyncIterator[str]:
-    """Run the checkout's scripted server in a process of its own and yield its URL."""
+    """Run the checkout's scripted server in a separate process and yield its URL."""
     command = (sys.executable, "-m", "demo.model_server", "--port", "0", "--model", _MODEL)
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     assert process.stdout
@@ -134,7 +137,7 @@ async def model_server() -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def home_assistant(folder: Path) -> AsyncIterator[HomeAssistant]:
-    """Yield a Home Assistant in this process on a folder that stays, with no account set up yet, and stop it."""
+    """Yield a Home Assistant in this process that uses an existing folder, without set-up accounts, and stop it."""
     hass = HomeAssistant(str(folder))
     loader.async_setup(hass)
     hass.config.skip_pip = True
@@ -160,7 +163,7 @@ class Home:
 
     @classmethod
     async def add(cls, hass: HomeAssistant, url: str, options: Mapping[str, Any]) -> Self:
-        """Add an account with one agent, and set it up."""
+        """Add an account with one agent, set it up, and return its home."""
         agent = ConfigSubentryData(
             data={"model": _MODEL, "routing": "llm_only", "llm_hass_api": []},
             subentry_type="conversation",
@@ -185,7 +188,7 @@ class Home:
 
     @classmethod
     def of(cls, hass: HomeAssistant) -> Self:
-        """Return the home of an account that was set up."""
+        """Return the home of the account that is already set up."""
         source = sys.modules[f"custom_components.{DOMAIN}"].__file__
         if not Path(source or "").is_relative_to(Path.cwd()):
             raise SystemExit(f"measured would be {source}")
@@ -193,7 +196,7 @@ class Home:
         return cls(hass, next(e.entity_id for e in entities if (e.platform, e.domain) == (DOMAIN, "conversation")))
 
     async def say(self, text: str, conversation_id: str) -> float:
-        """Return the seconds from a sentence to the end of its answer."""
+        """Send a sentence, and return the seconds until the end of its answer."""
         began = time.perf_counter()
         answer = await conversation.async_converse(
             self.hass, text, conversation_id, Context(), "en", agent_id=self.agent_id
@@ -210,7 +213,7 @@ class Home:
         return await services.async_call(DOMAIN, action, data, blocking=True, return_response=answers)
 
     async def export(self) -> dict[str, Any]:
-        """Return a conversation of one exchange as it is exported; it is stored no more."""
+        """Return an exported conversation of one exchange, which is then no longer stored."""
         mine = {"entity_id": self.agent_id, "conversation_id": "template"}
         await self.say(_sentence(_TOPIC), "template")
         exported: dict[str, Any] = (await self.act("export_conversation", **mine))["conversation"]
@@ -218,7 +221,7 @@ class Home:
         return exported
 
     async def fill(self, conversation_id: str, exported: Mapping[str, Any]) -> None:
-        """Begin a conversation with the exported messages."""
+        """Import an exported conversation under this id."""
         await self.act(
             "import_conversation",
             entity_id=self.agent_id,
@@ -227,7 +230,7 @@ class Home:
         )
 
     async def remember(self, number: int) -> None:
-        """Have as many turns in memory, one each seven minutes until now."""
+        """Import this many turns into memory, one every seven minutes until now."""
         now, like = time.time(), {"kind": "turn", "conversation": "earlier", "person": None, "agent": None}
         for some in batched(range(1, number + 1), _IMPORTED, strict=False):
             turns = [
@@ -244,13 +247,13 @@ class Home:
             await self.settle()
 
     async def tokens_of(self, conversation_id: str) -> tuple[int, int]:
-        """Return the tokens and the exchanges of a window."""
+        """Return the number of tokens and of exchanges in a window."""
         mine = {"entity_id": self.agent_id, "conversation_id": conversation_id}
         shown = await self.act("get_window", **mine, content="statistics")
         return int(shown["current_tokens"]), int(shown["exchange_count"])
 
     async def settle(self) -> None:
-        """Return when all that a sentence leaves is written, and the time of the next one has come."""
+        """Wait until everything is written after a sentence, and move the clock forward to the next sentence."""
         await self._quiet()
         loop = self.hass.loop
         assert isinstance(loop, Loop)
@@ -267,7 +270,7 @@ class Home:
 
 
 async def measure_day(tokens: int, sentences: int, remembered: int) -> Figures:
-    """Return the bytes that a day writes beside a window of this size, which is full from the beginning."""
+    """Return the bytes that a day writes with a window of this size, which is full from the beginning."""
     written = Written()
     with tempfile.TemporaryDirectory() as folder:
         async with model_server() as url, home_assistant(Path(folder)) as hass:
@@ -292,7 +295,7 @@ async def measure_day(tokens: int, sentences: int, remembered: int) -> Figures:
 
 
 async def make(folder: str, conversations: int, exchanges: int) -> Figures:
-    """Have a home with as many conversations, and stop it."""
+    """Set up a home in the folder, with this many conversations, and stop it."""
     async with model_server() as url, home_assistant(Path(folder)) as hass:
         home = await Home.add(hass, url, {"history_tokens": 100_000, "max_windows": conversations + 10})
         exported = await home.export()
@@ -303,7 +306,7 @@ async def make(folder: str, conversations: int, exchanges: int) -> Figures:
 
 
 async def measure_start(folder: str, conversations: int, exchanges: int, turns: int) -> dict[str, Any]:
-    """Return the cost of that home's set-up, and the added milliseconds of the first turn in some conversations."""
+    """Return the cost of that home's set-up, and the extra milliseconds of the first turn in some conversations."""
     async with model_server() as url:
         with tempfile.TemporaryDirectory() as other:
             async with home_assistant(Path(other)) as hass:
@@ -334,18 +337,18 @@ async def _set_up(hass: HomeAssistant, entry: ConfigEntry) -> Figures:
 
 
 def _begin_peak() -> float:
-    """Return the resident set in megabytes, from which on its peak counts."""
+    """Reset the peak of the resident set, and return the current resident set in megabytes."""
     Path("/proc/self/clear_refs").write_text("5")
     return _resident("VmRSS")
 
 
 def _resident(name: str) -> float:
-    """Return a size of this process in megabytes."""
+    """Return a field of /proc/self/status, a size of this process, in megabytes."""
     return int(field(Path("/proc/self/status").read_text(), name)) / 1e3
 
 
 async def _later(home: Home, conversation_id: str, exchanges: int) -> tuple[float, float]:
-    """Return by how many milliseconds, and of processor time, the first turn in a stored conversation takes longer."""
+    """Return the extra milliseconds, of real time and CPU time, of the first turn in a stored conversation."""
     took: list[tuple[float, float]] = []
     for number in range(2):
         await home.settle()
@@ -366,7 +369,7 @@ _PARTS: Mapping[str, Callable[..., Coroutine[Any, Any, Any]]] = {
 
 
 def _take_part(name: str, arguments: str) -> None:
-    """Measure a part in this process, and print it as JSON."""
+    """Run a part in this process, and print its result as JSON."""
     logging.disable(logging.WARNING)
     figures = asyncio.run(_PARTS[name](**json.loads(arguments)), loop_factory=Loop)
     print(json.dumps(figures))

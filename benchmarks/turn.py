@@ -1,16 +1,21 @@
-"""The cost of a turn, side by side with Home Assistant's own agents in one run of one real Home Assistant.
+"""The cost of a turn, compared to Home Assistant's own agents in one run of one real Home Assistant.
 
     .venv/demo/bin/python -m benchmarks.turn
 
-1. The first streamed word: from the scripted server's write to the dashboard's websocket, through this agent and
-   through core's `llama_cpp`, which talk to the same server.
-2. The same with memory: from the sentence to the first word, for agents with and without memory, in a home that
-   remembers 10,000 turns and in one that remembers 100,000. Both homes run at once, and each turn is a conversation.
-3. The same with the record of turns, at each of its levels.
-4. A local command: over the websocket to this agent and Home Assistant's own, and its requests to the model's server.
+1. The first token: from the scripted server's write to the dashboard's websocket, through this agent and through core's
+`llama_cpp`, which both use the same server.
 
-All clocks are CLOCK_MONOTONIC, the same in every process of a machine. Ratios are worth more than milliseconds: the
-two agents take turns, so that both meet the same noise.
+2. The first token with memory: from the sentence to the first token, for agents with and without memory, in a home
+whose memory has 10,000 turns and in one with 100,000. Both homes run at the same time, and each turn is a new
+conversation.
+
+3. The first token with the record of turns, at each of its levels.
+
+4. A local command: its time over the websocket with this agent and with Home Assistant's own agent, and the number of
+requests that the model's server received.
+
+All clocks are CLOCK_MONOTONIC, which is the same in every process of a machine. Ratios are more reliable than
+milliseconds: the two agents take turns, so that both are affected by the same noise.
 """
 
 import argparse
@@ -42,10 +47,10 @@ _OWN_AGENT = "conversation.home_assistant"
 _WARM_UP = 5
 _MEMORY = ".storage/windowed_conversation.db"
 _REMEMBERED = (10_000, 100_000)
-# in seconds: over which time the turns are spread
+# Seconds over which the stored turns are spread.
 _KEPT = 80 * 86_400.0
 _LEVELS = ("off", "figures", "whole")
-# seconds that an account has to be loaded again after its agent was changed
+# Seconds to wait for an account to be reloaded after its agent was changed.
 _RELOAD = 5.0
 
 
@@ -54,7 +59,7 @@ type _Side = tuple[Client, str]
 
 @asynccontextmanager
 async def model_server(*options: str) -> AsyncIterator[str]:
-    """Run the scripted server in a process of its own and yield its URL; `options` are those of its command line."""
+    """Run the scripted server in a separate process and yield its URL; `options` are command-line options."""
     command = (sys.executable, "-m", "demo.model_server", "--port", "0", *options)
     process = await asyncio.create_subprocess_exec(*command, cwd=REPOSITORY, stdout=asyncio.subprocess.PIPE)
     assert process.stdout
@@ -66,7 +71,7 @@ async def model_server(*options: str) -> AsyncIterator[str]:
 
 
 async def _add_llama_cpp(client: Client, url: str) -> str:
-    """Return the entity of core's own agent for compatible servers."""
+    """Add core's own integration for compatible servers, and return the entity id of its agent."""
     flows = "/api/config/config_entries/flow"
     form = await client.post(flows, {"handler": "llama_cpp"})
     form = await client.post(f"{flows}/{form['flow_id']}", {"base_url": url})
@@ -104,7 +109,7 @@ async def _requests(control: aiohttp.ClientSession) -> list[Json]:
 
 
 async def _first_token(client: Client, control: aiohttp.ClientSession, pipeline: str) -> float:
-    """Return the milliseconds from the server's write of the first word to its arrival on the websocket."""
+    """Return the milliseconds from the server's write of the first token to its arrival on the websocket."""
     arrived: list[int] = []
 
     def watch(kind: str, _: Any) -> None:
@@ -149,9 +154,9 @@ async def _compare_first_tokens(client: Client, control: aiohttp.ClientSession, 
 
 
 async def _home_that_remembers(stack: AsyncExitStack, folder: Path, turns: int) -> dict[str, _Side]:
-    """Return the two sides of a home: its agent without memory, and the one with this many turns in it."""
+    """Return the two sides of a home with this many stored turns: an agent without memory, and one with memory."""
     (folder / _MEMORY).parent.mkdir(parents=True)
-    # none of them is so old that it would be deleted, or of somebody who is no user
+    # No turn is old enough to be deleted, and none belongs to a person who is not a user of this home.
     build(folder / _MEMORY, turns, ("en", "en"), begin=time.time() - _KEPT, every=_KEPT / turns, people=(None,))
     home = await stack.enter_async_context(HomeAssistant(folder, free_port()))
     client = await stack.enter_async_context(Client(home.url, await enter(home.url, "bench", "bench")))
@@ -159,7 +164,7 @@ async def _home_that_remembers(stack: AsyncExitStack, folder: Path, turns: int) 
     await furnish(client)
     sides: dict[str, _Side] = {}
     for name, has_memory in (("without memory", False), ("with memory", True)):
-        # there is one account for a server
+        # A server can have only one account, so each agent has its own server.
         url = await stack.enter_async_context(model_server("--delay", "0.005"))
         account = await add_account(client, Model(url=url, model=_MODEL, has_memory=has_memory), name)
         sides[f"{turns:,} turns, {name}"] = client, await _add_pipeline(client, account.agent_id)
@@ -178,7 +183,7 @@ async def _compare_memory(folder: Path, n: int) -> None:
             asked = f"{_STORY} and {chance.choice(HOUSEHOLD['questions'])['q']}"
             for at, name in enumerate(sides if round_number % 2 else reversed(sides)):
                 client, pipeline = sides[name]
-                # Home Assistant does not look at the same sentence twice, which would spare the second side some time
+                # Home Assistant caches its result for a text, so the same text would save time for the second side.
                 turn = await take_turn(client, f"{asked} number {round_number}, {at}", pipeline=pipeline)
                 if turn.error or turn.first_token is None:
                     raise SystemExit(f"a turn failed: {turn.error}")
@@ -194,7 +199,7 @@ async def _compare_memory(folder: Path, n: int) -> None:
 
 
 async def _compare_record(client: Client, n: int) -> None:
-    """Compare agents whose turns are recorded at each level, in conversations of several turns."""
+    """Compare agents with different levels of the record of turns, in conversations of several turns."""
     async with AsyncExitStack() as stack:
         pipelines: dict[str, str] = {}
         for level in _LEVELS:
@@ -257,7 +262,7 @@ async def _run(n: int, n_local: int) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description="What a turn costs beside Home Assistant's own agents.")
     parser.add_argument("--turns", type=int, default=50, help="turns of each agent for the first word")
     parser.add_argument("--commands", type=int, default=200, help="local commands of each agent")

@@ -1,15 +1,16 @@
-"""The gain of a head start by voice: from the recognized text to the first streamed word, with and without it.
+"""The gain of a head start by voice: from the recognized text to the first token, with and without a head start.
 
     .venv/demo/bin/python -m benchmarks.voice
 
-1. A server far away: 50 ms each way, TLS, and a model that takes 50 ms for its first word. Without a head start, the
-   request waits for two round trips, of TCP and of TLS.
-2. A server at home: it loads its model for 2 seconds, reads 4,000 tokens a second, has one slot, and keeps the tokens
-   that it has read. Before each turn it has unloaded the model, as Ollama does after five minutes.
+1. A remote server: 50 ms each way, TLS, and a model with 50 ms to the first token. Without a head start, the request
+waits for two round trips, one for TCP and one for TLS.
 
-The demo home in this process, with the scripted voice: somebody speaks for four seconds. The two agents of each kind
-take turns, each turn is a new conversation, and each agent has a server of its own. A head start may follow another at
-once here, or this would take hours.
+2. A server at home: it loads its model in 2 seconds, reads 4,000 tokens a second, has one slot, and keeps the tokens
+that it has read. Before each turn its model is unloaded, as Ollama does after five minutes.
+
+The demo home runs in this process, with the scripted voice; the speech takes four seconds. The two agents of each kind
+take turns, each turn is a new conversation, and each agent has its own server. The minimum pause between two head
+starts is disabled here, because the benchmark would otherwise take hours.
 """
 
 import argparse
@@ -50,12 +51,12 @@ _TOKENS_A_SECOND = 4_000
 _BYTES_PER_TOKEN = 4
 _MODEL = "scripted"
 _QUESTION = "tell me a story in 30 words, number"
-# seconds that an account has to be loaded again after its agent was changed
+# Seconds to wait for an account to be reloaded after its agent was changed.
 _RELOAD = 3.0
 
 
 class LocalServer:
-    """A server at home with one slot, which loads its model when it is asked."""
+    """A server at home with one slot, which loads its model on demand."""
 
     def __init__(self) -> None:
         self._is_loaded = False
@@ -63,15 +64,15 @@ class LocalServer:
         self._slot = asyncio.Lock()
 
     def unload(self) -> None:
-        """Unload the model, and with it its cache."""
+        """Unload the model and clear its prompt cache."""
         self._is_loaded, self._read = False, b""
 
     async def models(self, _request: web.Request) -> web.Response:
-        """List the model."""
+        """Return the list of models, with its only model."""
         return web.json_response({"object": "list", "data": [{"id": _MODEL, "object": "model"}]})
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        """Load, read, and answer in some words, or in as few as are asked for."""
+        """Load the model, read the prompt, and stream a few words, or fewer if the request limits them."""
         body = await request.json()
         async with self._slot:
             if not self._is_loaded:
@@ -109,21 +110,21 @@ async def _local_server() -> AsyncIterator[tuple[LocalServer, str]]:
 
 
 class Far:
-    """A server behind a network that takes its time; `cut` closes all connections, as servers do with idle ones."""
+    """A slow network in front of a server; `cut` closes all connections, as servers do with idle ones."""
 
     def __init__(self) -> None:
         self._writers: list[asyncio.StreamWriter] = []
 
     def cut(self) -> None:
-        """Close every connection."""
+        """Close all connections."""
         for writer in self._writers:
             writer.close()
         self._writers.clear()
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int) -> None:
-        """Pass bytes on to a port of this machine, and back, each half a round trip later."""
+        """Forward bytes to a local port and back, each delayed by half a round trip."""
         self._writers.append(writer)
-        # a connection on loopback is there at once
+        # A connection on loopback is established immediately, so the round trip of TCP is added here.
         await asyncio.sleep(2 * _ONE_WAY)
         await _join(reader, writer, port, _ONE_WAY)
 
@@ -145,7 +146,7 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, d
 
 @asynccontextmanager
 async def _far_server(port: int, certificate: Path) -> AsyncIterator[tuple[Far, str]]:
-    """Yield the network and the URL of the server on this port, which has TLS in front of it."""
+    """Yield the simulated network and the URL of the server on this port, with TLS in front of it."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate)
     far = Far()
@@ -161,7 +162,7 @@ async def _far_server(port: int, certificate: Path) -> AsyncIterator[tuple[Far, 
 
 
 def _write_certificate(path: Path) -> None:
-    """Write a key and a certificate of its own for this machine."""
+    """Write a private key and a self-signed certificate for this machine."""
     key, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "benchmark")])
     made = (
@@ -190,7 +191,7 @@ async def _pipeline(client: Client, model: Model, name: str, *, has_head_start: 
 async def _compare(
     client: Client, title: str, sides: dict[str, tuple[str, Callable[[], None]]], turns: int, own_time: float
 ) -> None:
-    """Print the first token of each side; a side is a pipeline, and a reset of its server before each turn."""
+    """Print the time to first token of each side: a pipeline, and a function that resets its server before a turn."""
     times: dict[str, list[float]] = {name: [] for name in sides}
     for number in range(turns + 1):
         for name, (pipeline, make_cold) in sides.items():
@@ -198,7 +199,7 @@ async def _compare(
             turn = await take_voice_turn(client, f"{_QUESTION} {number}", pipeline=pipeline, speech=_SPEECH)
             if turn.error or turn.first_token is None or turn.recognized is None:
                 raise SystemExit(f"a turn failed: {turn.error}")
-            # the first turn of each shows the prompt of the next ones
+            # Ignore the first turn: a head start only knows the prompt from an earlier question.
             times[name] += [turn.first_token - turn.recognized] if number else []
     print(f"{title}, {turns} turns each (ms)")
     for name, measured in times.items():
@@ -227,11 +228,11 @@ async def _run(turns: int, folder: Path) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description="What a head start is worth by voice.")
     parser.add_argument("--turns", type=int, default=10, help="turns of each agent")
     turns = parser.parse_args().turns
-    # the integration is imported from here, and so is the voice
+    # Import the integration from the repository, and the scripted voice from the demo's folder.
     custom_components.__path__.append(str(REPOSITORY / "demo"))
     setattr(account_server, "_LOADED", 0.0)  # noqa: B010
     setattr(account_server, "_LEAST_PAUSE", 0.0)  # noqa: B010

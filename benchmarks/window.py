@@ -1,14 +1,15 @@
-"""The cost of the window per turn, side by side in one process with plain Python and with the libraries that do this.
+"""The cost of the window per turn, compared in one process with plain Python and with libraries for the same job.
 
     scripts/setup peers
     .venv/peers/bin/python -m benchmarks.window            (--quick: under a minute)
 
-Any Python 3.14 will do; libraries that are not installed are left out, which is said.
+This works with any Python 3.14. Libraries that are not installed are skipped and reported as such.
 
-A turn is all of its messages appended, made from plain texts, then the budget enforced, and the list of messages to
-send made once, in the library's own form; encoding for a provider is not in it. Everybody meets the same conversation
-and counts a token as four characters. The budget is of everything that is sent, the system prompt too. Two libraries
-run on an event loop of their own, which is about 20 microseconds of theirs. Trust ratios more than microseconds.
+A turn appends all of its messages (built from plain text), enforces the token budget, and builds the list of messages
+to send once, in the library's own format. Encoding for a provider is not measured. Every contender gets the same
+conversation and counts four characters as one token. The budget covers everything that is sent, including the system
+prompt. Two libraries run their own event loop, which adds about 20 microseconds to their times. Ratios are more
+reliable than microseconds.
 """
 
 import argparse
@@ -32,7 +33,7 @@ _BUDGETS = (4_000, 100_000)
 _MEMORY_TURNS = 200
 _ALL_ON = "ours, all features on"
 
-# The goals: the measured values, and the limit of each.
+# The goals: the limits for the time relative to the reference, the growth of the time, and the bytes per message.
 _RATIO_GOAL, _GROWTH_GOAL, _MEMORY_GOAL = 4.0, 1.2, 500.0
 _GROWTH_FROM = {4_000: 100, 100_000: 1_000}
 
@@ -44,7 +45,7 @@ class Ours:
         self._window = ours.new_window(system, budget - SYSTEM_TOKENS, SHARE)
 
     def append(self, turn: Turn) -> None:
-        """Take a turn in."""
+        """Append the messages of a turn."""
         window = self._window
         window.open(turn[0].text)
         for said in turn[1:]:
@@ -52,12 +53,12 @@ class Ours:
         window.close()
 
     def view(self) -> Sequence[object]:
-        """Return the messages that are sent now."""
+        """Return the messages to send now."""
         return self._window.messages()
 
 
 class AllOn(Ours):
-    """The window with tags on every exchange, two exchanges protected, one in ten ephemeral, and results stubbed."""
+    """The window with tags on every exchange, two of them protected, one in ten ephemeral, and stubbed tool results."""
 
     @override
     def __init__(self, system: str, budget: int) -> None:
@@ -75,7 +76,7 @@ class AllOn(Ours):
 
 
 def _tags() -> Iterator[tuple[str, ...]]:
-    """Return the tags of one turn after the other."""
+    """Return an endless iterator over the tags of each turn."""
     ordinary = ("route:llm", "context:lights")
     protected, ephemeral = (*ordinary, "important"), (*ordinary, "ephemeral")
     in_ten = [*repeat(ordinary, 9), ephemeral]
@@ -84,7 +85,7 @@ def _tags() -> Iterator[tuple[str, ...]]:
 
 
 class AllOnWithFigures(AllOn):
-    """The same, and its figures are read after every turn, as sensors do."""
+    """The window with all features, and with its statistics read after every turn, as the sensors do."""
 
     @override
     def view(self) -> Sequence[object]:
@@ -101,7 +102,7 @@ _OWN: tuple[tuple[str, Make], ...] = (
 
 
 def _check_reference(turns: Sequence[Turn]) -> None:
-    """End the program when a request of the reference is not valid or not within its budget."""
+    """Exit if any request of the reference is invalid or exceeds its budget."""
     for budget in _BUDGETS:
         window = Reference(system_prompt(), budget, SHARE)
         for turn in turns:
@@ -158,7 +159,7 @@ def _weigh_all(peers: Sequence[Peer], turns: Sequence[Turn]) -> dict[str, float]
 
 
 def _print_encoding(turns: Sequence[Turn]) -> None:
-    """Print the additions to our own time before a request goes out."""
+    """Print the time that encoding adds to the window's own time before a request is sent."""
     for budget in _BUDGETS:
         window = ours.new_window(system_prompt(), budget - SYSTEM_TOKENS, SHARE)
         for turn in turns:
@@ -194,7 +195,7 @@ def _judge_all(peers: Sequence[Peer], results: dict[tuple[int, str], Result], we
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description="Measure the window side by side with other libraries.")
     parser.add_argument("--quick", action="store_true", help="a tenth of the time for each library")
     arguments = parser.parse_args()

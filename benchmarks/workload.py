@@ -1,7 +1,7 @@
-"""The conversation that every benchmark of the window goes through, and the cheap counter that they all count with.
+"""The conversation of all benchmarks of the window, and the cheap token counter that all contenders use.
 
-About 295 tokens and 2.5 messages a turn: a question, an answer, and in every fourth turn a tool call with a result of
-about 580 tokens. Nobody's form of a message: whoever is measured has to make its own, in its own time.
+About 295 tokens and 2.5 messages per turn: a question, an answer, and in every fourth turn a tool call with a result of
+about 580 tokens. The messages have no library's format: each contender has to convert them during its measured time.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ MESSAGE_OVERHEAD = 4
 TOOL_NAME = "get_states"
 
 _TOOL_TURN = 4
-# Tokens of one text, from and to.
+# Minimum and maximum number of tokens of a text.
 _QUESTION, _ANSWER, _RESULT = (8, 48), (47, 171), (400, 760)
 _VOCABULARY = (
     "the light in kitchen is on and off at warm bedroom door window open closed temperature seven degrees outside "
@@ -27,7 +27,7 @@ _WORDS = _VOCABULARY.split()
 
 
 class Said(NamedTuple):
-    """One message: `call_id` and `arguments`, a JSON text, are those of the tool call that it makes or answers."""
+    """One message; a tool call and its result have a `call_id`, and the call has `arguments` as JSON text."""
 
     role: str
     text: str
@@ -39,7 +39,7 @@ type Turn = tuple[Said, ...]
 
 
 def cheap_count(text: str) -> int:
-    """Return a quarter of the text's length: nothing that counts tokens does less work."""
+    """Return a quarter of the text's length as its tokens: the cheapest possible counter."""
     return len(text) // 4
 
 
@@ -49,12 +49,12 @@ def cheap_tokens(said: Said) -> int:
 
 
 def system_prompt() -> str:
-    """Return a system prompt of 500 tokens, its message's four included."""
+    """Return a system prompt of 500 tokens, including four tokens for its message."""
     return _text(Random(0), SYSTEM_TOKENS - MESSAGE_OVERHEAD)
 
 
 def conversation(turns: int, seed: int = 1) -> tuple[Turn, ...]:
-    """Return a conversation, the same one for the same seed."""
+    """Return a conversation of this many turns, always the same one for the same seed."""
     random = Random(seed)
     return tuple(tuple(_turn(random, number)) for number in range(turns))
 
@@ -70,6 +70,6 @@ def _turn(random: Random, number: int) -> Iterator[Said]:
 
 
 def _text(random: Random, tokens: int) -> str:
-    """Return words, four characters to a token."""
+    """Return random words with this many tokens, at four characters per token."""
     words = " ".join(random.choices(_WORDS, k=2 * tokens))
     return words[: 4 * tokens]
