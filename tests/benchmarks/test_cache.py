@@ -1,4 +1,4 @@
-"""The simulated prompt cache: the cached part of a request, and the data of the picture."""
+"""Tests for the simulated prompt cache: the cached part of a request, and the data of the picture."""
 
 from xml.etree import ElementTree as ET
 
@@ -16,7 +16,7 @@ _ANSWER = {"role": "assistant", "content": "a" * 160}
 
 
 def billed(*requests, from_turn: int = 0) -> Bill:
-    """Return the bill of these requests, one a turn."""
+    """Return the bill of these requests, one per turn."""
     total = Bill()
     add_to(total, enumerate(requests), from_turn)
     return total

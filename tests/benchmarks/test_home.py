@@ -1,4 +1,4 @@
-"""The day with states of the home, on the twenty sentences of `--quick`, in a real Home Assistant of its own."""
+"""Tests that an agent with states answers questions in one request, with the twenty sentences of `--quick`."""
 
 from pathlib import Path
 import re

@@ -1,4 +1,4 @@
-"""The day on which states are measured is the one that its docstring describes, and the same each time."""
+"""Tests that the simulated day matches the docstring of `benchmarks.home_day` and is always the same."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""The cost of memory in the prompt, on a small week."""
+"""Tests for the cost of memory in the prompt, with a shortened week."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The benchmark of the store counts writes by file, and compares two checkouts by medians and ratios."""
+"""Tests that the benchmark of the store counts writes by file, and compares two checkouts by medians and ratios."""
 
 from typing import Any
 

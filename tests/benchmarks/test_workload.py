@@ -1,4 +1,4 @@
-"""The workload of the benchmarks: the conversation, the reference, and the detection of a wrong request."""
+"""Tests for the workload of the benchmarks, the reference window, and the detection of invalid requests."""
 
 import pytest
 
@@ -22,7 +22,7 @@ _RESULT = Said("tool", "on", "call-1")
 
 
 def requests_of(window):
-    """Yield the request after every turn, and the message that should be its last."""
+    """Yield the request after every turn, paired with the message that should be its last."""
     for turn in _TURNS:
         for said in turn:
             window.append(said)
