@@ -6,14 +6,14 @@ Each row is a conversation of eight turns after the same system prompt and tool 
 with o200k_base and reports the result as usage. Calibration stops after five turns. The columns are signed errors of:
 
 - the sixth request, by the plain estimate and calibrated;
-- its history alone, without the fixed part, which is easy to count: by the plain estimate, calibrated, and as the
-  window counts it, which counted each message once with the calibration of that moment;
+- its history alone, without the fixed part, which is easy to count: by the plain estimate, calibrated, and by a
+  window that counted each message only once, with the calibration of that moment;
 - a window of 4,000 tokens just before its first trim, where its count matters for the first time; the eight turns
   are repeated until then;
 - the text of the last three turns, not used for calibration, by the factor of its kind; one to a few hundred tokens.
 
 The second table is about live contexts, which are cut to a limit by their token count, on twenty days of
-`counting_day`: the largest errors after an hour of a day.
+`counting_day`: the largest errors in the first three hours of a day, and in the later ones.
 """
 
 from collections.abc import Callable, Iterator

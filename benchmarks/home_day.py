@@ -26,7 +26,7 @@ _PAUSE = 20.0
 _SATELLITES = 3
 _IN_SPEAKERS_AREA = 0.5
 _SEED = 15
-# The number of conversations on the second day, and the share of entities that are then not in their usual state.
+# The number of conversations on the second day, and the share of entities that are not in their usual state then.
 _SECOND_TALKS = 10
 _ODD = 0.05
 

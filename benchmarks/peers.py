@@ -44,9 +44,8 @@ class Contender(Protocol):
 class Peer:
     """A library and how to use it; `keeps` is the unit of its budget.
 
-    If it is `pure`, `append` only extends a list and `view` does all the work on the complete list. It can then be
-    measured after some turns without calling `view` after all others. `in_database` is true if it stores messages in a
-    database.
+    If it is `pure`, `append` only extends a list and `view` does all the work on the complete list, so `view` has to be
+    called only in those turns that are measured. `in_database` is true if it stores messages in a database.
     """
 
     name: str

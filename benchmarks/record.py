@@ -138,7 +138,7 @@ def a_week(folder: Path) -> None:
 
 
 def a_stop(folder: Path) -> None:
-    """Print the time of `put`, and the writer thread's time for a full queue."""
+    """Print the time of `put`, and the writer thread's time for the queued turns."""
     waiting = list(turns(_WAITING, time.time()))
     writer = Writer(folder / "memory.db", _open)
     began = time.perf_counter()

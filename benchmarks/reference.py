@@ -1,4 +1,4 @@
-"""References for the window in plain Python: the minimum of correct work, and the usual way of most agents.
+"""References for the window in plain Python: the minimum of correct work, and the method of most agents.
 
 The check for correct requests is independent of both.
 """
@@ -65,7 +65,7 @@ class Reference:
 
 
 class MessageFifo:
-    """The way of most agents: after each message, remove the oldest ones until the rest fits the budget."""
+    """The window of most agents: after each message, it removes the oldest ones until the rest fits the budget."""
 
     def __init__(self, system: str, budget: int) -> None:
         self._system = {"role": "system", "content": system}
