@@ -1,1 +1,1 @@
-"""The demo: a home to talk to, and a scripted model that answers."""
+"""The demo: a simulated home to talk to, and a scripted model that answers."""

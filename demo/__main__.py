@@ -1,6 +1,6 @@
-"""`python -m demo`: a home, a model and an agent together, until Ctrl-C or until everything was said.
+"""`python -m demo`: run a home, a model and an agent together, until Ctrl-C or until all inputs were processed.
 
-scripts/demo calls this when the environment is there. The parts are in the modules beside this one.
+scripts/demo calls this after it has prepared the environment. The parts are in the other modules of this package.
 """
 
 import argparse
@@ -35,18 +35,18 @@ from demo.steps import add_steps, says_nothing
 from demo.window import WindowWatch
 
 _STATE = REPOSITORY / ".demo"
-# Below the state's folder, and named so that --fresh can hardly remove anything but a demo's home.
+# This folder is below the state folder, and its name makes it unlikely that --fresh removes anything but a demo home.
 _HOME = "demo-home"
 _SET_UP = "set-up.json"
 _PORT = 8124
 _MODEL_PORT = 8125
-# One whose models have prices, so that the costs can be seen.
+# The models of this provider have prices, so that the cost sensors have values.
 _PROVIDER = "responses"
-# Small enough to see it fill up and be trimmed.
+# This window is small enough to fill up and be trimmed during a demo.
 _WINDOW = 2000
-# Seconds between the words of the scripted model: slow enough to see them come.
+# Seconds between the words of the scripted model, so that a person can see the answer grow.
 _DELAY = 0.03
-# The default of core's own integration.
+# The default model of Home Assistant's own OpenAI integration.
 _OPENAI_MODEL = "gpt-4o-mini"
 _OPENAI_URL = "https://api.openai.com/v1"
 _INTERRUPTED = 130
@@ -92,7 +92,7 @@ def _arguments() -> argparse.Namespace:
 
 @asynccontextmanager
 async def _model(arguments: argparse.Namespace) -> AsyncIterator[Model]:
-    """Start who answers, and tell how it is reached. Raises DemoError."""
+    """Start the chosen model server and yield the Model that describes it. Raises DemoError."""
     key = os.environ.get("OPENAI_API_KEY")
     if key and arguments.model is None and arguments.provider is None:
         url, model = os.environ.get("OPENAI_BASE_URL"), os.environ.get("OPENAI_MODEL")
@@ -101,7 +101,7 @@ async def _model(arguments: argparse.Namespace) -> AsyncIterator[Model]:
     require_free_port(arguments.model_port, "--model-port")
     if arguments.model == "smollm2":
         async with SmallModel(arguments.model_port) as small:
-            # the prompt is read at 140 tokens a second, and the tools alone have a thousand
+            # The small model reads about 140 tokens per second, and the tool definitions alone are about 1000 tokens.
             yield Model(url=small.url, model=SMALL_MODEL, controls_home=False, timeouts=(120, 300), window=1500)
         return
     provider = arguments.provider or _PROVIDER
@@ -111,7 +111,7 @@ async def _model(arguments: argparse.Namespace) -> AsyncIterator[Model]:
 
 
 async def _prepare(client: Client, model: Model, arguments: argparse.Namespace) -> Account:
-    """Furnish the home and set the agent up, as far as no earlier run did. Raises DemoError."""
+    """Set up the home and the agent, except for the parts that an earlier run has set up. Raises DemoError."""
     done = arguments.state / _SET_UP
     same = done.exists() and json.loads(done.read_text()) == model.fingerprint()
     account = await find_account(client) if same else None
@@ -167,7 +167,7 @@ def _tell(text: str) -> None:
 
 @contextmanager
 def _only_demo(state: Path) -> Iterator[None]:
-    """Keep the state to one demo at a time. Raises DemoError."""
+    """Lock the state folder so that only one demo uses it at a time. Raises DemoError."""
     state.mkdir(parents=True, exist_ok=True)
     with (state / "lock").open("w") as lock:
         try:
@@ -178,7 +178,7 @@ def _only_demo(state: Path) -> Iterator[None]:
 
 
 async def _until_signal(arguments: argparse.Namespace) -> int:
-    """Run until the end or a signal, in which case everything is stopped in order all the same."""
+    """Run the demo until it ends or a signal arrives; either way, all parts are stopped in order."""
     task = asyncio.ensure_future(_run(arguments))
     interrupted = False
 
@@ -199,7 +199,7 @@ async def _until_signal(arguments: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    """Run the demo; returns the exit code."""
+    """Run the demo and return the exit code."""
     arguments = _arguments()
     try:
         with _only_demo(arguments.state):
@@ -210,7 +210,7 @@ def main() -> int:
     except DemoError as error:
         print(f"scripts/demo: {error}", file=sys.stderr)
     except BrokenPipeError:
-        # nobody reads any more; Python would complain once again when it flushes at the end
+        # The reader of the output is gone: without this, Python would report the broken pipe again on its last flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (RefusedError, aiohttp.ClientError, TimeoutError) as error:
         print(f"scripts/demo: Home Assistant did not do as it should: {error or 'no answer'}", file=sys.stderr)

@@ -7,7 +7,7 @@ _ID = "good_night"
 
 
 async def save_automation(client: Client, agent_id: str) -> None:
-    """Add it as Home Assistant's editor does, where it can be looked at and changed."""
+    """Add the automation through the API of Home Assistant's editor, so that users can view and change it there."""
     ask = {
         "action": "conversation.process",
         "data": {"agent_id": agent_id, "conversation_id": "good night", "text": "Which devices are on?"},

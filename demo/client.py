@@ -1,6 +1,6 @@
-"""Home Assistant's REST and websocket interfaces, as a person's browser uses them.
+"""Client for Home Assistant's REST and websocket interfaces, as the frontend uses them.
 
-Areas, agents and turns are in the modules that call this one.
+Areas, agents and turns are handled by the modules that use this client.
 """
 
 import asyncio
@@ -15,23 +15,23 @@ import aiohttp
 
 Json = dict[str, Any]
 
-# Seconds. Far above any time needed here, so that a wait that never ends is an error and no hang.
+# Seconds. This is far more than any request needs, so that a wait that would never end raises an error instead.
 ANSWER_TIMEOUT = 60.0
 START_TIMEOUT = 120.0
 
 
 class RefusedError(Exception):
-    """Home Assistant answered with an error: an HTTP status above 299, or a command that failed."""
+    """Home Assistant returned an error: an HTTP status above 299, or a failed websocket command."""
 
 
 class Client:
-    """One logged-in connection to the Home Assistant at `url`; leave the context to close it.
+    """A logged-in connection to the Home Assistant at `url`; leaving the context closes it.
 
-    `tokens` is the answer of /auth/token, as `log_in` and `onboard` return it.
+    `tokens` is the response of /auth/token, as returned by `log_in` and `onboard`.
     """
 
     def __init__(self, url: str, tokens: Mapping[str, Any]) -> None:
-        """Keep the address and the login; entering the context connects."""
+        """Store the address and the tokens; entering the context connects."""
         self.url = url
         self.tokens = tokens
         self._ids = count(1)
@@ -58,15 +58,15 @@ class Client:
         await self._session.close()
 
     async def get(self, path: str) -> Any:
-        """Return the JSON at `path`. Raises RefusedError."""
+        """Return the JSON document at `path`. Raises RefusedError."""
         return await self._request("GET", path)
 
     async def post(self, path: str, body: Json | None = None) -> Any:
-        """Return the JSON answer to `body`. Raises RefusedError."""
+        """Send `body` to `path` and return the JSON response. Raises RefusedError."""
         return await self._request("POST", path, body or {})
 
     async def delete(self, path: str) -> Any:
-        """Return the JSON answer. Raises RefusedError."""
+        """Send a DELETE request and return the JSON response. Raises RefusedError."""
         return await self._request("DELETE", path)
 
     async def call(self, action: str, entity_id: str, **data: Any) -> None:
@@ -86,7 +86,7 @@ class Client:
             del self._inboxes[at]
 
     async def events(self, kind: str, **fields: Any) -> AsyncGenerator[Json]:
-        """Send a websocket command and yield its events until the consumer closes this. Raises RefusedError."""
+        """Send a websocket command and yield its events until the generator is closed. Raises RefusedError."""
         at, inbox = await self._send(kind, fields)
         subscribed = False
         try:
@@ -100,11 +100,11 @@ class Client:
                 await self.command("unsubscribe_events", subscription=at)
 
     async def send_audio(self, handler_id: int, samples: bytes) -> None:
-        """Send sound to the run of a pipeline, which has named the handler; no samples end it."""
+        """Send audio to the pipeline run with this handler id; empty `samples` end the audio."""
         await self._socket.send_bytes(bytes([handler_id]) + samples)
 
     async def audio(self, path: str) -> AsyncGenerator[bytes]:
-        """Yield the audio at `path` in chunks, as it comes. Raises RefusedError."""
+        """Yield the audio at `path` in chunks, as they arrive. Raises RefusedError."""
         async with self._session.get(self.url + path) as answer:
             if answer.status >= 300:
                 raise RefusedError(f"{path}: {answer.status}")
@@ -112,7 +112,7 @@ class Client:
                 yield chunk
 
     async def wait_until_running(self) -> None:
-        """Return when Home Assistant has started everything, not only its HTTP. Raises TimeoutError."""
+        """Wait until Home Assistant has started completely, not only its HTTP server. Raises TimeoutError."""
         for _ in range(int(START_TIMEOUT * 10)):
             if (await self.get("/api/config"))["state"] == "RUNNING":
                 return
@@ -174,7 +174,7 @@ async def _anonymous(url: str) -> AsyncIterator[aiohttp.ClientSession]:
 
 
 async def enter(url: str, username: str, password: str) -> Json:
-    """Return the tokens of the user, who is created as the owner of a home that has none yet. Raises RefusedError."""
+    """Return the tokens of the user, who becomes the owner if the home has no user yet. Raises RefusedError."""
     async with _anonymous(url) as session:
         async with session.get("/auth/providers") as answer:
             has_owner = answer.status == HTTPStatus.OK

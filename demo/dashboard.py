@@ -1,6 +1,6 @@
-"""The demo's dashboard: how full the window is, who answers, the costs, something to try, and a week of it.
+"""The demo's dashboard: window size, routes, costs, inputs to try, and statistics of the last week.
 
-It is made of the sensors that the agent has, so an account without prices has no costs on it.
+It shows only sensors that the agent has, so an account without prices has no cost cards.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from demo.home import GOOD_NIGHT
 from demo.voice import SENTENCE
 
 PATH = "conversation-window"
-# The path of the second view.
+# The URL path of the second view.
 WEEK = "week"
 
 _TITLE = "Conversation window"
@@ -20,12 +20,12 @@ _SEVERITY = {"green": 0, "yellow": 75, "red": 95}
 _WHOLE_WIDTH = {"columns": 12}
 _SWITCHES = ("light.kitchen_light", "light.bedroom_light", "switch.coffee_machine")
 
-# None instead of a card whose sensors the agent does not have.
+# An item is None if the agent does not have the sensors of that card.
 type _Cards = list[Json | None]
 
 
 async def save_dashboard(client: Client, sensors: Mapping[str, str]) -> None:
-    """Add the dashboard, for `sensors` by their key, or replace it."""
+    """Create or replace the dashboard; `sensors` maps the keys of sensors to their entity ids."""
     if PATH not in {each["url_path"] for each in await client.command("lovelace/dashboards/list")}:
         await client.command("lovelace/dashboards/create", url_path=PATH, title=_TITLE, icon=_ICON, mode="storage")
     views = [

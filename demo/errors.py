@@ -1,5 +1,5 @@
-"""The error that the demo shows a person when it cannot go on. Nothing else."""
+"""The error that the demo shows to the user when it cannot continue."""
 
 
 class DemoError(Exception):
-    """One sentence for a person: the problem and its remedy."""
+    """An error with a one-sentence message for the user: the problem and its remedy."""

@@ -1,6 +1,6 @@
-"""The demo home: its areas, the entities in them, and those that the agent may see.
+"""The demo home: its areas, the entities in them, and the entities that are exposed to the agent.
 
-The entities themselves are in configuration.yaml; this puts them where a person would have put them.
+configuration.yaml defines the entities; this module assigns them to areas as a user would.
 """
 
 from demo.client import Client
@@ -18,7 +18,7 @@ AREAS: dict[str, tuple[str, ...]] = {
 EXPOSED: tuple[str, ...] = tuple(entity for entities in AREAS.values() for entity in entities)
 GOOD_NIGHT = "input_button.good_night"
 
-# The helpers of template entities, which nobody needs to see.
+# The helpers of the template entities, which users do not need to see.
 _HIDDEN = (
     "input_boolean.kitchen_light_on",
     "input_boolean.living_room_light_on",
@@ -34,7 +34,7 @@ _HIDDEN = (
 
 
 async def furnish(client: Client) -> None:
-    """Put every entity into its area, expose it to Assist, and hide the helpers of its templates. Repeatable."""
+    """Assign the entities to areas, expose them to Assist, and hide the template helpers. Safe to repeat."""
     known = {area["name"]: area["area_id"] for area in await client.command("config/area_registry/list")}
     for name, entities in AREAS.items():
         area_id = known.get(name) or (await client.command("config/area_registry/create", name=name))["area_id"]

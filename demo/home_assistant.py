@@ -1,6 +1,6 @@
-"""A real Home Assistant as a child process: its configuration folder, its start and its end.
+"""A real Home Assistant as a child process: its configuration folder, its start and its stop.
 
-The content of the home is in home.py and configuration.yaml.
+The entities of the home are defined in home.py and configuration.yaml.
 """
 
 import asyncio
@@ -26,18 +26,19 @@ CONFIGURATION = Path(__file__).with_name("configuration.yaml")
 SCRIPTED_VOICE = REPOSITORY / "demo" / "scripted_voice"
 INTEGRATIONS = (REPOSITORY / "custom_components" / "windowed_conversation", SCRIPTED_VOICE)
 
-# Home Assistant's exit code for "start me again", after a restart from the browser.
+# Home Assistant's exit code that requests a restart, for example after a restart from the browser.
 RESTART = 100
 
-# Parts that Home Assistant always sets up, and that ask the internet. The demo needs none, and works without a network.
+# Integrations that Home Assistant always sets up and that connect to the internet. The demo needs neither of them, and
+# works without a network.
 _CALLING_OUT = ("analytics", "marketplace")
 
-# Seconds that Home Assistant has to write its state and end.
+# Seconds that Home Assistant has to save its state and exit.
 STOP_TIMEOUT = 30.0
 
 
 def require_free_port(port: int, option: str) -> None:
-    """Raise DemoError where something on this machine listens on `port` already, or may not."""
+    """Raise DemoError if `port` is already in use on this machine or may not be used."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -49,7 +50,7 @@ def require_free_port(port: int, option: str) -> None:
 
 
 def free_port() -> int:
-    """Return a port on loopback that nothing uses now."""
+    """Return a free port on loopback."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -57,10 +58,10 @@ def free_port() -> int:
 
 
 class HomeAssistant:
-    """Home Assistant on 127.0.0.1 with the folder `config`; entering the context starts it, leaving it ends it."""
+    """Home Assistant on 127.0.0.1 with the folder `config`; entering the context starts it, leaving it stops it."""
 
     def __init__(self, config: Path, port: int, integrations: Iterable[Path] = INTEGRATIONS) -> None:
-        """Keep where it lives and the custom integrations that it finds there; nothing is written yet."""
+        """Store the configuration folder and the custom integrations to install; nothing is written yet."""
         self.config = config
         self.port = port
         self.integrations = tuple(integrations)
@@ -69,23 +70,23 @@ class HomeAssistant:
         self._process: asyncio.subprocess.Process | None = None
 
     async def __aenter__(self) -> Self:
-        """Start, and return when the browser could open the first page. Raises DemoError."""
+        """Start Home Assistant and wait until it can serve the first page. Raises DemoError."""
         await self.start()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop."""
+        """Stop Home Assistant."""
         await self.stop()
 
     async def start(self) -> None:
-        """Write the configuration and start; HTTP answers at return, the rest may still load. Raises DemoError."""
+        """Write the configuration and start. On return HTTP responds; other parts may still load. Raises DemoError."""
         require_free_port(self.port, "--port")
         seed(self.config, self.port, self.integrations)
         command = (sys.executable, "-m", "homeassistant", "--config", str(self.config), "--ignore-os-check")
         with self.output.open("wb") as output:
-            # a session of its own, or Ctrl-C would reach it before the demo could say goodbye
+            # It needs its own session; otherwise Ctrl-C would reach it before the demo can stop it in order.
             self._process = await asyncio.create_subprocess_exec(
                 *command,
                 stdin=asyncio.subprocess.DEVNULL,
@@ -102,12 +103,12 @@ class HomeAssistant:
             raise
 
     async def wait(self) -> int:
-        """Return the exit code when it ends by itself."""
+        """Wait until Home Assistant exits by itself, and return its exit code."""
         assert self._process
         return await self._process.wait()
 
     async def stop(self) -> None:
-        """Have it write its state and end; one that does not within STOP_TIMEOUT is killed."""
+        """Ask Home Assistant to save its state and exit; kill it if it has not exited after STOP_TIMEOUT."""
         process, self._process = self._process, None
         if process is None or process.returncode is not None:
             return
@@ -120,7 +121,7 @@ class HomeAssistant:
             await process.wait()
 
     async def kill(self) -> None:
-        """End it at once, as a power failure does."""
+        """Kill Home Assistant at once, as a power failure would."""
         process, self._process = self._process, None
         assert process
         process.kill()
@@ -148,14 +149,15 @@ async def _answers(session: aiohttp.ClientSession, url: str) -> bool:
 
 
 def _environment() -> dict[str, str]:
-    # a key reaches Home Assistant through the account form, as a person's would
+    # The key must reach Home Assistant through the account form, as it does for a user, and not through the
+    # environment.
     return {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "PYTHON"))}
 
 
 def seed(config: Path, port: int, integrations: Iterable[Path] = INTEGRATIONS) -> None:
-    """Write the files that a start needs: configuration, integrations, port, and the parts that are switched off.
+    """Write the files needed for a start: configuration, integrations, port, and the disabled parts.
 
-    Home Assistant's own changes of them are kept, except for the port.
+    Changes that Home Assistant made to these files are kept, except for the port.
     """
     storage = config / ".storage"
     storage.mkdir(parents=True, exist_ok=True)
@@ -165,11 +167,11 @@ def seed(config: Path, port: int, integrations: Iterable[Path] = INTEGRATIONS) -
         link = config / "custom_components" / integration.name
         link.unlink(missing_ok=True)
         link.symlink_to(integration, target_is_directory=True)
-    # the file that Home Assistant's editor writes
+    # This is the file that Home Assistant's automation editor writes.
     (config / "automations.yaml").touch()
     _seed_http(storage / "http", port)
     if not (storage / "onboarding").exists():
-        # the other steps would set up integrations that need the internet; only the user is left to create
+        # The other onboarding steps would set up integrations that need the internet; only creating the user remains.
         _store(storage / "onboarding", (4, 1), {"done": ["core_config", "analytics", "integration"]})
     if not (storage / "core.config_entries").exists():
         _store(storage / "core.config_entries", (1, 5), {"entries": [_switched_off(each) for each in _CALLING_OUT]})
@@ -181,7 +183,7 @@ def _seed_http(path: Path, port: int) -> None:
         kept["data"] |= {"stable": kept["data"]["stable"] | {"server_port": port}, "pending": None}
         path.write_text(json.dumps(kept))
         return
-    # the stable slot: a port from YAML would be a trial that ends after five minutes
+    # The port goes into the stable slot, because a port from YAML would be a trial that ends after five minutes.
     stable = {
         "server_host": ["127.0.0.1"],
         "server_port": port,

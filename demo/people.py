@@ -1,4 +1,4 @@
-"""The people of the demo home: a connection for each, which is opened when they first speak."""
+"""The people of the demo home: each has a connection, which is opened at their first input."""
 
 from contextlib import AsyncExitStack
 from types import TracebackType
@@ -8,23 +8,23 @@ from demo.client import Client, RefusedError, enter
 from demo.errors import DemoError
 from demo.home_assistant import HomeAssistant
 
-# The owner, who logs in to the browser, too.
+# The user name of the owner, who is also the user for the browser login.
 USER = "demo"
-# Everybody's.
+# The password of all users.
 PASSWORD = "demo"
 
 
 class People:
-    """Everybody at one Home Assistant that runs; leave the context to close all connections."""
+    """The connections of all people to a running Home Assistant; leaving the context closes them."""
 
     def __init__(self, home_assistant: HomeAssistant) -> None:
-        """Keep where they live; entering the context connects the owner."""
+        """Store the Home Assistant; entering the context connects the owner."""
         self._home_assistant = home_assistant
         self._clients: dict[str, Client] = {}
         self._connections = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        """Connect the owner, who is created if the home is new, and wait for everything to be started."""
+        """Connect the owner, who is created in a new home, and wait until Home Assistant has started completely."""
         await self._connect(USER)
         await self.owner.wait_until_running()
         return self
@@ -38,11 +38,11 @@ class People:
 
     @property
     def owner(self) -> Client:
-        """The owner's connection, another one after each restart."""
+        """The owner's connection, which is replaced at each restart."""
         return self._clients[USER]
 
     async def client(self, person: str) -> Client:
-        """Return a person's connection, after adding who is new to the home. Raises RefusedError."""
+        """Return the connection of a person, who is added first if the home does not know them. Raises RefusedError."""
         username = _username(person)
         if username not in self._clients:
             known = {user["username"] for user in await self.owner.command("config/auth/list")}

@@ -1,6 +1,6 @@
-"""The providers that the demo knows, and how the scripted model is reached as each of them.
+"""The providers that the demo supports, and how the scripted model is reached as each of them.
 
-setup_agent.py fills in the account's form.
+setup_agent.py fills in the account form.
 """
 
 from collections.abc import Callable
@@ -11,15 +11,15 @@ from demo.setup_agent import Model
 
 SCRIPTED = "scripted"
 
-# The vendors' forms do not do without a key; the scripted model takes any.
+# The providers' forms require a key; the scripted model accepts any.
 _KEY = "scripted-key"
 
 
 @dataclass(frozen=True, slots=True)
 class _Provider:
-    """The account's form, as the menu names it, its values, and the name of the scripted model.
+    """The menu name and the values of an account form, and the name of the scripted model.
 
-    Called like a model of the vendor, it has that one's price.
+    If that is the name of one of the provider's models, the scripted model has the price of that model.
     """
 
     form: str
@@ -42,12 +42,12 @@ PROVIDERS = tuple(_PROVIDERS)
 
 
 def model_name(provider: str) -> str:
-    """Return the scripted model's name as one of PROVIDERS."""
+    """Return the name that the scripted model has for this one of PROVIDERS."""
     return _PROVIDERS[provider].model
 
 
 def scripted_model(server: ModelServer, provider: str, model: str = SCRIPTED, *, window: int | None = None) -> Model:
-    """Return a Model of the server as one of PROVIDERS; `window` is for a new account, in tokens."""
+    """Return the server's Model as one of PROVIDERS; `window` is the size in tokens for a new account."""
     known = _PROVIDERS[provider]
     return Model(
         url=known.address(server),

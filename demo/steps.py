@@ -1,4 +1,4 @@
-"""The steps that `scripts/demo` takes by itself, in the order of the command line: inputs, and actions in between."""
+"""The steps of `scripts/demo` in the order of the command line: inputs, and actions between them."""
 
 import argparse
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from demo.people import USER
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """An input, and whether its exchange is tagged as important then."""
+    """An input, and whether its exchange is then tagged as important."""
 
     text: str
     important: bool = False
@@ -19,13 +19,13 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """The speaker of the steps that follow."""
+    """A change of the speaker for the following steps."""
 
     person: str = USER
 
 
 class Between(Enum):
-    """An event between two inputs."""
+    """An action between two inputs."""
 
     NEW_CONVERSATION = "a new conversation"
     RESTART = "restarting Home Assistant"
@@ -35,7 +35,7 @@ type Step = Input | Speaker | Between
 
 
 def add_steps(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the steps, which are `steps` of the parsed arguments."""
+    """Add the command-line options for steps; the parsed arguments have them in order as `steps`."""
     for option, kind, about in (
         ("--say", Input, "say this without a browser, and end; repeatable, all in one conversation"),
         ("--important", partial(Input, important=True), "like --say, and tag the exchange as important"),
@@ -57,7 +57,7 @@ def add_steps(parser: argparse.ArgumentParser) -> None:
 
 
 def says_nothing(steps: Iterable[Step]) -> bool:
-    """Return whether there are steps and none of them says anything."""
+    """Return whether there are steps but no inputs among them."""
     steps = tuple(steps)
     return bool(steps) and not any(isinstance(step, Input) for step in steps)
 

@@ -1,6 +1,6 @@
-"""One turn through the Assist pipeline as a browser would take it, and everything that can be seen of it.
+"""A turn through the Assist pipeline as a browser takes it, and everything that a client can observe about it.
 
-How it is shown to a person is in say.py.
+say.py prints turns.
 """
 
 import asyncio
@@ -12,13 +12,13 @@ from typing import Any
 
 from demo.client import Client, Json
 
-# Seconds that the sensors have to follow an answer.
+# Seconds to wait until the sensors reflect an answer.
 _SETTLE_TIMEOUT = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool that was called. `failed` is None until the result is there."""
+    """A tool call. `failed` is None until its result has arrived."""
 
     name: str
     arguments: dict[str, Any]
@@ -27,10 +27,10 @@ class ToolCall:
 
 @dataclass(slots=True)
 class Turn:
-    """The outcome of one input.
+    """The outcome of an input.
 
-    Times are seconds since it was sent. `recognized` is the end of the recognition of speech, if any. `targets` are
-    the entities that a local intent acted on; `error` is the error's message, or empty.
+    Times are seconds since the input was sent. `recognized` is the time when speech recognition ended, if there was
+    any. `targets` are the entities that a local intent acted on; `error` is the error message, or empty.
     """
 
     text: str
@@ -47,14 +47,14 @@ class Turn:
 
     @property
     def first_token(self) -> float | None:
-        """When the first text could be seen: streamed, or with the whole answer. None if there was no text."""
+        """The time of the first visible text, streamed or with the complete answer; None if there was no text."""
         if self.pieces:
             return self.pieces[0][0]
         return self.duration if self.speech else None
 
     @property
     def streamed(self) -> str:
-        """The text that came in pieces."""
+        """The streamed part of the text."""
         return "".join(text for _, text in self.pieces)
 
 
@@ -70,11 +70,11 @@ async def take_turn(
     device_id: str | None = None,
     watch: Watcher = lambda _kind, _value: None,
 ) -> Turn:
-    """Say `text`, to a device if one is given, and return when the pipeline is done.
+    """Send `text` to the pipeline, from a device if one is given, and return the Turn when the pipeline has finished.
 
-    An error of the turn is in the result, not raised.
+    An error of the turn is part of the result and is not raised.
 
-    `watch` is called with ("text", str), ("call", ToolCall) and ("result", ToolCall) as they come.
+    `watch` is called with ("text", str), ("call", ToolCall) and ("result", ToolCall) as they arrive.
     """
     turn = Turn(text)
     fields: Json = {"start_stage": "intent", "end_stage": "intent", "input": {"text": text}}
@@ -94,7 +94,7 @@ async def take_turn(
 
 
 def take_event(turn: Turn, event: Json, elapsed: float, watch: Watcher) -> None:
-    """Add an event of the pipeline to the turn, `elapsed` seconds after it began."""
+    """Add a pipeline event to the turn, `elapsed` seconds after the turn began."""
     data = event["data"] or {}
     match event["type"]:
         case "run-start":
@@ -146,7 +146,7 @@ _SHOWN_ATTRIBUTES = {"brightness": "brightness", "temperature": "set to"}
 
 
 def shown(state: Json) -> str:
-    """Return the state and the other values that a person would notice, in words."""
+    """Return a description of the state and of its attributes that users would notice."""
     attributes = state["attributes"]
     details = [
         f"{word} {attributes[key]}" for key, word in _SHOWN_ATTRIBUTES.items() if attributes.get(key) is not None
@@ -155,7 +155,7 @@ def shown(state: Json) -> str:
 
 
 async def settled_states(client: Client, sensor: str, since: datetime) -> dict[str, Json]:
-    """Return the states when `sensor` was written after `since`; as they are when that takes too long."""
+    """Return all states once `sensor` was updated after `since`, or the current states after a timeout."""
 
     def is_written(states: dict[str, Json]) -> bool:
         return sensor in states and datetime.fromisoformat(states[sensor]["last_reported"]) >= since
@@ -164,7 +164,7 @@ async def settled_states(client: Client, sensor: str, since: datetime) -> dict[s
 
 
 async def states_when(client: Client, is_right: Callable[[dict[str, Json]], bool], patience: float) -> dict[str, Json]:
-    """Return the states when they are right; as they are after `patience` seconds."""
+    """Return all states once `is_right` accepts them, or the current states after `patience` seconds."""
     deadline = asyncio.get_running_loop().time() + patience
     while True:
         states = await client.states()

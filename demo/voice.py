@@ -1,6 +1,6 @@
-"""One turn by voice, as a satellite takes it: a sentence that is heard, the whole pipeline, the sound of the answer.
+"""A turn by voice, as a satellite takes it: a spoken sentence, the complete pipeline, and the audio of the answer.
 
-scripted_voice, inside Home Assistant, recognizes and speaks.
+The scripted_voice integration recognizes speech and speaks.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from demo.turns import Turn, Watcher, take_event
 
 SENTENCE = "input_text.spoken_sentence"
 _RATE = 16_000
-# A tenth of a second: speech-to-text hears the sentence in any audio.
+# A tenth of a second of audio: the speech-to-text entity recognizes the sentence in any audio.
 _SAMPLES = bytes(_RATE // 10 * 2)
 
 
@@ -23,9 +23,9 @@ async def take_voice_turn(
     speech: float = 0.0,
     watch: Watcher = lambda _kind, _value: None,
 ) -> Turn:
-    """Have the pipeline hear `text`, which takes `speech` seconds, and return when the answer was spoken.
+    """Speak `text` to the pipeline, which takes `speech` seconds, and return once the answer was spoken.
 
-    `watch` is called as by `take_turn`, and with ("audio", bytes) as the sound of the answer comes.
+    `watch` is called as by `take_turn`, and also with ("audio", bytes) as audio of the answer arrives.
     """
     await client.call("input_text.set_value", SENTENCE, value=text)
     turn = Turn(text)

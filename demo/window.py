@@ -1,6 +1,6 @@
-"""The content of a conversation's window after each turn, from the action get_window, printed for a person.
+"""Print the content of a conversation's window after each turn, as the action get_window returns it.
 
-The words and actions of the turn are printed in say.py.
+say.py prints the text and tool calls of the turn.
 """
 
 import asyncio
@@ -15,14 +15,14 @@ _INDENT = " " * 9
 
 _NOTHING: Json = {"evicted_exchanges": 0, "evicted_tokens": 0, "trims": 0}
 
-# Seconds that the model has for a summary.
+# Seconds to wait for the model's summary.
 _PATIENCE = 30.0
 
 
 class WindowWatch:
-    """Prints the messages that come in and go out; `summarizes` is whether a summary is to be waited for after a trim.
+    """Prints added and evicted messages; `summarizes` is whether to wait for a summary after a trim.
 
-    The client is that of the person whose conversation it is: nobody else may see it.
+    Each method needs the client of the person who owns the conversation, because nobody else may read it.
     """
 
     def __init__(self, agent_id: str, *, summarizes: bool) -> None:
@@ -37,7 +37,7 @@ class WindowWatch:
         await client.call(f"{DOMAIN}.tag_exchange", self._agent_id, conversation_id=conversation_id, add=["important"])
 
     async def tell(self, client: Client, conversation_id: str, *, asked_model: bool) -> None:
-        """Print the changes of a turn; only one that asked the model is followed by a summary."""
+        """Print the changes of a turn; a summary only follows a turn that sent a request to the model."""
         if not await self._is_open(client, conversation_id):
             self._before.pop(conversation_id, None)
             print("Window   empty: what may repeat the forgotten has left it, too")
@@ -89,7 +89,7 @@ class WindowWatch:
             await asyncio.sleep(0.05)
 
     async def _is_open(self, client: Client, conversation_id: str) -> bool:
-        """Return whether there is a window: forgetting may have emptied it."""
+        """Return whether the conversation has a window, since forgetting may have emptied it."""
         answer = await client.post(
             f"/api/services/{DOMAIN}/list_conversations?return_response", {"entity_id": self._agent_id}
         )

@@ -1,6 +1,6 @@
-"""A scripted model behind a real HTTP server: it knows only what it is sent, and fails on request.
+"""A scripted model behind a real HTTP server: it knows only the content of its requests, and fails on request.
 
-Needs aiohttp and nothing else; knows nothing of Home Assistant but the names of the tools that it is offered.
+It depends only on aiohttp. All that it knows of Home Assistant is the names of the tools that it is offered.
 """
 
 from .anthropic_validation import anthropic_violations

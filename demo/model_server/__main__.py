@@ -1,6 +1,6 @@
-"""`python -m demo.model_server`: prints its base URLs, and serves until it is interrupted or terminated.
+"""`python -m demo.model_server`: print the base URLs, and serve until interrupted or terminated.
 
-The first line is OpenAI's URL alone, for programs; each line after it names its provider.
+The first line is only OpenAI's base URL, for programs; each later line names its provider.
 """
 
 import argparse
@@ -26,7 +26,7 @@ def _faults() -> str:
 
 
 class _Faults(argparse.Action):
-    """Prints the faults, as `--version` prints a version."""
+    """Prints the list of faults and exits, as `--version` does with a version."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         print(_faults())
@@ -66,7 +66,7 @@ async def _serve(server: ModelServer) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     async with server:
-        # The first line is the only one that a program needs to read.
+        # Programs need to read only this first line.
         print(server.url, flush=True)
         for name, url in (
             ("Anthropic", server.anthropic_url),
@@ -78,7 +78,7 @@ async def _serve(server: ModelServer) -> None:
 
 
 def main() -> int:
-    """Run the server; returns the exit code."""
+    """Run the server and return the exit code."""
     parser = _parser()
     options = vars(parser.parse_args())
     options["shapes"] = tuple(options["shapes"])

@@ -1,4 +1,4 @@
-"""The rules for each content block of Anthropic's Messages: text, media, calls, results, thinking."""
+"""The rules for each content block of Anthropic's Messages: text, media, tool calls, tool results, thinking."""
 
 from collections.abc import Callable, Iterator
 import re
@@ -19,7 +19,7 @@ type _Check = Callable[[dict[str, Any], str, str], Iterator[Violation]]
 
 
 def block_violations(block: object, where: str, role: str, model: str) -> Iterator[Violation]:
-    """Yield the violations of the block itself, in a message of this role to this model."""
+    """Yield the violations of a content block in a message with this role to this model."""
     kind = block.get("type") if isinstance(block, dict) else None
     if not isinstance(block, dict) or kind not in (_ASSISTANTS if role == "assistant" else _USERS):
         yield Violation("block_type", where, f"no block of a message of {role}")

@@ -1,4 +1,4 @@
-"""Anthropic's context editing: the provider itself leaves parts of a long conversation out before the model reads it.
+"""Anthropic's context editing: the provider removes parts of a long conversation before the model reads it.
 
 https://platform.claude.com/docs/en/build-with-claude/context-editing
 """
@@ -13,7 +13,7 @@ CLEAR_TOOL_USES = "clear_tool_uses_20250919"
 CLEAR_THINKING = "clear_thinking_20251015"
 COMPACT = "compact_20260112"
 
-# The header `anthropic-beta` that each kind of edit needs.
+# The value of the header `anthropic-beta` that each kind of edit requires.
 BETAS = {
     CLEAR_TOOL_USES: "context-management-2025-06-27",
     CLEAR_THINKING: "context-management-2025-06-27",
@@ -26,13 +26,13 @@ _PLACEHOLDER = "[Old tool result content cleared]"
 
 
 def edits(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the edits that the request asks for."""
+    """Return the context edits that the request specifies."""
     management = body.get("context_management")
     return objects(management.get("edits")) if isinstance(management, dict) else []
 
 
 def edited(body: dict[str, Any], size: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Return the request of `size` tokens without the tool results that an edit clears, and the applied edits."""
+    """Return the request of `size` tokens without the tool results that edits clear, and the applied edits."""
     edit = next((each for each in edits(body) if each.get("type") == CLEAR_TOOL_USES), None)
     if edit is None:
         return body, []

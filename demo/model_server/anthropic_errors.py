@@ -1,4 +1,4 @@
-"""Errors as Anthropic writes them: each has a type, and none has a code.
+"""Errors in Anthropic's format: each has a type, and none has a code.
 
 https://platform.claude.com/docs/en/api/errors
 """
@@ -39,7 +39,7 @@ _MESSAGES = {
 
 
 def anthropic_words(refusal: Refusal) -> Refusal:
-    """Return the refusal with Anthropic's status and type; an HTML page and HTTP 200 stay the same."""
+    """Return the refusal with Anthropic's status and type; an HTML page or HTTP 200 is not changed."""
     if refusal.html:
         return refusal
     status, kind = _WORDS[refusal.reason]
@@ -50,6 +50,6 @@ def anthropic_words(refusal: Refusal) -> Refusal:
 
 
 def anthropic_error(refusal: Refusal) -> dict[str, Any]:
-    """Return the document that says the refusal."""
+    """Return the JSON error document for the refusal."""
     error = {"type": refusal.kind, "message": refusal.message}
     return {"type": "error", "error": error, "request_id": f"req_{uuid4().hex[:24]}"}

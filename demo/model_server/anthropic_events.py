@@ -1,6 +1,6 @@
-"""The stream of an answer in Anthropic's Messages: blocks one after the other, in one message; and the message whole.
+"""An answer in Anthropic's Messages format, streamed as a sequence of blocks, or as a complete message.
 
-A thinking block ends with its signature; with `display: omitted` the signature is all there is of it.
+A thinking block ends with its signature; with `display: omitted` it consists of only the signature.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def event(value: dict[str, Any]) -> bytes:
 
 
 def events(reply: Reply) -> Iterator[Frame]:
-    """Yield the events."""
+    """Yield the events of a streamed answer."""
     usage = _usage(reply)
     start = {**_head(reply), "stop_reason": None, "stop_details": None}
     if usage:
@@ -46,7 +46,7 @@ def events(reply: Reply) -> Iterator[Frame]:
 
 
 def document(reply: Reply) -> dict[str, Any]:
-    """Return the message whole."""
+    """Return the complete message of an answer that is not streamed."""
     message = {**_head(reply), **_ending(reply), "content": _blocks(reply)}
     if usage := _usage(reply):
         message["usage"] = usage
@@ -101,7 +101,7 @@ def _block(block: dict[str, Any], index: int, reply: Reply) -> Iterator[Frame]:
 
 
 def _parts(block: dict[str, Any], reply: Reply) -> tuple[FrameKind, dict[str, Any], list[dict[str, Any]]]:
-    """Return the FrameKind of a block's deltas, the block as it begins, and the deltas that fill it."""
+    """Return the FrameKind of a block's deltas, the block in its initial form, and its deltas."""
     shapes = reply.shapes
     match block["type"]:
         case "text":
@@ -138,7 +138,7 @@ _CUMULATIVE = (
 
 
 def _usage(reply: Reply) -> dict[str, Any]:
-    """Return the usage; nothing where it is never reported. `input_tokens` are those that no cache read or wrote."""
+    """Return the usage, empty if it is never reported. `input_tokens` excludes tokens that the cache read or wrote."""
     usage = reply.usage
     if "no_usage" in reply.shapes:
         return {}

@@ -1,7 +1,6 @@
-"""Anthropic's Messages: requests read, answers that are not streamed and token counts written.
+"""Anthropic's Messages: reads requests, and writes token counts and answers that are not streamed.
 
-How an answer is streamed is `anthropic_events`, what a request says `anthropic_prompt`, what is valid
-`anthropic_validation`.
+`anthropic_events` streams answers, `anthropic_prompt` interprets requests, and `anthropic_validation` checks them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +19,7 @@ from .wire import Frame, Prompt, Reply, WireFormat, bearer, halves, objects
 
 
 class AnthropicMessages(WireFormat):
-    """The format of `POST /v1/messages`, with the betas that the request's header names."""
+    """The format of `POST /v1/messages`, with the betas from the request's header."""
 
     name = "anthropic"
 
@@ -29,7 +28,7 @@ class AnthropicMessages(WireFormat):
 
     @override
     def sent_key(self, headers: Mapping[str, str]) -> str | None:
-        # the SDK's 0.x send the one, its 2.x the other
+        # Version 0.x of the SDK sends the x-api-key header, and version 2.x sends a bearer token.
         return headers.get("x-api-key") or bearer(headers)
 
     @override
@@ -89,5 +88,5 @@ class AnthropicMessages(WireFormat):
 
 
 def count_body(prompt: Prompt) -> dict[str, Any]:
-    """Return the answer of `POST /v1/messages/count_tokens`."""
+    """Return the response body of `POST /v1/messages/count_tokens`."""
     return {"input_tokens": tokens(prompt.cached_form)}

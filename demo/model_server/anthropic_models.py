@@ -1,4 +1,4 @@
-"""Anthropic's list of models: a page at a time, with the limits and the abilities of each."""
+"""Anthropic's paginated list of models, with the limits and capabilities of each."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ _CAPABILITIES: dict[str, Any] = {
 
 
 def model_list(http: web.Request, state: State) -> dict[str, Any]:
-    """Return a page of the models: `limit` of them after `after_id`."""
+    """Return a page of the models: at most `limit` models after `after_id`."""
     models = state.settings.listed_models()
     after = http.query.get("after_id")
     start = models.index(after) + 1 if after in models else 0
@@ -50,7 +50,7 @@ def model_list(http: web.Request, state: State) -> dict[str, Any]:
 
 
 def model(http: web.Request, state: State) -> dict[str, Any]:
-    """Return the model that the path names; raises RefusedError where there is none."""
+    """Return the model that the path names. Raises RefusedError if there is none."""
     return _model(state.named_model(http.match_info["model"]), state.settings.context_size)
 
 

@@ -1,4 +1,4 @@
-"""The blocks of an Anthropic request as turns, and as the bytes and marks that the prompt cache compares.
+"""Converts the blocks of an Anthropic request to turns, and to the bytes and marks that the prompt cache compares.
 
 The order of the cache is tools, system, messages: https://platform.claude.com/docs/en/build-with-claude/prompt-caching
 """
@@ -13,7 +13,7 @@ from .prompt_cache import Caching, Mark
 from .usage import part_bytes
 from .wire import objects
 
-# The shortest prefix that is cached, by the start of the model's name, where it is not the default.
+# The length of the shortest prefix that is cached, by the prefix of the model's name, if it is not the default.
 _MINIMUM_TOKENS = {
     "claude-opus-5": 512,
     "claude-fable-5": 512,
@@ -26,12 +26,12 @@ _DEFAULT_MINIMUM_TOKENS = 1024
 
 
 def as_blocks(content: object) -> list[dict[str, Any]]:
-    """Return content as its blocks; a text is one block."""
+    """Return the content as a list of blocks; a plain text becomes one block."""
     return [{"type": "text", "text": content}] if isinstance(content, str) else objects(content)
 
 
 def turns(body: dict[str, Any]) -> Iterator[Turn]:
-    """Yield the system prompt and the messages; the results in a user's message are turns of their own before it."""
+    """Yield the system prompt and messages as turns; tool results in a user's message are separate turns before it."""
     if "system" in body:
         yield Turn("system", _text(as_blocks(body["system"])))
     for message in objects(body.get("messages")):
@@ -77,14 +77,14 @@ def block_attachment(block: dict[str, Any]) -> Attachment | None:
 
 
 def cached_parts(body: dict[str, Any]) -> tuple[bytes, Caching]:
-    """Return the bytes of the prompt, and where its blocks and its marks are."""
+    """Return the bytes of the prompt, and the positions of its blocks and cache marks."""
     written, blocks, marks = bytearray(), [], []
     for part, control in _parts(body):
         written += part_bytes(part)
         blocks.append(len(written))
         if isinstance(control, dict):
             marks.append(Mark(len(written), long=control.get("ttl") == "1h"))
-    # Top level: the provider marks the last block itself.
+    # With a top-level `cache_control`, the provider itself marks the last block.
     if blocks and isinstance(control := body.get("cache_control"), dict):
         marks.append(Mark(len(written), long=control.get("ttl") == "1h"))
     minimum = _minimum(str(body.get("model")))
@@ -97,16 +97,16 @@ def _minimum(model: str) -> int:
 
 
 def _parts(body: dict[str, Any]) -> Iterator[tuple[Any, object]]:
-    """Yield each block without its cache mark, and the mark: to set one elsewhere changes no prefix."""
+    """Yield each block without its cache mark, and the mark, because moving a mark does not change any prefix."""
     for tool in objects(body.get("tools")):
         yield _without_mark(tool), tool.get("cache_control")
     for block in as_blocks(body.get("system")):
         yield {"system": _without_mark(block)}, block.get("cache_control")
     if "thinking" in body:
-        # Another thinking configuration misses the cache of the messages.
+        # A different thinking configuration causes a cache miss for the messages.
         yield {"thinking": body["thinking"]}, None
     if "tool_choice" in body:
-        # And so does another choice of tools.
+        # A different tool choice also causes a cache miss for the messages.
         yield {"tool_choice": body["tool_choice"]}, None
     for message in objects(body.get("messages")):
         for block in as_blocks(message.get("content")):

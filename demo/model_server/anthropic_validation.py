@@ -1,6 +1,6 @@
-"""The rules for a valid request to Anthropic's Messages, as pure functions over a parsed body.
+"""The rules for a valid request to Anthropic's Messages, as pure functions of a parsed body.
 
-Single content blocks are checked in `anthropic_block_validation`.
+`anthropic_block_validation` checks single content blocks.
 """
 
 from collections import Counter
@@ -28,7 +28,7 @@ _LEAST_THINKING_TOKENS = 1024
 
 
 def anthropic_violations(body: Any, betas: frozenset[str] = frozenset()) -> list[Violation]:
-    """Return every rule of Messages that the body breaks with these betas, an empty list for a valid request."""
+    """Return all violations of the rules of Messages, given these betas; the list is empty for a valid request."""
     if not isinstance(body, dict):
         return [Violation("not_an_object", "", "the body is no JSON object")]
     messages = body.get("messages")
@@ -45,7 +45,7 @@ def anthropic_violations(body: Any, betas: frozenset[str] = frozenset()) -> list
 
 
 def _merged(messages: list[dict[str, Any]]) -> list[tuple[object, list[dict[str, Any]]]]:
-    """Return the roles and blocks as the provider reads them: messages of one role in a row are one."""
+    """Return roles and blocks as the provider reads them: consecutive messages with the same role are merged."""
     merged: list[tuple[object, list[dict[str, Any]]]] = []
     for message in messages:
         blocks = as_blocks(message.get("content"))
@@ -165,7 +165,7 @@ def _pairs(merged: list[tuple[object, list[dict[str, Any]]]]) -> Iterator[Violat
 
 
 def _loop(body: dict[str, Any], merged: list[tuple[object, list[dict[str, Any]]]]) -> Iterator[Violation]:
-    """Yield a violation where the tool loop that is going on has lost the thinking that began its last answer."""
+    """Yield a violation if the current tool loop lacks the thinking with which its last answer began."""
     thinking = body.get("thinking")
     enabled = isinstance(thinking, dict) and thinking.get("type") == "enabled"
     going_on = len(merged) > 1 and bool(_ids(merged[-1][1], "tool_result", "tool_use_id"))

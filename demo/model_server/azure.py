@@ -1,7 +1,8 @@
 """Azure OpenAI: OpenAI's two formats behind Azure's gateway, with its paths, keys, versions and errors.
 
-The gateway is in front of the models: its refusals look like Azure's, those of a model like OpenAI's. The classic
-endpoint wants a dated `api-version`, `/openai/v1/` none. https://learn.microsoft.com/azure/ai-foundry/openai/reference
+The gateway is in front of the models: its errors have Azure's format, and those of a model have OpenAI's. The classic
+endpoint requires a dated `api-version`, and `/openai/v1/` requires none.
+https://learn.microsoft.com/azure/ai-foundry/openai/reference
 """
 
 from collections.abc import Iterator, Mapping
@@ -43,7 +44,7 @@ _NO_DEPLOYMENT = (
     "please wait a moment and try again."
 )
 _DENIED = "Access denied due to invalid subscription key or wrong API endpoint."
-# The gateway's own errors: the code and the sentence.
+# The code and the message of each of the gateway's own errors.
 _GATEWAY: dict[Reason, tuple[str, str]] = {
     Reason.WRONG_KEY: ("401", _DENIED),
     Reason.UNAUTHENTICATED: ("401", _DENIED),
@@ -62,14 +63,14 @@ _FILTER_RESULT = {
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """The entrance of a request: the deployment that the path names, if it does, and the version it asks for."""
+    """The gateway's view of a request: the deployment in the path, if any, and the requested API version."""
 
     version: str | None
     classic: bool = False
     deployment: str | None = None
 
     def check(self, *, responses: bool = False) -> None:
-        """Raise RefusedError where the version is none of this endpoint."""
+        """Raise RefusedError if the endpoint does not support the API version."""
         if not self.classic:
             if self.version is not None and self.version not in _UNDATED:
                 raise RefusedError(_NO_SUCH_VERSION)
@@ -80,18 +81,18 @@ class Gateway:
             raise RefusedError(_NO_RESPONSES)
 
     def with_model(self, body: Any) -> Any:
-        """Return the body with the deployment of the path as its model."""
+        """Return the body with the deployment from the path as its model."""
         named = isinstance(body, dict) and self.deployment is not None
         return {**body, "model": self.deployment} if named else body
 
 
 def azure_key(headers: Mapping[str, str]) -> str | None:
-    """Return the key of the resource, or the token of an identity."""
+    """Return the API key of the resource, or the access token of an identity."""
     return headers.get("api-key") or bearer(headers)
 
 
 def azure_words(refusal: Refusal) -> Refusal:
-    """Return the refusal as the gateway says it, or the model behind it."""
+    """Return the refusal as worded by the gateway or by the model behind it, depending on its reason."""
     if refusal.html or refusal.reason not in _GATEWAY:
         return openai_words(refusal)
     code, message = _GATEWAY[refusal.reason]
@@ -99,7 +100,7 @@ def azure_words(refusal: Refusal) -> Refusal:
 
 
 def azure_error(refusal: Refusal) -> dict[str, Any]:
-    """Return the document that says the refusal."""
+    """Return the JSON error document for the refusal."""
     if not refusal.kind:
         return {"error": {"code": refusal.code, "message": refusal.message}}
     if refusal.reason is not Reason.FILTERED:
@@ -110,7 +111,7 @@ def azure_error(refusal: Refusal) -> dict[str, Any]:
 
 
 class AzureChat(ChatCompletions):
-    """Chat Completions behind the gateway. The first chunk has no choices but the results of the prompt's filter."""
+    """Chat Completions behind the gateway. The first chunk has no choices, only the filter results of the prompt."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -145,7 +146,7 @@ class AzureChat(ChatCompletions):
 
 
 class AzureResponses(Responses):
-    """Responses behind the gateway; the deployment is the model, on the classic endpoint too."""
+    """Responses behind the gateway; the deployment name is the model, also on the classic endpoint."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -168,7 +169,7 @@ class AzureResponses(Responses):
 
 
 def azure_models(_http: web.Request, state: State) -> dict[str, Any]:
-    """Return the list of models, each with its capabilities."""
+    """Return the list of models with the capabilities of each."""
     capabilities = {"chat_completion": True, "completion": False, "embeddings": False, "inference": True}
     about = {"object": "model", "status": "succeeded", "capabilities": capabilities}
     life = {"lifecycle_status": "generally-available", "created_at": 0, "deprecation": {"inference": 4102444800}}

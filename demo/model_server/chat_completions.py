@@ -1,6 +1,6 @@
-"""Chat Completions: requests read, answers and errors written, as OpenAI and compatible servers do.
+"""Chat Completions: reads requests and writes answers and errors, as OpenAI and compatible servers do.
 
-The skills choose the answer, `shapes` cut up the tool calls, and `validation` has the rules of a request.
+The skills choose the answer, `shapes` splits tool calls into deltas, and `chat_validation` has the rules for requests.
 """
 
 from collections.abc import Iterator, Mapping
@@ -40,12 +40,12 @@ class ChatCompletions(WireFormat):
 
     @override
     def sent_key(self, headers: Mapping[str, str]) -> str | None:
-        """Return the key that came with the request."""
+        """Return the API key from the request headers."""
         return bearer(headers)
 
     @override
     def check(self, headers: Mapping[str, str]) -> None:
-        """Accept every request: all that the format wants is in the body."""
+        """Accept every request, because this format requires nothing outside the body."""
 
     @override
     def violations(self, body: Any) -> list[Violation]:
@@ -54,7 +54,7 @@ class ChatCompletions(WireFormat):
 
     @override
     def read(self, body: Any) -> Prompt:
-        """Return the request; raises RefusedError when it is no object with a list of message objects."""
+        """Return the parsed request. Raises RefusedError if it is not an object with a list of message objects."""
         messages = body.get("messages") if isinstance(body, dict) else None
         if not isinstance(messages, list) or not all(isinstance(each, dict) for each in messages):
             message = "'messages' must be a list of objects."
@@ -75,7 +75,7 @@ class ChatCompletions(WireFormat):
 
     @override
     def frames(self, reply: Reply) -> Iterator[Frame]:
-        """Yield the answer: server-sent events where it is streamed, else the two halves of one document."""
+        """Yield the answer as server-sent events if it is streamed, or as the two halves of one document."""
         if "think_tags" in reply.shapes:
             reply = replace(reply, answer=_with_think_tags(reply.answer))
         if reply.prompt.stream:
@@ -85,27 +85,27 @@ class ChatCompletions(WireFormat):
 
     @override
     def in_own_words(self, refusal: Refusal) -> Refusal:
-        """Return the refusal as OpenAI says it."""
+        """Return the refusal with OpenAI's code for its reason."""
         return openai_words(refusal)
 
     @override
     def error_body(self, refusal: Refusal) -> dict[str, Any]:
-        """Return the document that says the refusal."""
+        """Return the JSON error document for the refusal."""
         return openai_error(refusal)
 
     @override
     def error_event(self, refusal: Refusal, reply: Reply, sent: int) -> bytes:
-        """Return the event that says the refusal inside a stream."""
+        """Return the stream event that reports the refusal."""
         return _event(self.error_body(refusal))
 
     @override
     def failure_event(self, refusal: Refusal, reply: Reply, sent: int) -> bytes:
-        """Return the error event: the format has no other."""
+        """Return the error event, because this format has no separate failure event."""
         return self.error_event(refusal, reply, sent)
 
     @override
     def malformed_event(self) -> bytes:
-        """Return an event that is no JSON."""
+        """Return an event that is not valid JSON."""
         return b'data: {"id": "chatcmpl-broken", "choices": [{"delta": {"content": "half an ev\n\n'
 
 
@@ -115,12 +115,12 @@ def model_list(_http: web.Request, state: State) -> dict[str, Any]:
 
 
 def model(http: web.Request, state: State) -> dict[str, Any]:
-    """Return the model that the path names; raises RefusedError where there is none."""
+    """Return the model that the path names. Raises RefusedError if there is none."""
     return _model(state.named_model(http.match_info["model"]))
 
 
 def running_models(_http: web.Request, state: State) -> dict[str, Any]:
-    """Return the models that are loaded, as Ollama's `/api/ps` does; raises RefusedError for another server."""
+    """Return the loaded models, as Ollama's `/api/ps` does. Raises RefusedError if this server is not Ollama."""
     running = state.dropping.running(state.settings.models) if state.dropping else None
     if running is None:
         raise RefusedError(NO_SUCH_PATH)
@@ -231,7 +231,7 @@ def _event(value: dict[str, Any]) -> bytes:
 def _events(reply: Reply) -> Iterator[Frame]:
     head = _head("chat.completion.chunk", reply)
     reports = reply.prompt.stream_usage and "no_usage" not in reply.shapes
-    # OpenAI writes `usage: null` into every chunk before the one that has it.
+    # OpenAI writes `usage: null` into every chunk before the one that has the usage.
     tail: dict[str, Any] = {"usage": None} if reports else {}
 
     def frame(kind: FrameKind, delta: dict[str, Any], finish: str | None = None) -> Frame:

@@ -1,6 +1,6 @@
-"""Servers of Chat Completions that demand their fields beside text and calls back, or refuse them. Shapes name them.
+"""Chat Completions servers that require the client to return their fields with text and calls, or refuse them.
 
-The fields are taken from their documentation and from reports, not from any client:
+Shapes name these servers. The fields are taken from their documentation and from bug reports, not from any client:
 https://api-docs.deepseek.com/guides/thinking_mode#tool-calls, https://github.com/deepseek-ai/DeepSeek-V3/issues/1262,
 https://openrouter.ai/docs/use-cases/reasoning-tokens, https://ai.google.dev/gemini-api/docs/thought-signatures,
 https://github.com/langchain-ai/langchain/issues/24668, https://github.com/karthink/gptel/issues/774
@@ -18,7 +18,7 @@ from .wire import Reply, objects
 
 _MISTRAL_ID = re.compile(r"[a-zA-Z0-9]{9}")
 
-# The beginning of a call's id, by which a server knows its own.
+# The prefixes of call ids by which each server recognizes its own calls.
 _DEEPSEEK, _OPENROUTER, _GOOGLE = "call_00_", "tool_", "function-call-"
 
 type Message = dict[str, Any]
@@ -30,7 +30,7 @@ def demand_of(shapes: tuple[str, ...]) -> str | None:
 
 
 def with_demands(call: dict[str, Any], reply: Reply, at: int) -> dict[str, Any]:
-    """Return a call, or a fragment of one, with the id and the signature that the server writes; `at` is its number."""
+    """Return call number `at`, or a fragment of it, with the id and the signature that this server would add."""
     if "id" not in call:
         return call
     match demand_of(reply.shapes):
@@ -48,7 +48,7 @@ def with_demands(call: dict[str, Any], reply: Reply, at: int) -> dict[str, Any]:
 
 
 def details(reply: Reply) -> list[dict[str, Any]]:
-    """Return the fragments of `reasoning_details`, empty if the server writes none."""
+    """Return the fragments of `reasoning_details`; the list is empty if this server does not write the field."""
     if demand_of(reply.shapes) != "openrouter":
         return []
     head = {"format": "google-gemini-v1", "index": 0}
@@ -60,7 +60,7 @@ def details(reply: Reply) -> list[dict[str, Any]]:
 
 
 def check_demands(body: dict[str, Any], shapes: tuple[str, ...]) -> None:
-    """Raise RefusedError where a request lacks a field that the server demands, or has one that it refuses."""
+    """Raise RefusedError if a request lacks a field that the server requires, or has a field that it refuses."""
     demand = demand_of(shapes)
     if demand is None:
         return

@@ -1,6 +1,6 @@
-"""The rules for a valid request to a server of Chat Completions, as pure functions over a parsed body.
+"""The rules for a valid request to a Chat Completions server, as pure functions of a parsed body.
 
-Written from the documentation of OpenAI and of compatible servers, not from any client.
+They are based on the documentation of OpenAI and of compatible servers, not on any client.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ from .usage import prompt_bytes
 from .violations import TOOL_NAME, Violation, has_words, is_object_text, tool_violations, unknown_keys
 
 _ROLES = ("system", "user", "assistant", "tool")
-# Fields that OpenAI, Azure, llama.cpp, Ollama, LM Studio and vLLM all take.
+# Fields that OpenAI, Azure, llama.cpp, Ollama, LM Studio and vLLM all accept.
 _KNOWN_KEYS = frozenset(
     {
         "model", "messages", "tools", "tool_choice", "parallel_tool_calls", "stream", "stream_options",
@@ -22,7 +22,7 @@ _KNOWN_KEYS = frozenset(
         "stop", "seed", "user",
     }
 )  # fmt: skip
-# Fields that OpenAI takes beside those, itself and on Azure; a compatible server may refuse it.
+# Additional fields that OpenAI and Azure OpenAI accept; a compatible server may refuse them.
 _OPENAI_KEYS = frozenset(
     {
         "metadata", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "safety_identifier",
@@ -33,20 +33,20 @@ _OPENAI_MODEL = re.compile(r"(?:gpt-(?!oss)|o\d|chatgpt)")
 
 
 def shared_prefix(one: Any, other: Any) -> int:
-    """Return the number of bytes that the messages of two requests have in common from the start."""
+    """Return the number of bytes in the common prefix of the messages of two requests."""
     return common_prefix(message_bytes(one), message_bytes(other))
 
 
 def message_bytes(body: Any, *, without_newest: int = 0) -> bytes:
-    """Return the messages of a request, one a line, less the newest few: a prefix of messages is a prefix of bytes."""
+    """Return the messages except the newest few, one per line, so that a prefix of messages is a prefix of bytes."""
     messages = body["messages"]
     return prompt_bytes((), messages[: len(messages) - without_newest])
 
 
 def chat_violations(body: Any, *, openai: bool = False) -> list[Violation]:
-    """Return every rule of Chat Completions that the body breaks, an empty list for a valid request.
+    """Return all violations of the rules of Chat Completions; the list is empty for a valid request.
 
-    Fields that only OpenAI takes may be in it with `openai`, and where the model is one of OpenAI's by its name.
+    Fields that only OpenAI accepts are allowed if `openai` is set, or if the model has the name of one of OpenAI's.
     """
     if not isinstance(body, dict):
         return [Violation("not_an_object", "", "the body is no JSON object")]
@@ -104,7 +104,7 @@ def _pairs(messages: list[dict[str, Any]]) -> Iterator[Violation]:
     every_id = Counter(str(call_id) for message in messages for call_id in _call_ids(message))
     if any(count > 1 for count in every_id.values()):
         yield Violation("call_id_unique", "messages", "two calls have one id")
-    # The calls of the last assistant message that wait for a result, and those that have one.
+    # The ids of the last assistant message's calls that still lack a result, and of those that have one.
     waiting: list[object] = []
     answered: list[object] = []
     for at, message in enumerate(messages):

@@ -74,7 +74,7 @@ def _shown(state: State) -> dict[str, Any]:
 
 
 def _apply(state: State, wanted: Any) -> None:
-    """Apply a change whole or not at all; raises ValueError with the reason, or TypeError."""
+    """Apply either all changes or none. Raises ValueError or TypeError with the reason."""
     if not isinstance(wanted, dict):
         raise TypeError("a change is a JSON object")
     if unknown := wanted.keys() - {"fault", *_FAULT_OPTIONS, *_SETTINGS}:

@@ -1,6 +1,6 @@
-"""The content of a request and of its answer, in types that no wire format owns.
+"""The content of a request and of its answer, in types that do not depend on a wire format.
 
-The skills read a `Conversation` and return an `Answer`. Each format writes them in its own way.
+The skills read a `Conversation` and return an `Answer`. Each format encodes them in its own way.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ _CONTEXT = re.compile(
 
 
 class Finish(StrEnum):
-    """Why an answer ended, beside the calls in it."""
+    """The reason why an answer ended, apart from the calls in it."""
 
     STOP = "stop"
     LENGTH = "length"
@@ -48,27 +48,27 @@ class Turn:
 
     @property
     def said(self) -> str:
-        """The text without the context line before it, white space collapsed."""
+        """The text without the context line before it, with collapsed white space."""
         found = _CONTEXT.match(self.text)
         return " ".join((found["said"] if found else self.text).split())
 
     @property
     def context(self) -> dict[str, str]:
-        """The context line's values, by lower-case key: `[CONTEXT: time: Monday 2026-11-23 08:00; area: Attic]`."""
+        """The values of the context line by lower-case key: `[CONTEXT: time: Monday 2026-11-23 08:00; area: Attic]`."""
         found = _CONTEXT.match(self.text)
         pairs = (fact.partition(":") for fact in found["facts"].split(";")) if found else ()
         return {key.strip().lower(): value.strip() for key, _, value in pairs}
 
     @property
     def memory(self) -> str:
-        """The quotes from memory in the context line, empty where there are none."""
+        """The quotes from memory in the context line, or an empty text."""
         found = _CONTEXT.match(self.text)
         return (found["memory"] or "") if found else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A call and the text that came back for it."""
+    """A tool call and the text of its result."""
 
     call: Call
     text: str
@@ -76,14 +76,14 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """All that a model knows: the messages it was sent and the names of the tools it may call."""
+    """Everything that the model knows: the messages of the request and the names of the offered tools."""
 
     turns: tuple[Turn, ...]
     tools: tuple[str, ...] = ()
 
     @property
     def newest(self) -> Turn:
-        """The newest user message, an empty one where there is none."""
+        """The newest user message, or an empty one if there is none."""
         return next((turn for turn in reversed(self.turns) if turn.role == "user"), Turn("user", ""))
 
     @property
@@ -94,19 +94,19 @@ class Conversation:
 
     @property
     def question(self) -> str:
-        """The assistant's last words before the newest user message."""
+        """The text of the last assistant message before the newest user message."""
         spoken = (turn.text for turn in reversed(self.earlier) if turn.role == "assistant" and turn.text)
         return next(spoken, "")
 
     @property
     def rounds(self) -> list[list[Result]]:
-        """The tool results since the newest user message: one list for each answer that called tools."""
+        """The tool results since the newest user message: one list per answer that called tools."""
         since = self.turns[len(self.earlier) + 1 :]
         results = {turn.call_id: turn.text for turn in since if turn.role == "tool"}
         return [[Result(call, results.get(call.id, "")) for call in turn.calls] for turn in since if turn.calls]
 
     def tool(self, suffix: str) -> str | None:
-        """Return the offered tool with this name, behind any namespace (`intent__`)."""
+        """Return the full name of the offered tool with this name after an optional namespace (`intent__`), or None."""
         return next((name for name in self.tools if name.split("__")[-1] == suffix), None)
 
 
@@ -121,6 +121,6 @@ class Answer:
     refusal: str = ""
 
     def __add__(self, other: Answer) -> Answer:
-        """Return one answer with the thoughts, words and calls of both."""
+        """Return one answer with the thoughts, text and calls of both."""
         thought, said = self.reasoning + other.reasoning, self.text + other.text
         return replace(self, reasoning=thought, text=said, calls=self.calls + other.calls)

@@ -1,6 +1,6 @@
-"""Writes an answer to a connection, holds it or breaks it on request: silence, a cut, bytes that are no event.
+"""Writes an answer to a connection, or delays or breaks it on request: silence, a cut, or malformed bytes.
 
-The bytes come from the wire format, the fault and its time from the armed fault.
+The wire format supplies the bytes, and the armed fault determines what breaks and when.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _LINGER_OFF = struct.pack("ii", 1, 0)
 
 @dataclass(frozen=True, slots=True)
 class _Failures:
-    """The events with which an answer fails after `sent` others."""
+    """The events that report a failure after `sent` events of the answer."""
 
     wire: WireFormat
     reply: Reply
@@ -36,7 +36,7 @@ class _Failures:
 
 
 class Hold:
-    """Keeps answers from going on after this many words until it is released."""
+    """Pauses answers after this many words until it is released."""
 
     def __init__(self, after_words: int) -> None:
         self.after_words = after_words
@@ -44,17 +44,17 @@ class Hold:
         self._released = asyncio.Event()
 
     def release(self) -> None:
-        """Let held answers and later ones go on."""
+        """Let paused and later answers continue."""
         self._released.set()
 
     async def wait(self) -> None:
-        """Return when it is released."""
+        """Wait until the hold is released."""
         self.reached.set()
         await self._released.wait()
 
 
 class Delivery:
-    """One answer on one connection. `delay` is seconds before each piece of it."""
+    """The delivery of one answer on one connection. `delay` is the number of seconds before each piece."""
 
     def __init__(
         self, http: web.Request, record: Record, delay: float, armed: ArmedFault | None, hold: Hold | None = None
@@ -67,7 +67,7 @@ class Delivery:
         self._words = 0
 
     async def before_headers(self) -> None:
-        """Stay silent or hang up where the fault says so; does not return then."""
+        """Stay silent or close the connection if the fault requires it; does not return in either case."""
         match self._armed.fault.breaks if self._armed else None:
             case Break.SILENT_BEFORE_HEADERS:
                 await _until_client_leaves()
@@ -75,7 +75,7 @@ class Delivery:
                 await self._cut()
 
     async def send(self, reply: Reply, wire: WireFormat) -> web.StreamResponse:
-        """Write the answer until the fault breaks in."""
+        """Write the answer, up to the point where the fault occurs."""
         content_type = "text/event-stream; charset=utf-8" if reply.prompt.stream else "application/json"
         response = web.StreamResponse(headers={"Content-Type": content_type, "Cache-Control": "no-cache"})
         self._record.status = response.status
@@ -104,7 +104,7 @@ class Delivery:
         return frame.kind is FrameKind.TERMINAL or (after is not None and self._words >= after)
 
     async def _break(self, response: web.StreamResponse, frame: Frame, failures: _Failures) -> bool:
-        """Carry out the fault; returns whether it ends the answer."""
+        """Carry out the fault and return whether it ends the answer."""
         assert self._armed
         match self._armed.fault.breaks:
             case Break.SILENT:
@@ -126,7 +126,7 @@ class Delivery:
         return True
 
     async def _cut(self, *, reset: bool = False) -> None:
-        """Close the connection, or reset it; does not return: losing the connection cancels the handler."""
+        """Close or reset the connection. Never returns, because the lost connection cancels the handler."""
         self._record.end(Outcome.CUT)
         transport = self._http.transport
         if transport is not None:
@@ -137,5 +137,5 @@ class Delivery:
 
 
 async def _until_client_leaves() -> None:
-    """Wait for ever: the server cancels the handler when the connection is gone."""
+    """Wait forever; the server cancels the handler when the client disconnects."""
     await asyncio.Event().wait()

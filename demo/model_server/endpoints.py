@@ -1,6 +1,6 @@
-"""The way of a request from the wire to the skills and back: the key, the model, faults, usage, the record.
+"""The handling of a request from wire format to skills and back: API key, model, faults, usage, request log.
 
-Each format has its own module; the paths are in `routes`.
+Each wire format has its own module; the paths are in `routes`.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from .wire import Prompt, Reply, WireFormat
 
 _THOUGHT = "The user wants an answer. I think about it, briefly. "
 
-# Keys of a request that is to be answered, not counted or compacted.
+# Rules that apply only to requests for an answer, not to those for a token count or a compaction.
 _RULES_OF_ANSWERS = frozenset({"ends_with_user", "ends_with_user_or_tool", "max_tokens"})
 
 type Wires = Callable[[web.Request], WireFormat]
@@ -37,7 +37,7 @@ type Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Endpoints:
-    """The handlers for each kind of request. `answering` are their current tasks."""
+    """The handlers for each kind of request. `answering` contains the tasks of the current answers."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -45,7 +45,7 @@ class Endpoints:
         self.stopping = False
 
     def answers(self, wires: Wires) -> Handler:
-        """Return the handler that answers as the model."""
+        """Return a handler that answers as the model."""
 
         async def work(http: web.Request, record: Record, wire: WireFormat) -> web.StreamResponse:
             prompt = self._as_read(await self._read(http, record, wire), wire)
@@ -65,7 +65,7 @@ class Endpoints:
         return self._recorded(wires, work, for_answer=True)
 
     def documents(self, wires: Wires, write: Callable[[Prompt], Any]) -> Handler:
-        """Return the handler of a document about a request: a count, a compaction."""
+        """Return a handler that responds with a document about the request: a token count or a compaction."""
 
         async def work(http: web.Request, record: Record, wire: WireFormat) -> web.StreamResponse:
             prompt = await self._read(http, record, wire)
@@ -82,7 +82,7 @@ class Endpoints:
         return self._recorded(wires, work)
 
     def lists(self, wires: Wires, write: ModelsBody) -> Handler:
-        """Return the handler of a document about the models."""
+        """Return a handler that responds with a document about the models."""
 
         async def work(http: web.Request, record: Record, wire: WireFormat) -> web.StreamResponse:
             await self._fail_early(http, record, self._state.faults.take(whole_answer=False))
@@ -99,7 +99,7 @@ class Endpoints:
         *,
         for_answer: bool = False,
     ) -> Handler:
-        """Return the handler around `work`: the record, refusals, and the request's outcome."""
+        """Return a handler that calls `work`, logs the request and its outcome, and responds to refusals."""
 
         async def handler(http: web.Request) -> web.StreamResponse:
             wire = wires(http)
@@ -135,17 +135,17 @@ class Endpoints:
         return prompt
 
     def _as_read(self, prompt: Prompt, wire: WireFormat) -> Prompt:
-        """Return the part of a request that is read."""
+        """Return the request reduced to the part that the server reads."""
         dropping = self._state.dropping
         return prompt if dropping is None else wire.read(dropping.read(prompt.body))
 
     def _armed(self, prompt: Prompt, choice: ModelChoice | None) -> ArmedFault | None:
-        """Return the fault that was set from outside, else the model id's, else the one that the user asks for."""
+        """Return the fault set from outside, or else the model id's, or else the one that the user's text requests."""
         name = (choice.fault if choice else None) or fault_asked_for(prompt.conversation.newest.said)
         return self._state.faults.take(whole_answer=True) or (ArmedFault(name) if name else None)
 
     async def _fail_early(self, http: web.Request, record: Record, armed: ArmedFault | None) -> None:
-        """Carry out a fault that comes before the answer; returns where there is none."""
+        """Carry out a fault that occurs before the answer; return if there is no such fault."""
         if armed is None:
             return
         record.fault = armed.name
@@ -192,13 +192,13 @@ class Endpoints:
 
 
 def _completion(answer: Answer) -> tuple[int, int]:
-    """Return the tokens of the thoughts, and those of the words and calls."""
+    """Return the number of tokens of the thoughts, and of the text and calls."""
     calls = (call.arguments for call in answer.calls)
     return completion_tokens(answer.reasoning, ()), completion_tokens(answer.text + answer.refusal, calls)
 
 
 def _refuse_invalid(record: Record) -> None:
-    """Raise RefusedError where the request breaks a rule of its format."""
+    """Raise RefusedError if the request violates a rule of its format."""
     if not record.violations:
         return
     broken = "; ".join(f"{each.rule} at {each.where}: {each.text}" for each in record.violations)

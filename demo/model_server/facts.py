@@ -1,6 +1,6 @@
-"""The scripted model's knowledge of the user and the home, from the request and the quotes of memory.
+"""The scripted model's knowledge about the user and the home, taken from the request and quotes from memory.
 
-Nothing else: a name or a fact that is in neither is unknown.
+The model does not know any name or fact that is in neither of them.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from .rules import Rule, pattern
 
 _NAME_TOLD = re.compile(r"\b(?:my name is|i am called) (?P<name>[\w'\u2019-]+)", re.IGNORECASE)
 _FACT_TOLD = re.compile(r"(?:remember|consider) that (?:the |my )?(?P<key>.+?) is (?P<value>.+?)[.!]*", re.IGNORECASE)
-# Memory keeps the facts without "remember that".
+# Memory stores facts without the words "remember that".
 _FACT_QUOTED = re.compile(
     r"(?:(?:remember|consider) that )?(?:the |my )?(?P<key>.+?) is (?P<value>.+?)[.!]*", re.IGNORECASE
 )
@@ -25,7 +25,7 @@ _SUMMARY_BEGINS = "You told me: "
 
 
 def _told(turns: tuple[Turn, ...]) -> Iterator[str]:
-    """Yield the user's words and those that summaries attribute to the user, newest first."""
+    """Yield the user's texts and those that summaries attribute to the user, newest first."""
     for turn in reversed(turns):
         if turn.role == "assistant" and turn.said.startswith(_SUMMARY_BEGINS):
             yield from _summarized(turn.said)
@@ -69,7 +69,7 @@ def _recall(match: re.Match[str], conversation: Conversation) -> Answer:
 
 
 def _when(match: re.Match[str], conversation: Conversation) -> Answer:
-    """Answer from "the bins go out on Friday"."""
+    """Answer a question about a time from a sentence such as "the bins go out on Friday"."""
     about = re.compile(
         rf"\b(?P<what>{re.escape(match['what'])}s?) (?P<time>(?:at|every|in|on) .+?)[.!]*$", re.IGNORECASE
     )
@@ -79,7 +79,7 @@ def _when(match: re.Match[str], conversation: Conversation) -> Answer:
 
 
 def _summarize(match: re.Match[str], conversation: Conversation) -> Answer:
-    """List the facts that were told, each once in its newest form, the name first, as far as the words go."""
+    """List the facts that the user mentioned, each once in its newest form, the name first, within the word limit."""
     earlier = _EARLIER_SUMMARY.search(match[0])
     said = [*_told(conversation.earlier), *_summarized(earlier["text"] if earlier else "")]
     facts: dict[str, str] = {}
@@ -106,5 +106,5 @@ FACTS: tuple[Rule, ...] = (
     Rule(pattern(r"when do(?:es)? (?:the |my )?(?P<what>.+?)"), _when),
 )
 
-# After everything else: any other question of this form is about a fact.
+# This rule is last, because it takes any other question of this form to be about a fact.
 RECALL = Rule(pattern(r"(?P<asked>what|who|where|when)(?: is|'s) (?:the |my )?(?P<key>.+?)"), _recall)

@@ -1,6 +1,6 @@
-"""Faults on request, in one table: answers that refuse, answers that are bent, streams that break.
+"""The faults that can be requested, in one table: refusals, malformed answers and broken streams.
 
-The form of an error in a wire format and the writing of a stream are not in here.
+How a wire format represents an error, and how a stream is written, are defined in other modules.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from .refusal import NO_SUCH_MODEL, WRONG_KEY, Reason, Refusal
 
 
 class Break(StrEnum):
-    """The misbehaviour of a connection."""
+    """The kind of connection failure."""
 
     SILENT_BEFORE_HEADERS = auto()
     CUT_BEFORE_HEADERS = auto()
@@ -29,7 +29,7 @@ class Break(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Exactly one of `refusal`, `breaks` and `bend` is set. `after_words` None: where the answer ends."""
+    """A fault. Exactly one of `refusal`, `breaks` and `bend` is set. `after_words` None means after the last word."""
 
     about: str
     refusal: Refusal | None = None
@@ -39,7 +39,7 @@ class Fault:
 
     @property
     def before_answer(self) -> bool:
-        """Whether no answer is begun: such a fault also hits the list of models."""
+        """Whether the fault occurs before the answer starts. Such a fault also affects the list of models."""
         return self.refusal is not None or self.breaks in {
             Break.SILENT_BEFORE_HEADERS,
             Break.CUT_BEFORE_HEADERS,
@@ -165,7 +165,7 @@ FAULTS: dict[str, Fault] = {
     "same_call": Fault("the same tool call for ever, while a tool is offered", bend=_same_call),
 }
 
-# The messages of the providers' codes, for an error inside a stream.
+# The reason that belongs to each of the providers' error codes, for an error inside a stream.
 _REASONS = {
     "rate_limit_exceeded": Reason.RATE_LIMITED,
     "rate_limit_error": Reason.RATE_LIMITED,
@@ -183,7 +183,7 @@ _FAIL = re.compile(r"(?:please )?fail with (?:an? )?(?P<name>.+?)[.!]*", re.IGNO
 
 
 def fault_asked_for(said: str) -> str | None:
-    """Return the fault that "fail with silence mid stream" names, or None if there is no such fault."""
+    """Return the fault named by a text such as "fail with silence mid stream", or None if there is no such fault."""
     found = _FAIL.fullmatch(said)
     name = re.sub(r"\W+", "_", found["name"].lower()) if found else ""
     return name if name in FAULTS else None
@@ -191,7 +191,7 @@ def fault_asked_for(said: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ArmedFault:
-    """A fault with the caller's settings. `times` None: until it is cleared. `code` is for an error in the stream."""
+    """A fault and its settings. `times` None means until cleared. `code` is for an error inside the stream."""
 
     name: str
     times: int | None = None
@@ -200,7 +200,7 @@ class ArmedFault:
     code: str | None = None
 
     def __post_init__(self) -> None:
-        """Check the values; raises ValueError that says which is impossible."""
+        """Validate the settings. Raises ValueError with a message about the invalid one."""
         if self.name not in FAULTS:
             raise ValueError(f"no such fault: {self.name!r}; there are {', '.join(FAULTS)}")
         for label in ("times", "retry_after", "after_words"):
@@ -210,7 +210,7 @@ class ArmedFault:
 
     @property
     def fault(self) -> Fault:
-        """The table's entry, with the caller's settings."""
+        """The fault from the table, with these settings applied."""
         fault = FAULTS[self.name]
         if fault.after_words is not None and self.after_words is not None:
             fault = replace(fault, after_words=self.after_words)
@@ -220,19 +220,19 @@ class ArmedFault:
 
     @property
     def error_in_stream(self) -> Refusal:
-        """The message of an error object inside the stream: the code's, else that the model is overloaded."""
+        """The error object inside the stream: the one for `code`, or by default that the model is overloaded."""
         reason = _REASONS.get(self.code or "", Reason.OVERLOADED)
         return replace(_SERVER_ERROR, code=self.code, kind=self.code or "server_error", reason=reason)
 
 
 class FaultSwitch:
-    """The fault that the next requests get, set from outside."""
+    """Holds the fault that applies to the next requests, as set from outside."""
 
     def __init__(self) -> None:
         self.armed: ArmedFault | None = None
 
     def take(self, *, whole_answer: bool) -> ArmedFault | None:
-        """Return the armed fault and count it; one that only an answer can have is left for the next answer."""
+        """Return the armed fault and count its use; a fault that needs an answer waits for the next request for one."""
         armed = self.armed
         if armed is None or not (whole_answer or armed.fault.before_answer):
             return None

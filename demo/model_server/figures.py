@@ -1,4 +1,4 @@
-"""False figures that a server reports instead of true ones: any JSON, or nothing, under the names of a usage."""
+"""False usage counts that a server reports: any JSON value, or none, under the field names of a usage."""
 
 from collections.abc import Mapping
 import json
@@ -6,7 +6,7 @@ import re
 
 
 def misreported(data: bytes, figures: Mapping[str, str | None]) -> bytes:
-    """Return the data with the JSON text of `figures` for the numbers of these names; None leaves a number out."""
+    """Return the data with these fields' numbers replaced by the JSON texts in `figures`, or removed if None."""
     for name, text in figures.items():
         key = json.dumps(name).encode()
         written = json.dumps(f"no_{name}").encode() + b":0" if text is None else key + b":" + text.encode()

@@ -1,7 +1,8 @@
-"""The stream of an answer from Gemini: chunks that are each a whole response, with the usage so far in every one.
+"""The stream of an answer from Gemini: each chunk is a complete response and has the usage so far.
 
-A function call is never cut up. The first of an answer carries the thought signature; a spoken answer that was
-thought about has it on an empty part at its end. The chunk with the finish reason is the last: nothing else ends it.
+A function call is never split. The first function call of an answer has the thought signature; a text answer with
+thoughts has it on an empty part at its end. The chunk with the finish reason is the last one; no other event ends the
+stream.
 """
 
 from collections.abc import Iterator
@@ -31,7 +32,7 @@ def event(value: dict[str, Any]) -> bytes:
 
 
 def chunks(reply: Reply) -> Iterator[Frame]:
-    """Yield the chunks of a stream."""
+    """Yield the chunks of a streamed answer."""
     if reply.answer.finish is Finish.PROMPT_BLOCKED:
         yield Frame(FrameKind.TERMINAL, event(_blocked(reply)))
         return
@@ -45,7 +46,7 @@ def chunks(reply: Reply) -> Iterator[Frame]:
 
 
 def document(reply: Reply) -> dict[str, Any]:
-    """Return the answer whole."""
+    """Return the complete document of an answer that is not streamed."""
     if reply.answer.finish is Finish.PROMPT_BLOCKED:
         return _blocked(reply)
     parts: list[dict[str, Any]] = []
@@ -132,7 +133,7 @@ def _whole_usage(reply: Reply) -> dict[str, Any]:
 
 
 def _counts(reply: Reply, thoughts: int, candidates: int) -> dict[str, Any]:
-    """Return the usage as it is reported, without zeros."""
+    """Return the usage as Gemini reports it, without counts that are zero."""
     prompt = reply.usage.prompt
     counts = {
         "promptTokenCount": prompt,

@@ -1,6 +1,6 @@
-"""Gemini's generateContent: requests read, answers that are not streamed and token counts written.
+"""Gemini's generateContent: reads requests, and writes token counts and answers that are not streamed.
 
-How an answer is streamed is `gemini_chunks`, what a request says `gemini_prompt`, what is valid `gemini_validation`.
+`gemini_chunks` streams answers, `gemini_prompt` interprets requests, and `gemini_validation` checks them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,13 +17,14 @@ from .usage import prompt_bytes, to_bytes, tokens
 from .violations import Violation
 from .wire import Frame, Prompt, Reply, WireFormat, halves, objects
 
-# https://ai.google.dev/gemini-api/docs/caching: implicit caching begins at 2048 tokens, for models from 3 on at 4096.
+# https://ai.google.dev/gemini-api/docs/caching: implicit caching starts at 2048 tokens, or at 4096 for models from
+# Gemini 3 on.
 _MINIMUM_TOKENS = {"gemini-3": 4096, "gemini-4": 4096}
 _DEFAULT_MINIMUM_TOKENS = 2048
 
 
 class GeminiContent(WireFormat):
-    """The format of `generateContent` and `streamGenerateContent`; the model and the key may be in the URL."""
+    """The format of `generateContent` and `streamGenerateContent`; the URL may contain the model and the key."""
 
     name = "gemini"
 
@@ -38,7 +39,7 @@ class GeminiContent(WireFormat):
 
     @override
     def check(self, headers: Mapping[str, str]) -> None:
-        """Accept every request: all that the format wants is in the URL and the body."""
+        """Accept every request, because this format requires nothing outside the URL and the body."""
 
     @override
     def violations(self, body: Any) -> list[Violation]:
@@ -89,13 +90,13 @@ class GeminiContent(WireFormat):
 
 
 def count_body(prompt: Prompt) -> dict[str, Any]:
-    """Return the answer of `countTokens`."""
+    """Return the response body of `countTokens`."""
     size = tokens(prompt.cached_form)
     return {"totalTokens": size, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": size}]}
 
 
 def _request(body: Any) -> Any:
-    """Return the request whose tokens are to be counted, where the body is around one; else the body."""
+    """Return the request whose tokens are counted: the one nested in the body, if any, or the body itself."""
     body = in_camel_case(body)
     if not isinstance(body, dict) or "generateContentRequest" not in body:
         return body

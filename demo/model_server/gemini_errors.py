@@ -1,6 +1,6 @@
-"""Errors as Gemini writes them: a status name beside the number, and details that say which quota and how long.
+"""Errors in Gemini's format: a status name beside the number, and details with the exceeded quota and the delay.
 
-https://ai.google.dev/gemini-api/docs/troubleshooting; the details are those of google.rpc.
+https://ai.google.dev/gemini-api/docs/troubleshooting; the details have the types of google.rpc.
 """
 
 from dataclasses import replace
@@ -40,7 +40,7 @@ _QUOTAS = {Reason.RATE_LIMITED: "PerMinute", Reason.NO_CREDIT: "PerDay"}
 
 
 def gemini_words(refusal: Refusal) -> Refusal:
-    """Return the refusal with Gemini's status and details; an HTML page and HTTP 200 stay the same."""
+    """Return the refusal with Gemini's status and details; an HTML page or HTTP 200 is not changed."""
     if refusal.html:
         return refusal
     status, kind = _WORDS[refusal.reason]
@@ -53,14 +53,14 @@ def gemini_words(refusal: Refusal) -> Refusal:
         kind=kind,
         code=str(status),
         message=message,
-        # The time to wait is in the details, not in a header.
+        # Gemini puts the retry delay into the details, not into a header.
         retry_after=None,
         extra=_details(refusal),
     )
 
 
 def gemini_error(refusal: Refusal) -> dict[str, Any]:
-    """Return the document that says the refusal."""
+    """Return the JSON error document for the refusal."""
     code = int(refusal.code or refusal.status)
     return {"error": {"code": code, "message": refusal.message, "status": refusal.kind, **refusal.extra}}
 

@@ -1,4 +1,4 @@
-"""Gemini's models: a list a page at a time, and one by its name, with the limits of each."""
+"""Gemini's paginated list of models, and a single model by name, with the limits of each."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ _DEFAULT_PAGE = 50
 
 
 def model_list(http: web.Request, state: State) -> dict[str, Any]:
-    """Return a page of the models: `pageSize` of them from `pageToken` on."""
+    """Return a page of the models: at most `pageSize` models, starting at `pageToken`."""
     models = state.settings.listed_models()
     token, size = http.query.get("pageToken", ""), http.query.get("pageSize", "")
     start = int(token) if token.isdecimal() else 0
@@ -23,7 +23,7 @@ def model_list(http: web.Request, state: State) -> dict[str, Any]:
 
 
 def model(http: web.Request, state: State) -> dict[str, Any]:
-    """Return the model that the path names; raises RefusedError where there is none."""
+    """Return the model that the path names. Raises RefusedError if there is none."""
     return _model(state.named_model(http.match_info["model"]), state.settings.context_size)
 
 

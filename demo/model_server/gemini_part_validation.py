@@ -8,7 +8,7 @@ from .gemini_prompt import inner, part_attachment
 from .media import DOCUMENT_TYPE
 from .violations import Violation, media_violations
 
-# A letter or an underscore first; at most 128 characters.
+# The first character is a letter or an underscore; the maximum length is 128 characters.
 FUNCTION_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
 
 _MEDIA_TYPES = ("image/heic", "image/heif", "image/jpeg", "image/png", "image/webp", DOCUMENT_TYPE)
@@ -23,7 +23,7 @@ type _Check = Callable[[dict[str, Any], str], Iterator[Violation]]
 
 
 def part_violations(part: object, where: str, role: str) -> Iterator[Violation]:
-    """Yield the violations of the part itself, in a content of this role."""
+    """Yield the violations of a part in a content with this role."""
     kinds = [kind for kind in _ROLES if kind in part] if isinstance(part, dict) else []
     if not isinstance(part, dict) or len(kinds) != 1:
         yield Violation("part_empty", where, "contents.parts must not be empty: exactly one kind of data")
@@ -35,7 +35,7 @@ def part_violations(part: object, where: str, role: str) -> Iterator[Violation]:
 
 def _text(part: dict[str, Any], where: str) -> Iterator[Violation]:
     text = part["text"]
-    # The model signs an empty part at the end of its words: that one is sent back as it came.
+    # The model signs an empty part at the end of its text, which the client must return unchanged.
     if not isinstance(text, str) or not (text or "thoughtSignature" in part):
         yield Violation("content_empty", where, "must have a text parameter that is not empty")
 

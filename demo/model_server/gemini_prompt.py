@@ -1,6 +1,6 @@
-"""The contents of a Gemini request as turns, its declared functions and its attachments.
+"""Extracts turns, declared functions and attachments from a Gemini request.
 
-Calls and results belong together by their ids, or where there are none by their order.
+Calls and results are matched by their ids, or by their order if there are no ids.
 """
 
 from collections.abc import Iterator
@@ -12,13 +12,13 @@ from .conversation import Call, Turn
 from .media import Attachment, attachment
 from .wire import objects
 
-# The words of people and functions, and the schemas of functions: their keys are their own.
+# The values under these keys come from users and functions, so the keys inside them must not be converted.
 _OPAQUE = frozenset({"args", "parameters", "parametersJsonSchema", "response"})
 _SNAKE = re.compile(r"_([a-z])")
 
 
 def in_camel_case(value: Any) -> Any:
-    """Return the request with the keys as they are documented: the API takes snake case too, and the SDK mixes both."""
+    """Return the request with keys as documented: the API also accepts snake case, and the SDK mixes both."""
     if isinstance(value, list):
         return [in_camel_case(each) for each in value]
     if not isinstance(value, dict):
@@ -33,7 +33,7 @@ def parts_of(content: object) -> list[dict[str, Any]]:
 
 
 def inner(part: dict[str, Any], kind: str) -> dict[str, Any]:
-    """Return the object under this key of a part; an empty one where there is none."""
+    """Return the object under the key `kind` of a part, or an empty one if there is none."""
     value = part.get(kind)
     return value if isinstance(value, dict) else {}
 
@@ -80,7 +80,7 @@ def _call(call: dict[str, Any], call_id: str) -> Call:
 
 
 def _response_text(response: dict[str, Any]) -> str:
-    """Return the function's answer as text; `output` and `error` are the keys to which the API gives a meaning."""
+    """Return the function's response as text; the API defines a meaning only for the keys `output` and `error`."""
     said = response.get("response")
     if isinstance(said, dict) and said.keys() == {"output"}:
         said = said["output"]
@@ -94,12 +94,12 @@ def _attachments(parts: list[dict[str, Any]]) -> Iterator[Attachment]:
 
 
 def part_attachment(part: dict[str, Any]) -> Attachment | None:
-    """Return the attachment in inline data, or None if it is not base64 in either alphabet."""
+    """Return the attachment in inline data, or None if the data is not base64 in either alphabet."""
     blob = inner(part, "inlineData")
     data = blob.get("data")
     return attachment(blob.get("mimeType"), standard_base64(data) if isinstance(data, str) else data)
 
 
 def standard_base64(data: str) -> str:
-    """Return base64 of the URL-safe alphabet, which the SDK writes, in the standard one."""
+    """Return base64 data, which the SDK writes in the URL-safe alphabet, in the standard alphabet."""
     return data.replace("-", "+").replace("_", "/")

@@ -1,7 +1,7 @@
-"""The rules for a valid request to Gemini's generateContent, as pure functions over a parsed body.
+"""The rules for a valid request to Gemini's generateContent, as pure functions of a parsed body.
 
-Single parts are checked in `gemini_part_validation`, thought signatures in here: whether a part must have one depends
-on its place. https://ai.google.dev/gemini-api/docs/thought-signatures
+`gemini_part_validation` checks single parts. Thought signatures are checked here, because the position of a part
+determines whether it needs one. https://ai.google.dev/gemini-api/docs/thought-signatures
 """
 
 import base64
@@ -24,7 +24,7 @@ _SKIP = "skip_thought_signature_validator"
 
 
 def gemini_violations(body: Any, model: str) -> list[Violation]:
-    """Return every rule of generateContent that the body breaks, an empty list for a valid request."""
+    """Return all violations of the rules of generateContent; the list is empty for a valid request."""
     if not isinstance(body, dict):
         return [Violation("not_an_object", "", "the body is no JSON object")]
     body = in_camel_case(body)
@@ -112,13 +112,13 @@ def _names(functions: list[dict[str, Any]]) -> Counter[str]:
 
 
 def _wrong_ids(called: list[dict[str, Any]], responses: list[dict[str, Any]]) -> bool:
-    """Return whether ids that came with the calls did not come back."""
+    """Return whether the calls had ids that the responses lack."""
     ids = Counter(str(call["id"]) for call in called if call.get("id"))
     return bool(ids - Counter(str(response.get("id")) for response in responses))
 
 
 def _signatures(contents: list[dict[str, Any]], model: str) -> Iterator[Violation]:
-    """Yield the violations in the signatures of the current turn: all that came after the user's last message."""
+    """Yield the violations in the thought signatures of the current turn: all contents after the last user message."""
     said = [at for at, each in enumerate(contents) if each.get("role") == "user" and not _answers(each)]
     start = said[-1] + 1 if said else 0
     for at, content in enumerate(contents[start:], start):
@@ -127,7 +127,7 @@ def _signatures(contents: list[dict[str, Any]], model: str) -> Iterator[Violatio
             if "thoughtSignature" in part and not is_signature(part["thoughtSignature"], model):
                 yield Violation("residue_foreign", f"contents[{at}].parts[{number}]", "Corrupted thought signature.")
         calls = [part for part in parts if "functionCall" in part]
-        # Models before Gemini 3 sign too, and do not insist.
+        # Models before Gemini 3 also sign calls, but do not require the signatures.
         if calls and "thoughtSignature" not in calls[0] and not model.startswith("gemini-2"):
             text = "Function call is missing a thought_signature in functionCall parts."
             yield Violation("signature_missing", f"contents[{at}]", text)
@@ -138,7 +138,7 @@ def _answers(content: dict[str, Any]) -> bool:
 
 
 def is_signature(signature: object, model: str) -> bool:
-    """Return whether the model gave this signature, or it is the documented one for calls of other origin."""
+    """Return whether this model created the signature, or it is the documented one for calls from another source."""
     if not isinstance(signature, str):
         return False
     standard = standard_base64(signature)

@@ -1,8 +1,8 @@
 """The scripted model's use of Home Assistant's tools: switch, look and then switch, read the clock.
 
-It looks only for states that it was not told. Its answers about states are in `home_questions`.
+It only looks up states that the request does not contain. Its answers about states are in `home_questions`.
 
-Tools are looked up by the end of their name among those offered (`intent__HassTurnOn`), never assumed.
+Tools are found by the end of their name among the offered ones (`intent__HassTurnOn`); none is assumed to exist.
 """
 
 import re

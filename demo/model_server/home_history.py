@@ -1,8 +1,9 @@
-"""The real states of a home, and the check of those in a request against them.
+"""The real states of a home, and checks of the states in a request against them.
 
-`states_once`: only the newest message lists states or quotes memory, and none does beside the system prompt.
-`states_current`: in a request that ends with the user, each listed state is that of the moment.
-`states_rest`: the states that such a request gives to the rest are true of everything that it neither lists nor counts.
+`states_once`: only the newest user message lists states or quotes memory, and not even that one if the system prompt
+lists states. `states_current`: in a request that ends with a user message, each listed state is the current one.
+`states_rest`: the states that such a request gives for the rest are true of every entity that it neither lists nor
+counts.
 
 The last two need a `HomeHistory`.
 """
@@ -15,19 +16,19 @@ from .violations import Violation
 
 
 class HomeHistory:
-    """The history of each entity, by its name and in the words of the request."""
+    """The history of each entity, by its name and with states worded as in the request."""
 
     def __init__(self) -> None:
         self._states: dict[str, str] = {}
 
     def note(self, name: str, state: str) -> None:
-        """Take in an entity's new state; an empty state is one that is not there any more."""
+        """Record an entity's new state; an empty state means that the entity was removed."""
         self._states[name] = state
         if not state:
             del self._states[name]
 
     def violations(self, turns: Sequence[Turn]) -> Iterator[Violation]:
-        """Yield the violations in the states of a request that ends with the user."""
+        """Yield the violations in the states of a request that ends with a user message."""
         if not turns or turns[-1].role != "user":
             return
         home = listed_home(turns)
@@ -40,7 +41,7 @@ class HomeHistory:
 
 
 def home_violations(turns: Sequence[Turn], history: HomeHistory | None) -> Iterator[Violation]:
-    """Yield the violations in the live contexts and listed states of the request."""
+    """Yield the violations in the live contexts and the listed states of the request."""
     said = [turn for turn in turns if turn.role == "user"]
     is_in_system = listed_home([turn for turn in turns if turn.role == "system"]).is_listed
     for number, turn in enumerate(said):

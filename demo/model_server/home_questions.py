@@ -1,6 +1,6 @@
-"""The scripted model's answers about the states of the home: from the listed ones, else after a look.
+"""The scripted model's answers about states of the home: from listed states, or else after a look-up.
 
-It answers only with a state of the request: one that is listed, or true of the rest while nothing of its kind is only
+It answers only with a state from the request: a listed one, or one given for the rest if no entity of that kind is only
 counted.
 """
 
@@ -16,9 +16,9 @@ from .outcome import outcome
 from .rules import Rule, pattern
 
 _STATES = r"on|off|open|closed|locked|unlocked|playing|running"
-# Things in a room, and the domain in which a tool finds each.
+# Measurements in a room, and the domain in which a tool finds each.
 _MEASURED = {"temperature": "sensor", "humidity": "sensor"}
-# The other of two states, by which the rest answers whether something is so.
+# For each state in a question: the state that is the answer if the list gives it for the rest.
 _OTHER = {
     "on": "off",
     "off": "off",
@@ -60,7 +60,7 @@ def _names(conversation: Conversation) -> set[str]:
 
 
 def _measured(match: re.Match[str], conversation: Conversation) -> Answer:
-    """Answer a question about a thing in a room with the first entity of that room that has its name."""
+    """Answer a question about a measurement in a room with the first entity of that room whose name contains it."""
     kind, area = match["kind"].lower(), match["area"].lower()
     if conversation.rounds and (error := outcome(conversation.rounds[-1][0]).error):
         return _failed(error)
@@ -75,7 +75,7 @@ def _measured(match: re.Match[str], conversation: Conversation) -> Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A question about several things: those of a kind, None for all, in an area, None for all, in some states."""
+    """A question about entities of a kind (None for any), in an area (None for any), in one of several states."""
 
     kind: str | None
     area: str | None
@@ -84,7 +84,7 @@ class _Asked:
     no: str
 
     def answered(self, conversation: Conversation) -> Answer:
-        """Answer from the listed states, else look once."""
+        """Answer from the listed states, or else after one look-up."""
         if conversation.rounds and (error := outcome(conversation.rounds[-1][0]).error):
             return _failed(error)
         home = listed_home(conversation.turns, _looked_up(conversation))
@@ -121,7 +121,7 @@ def _unusual(_kind: str | None, area: str | None) -> _Asked:
     return _Asked(None, area, _UNUSUAL, "These are not", "Everything is closed and off.")
 
 
-# How several things are asked for, without an area; "and in the office?" asks the same of an area.
+# Questions about several entities, without an area; "and in the office?" repeats the question for an area.
 _SEVERAL: Mapping[str, Callable[[str | None], _Asked]] = {
     r"which (?:lights|lamps) are on|did (?:anyone|somebody) leave (?:a|any) lights? on": lambda area: _on(
         "light", area
@@ -145,13 +145,13 @@ def _asked(said: str) -> Callable[[str | None], _Asked] | None:
 
 
 def _before(conversation: Conversation) -> str:
-    """Return the newest of the earlier questions that asks for several things."""
+    """Return the newest of the earlier questions about several entities."""
     said = (turn.said for turn in reversed(conversation.earlier) if turn.role == "user")
     return next((each for each in said if _asked(each)), "")
 
 
 def _look_around(_match: re.Match[str], conversation: Conversation) -> Answer:
-    """Look with the tool in any case."""
+    """Look up the states with the tool, even if they are listed."""
     return _on(None, None).answered(conversation) if conversation.rounds else look(conversation)
 
 

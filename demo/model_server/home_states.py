@@ -22,20 +22,20 @@ _THING = re.compile(r"^- names: (?P<names>.+)\n  domain: (?P<domain>\w+)(?:\n  a
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """A thing of the overview, or one that was listed: its domain and area are empty if that is not known."""
+    """An entity of the overview or a listed one; domain and area are empty if they are not known."""
 
     name: str
     domain: str = ""
     area: str = ""
 
     def is_a(self, kind: str) -> bool:
-        """Return whether it is of this kind, by its domain or by its name."""
+        """Return whether the entity is of this kind, according to its domain or its name."""
         return kind in (self.domain, *self.name.lower().split())
 
 
 @dataclass(slots=True)
 class ListedHome:
-    """The states that were listed, by name, with their areas; how many others there are by label; the rest."""
+    """The listed states and their areas by name, the number of unlisted entities by label, and the rest's states."""
 
     states: dict[str, str] = field(default_factory=dict)
     areas: dict[str, str] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class ListedHome:
     is_listed: bool = False
 
     def read(self, text: str) -> None:
-        """Take in a list: counted entities stay as they were known before."""
+        """Add the states of a list; entities that it only counts keep their known state."""
         self.is_listed = True
         self.counts = {}
         for part in text.split(" | "):
@@ -64,17 +64,17 @@ class ListedHome:
                 self.states[name], self.areas[name] = state.removesuffix(_CHANGED), area
 
     def state_of(self, name: str) -> str | None:
-        """Return the state of a thing, or None if it is not listed; letter case does not count."""
+        """Return the state of the entity with this name, ignoring case, or None if it is not listed."""
         return next((state for each, state in self.states.items() if each.lower() == name.lower()), None)
 
     def may_be_unlisted(self, kind: str | None, words: Iterable[str]) -> bool:
-        """Return whether some thing of a kind, None for any, may be in one of these states without being listed."""
+        """Return whether an unlisted entity of a kind (None for any) may be in one of these states."""
         labels = [label for label in self.counts if label.rpartition(" ")[2] in words or label == "others"]
         return any(kind is None or label == "others" or kind in label.split() for label in labels)
 
 
 def listed_home(turns: Sequence[Turn], results: Iterable[str] = ()) -> ListedHome:
-    """Return the states that the newest message lists, or else the system prompt, and then the results of look-ups."""
+    """Return the states listed by the newest message and the system prompt, updated with the results of look-ups."""
     home = ListedHome()
     for text in (*_listed(turns), *filter(None, map(_in_result, results))):
         home.read(text)
@@ -91,7 +91,7 @@ def _listed(turns: Sequence[Turn]) -> Iterator[str]:
 
 
 def _in_result(text: str) -> str:
-    """Return the list in a result, empty if it has none."""
+    """Return the list of states in a tool result, or an empty text if it has none."""
     try:
         data = json.loads(text)
     except ValueError:
@@ -101,7 +101,7 @@ def _in_result(text: str) -> str:
 
 
 def things(turns: Iterable[Turn]) -> list[Thing]:
-    """Return the things in the overview of the system prompt."""
+    """Return the entities in the overview of the system prompt."""
     found = (each for turn in turns if turn.role == "system" for each in _THING.finditer(turn.text))
     return [Thing(_first(each["names"]), each["domain"], _first(each["area"] or "")) for each in found]
 

@@ -1,6 +1,6 @@
-"""Images and documents in a request, and their costs.
+"""Images and documents in a request, and their costs in tokens.
 
-How a format writes them is its own business; in here is base64, data URLs, and the price in tokens.
+Each wire format encodes them differently; this module handles base64, data URLs, and the price in tokens.
 """
 
 import base64
@@ -13,21 +13,21 @@ IMAGE_TYPES = ("image/gif", "image/jpeg", "image/png", "image/webp")
 DOCUMENT_TYPE = "application/pdf"
 MEDIA_TYPES = (*IMAGE_TYPES, DOCUMENT_TYPE)
 
-# Tokens of an attachment of any size, about the providers' price of a small picture.
+# The price of any attachment, in bytes of the token estimate: about what providers charge for a small picture.
 _COST_BYTES = 1200
 _TYPE_KEYS = frozenset({"media_type", "mimeType", "mime_type"})
 
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """An image or a document; `size` is bytes."""
+    """An image or a document; `size` is in bytes."""
 
     media_type: str
     size: int
 
 
 def attachment(media_type: object, data: object) -> Attachment | None:
-    """Return the bytes of base64 data, or None if it is malformed."""
+    """Return the attachment in base64 data, or None if the data is malformed."""
     try:
         size = len(base64.b64decode(data, validate=True)) if isinstance(data, str) else 0
     except binascii.Error, ValueError:
@@ -36,7 +36,7 @@ def attachment(media_type: object, data: object) -> Attachment | None:
 
 
 def from_data_url(url: object) -> Attachment | None:
-    """Return the bytes of a `data:` URL, or None if it is not one."""
+    """Return the attachment in a `data:` URL, or None if it is not one."""
     head, comma, data = url.partition(",") if isinstance(url, str) else ("", "", "")
     if not comma or not head.startswith("data:") or not head.endswith(";base64"):
         return None
@@ -44,7 +44,7 @@ def from_data_url(url: object) -> Attachment | None:
 
 
 def priced(value: Any) -> Any:
-    """Return the JSON value with the data of attachments replaced by a digest that is as long as its price."""
+    """Return the JSON value with each attachment's data replaced by a digest whose length is the attachment's price."""
     if isinstance(value, list):
         return [priced(each) for each in value]
     if isinstance(value, dict):

@@ -1,6 +1,6 @@
-"""The scripted model's use of the tools of memory: remember, recall, forget, in words that no sentence takes.
+"""The scripted model's use of the memory tools for phrases that no local sentence matches: remember, recall, forget.
 
-It also quotes words that the user has not said, which memory has to refuse.
+It also tries to store text that the user has not written, which memory must refuse.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ def _asked(conversation: Conversation, tool: str, **arguments: str) -> Answer:
 
 
 def _newest_result(conversation: Conversation, tool: str) -> Result | None:
-    """Return the tool's newest result in this exchange, or None."""
+    """Return the newest result of the tool in the current exchange, or None."""
     results = (result for called in reversed(conversation.rounds) for result in called)
     return next((result for result in results if result.call.name.split("__")[-1] == tool), None)
 
@@ -60,7 +60,7 @@ _SOURCES: dict[str, Callable[[Conversation], str | None]] = {
 
 
 def _keep_what(match: re.Match[str], conversation: Conversation) -> Answer:
-    """Remember words of another source than the user's newest message."""
+    """Call the memory tool with text that does not come from the user's newest message."""
     source = match["source"].lower()
     if source == "the clock says" and not conversation.rounds:
         return _asked(conversation, _CLOCK_TOOL)

@@ -1,4 +1,4 @@
-"""The answer of a tool, as a model understands it."""
+"""The outcome of a tool call, as a model understands it."""
 
 from dataclasses import dataclass
 import json
@@ -8,14 +8,14 @@ from .conversation import Result
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The answer of a tool; `error` is empty where it worked."""
+    """The outcome of a tool call; `error` is empty if the call succeeded."""
 
     error: str
     text: str
 
 
 def outcome(result: Result) -> Outcome:
-    """Return the outcome of a call."""
+    """Return the outcome in the result of a call."""
     try:
         data = json.loads(result.text)
     except ValueError:

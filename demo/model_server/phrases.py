@@ -1,7 +1,7 @@
-"""Phrases for the scripted model, each with the ability that it shows, in an order that makes a conversation.
+"""Phrases for the scripted model, each with the ability that it demonstrates, ordered as a conversation.
 
-Home Assistant's local intents leave every one of these to the model. They take "please switch on the kitchen light"
-themselves; the model understands it all the same, for agents that never ask them.
+Home Assistant's local intents leave all of these to the model. They handle "please switch on the kitchen light"
+themselves; the model understands it anyway, for agents that do not use local intents.
 """
 
 WHAT_TO_TRY: tuple[tuple[str, str], ...] = (

@@ -1,6 +1,6 @@
-"""Prompt caches as the providers document theirs: of every prompt's start, or only up to the client's mark.
+"""Prompt caches as the providers document them: of the start of every prompt, or only up to the client's mark.
 
-Entries do not expire with time. The wire formats report on it in their own words.
+Entries do not expire with time. The wire formats report cache use with their own field names.
 """
 
 from collections import deque
@@ -13,14 +13,14 @@ from .usage import BYTES_PER_TOKEN
 _REMEMBERED_PROMPTS = 256
 _REMEMBERED_MARKS = 4096
 
-# https://platform.claude.com/docs/en/build-with-claude/prompt-caching: an entry is looked for in the twenty blocks
-# before a mark.
+# https://platform.claude.com/docs/en/build-with-claude/prompt-caching: the provider searches for an entry in the twenty
+# blocks before a mark.
 _LOOKBACK_BLOCKS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A place up to which a prompt is to be cached: the byte at which its block ends."""
+    """A position up to which a prompt is cached: the byte at which the marked block ends."""
 
     end: int
     long: bool = False
@@ -28,10 +28,11 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Caching:
-    """The rules of caching a request. `minimum` and `step` are tokens; the defaults are OpenAI's.
+    """The caching rules for a request. `minimum` and `step` are in tokens; the defaults are those of OpenAI.
 
-    https://platform.openai.com/docs/guides/prompt-caching: from 1024 tokens on, in steps of 128. `marks` None: each
-    prompt is cached by itself. Otherwise only up to the marks; `blocks` are the bytes at which a block ends.
+    https://platform.openai.com/docs/guides/prompt-caching: from 1024 tokens on, in steps of 128. If `marks` is None,
+    each prompt is cached automatically, otherwise only up to the marks; `blocks` are the byte positions at which blocks
+    end.
     """
 
     minimum: int = 1024
@@ -42,7 +43,7 @@ class Caching:
 
 @dataclass(frozen=True, slots=True)
 class Cached:
-    """Tokens that the cache served, tokens that it now holds beside those, and how many of them for an hour."""
+    """The tokens that the cache served, those that were newly written to it, and the part kept for an hour."""
 
     read: int = 0
     written: int = 0
@@ -50,20 +51,20 @@ class Cached:
 
 
 class PromptCache:
-    """The prompts that were answered, by model, newest kept."""
+    """The answered prompts by model; the newest ones are kept."""
 
     def __init__(self) -> None:
         self._prompts: dict[str, deque[bytes]] = {}
         self._marked: dict[str, deque[bytes]] = {}
 
     def use(self, model: str, prompt: bytes, caching: Caching) -> Cached:
-        """Return the tokens that the cache reads and writes for the prompt, and remember it."""
+        """Return the number of tokens that the cache reads and writes for the prompt, and store the prompt."""
         if caching.marks is None:
             return self._automatic(model, prompt, caching)
         return self._up_to_marks(model, prompt, caching, caching.marks)
 
     def clear(self) -> None:
-        """Forget every prompt."""
+        """Remove all prompts."""
         self._prompts.clear()
         self._marked.clear()
 

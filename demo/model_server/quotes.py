@@ -6,24 +6,24 @@ import re
 
 from .conversation import Conversation
 
-# A recalled line: `2026-11-23 Ada: "my name is Ada", answered: "Nice to meet you, Ada."`
+# A line recalled from memory: `2026-11-23 Ada: "my name is Ada", answered: "Nice to meet you, Ada."`
 _QUOTE = re.compile(
     r'(?:(?P<date>\d{4}-\d\d-\d\d(?: \d\d:\d\d)?) )?(?P<who>[^\s,:;"-][^:;"\n]*): "(?P<text>[^"]*)"'
     r'(?:, answered: "[^"]*")?'
 )
-# A heading of the profile, with a sentence on each line below it
+# A heading of the profile, with one sentence on each line below it.
 _HEADING = re.compile(r"Known of (?P<who>.+):")
 _SENTENCE = re.compile(r"(?P<text>.+?)(?: \(told \w+ (?P<date>[\d-]+)\))?")
 _SECTION = re.compile(r"^## Memory\b.*", re.MULTILINE | re.DOTALL)
 _SPEAKER = re.compile(r"^## Speaker\n(?P<name>.+)", re.MULTILINE)
 _OF_ONESELF = re.compile(r"\b(?:i|me|my|mine)\b", re.IGNORECASE)
-# Who speaks in the quotes of a person without a name.
+# The speaker in quotes of a person without a known name.
 _NAMELESS = "the user"
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Somebody's words, and their date; empty where it does not say."""
+    """A quoted utterance, its speaker and its date; fields are empty if the quote does not contain them."""
 
     date: str
     who: str
@@ -31,7 +31,7 @@ class Quote:
 
 
 def quotes(conversation: Conversation) -> list[Quote]:
-    """Return the quotes from memory, newest first; within one date, the latest recall comes first."""
+    """Return the quotes from memory, newest first; for equal dates, the latest recall comes first."""
     recalled = (turn.memory for turn in reversed(conversation.turns) if turn.role == "user")
     sections = (_SECTION.search(turn.text) for turn in conversation.turns if turn.role == "system")
     found = [quote for part in recalled for quote in _recalled(part)]
@@ -44,7 +44,7 @@ def _recalled(text: str) -> Iterator[Quote]:
 
 
 def _in_section(section: str) -> Iterator[Quote]:
-    """Yield the quotes in a section of the system prompt: the profile under its headings, or recalled lines."""
+    """Yield the quotes in a section of the system prompt: the profile below its headings, or recalled lines."""
     who = ""
     for line in section.splitlines():
         if heading := _HEADING.fullmatch(line):
@@ -58,7 +58,7 @@ def _in_section(section: str) -> Iterator[Quote]:
 
 
 def told_before(conversation: Conversation) -> Iterator[str]:
-    """Yield the texts of the quotes, without those in which somebody else speaks of themselves."""
+    """Yield the texts of the quotes, except those in which another person talks about themselves."""
     speaker = speaker_name(conversation) or _NAMELESS
     return (quote.text for quote in quotes(conversation) if quote.who == speaker or not _OF_ONESELF.search(quote.text))
 

@@ -1,6 +1,6 @@
-"""An HTTP answer instead of a model's: why, and in OpenAI's words.
+"""An HTTP error response sent instead of a model's answer: its reason, and its form at OpenAI.
 
-Another provider's words for the same reason are in the modules of its format.
+The modules of other formats have the forms that their providers use for the same reason.
 """
 
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Reason(StrEnum):
-    """Reasons of a refusal, by which a provider's own status, type and code are chosen."""
+    """The reasons for a refusal, by which each provider's status, type and code are chosen."""
 
     INVALID = auto()
     WRONG_KEY = auto()
@@ -31,9 +31,9 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An HTTP answer instead of a model's, in OpenAI's words. `extra` goes into the error object.
+    """An HTTP error response instead of an answer, as OpenAI words it. `extra` is merged into the error object.
 
-    `size` and `limit` are the tokens of a request that is too long, and of the longest.
+    `size` is the number of tokens of a request that is too long, and `limit` the maximum.
     """
 
     status: int
@@ -49,7 +49,7 @@ class Refusal:
 
 
 class RefusedError(Exception):
-    """The request is answered with a refusal."""
+    """Raised to respond to the request with a refusal."""
 
     def __init__(self, refusal: Refusal) -> None:
         super().__init__(refusal.message)

@@ -1,6 +1,6 @@
-"""A log of the server's requests and their outcomes, for tests and benchmarks. Keys are never kept.
+"""A log of the server's requests and their outcomes, for tests and benchmarks. API keys are never stored.
 
-Times are `time.monotonic_ns()`: CLOCK_MONOTONIC, the same for every process of the machine.
+Times are `time.monotonic_ns()`, which is CLOCK_MONOTONIC and the same for all processes of the machine.
 """
 
 from collections import deque
@@ -18,7 +18,7 @@ _KEY_HEADERS = frozenset({"authorization", "api-key", "x-api-key", "x-goog-api-k
 
 
 class Outcome(StrEnum):
-    """The end of a request."""
+    """The ways in which the handling of a request can end."""
 
     OPEN = auto()
     ANSWERED = auto()
@@ -30,14 +30,14 @@ class Outcome(StrEnum):
 
 @dataclass(slots=True)
 class Record:
-    """One request in the wire format `format`. Times are nanoseconds, or None if it did not come to that.
+    """One request in the wire format `format`. Times are in nanoseconds, or None if that point was not reached.
 
-    `raw` is the body as it came, `size` its bytes, `body` its JSON; the control API leaves `raw` out.
-    `for_answer` is whether the model is asked, not the list of models, a token count or a compaction.
-    `usage` is empty until the answer has been billed.
-    `first_event_ns` is when the first bytes of the answer were about to be written, `first_content_ns` the same for
-    the first text; `text_events` counts the events with text that were written.
-    `client` is the client's end of the connection, by which requests on one connection are known.
+    `raw` is the received body, `size` its length in bytes, `body` its parsed JSON; the control API omits `raw`.
+    `for_answer` is true if the request is for a model's answer, and not for the list of models, a token count or a
+    compaction. `usage` is empty until the answer has been billed. `first_event_ns` is the time just before the first
+    bytes of the answer were written, `first_content_ns` the same for the first text; `text_events` is the number of
+    written events with text. `client` is the client's address and port, which identifies requests on the same
+    connection.
     """
 
     number: int
@@ -64,11 +64,11 @@ class Record:
 
     @property
     def client_left(self) -> bool:
-        """Whether the client hung up before the answer was complete."""
+        """Whether the client disconnected before the answer was complete."""
         return self.outcome is Outcome.CLIENT_LEFT
 
     def written(self, *, text: bool) -> None:
-        """Note that bytes of the answer are about to be written."""
+        """Record that bytes of the answer are about to be written."""
         now = time.monotonic_ns()
         self.first_event_ns = self.first_event_ns or now
         if text:
@@ -76,27 +76,27 @@ class Record:
             self.first_content_ns = self.first_content_ns or now
 
     def end(self, outcome: Outcome) -> None:
-        """Note how it ended; the first reason counts."""
+        """Record the outcome and the end of the request; only the first outcome counts."""
         if self.outcome is Outcome.OPEN:
             self.outcome = outcome
             self.ended_ns = time.monotonic_ns()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the record for the control API."""
+        """Return the record as JSON for the control API."""
         shown = {**asdict(self), "client_left": self.client_left}
         del shown["raw"]
         return shown
 
 
 class RequestLog:
-    """The newest requests, oldest first, and how many there were."""
+    """The newest requests, oldest first, and the total number of requests."""
 
     def __init__(self) -> None:
         self.records: deque[Record] = deque(maxlen=_KEPT_RECORDS)
         self.received = 0
 
     def open(self, http: web.Request, wire: str, *, for_answer: bool) -> Record:
-        """Start the record of a request that has arrived just now."""
+        """Create the record of a request that has just arrived."""
         arrived = time.monotonic_ns()
         kept = {name.lower(): value for name, value in http.headers.items() if name.lower() not in _KEY_HEADERS}
         query = {name: value for name, value in http.query.items() if name != "key"}
@@ -107,5 +107,5 @@ class RequestLog:
         return record
 
     def clear(self) -> None:
-        """Forget the requests, not how many there were."""
+        """Remove the requests from the log, but keep the total number."""
         self.records.clear()

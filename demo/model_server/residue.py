@@ -1,6 +1,6 @@
-"""Signatures and sealed contents, which a model gives along with its thoughts and wants back unchanged.
+"""Signatures and sealed contents, which a model returns with its thoughts and expects back unchanged.
 
-Signed with a key of this server and for one model: another server's, another model's or a changed one does not open.
+They are signed with this server's key for one model: those of another server or model, or changed ones, are invalid.
 """
 
 import base64
@@ -14,12 +14,12 @@ _MAC_BYTES = 16
 
 
 def seal(model: str, content: bytes) -> str:
-    """Return the content as an opaque text that only this model opens."""
+    """Return the content as an opaque text that only this model can open."""
     return base64.b64encode(_mac(model, content) + content).decode()
 
 
 def unseal(model: str, sealed: object) -> bytes | None:
-    """Return the content if it was sealed for this model and has not been changed, else None."""
+    """Return the content if it was sealed for this model and has not been changed, or else None."""
     try:
         whole = base64.b64decode(sealed, validate=True) if isinstance(sealed, str) else b""
     except binascii.Error, ValueError:

@@ -1,7 +1,6 @@
-"""OpenAI's Responses: requests read, answers that are not streamed, token counts and compactions written.
+"""OpenAI's Responses: reads requests, and writes token counts, compactions and answers that are not streamed.
 
-How an answer is streamed is `responses_events`, what its items look like `responses_items`, what is valid
-`responses_validation`.
+`responses_events` streams answers, `responses_items` creates their items, and `responses_validation` checks requests.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,27 +24,27 @@ from .wire import Frame, Prompt, Reply, WireFormat, bearer, halves, objects
 
 
 class Responses(WireFormat):
-    """The format of `POST /v1/responses`. Nothing is stored, with `store` neither."""
+    """The format of `POST /v1/responses`. Nothing is stored, even if the request sets `store`."""
 
     name = "openai_responses"
 
     @override
     def sent_key(self, headers: Mapping[str, str]) -> str | None:
-        """Return the key that came with the request."""
+        """Return the API key from the request headers."""
         return bearer(headers)
 
     @override
     def check(self, headers: Mapping[str, str]) -> None:
-        """Accept every request: all that the format wants is in the body."""
+        """Accept every request, because this format requires nothing outside the body."""
 
     @override
     def violations(self, body: Any) -> list[Violation]:
-        """Return the rules of the format that the request breaks."""
+        """Return the violations of the format's rules in the request."""
         return responses_violations(body)
 
     @override
     def read(self, body: Any) -> Prompt:
-        """Return the request; raises RefusedError when its input is neither text nor a list of objects."""
+        """Return the parsed request. Raises RefusedError if its input is neither text nor a list of objects."""
         sent = body.get("input") if isinstance(body, dict) else None
         items = [{"role": "user", "content": sent}] if isinstance(sent, str) else sent
         if not isinstance(items, list) or not all(isinstance(each, dict) for each in items):
@@ -71,22 +70,22 @@ class Responses(WireFormat):
 
     @override
     def frames(self, reply: Reply) -> Iterator[Frame]:
-        """Yield the answer: server-sent events where it is streamed, else the two halves of one document."""
+        """Yield the answer as server-sent events if it is streamed, or as the two halves of one document."""
         return events(reply) if reply.prompt.stream else halves(to_bytes(document(reply)))
 
     @override
     def in_own_words(self, refusal: Refusal) -> Refusal:
-        """Return the refusal as OpenAI says it."""
+        """Return the refusal with OpenAI's code for its reason."""
         return openai_words(refusal)
 
     @override
     def error_body(self, refusal: Refusal) -> dict[str, Any]:
-        """Return the document that says the refusal."""
+        """Return the JSON error document for the refusal."""
         return openai_error(refusal)
 
     @override
     def error_event(self, refusal: Refusal, reply: Reply, sent: int) -> bytes:
-        """Return the `error` event: flat as it is documented, or around an error object as it is met too."""
+        """Return the `error` event: flat as documented, or with a nested error object, as some servers send it."""
         error: dict[str, Any] = {"code": refusal.code or refusal.kind, "message": refusal.message, "param": None}
         if "nested_error" in reply.shapes:
             error = {"error": {"type": refusal.kind, **error}}
@@ -94,24 +93,24 @@ class Responses(WireFormat):
 
     @override
     def failure_event(self, refusal: Refusal, reply: Reply, sent: int) -> bytes:
-        """Return `response.failed`."""
+        """Return the `response.failed` event."""
         error = {"code": refusal.code or refusal.kind, "message": refusal.message}
         failed = {**document(reply, output=[]), "status": "failed", "error": error, "usage": None}
         return event({"type": "response.failed", "response": failed, "sequence_number": sent})
 
     @override
     def malformed_event(self) -> bytes:
-        """Return an event that is no JSON."""
+        """Return an event that is not valid JSON."""
         return b'event: response.output_text.delta\ndata: {"type":"response.output_text.delta","delta":"half an ev\n\n'
 
 
 def count_body(prompt: Prompt) -> dict[str, Any]:
-    """Return the answer of `POST /v1/responses/input_tokens`."""
+    """Return the response body of `POST /v1/responses/input_tokens`."""
     return {"object": "response.input_tokens", "input_tokens": tokens(prompt.cached_form)}
 
 
 def compaction_body(prompt: Prompt) -> dict[str, Any]:
-    """Return the answer of `POST /v1/responses/compact`: the user's messages, then all else as one sealed item."""
+    """Return the body of `POST /v1/responses/compact`: the user's messages, then the rest as one sealed item."""
     sent = prompt.body["input"]
     items = [{"role": "user", "content": sent}] if isinstance(sent, str) else sent
     kept = [item for item in items if item.get("role") == "user"]
@@ -143,7 +142,7 @@ def _kept_message(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _turns(items: list[dict[str, Any]], model: str) -> list[Turn]:
-    """Return the items as turns; calls that follow each other or an assistant's text are one turn with it."""
+    """Return the items as turns; consecutive calls, or calls after an assistant's text, belong to the same turn."""
     turns: list[Turn] = []
     for item in items:
         match item.get("type", "message"):

@@ -1,6 +1,6 @@
-"""The stream of an answer in OpenAI's Responses: every item added, filled in pieces, and done, inside one response.
+"""The stream of an answer in OpenAI's Responses: each item is added, filled in pieces and completed in one response.
 
-Parallel calls come one after the other, or with the shape `interleaved` piece by piece in turns.
+Parallel calls follow one another; with the shape `interleaved`, their pieces alternate.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ def event(value: dict[str, Any]) -> bytes:
 
 
 def events(reply: Reply) -> Iterator[Frame]:
-    """Yield the events, each with its number."""
+    """Yield the numbered events of a streamed answer."""
     for number, (kind, value) in enumerate(_steps(reply)):
         yield Frame(kind, event({**value, "sequence_number": number}))
 
@@ -55,7 +55,7 @@ def _item(kind: FrameKind, event_type: str, at: int, item: dict[str, Any]) -> _S
 def _reasoning(items: Items, item: dict[str, Any]) -> Iterator[_Step]:
     kind = FrameKind.REASONING
     where = {"item_id": item["id"], "output_index": 0}
-    # The encrypted content is only whole when the item is done.
+    # The encrypted content is complete only when the item is done.
     begun = {**item, "summary": [], "encrypted_content": (item.get("encrypted_content") or "")[:16]}
     yield _item(kind, "added", 0, {key: each for key, each in begun.items() if key != "content"})
     text = items.answer.reasoning
@@ -87,7 +87,7 @@ def _message(items: Items, item: dict[str, Any], at: int) -> Iterator[_Step]:
     yield opening, {"type": "response.content_part.added", **where, "part": {**part, field: ""}}
     for piece in pieces(part[field], items.reply.shapes):
         yield FrameKind.TEXT, {"type": f"response.{name}.delta", **where, "delta": piece, **extra}
-    # A finished part is written again: to the client it is the end of the text.
+    # The complete part is sent again, because clients take this event as the end of the text.
     yield FrameKind.CLOSING, {"type": f"response.{name}.done", **where, field: part[field], **extra}
     yield FrameKind.CLOSING, {"type": "response.content_part.done", **where, "part": part}
     yield _item(FrameKind.CLOSING, "done", at, item)

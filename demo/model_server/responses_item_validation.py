@@ -15,7 +15,7 @@ type _Check = Callable[[dict[str, Any], str, str], Iterator[Violation]]
 
 
 def item_violations(item: dict[str, Any], where: str, model: str) -> Iterator[Violation]:
-    """Yield the violations of the item itself, in a request to this model."""
+    """Yield the violations of an input item in a request to this model."""
     kind = str(item.get("type", "message"))
     check = _CHECKS.get(kind)
     if check is None:

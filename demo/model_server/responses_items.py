@@ -1,6 +1,7 @@
 """The parts of an answer in OpenAI's Responses: the response object, its items, its usage.
 
-An item's id says to which reasoning item it is bound, so that a replay without it is found without any memory.
+An item's id names the reasoning item that it is bound to, so a replay without that item is detected without any stored
+state.
 """
 
 from dataclasses import dataclass
@@ -25,34 +26,34 @@ _INCOMPLETE = {
 
 @dataclass(frozen=True)
 class Items:
-    """The output of a reply, item by item; each is made once."""
+    """The output items of a reply; each item is created only once."""
 
     reply: Reply
 
     @property
     def answer(self) -> Answer:
-        """The answer."""
+        """The answer that the items are created from."""
         return self.reply.answer
 
     @property
     def status(self) -> str:
-        """How the response ends."""
+        """The final status of the response."""
         return "incomplete" if self.answer.finish in _INCOMPLETE else "completed"
 
     @property
     def raw(self) -> bool:
-        """Whether thinking is shown as it is, as local servers do."""
+        """Whether the thinking is sent as plain text, as local servers do."""
         return "raw_reasoning" in self.reply.shapes
 
     @property
     def summarized(self) -> bool:
-        """Whether a summary of the thinking was asked for."""
+        """Whether the request asks for a summary of the thinking."""
         asked = self.reply.prompt.body.get("reasoning")
         return isinstance(asked, dict) and asked.get("summary") is not None and not self.raw
 
     @cached_property
     def reasoning(self) -> dict[str, Any] | None:
-        """The reasoning item, where there was thinking."""
+        """The reasoning item, or None if there was no thinking."""
         if not self.answer.reasoning:
             return None
         item_id = f"rs_{uuid4().hex}"
@@ -65,7 +66,7 @@ class Items:
 
     @cached_property
     def message(self) -> dict[str, Any] | None:
-        """The message, where there is text or a refusal."""
+        """The message item, or None if there is neither text nor a refusal."""
         if not (self.answer.text or self.answer.refusal):
             return None
         return {
@@ -86,12 +87,12 @@ class Items:
 
     @cached_property
     def calls(self) -> list[dict[str, Any]]:
-        """The function calls."""
+        """The function call items."""
         return [self._call(call, at) for at, call in enumerate(self.answer.calls)]
 
     @property
     def all(self) -> list[dict[str, Any]]:
-        """The output in its order."""
+        """All output items in order."""
         return [item for item in (self.reasoning, self.message, *self.calls) if item]
 
     def _call(self, call: Call, at: int) -> dict[str, Any]:
@@ -105,14 +106,14 @@ class Items:
         }
 
     def _binding(self, *, first: bool) -> str:
-        """Return the hexadecimal part of an id, whose start names the reasoning item directly before."""
+        """Return the hexadecimal part of an id, whose prefix identifies the reasoning item directly before it."""
         bound = first and self.reasoning is not None and not self.raw
         start = self.reasoning["id"].removeprefix("rs_")[:16] if bound and self.reasoning else UNBOUND
         return f"{start}{uuid4().hex[:16]}"
 
 
 def document(reply: Reply, *, output: list[dict[str, Any]] | None = None) -> dict[str, Any]:
-    """Return the finished response; with another output where one is given."""
+    """Return the finished response, with `output` instead of its own output if that is given."""
     items = Items(reply)
     reason = _INCOMPLETE.get(reply.answer.finish)
     return {
@@ -125,7 +126,7 @@ def document(reply: Reply, *, output: list[dict[str, Any]] | None = None) -> dic
 
 
 def head(reply: Reply) -> dict[str, Any]:
-    """Return the response as it stands before there is any output."""
+    """Return the response object in its initial state, without output."""
     body = reply.prompt.body
     return {
         "id": f"resp_{reply.id}",

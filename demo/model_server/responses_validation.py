@@ -1,7 +1,7 @@
-"""The rules for a valid request to OpenAI's Responses, as pure functions over a parsed body.
+"""The rules for a valid request to OpenAI's Responses, as pure functions of a parsed body.
 
-Nothing is stored between requests, so every reasoning item must bring its encrypted content. Single items are
-checked in `responses_item_validation`.
+Nothing is stored between requests, so each reasoning item must contain its encrypted content.
+`responses_item_validation` checks single items.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ _LONGEST_CACHE_KEY = 64
 
 
 def responses_violations(body: Any) -> list[Violation]:
-    """Return every rule of Responses that the body breaks, an empty list for a valid request."""
+    """Return all violations of the rules of Responses; the list is empty for a valid request."""
     if not isinstance(body, dict):
         return [Violation("not_an_object", "", "the body is no JSON object")]
     items = body.get("input")
@@ -70,7 +70,7 @@ def _is_function(tool: object) -> bool:
 
 
 def kind_of(item: dict[str, Any]) -> object:
-    """Return the type of an input item; a message need not say it."""
+    """Return the type of an input item, which is optional for a message."""
     return item.get("type", "message")
 
 
@@ -121,7 +121,7 @@ def _reasoning(items: list[dict[str, Any]]) -> Iterator[Violation]:
 
 
 def _bindings(items: list[dict[str, Any]]) -> Iterator[Violation]:
-    """Yield the items whose id says that they came after a reasoning item which is not there, or not theirs."""
+    """Yield a violation for each item whose id is bound to a reasoning item that is missing or a different one."""
     for at, (before, item) in enumerate(pairwise([{}, *items])):
         prefix, _, binding = str(item.get("id", "")).partition("_")
         reasoning = str(before.get("id", "")) if kind_of(before) == "reasoning" else ""

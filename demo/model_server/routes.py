@@ -1,4 +1,4 @@
-"""The paths of the endpoints in every wire format."""
+"""The URL paths of the endpoints for each wire format."""
 
 from collections.abc import Callable, Iterator
 
@@ -14,7 +14,7 @@ from .shared_paths import contents, messages, owners_model, owners_models, owner
 
 
 def model_routes(endpoints: Endpoints) -> Iterator[web.RouteDef]:
-    """Yield the routes of every format."""
+    """Yield the routes for all wire formats."""
     yield from _shared(endpoints)
     yield from _openai(endpoints)
     yield from _anthropic(endpoints)

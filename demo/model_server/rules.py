@@ -1,6 +1,6 @@
-"""The form of the scripted model's rules: a pattern on the newest user message, and a plan.
+"""The form of the scripted model's rules: a pattern for the newest user message, and a plan that returns the answer.
 
-The rules themselves are in `talk` (words only) and `home` (tools of Home Assistant).
+The rules themselves are in modules such as `talk` (text only) and `home` (tools of Home Assistant).
 """
 
 from collections.abc import Callable
@@ -14,9 +14,9 @@ type Plan = Callable[[re.Match[str], Conversation], Answer]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Applies where the whole message matches, and the assistant's last words end with `after` (None: always).
+    """Applies if the complete message matches, and the last assistant text ends with `after` (None: always).
 
-    A plan is asked again after each round of tool results, and goes by `Conversation.rounds`.
+    The plan is called again after each round of tool results, which it finds in `Conversation.rounds`.
     """
 
     pattern: re.Pattern[str]
@@ -24,12 +24,12 @@ class Rule:
     after: str | None = None
 
     def match(self, said: str, conversation: Conversation) -> re.Match[str] | None:
-        """Return the match where the rule applies."""
+        """Return the match if the rule applies, or else None."""
         if self.after is not None and not conversation.question.endswith(self.after):
             return None
         return self.pattern.fullmatch(said)
 
 
 def pattern(text: str) -> re.Pattern[str]:
-    """Compile a pattern for a whole sentence: any case, any full stop, question or exclamation mark at its end."""
+    """Compile a pattern for a complete sentence, in any case and with any full stop, question or exclamation marks."""
     return re.compile(rf"(?:{text})\s*[.?!]*", re.IGNORECASE)

@@ -1,6 +1,6 @@
-"""Answers that a test says itself: `server.script(call("HassTurnOn", name="hall light"), words("Done."))`.
+"""Answers defined by a test: `server.script(call("HassTurnOn", name="hall light"), words("Done."))`.
 
-Each is one answer; `words("One moment. ") + call("HassTurnOn", name="hall light")` is one that speaks and calls.
+Each argument is one answer; `words("One moment. ") + call("HassTurnOn", name="hall light")` both speaks and calls.
 """
 
 from collections import deque
@@ -12,28 +12,28 @@ from .conversation import Answer, Call, Conversation
 
 
 def words(text: str) -> Answer:
-    """Return an answer in words."""
+    """Return an answer that consists of text."""
     return Answer(text=text)
 
 
 def thought(text: str) -> Answer:
-    """Return an answer that only thinks; a model that must not think skips it."""
+    """Return an answer that consists of thoughts; a model that must not think skips it."""
     return Answer(reasoning=text)
 
 
 def call(tool: str, /, **arguments: Any) -> Answer:
-    """Return an answer that calls a tool, by its own name without a namespace (`intent__`)."""
+    """Return an answer that calls the tool with this name, which has no namespace (`intent__`)."""
     return Answer(calls=(Call(tool, arguments),))
 
 
 class Script:
-    """The answers to the next requests. The scripted model answers again when they are used up."""
+    """The answers to the next requests. When all are used, the scripted model's rules answer again."""
 
     def __init__(self, answers: Iterable[Answer] = ()) -> None:
         self.left = deque(answers)
 
     def answer(self, conversation: Conversation) -> Answer | None:
-        """Take the next answer, with the tools' names as they are offered; None if none is left."""
+        """Return the next answer with the tool names as offered, and remove it; None if there are no more answers."""
         if not self.left:
             return None
         written = self.left.popleft()

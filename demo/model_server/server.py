@@ -1,6 +1,6 @@
-"""The HTTP server: where it listens, its connections, how it starts and stops.
+"""The HTTP server: its address, its connections, its start and stop.
 
-`endpoints` answers a request. Formats, skills, faults, validation and the control API have modules too.
+`endpoints` answers requests. Formats, skills, faults, validation and the control API are in other modules.
 """
 
 import asyncio
@@ -21,8 +21,8 @@ _SHUTDOWN_SECONDS = 1.0
 class ModelServer(State):
     """A scripted model behind a real HTTP server. Options are the fields of `Settings`.
 
-    Used as `async with ModelServer(delay=0.02) as server`, or with `start` and `stop`. `start` raises OSError when
-    the address is taken, the constructor ValueError when an option is impossible.
+    Use `async with ModelServer(delay=0.02) as server`, or call `start` and `stop`. `start` raises OSError if the
+    address is in use, and the constructor raises ValueError if an option is invalid.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -34,7 +34,7 @@ class ModelServer(State):
 
     @property
     def address(self) -> str:
-        """The address without a path."""
+        """The server's address without a path."""
         return f"http://{self.settings.host}:{self._port}"
 
     @property
@@ -73,12 +73,12 @@ class ModelServer(State):
         return len(self._transports() - self._control_transports)
 
     async def start(self) -> None:
-        """Listen, again after `stop`, too; `address` is valid from here on."""
+        """Start listening, also after `stop`; `address` is valid once this returns."""
         self._endpoints.stopping = False
         app = web.Application(client_max_size=_MAX_BODY_BYTES, middlewares=[self._note_control])
         app.router.add_routes(model_routes(self._endpoints))
         app.router.add_routes(control_routes(self))
-        # A handler that is cancelled knows at once that its client has hung up.
+        # A cancelled handler knows immediately that its client has disconnected.
         self._runner = web.AppRunner(
             app, access_log=None, handler_cancellation=True, shutdown_timeout=_SHUTDOWN_SECONDS
         )
@@ -91,7 +91,7 @@ class ModelServer(State):
         self._port = self._runner.addresses[0][1]
 
     async def stop(self) -> None:
-        """Break off each answer and close every connection."""
+        """Abort all answers and close all connections."""
         self._endpoints.stopping = True
         answering = set(self._endpoints.answering)
         for transport in self._transports():
@@ -115,7 +115,7 @@ class ModelServer(State):
 
     @web.middleware
     async def _note_control(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Remember which connections are not a model's client."""
+        """Remember which connections belong to the control API and not to a client of the model."""
         if request.path.startswith(CONTROL_PATH) and request.transport:
             self._control_transports &= self._transports()
             self._control_transports.add(request.transport)

@@ -1,6 +1,7 @@
-"""The server's settings while nobody asks for a fault, and the shapes and faults that a model id adds.
+"""The server's settings, and the shapes and faults that a model id can add to them.
 
-A model id is one of the offered ids, then any shapes and at most one fault: `scripted+ollama+think_tags+429`.
+A model id is one of the offered ids, followed by any number of shapes and at most one fault:
+`scripted+ollama+think_tags+429`.
 """
 
 from collections.abc import Mapping
@@ -14,11 +15,11 @@ DEFAULT_MODEL = "scripted"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Start options. `delay` is seconds before each piece of an answer, `context_size` tokens (None: no limit).
+    """The start options. `delay` is in seconds per piece of an answer, `context_size` in tokens (None: no limit).
 
-    `figures` has JSON texts to report instead of numbers of a usage, by their names, or None to leave them out.
-    With `key`, a request with another key is answered 401. With `strict`, an invalid one is answered 400.
-    Raises ValueError that says which value is impossible.
+    `figures` maps field names of a usage to the JSON text to report instead of the count, or to None to omit the field.
+    If `key` is set, a request with another key is refused with 401. If `strict` is set, an invalid request is refused
+    with 400. Raises ValueError with a message that names the invalid value.
     """
 
     host: str = "127.0.0.1"
@@ -32,7 +33,7 @@ class Settings:
     figures: Mapping[str, str | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check the values."""
+        """Validate the values."""
         if not (self.key is None or isinstance(self.key, str)) or not isinstance(self.strict, bool):
             raise ValueError("key must be text, strict true or false")
         if isinstance(self.delay, bool) or not isinstance(self.delay, int | float) or not 0 <= self.delay <= 3600:
@@ -45,11 +46,11 @@ class Settings:
             raise ValueError("context_size must be a number of tokens above 0")
 
     def listed_models(self) -> list[str]:
-        """Return the ids for the list of models: the plain ones and one for each shape, not the faults."""
+        """Return the model ids to list: the plain models, and one id for each shape, but none with faults."""
         return sorted([*self.models, *(f"{self.models[0]}+{shape}" for shape in SHAPES)])
 
     def choice(self, model: object) -> ModelChoice | None:
-        """Return the settings in a model id, or None if there is no such model."""
+        """Return the shapes and the fault that a model id selects, or None if there is no such model."""
         base, *words = model.split("+") if isinstance(model, str) else ("",)
         faults = [word for word in words if word in FAULTS]
         known = base in self.models and all(word in SHAPES or word in FAULTS for word in words)
@@ -61,7 +62,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """The shapes of the answer, those of the model id first, and the fault that the id names."""
+    """The shapes of the answer, with those from the model id first, and the fault that the id names."""
 
     shapes: tuple[str, ...]
     fault: str | None

@@ -1,6 +1,6 @@
-"""The shapes that compatible servers write an answer in: tool calls above all.
+"""The variants ("shapes") in which compatible servers write an answer, especially its tool calls.
 
-The words are the ones of a model id and of `--shape`. Most are of Chat Completions; a format may ignore a shape.
+Model ids and `--shape` use the same names. Most shapes are for Chat Completions; other formats may ignore them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ _CALL_SHAPES: dict[str, str] = {
     "no_id": "each call whole, the id missing",
     "empty_id": "each call whole, the id an empty string",
 }
-# Servers of Chat Completions that want to see their own fields again, or refuse them; see `chat_demands`.
+# Chat Completions servers that require their own fields to be returned, or that refuse them; see `chat_demands`.
 DEMANDS: dict[str, str] = {
     "deepseek": "as DeepSeek: thinks, and refuses an assistant message without `reasoning_content`",
     "openrouter": "as Gemini 3 at OpenRouter: refuses its calls without their `reasoning_details`",
@@ -30,7 +30,7 @@ DEMANDS: dict[str, str] = {
     "mistral": "as Mistral: refuses ids of calls that are not nine letters and digits",
     "groq": "as Groq: thinks in `reasoning`, and refuses to see that again",
 }
-# Those that think before every answer.
+# The shapes of servers whose models think before every answer.
 THINKING = frozenset({"reasoning", "deepseek", "openrouter", "groq"})
 SHAPES: dict[str, str] = (
     _CALL_SHAPES
@@ -57,17 +57,17 @@ _WORDS = re.compile(r"\s*\S+\s*|\s+")
 
 
 def pieces(text: str, shapes: Sequence[str]) -> list[str]:
-    """Return the text in the pieces that are streamed: words, with the white space after them."""
+    """Return the text split into the pieces that are streamed: words with the white space after them."""
     return list(text) if "tiny_chunks" in shapes else _WORDS.findall(text)
 
 
 def whole_calls(calls: Iterable[Call], shapes: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the calls as they stand in an answer that is not streamed."""
+    """Return the calls in the form of an answer that is not streamed."""
     return [_without_index(_whole(call, at, shapes)) for at, call in enumerate(calls)]
 
 
 def call_deltas(calls: Sequence[Call], shapes: Sequence[str]) -> Iterator[list[dict[str, Any]]]:
-    """Yield the list in `delta.tool_calls` of each chunk."""
+    """Yield the list for `delta.tool_calls` of each chunk."""
     shape = next((shape for shape in shapes if shape in _CALL_SHAPES), "openai")
     match shape:
         case "openai":
@@ -116,13 +116,13 @@ def _arguments(call: Call, shapes: Sequence[str]) -> str | dict[str, Any]:
 
 
 def fragments(written: str, shapes: Sequence[str]) -> list[str]:
-    """Return the text of arguments in the fragments that are streamed."""
+    """Return the arguments text split into the fragments that are streamed."""
     step = 1 if "tiny_chunks" in shapes else _FRAGMENT_CHARACTERS
     return [written[at : at + step] for at in range(0, len(written), step)]
 
 
 def arguments_text(call: Call, shapes: Sequence[str]) -> str:
-    """Return the arguments of a call as the text that is streamed."""
+    """Return the arguments of a call as text for the stream."""
     arguments = dict(call.arguments)
     if "empty_arguments" in shapes and not arguments:
         return ""

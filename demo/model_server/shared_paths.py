@@ -1,6 +1,6 @@
-"""The paths that OpenAI, Anthropic and Gemini have in common: whose request it is goes by its headers.
+"""The paths that OpenAI, Anthropic and Gemini share: the request headers determine which provider is meant.
 
-`GET /v1/models` is a list of all three; Gemini's newest SDK has left `/v1beta/` for `/v1/`.
+All three have `GET /v1/models`, because Gemini's newest SDK uses `/v1/` instead of `/v1beta/`.
 """
 
 from dataclasses import dataclass
@@ -18,19 +18,19 @@ from .wire import WireFormat
 
 
 def messages(http: web.Request) -> AnthropicMessages:
-    """Return Anthropic's format with the betas that the headers name."""
+    """Return Anthropic's format with the betas from the request headers."""
     named = http.headers.getall("anthropic-beta", [])
     return AnthropicMessages(frozenset(beta.strip() for header in named for beta in header.split(",")))
 
 
 def contents(http: web.Request) -> GeminiContent:
-    """Return Gemini's format for the model that the path names, if it does."""
+    """Return Gemini's format for the model in the path, if any."""
     return GeminiContent(http.match_info.get("model", ""), key=http.query.get("key"))
 
 
 @dataclass(frozen=True, slots=True)
 class _Owner:
-    """A provider: its format, its list of models, one model of it."""
+    """A provider: its wire format, its list of models, and a single model of it."""
 
     wire: Wires
     models: ModelsBody
@@ -49,15 +49,15 @@ def _owner(http: web.Request) -> _Owner:
 
 
 def owners_wire(http: web.Request) -> WireFormat:
-    """Return the format of a request."""
+    """Return the wire format of a request to a shared path."""
     return _owner(http).wire(http)
 
 
 def owners_models(http: web.Request, state: State) -> dict[str, Any]:
-    """Return the list of models as whoever's request it is writes it."""
+    """Return the list of models in the format of the provider that the request is meant for."""
     return _owner(http).models(http, state)
 
 
 def owners_model(http: web.Request, state: State) -> dict[str, Any]:
-    """Return the model that the path names; raises RefusedError where there is none."""
+    """Return the model that the path names. Raises RefusedError if there is none."""
     return _owner(http).model(http, state)

@@ -1,7 +1,8 @@
-"""The scripted model: the first rule that fits the newest user message answers. Nothing is remembered between requests.
+"""The scripted model: the first rule that matches the newest user message answers. It stores nothing between requests.
 
-The phrase table for a person is `phrases`. Before any phrase: "quietly, " says nothing after tools, "say one moment,
-then " speaks before a tool call, "think first, then " thinks before the answer and before each call.
+`phrases` has the table of phrases for users. Prefixes of a phrase: "quietly, " makes the model say nothing after tool
+calls, "say one moment, then " makes it speak before a tool call, "think first, then " makes it think before the answer
+and before each call.
 """
 
 from collections.abc import Callable, Iterator

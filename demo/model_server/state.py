@@ -1,4 +1,4 @@
-"""The state of a running server, read and changed from Python and the control API alike."""
+"""The state of a running server, which Python code and the control API can read and change."""
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
@@ -19,8 +19,8 @@ from .settings import Settings
 class State(ABC):
     """Settings, the armed fault, the script, the log and the prompt cache. Options are the fields of `Settings`.
 
-    Requests have to tell the home as `home` says that it was, if that is set. With `dropping`, only part of a long
-    request to Chat Completions is read.
+    If `home` is set, states in requests must agree with it. If `dropping` is set, only part of a long Chat Completions
+    request is read.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -36,18 +36,18 @@ class State(ABC):
 
     @property
     def requests(self) -> list[Record]:
-        """The requests for answers, oldest first; those for lists and counts are only in `log.records`."""
+        """The requests for answers, oldest first; requests for model lists and counts are only in `log.records`."""
         return [record for record in self.log.records if record.for_answer]
 
     @property
     @abstractmethod
     def open_streams(self) -> int:
-        """How many requests are being answered now."""
+        """The number of requests that are being answered."""
 
     @property
     @abstractmethod
     def open_connections(self) -> int:
-        """How many connections are open, idle ones included, those to the control API not."""
+        """The number of open connections, including idle ones but not those to the control API."""
 
     def fault(
         self,
@@ -58,35 +58,35 @@ class State(ABC):
         after_words: int | None = None,
         code: str | None = None,
     ) -> None:
-        """Answer the next `times` requests (None: all) with this fault; raises ValueError on a wrong value."""
+        """Fail the next `times` requests (None: all) with this fault. Raises ValueError for an invalid value."""
         self.faults.armed = ArmedFault(name, times, retry_after, after_words, code)
 
     def script(self, *answers: Answer) -> None:
-        """Answer the next requests with these, one each, and no longer with an earlier script.
+        """Set the answers to the next requests, one each, and discard an earlier script.
 
-        A request that is refused takes none.
+        A refused request does not use up an answer.
         """
         self.scripted = Script(answers)
 
     def hold(self, after_words: int) -> Hold:
-        """Stop each answer after this many words until the returned event is set, or until `reset`."""
+        """Pause each answer after this many words until the returned Hold is released, or until `reset`."""
         self.held = Hold(after_words)
         return self.held
 
     def change(self, **options: Any) -> None:
-        """Change fields of `Settings` but `host` and `port`; raises ValueError on a wrong value."""
+        """Change fields of `Settings` except `host` and `port`. Raises ValueError for an invalid value."""
         if fixed := {"host", "port"} & options.keys():
             raise ValueError(f"{' and '.join(sorted(fixed))} cannot be changed while the server runs")
         self.settings = replace(self.settings, **options)
 
     def named_model(self, name: str) -> str:
-        """Return the name of a model that is offered; raises RefusedError where it is none."""
+        """Return the name of the model if it is offered. Raises RefusedError if it is not."""
         if self.settings.choice(name) is None:
             raise RefusedError(NO_SUCH_MODEL)
         return name
 
     def reset(self) -> None:
-        """Go back to the start options, with no fault, script, hold or home, an empty log and an empty prompt cache."""
+        """Restore the start options, remove fault, script, hold and home, and clear the log and the prompt cache."""
         self.settings = self._started_with
         if self.held:
             self.held.release()

@@ -1,6 +1,6 @@
-"""The scripted model's skills in words alone: it asks back, tells stories, thinks aloud, echoes.
+"""The scripted model's skills that need no tools: it asks questions, tells stories, thinks aloud and repeats text.
 
-Its knowledge is in `facts`, its use of tools in `home`, `lists` and `memory`.
+`facts` has its knowledge; `home`, `lists` and `memory` have its use of tools.
 """
 
 from collections.abc import Iterator

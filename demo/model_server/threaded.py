@@ -1,4 +1,4 @@
-"""The server in a thread of its own, for tests that have no event loop or keep theirs busy."""
+"""Runs the server in its own thread, for tests that have no event loop or that keep theirs busy."""
 
 import asyncio
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ from .server import ModelServer
 
 @contextmanager
 def serve_in_thread(**options: Any) -> Iterator[ModelServer]:
-    """Run a server, options as for `ModelServer`; use its `url` and `control_url`, or only read its attributes.
+    """Run a server with options for `ModelServer`; use only its `url` and `control_url`, or read its attributes.
 
-    Raises the errors of the server's start.
+    Raises the errors of `ModelServer.start`.
     """
     loop = asyncio.new_event_loop()
     server = ModelServer(**options)

@@ -1,6 +1,6 @@
-"""Token usage: an estimate from the bytes of the request, in words that no wire format owns.
+"""Token usage, estimated from the bytes of the request, in types that do not depend on a wire format.
 
-The tokens that a prompt cache would have served are in `prompt_cache`.
+`prompt_cache` has the tokens that a prompt cache would have served.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ BYTES_PER_TOKEN = 4
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens: `prompt` includes `cached` and `written` (to the cache), `completion` includes `reasoning`.
+    """Counts of tokens: `prompt` includes `cached` and `written` (to the cache), `completion` includes `reasoning`.
 
     `written_long` is the part of `written` that is kept for an hour.
     """
@@ -29,25 +29,25 @@ class Usage:
 
 
 def to_bytes(value: Any) -> bytes:
-    """Return compact JSON in the key order that was received."""
+    """Return the value as compact JSON, with keys in the order in which they were received."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
 def prompt_bytes(tools: Iterable[Any], messages: Iterable[Any]) -> bytes:
-    """Return the bytes that the model reads, in the order they are cached: the tools, then the messages, one a line."""
+    """Return the bytes that the model reads in cache order: the tools, then the messages, one per line."""
     return b"".join(part_bytes(part) for part in (*tools, *messages))
 
 
 def part_bytes(part: Any) -> bytes:
-    """Return one part of a prompt in bytes for the cache: a line; attachments by their price, not their size."""
+    """Return a part of a prompt as one line of bytes for the cache; attachments count by price, not by size."""
     return to_bytes(priced(part)) + b"\n"
 
 
 def tokens(data: bytes) -> int:
-    """Return the estimate for these bytes, rounded up."""
+    """Return the estimated number of tokens for these bytes, rounded up."""
     return -(-len(data) // BYTES_PER_TOKEN)
 
 
 def completion_tokens(text: str, arguments: Iterable[Mapping[str, Any]]) -> int:
-    """Return the estimate for the model's words."""
+    """Return the estimated number of tokens for the model's text and arguments."""
     return tokens(text.encode() + b"".join(to_bytes(dict(each)) for each in arguments))

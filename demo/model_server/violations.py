@@ -1,6 +1,6 @@
-"""A broken rule of a format, and the checks that the formats share: tools, arguments, media, known keys.
+"""Violations of a format's rules, and the checks that formats share: tools, arguments, media, known keys.
 
-Written from the formats' documentation, not from any client: this is the independent check of a client's requests.
+They are based on the formats' documentation and not on any client, as an independent check of a client's requests.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,7 +16,7 @@ TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A broken rule. `where` is a path into the body; `text` never quotes people's words."""
+    """A violation of a rule. `where` is a path into the body; `text` never quotes what users wrote."""
 
     rule: str
     where: str
@@ -24,7 +24,7 @@ class Violation:
 
 
 def unknown_keys(body: dict[str, Any], known: frozenset[str]) -> Iterator[Violation]:
-    """Yield the keys that the endpoint does not know."""
+    """Yield a violation for each key that the endpoint does not know."""
     for key in body.keys() - known:
         yield Violation("unknown_key", key, "not every server of this format knows this")
 
@@ -32,7 +32,7 @@ def unknown_keys(body: dict[str, Any], known: frozenset[str]) -> Iterator[Violat
 def tool_violations(
     functions: list[object], *, schema: str = "parameters", name_form: re.Pattern[str] = TOOL_NAME
 ) -> Iterator[Violation]:
-    """Yield the violations in the declarations of functions, whose JSON schema is under the key `schema`."""
+    """Yield the violations in function declarations whose JSON schema is under the key `schema`."""
     for at, function in enumerate(functions):
         yield from _tool(function, f"tools[{at}]", schema, name_form)
     names = [str(function.get("name")) for function in functions if isinstance(function, dict)]
@@ -54,7 +54,7 @@ def _tool(function: object, where: str, schema: str, name_form: re.Pattern[str])
 
 
 def is_object_text(written: object) -> bool:
-    """Return whether this is the text of a JSON object, as the arguments of a call are."""
+    """Return whether the value is the text of a JSON object, as the arguments of a call must be."""
     try:
         return isinstance(json.loads(written), dict) if isinstance(written, str) else False
     except ValueError:
@@ -62,14 +62,14 @@ def is_object_text(written: object) -> bool:
 
 
 def has_words(text: object) -> bool:
-    """Return whether this is a text with more than white space in it."""
+    """Return whether the value is a text that does not consist only of white space."""
     return isinstance(text, str) and bool(text.strip())
 
 
 def media_violations(
     attachment: Attachment | None, where: str, types: Iterable[str] = MEDIA_TYPES
 ) -> Iterator[Violation]:
-    """Yield the violations of an image or a document; None is one that cannot be read at all."""
+    """Yield the violations of an image or a document; None stands for one that cannot be decoded."""
     if attachment is None or not attachment.size:
         yield Violation("media_data", where, "no base64 data")
     elif attachment.media_type not in types:

@@ -1,6 +1,6 @@
-"""The server's interface to a wire format, and the frames that a format turns an answer into.
+"""The server's interface to a wire format, and the frames that a format converts an answer to.
 
-A format is pure: it reads a parsed body and returns bytes. Connections, faults and delays are not its business.
+A format is pure: it reads a parsed body and returns bytes. It does not handle connections, faults or delays.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ from .violations import Violation
 
 
 class FrameKind(StrEnum):
-    """The content of a frame. A closing one says that a part is whole; a terminal one ends the answer."""
+    """The kind of a frame. A closing frame means that a part is complete; a terminal frame ends the answer."""
 
     OPENING = auto()
     REASONING = auto()
@@ -37,9 +37,9 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """A request, read. `cached_form` is the bytes that the prompt cache compares, `body` what it says to the format.
+    """A parsed request. `cached_form` is the bytes that the prompt cache compares, `body` the body for the wire format.
 
-    A model that does not think has no reasoning; one that always does has some in every answer.
+    A model that does not think has no reasoning; a model that always thinks has some in every answer.
     """
 
     model: str
@@ -55,7 +55,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """An answer and all that is written with it. `id` is hexadecimal; `figures` are reported as `misreported` says."""
+    """An answer and the data sent with it. `id` is hexadecimal; `figures` are the false counts for `misreported`."""
 
     prompt: Prompt
     answer: Answer
@@ -66,49 +66,49 @@ class Reply:
 
     @property
     def model(self) -> str:
-        """The model that was asked."""
+        """The requested model."""
         return self.prompt.model
 
 
 class WireFormat(Protocol):
-    """A format that the server speaks, for one request."""
+    """A wire format of the server, for one request."""
 
     name: str
 
     def sent_key(self, headers: Mapping[str, str]) -> str | None:
-        """Return the key that came with the request."""
+        """Return the API key from the request headers."""
         ...
 
     def check(self, headers: Mapping[str, str]) -> None:
-        """Raise RefusedError where the request lacks a header that the format wants."""
+        """Raise RefusedError if the request lacks a header that the format requires."""
         ...
 
     def violations(self, body: Any) -> list[Violation]:
-        """Return the rules of the format that the request breaks."""
+        """Return the violations of the format's rules in the request."""
         ...
 
     def read(self, body: Any) -> Prompt:
-        """Return the request; raises RefusedError when it cannot be read at all."""
+        """Return the parsed request. Raises RefusedError if it cannot be parsed at all."""
         ...
 
     def frames(self, reply: Reply) -> Iterator[Frame]:
-        """Yield the answer: events where it is streamed, else the two halves of one document."""
+        """Yield the answer as events if it is streamed, or as the two halves of one document."""
         ...
 
     def in_own_words(self, refusal: Refusal) -> Refusal:
-        """Return the refusal with the status, type and code that this provider has for its reason."""
+        """Return the refusal with the status, type and code that this provider uses for its reason."""
         ...
 
     def error_body(self, refusal: Refusal) -> dict[str, Any]:
-        """Return the document that says the refusal."""
+        """Return the JSON error document for the refusal."""
         ...
 
     def error_event(self, refusal: Refusal, reply: Reply, sent: int) -> bytes:
-        """Return the event that says the refusal inside a stream, after `sent` events."""
+        """Return the event that reports the refusal inside a stream, after `sent` events."""
         ...
 
     def failure_event(self, refusal: Refusal, reply: Reply, sent: int) -> bytes:
-        """Return the event with which the answer itself fails; the error event where the format has no other."""
+        """Return the event that marks the answer as failed, or the error event if the format has no other."""
         ...
 
     def malformed_event(self) -> bytes:
@@ -117,7 +117,7 @@ class WireFormat(Protocol):
 
 
 def halves(document: bytes) -> Iterator[Frame]:
-    """Yield an answer that is not streamed, in two parts, so that a fault can come between them."""
+    """Yield the two halves of an answer that is not streamed, so that a fault can occur between them."""
     middle = len(document) // 2
     yield Frame(FrameKind.TEXT, document[:middle])
     yield Frame(FrameKind.TERMINAL, document[middle:])
@@ -130,5 +130,5 @@ def bearer(headers: Mapping[str, str]) -> str | None:
 
 
 def objects(value: object) -> list[dict[str, Any]]:
-    """Return the objects of a JSON list; empty if it is not a list."""
+    """Return the objects in a JSON list, or an empty list if the value is not a list."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

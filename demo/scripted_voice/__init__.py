@@ -1,6 +1,6 @@
-"""A voice for the demo that needs no model: it hears a sentence that is typed elsewhere, and answers in tones.
+"""A voice for the demo without a model: it recognizes a sentence that was typed elsewhere, and answers in tones.
 
-`scripted_voice:` in configuration.yaml adds it. For the frontend, HTTP and Assist it is a voice like any other.
+`scripted_voice:` in configuration.yaml adds it. The frontend, HTTP and Assist treat it as any other voice.
 """
 
 from homeassistant.config_entries import SOURCE_IMPORT, ConfigEntry
@@ -16,17 +16,17 @@ _PLATFORMS = (Platform.ASSIST_SATELLITE, Platform.STT, Platform.TTS)
 
 
 async def async_setup(hass: HomeAssistant, _config: ConfigType) -> bool:
-    """Add the entry; the flow ends where an earlier start has added it."""
+    """Start the import flow of the config entry; the flow aborts if an earlier start has added the entry."""
     hass.async_create_task(hass.config_entries.flow.async_init(DOMAIN, context={"source": SOURCE_IMPORT}, data={}))
     return True
 
 
 async def async_setup_entry(hass: HomeAssistant, entry: ConfigEntry) -> bool:
-    """Add speech-to-text, text-to-speech and a satellite."""
+    """Set up the speech-to-text, text-to-speech and satellite platforms."""
     await hass.config_entries.async_forward_entry_setups(entry, _PLATFORMS)
     return True
 
 
 async def async_unload_entry(hass: HomeAssistant, entry: ConfigEntry) -> bool:
-    """Remove them."""
+    """Unload the platforms."""
     return await hass.config_entries.async_unload_platforms(entry, _PLATFORMS)

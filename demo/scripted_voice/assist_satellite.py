@@ -1,4 +1,4 @@
-"""A satellite: pressing its button has the preferred assistant hear the sentence. Nobody knows who speaks to it."""
+"""A satellite: pressing its button sends the sentence to the preferred assistant. Its speaker is always unknown."""
 
 from collections.abc import AsyncIterator
 from typing import override
@@ -13,7 +13,7 @@ from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 from homeassistant.helpers.event import async_track_state_change_event
 
 _BUTTON = "input_button.satellite"
-# A tenth of a second: speech-to-text hears the sentence in any audio.
+# A tenth of a second of audio: the speech-to-text entity recognizes the sentence in any audio.
 _SAMPLES = bytes(3200)
 
 
@@ -23,14 +23,14 @@ async def async_setup_entry(_hass: HomeAssistant, entry: ConfigEntry, add: AddCo
 
 
 class ScriptedSatellite(AssistSatelliteEntity):
-    """It has no loudspeaker: the answer is an attribute."""
+    """A satellite without a loudspeaker: an attribute shows the answer."""
 
     _attr_has_entity_name = True
     _attr_name = None
     _attr_unique_id = "satellite"
 
     def __init__(self, entry: ConfigEntry) -> None:
-        """Describe the device, which belongs to nobody."""
+        """Set the device information; the device belongs to no person."""
         self._attr_device_info = DeviceInfo(identifiers={(entry.domain, "satellite")}, name="Satellite")
         self._attr_extra_state_attributes = {}
 
@@ -45,7 +45,7 @@ class ScriptedSatellite(AssistSatelliteEntity):
 
     @override
     async def async_set_configuration(self, config: AssistSatelliteConfiguration) -> None:
-        """Keep nothing: there are no wake words."""
+        """Ignore the configuration, because there are no wake words."""
 
     @override
     def on_pipeline_event(self, event: PipelineEvent) -> None:

@@ -1,4 +1,4 @@
-"""The entry that configuration.yaml asks for; there is nothing to enter."""
+"""The config flow that is started from configuration.yaml; the user has nothing to enter."""
 
 from typing import Any
 
@@ -8,8 +8,8 @@ from . import DOMAIN
 
 
 class ScriptedVoiceConfigFlow(ConfigFlow, domain=DOMAIN):
-    """Adds the entry."""
+    """Adds the config entry."""
 
     async def async_step_import(self, _import_data: dict[str, Any]) -> ConfigFlowResult:
-        """Add it at once."""
+        """Add the config entry without further steps."""
         return self.async_create_entry(title="Scripted voice", data={})

@@ -27,7 +27,7 @@ async def async_setup_entry(_hass: HomeAssistant, _entry: ConfigEntry, add: AddC
 
 
 class ScriptedSpeechToText(SpeechToTextEntity):
-    """Waits for the end of the audio, as Assist sends it, and returns the sentence."""
+    """Speech-to-text that reads the audio to its end, as Assist sends it, and then returns the sentence."""
 
     _attr_name = "Scripted voice"
     _attr_unique_id = "speech_to_text"

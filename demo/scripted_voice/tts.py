@@ -1,4 +1,4 @@
-"""Text-to-speech that turns each piece of an answer into tones as soon as it comes."""
+"""Text-to-speech that converts each chunk of an answer to tones as soon as it arrives."""
 
 from collections.abc import AsyncGenerator
 from typing import override
@@ -17,7 +17,7 @@ async def async_setup_entry(_hass: HomeAssistant, _entry: ConfigEntry, add: AddC
 
 
 class ScriptedTextToSpeech(TextToSpeechEntity):
-    """Home Assistant sees from the method that is overridden that it takes text in pieces."""
+    """Text-to-speech that accepts streamed text; Home Assistant detects this from the overridden method."""
 
     _attr_name = "Scripted voice"
     _attr_unique_id = "text_to_speech"
