@@ -1,4 +1,4 @@
-"""A scripted model server, and a real SDK to talk to it."""
+"""Fixtures: a scripted model server, and OpenAI's SDK as its client."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -13,7 +13,7 @@ from .model_talk import SYSTEM, TOOLS, Ask, Heard, user
 
 @pytest.fixture(autouse=True)
 def _on_any_machine(idle_clock):
-    """Have no test depend on the speed of the machine."""
+    """Keep the tests independent of the machine's speed."""
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ async def client(server) -> AsyncIterator[AsyncOpenAI]:
 
 @pytest.fixture
 def ask(client) -> Ask:
-    """Streams an answer to the messages after a system message."""
+    """Return a function that sends a system message and the given messages, and returns the streamed answer."""
 
     async def stream(*messages: Any, model: str = "scripted", tools: Any = TOOLS) -> Heard:
         async with await client.chat.completions.create(

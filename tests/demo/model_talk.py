@@ -1,4 +1,4 @@
-"""Messages, tools and heard answers, as a client of the scripted model server writes and reads them."""
+"""Helpers to write messages and tools as a client of the scripted model server, and to read its streamed answers."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ TOOLS = [
 
 @dataclass
 class Heard:
-    """The text of a stream; `calls` are the tool call deltas as they came."""
+    """The chunks of a streamed answer; `calls` are its tool call deltas as received."""
 
     chunks: list[ChatCompletionChunk] = field(default_factory=list)
 

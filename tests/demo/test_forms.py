@@ -1,4 +1,4 @@
-"""A form of Home Assistant is submitted as a person would who changes one field."""
+"""Tests for `filled_in`: it submits a Home Assistant form as a user does who changes only some fields."""
 
 from demo.setup_agent import Model, filled_in
 

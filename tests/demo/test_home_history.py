@@ -1,4 +1,4 @@
-"""The rules of a request's states of the home: a broken one is found, and no valid request is."""
+"""Tests for the rules for states in a request: each violation is detected, and valid requests are accepted."""
 
 from openai import BadRequestError
 import pytest
@@ -9,13 +9,13 @@ from .model_talk import assistant, called, result, user
 
 
 def said(told, text="hello"):
-    """Return a message whose context has this."""
+    """Return a user message whose context line contains `told`."""
     return user(f"[CONTEXT: time: now; {told}]\n\n{text}")
 
 
 @pytest.fixture
 def home(server):
-    """A home with a lamp that is off now, a meter and a door."""
+    """Return the history of a home with a lamp that is now off, a meter and a door."""
     server.change(strict=True)
     server.home = HomeHistory()
     for name, state in (("Lamp", "on 60%"), ("Meter", "3 W"), ("Door", "closed"), ("Gone", "on"), ("Gone", "")):
@@ -25,7 +25,7 @@ def home(server):
 
 
 def rules(server):
-    """Return the rules that the newest request breaks."""
+    """Return the names of the rules that the newest request violates."""
     return [each.rule for each in server.requests[-1].violations]
 
 

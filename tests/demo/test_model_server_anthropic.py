@@ -1,4 +1,4 @@
-"""Anthropic's Messages, as the real SDK hears them."""
+"""Tests for the scripted server's Anthropic Messages format, with Anthropic's SDK as the client."""
 
 import anthropic
 import pytest
@@ -23,7 +23,7 @@ async def client(server):
 
 @pytest.fixture
 def ask(client):
-    """Streams an answer to the messages; returns the events."""
+    """Return a function that sends the messages and returns the events of the streamed answer."""
 
     async def stream(*messages, **options):
         sent = [{"role": "user", "content": each} if isinstance(each, str) else each for each in messages]
@@ -49,7 +49,7 @@ def ending(events):
 
 
 async def whole(client, said, **options):
-    """Return the content of an answer as the SDK's own accumulation has it."""
+    """Return the content of an answer as accumulated by the SDK."""
     async with client.messages.stream(
         **{"model": "scripted", "max_tokens": 2000, "tools": TOOLS, "thinking": THINKING, **options},
         messages=[{"role": "user", "content": said}],

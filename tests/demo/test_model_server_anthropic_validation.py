@@ -1,4 +1,4 @@
-"""Every rule of Anthropic's Messages, each with a request that breaks it and nothing else."""
+"""Tests for each rule of Anthropic's Messages, with a request that violates only this rule."""
 
 from typing import Any
 

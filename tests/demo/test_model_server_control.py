@@ -1,4 +1,4 @@
-"""The server from outside: control API, log, keys, options, the command, the thread."""
+"""Tests for the model server from outside: control API, log, keys, options, command line, and thread."""
 
 import asyncio
 import signal
@@ -19,7 +19,7 @@ COMMAND = (sys.executable, "-m", "demo.model_server")
 
 @pytest.fixture
 async def control(server):
-    """Send a request to the control API; returns status and body."""
+    """Yield a function that sends a request to the control API and returns the status and the body."""
     async with aiohttp.ClientSession() as session:
 
         async def send(method, path="", body=None):

@@ -1,4 +1,4 @@
-"""Gemini's generateContent, as the real SDK hears it."""
+"""Tests for the scripted server's Gemini generateContent format, with Google's SDK as the client."""
 
 from google import genai
 from google.genai import errors, types
@@ -32,7 +32,7 @@ def config(**options):
 
 @pytest.fixture
 def ask(client):
-    """Streams an answer to the contents; returns the chunks."""
+    """Return a function that sends the contents and returns the chunks of the streamed answer."""
 
     async def stream(*contents, model="scripted", **options):
         sent = [said(each) if isinstance(each, str) else each for each in contents]

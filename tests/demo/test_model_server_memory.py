@@ -1,4 +1,4 @@
-"""The scripted model's use of memory: it reads quotes in the request, and calls the tools."""
+"""Tests for the scripted model's use of memory: it reads quotes in the request, and calls the memory tools."""
 
 import json
 

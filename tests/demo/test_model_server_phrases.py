@@ -1,4 +1,4 @@
-"""The phrase table against Home Assistant itself: local intents and memory leave every phrase to the model."""
+"""Tests that Home Assistant's local intents and memory leave every phrase of the table to the model."""
 
 import json
 
@@ -76,7 +76,7 @@ async def test_the_tools_that_it_looks_for_are_offered_by_home_assistant(home):
 
 @pytest.fixture
 async def assist(home):
-    """Call a tool of Home Assistant as a heard answer wants it; returns the call and its result as messages."""
+    """Return a function that calls the tool requested by an answer, and returns the call and its result as messages."""
 
     async def switch(call):
         (entity_id,) = call.data["entity_id"]

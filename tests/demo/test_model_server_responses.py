@@ -1,4 +1,4 @@
-"""Responses, as the real SDK hears them."""
+"""Tests for the scripted server's Responses format, with OpenAI's SDK as the client."""
 
 import openai
 from openai.types.responses import Response
@@ -14,7 +14,7 @@ TOOLS = [
 
 @pytest.fixture
 def ask(client):
-    """Streams an answer to the input; returns the events."""
+    """Return a function that sends the input and returns the events of the streamed answer."""
 
     async def stream(said, **options):
         async with await client.responses.create(

@@ -1,4 +1,4 @@
-"""Every rule of Responses, each with a request that breaks it and nothing else."""
+"""Tests for each rule of Responses, with a request that violates only this rule."""
 
 import pytest
 

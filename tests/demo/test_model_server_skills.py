@@ -1,4 +1,4 @@
-"""The scripted model's answers and calls, over real HTTP with the real SDK."""
+"""Tests for the scripted model's answers and calls, over real HTTP with OpenAI's SDK."""
 
 import json
 
@@ -12,7 +12,7 @@ ATTIC = "[CONTEXT: time: Monday 2026-11-23 08:00; speaker: Eve; area: Attic]\n\n
 
 
 def wanted(heard):
-    """Return the calls of an answer in which each is in fragments, as name and arguments."""
+    """Return the name and the arguments of each call of an answer, assembled from streamed fragments."""
     names = [call.function.name for call in heard.calls if call.function.name]
     fragments = [""] * len(names)
     for call in heard.calls:

@@ -1,4 +1,4 @@
-"""The options of `scripts/demo` that may appear between sentences."""
+"""Tests for the command-line options of `scripts/demo` that define steps."""
 
 import argparse
 
