@@ -1,1 +1,1 @@
-"""The routing of sentences: to Home Assistant's intents or to the model."""
+"""Tests for the routing of sentences: to Home Assistant's intents or to the model."""

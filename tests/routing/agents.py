@@ -1,4 +1,4 @@
-"""Accounts of ours at a server, set up as Home Assistant does at its start; without a URL they have no model."""
+"""Sets up accounts of this integration with Home Assistant's own setup; without a URL they have no model."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from custom_components.windowed_conversation.const import (
 
 
 async def add_agent(hass: HomeAssistant, url: str | None, **options: Any) -> str:
-    """Return the entity of a new agent with these options, which has the Assist API."""
+    """Add an agent with these options and the Assist API, and return its entity id."""
     account = {CONF_PROVIDER: PROVIDER_NONE}
     if url:
         account = {CONF_PROVIDER: PROVIDER_OPENAI_CHAT, CONF_URL: url, CONF_API_KEY: "key"}

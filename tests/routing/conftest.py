@@ -1,4 +1,4 @@
-"""A real Home Assistant to build homes in, and a model's server that counts requests."""
+"""Fixtures: a real Home Assistant in which homes are built, and a model server that counts requests."""
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 import logging
@@ -18,19 +18,19 @@ type Build = Callable[[Plan], Coroutine[Any, Any, Home]]
 
 @pytest.fixture(autouse=True, scope="session")
 def _done_once() -> Iterator[None]:
-    """Have each home take over the parts that are the same in all of them."""
+    """Let all homes share the parts that are the same in each of them."""
     with done_once():
         yield
 
 
 @pytest.fixture(autouse=True)
 def _real_world(enable_custom_integrations: None, socket_enabled: None, idle_clock: None) -> None:
-    """Load this integration, and let it reach the server on loopback, on a machine of any speed."""
+    """Enable this integration and connections to the server on loopback, independently of the machine's speed."""
 
 
 @pytest.fixture(autouse=True)
 def _quiet() -> Iterator[None]:
-    """Log nothing: hundreds of sentences would fill it."""
+    """Disable logging, because hundreds of sentences would flood the log."""
     logging.disable()
     yield
     logging.disable(logging.NOTSET)
@@ -44,7 +44,7 @@ async def stub() -> AsyncIterator[Stub]:
 
 @pytest.fixture
 async def build_home(hass: HomeAssistant, tmp_path: Path) -> AsyncIterator[Build]:
-    """Return a function that builds a home; its files are its own, and its timers end with the test."""
+    """Yield a function that builds a home with its own files; its timers are removed after the test."""
     hass.config.config_dir = str(tmp_path)
     homes: list[Home] = []
 

@@ -1,4 +1,4 @@
-"""Entities of a home in memory: real ones of their domains, whose services change their state."""
+"""Entities of a simulated home: real entities of their domains, whose services change their state."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ type Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """An entity as a set describes it; a state may be missing, and then it is the domain's usual one."""
+    """The description of an entity in a set of sentences; without a state it has the usual state of its domain."""
 
     entity_id: str
     name: str
@@ -40,7 +40,7 @@ class Spec:
 
 
 class Fixture(Entity):
-    """The base of the entities: they can be put back to the states of their set, or to a variation."""
+    """The base class of the entities; it can restore the state from the set of sentences, or a variation of it."""
 
     _attr_should_poll = False
 
@@ -52,7 +52,7 @@ class Fixture(Entity):
         self._put(spec.state, dict(spec.attributes))
 
     def put(self, state: str | None = None, attributes: Mapping[str, Any] | None = None) -> None:
-        """Put the entity back, but with this state and these attributes."""
+        """Restore the entity, except for the given state and attributes."""
         self._put(state or self.spec.state, {**self.spec.attributes, **(attributes or {})})
         self.changed()
 
@@ -63,22 +63,22 @@ class Fixture(Entity):
 
     @abstractmethod
     def _put(self, state: str | None, attributes: Json) -> None:
-        """Take over a state and attributes."""
+        """Set the state and the attributes."""
 
 
 def word(value: object) -> str:
-    """Return the last part of a text that may be an enumeration's name: `cover.CoverDeviceClass.BLIND` is `BLIND`."""
+    """Return the last part of a text, such as an enum member's name: `cover.CoverDeviceClass.BLIND` becomes `BLIND`."""
     return str(value).rpartition(".")[2]
 
 
 def device_class[T: StrEnum](kinds: type[T], attributes: Json) -> T | None:
-    """Return the device class among the attributes, if the domain knows it."""
+    """Return the device class among the attributes, or None if the domain does not have it."""
     name = word(attributes.get("device_class", "")).lower()
     return kinds(name) if name in list(kinds) else None
 
 
 class Light(Fixture, LightEntity):
-    """A light, with brightness and colour where it has them."""
+    """A light, with brightness and colour if it supports them."""
 
     @override
     def _put(self, state: str | None, attributes: Json) -> None:

@@ -1,6 +1,6 @@
-"""A home in a Home Assistant: its areas, devices and entities, and whoever lives in it; all of it exposed to Assist.
+"""Builds homes in Home Assistant: areas, devices, entities and people, all of them exposed to Assist.
 
-Knows no pytest, so that the benchmark builds the same homes.
+This module does not use pytest, so that the benchmark can build the same homes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,13 +26,13 @@ from .things import CLASSES, TodoList
 _COMPONENTS = ("homeassistant", "conversation", "intent", "assist_pipeline")
 _ASSISTANT = "conversation"
 
-# The name of Home Assistant's own shopping list here: its entity's id is in the language of the home.
+# Home Assistant's shopping list has this name here, because its entity id depends on the language of the home.
 SHOPPING_LIST = "shopping_list"
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The plan of a home. A place is a zone's name, `home` or `not_home`; a satellite stands in an area."""
+    """The plan of a home. A person's place is a zone's name, `home` or `not_home`; each satellite is in an area."""
 
     specs: tuple[Spec, ...]
     areas: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Plan:
 
     @classmethod
     def read(cls, fixtures: Json, **more: Any) -> Plan:
-        """Return the plan that a file of the data sets describes; `more` are fields that these files cannot have."""
+        """Return the plan in a file of the data sets; `more` has the values of fields that these files do not have."""
         return cls(
             specs=tuple(_spec(each) for each in fixtures["entities"]),
             areas={each["id"]: (each["name"], each.get("floor")) for each in fixtures["areas"]},
@@ -76,7 +76,7 @@ type Seen = dict[str, tuple[str, Mapping[str, Any], tuple[str, ...]]]
 
 @dataclass(slots=True)
 class Home:
-    """A home that was built, as it is now."""
+    """A home that was built, with access to its current state."""
 
     hass: HomeAssistant
     plan: Plan
@@ -88,26 +88,26 @@ class Home:
 
     @property
     def device_id(self) -> str | None:
-        """The device of the first satellite: where people speak."""
+        """The device id of the first satellite, which is the source of all input."""
         return self.satellites[0].device_id if self.satellites else None
 
     @property
     def satellite_id(self) -> str | None:
-        """The entity of that satellite."""
+        """The entity id of the first satellite."""
         return self.satellites[0].entity_id if self.satellites else None
 
     @property
     def announced(self) -> list[str]:
-        """The satellites' announcements, each message once."""
+        """The announcements of all satellites, without repetitions."""
         return list(dict.fromkeys(text for satellite in self.satellites for text in satellite.announced))
 
     def seen(self) -> Seen:
-        """Return state, attributes and open items of every entity of the home."""
+        """Return the state, attributes and open items of every entity of the home."""
         seen = {entity_id: self._seen(self.hass.states.get(entity_id)) for entity_id in self._entity_ids()}
         return seen | ({SHOPPING_LIST: ("", {}, self.shopping.open_items)} if self.shopping else {})
 
     async def put_back(self, setup: Mapping[str, Json], timers: Iterable[str] = ()) -> None:
-        """Restore the home as it was built, but for the states and attributes of `setup`, and set timers."""
+        """Restore the home as it was built, except for the states and attributes in `setup`, and start the timers."""
         self.timers.clear()
         for satellite in self.satellites:
             satellite.announced.clear()
@@ -141,7 +141,7 @@ class Home:
 
 
 async def build(hass: HomeAssistant, plan: Plan) -> Home:
-    """Build a home in a Home Assistant that has none yet."""
+    """Build a home in a Home Assistant that does not have one yet."""
     hass.config.language = plan.language
     for component in _COMPONENTS:
         assert await async_setup_component(hass, component, {})
@@ -165,7 +165,7 @@ async def build(hass: HomeAssistant, plan: Plan) -> Home:
 
 
 async def _owner(hass: HomeAssistant) -> ConfigEntry:
-    """Return an entry for devices to belong to; one that is ignored is never set up."""
+    """Return a config entry that owns the devices; it is ignored, so Home Assistant never sets it up."""
     entry = ConfigEntry(
         data={},
         discovery_keys={},  # type: ignore[arg-type]
@@ -183,7 +183,7 @@ async def _owner(hass: HomeAssistant) -> ConfigEntry:
 
 
 def _add_areas(hass: HomeAssistant, plan: Plan) -> dict[str, str]:
-    """Return the ids of the areas by their ids in the plan."""
+    """Add the areas, and return their registry ids by their ids in the plan."""
     floors = {name: fr.async_get(hass).async_create(name).floor_id for name in _floors(plan)}
     registry = ar.async_get(hass)
     return {
@@ -214,7 +214,7 @@ async def _add_entities(
         fixtures |= {fixture.entity_id: fixture for fixture in added}
     registry = er.async_get(hass)
     for entity_id, fixture in fixtures.items():
-        # where an entity's device stands, it stands too
+        # An entity with a device is in the area of its device.
         if fixture.spec.device:
             registry.async_update_entity(entity_id, device_id=devices[fixture.spec.device])
         elif fixture.spec.area:

@@ -1,4 +1,4 @@
-"""The people in a home and the things around them: persons, zones, satellites, timers, and a shopping list."""
+"""The people of a home and what they use: persons, zones, satellites, timers, and a shopping list."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, override
@@ -22,7 +22,7 @@ _SHOPPING_LIST = "shopping_list"
 
 
 async def add_persons(hass: HomeAssistant, persons: Mapping[str, str], zones: Iterable[str]) -> None:
-    """Add Home Assistant's persons, each with a phone that is at a place, and its zones."""
+    """Add person entities, each with a phone that reports a place, and zones."""
     if not persons:
         return
     far = [{"name": name, "latitude": 50 + at, "longitude": 5} for at, name in enumerate(zones)]
@@ -37,13 +37,13 @@ async def add_persons(hass: HomeAssistant, persons: Mapping[str, str], zones: It
 
 
 def put_person(hass: HomeAssistant, entity_id: str, place: str) -> None:
-    """Have a person's phone report a place."""
+    """Make a person's phone report a place."""
     phone = f"device_tracker.{entity_id.partition('.')[2]}"
     hass.states.async_set(phone, place, {"source_type": "router"}, force_update=True)
 
 
 class Satellite(AssistSatelliteEntity):
-    """A satellite that keeps its announcements."""
+    """A satellite that records its announcements."""
 
     _attr_supported_features = AssistSatelliteEntityFeature.ANNOUNCE
 
@@ -63,15 +63,15 @@ class Satellite(AssistSatelliteEntity):
 
     @override
     async def async_set_configuration(self, config: AssistSatelliteConfiguration) -> None:
-        """Nothing can be set."""
+        """Do nothing, because there is no configuration."""
 
     @override
     def on_pipeline_event(self, event: PipelineEvent) -> None:
-        """Nobody listens."""
+        """Ignore the event."""
 
 
 async def add_satellites(hass: HomeAssistant, devices: Mapping[str, str]) -> tuple[Satellite, ...]:
-    """Add a satellite for each name, with its device; each of them has timers."""
+    """Add a satellite for each name with the given device, and register a timer handler for each."""
     if not devices:
         return ()
     assert await async_setup_component(hass, "assist_satellite", {})
@@ -84,7 +84,7 @@ async def add_satellites(hass: HomeAssistant, devices: Mapping[str, str]) -> tup
 
 
 def _ignore(*_: Any) -> None:
-    """Let a timer's event pass."""
+    """Ignore a timer's event."""
 
 
 class Timers:
@@ -94,15 +94,15 @@ class Timers:
         self._manager: TimerManager = hass.data[TIMER_DATA]
 
     def start(self, name: str, device_id: str | None, language: str) -> None:
-        """Start a timer of ten minutes."""
+        """Start a timer of ten minutes with this name."""
         self._manager.start_timer(device_id, None, 10, None, language, name=name)
 
     def now(self) -> list[TimerInfo]:
-        """Return the timers there are, oldest first."""
+        """Return the current timers, oldest first."""
         return list(self._manager.timers.values())
 
     def clear(self) -> None:
-        """Cancel all."""
+        """Cancel all timers."""
         for timer in self.now():
             self._manager.cancel_timer(timer.id)
 
@@ -116,7 +116,7 @@ class ShoppingList:
 
     @classmethod
     async def add(cls, hass: HomeAssistant, items: Iterable[str]) -> ShoppingList:
-        """Add it as a user does, with these items."""
+        """Set up the shopping list as a user does, and add these items."""
         flow = await hass.config_entries.flow.async_init(_SHOPPING_LIST, context={"source": SOURCE_USER})
         await hass.config_entries.flow.async_configure(flow["flow_id"], {})
         await hass.async_block_till_done()
@@ -128,10 +128,10 @@ class ShoppingList:
 
     @property
     def open_items(self) -> tuple[str, ...]:
-        """The items that are still to be bought."""
+        """The items that are not yet completed."""
         return tuple(item["name"] for item in self._data.items if not item["complete"])
 
     def put(self, items: Iterable[str]) -> None:
-        """Have exactly these items on the list."""
+        """Replace the items on the list with these."""
         self._data.items = [{"name": name, "id": name, "complete": False} for name in items]
         self._data._async_notify()

@@ -1,4 +1,4 @@
-"""Says the sentences of a set to an agent and compares the outcome of each with the expected one."""
+"""Sends the sentences of a set to an agent, and compares the outcome of each with the expected one."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
@@ -16,7 +16,7 @@ from .homes import Home, Seen
 from .sets import LOCAL, MODEL, Case, Set
 from .stub import QUESTION, STATEMENT, Stub
 
-# Answers of Home Assistant's own agent instead of handing a sentence on.
+# The error codes with which Home Assistant's own agent answers a sentence that another agent would pass to its model.
 _APOLOGIES = ("no_intent_match", "no_valid_targets")
 
 
@@ -31,7 +31,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """An agent's answer, and whether it asked a model; an agent without one that apologises would have to."""
+    """An agent's answer, and whether it needs a model: it sent a request to one, or has none and did not understand."""
 
     speech: str
     to_model: bool
@@ -39,7 +39,7 @@ class Heard:
 
     @classmethod
     def of(cls, response: Json, *, asked: bool) -> Heard:
-        """Read Home Assistant's response, as it is sent."""
+        """Create the value from Home Assistant's response dictionary."""
         failed = response["response_type"] == "error"
         apologises = failed and response["data"]["code"] in _APOLOGIES
         return cls(response["speech"].get("plain", {}).get("speech") or "", asked or apologises, failed)
@@ -50,7 +50,7 @@ type Say = Callable[[Case], Awaitable[Heard]]
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A sentence with its verdict, and why where that is not plain."""
+    """A sentence with its verdict, and the reason for the verdict if it is not obvious."""
 
     case: Case
     verdict: Verdict
@@ -58,7 +58,7 @@ class Judged:
 
     @property
     def wrong(self) -> bool:
-        """Whether somebody was answered wrongly."""
+        """Whether the local answer was wrong."""
         return self.verdict is Verdict.WRONG_LOCAL
 
     def __str__(self) -> str:
@@ -69,7 +69,7 @@ type Converse = Callable[[str, str, str], Awaitable[Json]]
 
 
 def sayer(home: Home, agent_id: str, stub: Stub | None = None) -> Say:
-    """Return a function that says a sentence to an agent; `stub` is its model's server."""
+    """Return a function that sends a sentence to the agent; `stub` is the agent's model server."""
 
     async def converse(text: str, conversation_id: str, language: str) -> Json:
         result = await async_converse(
@@ -88,10 +88,10 @@ def sayer(home: Home, agent_id: str, stub: Stub | None = None) -> Say:
 
 
 def sayer_by(converse: Converse, stub: Stub | None) -> Say:
-    """Return a function that says each sentence in a conversation of its own, after the model's words in it, if any."""
+    """Return a function that sends each sentence in a new conversation, after a model's answer if the case has one."""
 
     async def say(case: Case) -> Heard:
-        # longer than the 26 characters of an id that Home Assistant takes for one of its own
+        # This is longer than the 26 characters of the ids that Home Assistant creates, so that it is not taken for one.
         conversation_id = f"a conversation of a test, after {case.after}: {case.sentence}"
         if case.after and stub:
             stub.answer = QUESTION if case.after == "question" else STATEMENT
@@ -104,12 +104,12 @@ def sayer_by(converse: Converse, stub: Stub | None) -> Say:
 
 
 async def judge(home: Home, one_set: Set, say: Say) -> list[Judged]:
-    """Say every sentence of a set, each in the home as it was built."""
+    """Send every sentence of a set, restoring the home as it was built before each."""
     return [await judge_case(home, case, say) for case in one_set.cases]
 
 
 async def judge_case(home: Home, case: Case, say: Say) -> Judged:
-    """Say one sentence in the home as it was built, but for the case's own setup."""
+    """Send a sentence in the home as it was built, except for the setup of the case."""
     await home.put_back(case.setup, case.given_timers)
     before = home.seen()
     heard = await say(case)
@@ -150,7 +150,7 @@ def _wrong(home: Home, case: Case, before: Seen, heard: Heard) -> Iterator[str]:
 
 
 def _timers(home: Home) -> list[tuple[str, int]]:
-    """Return the name, or the delayed command, of each timer, and its minutes."""
+    """Return the name, or the delayed command, and the minutes of each timer."""
     timers = home.timers.now()
     return [((each.conversation_command or each.name or "").casefold(), each.seconds // 60) for each in timers]
 
@@ -175,7 +175,7 @@ def _same(now: Any, declared: Any) -> bool:
 
 
 async def recognise(home: Home, case: Case) -> RecognizeResult | None:
-    """Return Home Assistant's RecognizeResult for a sentence, by strict intents only, or None."""
+    """Return Home Assistant's RecognizeResult for a sentence, from strict intents only, or None."""
     agent: Any = async_get_agent(home.hass)
     said = said_in(home, case.sentence, None, case.language)
     result: RecognizeResult | None = await agent.async_recognize_intent(said, strict_intents_only=True)
@@ -183,7 +183,7 @@ async def recognise(home: Home, case: Case) -> RecognizeResult | None:
 
 
 def said_in(home: Home, text: str, conversation_id: str | None, language: str) -> ConversationInput:
-    """Return the ConversationInput of a text that is said to the first satellite."""
+    """Return the ConversationInput for a text spoken to the first satellite."""
     return ConversationInput(
         text=text,
         context=Context(),
@@ -196,7 +196,7 @@ def said_in(home: Home, text: str, conversation_id: str | None, language: str) -
 
 
 async def _in_words(home: Home, case: Case) -> str:
-    """Return the intent and the slots that Home Assistant strictly recognises in a sentence."""
+    """Return a description of the intent and slots that Home Assistant strictly recognises in a sentence."""
     result = await recognise(home, case)
     if result is None:
         return "no intent"

@@ -1,4 +1,4 @@
-"""The sentences of its own templates that Home Assistant does right, and those of them that an agent hands on."""
+"""Finds the sentences that Home Assistant handles correctly by its own templates, but an agent does not keep local."""
 
 from dataclasses import dataclass
 
@@ -13,14 +13,14 @@ from .sets import LOCAL, Case
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The number of sentences that Home Assistant does right, and those that come out otherwise."""
+    """The number of sentences that Home Assistant handles correctly, and those that the agent handles differently."""
 
     right: int
     lost: tuple[str, ...]
 
 
 async def kept(home: Home, file: Json, say: Say, count: int) -> Kept:
-    """Compare the outcomes of sentences that are said to Home Assistant's own agent and to another."""
+    """Compare the outcomes of the same sentences with Home Assistant's own agent and with another agent."""
     own = sayer(home, HOME_ASSISTANT_AGENT)
     timers = tuple(timer_names(file)[:1])
     right, lost = 0, []
@@ -39,7 +39,7 @@ async def kept(home: Home, file: Json, say: Say, count: int) -> Kept:
 
 
 async def _is_understood(home: Home, case: Case, drawn: Drawn) -> bool:
-    """Return whether Home Assistant understands the sentence's template."""
+    """Return whether Home Assistant recognises the sentence as the intent and slots that it was drawn from."""
     result = await recognise(home, case)
     if result is None or result.intent.name != drawn.intent:
         return False
@@ -51,7 +51,7 @@ async def _is_understood(home: Home, case: Case, drawn: Drawn) -> bool:
 
 
 async def _effect(home: Home, case: Case, say: Say) -> tuple[Heard, Seen, list[str], int]:
-    """Return the effect of a sentence in the home as it was built."""
+    """Return the answer and the effects of a sentence in the home as it was built."""
     await home.put_back({}, case.given_timers)
     heard = await say(case)
     await home.hass.async_block_till_done()

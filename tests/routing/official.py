@@ -1,4 +1,4 @@
-"""Sentences of Home Assistant's own templates, drawn for a home: the same ones for the same templates and seed."""
+"""Draws sentences from Home Assistant's own templates for a home, reproducibly for the same templates and seed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from .homes import Plan
 
 LANGUAGES = ("en", "de", "fr", "es", "it", "nl")
 
-# Its results are for a media player to say, which is not in these homes.
+# These homes have no media player that could provide this intent's search results.
 _NO_SENTENCES = ("HassMediaSearchAndPlay",)
 
 
@@ -31,11 +31,11 @@ class Drawn:
 
 
 class _Impossible(Exception):
-    """A template needs something that this home has not got."""
+    """Raised when a template needs something that this home does not have."""
 
 
 def draw(plan: Plan, file: Json, count: int, seed: int = 1) -> list[Drawn]:
-    """Draw different sentences, as many with a wildcard as without of each intent, as far as its templates go."""
+    """Draw different sentences, as far as possible equally many with and without a wildcard for each intent."""
     intents = Intents.from_dict(get_intents(plan.language, json_load=json.load) or {})
     random = Random(seed)
     sources = [
@@ -58,7 +58,7 @@ type _Template = tuple[IntentData, parts.Sentence]
 
 
 def _templates(intents: Intents, name: str) -> Iterator[list[_Template]]:
-    """Yield an intent's templates with a wildcard and those without, where there are any."""
+    """Yield an intent's templates with a wildcard and then those without, if there are any."""
     templates = [(block, sentence) for block in intents.intents[name].data for sentence in block.sentences]
     for has_wildcard in (True, False):
         of_kind = [each for each in templates if _has_wildcard(intents, each) is has_wildcard]
@@ -73,7 +73,7 @@ def _has_wildcard(intents: Intents, template: _Template) -> bool:
 
 
 def _sentences(name: str, templates: list[_Template], filler: _Filler, random: Random) -> Iterator[Drawn | None]:
-    """Yield sentences of one intent without end, or None if its template did not give one."""
+    """Yield sentences of an intent endlessly, with None each time that a template could not be filled."""
     while True:
         block, sentence = random.choice(templates)
         filler.slots, filler.block = {}, block
@@ -86,7 +86,7 @@ def _sentences(name: str, templates: list[_Template], filler: _Filler, random: R
 
 
 def _texts(plan: Plan, file: Json, intent: str) -> Mapping[str, Sequence[str]]:
-    """Return the texts in the home's lists, and the words that stand for each wildcard."""
+    """Return the possible texts for the slot lists of the home, and for each wildcard."""
     is_new = "Add" in intent
     return {
         "area": [name for name, _ in plan.areas.values()],
@@ -111,7 +111,7 @@ def _added(file: Json, group: str, of: str) -> str:
 
 
 class _Filler:
-    """Fills a template: at every choice one is drawn."""
+    """Fills a template by drawing one option at each choice."""
 
     def __init__(self, intents: Intents, plan: Plan, texts: Mapping[str, Sequence[str]], random: Random) -> None:
         self._intents = intents
@@ -122,7 +122,7 @@ class _Filler:
         self.block: IntentData
 
     def fill(self, expression: parts.Expression) -> str:
-        """Return a text; raises `_Impossible`."""
+        """Return a text for the expression. Raises `_Impossible`."""
         if isinstance(expression, parts.TextChunk):
             return expression.original_text
         if isinstance(expression, parts.ListReference):
@@ -146,7 +146,7 @@ class _Filler:
         return text
 
     def _named(self) -> Sequence[str]:
-        """Return the names that the template is for."""
+        """Return the names of the entities that the template applies to."""
         domains = self.block.requires_context.get("domain") or self.block.slots.get("domain") or ()
         return [name for domain, name in self._names if domain in ([domains] if isinstance(domains, str) else domains)]
 

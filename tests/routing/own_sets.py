@@ -1,4 +1,4 @@
-"""The sets of our own: in each language the same home, once with and once without people, satellites and lists."""
+"""This project's own sets of sentences: in each language one home, with and without people, satellites and lists."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from .sets import EITHER, FOLDER, LOCAL, MODEL, Case, Set, load
 
 LANGUAGES = ("en", "de", "fr", "es", "it", "nl", "pl")
 
-# Sentences that must not do anything in any reading.
+# The group of sentences that must not act in any interpretation.
 NEVER_ACTS = "never_acts"
 
 _EMPTY_HOME = "empty_home"
@@ -19,27 +19,27 @@ _TIMER_MINUTES = 10
 
 
 def file_of(language: str) -> Json:
-    """Return the content of a language's file."""
+    """Return the content of the file for a language."""
     file: Json = load(FOLDER / "own" / f"{language}.yaml")
     return file
 
 
 def own(language: str) -> Set:
-    """Return a language's sentences for the home that has everything."""
+    """Return the sentences in a language for the full home."""
     file = file_of(language)
     groups = {name: group for name, group in file.items() if name not in (*_NO_GROUPS, _EMPTY_HOME)}
     return Set(f"own/{language}", full_home(file), tuple(_cases(language, groups)))
 
 
 def own_in_empty_home(language: str) -> Set:
-    """Return a language's sentences for a home without people, satellites, timers and lists."""
+    """Return the sentences in a language for a home without people, satellites, timers and lists."""
     file = file_of(language)
     groups = {_EMPTY_HOME: file[_EMPTY_HOME]}
     return Set(f"own/{language}, empty home", _plan(file, without=("todo",)), tuple(_cases(language, groups)))
 
 
 def full_home(file: Json) -> Plan:
-    """Return the home that has everything, with the names of a file."""
+    """Return the plan of the full home, with the names from a language's file."""
     return _plan(
         file,
         persons={"Anna": "home", "Ben": file["names"]["work"]},

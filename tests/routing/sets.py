@@ -1,4 +1,4 @@
-"""The sets of sentences: each with a home, the expected route, and the expected result."""
+"""The sets of sentences, each with its home; each sentence has an expected route and an expected result."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,15 +14,16 @@ FOLDER = Path(__file__).parent / "sets"
 
 LOCAL = "local"
 MODEL = "model"
-# Home Assistant may be wrong or not understand: the model is right, and so is a right answer.
+# Home Assistant may misunderstand these sentences: both the model and a correct local answer are accepted.
 EITHER = "either"
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A sentence. `setup` and `changes` are states and attributes by entity; `says` are words, one of which is said.
+    """A sentence. `setup` and `changes` have states and attributes by entity; the answer must contain a word of `says`.
 
-    `announces` is a message, empty for none, `timers` are names or commands and their minutes; None is not looked at.
+    `announces` is the expected announcement, empty for none, and `timers` the expected names or commands of timers with
+    their minutes; neither is checked if it is None.
     """
 
     sentence: str
@@ -41,7 +42,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    """Sentences that are said in one home."""
+    """Sentences for the same home."""
 
     name: str
     plan: Plan
@@ -54,7 +55,7 @@ def load(path: Path) -> Any:
 
 
 def hard() -> Set:
-    """Return the hard set, in a home with people, satellites and lists."""
+    """Return the hard set, for a home with people, satellites and lists."""
     people: Json = {
         "persons": {"Anna": "home"},
         "satellites": {"Puck": "living_room", "Kitchen satellite": "kitchen"},
@@ -64,17 +65,17 @@ def hard() -> Set:
 
 
 def intents() -> Set:
-    """Return the sentences that were made from Home Assistant's own tests."""
+    """Return the set of sentences that were taken from Home Assistant's own tests."""
     return _dataset("intents", FOLDER / "intents" / "en", {})
 
 
 def assist_mini(name: str) -> Set:
-    """Return one of the homes of `assist-mini`."""
+    """Return the set for one of the homes of `assist-mini`."""
     return _dataset(f"assist-mini/{name}", FOLDER / "assist-mini" / name, {})
 
 
 def assist_mini_names() -> list[str]:
-    """Return the names of its homes."""
+    """Return the names of the homes of `assist-mini`."""
     return sorted(path.parent.name for path in (FOLDER / "assist-mini").glob("*/_fixtures.yaml"))
 
 

@@ -1,4 +1,4 @@
-"""A model's server that gives every request the same answer and counts them."""
+"""A model server that gives the same answer to every request and counts the requests."""
 
 import json
 from time import perf_counter
@@ -11,18 +11,18 @@ QUESTION = "Which one do you mean?"
 
 
 class Stub:
-    """A server of the Chat Completions format. Used as `async with Stub() as stub`."""
+    """A server for Chat Completions. Use it with `async with Stub() as stub`."""
 
     def __init__(self) -> None:
         self.answer = STATEMENT
         self.requests = 0
-        # when the newest request came, by the clock of `perf_counter`
+        # the arrival of the newest request, as measured by `perf_counter`
         self.arrived = 0.0
         self._runner: web.AppRunner | None = None
 
     @property
     def url(self) -> str:
-        """The base URL."""
+        """The base URL of the server."""
         assert self._runner
         return f"http://127.0.0.1:{self._runner.addresses[0][1]}/v1"
 

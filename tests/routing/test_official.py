@@ -1,4 +1,4 @@
-"""Sentences of Home Assistant's own templates: correct matches stay local."""
+"""Tests that sentences from Home Assistant's own templates stay local if Home Assistant matches them correctly."""
 
 from homeassistant.core import HomeAssistant
 import pytest

@@ -1,4 +1,4 @@
-"""The sets: sentences that Home Assistant understands correctly stay local, and no others do."""
+"""Tests with the sets of sentences: those that Home Assistant understands correctly stay local, and no others do."""
 
 from homeassistant.core import HomeAssistant
 import pytest
@@ -13,7 +13,7 @@ from .stub import Stub
 
 @pytest.fixture
 def judged(hass: HomeAssistant, build_home: Build, stub: Stub):
-    """Return a function that says a set to an agent with the defaults and returns the verdicts."""
+    """Return a function that sends all sentences of a set to an agent with default options and returns the verdicts."""
 
     async def judged(one_set: Set) -> list[Judged]:
         home = await build_home(one_set.plan)
@@ -24,7 +24,7 @@ def judged(hass: HomeAssistant, build_home: Build, stub: Stub):
 
 
 def named(judged: list[Judged], verdict: Verdict) -> str:
-    """Return the sentences with a verdict, one in each line: a failure names them all."""
+    """Return the sentences with this verdict, one per line, so that a failed assertion lists them all."""
     return "\n".join(str(each) for each in judged if each.verdict is verdict)
 
 
@@ -56,7 +56,7 @@ async def test_what_home_assistants_own_tests_say_is_answered_locally(judged) ->
     assert count(results)[Verdict.RIGHT_LOCAL] >= 162, needless(results)
 
 
-# How many sentences of each home of `assist-mini` Home Assistant matches word by word: 30 of 50.
+# The number of sentences of each `assist-mini` home that Home Assistant matches literally: 30 of 50 in total.
 MINI = {
     "dom1-pl-lights": 5,
     "dom1-pl-todo": 1,

@@ -1,4 +1,4 @@
-"""The question who is home, in ten languages: answered rightly, left to the model, or honestly not understood."""
+"""Tests for the question of who is home, in ten languages: no local answer may be wrong."""
 
 from itertools import product
 
@@ -21,7 +21,7 @@ async def home(build_home: Build) -> Home:
 
 
 def is_wrong(heard: Heard, says: str | None, does_not_say: str | None) -> bool:
-    """Return whether the question was answered, and wrongly."""
+    """Return whether the question got a local answer that is wrong."""
     words = heard.speech.casefold().replace(",", " ").replace(".", " ").split()
     return not heard.to_model and ((says is not None and says not in words) or does_not_say in words)
 

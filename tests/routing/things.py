@@ -1,4 +1,4 @@
-"""More entities of a home in memory: players, heaters, sensors and lists; and each domain's class."""
+"""More entities of a simulated home: media players, thermostats, sensors and lists; and the class for each domain."""
 
 from typing import Any, override
 
@@ -16,10 +16,10 @@ from homeassistant.const import UnitOfTemperature
 
 from .entities import Cover, Fan, Fixture, Json, Light, Lock, Switch, Vacuum, Valve, device_class
 
-# Their values are neither numbers nor texts.
+# The values of these device classes are neither numbers nor texts.
 _DATES = (SensorDeviceClass.DATE, SensorDeviceClass.TIMESTAMP)
 
-# Newer versions of Home Assistant warn about the old name.
+# Newer versions of Home Assistant warn about the old name of this attribute.
 _CLIMATE_UNIT = (
     "_attr_native_temperature_unit" if hasattr(ClimateEntity, "native_temperature_unit") else "_attr_temperature_unit"
 )
@@ -149,7 +149,7 @@ class BinarySensor(Fixture, BinarySensorEntity):
 
 
 class Weather(Fixture, WeatherEntity):
-    """A place's weather."""
+    """The weather at a place."""
 
     _attr_native_temperature_unit = UnitOfTemperature.CELSIUS
 
@@ -177,7 +177,7 @@ class TodoList(Fixture, TodoListEntity):
 
     @property
     def open_items(self) -> list[str]:
-        """The items that are still to be done."""
+        """The items that are not yet completed."""
         items = self._attr_todo_items or ()
         return [item.summary or "" for item in items if item.status is TodoItemStatus.NEEDS_ACTION]
 
