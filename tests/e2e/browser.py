@@ -1,6 +1,6 @@
-"""A person's use of Home Assistant's frontend: the Assist dialog, a device's page, and the forms.
+"""Page objects for Home Assistant's frontend: the Assist dialog, a device's page, and the forms.
 
-Home Assistant's elements are found by their names, through their shadow roots.
+Home Assistant's elements are located by their tag names, through their shadow roots.
 """
 
 import asyncio
@@ -25,13 +25,13 @@ ARGUMENTS = (
 )
 _SCREENSHOTS = REPOSITORY / ".demo" / "screenshots"
 
-# Milliseconds for a page of the frontend on a busy machine of two cores.
+# Milliseconds to wait for a page of the frontend on a busy machine with two cores.
 _PATIENCE = 60_000
 _GROWING = "…"
 
 
 async def logged_in(browser: Browser, client: Client, *, scale: float = 1) -> BrowserContext:
-    """Return a context in which the login of `client` is remembered, as after ticking "keep me logged in"."""
+    """Return a browser context that has stored the login of `client`, as after ticking "keep me logged in"."""
     context = await browser.new_context(
         viewport={"width": 1280, "height": 900}, device_scale_factor=scale, service_workers="block"
     )
@@ -47,32 +47,32 @@ async def logged_in(browser: Browser, client: Client, *, scale: float = 1) -> Br
 
 
 class AssistDialog:
-    """The dialog that one talks in, with the preferred pipeline."""
+    """The Assist dialog, with the preferred pipeline."""
 
     def __init__(self, page: Page) -> None:
-        """Keep the page; `open` opens it."""
+        """Store the page; `open` opens the dialog."""
         self._page = page
         self._chat = page.locator("ha-assist-chat")
         self._shown = 0
 
     async def open(self, url: str) -> None:
-        """Go to the overview and open the dialog with the key for it."""
+        """Go to the overview page and open the dialog with its keyboard shortcut."""
         await self._page.goto(f"{url}/home/overview")
         await self._page.get_by_text("Welcome").first.wait_for()
-        # a key that comes before the page listens is lost
+        # The page ignores a key that is pressed before it has loaded its keyboard handler.
         while not await self._chat.count():
             await self._page.locator("body").press("a")
             await asyncio.sleep(0.5)
         await self._input.wait_for()
 
     async def say(self, text: str) -> None:
-        """Type it and press Enter."""
+        """Type the text and press Enter."""
         self._shown = len(await self.messages())
         await self._input.fill(text)
         await self._input.press("Enter")
 
     async def messages(self) -> list[str]:
-        """Return the texts in the dialog, oldest first: greeting, inputs and answers."""
+        """Return the texts in the dialog, oldest first: the greeting, inputs and answers."""
         texts: list[str] = await self._chat.evaluate(
             """chat => [...chat.shadowRoot.querySelectorAll('.message')].map(message =>
                 (message.querySelector('ha-markdown')?.content ?? message.innerText).trim())"""
@@ -80,9 +80,9 @@ class AssistDialog:
         return texts
 
     async def answer(self) -> list[str]:
-        """Return the stages of the growing answer to the last input, the whole one last. Raises TimeoutError.
+        """Return the visible stages of the answer to the last input, the complete one last. Raises TimeoutError.
 
-        An answer that is still growing ends with an ellipsis of the frontend's, which is left out.
+        The frontend ends an incomplete answer with an ellipsis, which is removed here.
         """
         looks: list[str] = []
         async with asyncio.timeout(_PATIENCE / 1000):
@@ -102,16 +102,16 @@ class DevicePage:
     """The page of the agent's device, with its sensors."""
 
     def __init__(self, page: Page) -> None:
-        """Keep the page; `open` goes there."""
+        """Store the page; `open` goes to the device."""
         self._page = page
 
     async def open(self, url: str, device_id: str) -> None:
-        """Go there and wait for the sensors."""
+        """Go to the page of the device and wait for its sensors."""
         await self._page.goto(f"{url}/config/devices/device/{device_id}")
         await self._rows.last.wait_for()
 
     async def figures(self) -> dict[str, str]:
-        """Return the text shown for each sensor, with its unit, by entity id."""
+        """Return the text shown for each sensor, including the unit, by entity id."""
         figures: dict[str, str] = await self._rows.evaluate_all(
             "rows => Object.fromEntries(rows.map(row => [row._config.entity, row.shadowRoot.textContent]))"
         )
@@ -123,22 +123,22 @@ class DevicePage:
 
 
 class AccountForm:
-    """The forms of a new account."""
+    """The forms that add an account."""
 
     def __init__(self, page: Page) -> None:
-        """Keep the page; `open` goes there."""
+        """Store the page; `open` opens the first form."""
         self._page = page
         self._form = page.locator("step-flow-form").first
 
     async def open(self, url: str, kind: str) -> None:
-        """Add the integration and choose a kind of account from the menu."""
+        """Start adding the integration and choose a kind of account from the menu."""
         await self._page.goto(f"{url}/config/integrations/dashboard/add?domain=windowed_conversation")
         await self._page.get_by_role("button", name="OK").click()
         await self._page.locator("step-flow-menu").get_by_text(kind, exact=True).click()
         await self.key.wait_for()
 
     async def enter(self, address: str, key: str) -> None:
-        """Enter a key and an address, which may be in the section of rare options."""
+        """Enter a key and an address; some forms have the address in the section of rare options."""
         await self.key.fill(key)
         url = self._form.locator("input[type=url]")
         if not await url.is_visible():
@@ -147,25 +147,25 @@ class AccountForm:
         await self.submit()
 
     async def type_model(self, name: str) -> None:
-        """Type the name of a model, or of a deployment, that no list offers."""
+        """Type the name of a model or a deployment that is not in the list of options."""
         await self._form.locator("ha-selector-text input").last.fill(name)
 
     async def submit(self) -> None:
-        """Send it."""
+        """Submit the form."""
         await self._page.get_by_role("button", name="Submit").click()
 
     async def done(self) -> None:
-        """Wait for the end of the forms."""
+        """Wait until the last form is closed."""
         await self._page.locator("step-flow-create-entry").wait_for()
 
     @property
     def page(self) -> Locator:
-        """The form, with its title and its texts."""
+        """The form, with its title and texts."""
         return self._form
 
     @property
     def mistakes(self) -> Locator:
-        """The messages about mistakes."""
+        """The error messages of the form."""
         return self._form.locator("ha-alert")
 
     @property
@@ -180,43 +180,43 @@ class AccountForm:
 
 
 class AgentForm:
-    """The form that changes an agent."""
+    """The form to reconfigure an agent."""
 
     def __init__(self, page: Page) -> None:
-        """Keep the page; `open` goes there."""
+        """Store the page; `open` opens the form."""
         self._page = page
         self._form = page.locator("step-flow-form").first
 
     async def open(self, url: str) -> None:
         """Go to the page of the integration and open the form of its first agent."""
         await self._page.goto(f"{url}/config/integrations/integration/windowed_conversation")
-        # the first button of a row folds it
+        # The first button of a row collapses it.
         await self._page.locator("ha-config-sub-entry-row").first.locator("ha-icon-button").nth(1).click()
         await self._sections.last.wait_for()
 
     async def toggle(self, section: str) -> None:
-        """Open a section, or close it."""
+        """Expand or collapse a section."""
         await self.section(section).locator("#summary, .top").first.click()
 
     def section(self, name: str) -> Locator:
-        """Return a section by its name."""
+        """Return the section with this name."""
         return self._sections.filter(has_text=name)
 
     def field(self, label: str) -> Locator:
-        """Return the field for a number by its label."""
+        """Return the number field with this label."""
         return self._form.locator("ha-selector-number").filter(has_text=label).locator("input")
 
     @property
     def mistakes(self) -> Locator:
-        """The messages about mistakes."""
+        """The error messages of the form."""
         return self._form.locator("ha-alert")
 
     async def submit(self) -> None:
-        """Send it."""
+        """Submit the form."""
         await self._page.get_by_role("button", name="Submit").click()
 
     async def done(self) -> None:
-        """Wait for the end of the form."""
+        """Wait until the form is closed."""
         await self._page.get_by_text("Reconfiguration was successful").wait_for()
 
     @property
@@ -225,7 +225,7 @@ class AgentForm:
 
 
 async def save_screenshot(page: Page, name: str) -> None:
-    """Save a picture of the page to .demo/screenshots where the environment has SCREENSHOTS set."""
+    """Save a screenshot of the page to .demo/screenshots if the environment variable SCREENSHOTS is set."""
     if os.environ.get("SCREENSHOTS"):
         _SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         await page.screenshot(path=_SCREENSHOTS / f"{name}.png")

@@ -1,6 +1,6 @@
-"""A real Home Assistant for the whole run, and a headless Chromium that is logged in to it.
+"""Fixtures: a real Home Assistant for the complete test run, and a headless Chromium that is logged in to it.
 
-Runs in .venv/demo, without the pytest plugin of Home Assistant: nothing in here is simulated.
+The tests run in .venv/demo, without the pytest plugin for Home Assistant, and nothing is simulated.
 """
 
 from collections.abc import AsyncIterator
@@ -18,26 +18,26 @@ from demo.setup_agent import Model, create_account, prefer_agent, sensors
 from tests.e2e.browser import ARGUMENTS, logged_in
 from tests.e2e.house import House, tell_tales
 
-# Seconds between the words of the model, so that an answer can be seen growing.
+# Seconds between the words of the model, so that tests can observe an answer while it grows.
 _DELAY = 0.02
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have all tests share the event loop of the home's connection."""
+    """Run all tests in the event loop of the connection to the home."""
     for item in items:
         item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def model() -> AsyncIterator[ModelServer]:
-    """The scripted model, which refuses a request that breaks a rule of its format."""
+    """Yield the scripted model server, which refuses each request that violates a rule of its format."""
     async with ModelServer(delay=_DELAY, strict=True) as server:
         yield server
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def whole_run(tmp_path_factory, model) -> AsyncIterator[House]:
-    """The home with the agent, started once."""
+    """Yield the demo home with the agent, which is started once per test run."""
     home_assistant = HomeAssistant(tmp_path_factory.mktemp("home"), free_port())
     said: list[str] = []
     async with home_assistant:
@@ -48,14 +48,14 @@ async def whole_run(tmp_path_factory, model) -> AsyncIterator[House]:
             account = await create_account(client, Model(url=model.url, model="scripted"))
             pipeline = await prefer_agent(client, account.agent_id)
             yield House(home_assistant, model, client, account, pipeline, await sensors(client), said)
-    # once more when everything is written, the messages of the end included
+    # Check the log again when it is complete, including the messages of the shutdown.
     tales = tell_tales(home_assistant.output.read_text(), said)
     assert not tales, f"in {home_assistant.output}: {tales}"
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def house(whole_run) -> AsyncIterator[House]:
-    """The home for one test: everything is off, and the log of the test tells no tales."""
+    """Yield the home for one test with everything off; the log of the test must not contain any forbidden text."""
     before = len(whole_run.log())
     whole_run.model.reset()
     states = await whole_run.client.states()
@@ -69,7 +69,7 @@ async def house(whole_run) -> AsyncIterator[House]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
-    """Headless Chromium, the system's."""
+    """Yield a headless Chromium, as installed on the system."""
     found = shutil.which("chromium") or shutil.which("google-chrome")
     assert found, "there is no Chromium: run scripts/setup browser"
     async with async_playwright() as playwright:
@@ -80,7 +80,7 @@ async def browser() -> AsyncIterator[Browser]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def page(browser, house) -> AsyncIterator[Page]:
-    """A page that is logged in; an error in its scripts fails the test."""
+    """Yield a page that is logged in; an error in the page's scripts fails the test."""
     errors: list[str] = []
     context = await logged_in(browser, house.client)
     new = await context.new_page()

@@ -1,6 +1,6 @@
-"""The part of GitHub, and of the Marketplace's catalog, that the Marketplace asks for this repository as it is here.
+"""A fake of the parts of GitHub and the Marketplace's catalog that the Marketplace requests for this repository.
 
-There is no release: the Marketplace takes the default branch.
+It serves the repository's current files. There is no release, so the Marketplace uses the default branch.
 """
 
 from base64 import b64encode
@@ -48,7 +48,7 @@ _TOKEN = {"access_token": "token", "token_type": "bearer", "scope": ""}
 
 
 def files() -> dict[str, bytes]:
-    """Return the contents of the repository's files, by path, as far as the Marketplace looks at them."""
+    """Return the contents of those files in the repository that the Marketplace reads, by path."""
     found = [REPOSITORY / "hacs.json", REPOSITORY / "README.md", *(REPOSITORY / INTEGRATION).rglob("*")]
     return {
         str(path.relative_to(REPOSITORY)): path.read_bytes()
@@ -58,7 +58,7 @@ def files() -> dict[str, bytes]:
 
 
 class GitHub:
-    """A server on loopback that answers for several hosts, each below its name; entering the context starts it."""
+    """A server on loopback that stands in for several hosts, each under its name; entering the context starts it."""
 
     def __init__(self) -> None:
         self._files = files()

@@ -1,4 +1,4 @@
-"""Answers of a hostile server in each format: only as much of the format as the attacks need."""
+"""Answers of a hostile server in each wire format, reduced to the parts that the attacks need."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -19,33 +19,33 @@ def event(value: Any) -> bytes:
 
 
 class Format(ABC):
-    """A format, by the name of its account in the demo."""
+    """A wire format, with the name that its account form has in the demo."""
 
     name: str
     path: str = "/v1"
 
     @abstractmethod
     def text(self, text: str) -> bytes:
-        """Return the event of a piece of text."""
+        """Return the stream event with a piece of text."""
 
     @abstractmethod
     def end(self) -> bytes:
-        """Return the event that ends an answer well."""
+        """Return the event that ends an answer successfully."""
 
     @abstractmethod
     def calls(self, numbers: Iterable[int]) -> bytes:
-        """Return calls in as few events as the format allows."""
+        """Return events with tool calls, as few as the format allows."""
 
     @abstractmethod
     def arguments(self, fragments: Iterable[str]) -> Iterator[bytes]:
-        """Yield the events of one call, which has no end."""
+        """Yield the events of a tool call that is never completed."""
 
     @abstractmethod
     def models(self, ids: Iterable[str]) -> bytes:
-        """Return a list of models."""
+        """Return the response body with a list of models."""
 
     def whole(self, text: str) -> bytes:
-        """Return an answer."""
+        """Return a complete streamed answer."""
         return self.text(text) + self.end()
 
 
@@ -153,12 +153,12 @@ FORMATS: tuple[Format, ...] = (Chat(), Responses(), Anthropic(), Gemini())
 
 
 def well(format_: Format) -> Reply:
-    """Return an answer without malice."""
+    """Return a normal answer that is not hostile."""
     return Reply(lambda: (format_.whole("ok"),))
 
 
 def well_listed(format_: Format) -> Reply:
-    """Return a list of models without malice."""
+    """Return a normal list of models that is not hostile."""
     return Reply(lambda: (format_.models(("scripted",)),))
 
 
@@ -251,12 +251,12 @@ def _for_ever(piece: bytes) -> Iterator[bytes]:
 
 
 def _bomb(piece: bytes) -> Reply:
-    """Return an answer that is a thousand times as long as its bytes, and has no end."""
+    """Return a compressed endless answer, which becomes a thousand times as long when it is decompressed."""
     compressor = zlib.compressobj(9, wbits=31)
     blown_up = piece * (16 * _PIECE // len(piece))
 
     def compressed() -> bytes:
-        # the rest is compressed as if nothing had come before, so it can be sent again and again
+        # The full flush makes the following data independent of earlier data, so it can be sent again and again.
         return compressor.compress(blown_up) + compressor.flush(zlib.Z_FULL_FLUSH)
 
     first, again = compressed(), compressed()

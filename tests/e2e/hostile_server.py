@@ -1,4 +1,4 @@
-"""A server on loopback that answers with given bytes, without end if they have none, until the client leaves."""
+"""A server on loopback that sends given bytes, which may be endless, until the client disconnects."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
@@ -9,13 +9,13 @@ from typing import Self
 EVENTS: Mapping[str, str] = {"Content-Type": "text/event-stream"}
 JSON: Mapping[str, str] = {"Content-Type": "application/json"}
 
-# Bytes that an answer without end is given up after: far more than any limit, and nothing waits for ever.
+# The number of bytes after which an endless answer is stopped: far above any limit, and low enough to end the test.
 _MOST = 2**30
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer; `pieces` makes its body anew for each request."""
+    """An HTTP response; `pieces` creates a new body for each request."""
 
     pieces: Callable[[], Iterable[bytes]]
     status: int = 200
@@ -23,7 +23,7 @@ class Reply:
 
 
 class HostileServer:
-    """Answers every GET with the list and every POST with the answer; leaving the context ends all that it writes."""
+    """Sends `models` for every GET and `answer` for every POST; leaving the context aborts all responses."""
 
     def __init__(self, answer: Reply, models: Reply) -> None:
         self.answer = answer
@@ -33,7 +33,7 @@ class HostileServer:
 
     @property
     def address(self) -> str:
-        """The address without a path."""
+        """The server's address without a path."""
         assert self._server
         return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 

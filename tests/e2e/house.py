@@ -1,6 +1,6 @@
-"""The demo home as the end-to-end tests use it: talk to it, read its sensors, change its settings, read its log.
+"""The demo home for the end-to-end tests: send inputs, read sensors, change settings, and read the log.
 
-conftest.py starts and stops it. No test framework in here.
+conftest.py starts and stops the home. This module uses no test framework.
 """
 
 import asyncio
@@ -20,16 +20,16 @@ from demo.voice import take_voice_turn
 # Seconds that a test waits for a state.
 _PATIENCE = 10.0
 
-# Spoken texts are looked for in the log; shorter ones than this are found in any log.
+# The log is searched only for inputs and answers of at least this length, because shorter texts occur in any log.
 _TELLING_LENGTH = 12
 _LIVE_CONTEXT = re.compile(r"; (?:states|memory, quoted): [^\]]*")
-# Characters of a log before a forbidden text, and twice as many after.
+# The number of characters of the log shown before a forbidden text; twice that number is shown after it.
 _TALE = 500
 
 
 @dataclass(slots=True)
 class House:
-    """A running Home Assistant with the agent in it, the model behind it, and a logged-in connection."""
+    """A running Home Assistant with the agent, its model server, and a logged-in connection."""
 
     home_assistant: HomeAssistant
     model: ModelServer
@@ -41,11 +41,11 @@ class House:
 
     @property
     def url(self) -> str:
-        """The address for a browser."""
+        """The base URL for a browser."""
         return self.home_assistant.url
 
     async def say(self, text: str, conversation_id: str | None = None, **more: Any) -> Turn:
-        """Say it to the agent through the Assist pipeline and let the sensors follow; None begins a conversation."""
+        """Send the text through the Assist pipeline and wait for the sensors; None starts a new conversation."""
         self.said.append(text)
         began = datetime.now(UTC)
         turn = await take_turn(self.client, text, conversation_id=conversation_id, pipeline=self.pipeline, **more)
@@ -54,12 +54,12 @@ class House:
         return turn
 
     async def ask_twice(self, text: str, conversation_id: str | None = None) -> list[str]:
-        """Return both answers: on a busy machine memory may be late for one turn, which goes on without it."""
+        """Ask twice and return both answers: on a busy machine, memory may be too late for one of the turns."""
         first = await self.say(text, conversation_id)
         return [first.speech, (await self.say(text, first.conversation_id)).speech]
 
     async def say_aloud(self, text: str, watch: Watcher) -> Turn:
-        """Say it by voice in a new conversation; `watch` is called with the sound of the answer, too."""
+        """Speak the text in a new conversation; `watch` also receives the audio of the answer."""
         self.said.append(text)
         began = datetime.now(UTC)
         turn = await take_voice_turn(self.client, text, pipeline=self.pipeline, watch=watch)
@@ -73,16 +73,16 @@ class House:
         return found
 
     async def sensor(self, key: str) -> str:
-        """Return the state of the agent's sensor, such as `window_tokens`."""
+        """Return the state of the agent's sensor with this key, such as `window_tokens`."""
         return await self.state(self.sensors[key])
 
     async def sensor_attributes(self, key: str) -> Json:
-        """Return the attributes of the agent's sensor."""
+        """Return the attributes of the agent's sensor with this key."""
         found: Json = (await self.client.get(f"/api/states/{self.sensors[key]}"))["attributes"]
         return found
 
     async def wait_for_sensor(self, key: str, is_right: Callable[[str], bool]) -> str:
-        """Return the sensor's state when it is right. Raises TimeoutError with the last one."""
+        """Return the sensor's state once `is_right` accepts it. Raises TimeoutError with the last state."""
         return await wait_for(lambda: self.sensor(key), is_right)
 
     async def change_options(self, **changes: Any) -> None:
@@ -90,7 +90,7 @@ class House:
         await change_options(self.client, self.account, changes)
 
     async def change_agent(self, **changes: Any) -> None:
-        """Change the agent through its form, which loads it anew; a section is a dict of its fields."""
+        """Change the agent through its form, which reloads it; a section is a dict of its fields."""
         await change_agent(self.client, self.account, changes)
         await wait_for(self._account_state, lambda state: state == "loaded")
 
@@ -100,7 +100,7 @@ class House:
         return state
 
     async def ask_other_account(self, text: str) -> str:
-        """Ask the agent of the account that a test has added, and return its answer."""
+        """Send the text to the agent of the account that a test has added, and return its answer."""
         self.said.append(text)
         entries = await self.client.command("config_entries/get", domain=DOMAIN)
         (added,) = (entry["entry_id"] for entry in entries if entry["entry_id"] != self.account.entry_id)
@@ -113,25 +113,25 @@ class House:
         return said
 
     async def remove_other_accounts(self) -> None:
-        """Remove the accounts that a test has added."""
+        """Remove the accounts that tests have added."""
         for entry in await self.client.command("config_entries/get", domain=DOMAIN):
             if entry["entry_id"] != self.account.entry_id:
                 await remove_account(self.client, entry["entry_id"])
 
     def log(self) -> str:
-        """Return all that Home Assistant has written so far."""
+        """Return the output of Home Assistant since its start."""
         return self.home_assistant.output.read_text(errors="replace")
 
 
 def tell_tales(log: str, said: Iterable[str]) -> list[str]:
-    """Return the excerpts of a log around forbidden texts: tracebacks, blocking calls, anything that was said."""
+    """Return the excerpts of a log around forbidden texts: tracebacks, blocking calls, and the texts in `said`."""
     forbidden = ["Traceback (most recent call last)", "Detected blocking call"]
     forbidden += [text for text in said if len(text) >= _TELLING_LENGTH]
     return [log[max(log.index(text) - _TALE, 0) :][: 3 * _TALE] for text in forbidden if text in log]
 
 
 async def wait_for[T](read: Callable[[], Awaitable[T]], is_right: Callable[[T], bool]) -> T:
-    """Return the result of `read` when it is right. Raises TimeoutError with the last value."""
+    """Return the result of `read` once `is_right` accepts it. Raises TimeoutError with the last result."""
     value = await read()
     deadline = asyncio.get_running_loop().time() + _PATIENCE
     while not is_right(value):
@@ -143,5 +143,5 @@ async def wait_for[T](read: Callable[[], Awaitable[T]], is_right: Callable[[T], 
 
 
 def without_live_context(text: str) -> str:
-    """Return a message, or a request, without the live context of the newest request."""
+    """Return the text of a message or a request without the live context."""
     return _LIVE_CONTEXT.sub("", text)

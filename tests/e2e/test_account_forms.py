@@ -1,4 +1,4 @@
-"""A new account with each provider, by clicking: from *Add integration* over each mistake to the first answer."""
+"""Tests for adding an account with each provider in the browser: each error message, and then the first answer."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """An account as the menu names it, the path of its API at the scripted server, and a model that it has."""
+    """A kind of account: its name in the menu, its API's path on the scripted server, and a model of that API."""
 
     menu: str
     path: str
@@ -36,7 +36,7 @@ KINDS = (
 
 
 async def told(page: Page, form: AccountForm, text: str, name: str) -> None:
-    """Wait for the message about a mistake, and take pictures of it on a desktop and on a phone."""
+    """Wait for the error message, and save screenshots of it at desktop and phone size."""
     await expect(form.mistakes).to_contain_text(text)
     await save_screenshot(page, name)
     await page.set_viewport_size(PHONE)
@@ -45,7 +45,7 @@ async def told(page: Page, form: AccountForm, text: str, name: str) -> None:
 
 
 async def make_each_mistake(page: Page, form: AccountForm, house: House, kind: Kind) -> None:
-    """Enter a server that is down, an address of something else, and a key that is refused."""
+    """Enter the address of a server that is down, one without a model API, and a key that is refused."""
     await form.enter(f"http://127.0.0.1:{free_port()}", "key")
     await told(page, form, "The server cannot be reached.", f"{kind.menu}-down")
     await expect(form.key).to_have_value("key")

@@ -1,6 +1,6 @@
-"""A Home Assistant of its own that starts while no account's server answers.
+"""Tests with a separate Home Assistant that starts while no account's server answers.
 
-Every other one refuses connections, the others accept them and say nothing.
+Every other server refuses connections, and the rest accept them without responding.
 """
 
 from collections.abc import AsyncIterator, Iterable
@@ -28,7 +28,7 @@ _REFUSING = len(PROVIDERS[::2])
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The observations while the servers were away, and at the first question after they were back."""
+    """The observations while the servers were unavailable, and at the first question after their return."""
 
     accounts: list[str]
     lights: list[str]
@@ -39,7 +39,7 @@ class Start:
 
 @asynccontextmanager
 async def running(home_assistant: HomeAssistant) -> AsyncIterator[Client]:
-    """Start and log in, then stop."""
+    """Start Home Assistant, yield a logged-in client, and stop it afterwards."""
     async with home_assistant:
         tokens = await enter(home_assistant.url, "demo", "demo")
         async with Client(home_assistant.url, tokens) as client:
@@ -49,7 +49,7 @@ async def running(home_assistant: HomeAssistant) -> AsyncIterator[Client]:
 
 @asynccontextmanager
 async def reachable(servers: Iterable[ModelServer]) -> AsyncIterator[None]:
-    """Have the servers answer at their addresses, then not."""
+    """Run the servers at their addresses within the context."""
     async with AsyncExitStack() as stack:
         for server in servers:
             await stack.enter_async_context(server)
@@ -58,7 +58,7 @@ async def reachable(servers: Iterable[ModelServer]) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def silent(servers: Iterable[ModelServer]) -> AsyncIterator[None]:
-    """Let connections to the servers' addresses succeed, but never answer."""
+    """Accept connections at the servers' addresses within the context, but never respond."""
     with ExitStack() as stack:
         for server in servers:
             stack.enter_context(socket.create_server((server.settings.host, server.settings.port)))
@@ -72,7 +72,7 @@ async def said(client: Client, agent_id: str, text: str) -> str:
 
 
 async def light_of(client: Client, agent_id: str) -> str:
-    """Return the state of the light after the agent was told to turn it on."""
+    """Ask the agent to turn the light on, and return the state of the light afterwards."""
     await client.call("light.turn_off", _LIGHT)
     await said(client, agent_id, _COMMAND)
     return str((await client.get(f"/api/states/{_LIGHT}"))["state"])
@@ -80,7 +80,7 @@ async def light_of(client: Client, agent_id: str) -> str:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def seen(tmp_path_factory) -> Start:
-    """Add an account of each kind, start again without the servers, and have them come back."""
+    """Add an account of each kind, restart Home Assistant without the servers, and then start the servers again."""
     home_assistant = HomeAssistant(tmp_path_factory.mktemp("away"), free_port())
     servers = [ModelServer(strict=True, port=free_port()) for _ in PROVIDERS]
 
@@ -96,7 +96,7 @@ async def seen(tmp_path_factory) -> Start:
             client = await stack.enter_async_context(running(home_assistant))
             accounts = [entry["state"] for entry in await client.command("config_entries/get", domain=DOMAIN)]
             lights = [await light_of(client, agent_id) for agent_id in agents]
-            # questions to those that refuse at once: each is answered with a sentence, and repeats no line
+            # Ask the agents whose servers refuse connections: each gets an answer, and no log line is repeated.
             for agent_id in agents[::2]:
                 await said(client, agent_id, _QUESTION)
             log_away = await wait_for(log, lambda text: text.count("cannot be reached") >= _REFUSING)

@@ -1,4 +1,4 @@
-"""An answer that fails, in Home Assistant's own dialog: the failure is shown once, after the words."""
+"""Tests for answers that fail, in Home Assistant's own dialog: the error is shown once, after the text."""
 
 from tests.e2e.browser import AssistDialog, save_screenshot
 

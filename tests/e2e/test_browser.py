@@ -1,4 +1,4 @@
-"""The agent in Home Assistant's own frontend, in a real browser."""
+"""Tests for the agent in Home Assistant's own frontend, in a real browser."""
 
 from playwright.async_api import expect
 

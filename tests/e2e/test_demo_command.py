@@ -1,4 +1,4 @@
-"""`scripts/demo --say` as a person runs it, with a home of its own."""
+"""Tests for `scripts/demo --say` as a user runs it, with a separate home."""
 
 import asyncio
 import os
@@ -14,13 +14,14 @@ import pytest
 from demo.home_assistant import REPOSITORY, free_port
 from demo.model_server import FAULTS
 
-# A name that goes, a code that is protected, and more than the window holds.
+# A name that is evicted, a code that is protected from eviction, and more text than fits into the window.
 _LONG = (
     *("--say", "my name is Ada", "--important", "remember that the alarm code is 4711"),
     *(part for number in range(8) for part in ("--say", f"remember that locker {number} is blue inside and outside")),
     *("--say", "what is the alarm code?", "--say", "what is my name?"),
 )
-# A name that leaves the window, and who knows it then. On a busy machine memory may be late: asked twice.
+# The name is asked for after it has left the window, by different speakers. Each asks twice, because memory may be late
+# on a busy machine.
 _NAME = ("--say", "what is my name?")
 _STORY = (
     *("--say", "my name is Ada", "--say", "remember that the bins go out on Friday"),
@@ -30,14 +31,14 @@ _STORY = (
     *("--as", "Grace", *_NAME, *("--say", "when do the bins go out?") * 2),
     *("--restart", "--as", "demo", *_NAME * 2),
 )
-# The commands of README.
+# The commands shown in the README.
 _SCREENPLAY = shlex.split(
     re.findall(r"^scripts/demo (--say .*)$", (REPOSITORY / "README.md").read_text("utf-8"), re.MULTILINE)[0]
 )
 
 
 class Demo:
-    """The command, with ports and a folder that no other demo uses."""
+    """The demo command, with ports and a state folder that no other demo uses."""
 
     def __init__(self, state: Path) -> None:
         self._options = (
@@ -47,13 +48,13 @@ class Demo:
         )
 
     async def run(self, *options: str, **environment: str) -> tuple[int, str]:
-        """Return the exit code and the output."""
+        """Run the command with these options, and return its exit code and output."""
         process = await self.start(*options, **environment)
         printed, _ = await process.communicate()
         return await process.wait(), printed.decode()
 
     async def start(self, *options: str, **environment: str) -> asyncio.subprocess.Process:
-        """Return the process; its output is on one pipe."""
+        """Start the command and return its process, whose output goes to one pipe."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
         return await asyncio.create_subprocess_exec(
             *(sys.executable, "-u", "-m", "demo", *self._options, *options),
@@ -100,7 +101,7 @@ async def test_trims_and_summaries_are_shown_and_what_is_protected_stays(demo):
     assert min(blocks) >= 2
     assert len(held) == len(_LONG) // 2 + len(blocks)
     assert max(held) <= 500
-    # all but the first turn's; summaries are protected as well
+    # Every turn except the first has protected exchanges; summaries are protected as well.
     assert len(protected) == len(held) - 1
     assert protected[0] == min(protected)
     assert len(re.findall(r"^Summary  You told me: ", printed, re.MULTILINE)) == len(blocks)

@@ -1,4 +1,4 @@
-"""The demo's additions to its home that show the agent: a dashboard, and an automation that asks it."""
+"""Tests for the parts of the demo home that show the agent: a dashboard, and an automation that asks the agent."""
 
 from datetime import UTC, datetime, timedelta
 import re
@@ -46,9 +46,9 @@ async def test_the_week_has_a_figure_for_each_sum_and_no_card_is_broken(page, ho
 
 
 async def keep_a_week(client: Client, sensor: str, unit: str | None) -> None:
-    """Have a sum that has grown by ten every day for a week, as Home Assistant would have kept it by now."""
+    """Import a week of statistics of a sum that grows by ten per day, as if the recorder had stored them."""
     now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
-    # the current hour is not over
+    # The current hour is not complete, so it has no statistics yet.
     days = [(now - timedelta(days=7 - day, hours=1)).isoformat() for day in range(8)]
     await client.command(
         "recorder/import_statistics",
@@ -71,7 +71,7 @@ async def test_a_button_has_the_agent_asked_and_its_answer_shown(house):
     async def automations() -> list[str]:
         return [entity_id for entity_id in await house.client.states() if entity_id.startswith("automation.")]
 
-    # Home Assistant loads it after it has answered the editor
+    # Home Assistant loads the automation only after it has responded to the editor's request.
     await wait_for(automations, bool)
     await house.client.call("switch.turn_on", "switch.coffee_machine")
     await house.client.call("input_button.press", GOOD_NIGHT)

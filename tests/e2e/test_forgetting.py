@@ -1,4 +1,4 @@
-"""Forgotten words are in no file of a real Home Assistant, not even the recorder's or the log."""
+"""Tests that forgotten text is in no file of a real Home Assistant, including the recorder's database and the log."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ _TOLD = f"the wifi password is {_SECRET}"
 
 
 def holding(folder: Path) -> list[str]:
-    """Return the names of the files that hold the secret."""
+    """Return the names of the files that contain the secret."""
     files = (path for path in folder.rglob("*") if path.is_file())
     return [path.name for path in files if _SECRET.encode() in path.read_bytes().lower()]
 

@@ -1,4 +1,4 @@
-"""Hostile servers in front of a real Home Assistant: their cost for it, and the words that the user hears."""
+"""Tests with hostile servers in front of a real Home Assistant: the resources that they use, and the answers."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -37,7 +37,7 @@ _QUESTION = "what would the sea say to a lighthouse?"
 
 @dataclass(slots=True)
 class Strain:
-    """The strain on Home Assistant: the memory that was added, the longest block, tasks that are left."""
+    """The load on Home Assistant: additional memory, the longest block of the event loop, and remaining tasks."""
 
     megabytes: float = 0.0
     blocked: float = 0.0
@@ -45,7 +45,7 @@ class Strain:
     worst: dict[str, float] = field(default_factory=dict)
 
     def assert_is_bearable(self) -> None:
-        """Assert all three at once."""
+        """Assert that no tasks remain, and that memory and block stay within their limits."""
         assert self.left == {}
         assert self.megabytes <= _MOST_MEGABYTES
         assert self.blocked <= _MOST_BLOCKED, self.worst
@@ -53,7 +53,7 @@ class Strain:
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """A Home Assistant with the probe in it."""
+    """A Home Assistant with the event loop probe."""
 
     client: Client
     pid: int
@@ -72,7 +72,7 @@ class Home:
 
     @asynccontextmanager
     async def strained(self) -> AsyncIterator[Strain]:
-        """Measure the work in this context."""
+        """Yield a Strain that measures the load caused within the context."""
         strain, before = Strain(), await self.tasks()
         _forget_peak(self.pid)
         began = _megabytes(self.pid, "VmRSS")
@@ -90,7 +90,7 @@ class Home:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """An agent whose model's server is hostile."""
+    """An agent whose model server is hostile."""
 
     home: Home
     server: HostileServer
@@ -99,7 +99,7 @@ class Agent:
     pipeline: str
 
     async def ask(self, answer: Callable[[Format], Reply]) -> tuple[Turn, Strain]:
-        """Ask something that is answered like this, and return the answer and its cost."""
+        """Send a question to which the server responds with `answer`, and return the turn and the load."""
         self.server.answer = answer(self.format)
         async with self.home.strained() as strain:
             turn = await take_turn(self.home.client, _QUESTION, pipeline=self.pipeline)
@@ -140,7 +140,7 @@ def _model(server: HostileServer, format_: Format) -> Model:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def agents(tmp_path_factory) -> AsyncIterator[dict[str, Agent]]:
-    """A home with an agent of each format, which has answered once; its log tells no tales at the end."""
+    """Yield an agent of each format, which has answered once; at the end the log must contain no forbidden text."""
     config = tmp_path_factory.mktemp("hostile")
     (config / "custom_components").mkdir()
     (config / "custom_components" / _PROBE.name).symlink_to(_PROBE, target_is_directory=True)
@@ -164,13 +164,13 @@ def agent(request, agents) -> Agent:
 
 @pytest.fixture
 def chat(agents) -> Agent:
-    """The agent whose format is the most lenient."""
+    """Return the agent whose format is the most lenient."""
     found: Agent = agents["chat"]
     return found
 
 
 def named(*functions: Callable[[Format], Reply]) -> Any:
-    """Return the parameters of a test that are these functions, by their names."""
+    """Return the functions as parameters of a test, with their names as ids."""
     return [pytest.param(function, id=function.__name__) for function in functions]
 
 

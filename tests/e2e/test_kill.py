@@ -1,4 +1,4 @@
-"""A Home Assistant that is killed while one talks: losses, counts, and the states of its sensors."""
+"""Tests with a Home Assistant that is killed during a conversation: lost turns, counts, and states of sensors."""
 
 import asyncio
 from contextlib import closing
@@ -17,7 +17,7 @@ from demo.model_server import ModelServer
 from tests.e2e.house import House, wait_for
 from tests.e2e.test_restart import running, totals
 
-# A change waits for a moment; the rest is the machine's time to write it.
+# Seconds. The integration writes a change after a short delay, and the machine needs time to write it to disk.
 _MOST_LOST = 2.0
 
 _STORE = ".storage/windowed_conversation.db"
@@ -27,12 +27,12 @@ _NUMBER = re.compile(r"\n\n.*number (\d+) is")
 
 @dataclass(slots=True)
 class Killed:
-    """The talk of a run, the state shown before its end, and the state that a start brought back.
+    """The turns of a run, the state shown before the kill, and the state that was restored at the next start.
 
-    `answered` says when each turn was, by its number, in seconds before the end. `names` are the answers to the
-    question for the name, which was told before the first kill. `stored` are the exchanges of the conversation in the
-    file, `remembered` its turns in memory, `recorded` how those of its record ended, and `findings` what SQLite and its
-    index say of that.
+    `answered` has the time of each answer in seconds before the kill, in order. `names` are the answers to the question
+    for the name, which the user stated before the first kill. `stored` are the numbers of the conversation's exchanges
+    in the file, `remembered` those of its turns in memory, `recorded` has how each turn ended according to the record
+    of turns, and `findings` are the results of the integrity checks of SQLite and the search index.
     """
 
     answered: list[float] = field(default_factory=list)
@@ -48,7 +48,7 @@ class Killed:
 
 
 async def talk(house: House, conversation: str, killed: Killed, pause: float) -> None:
-    """Say something, again and again."""
+    """Send inputs with increasing numbers until the task is cancelled."""
     for number in count():
         said = {"text": _SAID.format(number), "conversation_id": conversation}
         await house.client.post("/api/conversation/process", said | {"agent_id": house.account.agent_id})
@@ -57,7 +57,7 @@ async def talk(house: House, conversation: str, killed: Killed, pause: float) ->
 
 
 async def run(house: House, conversation: str, seconds: float, pause: float = 1.0) -> Killed:
-    """Return the figures from before the end of a Home Assistant that is killed after this many seconds of talk."""
+    """Send inputs for this many seconds, kill Home Assistant, and return the observations from before the kill."""
     killed = Killed(turns_before=int(await house.sensor("turns_model")))
     talking = asyncio.create_task(talk(house, conversation, killed, pause))
     await asyncio.sleep(seconds)
@@ -71,7 +71,7 @@ async def run(house: House, conversation: str, seconds: float, pause: float = 1.
 
 
 def look_into_file(path: Path, conversation: str, killed: Killed) -> None:
-    """Take down the content of the file before anybody opens it again."""
+    """Read the content of the file into `killed` before Home Assistant opens the file again."""
     opened = sqlite3.connect(path)
     said = opened.execute("SELECT said FROM turn WHERE conversation = ? ORDER BY id", (conversation,))
     killed.remembered = [int(number) for (text,) in said for number in re.findall(r"number (\d+) is", text)]
@@ -95,7 +95,7 @@ def look_into_file(path: Path, conversation: str, killed: Killed) -> None:
 
 
 async def look_at(house: House, conversation: str, killed: Killed) -> None:
-    """Take down the state after a start that follows the kill."""
+    """Read the state at the start after the kill into `killed`."""
     killed.shown_after = await wait_for(lambda: totals(house), lambda now: now["turns_model"].isdigit())
     action = "/api/services/windowed_conversation/export_conversation?return_response"
     asked = {"entity_id": house.account.agent_id, "conversation_id": conversation}
@@ -105,9 +105,9 @@ async def look_at(house: House, conversation: str, killed: Killed) -> None:
 
 
 async def is_kept(home_assistant: HomeAssistant) -> bool:
-    """Return whether a turn is in the file, and Home Assistant has saved the account, which takes it a moment longer.
+    """Return whether the file has a turn and Home Assistant has saved the account, which takes slightly longer.
 
-    Data of an account that is not there are forgotten at the next start.
+    The next start removes the data of an account that does not exist.
     """
     entries = home_assistant.config / ".storage" / "core.config_entries"
     try:
@@ -120,7 +120,7 @@ async def is_kept(home_assistant: HomeAssistant) -> bool:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def kills(tmp_path_factory) -> list[Killed]:
-    """Talk and kill: at a random moment, and after a while; each start shows the state that the last kill has left."""
+    """Kill Home Assistant after a random time and after a longer one, and restart it after each kill."""
     home_assistant = HomeAssistant(tmp_path_factory.mktemp("killed"), free_port())
     kills: list[Killed] = []
     conversation = ""
@@ -183,7 +183,7 @@ async def test_what_was_remembered_before_a_kill_is_known_after_it(kills: list[K
 async def test_memory_lacks_at_most_the_turn_in_progress_and_is_whole(kills: list[Killed], number: int):
     killed = kills[number]
     assert killed.remembered == list(range(len(killed.remembered)))
-    # a turn is remembered after its answer: the last one may have been on its way
+    # A turn is added to memory only after its answer, so the last one may not have been added yet.
     assert len(killed.remembered) >= len(killed.answered) - 1
     assert len(killed.recorded) >= len(killed.answered) - 1
     assert set(killed.recorded) == {"answered"}

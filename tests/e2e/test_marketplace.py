@@ -1,4 +1,4 @@
-"""Home Assistant's own Marketplace installs the repository as it is here, as README says, and without a restart."""
+"""Tests that Home Assistant's Marketplace installs this repository as the README describes, without a restart."""
 
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -20,7 +20,7 @@ _FLOWS = "/api/config/config_entries/flow"
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """The words and deeds of the Marketplace."""
+    """The Marketplace's responses, and the effects of the installation."""
 
     client: Client
     config: Path
@@ -30,7 +30,7 @@ class Installed:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def installed(tmp_path_factory) -> AsyncIterator[Installed]:
-    """A Home Assistant that knew nothing of the integration, with GitHub on this machine."""
+    """Yield the result of installing the integration into a new Home Assistant, with GitHub served on this machine."""
     config = tmp_path_factory.mktemp("marketplace")
     home_assistant = HomeAssistant(config, free_port(), (SCRIPTED_VOICE, _REDIRECTION))
     async with GitHub() as github, home_assistant:
@@ -50,7 +50,7 @@ async def installed(tmp_path_factory) -> AsyncIterator[Installed]:
 
 
 async def _open(client: Client) -> None:
-    """Switch the Marketplace on, which the demo has off, and agree to its warning."""
+    """Enable the Marketplace, which the demo disables, and accept its warning."""
     (entry,) = await client.command("config_entries/get", domain="marketplace")
     await client.command("config_entries/disable", entry_id=entry["entry_id"], disabled_by=None)
     await wait_for(lambda: _info(client), lambda info: info.get("stage") == "running")
@@ -64,7 +64,7 @@ async def _connect(client: Client) -> None:
     await client.post(path)
 
     async def look() -> Json:
-        # as a browser does; who looks when the code was entered has the connection kept
+        # A browser polls the flow in this way; the first request after the code was entered stores the connection.
         with suppress(RefusedError):
             await client.get(path)
         return await _info(client)
@@ -73,7 +73,7 @@ async def _connect(client: Client) -> None:
 
 
 async def _info(client: Client) -> Json:
-    """Return the Marketplace's information about itself, nothing while it is not loaded."""
+    """Return the Marketplace's information about itself, or an empty dict while it is not loaded."""
     try:
         info: Json = await client.command("marketplace/info")
     except RefusedError:

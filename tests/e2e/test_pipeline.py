@@ -1,4 +1,4 @@
-"""The agent behind Home Assistant's Assist pipeline, over the websocket that a browser uses."""
+"""Tests for the agent in Home Assistant's Assist pipeline, over the websocket that a browser uses."""
 
 from datetime import UTC, datetime
 
@@ -21,5 +21,5 @@ async def test_the_activity_says_who_answered(house):
         rows = await house.client.command("logbook/get_events", start_time=began, entity_ids=[house.account.agent_id])
         return [row["message"] for row in rows if "message" in row]
 
-    # the recorder writes a second later
+    # The recorder writes with a delay of a second.
     assert await wait_for(sentences, bool) == ["answered locally"]

@@ -1,4 +1,4 @@
-"""Each provider in a real Home Assistant, through its own account form, with an agent of another to fall back on."""
+"""Tests for each provider in a real Home Assistant, added through its account form and with a fallback agent."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -17,10 +17,10 @@ from demo.turns import Turn
 from tests.e2e.house import House, wait_for
 from tests.price_list import price
 
-# Seconds between the words of the models.
+# Seconds between the words of the scripted models.
 _DELAY = 0.005
 
-# How soon the second provider must be heard after the first one failed, in seconds.
+# The maximum time in seconds after the first provider's failure until text of the second arrives.
 _HAND_OVER = 1.0
 
 _EVENT = "windowed_conversation_turn"
@@ -28,7 +28,7 @@ _EVENT = "windowed_conversation_turn"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A provider: the model that its agent asks, or the deployment of which, and the provider whose prices it has."""
+    """A provider: its agent's model or deployment, the vendor whose prices apply, and the model of a deployment."""
 
     model: str
     vendor: str
@@ -45,7 +45,7 @@ _CASES = {
 
 
 async def add_house(stack: AsyncExitStack, home: House, name: str, case: Case) -> House:
-    """Return the home as it is with another agent, whose model is at a server of its own."""
+    """Add an agent whose model has a separate server to the home, and return the home with this agent."""
     server = await stack.enter_async_context(ModelServer(port=free_port(), delay=_DELAY, models=(case.model,)))
     account = await add_account(home.client, scripted_model(server, name, case.model), f"By {name}")
     stack.push_async_callback(remove_account, home.client, account.entry_id)
@@ -56,7 +56,7 @@ async def add_house(stack: AsyncExitStack, home: House, name: str, case: Case) -
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def houses(whole_run) -> AsyncIterator[dict[str, House]]:
-    """The home with an agent of each provider, in a ring: each asks the next when its own model does not answer."""
+    """Yield the home with an agent of each provider; each agent has the next one in the list as its fallback agent."""
     async with AsyncExitStack() as stack:
         made = {name: await add_house(stack, whole_run, name, case) for name, case in _CASES.items()}
         following = [*list(made.values())[1:], next(iter(made.values()))]
@@ -75,7 +75,7 @@ def name(request) -> str:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def asked(house, houses, name) -> AsyncIterator[House]:
-    """The home with the agent that is asked; no request breaks a rule of its format, and the servers are reset."""
+    """Yield the home with the agent under test; afterwards check that all requests were valid and reset the servers."""
     servers = [each.model for each in houses.values()]
     for server in servers:
         server.reset()
@@ -88,27 +88,27 @@ async def asked(house, houses, name) -> AsyncIterator[House]:
 
 @pytest.fixture
 def second(houses, name) -> House:
-    """The home with the agent that is asked next."""
+    """Return the home with the fallback agent of the agent under test."""
     names = list(_CASES)
     return houses[names[(names.index(name) + 1) % len(names)]]
 
 
 async def entry_state(house: House) -> str:
-    """Return the state of the account's setup."""
+    """Return the state of the account's config entry."""
     entry = await house.client.command("config_entries/get_single", entry_id=house.account.entry_id)
     return str(entry["config_entry"]["state"])
 
 
 async def set_up(house: House) -> None:
-    """Return when the account is set up."""
+    """Wait until the account is set up."""
     await wait_for(lambda: entry_state(house), lambda state: state == "loaded")
 
 
 async def say_and_hear(house: House, *said: str) -> tuple[Turn, Json]:
-    """Return the turn and the data of the event that tells of it."""
+    """Return the turn and the data of the event that is fired about it."""
     events = house.client.events("subscribe_events", event_type=_EVENT)
     told = asyncio.ensure_future(anext(events))
-    # the answer to this comes after Home Assistant has subscribed
+    # The response to the following command arrives after Home Assistant has processed the subscription.
     await asyncio.sleep(0)
     await house.client.command("get_config")
     try:
@@ -119,7 +119,7 @@ async def say_and_hear(house: House, *said: str) -> tuple[Turn, Json]:
 
 
 async def renewals(house: House) -> list[Json]:
-    """Return the flows that ask the user for another key of the account."""
+    """Return the reauthentication flows of the account."""
     flows = await house.client.command("config_entries/flow/progress")
     entry_id = house.account.entry_id
     return [flow for flow in flows if flow["context"].get("entry_id") == entry_id]
@@ -130,7 +130,7 @@ async def test_answer_is_streamed(asked):
     assert turn.error == ""
     assert len(turn.pieces) > 50
     (first, _), *_, (last, _) = turn.pieces
-    # as slowly as the model writes, and not all at once when it is done
+    # The text must arrive as slowly as the model writes it, and not all at once at the end.
     assert last - first > len(turn.pieces) * _DELAY / 2
 
 

@@ -1,4 +1,4 @@
-"""A Home Assistant of its own that is stopped and started again in the middle of a conversation."""
+"""Tests with a separate Home Assistant that is restarted in the middle of a conversation."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -27,18 +27,18 @@ _AFTER = ("what is my name?", "how many messages do you see?")
 
 _TOTALS = ("turns_local", "turns_model", "input_tokens", "cached_input_tokens", "output_tokens")
 
-# Of both conversations, before the restart.
+# The number of turns in both conversations before the restart.
 _TURNS = len(_BEFORE) + len(_AFTER) + len(_BEFORE)
 
 _TIME = re.compile(r"time: [^;\]]*")
-# In the line that is left of a tool result; the count learns from one conversation to the next.
+# Matches the token count in the stub of a tool result, which varies because the token estimate learns in between.
 _COUNTED = re.compile(r": \d+ tokens")
 _CALL_ID = re.compile(r'"(?:id|tool_call_id)": "([^"]*)"')
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """The outcome of two conversations, one interrupted by a restart; answers and bodies in their order."""
+    """The results of two conversations, one of them interrupted by a restart; answers and bodies are in order."""
 
     uninterrupted: list[dict[str, Any]]
     last_before: dict[str, Any]
@@ -51,7 +51,7 @@ class Told:
 
 @asynccontextmanager
 async def running(home_assistant: HomeAssistant, model: ModelServer, said: list[str]) -> AsyncIterator[House]:
-    """Start, log in and have the agent in the home, then stop; the log of the run tells no tales."""
+    """Start Home Assistant with the agent, log in, yield the House, stop, and check the log for forbidden texts."""
     async with home_assistant:
         tokens = await enter(home_assistant.url, "demo", "demo")
         async with Client(home_assistant.url, tokens) as client:
@@ -66,23 +66,23 @@ async def running(home_assistant: HomeAssistant, model: ModelServer, said: list[
 
 
 async def totals(house: House) -> dict[str, str]:
-    """Return the sums of the sensors."""
+    """Return the states of the sensors that count totals."""
     return {key: await house.sensor(key) for key in _TOTALS}
 
 
 def turns_of(shown: dict[str, str]) -> int:
-    """Return the number of turns that the sensors count."""
+    """Return the number of turns according to the sensors."""
     return int(shown["turns_local"]) + int(shown["turns_model"])
 
 
 def bodies(house: House) -> list[dict[str, Any]]:
-    """Return the bodies of the requests to the model since the log was cleared."""
+    """Return the bodies of the requests to the model server since its log was cleared."""
     return [request.body for request in house.model.requests]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def told(tmp_path_factory) -> Told:
-    """Have one conversation without a restart, and another one with a restart in the middle."""
+    """Hold one conversation without a restart, and another one with a restart in the middle."""
     home_assistant = HomeAssistant(tmp_path_factory.mktemp("restarted"), free_port())
     said: list[str] = []
     async with ModelServer(strict=True) as model:
@@ -105,12 +105,12 @@ async def told(tmp_path_factory) -> Told:
 
 
 def written(messages: list[Any]) -> list[str]:
-    """Return messages as the bytes that they are, without a live context."""
+    """Return each message as JSON text without its live context."""
     return [without_live_context(json.dumps(message)) for message in messages]
 
 
 def without_time_and_ids(body: dict[str, Any]) -> str:
-    """Return the bytes of a request, without a live context, and with the ids of each conversation the same."""
+    """Return the body as JSON text without live context, and with times, token counts and call ids normalized."""
     text = _COUNTED.sub(": tokens", _TIME.sub("time", without_live_context(json.dumps(body))))
     numbers = count()
     for call_id in dict.fromkeys(_CALL_ID.findall(text)):

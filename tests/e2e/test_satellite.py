@@ -1,4 +1,4 @@
-"""A satellite whose speaker is unknown: nothing that is said to it belongs to a person."""
+"""Tests for a satellite whose speaker is unknown: its inputs belong to no person."""
 
 from collections.abc import AsyncIterator
 import json
@@ -13,7 +13,7 @@ _BUTTON = "input_button.satellite"
 
 
 async def say_to_satellite(house: House, text: str) -> str:
-    """Return the satellite's answer, which its attribute shows when it is idle again."""
+    """Send the text to the satellite, wait until it is idle again, and return the answer from its attribute."""
     house.said.append(text)
     await house.client.call("input_text.set_value", SENTENCE, value=text)
     before = (await house.client.get(f"/api/states/{_SATELLITE}"))["last_changed"]
@@ -31,7 +31,7 @@ async def say_to_satellite(house: House, text: str) -> str:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def quick_house(house) -> AsyncIterator[House]:
-    """The home with a model that answers at once."""
+    """Yield the home with a model that answers without delay."""
     house.model.change(delay=0)
     yield house
 

@@ -1,7 +1,7 @@
-"""The scope of a conversation in a real Home Assistant: a device continues its own in a new session.
+"""Tests for the scope of a conversation in a real Home Assistant: a device continues its conversation in a new session.
 
-Home Assistant ends a session after five idle minutes: a satellite then comes without an id, a browser with one that is
-no longer known, and either gets a new one. Both are said here without the five minutes.
+Home Assistant ends a session after five idle minutes: a satellite then sends no conversation id, and a browser sends
+one that is no longer known; both get a new id. The tests send both kinds of request without waiting five minutes.
 """
 
 from collections.abc import AsyncIterator
@@ -13,12 +13,12 @@ import pytest_asyncio
 from demo.turns import Turn
 from tests.e2e.house import House, wait_for, without_live_context
 
-# Of a session that is long over: Home Assistant makes a new one for an id of its own that it does not know.
+# The id of a session that has expired: Home Assistant replaces an id of its own that it no longer knows.
 _OVER = "01JCVK2Z4H6M8N0P2R4T6V8X0Z"
 
 
 async def add_device(house: House, handler: str, name: str) -> str:
-    """Return the id of a device in the kitchen: one that an integration makes without hardware, renamed."""
+    """Add a virtual device of an integration, rename it, put it into the kitchen, and return its device id."""
     flows = "/api/config/config_entries/flow"
     form = await house.client.post(flows, {"handler": handler})
     entry = (await house.client.post(f"{flows}/{form['flow_id']}", {}))["result"]["entry_id"]
@@ -37,13 +37,13 @@ async def add_device(house: House, handler: str, name: str) -> str:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def satellites(whole_run) -> tuple[str, str]:
-    """Two devices."""
+    """Return the ids of two devices."""
     return await add_device(whole_run, "moon", "Satellite"), await add_device(whole_run, "sun", "Another satellite")
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def by_device(house) -> AsyncIterator[House]:
-    """The home with an agent for which everything that is said to one device is one conversation."""
+    """Yield the home with an agent that treats all input from one device as one conversation."""
     house.model.change(delay=0)
     await house.change_agent(conversations={"scope": "device"})
     await wait_until_set_up(house)
@@ -54,23 +54,23 @@ async def by_device(house) -> AsyncIterator[House]:
 
 
 async def wait_until_set_up(house: House) -> None:
-    """Return when the account was set up again, for which the model's server is asked for its models."""
+    """Wait until the account was set up again, which includes a request for the server's list of models."""
     await wait_for(lambda: list_requests(house), lambda requests: requests > 0)
     await house.wait_for_sensor("window_tokens", str.isdecimal)
 
 
 async def list_requests(house: House) -> int:
-    """Return the number of requests for the server's models since its log was cleared."""
+    """Return the number of requests for the list of models since the server's log was cleared."""
     return sum(record.method == "GET" for record in house.model.log.records)
 
 
 def sent(house: House) -> list[list[str]]:
-    """Return the bytes of each message of each request."""
+    """Return each message of each request as JSON text."""
     return [[json.dumps(message) for message in request.body["messages"]] for request in house.model.requests]
 
 
 async def new_session(house: House, before: Turn, device: str, conversation_id: str | None) -> Turn:
-    """Ask for the name in a session that is not the one before."""
+    """Ask for the name, and assert that the answer belongs to a new session."""
     turn = await house.say("what is my name?", conversation_id, device_id=device)
     assert turn.conversation_id not in {before.conversation_id, conversation_id}
     return turn

@@ -1,4 +1,4 @@
-"""Turns of one conversation that arrive together: Home Assistant lets one at a time have the chat log."""
+"""Tests for concurrent turns of one conversation: Home Assistant gives only one at a time access to the chat log."""
 
 import asyncio
 
@@ -7,12 +7,12 @@ from tests.e2e.house import wait_for
 
 
 def speech(answer: dict) -> str:
-    """Return the spoken answer."""
+    """Return the spoken text of a response."""
     return answer["response"]["speech"]["plain"]["speech"]
 
 
 async def process(client: Client, agent_id: str, text: str, conversation_id: str) -> str:
-    """Say it as an automation does; returns the answer."""
+    """Send the text as an automation does, and return the answer."""
     answer = await client.command("conversation/process", text=text, agent_id=agent_id, conversation_id=conversation_id)
     return speech(answer)
 
@@ -39,7 +39,7 @@ async def test_automation_waits_for_a_person_who_is_being_answered(house):
 
 
 async def guest_of(house, name: str) -> Client:
-    """Return a connection of a new user who is no administrator."""
+    """Return a connection of a new user who is not an administrator."""
     user = await house.client.command("config/auth/create", name=name.title(), group_ids=["system-users"])
     await house.client.command(
         "config/auth_provider/homeassistant/create", user_id=user["user"]["id"], username=name, password=name
@@ -74,5 +74,5 @@ async def test_guest_has_the_tools_of_the_home_and_not_those_of_administrators(h
 
 
 def tools(house) -> set[str]:
-    """Return the own names of the tools in the last request."""
+    """Return the names, without namespace, of the tools in the last request."""
     return {each["function"]["name"].rpartition("__")[2] for each in house.model.requests[-1].body["tools"]}

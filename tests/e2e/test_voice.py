@@ -1,15 +1,15 @@
-"""The agent by voice: the model is held in the middle of an answer until the answer is heard."""
+"""Tests for the agent by voice: the model is paused in the middle of an answer until audio of the answer arrives."""
 
 from typing import Any
 
 from tests.e2e.house import House
 
-# The bytes before the sound in an MP3 file are fewer.
+# The header of an MP3 file is shorter than this number of bytes.
 _HEADER_BYTES = 512
 
 
 class Ear:
-    """Hears the answer, and has the held model go on as soon as there was sound."""
+    """Receives the audio of an answer, and lets the paused model continue when the first sound arrives."""
 
     def __init__(self, house: House, after_words: int) -> None:
         self._model = house.model
@@ -18,7 +18,7 @@ class Ear:
         self.words_before_sound: int | None = None
 
     def watch(self, kind: str, value: Any) -> None:
-        """Note how many words the model had written when the first sound came."""
+        """Record the number of words that the model had written when the first sound arrived."""
         self._heard += len(value) if kind == "audio" else 0
         if self._heard > _HEADER_BYTES and self.words_before_sound is None:
             self.words_before_sound = sum(request.text_events for request in self._model.requests)

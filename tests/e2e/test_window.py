@@ -1,4 +1,4 @@
-"""The requests of a real Home Assistant, turn after turn: valid, inside the budget, cheap to send again."""
+"""Tests for the requests of a real Home Assistant over many turns: valid, within budget, and with stable prefixes."""
 
 from collections.abc import AsyncIterator
 from itertools import pairwise
@@ -15,7 +15,7 @@ _EXCHANGES = 14
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def small_house(house) -> AsyncIterator[House]:
-    """The home with a window of 600 tokens, in which a user switches some lamps and tells some facts."""
+    """Yield the home with a window of 600 tokens."""
     house.model.change(delay=0)
     await house.change_options(history_tokens=600)
     yield house
@@ -23,7 +23,7 @@ async def small_house(house) -> AsyncIterator[House]:
 
 
 async def tell_much(house: House, conversation_id: str) -> list[int]:
-    """Tell the name first, then more than the window holds; returns the window's evicted messages after each turn."""
+    """State a name, then more than fits into the window; return the number of evicted messages after each turn."""
     await house.say("my name is Ada", conversation_id)
     evicted = []
     for number in range(_EXCHANGES):
@@ -34,12 +34,12 @@ async def tell_much(house: House, conversation_id: str) -> list[int]:
 
 
 def said(record: Record) -> list[str]:
-    """Return the users' words in a request, without the context before them."""
+    """Return the user's texts in a request, without the context lines before them."""
     return [each["content"].rpartition("]\n\n")[2] for each in record.body["messages"] if each["role"] == "user"]
 
 
 def history_tokens(record: Record) -> int:
-    """Return the tokens of a request's history, counted from its bytes alone."""
+    """Return the number of tokens of a request's history, estimated from its bytes."""
     counter = EstimatedCounter()
     return sum(message_tokens(_read(message), counter) for message in record.body["messages"][1:])
 
@@ -74,7 +74,7 @@ async def test_evicted_messages_are_no_longer_sent_and_between_trims_a_request_b
     requests = (request.body["messages"] for request in small_house.model.requests)
     sent = [[without_live_context(json.dumps(message)) for message in request] for request in requests]
     is_grown = [after[: len(before)] == before for before, after in pairwise(sent)]
-    # the effects of the former's answer, and of the latter's question
+    # A trim may follow from the answer of the earlier turn or from the question of the later one.
     is_trimmed = [before < after for before, after in zip([0, 0, *evicted], evicted, strict=False)]
     assert [pair for pair in zip(is_grown, is_trimmed, strict=True) if pair == (False, False)] == []
     assert 1 <= is_grown.count(False) <= 8

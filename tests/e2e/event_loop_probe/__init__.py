@@ -1,4 +1,4 @@
-"""An integration for the tests: how long the event loop was blocked, and which tasks there are.
+"""A test integration that measures how long the event loop was blocked, and lists the tasks.
 
 Home Assistant loads it from its configuration folder. Its actions are `begin` and `report`.
 """
@@ -15,20 +15,20 @@ from homeassistant.core import HomeAssistant, ServiceCall, SupportsResponse
 
 DOMAIN = "event_loop_probe"
 
-# Seconds between two ticks.
+# Seconds between two ticks of the event loop.
 _INTERVAL = 0.005
-# The generation that is all of them.
+# The garbage collector's oldest generation, whose collection includes all objects.
 _WHOLE = 2
 
 
 @dataclass(slots=True)
 class Gap:
-    """The time between two ticks less the planned one, and the processor time of the loop's thread and of all.
+    """The delay of a tick, and the CPU times of the loop's thread and of all threads since the tick before.
 
-    A thread that holds the interpreter's lock blocks the loop as well, and a machine that has other things to do makes
-    a gap in which nobody here computes. So the loop was blocked for as long as the gap lasted, and at most for as long
-    as somebody in this process was at work. A collection of all of Home Assistant's objects, hundreds of thousands,
-    takes a third of a second whenever it happens to come: it is not counted.
+    A thread that holds the interpreter lock also blocks the loop, and on a busy machine there are delays in which this
+    process does nothing. The loop is therefore taken to be blocked for the duration of the delay, but at most for the
+    CPU time that this process used. A collection of all of Home Assistant's hundreds of thousands of objects takes a
+    third of a second at an unpredictable time, so it is not counted.
     """
 
     seconds: float = 0.0
@@ -43,7 +43,7 @@ class Gap:
 
 @dataclass(slots=True)
 class Ticker:
-    """Ticks in the event loop, and keeps the worst gap."""
+    """Ticks in the event loop, and records the longest delay of a tick."""
 
     loop: asyncio.AbstractEventLoop
     worst: Gap = field(default_factory=Gap)
@@ -69,7 +69,7 @@ class Ticker:
         self._next = self.loop.call_later(_INTERVAL, self._tick)
 
     def on_collection(self, phase: str, details: Mapping[str, int]) -> None:
-        """Take the time of a whole collection; see `gc.callbacks`."""
+        """Measure the duration of a full garbage collection; see `gc.callbacks`."""
         if details["generation"] < _WHOLE:
             return
         if phase == "start":
@@ -81,13 +81,13 @@ class Ticker:
         return time.monotonic(), time.thread_time(), time.process_time(), self._collecting()
 
     def _collecting(self) -> float:
-        """Return the seconds that collections have taken, including one that still runs in another thread."""
+        """Return the seconds spent in collections, including one that is still running in another thread."""
         began = self._collection_began
         return self._collected if began is None else self._collected + time.process_time() - began
 
 
 async def async_setup_entry(hass: HomeAssistant, entry: ConfigEntry) -> bool:
-    """Register the actions."""
+    """Register the actions of the probe."""
     ticker = Ticker(hass.loop)
     gc.callbacks.append(ticker.on_collection)
     entry.async_on_unload(lambda: gc.callbacks.remove(ticker.on_collection))
@@ -113,5 +113,5 @@ async def async_setup_entry(hass: HomeAssistant, entry: ConfigEntry) -> bool:
 
 
 def _name(task: asyncio.Task[Any]) -> str:
-    """Return the name of a task's coroutine."""
+    """Return the qualified name of a task's coroutine."""
     return getattr(task.get_coro(), "__qualname__", task.get_name())

@@ -1,4 +1,4 @@
-"""The probe is added with a click."""
+"""A config flow without questions that adds the probe."""
 
 from typing import Any
 
@@ -7,5 +7,5 @@ from homeassistant.config_entries import ConfigFlow, ConfigFlowResult
 
 class ProbeFlow(ConfigFlow, domain="event_loop_probe"):
     async def async_step_user(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Ask nothing."""
+        """Create the config entry."""
         return self.async_create_entry(title="Event loop probe", data={})

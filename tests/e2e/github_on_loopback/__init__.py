@@ -1,6 +1,6 @@
-"""An integration for the tests: Home Assistant's requests to other machines go to a server on loopback.
+"""A test integration that redirects Home Assistant's requests for other hosts to a server on loopback.
 
-The server finds the host's name at the beginning of the path. No request leaves the machine.
+The host's name becomes the first part of the path. No request leaves the machine.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from yarl import URL
 
 
 async def async_setup_entry(hass: HomeAssistant, entry: ConfigEntry) -> bool:
-    """Redirect, for as long as Home Assistant runs."""
+    """Redirect the requests for as long as Home Assistant runs."""
     request: Any = aiohttp.ClientSession._request
     server = URL(entry.data[CONF_URL])
 

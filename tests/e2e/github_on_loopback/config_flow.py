@@ -1,4 +1,4 @@
-"""Asks for the server's address."""
+"""A config flow that asks for the address of the server."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ import probatio
 
 class GitHubFlow(ConfigFlow, domain="github_on_loopback"):
     async def async_step_user(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Take the address."""
+        """Create the config entry with the entered address."""
         if user_input is None:
             return self.async_show_form(data_schema=probatio.Schema({probatio.Required(CONF_URL): str}))
         return self.async_create_entry(title="GitHub on loopback", data=user_input)
