@@ -70,7 +70,7 @@ class Client:
         return await self._request("DELETE", path)
 
     async def call(self, action: str, entity_id: str, **data: Any) -> None:
-        """Perform `action`, such as light.turn_on, on an entity. Raises RefusedError."""
+        """Call `action`, such as light.turn_on, for an entity. Raises RefusedError."""
         await self.post(f"/api/services/{action.replace('.', '/')}", {"entity_id": entity_id, **data})
 
     async def states(self) -> dict[str, Json]:

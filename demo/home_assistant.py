@@ -183,7 +183,7 @@ def _seed_http(path: Path, port: int) -> None:
         kept["data"] |= {"stable": kept["data"]["stable"] | {"server_port": port}, "pending": None}
         path.write_text(json.dumps(kept))
         return
-    # The port goes into the stable slot, because a port from YAML would be a trial that ends after five minutes.
+    # The port belongs into the stable slot, because Home Assistant tries a port from YAML for only five minutes.
     stable = {
         "server_host": ["127.0.0.1"],
         "server_port": port,

@@ -23,7 +23,7 @@ MODEL = "smollm2-135m"
 
 _CONTEXT_TOKENS = 4096
 _ANSWER_TOKENS = 400
-# More threads spin while other processes of the machine run, which makes the model slower by a factor of twenty.
+# Additional threads busy-wait and compete with other processes, which makes the model slower by a factor of twenty.
 _THREADS = 1
 
 type _Put = Callable[[Any], None]

@@ -49,7 +49,7 @@ class ChatCompletions(WireFormat):
 
     @override
     def violations(self, body: Any) -> list[Violation]:
-        """Return the ordering rules that the request breaks."""
+        """Return the violations of the format's rules in the request."""
         return chat_violations(body)
 
     @override

@@ -1,4 +1,4 @@
-"""The control API, by which a test in another process reads and changes the server.
+"""The control API, with which a test in another process reads and changes the state of the server.
 
     GET    /control            settings (without the key), the armed fault, counts of requests, streams, connections
     POST   /control            changes only the named values:
@@ -9,7 +9,7 @@
     GET    /control/requests   the log, oldest first, as `request_log.Record`
     DELETE /control/requests   empties the log
 
-A change that is impossible is answered 400 with {"error": sentence}, and nothing changes.
+An invalid change gets a 400 response with {"error": sentence}, and changes nothing.
 """
 
 from collections.abc import Iterable
@@ -74,7 +74,7 @@ def _shown(state: State) -> dict[str, Any]:
 
 
 def _apply(state: State, wanted: Any) -> None:
-    """Apply either all changes or none. Raises ValueError or TypeError with the reason."""
+    """Apply all changes in `wanted`, or none of them. Raises ValueError or TypeError with the reason."""
     if not isinstance(wanted, dict):
         raise TypeError("a change is a JSON object")
     if unknown := wanted.keys() - {"fault", *_FAULT_OPTIONS, *_SETTINGS}:

@@ -50,7 +50,7 @@ def may_call(body: dict[str, Any]) -> bool:
 
 
 def turns(body: dict[str, Any]) -> Iterator[Turn]:
-    """Yield the system instruction and the contents; each function response is a turn of its own."""
+    """Yield the system instruction and the contents as turns; each function response is a separate turn."""
     if "systemInstruction" in body:
         yield Turn("system", _text(parts_of(body["systemInstruction"])))
     ids: list[str] = []

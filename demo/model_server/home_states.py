@@ -1,9 +1,9 @@
-"""The states of the home in the newest message of a request, and those that a look-up has added.
+"""The states of the home in the newest message of a request, and those in the results of look-ups.
 
 [CONTEXT: time: ...; states: Kitchen: Lamp=on 60%, Door=open (changed) | not listed: 3 light on | rest off, closed]
 
 An agent may write the list into the system prompt instead, below "## States". Results of `get_states` have the same
-form. The things, with their domains and areas, are in Home Assistant's overview in the system prompt.
+form. The entities, with their domains and areas, are in Home Assistant's overview in the system prompt.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

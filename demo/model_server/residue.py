@@ -29,7 +29,7 @@ def unseal(model: str, sealed: object) -> bytes | None:
 
 
 def sign(model: str, text: str) -> str:
-    """Return a signature of the text, a new one each time."""
+    """Return a signature of the text, which differs each time."""
     salt = uuid4().bytes
     return base64.b64encode(salt + _mac(model, salt + text.encode())).decode()
 

@@ -80,7 +80,7 @@ class Items:
 
     @property
     def part(self) -> dict[str, Any]:
-        """The only part of the message."""
+        """The content part of the message, which has only one."""
         if self.answer.refusal:
             return {"type": "refusal", "refusal": self.answer.refusal}
         return {"type": "output_text", "text": self.answer.text, "annotations": [], "logprobs": []}

@@ -59,7 +59,7 @@ class AssistDialog:
         """Go to the overview page and open the dialog with its keyboard shortcut."""
         await self._page.goto(f"{url}/home/overview")
         await self._page.get_by_text("Welcome").first.wait_for()
-        # The page ignores a key that is pressed before it has loaded its keyboard handler.
+        # The page ignores keys that are pressed before it has loaded its keyboard handler.
         while not await self._chat.count():
             await self._page.locator("body").press("a")
             await asyncio.sleep(0.5)

@@ -66,7 +66,7 @@ async def silent(servers: Iterable[ModelServer]) -> AsyncIterator[None]:
 
 
 async def said(client: Client, agent_id: str, text: str) -> str:
-    """Return an agent's answer to an input."""
+    """Send the text to an agent and return its answer."""
     answer = await client.command("conversation/process", text=text, agent_id=agent_id)
     return str(answer["response"]["speech"]["plain"]["speech"])
 

@@ -20,8 +20,8 @@ _LONG = (
     *(part for number in range(8) for part in ("--say", f"remember that locker {number} is blue inside and outside")),
     *("--say", "what is the alarm code?", "--say", "what is my name?"),
 )
-# The name is asked for after it has left the window, by different speakers. Each asks twice, because memory may be late
-# on a busy machine.
+# Asks for the name after its exchange was evicted. It is used twice in a row, because on a busy machine memory may be
+# late for one turn.
 _NAME = ("--say", "what is my name?")
 _STORY = (
     *("--say", "my name is Ada", "--say", "remember that the bins go out on Friday"),

@@ -59,7 +59,7 @@ class Home:
     pid: int
 
     async def act(self, action: str, query: str = "") -> Any:
-        """Perform an action of the probe."""
+        """Call an action of the probe."""
         return await self.client.post(f"/api/services/event_loop_probe/{action}{query}")
 
     async def report(self) -> Any:

@@ -105,7 +105,7 @@ async def set_up(house: House) -> None:
 
 
 async def say_and_hear(house: House, *said: str) -> tuple[Turn, Json]:
-    """Return the turn and the data of the event that is fired about it."""
+    """Send the text and return the turn, and the data of the event that the integration fires for the turn."""
     events = house.client.events("subscribe_events", event_type=_EVENT)
     told = asyncio.ensure_future(anext(events))
     # The response to the following command arrives after Home Assistant has processed the subscription.

@@ -57,7 +57,7 @@ class Fixture(Entity):
         self.changed()
 
     def changed(self) -> None:
-        """Write the current state."""
+        """Write the current state to Home Assistant."""
         if self.hass:
             self.async_write_ha_state()
 

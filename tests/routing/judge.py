@@ -16,7 +16,7 @@ from .homes import Home, Seen
 from .sets import LOCAL, MODEL, Case, Set
 from .stub import QUESTION, STATEMENT, Stub
 
-# The error codes with which Home Assistant's own agent answers a sentence that another agent would pass to its model.
+# Error codes of Home Assistant's own agent for sentences that an agent with a model would pass to the model.
 _APOLOGIES = ("no_intent_match", "no_valid_targets")
 
 
@@ -39,7 +39,7 @@ class Heard:
 
     @classmethod
     def of(cls, response: Json, *, asked: bool) -> Heard:
-        """Create the value from Home Assistant's response dictionary."""
+        """Create a Heard from Home Assistant's response dictionary; `asked` is whether the model got a request."""
         failed = response["response_type"] == "error"
         apologises = failed and response["data"]["code"] in _APOLOGIES
         return cls(response["speech"].get("plain", {}).get("speech") or "", asked or apologises, failed)
@@ -58,7 +58,7 @@ class Judged:
 
     @property
     def wrong(self) -> bool:
-        """Whether the local answer was wrong."""
+        """Whether the sentence got a wrong local result."""
         return self.verdict is Verdict.WRONG_LOCAL
 
     def __str__(self) -> str:
@@ -131,7 +131,7 @@ def count(judged: Iterable[Judged]) -> Mapping[Verdict, int]:
 
 
 def _wrong(home: Home, case: Case, before: Seen, heard: Heard) -> Iterator[str]:
-    """Yield the faults of a local answer."""
+    """Yield a description of each difference between the local result and the expected one."""
     if heard.failed:
         yield f"an error: {heard.speech!r}"
     if case.says and not any(word.casefold() in heard.speech.casefold() for word in case.says):

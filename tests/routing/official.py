@@ -146,7 +146,7 @@ class _Filler:
         return text
 
     def _named(self) -> Sequence[str]:
-        """Return the names of the entities that the template applies to."""
+        """Return the names of the entities in the domains that the template applies to."""
         domains = self.block.requires_context.get("domain") or self.block.slots.get("domain") or ()
         return [name for domain, name in self._names if domain in ([domains] if isinstance(domains, str) else domains)]
 
