@@ -145,7 +145,7 @@ def _guarded(work: Callable[[], None]) -> None:
     """Run a callback. An error in it is logged and affects nothing else."""
     try:
         work()
-    except Exception as err:  # noqa: BLE001 - see above
+    except Exception as err:  # noqa: BLE001 - it affects nothing else
         log_fault(_LOGGER, "Something that follows a turn failed", err)
 
 
