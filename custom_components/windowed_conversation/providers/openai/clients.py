@@ -38,7 +38,7 @@ _SIZE_TIMEOUT = 5.0
 _SIZE_PATHS = {OLLAMA: ("api/ps",)}
 _OTHER_SIZE_PATHS = ("props", "api/v0/models")
 
-_CACHE_PARAMETERS = ("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options")
+_CACHE_PARAMETERS: Collection[str] = ("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options")
 _CACHE_KEY_LENGTH = 64
 
 # Models before 5.6 keep a prefix for a day on request; later models write a prefix to the cache by themselves (mode
@@ -60,21 +60,16 @@ _API = "openai"
 class _Format(ABC):
     """A provider based on an `AsyncOpenAI` client. The caller keeps ownership of the client.
 
-    `headers` are sent with every request. `cache_parameters` are the prompt cache parameters that the server accepts.
+    `azure` is the server if it is one on Azure, which needs headers of its own.
     """
 
     name: str
     _decoder: Callable[[Request], Decoder]
 
-    def __init__(
-        self,
-        client: AsyncOpenAI,
-        *,
-        headers: Mapping[str, Any] | None = None,
-        cache_parameters: Collection[str] = _CACHE_PARAMETERS,
-    ) -> None:
-        self._headers = dict(headers or {})
-        self._cache_parameters = cache_parameters
+    def __init__(self, client: AsyncOpenAI, azure: AzureServer | None = None) -> None:
+        self._headers = azure.headers if azure else {}
+        # The prompt cache parameters that the server accepts.
+        self._cache_parameters = azure.cache_parameters if azure else _CACHE_PARAMETERS
         self._client = client
         # The client would import this class on first use, which would block the event loop.
         self._models = AsyncModels(client).with_raw_response
@@ -125,27 +120,22 @@ class _Form:
 class ChatCompletions(_Format):
     """A provider for Chat Completions.
 
-    `has_deployments` is true if each model has its own URL, as on Azure's classic endpoint. Each server has its own
-    `name`, because one server cannot read the residue of another.
+    Each server has its own `name`, because one server cannot read the residue of another.
     """
 
     name = "openai_chat"
     _decoder = ChatDecoder
 
     def __init__(
-        self,
-        client: AsyncOpenAI,
-        dialect: Dialect = Dialect.COMPATIBLE,
-        *,
-        has_deployments: bool = False,
-        headers: Mapping[str, Any] | None = None,
-        cache_parameters: Collection[str] = _CACHE_PARAMETERS,
+        self, client: AsyncOpenAI, dialect: Dialect = Dialect.COMPATIBLE, azure: AzureServer | None = None
     ) -> None:
-        taken_parameters = cache_parameters if dialect is Dialect.OPENAI else ()
-        super().__init__(client, headers=headers, cache_parameters=taken_parameters)
+        super().__init__(client, azure)
+        if dialect is Dialect.COMPATIBLE:
+            self._cache_parameters = ()
         self.name = f"{self.name} {client.base_url.netloc.decode()}"
         self._dialect = dialect
-        self._has_deployments = has_deployments
+        # Whether each model has its own URL, as on Azure's classic endpoint.
+        self._has_deployments = azure is not None and bool(azure.api_version)
         # For each model, the form that its server accepts, and the other forms that were not needed.
         self._forms: dict[str, _Form] = {}
         self._needless: set[tuple[str, _Form]] = set()
@@ -222,16 +212,10 @@ class Responses(_Format):
     name = "openai_responses"
     _decoder = ResponseDecoder
 
-    def __init__(
-        self,
-        client: AsyncOpenAI,
-        *,
-        name: str | None = None,
-        headers: Mapping[str, Any] | None = None,
-        cache_parameters: Collection[str] = _CACHE_PARAMETERS,
-    ) -> None:
-        super().__init__(client, headers=headers, cache_parameters=cache_parameters)
-        self.name = name or self.name
+    def __init__(self, client: AsyncOpenAI, azure: AzureServer | None = None) -> None:
+        super().__init__(client, azure)
+        if azure:
+            self.name = f"{self.name} {client.base_url.host}"
         # Hashes of residue that the server could not read. The residue itself is removed together with its window.
         self._unreadable: set[int] = set()
         self._compacts = True
@@ -357,24 +341,12 @@ def openai_responses(api_key: str, http_client: Any, url: str = OPENAI_URL) -> R
 
 def azure_chat(server: AzureServer, http_client: Any) -> ChatCompletions:
     """Return a provider for Chat Completions on Azure. A request's model is the name of a deployment."""
-    return ChatCompletions(
-        _azure_client(server, http_client),
-        Dialect.OPENAI,
-        has_deployments=bool(server.api_version),
-        headers=server.headers,
-        cache_parameters=server.cache_parameters,
-    )
+    return ChatCompletions(_azure_client(server, http_client), Dialect.OPENAI, server)
 
 
 def azure_responses(server: AzureServer, http_client: Any) -> Responses:
     """Return a provider for Responses on Azure. A request's model is the name of a deployment."""
-    client = _azure_client(server, http_client)
-    return Responses(
-        client,
-        name=f"{Responses.name} {client.base_url.host}",
-        headers=server.headers,
-        cache_parameters=server.cache_parameters,
-    )
+    return Responses(_azure_client(server, http_client), server)
 
 
 def _azure_client(server: AzureServer, http_client: Any) -> AsyncOpenAI:
