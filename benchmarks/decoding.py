@@ -32,7 +32,7 @@ import openai
 
 from custom_components.windowed_conversation.providers.anthropic.clients import accepts, anthropic_messages
 from custom_components.windowed_conversation.providers.events import Event, Finished, Provider, Request, TextDelta
-from custom_components.windowed_conversation.providers.gemini.clients import gemini
+from custom_components.windowed_conversation.providers.gemini.clients import Gemini
 from custom_components.windowed_conversation.providers.openai.clients import compatible_chat, openai_responses
 from custom_components.windowed_conversation.window import Message
 
@@ -138,7 +138,7 @@ def _formats(pieces: list[str]) -> Iterator[Format]:
     google = genai.Client(api_key=_KEY, http_options=options).aio.models
     one_request: Any = {"automatic_function_calling": {"disable": True}}
     alone = partial(google.generate_content_stream, model=_MODEL, contents=_ASKED, config=one_request)
-    yield Format("generateContent", "google-genai", alone, gemini(_URL, _KEY, http, context))
+    yield Format("generateContent", "google-genai", alone, Gemini(_URL, _KEY, http, context))
 
 
 async def _drain_alone(stream: Stream, deltas: int) -> None:

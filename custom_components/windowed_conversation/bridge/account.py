@@ -107,7 +107,7 @@ def _create(hass: HomeAssistant, account: Mapping[str, Any], clients: Any, http_
             provider = clients.anthropic_messages(url, key, http_client)
         case const.PROVIDER_GEMINI:
             load = partial(async_import_module, hass)
-            provider = clients.gemini(url, key, http_client, client_context(), import_module=load)
+            provider = clients.Gemini(url, key, http_client, client_context(), import_module=load)
         case const.PROVIDER_AZURE:
             server = clients.AzureServer(url, key, account.get(const.CONF_API_VERSION, ""))
             build = clients.azure_responses if _speaks_responses(account) else clients.azure_chat

@@ -12,7 +12,7 @@ from custom_components.windowed_conversation.providers.anthropic import clients 
 from custom_components.windowed_conversation.providers.anthropic.clients import anthropic_messages
 from custom_components.windowed_conversation.providers.errors import BadRequest, Redirected
 from custom_components.windowed_conversation.providers.events import CountsTokens, Provider, Request
-from custom_components.windowed_conversation.providers.gemini.clients import gemini
+from custom_components.windowed_conversation.providers.gemini.clients import Gemini
 from custom_components.windowed_conversation.providers.openai.clients import (
     AzureServer,
     azure_chat,
@@ -34,7 +34,7 @@ type Ask = Callable[[Provider], Awaitable[Any]]
 
 
 def _gemini(address: str, http_client: Any) -> Provider:
-    return gemini(address, KEY, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    return Gemini(address, KEY, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
 
 
 BUILDERS: dict[str, Build] = {

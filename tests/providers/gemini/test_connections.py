@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.providers.events import Request
-from custom_components.windowed_conversation.providers.gemini.clients import Gemini, gemini
+from custom_components.windowed_conversation.providers.gemini.clients import Gemini
 from custom_components.windowed_conversation.window import Message
 
 from ..byte_server import ByteServer
@@ -20,10 +20,10 @@ REQUEST = Request("gemini-made-up", (Message.user("hello"),))
 
 BUILD = """
 import asyncio, importlib, os, ssl, sys
-from custom_components.windowed_conversation.providers.gemini.clients import gemini
+from custom_components.windowed_conversation.providers.gemini.clients import Gemini
 
 async def build(client):
-    gemini(None, "a key", client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    Gemini(None, "a key", client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
 
 for package in sys.argv[1:]:
     if os.fork() == 0:
@@ -64,7 +64,7 @@ async def test_environment_changes_nothing(
     }.items():
         monkeypatch.setenv(name, value)
     byte_server.reply(STOP)
-    provider = gemini(byte_server.address, None, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    provider = Gemini(byte_server.address, None, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
 
     await Heard().listen(provider.stream(REQUEST))
 
@@ -77,7 +77,7 @@ async def test_account_without_a_url_asks_google(http_client: Any, asked: list[A
         raise ZeroDivisionError
 
     http_client.event_hooks["request"].append(no_network)
-    provider = gemini(None, KEY, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    provider = Gemini(None, KEY, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
 
     with pytest.raises(ZeroDivisionError):
         await provider.list_models()
@@ -89,7 +89,7 @@ async def test_account_without_a_url_asks_google(http_client: Any, asked: list[A
 async def test_limit_of_a_short_answer_is_not_that_of_a_long_one(
     http_client: Any, asked: list[Any], byte_server: ByteServer
 ) -> None:
-    provider = gemini(byte_server.address, KEY, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    provider = Gemini(byte_server.address, KEY, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
     byte_server.reply(GeminiWire().model_list(["a"]))
     await provider.list_models()
     byte_server.reply(STOP)
@@ -107,7 +107,7 @@ async def test_building_reads_no_certificates(monkeypatch: pytest.MonkeyPatch, h
     for name in ("load_default_certs", "load_verify_locations"):
         monkeypatch.setattr(ssl.SSLContext, name, lambda *args, **_: read.append(args), raising=False)
 
-    gemini(None, KEY, http_client, context)
+    Gemini(None, KEY, http_client, context)
 
     assert read == []
 

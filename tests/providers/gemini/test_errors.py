@@ -17,7 +17,7 @@ from custom_components.windowed_conversation.providers.errors import (
     Unavailable,
 )
 from custom_components.windowed_conversation.providers.events import Request
-from custom_components.windowed_conversation.providers.gemini.clients import Gemini, gemini
+from custom_components.windowed_conversation.providers.gemini.clients import Gemini
 from custom_components.windowed_conversation.providers.models import ModelProfile
 from custom_components.windowed_conversation.window import Message
 
@@ -166,7 +166,7 @@ async def test_address_that_is_none_is_a_bad_request(url: str, http_client: Any)
 
 @over_either_client
 async def test_key_that_cannot_be_sent_is_a_wrong_key(http_client: Any, byte_server: ByteServer) -> None:
-    provider = gemini(byte_server.address, "schlüssel", http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    provider = Gemini(byte_server.address, "schlüssel", http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
 
     with pytest.raises(AuthError):
         await provider.list_models()

@@ -21,7 +21,7 @@ from custom_components.windowed_conversation.providers.errors import (
 )
 from custom_components.windowed_conversation.providers.events import AnswersUnstreamed, Request, Usage
 from custom_components.windowed_conversation.providers.gemini import sdk
-from custom_components.windowed_conversation.providers.gemini.clients import Gemini, gemini
+from custom_components.windowed_conversation.providers.gemini.clients import Gemini
 from custom_components.windowed_conversation.window import Message
 
 from ..byte_server import ByteServer
@@ -184,7 +184,7 @@ async def test_redirect_is_not_followed(use: Use, provider: Gemini, byte_server:
 
 @either_use
 async def test_key_that_cannot_be_sent_is_a_wrong_key(use: Use, http_client: Any, byte_server: ByteServer) -> None:
-    provider = gemini(byte_server.address, "schlüssel", http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    provider = Gemini(byte_server.address, "schlüssel", http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
 
     with pytest.raises(AuthError):
         await use(provider)

@@ -7,7 +7,7 @@ import ssl
 from typing import Any
 
 from custom_components.windowed_conversation.providers.events import Usage
-from custom_components.windowed_conversation.providers.gemini.clients import Gemini, gemini
+from custom_components.windowed_conversation.providers.gemini.clients import Gemini
 
 from .parts import CLIENTS, Call, Calls, End, Part, Reasoning, Text
 
@@ -83,7 +83,7 @@ class GeminiWire:
     no_calls: Mapping[str, Any] = {"toolConfig": {"functionCallingConfig": {"mode": "NONE"}}}
 
     def connect(self, address: str, http_client: Any, *, timeout: float = 10.0) -> Gemini:
-        return gemini(address, KEY, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), timeout=timeout)
+        return Gemini(address, KEY, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), timeout=timeout)
 
     def answer(self, *parts: Part, end: End = End.WHOLE, usage: Usage | None = None) -> list[bytes]:
         """Return the events of a streamed answer, see `Wire.answer`.

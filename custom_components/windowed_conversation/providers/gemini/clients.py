@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 # The timeout in seconds between two parts of a model list.
 _TIMEOUT = 10.0
-_GENERATES = "generateContent"
-
 _GOOGLE = "https://generativelanguage.googleapis.com/"
 
 # The newest SDK would request `v1`, the oldest `v1beta`, and both would use a version set in an environment variable.
@@ -38,24 +36,36 @@ _NO_KEY = "none"
 _SDK = f"{__package__}.sdk"
 
 
+async def _import_in_thread(name: str) -> ModuleType:
+    return await asyncio.to_thread(importlib.import_module, name)
+
+
 class Gemini:
-    """A provider based on an HTTP client, which the caller still owns. `connect` returns a client of Google's SDK."""
+    """A provider for Google's own API, or for the compatible server at `url`.
+
+    `http_client` is an httpx or an httpx2 client. The caller keeps ownership. `ssl_context` is for the SDK, which
+    `import_module` imports outside of the event loop. Each request is tried once. `timeout` is the maximum time in
+    seconds between two parts of an answer.
+    """
 
     name = NAME
 
     def __init__(
         self,
+        url: str | None,
+        api_key: str | None,
         http_client: Any,
-        url: str,
-        api_key: str,
-        connect: Callable[[], Awaitable[GoogleSdk]],
+        ssl_context: SSLContext,
         *,
+        import_module: Callable[[str], Awaitable[ModuleType]] = _import_in_thread,
         timeout: float | None = None,
     ) -> None:
-        self._http_client = http_client
-        self._url = url
-        self._headers = {"x-goog-api-key": api_key}
-        self._connect = connect
+        """Create the provider. Reads no file and opens no connection."""
+        address, key, self._http_client = url or _GOOGLE, api_key or _NO_KEY, bounded_client(http_client)
+        self._url = f"{address.rstrip('/')}/{_API_VERSION}"
+        self._headers = {"x-goog-api-key": key}
+        self._import_module = import_module
+        self._sdk_arguments: tuple[Any, ...] = address, _API_VERSION, key, self._http_client, ssl_context
         self._sdk: GoogleSdk | None = None
         self._timeout = timeout
 
@@ -127,7 +137,9 @@ class Gemini:
     async def _connected(self) -> GoogleSdk:
         """Return the client of Google's SDK, which is imported on the first call."""
         if self._sdk is None:
-            self._sdk = await self._connect()
+            module: Any = await self._import_module(_SDK)
+            create: Callable[..., GoogleSdk] = module.GoogleSdk
+            self._sdk = await asyncio.to_thread(create, *self._sdk_arguments)
         return self._sdk
 
 
@@ -156,35 +168,4 @@ def _path(model: str) -> str:
 
 def _generates(model: object) -> bool:
     actions = member(model, "supportedGenerationMethods")
-    return not isinstance(actions, list) or _GENERATES in actions
-
-
-type Import = Callable[[str], Awaitable[ModuleType]]
-
-
-async def _in_a_thread(name: str) -> ModuleType:
-    return await asyncio.to_thread(importlib.import_module, name)
-
-
-def gemini(
-    url: str | None,
-    api_key: str | None,
-    http_client: Any,
-    ssl_context: SSLContext,
-    *,
-    import_module: Import = _in_a_thread,
-    timeout: float | None = None,
-) -> Gemini:
-    """Return a provider for Google's own API, or for a compatible server. Reads no file and opens no connection.
-
-    `http_client` is an httpx or an httpx2 client. The caller keeps ownership. `ssl_context` is for the SDK, which
-    `import_module` imports outside of the event loop. Each request is tried once. `timeout` is the maximum time in
-    seconds between two parts of an answer.
-    """
-    address, key, client = url or _GOOGLE, api_key or _NO_KEY, bounded_client(http_client)
-
-    async def connect() -> GoogleSdk:
-        sdk: Any = await import_module(_SDK)
-        return await asyncio.to_thread(sdk.GoogleSdk, address, _API_VERSION, key, client, ssl_context)
-
-    return Gemini(client, f"{address.rstrip('/')}/{_API_VERSION}", key, connect, timeout=timeout)
+    return not isinstance(actions, list) or "generateContent" in actions
