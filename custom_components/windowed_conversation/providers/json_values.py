@@ -13,6 +13,7 @@ import re
 from typing import Any
 
 from ..window import is_count
+from ..window.codecs import decode_json
 from .errors import BadStream
 
 _CODEC = "utf-16-le"
@@ -43,21 +44,12 @@ def repair_surrogates(text: str) -> str:
     return text.encode(_CODEC, "surrogatepass").decode(_CODEC, "replace")
 
 
-def _finite(literal: str) -> float | None:
-    value = float(literal)
-    return value if math.isfinite(value) else None
-
-
-# JSON has no NaN and no infinity: these values, and numbers too large for a float, become null.
-_decoder = json.JSONDecoder(parse_float=_finite, parse_constant=lambda _: None)
-
-
 def read_json(text: str | bytes | bytearray) -> Any:
-    """Return the value of a JSON text, with null for numbers that are not finite.
+    """Return the value of a JSON text, with null for NaN, infinity, and numbers too large for a float.
 
     Raises `json.JSONDecodeError`, `UnicodeDecodeError` and `RecursionError`.
     """
-    return _decoder.decode(text if isinstance(text, str) else text.decode())
+    return decode_json(text if isinstance(text, str) else text.decode())
 
 
 def max_value_count(text: bytes) -> int:
@@ -123,16 +115,14 @@ def count_or_none(value: object) -> int | None:
 
 def required_count(tokens: object) -> int:
     """Return a server's token count. Raises `BadStream` if it is not a whole number from 0 to 10^9."""
-    number = count_or_none(tokens)
-    if number is None:
+    if not is_count(tokens):
         raise BadStream("the server does not count tokens")
-    return number
+    return tokens
 
 
 def count_at(usage: object, name: str) -> int:
     """Return one count of a usage, or 0 if it is not valid: a wrong count must not make the answer fail."""
-    count = member(usage, name)
-    return count if is_count(count) else 0
+    return count_or_none(member(usage, name)) or 0
 
 
 def token_limit(sizes: object, name: str) -> int | None:

@@ -39,6 +39,11 @@ def is_count(value: object, least: int = 0, most: int = MAX_COUNT) -> TypeGuard[
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
+def is_number(value: object) -> TypeGuard[float]:
+    """Return whether a value is an integer or a float, and not a boolean."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 class Role(StrEnum):
     """The author of a message. Each provider module translates the roles to the provider's own names."""
 

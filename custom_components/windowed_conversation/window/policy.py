@@ -3,6 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
+from .messages import is_number
+
 type ToolResults = Literal["stub", "keep"]
 
 _MAX_TOKENS = 1_000_000_000
@@ -57,7 +59,7 @@ class WindowPolicy:
     def __post_init__(self) -> None:
         """Validate the fields. Accepts floats such as 5.0 as integers, because number fields of forms return them."""
         share = self.trim_share
-        if share is not None and (not _is_number(share) or not 0 <= share <= _MAX_TRIM_SHARE):
+        if share is not None and (not is_number(share) or not 0 <= share <= _MAX_TRIM_SHARE):
             raise ValueError(f"trim_share must be a number from 0 to {_MAX_TRIM_SHARE}, not {share!r}")
         if self.tool_results not in get_args(ToolResults.__value__):
             raise ValueError(f"tool_results must be 'stub' or 'keep', not {self.tool_results!r}")
@@ -112,11 +114,6 @@ class WindowPolicy:
 
     def _check_integer(self, field: str, least: int) -> None:
         value = getattr(self, field)
-        if not _is_number(value) or not least <= value <= _MAX_TOKENS or value != int(value):
+        if not is_number(value) or not least <= value <= _MAX_TOKENS or value != int(value):
             raise ValueError(f"{field} must be a whole number from {least} to {_MAX_TOKENS}, not {value!r}")
         object.__setattr__(self, field, int(value))
-
-
-def _is_number(value: object) -> bool:
-    """Return whether the value is an integer or a float, but not a boolean."""
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -7,7 +7,7 @@ import json
 from math import sqrt, sumprod
 from typing import Any, Protocol, Self
 
-from .messages import MAX_COUNT, Attachment, Message, Role, ToolCall
+from .messages import MAX_COUNT, Attachment, Message, Role, ToolCall, is_number
 
 # OpenAI's chat formats add four tokens to a message: start, role, message, end.
 MESSAGE_OVERHEAD = 4
@@ -263,7 +263,7 @@ class Calibration:
         """Return the calibration from a dictionary of `as_dict`. Raises `ValueError` for any other value."""
         if not isinstance(factors, dict) or set(factors) != set(_KINDS):
             raise ValueError("a factor for each kind of text, and nothing else")
-        if not all(_is_factor(factor) for factor in factors.values()):
+        if not all(is_number(factor) and LEAST_FACTOR <= factor <= GREATEST_FACTOR for factor in factors.values()):
             raise ValueError(f"a factor is a number from {LEAST_FACTOR} to {GREATEST_FACTOR}")
         earlier = tuple(float(factors[kind]) for kind in _KINDS)
         # A factor of exactly 1 was never learned.
@@ -355,7 +355,3 @@ class CalibratedCounter:
         estimate = self._count(text)
         factor = self.calibrator.calibration.factors[_KINDS.index(kind)]
         return max(round(estimate * factor), 1) if estimate else 0
-
-
-def _is_factor(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and LEAST_FACTOR <= value <= GREATEST_FACTOR

@@ -9,5 +9,6 @@ from .fields import (
     NewerVersion as NewerVersion,
     NotOurs as NotOurs,
     TooLarge as TooLarge,
+    decode_json as decode_json,
 )
 from .snapshot import dump_snapshot as dump_snapshot, load_snapshot as load_snapshot

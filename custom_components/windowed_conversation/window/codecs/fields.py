@@ -6,7 +6,7 @@ from math import isfinite
 from typing import Any
 
 from ..errors import WindowError
-from ..messages import MAX_COUNT, is_count
+from ..messages import MAX_COUNT, is_count, is_number
 
 # Twice as many characters as the largest configurable window would hold in English.
 MAX_CHARACTERS = 16_000_000
@@ -44,7 +44,7 @@ def _finite(number: str) -> float | None:
 
 
 # Decodes numbers that Python reads but JSON does not define, such as NaN, as None.
-_decode = json.JSONDecoder(parse_float=_finite, parse_constant=lambda _: None).decode
+decode_json = json.JSONDecoder(parse_float=_finite, parse_constant=lambda _: None).decode
 
 
 class Allowance:
@@ -97,7 +97,7 @@ class Fields:
     def seconds(self, name: str) -> float:
         """Return the number of seconds in a field."""
         value = self._values.get(name)
-        if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) <= _MOST_SECONDS:
+        if not is_number(value) or not abs(value) <= _MOST_SECONDS:
             raise self.error(name, "is no number")
         return value
 
@@ -125,7 +125,7 @@ class Fields:
         """Return the decoded value of a field with JSON text. Numbers that JSON does not define become None."""
         text = self.text(name)
         try:
-            value = _decode(text)
+            value = decode_json(text)
             if "\\u" in text:
                 self._valid_text(name, json.dumps(value, ensure_ascii=False))
         except (ValueError, RecursionError) as err:
@@ -140,7 +140,7 @@ class Fields:
         try:
             text = self._valid_text(name, json.dumps(dict(value), ensure_ascii=False))
             self._allowance.spend(len(text))
-            copy: dict[str, Any] = _decode(text)
+            copy: dict[str, Any] = decode_json(text)
         except (TypeError, ValueError, RecursionError) as err:
             raise self.error(name, "is no JSON") from err
         return copy
