@@ -30,15 +30,13 @@ class _Slot:
     the statistics of a window that was not loaded into memory yet, otherwise None.
     """
 
-    __slots__ = ("after_turn", "last_used", "lock", "rewrites", "stored_stats", "turn", "users", "window")
-
-    def __init__(self, window: Window) -> None:
+    def __init__(self, window: Window, last_used: float) -> None:
         self.window = window
         self.stored_stats: WindowStats | None = None
         self.lock = asyncio.Lock()
         self.turn: object = None
         self.users = 0
-        self.last_used = 0.0
+        self.last_used = last_used
         self.after_turn: list[Callable[[], None]] = []
         self.rewrites: list[Callable[[Snapshot], Snapshot]] = []
 
@@ -323,8 +321,7 @@ class WindowRegistry[K: Hashable = str]:
             self.drop(key)
         slot = self._slots.pop(key, None)
         if slot is None:
-            slot = _Slot(self._new(key))
-            slot.last_used = self._clock()
+            slot = _Slot(self._new(key), self._clock())
         self._slots[key] = slot
         return slot
 
@@ -342,9 +339,7 @@ class WindowRegistry[K: Hashable = str]:
         in use.
         """
         self.drop(key)
-        slot = _Slot(self._new(key, snapshot))
-        slot.last_used = self._clock() - idle_seconds
-        self._slots[key] = slot
+        self._slots[key] = _Slot(self._new(key, snapshot), self._clock() - idle_seconds)
         self._drop_surplus()
 
     def shelve(self, stored: Mapping[K, tuple[WindowStats, float]], *, is_late: bool = False) -> None:
@@ -358,8 +353,7 @@ class WindowRegistry[K: Hashable = str]:
         for key, (stats, idle_seconds) in stored.items():
             slot = self._slots.get(key)
             if slot is None:
-                new[key] = slot = _Slot(self._new(key))
-                slot.last_used = self._clock() - idle_seconds
+                new[key] = slot = _Slot(self._new(key), self._clock() - idle_seconds)
                 slot.stored_stats = stats
             elif slot.stored_stats is not None or is_late:
                 slot.stored_stats = stats

@@ -36,10 +36,6 @@ def _none_is_open() -> Never:
     raise NoOpenExchange("no exchange is open")
 
 
-def _one_is_open() -> Never:
-    raise ExchangeStillOpen("the last exchange is neither closed nor aborted")
-
-
 class WindowStats(NamedTuple):
     """The sizes and counts of a window at one moment.
 
@@ -196,8 +192,7 @@ class Window:
     def open(self, text: str, tags: Iterable[str] = ()) -> None:
         """Open a new exchange with the user's text. Raises `ExchangeStillOpen` and `InvalidTag`."""
         contents = self._contents
-        if contents.opened is not None:
-            _one_is_open()
+        self._refuse_open()
         all_tags = join_tags(INPUT, check_tags(tags)) if tags else INPUT
         # Equals the result of `message_entry`, which takes longer because it has to check each part of a message.
         tokens = MESSAGE_OVERHEAD + self._counter.count(text)
@@ -278,8 +273,7 @@ class Window:
         messages = tuple(messages)
         if not messages:
             raise InvalidMessage("an exchange has at least the user's message")
-        if self._contents.opened is not None:
-            _one_is_open()
+        self._refuse_open()
         most = self._policy.result_cap_tokens
         exchange = OpenExchange(message_entry(messages[0], most, self._counter, self._clock()))
         exchange.tags = join_tags(exchange.tags, check_tags(tags))
@@ -299,8 +293,7 @@ class Window:
         Raises `UnknownExchange`, `ExchangeStillOpen` while an exchange is open, and `InvalidTag`, also for removing an
         automatic tag.
         """
-        if self._contents.opened is not None:
-            _one_is_open()
+        self._refuse_open()
         exchange = self._contents.history.get(number)
         if exchange is None:
             raise UnknownExchange(f"no closed exchange has the number {number!r}")
@@ -312,8 +305,7 @@ class Window:
         The model that wrote the summary reads `native` instead of `text`. Apart from evictions, the messages before the
         newest exchange do not change. Raises `ExchangeStillOpen`.
         """
-        if self._contents.opened is not None:
-            _one_is_open()
+        self._refuse_open()
         summary = summary_exchange(text, self._policy, self._counter, self._clock(), native)
         self._contents.summarize(passage, summary)
         self._enforce()
@@ -343,6 +335,10 @@ class Window:
         """Load a snapshot into an empty window and trim it to the policy. Messages are not counted again."""
         self._contents.restore(snapshot)
         self._enforce()
+
+    def _refuse_open(self) -> None:
+        if self._contents.opened is not None:
+            raise ExchangeStillOpen("the last exchange is neither closed nor aborted")
 
     def _enforce(self) -> None:
         if self._contents.tokens > self._in_force.history_tokens:
