@@ -106,8 +106,7 @@ def load(connection: sqlite3.Connection, words: Words, lines: Iterable[str]) -> 
             raise
         except (TypeError, ValueError, RecursionError) as error:
             raise BadLine(number) from error
-    loader.close_replaced()
-    loader.resume_index()
+    loader.finish()
     return Loaded(loader.added.total(), loader.duplicates, loader.refused)
 
 
@@ -133,12 +132,8 @@ class _Loader:
             return
         kind, row = _kind(fields, "kind"), fields.read("id", int)
         record_type = _RECORDS[kind]
-        record = record_type(
-            **{
-                each.name: fields.read(_KEYS.get(each.name, each.name), each.type)
-                for each in dataclasses.fields(record_type)
-            }
-        )
+        columns = dataclasses.fields(record_type)
+        record = record_type(**{each.name: fields.read(_KEYS.get(each.name, each.name), each.type) for each in columns})
         if self._has("tombstone WHERE kind = ? AND id = ? AND at = ?", kind, row, record.at):
             self.refused += 1
             return
@@ -155,14 +150,11 @@ class _Loader:
         if by is not None:
             self._replaced.append((stored, by))
 
-    def close_replaced(self) -> None:
-        """Close the outdated facts. Call this at the end, because replacements may follow on later lines."""
+    def finish(self) -> None:
+        """Close the outdated facts, whose replacements may follow on later lines, and resume the indexing."""
         for row, by in self._replaced:
             if self._has("fact WHERE replaced_by IS NULL AND id = ?", row):
                 close_fact(self._connection, self._words, row, self._facts.get(by, 0))
-
-    def resume_index(self) -> None:
-        """Let `reindex` index the rows that were not indexed."""
         for kind in self._postponed:
             index.resume(self._connection, kind)
 

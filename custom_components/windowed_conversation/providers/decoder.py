@@ -70,12 +70,9 @@ class Calls:
         self._ids.add(call_id)
         self.count += 1
         if name not in self._tools:
-            name = self._own_name(name)
+            names = {sent_name(own): own for own in self._tools} if self._names is None else self._names
+            name = names.get(name, name)
         return ToolCallDone(ToolCall(call_id, name, dict(arguments)))
-
-    def _own_name(self, name: str) -> str:
-        names = {sent_name(own): own for own in self._tools} if self._names is None else self._names
-        return names.get(name, name)
 
 
 @dataclass(slots=True)

@@ -7,9 +7,6 @@ from itertools import zip_longest
 import re
 from typing import Any
 
-# Patterns for the start and the end of a word within a model name.
-_START, _END = r"(?:^|[^a-z0-9])", r"(?:$|[^a-z])"
-
 # Patterns for each vendor's model families, smallest first: these are fast and cheap enough for a voice assistant.
 # Within a family, the newest model is preferred.
 _GPT = r"gpt-\d+(?:\.\d+)?"
@@ -233,7 +230,8 @@ def _found[T](table: Iterable[tuple[str, T]], name: str) -> T | None:
 
 
 def _words(*words: str) -> re.Pattern[str]:
-    return re.compile(f"{_START}(?:{'|'.join(words)}){_END}")
+    """Return a pattern for any of these words within a model name."""
+    return re.compile(rf"(?:^|[^a-z0-9])(?:{'|'.join(words)})(?:$|[^a-z])")
 
 
 # Models of any vendor that are not for conversations: they produce embeddings, speech, images, or classifications.

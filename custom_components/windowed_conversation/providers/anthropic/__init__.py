@@ -1,4 +1,1 @@
-"""Anthropic's Messages format, for Anthropic and compatible servers.
-
-Contains the clients, request encoding, stream decoding, and error mapping.
-"""
+"""Anthropic's Messages format, for Anthropic and compatible servers."""

@@ -1,4 +1,1 @@
-"""Google's Gemini format, `generateContent`.
-
-Contains the clients, request encoding, stream decoding, and error mapping.
-"""
+"""Google's Gemini format, `generateContent`."""

@@ -61,6 +61,7 @@ _DECLINED = {
     "SAFETY",
     "SPII",
 }
+# JSON for protocol buffers allows either base64 alphabet.
 _OTHER_ALPHABET = str.maketrans("-_", "+/")
 
 
@@ -158,7 +159,7 @@ class GeminiDecoder(Decoder):
             self.is_complete, self._ended = True, finish_reason(code_of(reason))
 
     def _on_part(self, part: Any) -> Iterator[Event]:
-        signature = _bytes(text_of(part.get("thoughtSignature")))
+        signature = b64decode(text_of(part.get("thoughtSignature")).translate(_OTHER_ALPHABET))
         if "functionCall" in part:
             yield self._on_call(part["functionCall"], signature)
         elif part.get("text") is None:
@@ -198,11 +199,6 @@ class GeminiDecoder(Decoder):
         length = self._length
         texts = (SignedText(length - start, length - end, signature) for start, end, signature in self._signed)
         return Signatures(self._ids, self._signatures, tuple(texts)).as_json()
-
-
-def _bytes(text: str) -> bytes:
-    """Return the decoded bytes of a text in either base64 alphabet, as JSON for protocol buffers allows both."""
-    return b64decode(text.translate(_OTHER_ALPHABET))
 
 
 def _usage(metadata: object) -> Usage:

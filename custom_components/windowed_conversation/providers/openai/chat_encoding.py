@@ -274,23 +274,19 @@ def _merged(messages: Iterable[Message], provider: str, model: str) -> Iterator[
             continue
         goes_together = last and last.role is message.role is not Role.TOOL and not last.tool_calls
         if last and goes_together and not own_residue(last, provider, model):
-            last = _together(last, message)
+            last = replace(
+                last,
+                content="\n\n".join(filter(None, (last.content, message.content))),
+                tool_calls=message.tool_calls,
+                native=message.native,
+                attachments=(*last.attachments, *message.attachments),
+            )
             continue
         if last:
             yield last
         last = message
     if last:
         yield last
-
-
-def _together(first: Message, second: Message) -> Message:
-    return replace(
-        first,
-        content="\n\n".join(filter(None, (first.content, second.content))),
-        tool_calls=second.tool_calls,
-        native=second.native,
-        attachments=(*first.attachments, *second.attachments),
-    )
 
 
 def _encode_content(message: Message) -> list[dict[str, Any]]:

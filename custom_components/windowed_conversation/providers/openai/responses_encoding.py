@@ -42,7 +42,8 @@ def read_compaction(answer: Any) -> Compacted:
     try:
         items = finite(answer["output"])
         compacted = [item for item in items if item["type"] == "compaction" and text_of(item["encrypted_content"])]
-        texts = tuple(text for item in items for text in _item_texts(item))
+        parts = [part for item in items for part in item.get("content") or () if isinstance(part, dict)]
+        texts = tuple(text_of(part.get("text")) for part in parts)
     except (AttributeError, LookupError, TypeError, ValueError) as err:
         raise BadStream(f"the server does not compact ({type(err).__name__})") from err
     if not compacted:
@@ -53,11 +54,6 @@ def read_compaction(answer: Any) -> Compacted:
 def compacted_items(message: Message | None, provider: str, model: str) -> list[Any]:
     """Return the items that replace a message and its question if this model compacted them, else an empty list."""
     return objects(member(residue_of(message, provider, model), _COMPACTED))
-
-
-def _item_texts(item: Mapping[str, Any]) -> Iterator[str]:
-    content = item.get("content") or ()
-    yield from (text_of(part.get("text")) for part in content if isinstance(part, dict))
 
 
 type _Item = dict[str, Any]
@@ -89,17 +85,12 @@ def encode_prompt(request: Request, provider: str) -> dict[str, Any]:
         "model": request.model,
         **without_none(instructions=system_prompt(request.messages) or None),
         "input": list(_encode_spoken(spoken, request, provider)),
-        **({"tools": tools, **_in_parallel(thinks)} if tools else {}),
+        **({"tools": tools} if tools else {}),
+        # With minimal effort, calls in parallel must not be requested:
+        # https://learn.microsoft.com/azure/ai-foundry/openai/how-to/reasoning
+        **({"parallel_tool_calls": True} if tools and thinks != Effort.MINIMAL else {}),
         **({"reasoning": {"effort": thinks}} if thinks else {}),
     }
-
-
-def _in_parallel(effort: str | None) -> dict[str, Any]:
-    """Return the parameter for parallel calls; with minimal effort, they must not be requested.
-
-    https://learn.microsoft.com/azure/ai-foundry/openai/how-to/reasoning
-    """
-    return {} if effort == Effort.MINIMAL else {"parallel_tool_calls": True}
 
 
 def _encode_spoken(messages: Sequence[Message], request: Request, provider: str) -> Iterator[_Item]:
