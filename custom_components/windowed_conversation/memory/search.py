@@ -31,43 +31,6 @@ _LENT = 0.4
 _RECENCY = 0.05
 _MONTH = 30 * 86_400.0
 
-_HITS_OF = """
-    SELECT {kind}.id, -bm25({kind}_words, 1.0, {parts}) AS score
-    FROM {kind}_words CROSS JOIN {kind} ON {kind}.id = {kind}_words.rowid
-    WHERE {kind}_words MATCH :match AND {visible} AND {kind}.at BETWEEN :since AND :until
-    ORDER BY score DESC LIMIT {hits}
-"""
-
-_FOUND = """
-    WITH hit (id, score) AS MATERIALIZED ({hits}), found (id, score) AS (SELECT id, score / max(score) OVER () FROM hit)
-    SELECT found.id, found.score, {row}.at, {row}.text, {row}.person, {conversation}, {private}, NULL
-    FROM found JOIN {row} USING (id)
-    ORDER BY found.score DESC, {row}.at DESC, {row}.id DESC LIMIT :limit
-"""
-
-_NEIGHBOURS = """
-    WITH hit (id, score) AS MATERIALIZED ({hits}),
-    lifted (id, at, score) AS MATERIALIZED (
-        SELECT beside.id, beside.at,
-            sum(hit.score * CASE beside.place WHEN turn.place THEN 1 ELSE {lent} / abs(beside.place - turn.place) END)
-        FROM hit CROSS JOIN turn ON turn.id = hit.id CROSS JOIN turn AS beside
-        ON beside.conversation = turn.conversation AND beside.place BETWEEN turn.place - {span} AND turn.place + {span}
-        WHERE {visible} AND beside.at BETWEEN :since AND :until
-        GROUP BY beside.id
-    ),
-    most (at, score) AS MATERIALIZED (SELECT max(at), max(score) FROM lifted),
-    found (id, score) AS (
-        SELECT lifted.id,
-            (lifted.score / most.score + {recency} / (1 + (most.at - lifted.at) / {month})) / (1 + {recency})
-        FROM most CROSS JOIN lifted
-        ORDER BY 2 DESC, lifted.id DESC LIMIT :limit
-    )
-    SELECT found.id, found.score, turn.at, turn.said || char(10) || turn.answer, turn.person, turn.conversation,
-        turn.person IS NOT NULL, turn.tools
-    FROM found JOIN turn USING (id)
-    ORDER BY found.score DESC, found.id DESC
-"""
-
 _LISTED_COLUMNS: dict[Kind, str] = {
     "fact": "text, private, NULL AS conversation FROM fact WHERE replaced_by IS NULL AND",
     "episode": "text, person IS NOT NULL AS private, conversation FROM episode WHERE",
@@ -89,25 +52,49 @@ def visible(kind: Kind, row: str) -> str:
 
 
 def _hits(kind: Kind) -> str:
-    return _HITS_OF.format(kind=kind, parts=_PARTS[kind], hits=_HITS, visible=visible(kind, kind))
+    return f"""
+        SELECT {kind}.id, -bm25({kind}_words, 1.0, {_PARTS[kind]}) AS score
+        FROM {kind}_words CROSS JOIN {kind} ON {kind}.id = {kind}_words.rowid
+        WHERE {kind}_words MATCH :match AND {visible(kind, kind)} AND {kind}.at BETWEEN :since AND :until
+        ORDER BY score DESC LIMIT {_HITS}
+    """
 
 
+def _found_by_itself(kind: Kind, conversation_and_private: str) -> str:
+    return f"""
+        WITH hit (id, score) AS MATERIALIZED ({_hits(kind)}),
+        found (id, score) AS (SELECT id, score / max(score) OVER () FROM hit)
+        SELECT id, score, at, text, person, {conversation_and_private}, NULL
+        FROM found JOIN {kind} USING (id) ORDER BY score DESC, at DESC, id DESC LIMIT :limit
+    """
+
+
+_NEIGHBOURS = f"""
+    WITH hit (id, score) AS MATERIALIZED ({_hits("turn")}),
+    lifted (id, at, score) AS MATERIALIZED (
+        SELECT beside.id, beside.at,
+            sum(hit.score * CASE beside.place WHEN turn.place THEN 1 ELSE {_LENT} / abs(beside.place - turn.place) END)
+        FROM hit CROSS JOIN turn ON turn.id = hit.id CROSS JOIN turn AS beside ON
+        beside.conversation = turn.conversation AND beside.place BETWEEN turn.place - {_SPAN} AND turn.place + {_SPAN}
+        WHERE {visible("turn", "beside")} AND beside.at BETWEEN :since AND :until
+        GROUP BY beside.id
+    ),
+    most (at, score) AS MATERIALIZED (SELECT max(at), max(score) FROM lifted),
+    found (id, score) AS (
+        SELECT lifted.id,
+            (lifted.score / most.score + {_RECENCY} / (1 + (most.at - lifted.at) / {_MONTH})) / (1 + {_RECENCY})
+        FROM most CROSS JOIN lifted
+        ORDER BY 2 DESC, lifted.id DESC LIMIT :limit
+    )
+    SELECT found.id, found.score, turn.at, turn.said || char(10) || turn.answer, turn.person, turn.conversation,
+        turn.person IS NOT NULL, turn.tools
+    FROM found JOIN turn USING (id)
+    ORDER BY found.score DESC, found.id DESC
+"""
 _SEARCHES: dict[Kind, str] = {
-    "fact": _FOUND.format(hits=_hits("fact"), row="fact", conversation="NULL", private="fact.private"),
-    "episode": _FOUND.format(
-        hits=_hits("episode"),
-        row="episode",
-        conversation="episode.conversation",
-        private="episode.person IS NOT NULL",
-    ),
-    "turn": _NEIGHBOURS.format(
-        hits=_hits("turn"),
-        visible=visible("turn", "beside"),
-        span=_SPAN,
-        lent=_LENT,
-        recency=_RECENCY,
-        month=_MONTH,
-    ),
+    "fact": _found_by_itself("fact", "NULL, private"),
+    "episode": _found_by_itself("episode", "conversation, person IS NOT NULL"),
+    "turn": _NEIGHBOURS,
 }
 
 
