@@ -4,11 +4,11 @@ Compatible servers send calls and reasoning in various forms; comments name the 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from ...window import ToolCall
-from ..decoder import Arguments, Calls, Decoder, finish_reason
+from ..decoder import Arguments, Decoder, finish_reason
 from ..encoder import is_short
 from ..errors import Incomplete, ProviderError
 from ..events import Event, Request
@@ -16,8 +16,7 @@ from ..json_values import member, objects, text_of
 from .chat_encoding import ResidueReader, residue_tokens
 from .fields import error_in_event, refused, usage_of
 
-# The fields that identify the server: the fingerprint of Ollama and others, the model that a router chose, and the
-# provider that it used.
+# The fields that identify the server: its fingerprint (Ollama and others), a router's chosen model, and its provider.
 _SERVER_FIELDS = ("system_fingerprint", "model", "provider")
 _LONGEST_WORD = 100
 
@@ -34,48 +33,6 @@ class _OpenCall:
     announced: ToolCall | None = None
 
 
-@dataclass(slots=True)
-class _ToolCalls:
-    """Assembles the fragments of tool calls, in every form that servers send.
-
-    OpenAI numbers its calls and sends each name once. Ollama numbers every parallel call 0 and gives each a new id.
-    Other servers omit the number or the id, or send the arguments as an object:
-    https://github.com/ollama/ollama/issues/15457
-    """
-
-    _calls: Calls
-    _residue: ResidueReader
-    open: list[_OpenCall] = field(default_factory=list)
-
-    def add(self, fragment: Any) -> Iterator[Event]:
-        """Add a fragment. A complete JSON object cannot grow, so its call is announced at once."""
-        function = fragment.get("function") or {}
-        call = self._call_of(fragment, function)
-        call.arguments.add(function.get("arguments"))
-        extra = fragment.get("extra_content")
-        if extra and self._residue.has_room_for(extra):
-            call.extra = extra
-        if call.arguments.value_so_far():
-            yield from self.announce(call)
-
-    def _call_of(self, fragment: Any, function: Any) -> _OpenCall:
-        """Return the call that a fragment belongs to: the newest call with its number, or a new call."""
-        index, call_id, name = fragment.get("index"), text_of(fragment.get("id")), text_of(function.get("name"))
-        candidates = [call for call in self.open if index in (call.index, None)]
-        if candidates and not _starts_another(candidates[-1], fragment, function):
-            return candidates[-1]
-        call = _OpenCall(index, call_id, name, self._calls.begin())
-        self.open.append(call)
-        return call
-
-    def announce(self, call: _OpenCall) -> Iterator[Event]:
-        """Yield the event of a call, unless it was announced before. Raises `BadStream` for an incomplete call."""
-        if not call.announced:
-            done = self._calls.announce(call.id, call.name, call.arguments.value())
-            call.announced = done.call
-            yield done
-
-
 def _starts_another(newest: _OpenCall, fragment: Any, function: Any) -> bool:
     if fragment.get("id"):
         other = fragment["id"] != newest.id
@@ -89,7 +46,7 @@ class ChatDecoder(Decoder):
     def __init__(self, request: Request) -> None:
         super().__init__(request)
         self._beside = ResidueReader()
-        self._tool_calls = _ToolCalls(self._calls, self._beside)
+        self._open_calls: list[_OpenCall] = []
         self._refused = False
 
     def as_stream(self, answer: Any) -> Sequence[Any]:
@@ -124,7 +81,7 @@ class ChatDecoder(Decoder):
         if delta.get("refusal"):
             self._refused = True
         for fragment in delta.get("tool_calls") or ():
-            events += self._tool_calls.add(fragment)
+            events += self._on_fragment(fragment)
 
     def _on_finish(self, reason: object, events: list[Event]) -> None:
         if self.is_complete:
@@ -132,8 +89,41 @@ class ChatDecoder(Decoder):
         self.is_complete, self._ended = True, finish_reason(text_of(reason))
         if self._ended not in ("length", "content_filter"):
             # This includes calls without arguments.
-            for call in self._tool_calls.open:
-                events += self._tool_calls.announce(call)
+            for call in self._open_calls:
+                events += self._announce(call)
+
+    def _on_fragment(self, fragment: Any) -> Iterator[Event]:
+        """Add a fragment of a call. A complete JSON object cannot grow, so its call is announced at once."""
+        function = fragment.get("function") or {}
+        call = self._call_of(fragment, function)
+        call.arguments.add(function.get("arguments"))
+        extra = fragment.get("extra_content")
+        if extra and self._beside.has_room_for(extra):
+            call.extra = extra
+        if call.arguments.value_so_far():
+            yield from self._announce(call)
+
+    def _call_of(self, fragment: Any, function: Any) -> _OpenCall:
+        """Return the call that a fragment belongs to: the newest call with its number, or a new call.
+
+        OpenAI numbers its calls and sends each name once. Ollama numbers every parallel call 0 and gives each a new id.
+        Other servers omit the number or the id, or send the arguments as an object:
+        https://github.com/ollama/ollama/issues/15457
+        """
+        index, call_id, name = fragment.get("index"), text_of(fragment.get("id")), text_of(function.get("name"))
+        candidates = [call for call in self._open_calls if index in (call.index, None)]
+        if candidates and not _starts_another(candidates[-1], fragment, function):
+            return candidates[-1]
+        call = _OpenCall(index, call_id, name, self._calls.begin())
+        self._open_calls.append(call)
+        return call
+
+    def _announce(self, call: _OpenCall) -> Iterator[Event]:
+        """Yield the event of a call, unless it was announced before. Raises `BadStream` for an incomplete call."""
+        if not call.announced:
+            done = self._calls.announce(call.id, call.name, call.arguments.value())
+            call.announced = done.call
+            yield done
 
     def _error(self) -> ProviderError | None:
         match self._ended:
@@ -145,7 +135,7 @@ class ChatDecoder(Decoder):
 
     def _residue(self) -> dict[str, Any] | None:
         """Return the residue. An empty object marks calls with ids that only the same server accepts."""
-        extras = {call.announced.id: call.extra for call in self._tool_calls.open if call.announced}
+        extras = {call.announced.id: call.extra for call in self._open_calls if call.announced}
         value = self._beside.value({call_id: extra for call_id, extra in extras.items() if extra})
         if not value and all(map(is_short, extras)):
             return None
