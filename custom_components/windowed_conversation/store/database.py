@@ -1,7 +1,7 @@
 """The database that all rooms share, and values that it stores by owner and name."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 import json
 from pathlib import Path
 import sqlite3
@@ -17,7 +17,6 @@ VALUES = Room(
     ) WITHOUT ROWID
     """
 )
-
 
 # The owner of values about the file itself.
 _FILE = ""
@@ -41,8 +40,7 @@ def write_value(connection: sqlite3.Connection, owner: str, name: str, value: An
 
 def owners_of_values(connection: sqlite3.Connection) -> set[str]:
     """Return the owners of all values, except the file itself."""
-    owners = {owner for (owner,) in connection.execute("SELECT DISTINCT owner FROM value")}
-    return owners - {_FILE}
+    return {owner for (owner,) in connection.execute("SELECT DISTINCT owner FROM value")} - {_FILE}
 
 
 def delete_values(connection: sqlite3.Connection, owners: Iterable[str]) -> None:
@@ -125,13 +123,8 @@ class Database:
         """Yield the connection in a transaction, which is committed at the end, or rolled back after an error."""
         with self._using(self._writing):
             self._refuse_moved()
-            self._writer.execute("BEGIN IMMEDIATE")
-            try:
+            with self._transaction():
                 yield self._writer
-                self._writer.execute("COMMIT")
-            finally:
-                # does nothing if SQLite has already rolled back by itself, as it does after some errors
-                self._writer.rollback()
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
@@ -183,18 +176,22 @@ class Database:
             raise unavailable(reason, self.path) from None
 
     def _mends_indexes(self) -> bool:
-        with self._writing:
-            try:
-                self._writer.execute("BEGIN IMMEDIATE")
+        with self._writing, suppress(sqlite3.Error):
+            with self._transaction():
                 for room in self._rooms:
                     room.mend(self._writer)
-                self._writer.execute("COMMIT")
-            except sqlite3.Error:
-                return False
-            finally:
-                # does nothing if SQLite has already rolled back by itself, as it does after some errors
-                self._writer.rollback()
-        return True
+            return True
+        return False
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._writer.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._writer.execute("COMMIT")
+        finally:
+            # does nothing if SQLite has already rolled back by itself, as it does after some errors
+            self._writer.rollback()
 
     def _refuse_moved(self) -> None:
         # SQLite would continue to use a file that was deleted or moved
