@@ -9,7 +9,7 @@ import math
 import sqlite3
 from typing import Any, NamedTuple
 
-from .index import delete
+from .index import delete, select_ids
 from .record import AMONG, delete_records, delete_words
 from .records import KINDS, Forgotten, Kind, Selection
 from .search import visible
@@ -195,16 +195,13 @@ class Erasure:
         moments = () if began is None or text.is_summary else self.moments.get(owner.conversation, ())
         if moments and any_between(moments, began or 0.0, ended):
             return True
-        return self._has_all_of(owner.person) and self._is_in_span(began, ended)
+        start, before = self.selection.span
+        return self._has_all_of(owner.person) and ended >= start and (began or -math.inf) < before
 
     def _has_all_of(self, person: str | None) -> bool:
         if self.selection.is_named or "turn" not in self.selection.kinds:
             return False
         return self.selection.person is ... or (person is not None and person == self.selection.person)
-
-    def _is_in_span(self, began: float | None, ended: float) -> bool:
-        since, before = self.selection.span
-        return ended >= since and (began or -math.inf) < before
 
     def repeats_query(self, text: str) -> bool:
         """Return whether a text contains most words of the query."""
@@ -286,7 +283,7 @@ def _select_rows(
             rows[kind].intersection_update(_matching_words(connection, words, kind, question))
 
     def linked(query: str, kind: Kind) -> set[int]:
-        return {row for (row,) in connection.execute(query, {f"{kind}s": json.dumps([*rows[kind]])})}
+        return set(select_ids(connection, query, {f"{kind}s": json.dumps([*rows[kind]])}))
 
     rows["fact"] = linked(_REPLACED, "fact")
     own = {kind: set(rows[kind]) for kind in _TEXTS}
@@ -308,18 +305,16 @@ def _matching_conditions(connection: sqlite3.Connection, kind: Kind, selection: 
         whose += " AND agent = :agent" if kind in _TEXTS else " AND false"
     among = "true" if selection.ids is None else AMONG.format("id", ":ids")
     since, before = selection.span
-    rows = connection.execute(
-        f"SELECT id FROM {kind} WHERE {among} AND at >= :since AND at < :before AND {whose}",
-        {
-            "ids": json.dumps([row for of, row in selection.ids or () if of == kind]),
-            "since": since,
-            "before": before,
-            "person": None if selection.person is ... else selection.person,
-            "agent": selection.agent,
-            "private": selection.private,
-        },
-    )
-    return {row for (row,) in rows}
+    values = {
+        "ids": json.dumps([row for of, row in selection.ids or () if of == kind]),
+        "since": since,
+        "before": before,
+        "person": None if selection.person is ... else selection.person,
+        "agent": selection.agent,
+        "private": selection.private,
+    }
+    query = f"SELECT id FROM {kind} WHERE {among} AND at >= :since AND at < :before AND {whose}"
+    return set(select_ids(connection, query, values))
 
 
 def _matching_words(connection: sqlite3.Connection, words: Words, kind: Kind, question: QuestionTerms) -> Iterator[int]:
@@ -362,23 +357,21 @@ def _repeating(connection: sqlite3.Connection, words: Words, fact: int, kind: Ki
 def _indexed(connection: sqlite3.Connection, kind: Kind, match: str) -> list[int]:
     if not match:
         return []
-    rows = connection.execute(f"SELECT rowid FROM {kind}_words WHERE {kind}_words MATCH ?", (f"words : ({match})",))
-    return [row for (row,) in rows]
+    return select_ids(connection, f"SELECT rowid FROM {kind}_words WHERE {kind}_words MATCH ?", (f"words : ({match})",))
 
 
 def _with_record(connection: sqlite3.Connection, erasure: Erasure) -> Forgotten:
     """Return the forgotten rows, extended by rows of the record: those to delete, and those that lose only their text.
 
     A turn may repeat a forgotten text in words that cannot be recognized. Therefore, every turn that may have received
-    it loses its text. This includes turns from before the first forgotten row, because memory does not store failed
-    turns.
+    it loses its text, even from before the first forgotten row, because memory does not store failed turns.
     """
     selection, forgotten = erasure.selection, erasure.forgotten
     person, (since, before) = selection.person, selection.span
     rows, wordless = set[int](), set[int]()
     if not selection.is_named and "turn" in selection.kinds:
         owner = {"anybody": person is ..., "person": None if person is ... else person, "agent": selection.agent}
-        rows = {row for (row,) in connection.execute(_OWNED, {"since": since, "before": before, **owner})}
+        rows = set(select_ids(connection, _OWNED, {"since": since, "before": before, **owner}))
     if selection.query is not None:
         wordless |= _heard(connection, None if person is ... else {person, None}, selection.span)
     if forgotten.has_any:
@@ -400,17 +393,14 @@ def _heard(
 ) -> set[int]:
     """Return the record's rows with text in a time span that these people (None: everybody) may have received."""
     since, before = span
-    rows = connection.execute(
-        _HEARD,
-        {
-            "since": since,
-            "before": before,
-            "everybody": people is None,
-            "people": json.dumps([each or "" for each in people or ()]),
-            "conversations": json.dumps([*conversations]),
-        },
-    )
-    return {row for (row,) in rows}
+    values = {
+        "since": since,
+        "before": before,
+        "everybody": people is None,
+        "people": json.dumps([each or "" for each in people or ()]),
+        "conversations": json.dumps([*conversations]),
+    }
+    return set(select_ids(connection, _HEARD, values))
 
 
 def select_expired(connection: sqlite3.Connection, before: Mapping[str, float], others: float) -> Forgotten:
@@ -420,7 +410,7 @@ def select_expired(connection: sqlite3.Connection, before: Mapping[str, float], 
         old = connection.execute(f"SELECT id, at, agent FROM {kind} WHERE at < ?", (max([others, *before.values()]),))
         rows[kind] = {row for row, at, agent in old if at < before.get(agent, others)}
     turns = {"turns": json.dumps([*rows["turn"]])}
-    episodes = rows["episode"].union(row for (row,) in connection.execute(_SUMMARIZING, turns))
+    episodes = rows["episode"].union(select_ids(connection, _SUMMARIZING, turns))
     return Forgotten(turns=tuple(sorted(rows["turn"])), episodes=tuple(sorted(episodes)))
 
 
@@ -428,18 +418,11 @@ def delete_forgotten(
     connection: sqlite3.Connection, words: Words, forgotten: Forgotten, *, is_asked_for: bool = False
 ) -> None:
     """Delete the forgotten rows, and mark the file as still containing their bytes."""
-    rows_by_kind: dict[Kind, tuple[int, ...]] = {
-        "fact": forgotten.facts,
-        "turn": forgotten.turns,
-        "episode": forgotten.episodes,
-    }
-    for kind, rows in rows_by_kind.items():
-        if rows:
-            delete(connection, words, kind, rows, is_asked_for=is_asked_for)
-    if forgotten.records:
-        delete_records(connection, forgotten.records)
-    if forgotten.wordless:
-        delete_words(connection, forgotten.wordless)
+    delete(connection, words, "fact", forgotten.facts, is_asked_for=is_asked_for)
+    delete(connection, words, "turn", forgotten.turns, is_asked_for=is_asked_for)
+    delete(connection, words, "episode", forgotten.episodes, is_asked_for=is_asked_for)
+    delete_records(connection, forgotten.records)
+    delete_words(connection, forgotten.wordless)
     if forgotten != Forgotten():
         set_unerased(connection)
 

@@ -6,7 +6,7 @@ A row is indexed if its id is above the `unindexed` setting of its kind.
 from collections.abc import Sequence
 from importlib import import_module
 import sqlite3
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .records import KINDS, Kind
 from .words import Words
@@ -240,10 +240,13 @@ def delete(
 
 def delete_oldest(connection: sqlite3.Connection, words: Words, kind: Kind, most: int) -> None:
     """Delete the oldest rows of a kind that exceed its limit `most`."""
-    rows = connection.execute(
-        f"SELECT id FROM {kind} ORDER BY at, id LIMIT max(0, (SELECT count(*) FROM {kind}) - ?)", (most,)
-    ).fetchall()
-    delete(connection, words, kind, [row for (row,) in rows])
+    oldest = f"SELECT id FROM {kind} ORDER BY at, id LIMIT max(0, (SELECT count(*) FROM {kind}) - ?)"
+    delete(connection, words, kind, select_ids(connection, oldest, (most,)))
+
+
+def select_ids(connection: sqlite3.Connection, query: str, parameters: Any) -> list[int]:
+    """Return the ids that a query selects."""
+    return [row for (row,) in connection.execute(query, parameters)]
 
 
 def _text_in_index(connection: sqlite3.Connection, kind: Kind, row: int) -> str | None:

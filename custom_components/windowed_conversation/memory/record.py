@@ -6,7 +6,7 @@ import json
 import sqlite3
 from typing import Any, NamedTuple
 
-from .index import store
+from .index import select_ids, store
 from .records import (
     CallRecord,
     FailureRecord,
@@ -63,8 +63,7 @@ _OLDEST = "SELECT {row} FROM {table} ORDER BY {row} LIMIT max(0, (SELECT count(*
 
 _json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
-# Row ids of the texts that a transaction has stored or looked up. Consecutive requests send mostly the same texts, so
-# this avoids repeated queries.
+# Row ids of the texts that a transaction has stored or looked up: consecutive requests send mostly the same texts.
 type _ContentRows = dict[str, int]
 
 
@@ -324,18 +323,14 @@ def expire_records(
     )
     expired = [row for row, at, agent in rows if at < before.get(agent, others)]
     delete_records(connection, expired)
-    wordless = _ids(
-        connection, "SELECT turn FROM record_words JOIN turn_record ON row = turn WHERE at < ?", whole_before
-    )
+    older = "SELECT turn FROM record_words JOIN turn_record ON row = turn WHERE at < ?"
+    wordless = select_ids(connection, older, (whole_before,))
     delete_words(connection, wordless)
     return bool(expired or wordless)
 
 
 def _make_room(connection: sqlite3.Connection) -> None:
     """Delete the oldest turns, and the text of the oldest turns, that exceed the limits."""
-    delete_records(connection, _ids(connection, _OLDEST.format(row="row", table="turn_record"), MOST_TURN_RECORDS))
-    delete_words(connection, _ids(connection, _OLDEST.format(row="turn", table="record_words"), MOST_WHOLE))
-
-
-def _ids(connection: sqlite3.Connection, query: str, value: float) -> list[int]:
-    return [row for (row,) in connection.execute(query, (value,))]
+    oldest = _OLDEST.format(row="row", table="turn_record")
+    delete_records(connection, select_ids(connection, oldest, (MOST_TURN_RECORDS,)))
+    delete_words(connection, select_ids(connection, _OLDEST.format(row="turn", table="record_words"), (MOST_WHOLE,)))
