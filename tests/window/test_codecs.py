@@ -96,7 +96,7 @@ def test_policy_in_force_trims_what_comes_back(codec: Codec) -> None:
     window = new_window(WindowPolicy(history_tokens=1000))
     for _ in range(4):
         window.record((Message.user("x" * 10), Message.assistant("y" * 10)))
-    window._policy = WindowPolicy(history_tokens=60, trim_share=0)
+    window.policy = WindowPolicy(history_tokens=60, trim_share=0)
 
     again = codec(window)
 

@@ -32,7 +32,6 @@ from .events import (
     ListedModel as ListedModel,
     ModelSettings as ModelSettings,
     NamesItsSize as NamesItsSize,
-    OnBytes as OnBytes,
     Provider as Provider,
     ReasoningDelta as ReasoningDelta,
     Request as Request,

@@ -79,18 +79,14 @@ class Window:
     ) -> None:
         """Create an empty window. `clock` returns seconds since the epoch, used for `Message.created`."""
         self.conversation_id = conversation_id
-        self._policy = policy
+        # The user's policy. Only `set_policy` changes it.
+        self.policy = policy
         # The policy, or a copy with a smaller budget if the turn's limit is below the policy's.
         self._in_force = policy
         self._limit: int | None = None
         self._counter = counter
         self._clock = clock
         self._contents = Contents()
-
-    @property
-    def policy(self) -> WindowPolicy:
-        """The user's policy. Only `set_policy` changes it."""
-        return self._policy
 
     @property
     def is_open(self) -> bool:
@@ -112,7 +108,7 @@ class Window:
     @property
     def pending_summary(self) -> SummaryInput | None:
         """The evicted exchanges that wait for a summary, or None. Always None if the policy does not summarize."""
-        return self._contents.state.pending_summary if self._policy.summarize else None
+        return self._contents.state.pending_summary if self.policy.summarize else None
 
     def messages(
         self, *, tags: Iterable[str] = (), match: Literal["any", "all"] = "any", exclude: Iterable[str] = ()
@@ -132,7 +128,7 @@ class Window:
         contents, history, opened = self._contents, self._contents.history, self._contents.opened
         system, evicted, _ = contents.state
         open_tags, open_tokens = (opened.tags, opened.tokens) if opened else (NO_TAGS, 0)
-        budget, tokens = self._policy.history_tokens, history.tokens + open_tokens
+        budget, tokens = self.policy.history_tokens, history.tokens + open_tokens
         protected_tokens = open_tokens if IMPORTANT in open_tags else 0
         tag_counts = dict.fromkeys(open_tags, 1)
         for tags, exchange_count in history.by_tags.items():
@@ -168,7 +164,7 @@ class Window:
 
     def set_policy(self, policy: WindowPolicy) -> None:
         """Change the policy and trim to it at once. A limit of the current turn remains in force."""
-        self._policy = policy
+        self.policy = policy
         self._in_force = policy.limited(self._limit)
         if self._contents.messages:
             self._enforce()
@@ -183,7 +179,7 @@ class Window:
         """
         contents = self._contents
         exchange = contents.opened or _none_is_open()
-        self._limit, self._in_force = tokens, self._policy.limited(tokens)
+        self._limit, self._in_force = tokens, self.policy.limited(tokens)
         if contents.history.tokens + exchange.tokens > self._in_force.history_tokens:
             self._trim()
             if contents.tokens > self._in_force.history_tokens:
@@ -205,12 +201,11 @@ class Window:
         """Add an assistant message or a tool result to the open exchange.
 
         Between a tool call and its result the window is not a valid request. Raises `NoOpenExchange`, `InvalidTag`, and
-        `InvalidMessage` (`UnknownToolCall`, `DuplicateToolCall`, `UnansweredToolCalls`) for a message that is not
-        allowed at this point.
+        `InvalidMessage` (`UnknownToolCall`, `DuplicateToolCall`, `UnansweredToolCalls`) for a message not allowed here.
         """
         contents = self._contents
         exchange = contents.opened or _none_is_open()
-        entry = message_entry(message, self._policy.result_cap_tokens, self._counter, self._clock())
+        entry = message_entry(message, self.policy.result_cap_tokens, self._counter, self._clock())
         exchange.append(entry)
         contents.messages.append(entry)
         if contents.history.tokens + exchange.tokens > self._in_force.history_tokens:
@@ -234,7 +229,7 @@ class Window:
         contents = self._contents
         opened = contents.opened or _none_is_open()
         exchange = opened.to_exchange(contents.last_number + 1)
-        policy = self._policy
+        policy = self.policy
         if exchange.has_full_results:
             only_live = policy.tool_results == "keep" or policy.max_tool_turns is not None
             if policy.live_tools or not only_live:
@@ -262,7 +257,7 @@ class Window:
         A policy that was set in the meantime remains in force, and exchanges that exceed it are not restored.
         """
         self._contents.abort(self._contents.opened or _none_is_open())
-        self._limit, self._in_force = None, self._policy
+        self._limit, self._in_force = None, self.policy
         self._enforce()
 
     def record(self, messages: Iterable[Message], tags: Iterable[str] = ()) -> None:
@@ -274,7 +269,7 @@ class Window:
         if not messages:
             raise InvalidMessage("an exchange has at least the user's message")
         self._refuse_open()
-        most = self._policy.result_cap_tokens
+        most = self.policy.result_cap_tokens
         exchange = OpenExchange(message_entry(messages[0], most, self._counter, self._clock()))
         exchange.tags = join_tags(exchange.tags, check_tags(tags))
         self._contents.begin(exchange)
@@ -290,8 +285,7 @@ class Window:
     def tag_exchange(self, number: int, *, add: Iterable[str] = (), remove: Iterable[str] = ()) -> None:
         """Change the tags of a closed exchange. Nothing is evicted before the next trim.
 
-        Raises `UnknownExchange`, `ExchangeStillOpen` while an exchange is open, and `InvalidTag`, also for removing an
-        automatic tag.
+        Raises `UnknownExchange`, `ExchangeStillOpen`, and `InvalidTag`, also for removing an automatic tag.
         """
         self._refuse_open()
         exchange = self._contents.history.get(number)
@@ -306,7 +300,7 @@ class Window:
         newest exchange do not change. Raises `ExchangeStillOpen`.
         """
         self._refuse_open()
-        summary = summary_exchange(text, self._policy, self._counter, self._clock(), native)
+        summary = summary_exchange(text, self.policy, self._counter, self._clock(), native)
         self._contents.summarize(passage, summary)
         self._enforce()
         return summary
@@ -345,4 +339,4 @@ class Window:
             self._trim()
 
     def _trim(self) -> None:
-        trim(self._contents, self._policy, self._in_force, self._counter)
+        trim(self._contents, self.policy, self._in_force, self._counter)
