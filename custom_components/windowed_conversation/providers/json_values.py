@@ -17,7 +17,6 @@ from ..window.codecs import decode_json
 from .errors import BadStream
 
 _CODEC = "utf-16-le"
-_SurrogateDecoder = getincrementaldecoder(_CODEC)
 
 _CODE = re.compile(r"[a-zA-Z_0-9]{1,40}")
 
@@ -26,7 +25,7 @@ _CODE = re.compile(r"[a-zA-Z_0-9]{1,40}")
 class SurrogateJoiner:
     """Joins surrogate pairs that a stream splits. A first half waits for its second half; at the end it is dropped."""
 
-    _decoder: IncrementalDecoder = field(default_factory=partial(_SurrogateDecoder, "replace"))
+    _decoder: IncrementalDecoder = field(default_factory=partial(getincrementaldecoder(_CODEC), "replace"))
     _waits: bool = False
 
     def feed(self, text: str) -> str:

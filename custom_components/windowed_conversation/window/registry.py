@@ -96,8 +96,7 @@ class WindowRegistry[K: Hashable = str]:
         """Return a context manager with exclusive use of a key's window, which is created if it does not exist.
 
         Callers enter in the order of their calls. Entering raises `WindowBusy` after `timeout` seconds (None waits
-        forever), or at once inside a turn that uses the same window. An exchange that is still open at the end is
-        aborted.
+        forever), or at once inside a turn that uses the same window. An exchange still open at the end is aborted.
         """
         slot = self._claim(key)
         try:
@@ -109,8 +108,7 @@ class WindowRegistry[K: Hashable = str]:
                         await self._fill(key, slot)
                     yield slot.finish_turns()
                 finally:
-                    # The mark is not reset with a token, because a generator may be closed in another context than the
-                    # one that entered it.
+                    # The mark is not reset with a token, because a generator may be closed in another context.
                     _active_turns.set(_active_turns.get() - {slot.turn})
                     slot.turn = None
                     if slot.window.is_open:
@@ -121,8 +119,7 @@ class WindowRegistry[K: Hashable = str]:
                 slot.after_turn.append(partial(self._drop_unused, key, slot))
             slot.last_used = self._clock()
             self._slots[key] = self._slots.pop(key)
-            if len(self._slots) > self._max_windows:
-                self._drop_surplus()
+            self._drop_surplus()
 
     @asynccontextmanager
     async def between_turns(self, window: Window) -> AsyncIterator[bool]:
@@ -148,8 +145,7 @@ class WindowRegistry[K: Hashable = str]:
         if slot.turn in _active_turns.get():
             raise WindowBusy("the turn that has the window waits for this one")
         slot.users += 1
-        if len(self._slots) > self._max_windows:
-            self._drop_surplus()
+        self._drop_surplus()
         try:
             if not slot.lock.locked() and slot.users == 1:
                 # Nobody has the lock, so no timeout is needed; setting one would cost more than taking the lock.
@@ -319,9 +315,7 @@ class WindowRegistry[K: Hashable = str]:
     def _claim(self, key: K) -> _Slot:
         if key in self._slots and self._is_idle(self._slots[key]):
             self.drop(key)
-        slot = self._slots.pop(key, None)
-        if slot is None:
-            slot = _Slot(self._new(key), self._clock())
+        slot = self._slots.pop(key, None) or _Slot(self._new(key), self._clock())
         self._slots[key] = slot
         return slot
 
@@ -335,8 +329,7 @@ class WindowRegistry[K: Hashable = str]:
     def restore(self, key: K, snapshot: Snapshot, *, idle_seconds: float = 0) -> None:
         """Create a key's window from a snapshot, as if it had last been used `idle_seconds` ago.
 
-        Several windows must be restored in the order of their last use. Raises `WindowBusy` while the key's window is
-        in use.
+        Restore several windows in the order of their last use. Raises `WindowBusy` while the key's window is in use.
         """
         self.drop(key)
         self._slots[key] = _Slot(self._new(key, snapshot), self._clock() - idle_seconds)

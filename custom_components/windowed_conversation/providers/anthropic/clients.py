@@ -45,8 +45,7 @@ def anthropic_messages(url: str | None, api_key: str | None, http_client: Any) -
     """Return a provider for Anthropic, or for the compatible server at `url`. Opens no connection.
 
     `http_client` must be a client that `accepts` approves, otherwise `TypeError` is raised; the caller keeps ownership.
-    Raises `BadRequest` for an invalid URL. Each request is tried once, because the user would hear nothing while the
-    SDK retries.
+    Raises `BadRequest` for an invalid URL. Each request is tried once: during retries, the user would hear nothing.
     """
     if not accepts(http_client):
         kind = type(http_client)

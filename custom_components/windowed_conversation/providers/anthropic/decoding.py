@@ -46,8 +46,7 @@ _BY_CODE: dict[str, type[errors.ProviderError]] = {
     "enforced_spend_limit_reached": errors.QuotaError,
 }
 
-# Newer SDK versions import this module and about a hundred others at their first error, which would block the event
-# loop.
+# Newer SDK versions import this and about a hundred other modules at their first error: that blocks the event loop.
 _ERROR_DETAILS = "anthropic.types.shared.error_details"
 if find_spec(_ERROR_DETAILS):
     import_module(_ERROR_DETAILS)
@@ -239,8 +238,7 @@ class MessageDecoder(Decoder):
     def _announce(self) -> Sequence[Event]:
         """Return the events of the pending calls. Raises `BadStream` for an incomplete call.
 
-        A call without arguments stays pending until the stop reason shows that the answer was not cut off before its
-        arguments.
+        A call without arguments stays pending until the stop reason shows that they were not cut off.
         """
         pending, self._pending = self._pending, []
         events = []

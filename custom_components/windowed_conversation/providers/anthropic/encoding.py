@@ -55,7 +55,6 @@ _BETA = "context-management-2025-06-27"
 
 # Old results are cleared once there are more calls than this. The newest results stay: the API keeps three by default.
 _TRIGGER_CALLS = 6
-
 _KEPT_CALLS = 3
 
 # The minimum number of tokens to clear. Clearing results invalidates the cached prefix from there on, so the
@@ -351,11 +350,8 @@ def _may_think(request: Request) -> bool:
         return True
     if request.profile.reasoning is ReasoningStyle.ADAPTIVE:
         return residue_blocks(answers[-1], request.model) is not None
-    return all(_begins_with_thought(answer, request.model) for answer in (answers[-1], answers[0]))
-
-
-def _begins_with_thought(answer: Message, model: str) -> bool:
-    return any(block.get("type") in THINKING for block in (residue_blocks(answer, model) or ())[:1])
+    ends = [residue_blocks(answer, request.model) for answer in (answers[-1], answers[0])]
+    return all(blocks and blocks[0].get("type") in THINKING for blocks in ends)
 
 
 def encode_editing(request: Request) -> dict[str, Any]:

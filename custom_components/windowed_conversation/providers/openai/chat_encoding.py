@@ -81,8 +81,7 @@ def own_residue(message: Message | None, provider: str, model: str) -> ChatResid
 def other_echoes(request: Request, provider: str) -> list[Echo]:
     """Return the ways to send the request's residue that differ from `Echo.VERBATIM`.
 
-    Reasoning is filled in only if this model or another one has produced any residue, because most models do not
-    reason.
+    Reasoning is filled in only if any model has produced residue, because most models do not reason.
     """
     answers = [message for message in request.messages if message.role is Role.ASSISTANT]
     own = [own_residue(message, provider, request.model) for message in answers]
@@ -195,8 +194,7 @@ def encode_request(
 ) -> dict[str, Any]:
     """Return the parameters of a request, without those that have no value or that the model does not accept.
 
-    Residue that `provider` and the request's model produced is sent in the form of `echo`. `caching` contains the
-    prompt cache parameters.
+    Residue of `provider` and the request's model is sent as `echo` says. `caching` has the prompt cache parameters.
     """
     images, limit = request.profile.images, request.answer_limit
     visible = [_visible(each, dialect, images=images) if each.attachments else each for each in request.messages]
@@ -236,7 +234,10 @@ def encode_messages(
             sent = ids.get(call_id) or _sent_id(call_id, dialect)
             encoded.append({"role": "tool", "tool_call_id": sent, "content": message.content})
         else:
-            content = _encode_content(message) if message.attachments else message.content
+            content: Any = message.content
+            if message.attachments:
+                text = [{"type": "text", "text": content}] if content else []
+                content = [*text, *map(_encode_attachment, message.attachments)]
             encoded.append({"role": message.role.value, "content": content})
     return encoded
 
@@ -265,8 +266,7 @@ def _visible(message: Message, dialect: Dialect, *, images: bool) -> Message:
 def _merged(messages: Iterable[Message], provider: str, model: str) -> Iterator[Message]:
     """Yield the messages, merging neighbors of the same role, which llama.cpp's chat templates refuse.
 
-    An assistant message without text and calls is skipped. A message with residue of this provider's model is
-    unchanged.
+    An assistant message without text and calls is skipped. One with residue of this provider's model is unchanged.
     """
     last: Message | None = None
     for message in messages:
@@ -287,11 +287,6 @@ def _merged(messages: Iterable[Message], provider: str, model: str) -> Iterator[
         last = message
     if last:
         yield last
-
-
-def _encode_content(message: Message) -> list[dict[str, Any]]:
-    text = [{"type": "text", "text": message.content}] if message.content else []
-    return [*text, *map(_encode_attachment, message.attachments)]
 
 
 def _encode_assistant(

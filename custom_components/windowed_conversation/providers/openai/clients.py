@@ -33,8 +33,7 @@ from .responses_encoding import encode_compaction, encode_prompt, encode_request
 _MODEL_LIST_TIMEOUT = 10.0
 _SIZE_TIMEOUT = 5.0
 
-# The paths that report the context size of a loaded model, by the server's fingerprint: Ollama's, else those of
-# llama.cpp and LM Studio.
+# The paths that report the context size of a loaded model: Ollama's by its fingerprint, or llama.cpp's and LM Studio's.
 _SIZE_PATHS = {OLLAMA: ("api/ps",)}
 _OTHER_SIZE_PATHS = ("props", "api/v0/models")
 

@@ -86,10 +86,8 @@ def encode_arguments(arguments: Mapping[str, Any]) -> str:
 
 def usage_of(usage: object, prompt: str, answer: str) -> Usage:
     """Return a `Usage`. `prompt` and `answer` are the format's names for input and output tokens."""
-    prompt_details, answer_details = (
-        member(usage, f"{prompt}_tokens_details"),
-        member(usage, f"{answer}_tokens_details"),
-    )
+    prompt_details = member(usage, f"{prompt}_tokens_details")
+    answer_details = member(usage, f"{answer}_tokens_details")
     return Usage(
         input=count_at(usage, f"{prompt}_tokens"),
         cached=count_at(prompt_details, "cached_tokens"),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from ...window import Attachment, Message, Role, ToolCall
+from ...window import Attachment, Message, Role
 from ..encoder import residue_of, sent_name, shortened, system_prompt, with_notes, without_none
 from ..errors import BadStream
 from ..events import Compacted, Request
@@ -28,13 +28,9 @@ _CALL_ID_LENGTH = 64
 
 
 def encode_compaction(prompt: Mapping[str, Any], caching: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters for a compaction. `prompt` contains those of a request.
-
-    Tools are not offered, because a compaction is not an answer.
-    """
-    sent = {name: prompt[name] for name in ("model", "instructions", "input") if name in prompt}
-    key = "prompt_cache_key"
-    return sent | ({key: caching[key]} if key in caching else {})
+    """Return the parameters of a request for a compaction. Tools are not offered, because it is not an answer."""
+    given = {**prompt, **caching}
+    return {name: given[name] for name in ("model", "instructions", "input", "prompt_cache_key") if name in given}
 
 
 def read_compaction(answer: Any) -> Compacted:
@@ -135,7 +131,15 @@ def _encode_assistant(message: Message, residue: Sequence[Mapping[str, Any]]) ->
     Reasoning is skipped if the item that followed it is missing, because the server would refuse it.
     """
     texts = _texts(message.content, residue)
-    calls = {call.id: _encode_call(call) for call in message.tool_calls}
+    calls: dict[str, _Item] = {
+        call.id: {
+            "type": "function_call",
+            "call_id": shortened(_CALL_ID_LENGTH, call.id),
+            "name": sent_name(call.name),
+            "arguments": encode_arguments(call.arguments),
+        }
+        for call in message.tool_calls
+    }
     reasoning: list[Any] = []
     for at, entry in enumerate(residue):
         follower: Any = None
@@ -160,8 +164,7 @@ def _encode_assistant(message: Message, residue: Sequence[Mapping[str, Any]]) ->
 def _texts(content: str, residue: Sequence[Mapping[str, Any]]) -> dict[int, str]:
     """Return the text of each message in the residue, by its index in the residue.
 
-    If part of the answer was not spoken, the content is shorter than the residue says. Then all of it goes into the
-    last message.
+    If part of the answer was not spoken, the content is shorter than the residue says, and goes into the last message.
     """
     messages = {at: entry for at, entry in enumerate(residue) if entry["type"] == "message"}
     if not messages:
@@ -175,12 +178,3 @@ def _encode_text(text: str, phase: Any = None) -> _Item | None:
     if not text.strip():
         return None
     return {"type": "message", "role": "assistant", "content": text, **({"phase": phase} if phase else {})}
-
-
-def _encode_call(call: ToolCall) -> _Item:
-    return {
-        "type": "function_call",
-        "call_id": shortened(_CALL_ID_LENGTH, call.id),
-        "name": sent_name(call.name),
-        "arguments": encode_arguments(call.arguments),
-    }

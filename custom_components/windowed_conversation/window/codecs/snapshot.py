@@ -48,7 +48,10 @@ def write_marks(message: Message) -> dict[str, Any]:
         "created": message.created,
         "tokens": message.tokens,
         "native": message.native and _write_native(message.native),
-        "attachments": [_write_attachment(attachment) for attachment in message.attachments],
+        "attachments": [
+            {"mime_type": each.mime_type, "name": each.name, "data": b64encode(each.data).decode()}
+            for each in message.attachments
+        ],
     }
     return {name: value for name, value in marks.items() if value not in (None, [])}
 
@@ -117,11 +120,6 @@ def _read_native(fields: Fields) -> Native:
     fields.expect_only("provider", "model", "value", "tokens")
     tokens = fields.integer("tokens") if fields.has("tokens") else 0
     return Native(fields.text("provider"), fields.text("model"), fields.json("value"), tokens)
-
-
-def _write_attachment(attachment: Attachment) -> dict[str, str]:
-    data = b64encode(attachment.data).decode()
-    return {"mime_type": attachment.mime_type, "name": attachment.name, "data": data}
 
 
 def read_attachment(fields: Fields) -> Attachment:
@@ -319,8 +317,7 @@ def _stats(state: str) -> WindowStats:
 def _exchanges(number: int, text: str) -> Iterator[Exchange]:
     """Yield the exchange of a row, or nothing if the row is not valid.
 
-    The fields are not checked as strictly as imported data, which would take four times as long. A checksum detects
-    damage.
+    The fields are not checked like imported data, which would take four times as long. A checksum detects damage.
     """
     try:
         fields = json.loads(text)

@@ -1,7 +1,6 @@
 """Conversion of a window to and from formats of other projects: LangGraph state and Chat Completions messages.
 
-Intended for programs that use the window without Home Assistant, which never loads this folder. See
-`docs/langgraph.md`.
+For programs that use the window without Home Assistant, which never loads this folder. See `docs/langgraph.md`.
 """
 
 from .chat_completions import (

@@ -39,11 +39,8 @@ def read_content(fields: Fields) -> str:
     content = fields.value("content")
     if content is None or isinstance(content, str):
         return fields.optional_text("content") or ""
-    return "".join(_read_part(part) for part in fields.children("content", _as_part))
-
-
-def _as_part(part: object) -> object:
-    return {"type": "text", "text": part} if isinstance(part, str) else part
+    parts = fields.children("content", lambda part: {"type": "text", "text": part} if isinstance(part, str) else part)
+    return "".join(map(_read_part, parts))
 
 
 def _read_part(fields: Fields) -> str:

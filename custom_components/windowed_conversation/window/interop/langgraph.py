@@ -1,8 +1,7 @@
 """Conversion of a conversation to and from the state of a LangGraph graph, without importing LangGraph.
 
 A message is a dictionary that langchain_core's `convert_to_messages` accepts: `{"role": ..., "content": ...}`. Fields
-that only a window has are stored in `additional_kwargs`, which LangGraph keeps, and under the key "window" next to the
-messages.
+that only a window has are in `additional_kwargs`, which LangGraph keeps, and in the key "window" next to the messages.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
