@@ -12,6 +12,7 @@ from homeassistant.helpers import config_validation as cv, llm
 from homeassistant.helpers.event import async_track_time_interval
 from homeassistant.helpers.typing import ConfigType
 
+from .agents.actions import conversations as conversation_actions, memory as memory_actions, turns as turn_actions
 from .agents.agent import AccountConfigEntry, AccountData
 from .agents.config import AgentConfig
 from .agents.forgetting import async_follow_users, async_forget_removed
@@ -26,7 +27,6 @@ from .bridge.memory_tools import MemoryAPI
 from .bridge.persons import async_share_device_owners
 from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE
 from .providers import Provider, ProviderError
-from .services import async_setup_services
 
 CONFIG_SCHEMA = cv.config_entry_only_config_schema(DOMAIN)
 
@@ -38,7 +38,9 @@ _EXPIRY_INTERVAL = timedelta(minutes=10)
 
 async def async_setup(hass: HomeAssistant, config: ConfigType) -> bool:
     """Register the actions and the LLM API through which other agents search memory, and watch for removed users."""
-    async_setup_services(hass)
+    actions = (*conversation_actions.ACTIONS, *memory_actions.ACTIONS, *turn_actions.ACTIONS)
+    for name, action, schema, response in actions:
+        hass.services.async_register(DOMAIN, name, action, schema, response)
     async_follow_users(hass)
     llm.async_register_api(hass, MemoryAPI(hass, partial(async_store, hass)))
     return True
