@@ -115,7 +115,7 @@ def summarize(agent: Agent, turn: ConversationTurn) -> None:
     if turn.window.pending_summary is not None and is_due(agent, turn.window, turn.state):
         context: llm.LLMContext = turn.user_input.as_llm_context(DOMAIN)
         cause = Cause(turn.id, turn.speaker.person)
-        summarizer = Summarizer(agent.hass, agent, turn.window, context, turn.entity_id, cause)
+        summarizer = Summarizer(agent, turn.window, context, turn.entity_id, cause)
         agent.entry.async_create_background_task(
             agent.hass, summarizer.async_summarize_evicted(), f"summary for {turn.entity_id}", eager_start=False
         )

@@ -1,7 +1,7 @@
 """The record of a turn or a summary, most of which the writer thread builds."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from decimal import Decimal
 from functools import lru_cache, partial
 import json
@@ -21,42 +21,18 @@ from ..memory import (
     fingerprint,
 )
 from ..providers import Request, ToolSchema
-from ..turn.attempts import Attempt, AttemptResult
+from ..turn.attempts import Attempt
 from ..window import Message, Role
 from .agent import Agent
 from .conversation_turn import ConversationTurn
 from .store import async_store
 
-ROUTE_OF_SUMMARIES = "summary"
-
 _compact_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
-
-
-@dataclass(frozen=True, slots=True)
-class EndedSummary:
-    """The end of a summary request, successful or not. `error` is the name of the error's class.
-
-    `at` is in seconds since the epoch; `started` and `ended` are on the monotonic clock. `cause` is the id of the turn
-    that led to the summary, or None if an action requested it.
-    """
-
-    id: str
-    at: float
-    started: float
-    ended: float
-    entity_id: str
-    conversation: str
-    attempts: tuple[Attempt, ...]
-    person: str | None = None
-    cause: str | None = None
-    text: str = ""
-    end: AttemptResult = AttemptResult.ANSWERED
-    error: str | None = None
 
 
 @callback
 def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
-    """Pass the record of a turn to the writer thread, with the content that the agent's record level allows."""
+    """Pass the record of a turn to the writer thread."""
     state, speaker = turn.state, turn.speaker
     error = state.error or state.fault
     record = TurnRecord(
@@ -81,28 +57,7 @@ def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
         cost="0" if state.last_agent is None else None,
     )
     speech = state.speech or (turn.local.speech if turn.local else "")
-    _store_record(agent, record, state.attempts, state.started, (speaker.said, speech))
-
-
-@callback
-def async_record_summary(agent: Agent, summary: EndedSummary) -> None:
-    """Pass the record of a summary to the writer thread, with the content that the agent's record level allows."""
-    record = TurnRecord(
-        id=summary.id,
-        at=summary.at,
-        agent=agent.id,
-        route=ROUTE_OF_SUMMARIES,
-        end=summary.end.value,
-        reason="trim" if summary.cause else "action",
-        conversation=summary.conversation,
-        person=summary.person,
-        entity_id=summary.entity_id,
-        error=summary.error,
-        answered_by=None if summary.error else agent.id,
-        duration=summary.ended - summary.started,
-        cause=summary.cause,
-    )
-    _store_record(agent, record, summary.attempts, summary.started, ("", summary.text))
+    async_store_record(agent, record, state.attempts, state.started, (speaker.said, speech))
 
 
 @callback
@@ -113,9 +68,14 @@ def async_record_cost(agent: Agent, turn: str, cost: Decimal | None) -> None:
         store.async_put(TurnCost(turn, str(cost)))
 
 
-def _store_record(
+@callback
+def async_store_record(
     agent: Agent, record: TurnRecord, attempts: Sequence[Attempt], started: float, words: tuple[str, str]
 ) -> None:
+    """Pass a record to the writer thread, with the content that the agent's record level allows.
+
+    `started` is the start of the turn or the summary, in seconds on the monotonic clock.
+    """
     store, level = async_store(agent.hass), agent.config.record
     if store is None or level is RecordLevel.OFF:
         return
@@ -225,6 +185,4 @@ def _tools(tools: tuple[ToolSchema, ...]) -> str:
     )
 
 
-@lru_cache(maxsize=16)
-def _fingerprint(text: str) -> str:
-    return fingerprint(text)
+_fingerprint = lru_cache(maxsize=16)(fingerprint)

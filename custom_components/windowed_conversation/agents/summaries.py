@@ -9,13 +9,12 @@ import time
 from typing import Any, NamedTuple
 from uuid import uuid7
 
-from homeassistant.core import HomeAssistant
 from homeassistant.helpers import llm
 
 from ..bridge.errors import log_fault
 from ..bridge.persons import async_person
 from ..bridge.turn_report import async_fire_summarized
-from ..memory import Summary
+from ..memory import Summary, TurnRecord
 from ..providers import ProviderError, Usage
 from ..turn.attempts import Attempt, result_of
 from ..turn.context import said_in
@@ -42,7 +41,7 @@ from ..window import (
 from .agent import Agent
 from .conversation_turn import async_question_without_input
 from .costs import async_price_summary, log_requests
-from .recording import EndedSummary, async_record_cost, async_record_summary
+from .recording import async_record_cost, async_store_record
 from .store import async_store
 
 _LOGGER = logging.getLogger(__name__)
@@ -96,7 +95,6 @@ class Summarizer:
     `cause` is the turn that evicted exchanges, or None if an action requested the summary.
     """
 
-    hass: HomeAssistant
     agent: Agent
     window: Window
     context: llm.LLMContext
@@ -148,39 +146,42 @@ class Summarizer:
                 stats = window.stats()
             evicted = stats.evicted_messages - before.evicted_messages
             if native is None and key is not None:
-                language = self.context.language or self.hass.config.language
+                language = self.context.language or agent.hass.config.language
                 await _async_store(agent, key, passage, summary.messages[-1].content, language)
         finally:
-            error = sys.exception()
             agent.summarizing.discard(window)
-            ended = EndedSummary(
-                id=str(uuid7()),
-                at=at,
-                started=started,
-                ended=time.monotonic(),
-                entity_id=self.entity_id,
-                conversation=window.conversation_id,
-                attempts=tuple(attempts),
-                person=self.cause.person if self.cause else None,
-                cause=self.cause.turn if self.cause else None,
-                text=text,
-                error=type(error).__name__ if error else None,
-                end=result_of(error),
-            )
-            usage = self._on_end(ended, evicted)
+            usage = self._on_end(attempts, text, at=at, started=started, evicted=evicted)
         who = {"entity_id": self.entity_id, "conversation_id": window.conversation_id}
         counts = {"exchanges": len(passage.numbers), "summary_tokens": summary.tokens}
-        return async_fire_summarized(self.hass, who, counts, usage, (before, stats))
+        return async_fire_summarized(agent.hass, who, counts, usage, (before, stats))
 
-    def _on_end(self, ended: EndedSummary, evicted: int) -> Usage:
-        """Count, price and record a summary, even a failed one. Return its usage."""
-        agent = self.agent
-        billed = [each.billed for each in ended.attempts if each.billed is not None]
+    def _on_end(self, attempts: list[Attempt], text: str, *, at: float, started: float, evicted: int) -> Usage:
+        """Count, price and record a summary, even one that an exception is ending. Return its usage.
+
+        `at` is its start in seconds since the epoch, `started` the same on the monotonic clock.
+        """
+        agent, cause, error = self.agent, self.cause, sys.exception()
+        billed = [each.billed for each in attempts if each.billed is not None]
         usage = sum((each.usage for each in billed), Usage())
-        agent.statistics.on_summary(len(ended.attempts), usage, evicted)
-        log_requests(ended.id, ended.attempts)
-        async_record_summary(agent, ended)
-        async_price_summary(agent, billed, partial(async_record_cost, agent, ended.id))
+        agent.statistics.on_summary(len(attempts), usage, evicted)
+        record = TurnRecord(
+            id=str(uuid7()),
+            at=at,
+            agent=agent.id,
+            route="summary",
+            end=result_of(error).value,
+            reason="trim" if cause else "action",
+            conversation=self.window.conversation_id,
+            person=cause.person if cause else None,
+            entity_id=self.entity_id,
+            error=type(error).__name__ if error else None,
+            answered_by=None if error else agent.id,
+            duration=time.monotonic() - started,
+            cause=cause.turn if cause else None,
+        )
+        log_requests(record.id, attempts)
+        async_store_record(agent, record, attempts, started, ("", text))
+        async_price_summary(agent, billed, partial(async_record_cost, agent, record.id))
         agent.notify_listeners()
         return usage
 

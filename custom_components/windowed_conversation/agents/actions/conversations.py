@@ -237,7 +237,7 @@ async def _async_summarize_window(call: ServiceCall) -> ServiceResponse:
     conversation = await access.async_conversation(call, POLICY_CONTROL)
     _check_model(conversation)
     agent, window = conversation.agent, conversation.window
-    summarizer = Summarizer(call.hass, agent, window, _llm_context(call), call.data[ATTR_ENTITY_ID])
+    summarizer = Summarizer(agent, window, _llm_context(call), call.data[ATTR_ENTITY_ID])
     if summarizer.is_at_work:
         raise conversation.refusal("summary_in_progress")
     passage = older_than(window, max(1, call.data["keep"]), agent.config.excluded_tags)
