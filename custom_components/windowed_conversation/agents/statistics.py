@@ -6,7 +6,6 @@ from decimal import Decimal, InvalidOperation
 import logging
 from typing import Any, NamedTuple
 
-from ..bridge.errors import log_fault
 from ..providers import Usage
 from ..turn.attempts import AttemptResult
 from ..turn.routing import Route
@@ -21,7 +20,6 @@ _COST = "cost"
 _WITHOUT_PRICE = "without_price"
 # In characters. A stored total cost is never longer.
 _LONGEST_COST = 64
-
 
 # The state of the last route's sensor for each route.
 _ROUTE_STATES = {Route.LOCAL: "local", Route.LLM: "model", Route.FALLBACK: "fallback"}
@@ -193,10 +191,7 @@ class AgentStatistics:
 
     def _notify_listeners(self) -> None:
         for listener in list(self._listeners):
-            try:
-                listener()
-            except Exception as err:  # noqa: BLE001 - a sensor that fails stops no other
-                log_fault(_LOGGER, "A sum could not be shown", err)
+            listener()
 
     def _count(self, usage: Usage, evicted_messages: int, requests: int = 0, calls: int = 0, failed: int = 0) -> None:
         totals = self.totals
