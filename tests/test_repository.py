@@ -18,8 +18,8 @@ from custom_components.windowed_conversation.agents.actions.conversations import
     _CODEC_ERRORS,
     ATTR_CONTENT,
     ATTR_MATCH,
-    TagMatch,
-    WindowContent,
+    TAG_MATCHES,
+    WINDOW_CONTENTS,
 )
 from custom_components.windowed_conversation.agents.actions.turns import TURN_OUTCOMES, TURN_ROUTES
 from custom_components.windowed_conversation.agents.issues import Issue
@@ -237,8 +237,8 @@ def test_every_choice_has_its_text() -> None:
         CONF_ROUTING: Routing,
         CONF_SCOPE: Scope,
         CONF_TOOL_RESULTS: get_args(ToolResults.__value__),
-        ATTR_CONTENT: WindowContent,
-        ATTR_MATCH: TagMatch,
+        ATTR_CONTENT: WINDOW_CONTENTS,
+        ATTR_MATCH: TAG_MATCHES,
         "memory_kinds": KINDS,
         "turn_outcome": TURN_OUTCOMES,
         "turn_route": TURN_ROUTES,

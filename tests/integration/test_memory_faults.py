@@ -154,4 +154,5 @@ async def test_fault_of_the_file_costs_no_turn_is_one_issue_and_heals(
     assert disk.rows("PRAGMA integrity_check") == [("ok",)]
     assert disk.rows("SELECT count(*) FROM turn_record") == [(len(said_before) + 4,)]
     assert memory_of(home).writer.counts.dropped == 0
-    assert (await memory_of(home).async_recall("pelican"))[0].text.startswith("hello pelican")
+    found = await memory_of(home).async_change(lambda memory: memory.recall("pelican"))
+    assert found[0].text.startswith("hello pelican")

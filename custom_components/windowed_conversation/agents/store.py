@@ -18,7 +18,7 @@ from homeassistant.helpers.storage import STORAGE_DIR
 from homeassistant.util.hass_dict import HassKey
 
 from ..const import CONF_MEMORY, CONF_MEMORY_DAYS, CONF_PERSISTENCE, CONF_RECORD, DOMAIN, Persistence, RecordLevel
-from ..memory import Memory, MemoryUnavailable, Recalled
+from ..memory import Memory, MemoryUnavailable
 from ..store import (
     VALUES,
     Reason,
@@ -241,10 +241,6 @@ class AgentStore:
         """Call `listener` when the store's state changes. Return a function that unsubscribes it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
-
-    async def async_recall(self, query: str, **conditions: Any) -> list[Recalled]:
-        """Return the memories that match a query, best first. See `Memory.recall` for the conditions."""
-        return await self.async_read(lambda memory: memory.recall(query, **conditions), [])
 
     @contextmanager
     def forgetting(self) -> Iterator[None]:

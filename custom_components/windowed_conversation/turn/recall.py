@@ -100,7 +100,7 @@ class Narrator:
 
 
 def key_of(kind: str, row: int) -> str:
-    """Return the id that identifies a fact, turn or episode among the sources of a line."""
+    """Return the id of a fact, turn or episode, among the sources of a line and for actions."""
     return f"{kind}:{row}"
 
 

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Any
 
 from ..providers import (
@@ -153,29 +152,13 @@ def _speech_in(deltas: Iterable[TextDelta | ReasoningDelta], attempt: OpenAttemp
     return speech
 
 
-@dataclass(frozen=True, slots=True)
-class TokenCount:
-    """The input tokens of a request, as counted by its provider and as estimated by this integration."""
-
-    counted: int
-    estimated: int
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return both counts, and their difference in percent of the provider's count, or None if that count is 0."""
-        difference = 100 * (self.estimated - self.counted) / self.counted if self.counted else None
-        return {
-            "counted": self.counted,
-            "estimated": self.estimated,
-            "difference": None if difference is None else round(difference, 1),
-        }
-
-
 async def count_request(
     question: Question, messages: tuple[Message, ...], counter: KindCounter, deadline: float
-) -> TokenCount:
-    """Return the token counts of a request with these messages and the question's tools.
+) -> dict[str, Any]:
+    """Return the tokens of a request with these messages and the question's tools: the provider's count, and ours.
 
-    `deadline` is in seconds. Raises `ProviderError`, and `NoTokenCount` if the provider has no endpoint for it.
+    `difference` is in percent of the provider's count, or None if that is 0. `deadline` is in seconds. Raises
+    `ProviderError`, and `NoTokenCount` if the provider has no endpoint for it.
     """
     provider = question.model.provider
     if not isinstance(provider, CountsTokens):
@@ -186,4 +169,6 @@ async def count_request(
             counted = await provider.count_tokens(request)
     except TimeoutError as err:
         raise DeadlineExceeded(f"no count in {deadline:g} seconds") from err
-    return TokenCount(counted, request_tokens(request, counter))
+    estimated = request_tokens(request, counter)
+    difference = round(100 * (estimated - counted) / counted, 1) if counted else None
+    return {"counted": counted, "estimated": estimated, "difference": difference}

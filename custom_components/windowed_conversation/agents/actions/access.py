@@ -33,9 +33,6 @@ ATTR_LIMIT = "limit"
 ATTR_SINCE = "since"
 ATTR_UNTIL = "until"
 
-# the domain of Home Assistant's person entities
-_PERSON = "person"
-_USER_ID = "user_id"
 
 NAME = probatio.All(cv.string, probatio.Length(min=1, max=NAME_LENGTH))
 FILENAME = probatio.All(cv.string, probatio.Length(min=1, max=4_096))
@@ -228,8 +225,8 @@ async def _async_user_id(hass: HomeAssistant, named: str) -> str | None:
 
     An id is also known if its user was removed but still owns something in the store.
     """
-    state = hass.states.get(named) if named.startswith(f"{_PERSON}.") else None
-    person, _ = await async_person(hass, state.attributes.get(_USER_ID) if state else named) or (None, None)
+    state = hass.states.get(named) if named.startswith("person.") else None
+    person, _ = await async_person(hass, state.attributes.get("user_id") if state else named) or (None, None)
     if person is None and (store := async_store(hass)) is not None:
         with suppress(MemoryUnavailable):
             return named if named in await store.async_read(Memory.people, frozenset[str]()) else None

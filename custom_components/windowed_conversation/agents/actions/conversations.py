@@ -4,8 +4,6 @@ The rules for the contents of a window are in `window`.
 """
 
 import asyncio
-from collections.abc import Iterable
-from enum import StrEnum
 from itertools import islice
 from operator import itemgetter
 import time
@@ -35,7 +33,6 @@ from ...window import (
     Message,
     Snapshot,
     TokenCounter,
-    Window,
     WindowBusy,
     WindowStats,
     recount_exchange,
@@ -50,6 +47,8 @@ from . import access
 
 ATTR_CONTENT = "content"
 ATTR_MATCH = "match"
+WINDOW_CONTENTS = ("messages", "statistics")
+TAG_MATCHES = ("any", "all")
 
 _CODEC_ERRORS: dict[type[CodecError], str] = {
     Malformed: "import_malformed",
@@ -60,30 +59,10 @@ _CODEC_ERRORS: dict[type[CodecError], str] = {
 
 # In seconds. This is short, because a model only counts tokens and writes nothing.
 _COUNT_DEADLINE = 10.0
-_DEFAULT_KEEP = 2
-_DEFAULT_LIMIT, _GREATEST_LIMIT = 20, 100
-# The text of the user message, with which a request to count has to end.
-_DEFAULT_TEXT = "Hello"
 
 _TAGS = probatio.All(cv.ensure_list, [cv.string])
 _TEXT = probatio.All(cv.string, probatio.Length(min=1))
-_LIST = probatio.Schema(
-    {probatio.Optional(ATTR_ENTITY_ID): cv.entity_id, **access.limit_field(_GREATEST_LIMIT, _DEFAULT_LIMIT)}
-)
-
-
-class WindowContent(StrEnum):
-    """The content of a response of `get_window`: messages or statistics."""
-
-    MESSAGES = "messages"
-    STATISTICS = "statistics"
-
-
-class TagMatch(StrEnum):
-    """The rule by which an exchange matches the given tags: it has any of them, or all of them."""
-
-    ANY = "any"
-    ALL = "all"
+_LIST = probatio.Schema({probatio.Optional(ATTR_ENTITY_ID): cv.entity_id, **access.limit_field(100, 20)})
 
 
 async def _async_list_conversations(call: ServiceCall) -> ServiceResponse:
@@ -116,24 +95,17 @@ def _conversation(entity_id: str, conversation_id: str, stats: WindowStats, idle
 
 
 async def _async_get_window(call: ServiceCall) -> ServiceResponse:
-    """Return the messages of a conversation, optionally filtered by tags, or return its statistics."""
+    """Return the messages of a conversation, oldest first and optionally filtered by tags, or its statistics."""
     window, data = (await access.async_conversation(call, POLICY_READ)).window, call.data
     try:
-        messages = window.messages(tags=data["tags"], match=data[ATTR_MATCH].value, exclude=data["exclude"])
+        messages = window.messages(tags=data["tags"], match=data[ATTR_MATCH], exclude=data["exclude"])
     except InvalidTag as err:
         raise access.agent_refusal("invalid_tag", call) from err
-    return _statistics(window) if data[ATTR_CONTENT] is WindowContent.STATISTICS else _messages(window, messages)
-
-
-def _statistics(window: Window) -> dict[str, Any]:
+    response: JsonObjectType = {"conversation_id": window.conversation_id}
+    if data[ATTR_CONTENT] == "messages":
+        return {**response, "messages": [_message(message) for message in messages]}
     stats = window.stats()
-    tags = dict(stats.tag_distribution)
-    return {"conversation_id": window.conversation_id, **stats._asdict(), "tag_distribution": tags}
-
-
-def _messages(window: Window, messages: Iterable[Message]) -> dict[str, Any]:
-    """Return the response with the given messages, oldest first, including the system prompt."""
-    return {"conversation_id": window.conversation_id, "messages": [_message(message) for message in messages]}
+    return {**response, **stats._asdict(), "tag_distribution": dict(stats.tag_distribution)}
 
 
 def _message(message: Message) -> dict[str, Any]:
@@ -153,7 +125,6 @@ def _message(message: Message) -> dict[str, Any]:
 
 
 async def _async_reset_window(call: ServiceCall) -> None:
-    """Delete a conversation."""
     conversation = await access.async_conversation(call, POLICY_CONTROL)
     try:
         conversation.agent.windows.drop(conversation.key)
@@ -261,7 +232,7 @@ async def _async_count_tokens(call: ServiceCall) -> ServiceResponse:
     messages = (*window.messages(exclude=agent.config.excluded_tags), Message.user(call.data["text"]))
     try:
         question = await async_question_without_input(agent, _llm_context(call))
-        return (await count_request(question, messages, agent.counter, _COUNT_DEADLINE)).as_dict()
+        return await count_request(question, messages, agent.counter, _COUNT_DEADLINE)
     except (ProviderError, TurnError) as err:
         raise _model_error(err) from err
 
@@ -290,9 +261,9 @@ def _schema(fields: dict[Any, Any]) -> probatio.Schema:
 
 _GET = _schema(
     {
-        probatio.Optional(ATTR_CONTENT, default=WindowContent.MESSAGES): probatio.Coerce(WindowContent),
+        probatio.Optional(ATTR_CONTENT, default="messages"): probatio.In(WINDOW_CONTENTS),
         probatio.Optional("tags", default=list): _TAGS,
-        probatio.Optional(ATTR_MATCH, default=TagMatch.ANY): probatio.Coerce(TagMatch),
+        probatio.Optional(ATTR_MATCH, default="any"): probatio.In(TAG_MATCHES),
         probatio.Optional("exclude", default=list): _TAGS,
     }
 )
@@ -305,8 +276,9 @@ _TAG = _schema(
         probatio.Optional("remove", default=list): _TAGS,
     }
 )
-_SUMMARIZE = _schema({probatio.Optional("keep", default=_DEFAULT_KEEP): access.natural_number})
-_COUNT = _schema({probatio.Optional("text", default=_DEFAULT_TEXT): _TEXT})
+_SUMMARIZE = _schema({probatio.Optional("keep", default=2): access.natural_number})
+# A request to count has to end with a user message, which needs a text.
+_COUNT = _schema({probatio.Optional("text", default="Hello"): _TEXT})
 
 ACTIONS = (
     ("list_conversations", _async_list_conversations, _LIST, SupportsResponse.ONLY),

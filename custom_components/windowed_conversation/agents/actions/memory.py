@@ -30,6 +30,7 @@ from ...memory import (
     Recalled,
     fact_text,
 )
+from ...turn.recall import key_of
 from ...turn.remember_requests import Phrase, StatedFact, remember_fact
 from ...turn.speaker import Speaker, speaks_of_oneself
 from ..forgetting import async_forget_everywhere
@@ -37,7 +38,6 @@ from ..store import AgentStore, async_store
 from . import access
 from .memory_files import checked_path, json_lines, lines_with_owner, read_lines, write_lines
 
-_SOURCE = "action"
 _MOST_SHOWN = 20
 _MOST_RECALLED, _MOST_LISTED, _MOST_EXPORTED, _MOST_IMPORTED = 50, 100, 1_000, 10_000
 _MOST_IDS = 1_000
@@ -62,13 +62,13 @@ async def _async_remember(call: ServiceCall) -> ServiceResponse:
     if not is_the_homes and target.person is None:
         raise refusal("memory_no_person")
     speaker = Speaker(text, language, target.person, target.name, is_alone=target.is_own)
-    fact = StatedFact(text, "", _SOURCE, None if is_the_homes else target.person, private)
+    fact = StatedFact(text, "", "action", None if is_the_homes else target.person, private)
     async with usable_memory(call.hass) as memory:
         done = await memory.async_change(lambda opened: remember_fact(opened, speaker, fact))
     if done.phrase is Phrase.FULL or done.stored is None:
         raise refusal("memory_full")
     replaced = next((old.facts[0] for old in done.rest), None)
-    return {"id": _memory_id("fact", done.stored), "text": done.facts[0], "replaced": replaced}
+    return {"id": key_of("fact", done.stored), "text": done.facts[0], "replaced": replaced}
 
 
 async def _async_recall(call: ServiceCall) -> ServiceResponse:
@@ -76,8 +76,9 @@ async def _async_recall(call: ServiceCall) -> ServiceResponse:
     target = await access.async_person_target(call, POLICY_READ)
     data = call.data
     async with usable_memory(call.hass) as memory:
-        found = await memory.async_recall(
-            data["query"],
+        search = partial(
+            Memory.recall,
+            query=data["query"],
             person=target.person,
             speaker=target.name,
             kinds=tuple(data["kinds"]),
@@ -86,6 +87,7 @@ async def _async_recall(call: ServiceCall) -> ServiceResponse:
             until=data.get(access.ATTR_UNTIL),
             private=target.is_own,
         )
+        found = await memory.async_read(search, list[Recalled]())
     return {"memories": _memories(found, target)}
 
 
@@ -226,7 +228,7 @@ def _memories(found: Iterable[Recalled], target: access.PersonTarget) -> list[Js
 def _memory(found: Recalled, name: str | None) -> JsonObjectType:
     """Return the response for a memory of the home, or of the person with this name."""
     response: JsonObjectType = {
-        "id": _memory_id(found.kind, found.id),
+        "id": key_of(found.kind, found.id),
         "kind": found.kind,
         "text": found.text,
         "time": access.iso_time(found.at),
@@ -242,18 +244,13 @@ def _counts(forgotten: Forgotten) -> JsonObjectType:
     return {**{kind: len(rows) for kind, rows in counts.items()}, "exchanges": forgotten.exchanges}
 
 
-def _memory_id(kind: Kind, row: int) -> str:
-    """Return the id that actions use for a memory."""
-    return f"{kind}:{row}"
-
-
 def _kind_and_row(value: object) -> tuple[Kind, int]:
     """Return the kind and the row number from a memory's id. Raises `probatio.Invalid`."""
     for kind in KINDS:
         start, colon, row = str(value).partition(":")
         if start == kind and colon and row.isascii() and row.isdigit() and len(row) <= len(str(2**53)):
             return kind, int(row)
-    raise probatio.Invalid(f"expected an id such as {_memory_id('fact', 7)}")
+    raise probatio.Invalid(f"expected an id such as {key_of('fact', 7)}")
 
 
 def _fact(value: object) -> str:

@@ -84,10 +84,6 @@ class _Rights:
         is_theirs = self.people is None or turn.person in self.people
         return is_theirs and (self.agents is None or turn.agent in self.agents)
 
-    def can_read(self, turn: TurnRecord) -> bool:
-        """Return whether the text of the turn may be returned as well."""
-        return self.can_see(turn) and turn.person in self.readable
-
 
 async def _async_list_turns(call: ServiceCall) -> ServiceResponse:
     """Return a page of turns without their text, newest first."""
@@ -184,7 +180,7 @@ def _words(turn: TurnRecord, rights: _Rights, number: int | None) -> JsonObjectT
     """Return the text of a turn, and the body of the request with this number, or the reason why there is no text."""
     if turn.words is None:
         return {"words": "not_kept"}
-    if not rights.can_read(turn):
+    if turn.person not in rights.readable:
         return {"words": "private"}
     words: JsonObjectType = {
         "words": "shown",
@@ -286,13 +282,11 @@ def _call(call: CallRecord) -> JsonObjectType:
 
 
 def _sum(requests: Iterable[RequestRecord]) -> dict[str, Any]:
-    """Return the total token usage of the requests, as reported by the providers."""
     used = [asdict(request.usage) for request in requests if request.usage is not None]
     return {name: sum(each[name] for each in used) for name in asdict(Tokens())}
 
 
 def _error(name: str | None) -> str | None:
-    """Return the key that automations see for an error class name."""
     return name and ERROR_KEYS.get(name, "unexpected")
 
 
