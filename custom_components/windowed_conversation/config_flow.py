@@ -4,6 +4,7 @@ The forms of agents, and of the window's settings, are in `flows`.
 """
 
 from collections.abc import Mapping
+from functools import partialmethod
 from typing import Any, override
 
 from homeassistant.config_entries import (
@@ -25,7 +26,7 @@ import probatio
 from . import const
 from .agents.agent import AccountConfigEntry
 from .agents.config import DEFAULT_MEMORY_DAYS, DEFAULT_ROUTING
-from .flows.account_form import ACCOUNT_FORMS, account_form, account_title, base_urls
+from .flows.account_form import ACCOUNT_FORMS, account_title, base_urls
 from .flows.account_trial import (
     ACCOUNT_ERRORS,
     MODEL_ERRORS,
@@ -78,35 +79,23 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
         self._async_abort_entries_match(account)
         return self._create("Home Assistant", account, agent_name(self.hass, account, ""), {})
 
-    async def async_step_openai(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Ask for the data of an OpenAI account and verify it."""
-        return await self._async_new_account(const.PROVIDER_OPENAI, user_input)
-
-    async def async_step_azure(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Ask for the endpoint and the key of an Azure OpenAI resource and verify them."""
-        return await self._async_new_account(const.PROVIDER_AZURE, user_input)
-
-    async def async_step_gemini(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Ask for the data of a Google Gemini account and verify it."""
-        return await self._async_new_account(const.PROVIDER_GEMINI, user_input)
-
-    async def async_step_anthropic(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Ask for the data of an Anthropic account and verify it."""
-        return await self._async_new_account(const.PROVIDER_ANTHROPIC, user_input)
-
-    async def async_step_server(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Ask for the data of a compatible server and verify it."""
-        return await self._async_new_account(const.PROVIDER_OPENAI_CHAT, user_input)
-
-    async def _async_new_account(self, provider: str, user_input: dict[str, Any] | None) -> ConfigFlowResult:
+    async def _async_new_account(self, provider: str, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
+        """Ask for the data of an account with this provider and verify it."""
         self._form = ACCOUNT_FORMS[provider]
         step_id = next(step for step, kind in _STEPS.items() if kind == provider)
         return await self._async_account_form(step_id, user_input, {})
 
+    async_step_openai = partialmethod(_async_new_account, const.PROVIDER_OPENAI)
+    async_step_azure = partialmethod(_async_new_account, const.PROVIDER_AZURE)
+    async_step_gemini = partialmethod(_async_new_account, const.PROVIDER_GEMINI)
+    async_step_anthropic = partialmethod(_async_new_account, const.PROVIDER_ANTHROPIC)
+    async_step_server = partialmethod(_async_new_account, const.PROVIDER_OPENAI_CHAT)
+
     async def async_step_reconfigure(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask for a new address or key and verify it. The account keeps its agents."""
         entry = self._get_reconfigure_entry()
-        form = account_form(entry.data)
+        form = ACCOUNT_FORMS.get(entry.data[const.CONF_PROVIDER])
+        # an account without a model has no form
         if form is None:
             return self.async_abort(reason="nothing_to_change")
         self._form = form
@@ -120,7 +109,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
     async def async_step_reauth_confirm(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask for a new key and verify it. A server without a key may require one now, or a proxy in front of it."""
         account = self._get_reauth_entry().data
-        self._form = account_form(account) or self._form
+        self._form = ACCOUNT_FORMS[account[const.CONF_PROVIDER]]
         return await self._async_account_form(self._form_step, user_input, account)
 
     async_step_reauth_first_key = async_step_reauth_confirm
@@ -176,7 +165,6 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
         return self.async_update_reload_and_abort(entry, data=tried.data)
 
     def _exists(self, account: Mapping[str, Any]) -> bool:
-        """Return whether another account already has exactly this data."""
         own_id = self.context.get("entry_id")
         entries = self._async_current_entries(include_ignore=False)
         return any(dict(entry.data) == account for entry in entries if entry.entry_id != own_id)
@@ -234,7 +222,6 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
         return self._create(title, account, name_or_suggestion(self.hass, account, entered, suggested, model), data)
 
     def _create(self, title: str, account: dict[str, Any], name: str, agent: dict[str, Any]) -> ConfigFlowResult:
-        """Create the entry of an account with its first agent."""
         first = ConfigSubentryData(data=agent, subentry_type=const.SUBENTRY_CONVERSATION, title=name, unique_id=None)
         return self.async_create_entry(title=title, data=account, subentries=[first])
 

@@ -9,17 +9,12 @@ from urllib.parse import urlsplit, urlunsplit
 
 from homeassistant.const import CONF_API_KEY, CONF_URL
 from homeassistant.data_entry_flow import section
-from homeassistant.helpers.selector import (
-    SelectSelector,
-    SelectSelectorConfig,
-    TextSelector,
-    TextSelectorConfig,
-    TextSelectorType,
-)
+from homeassistant.helpers.selector import TextSelector, TextSelectorConfig, TextSelectorType
 import httpx2
 import probatio
 
 from .. import const
+from .fields import choice
 
 _ADVANCED = "advanced"
 
@@ -28,9 +23,6 @@ _ERRORS_OF_ADVANCED = {"invalid_url", "not_compatible", "redirected", "wrong_api
 
 _URL_FIELD = TextSelector(TextSelectorConfig(type=TextSelectorType.URL))
 _KEY_FIELD = TextSelector(TextSelectorConfig(type=TextSelectorType.PASSWORD))
-_FORMAT_FIELD = SelectSelector(
-    SelectSelectorConfig(options=list(const.OpenAIFormat), translation_key=const.CONF_FORMAT)
-)
 
 # The default URLs of Ollama, llama.cpp and LM Studio.
 _EXAMPLES = {
@@ -96,11 +88,7 @@ class AccountForm:
                 suggested = {"suggested_value": account.get(CONF_URL) or self.url}
                 return {probatio.Required(CONF_URL, description=suggested): _URL_FIELD}
             case "format":
-                return {
-                    probatio.Required(
-                        const.CONF_FORMAT, default=account.get(const.CONF_FORMAT, const.DEFAULT_FORMAT)
-                    ): _FORMAT_FIELD
-                }
+                return choice(name, const.OpenAIFormat, account.get(name, const.DEFAULT_FORMAT))
             case _:
                 return {probatio.Optional(name, description={"suggested_value": account.get(name)}): TextSelector()}
 
@@ -126,10 +114,6 @@ class AccountForm:
         return _ADVANCED if error in {"invalid_url", "wrong_api_version"} else "base"
 
 
-def _key_page(url: str) -> dict[str, str]:
-    return {"key_page": url}
-
-
 ACCOUNT_FORMS = {
     form.provider: form
     for form in (
@@ -137,7 +121,7 @@ ACCOUNT_FORMS = {
             const.PROVIDER_OPENAI,
             const.OPENAI_URL,
             "OpenAI",
-            links=_key_page("https://platform.openai.com/api-keys"),
+            links={"key_page": "https://platform.openai.com/api-keys"},
             advanced=(CONF_URL, const.CONF_FORMAT),
         ),
         AccountForm(const.PROVIDER_AZURE, advanced=(const.CONF_FORMAT, const.CONF_API_VERSION)),
@@ -145,14 +129,14 @@ ACCOUNT_FORMS = {
             const.PROVIDER_GEMINI,
             const.GEMINI_URL,
             "Google Gemini",
-            links=_key_page("https://aistudio.google.com/app/apikey"),
+            links={"key_page": "https://aistudio.google.com/app/apikey"},
             advanced=(CONF_URL,),
         ),
         AccountForm(
             const.PROVIDER_ANTHROPIC,
             const.ANTHROPIC_URL,
             "Anthropic",
-            links=_key_page("https://platform.claude.com/settings/keys"),
+            links={"key_page": "https://platform.claude.com/settings/keys"},
             advanced=(CONF_URL,),
         ),
         AccountForm(const.PROVIDER_OPENAI_CHAT, links=_EXAMPLES, key_required=False),
@@ -186,7 +170,6 @@ def _missing_schemes(address: str, *, has_secret: bool) -> list[str]:
 
 
 def _is_at_home(host: str) -> bool:
-    """Return whether a host name or IP address belongs to a home network."""
     try:
         return not ip_address(host).is_global
     except ValueError:
@@ -213,8 +196,3 @@ def account_title(form: AccountForm, account: Mapping[str, Any]) -> str:
     if not form.title:
         return host
     return form.title if url == form.url else f"{form.title} ({host})"
-
-
-def account_form(account: Mapping[str, Any]) -> AccountForm | None:
-    """Return the form of an existing account, or None if the account has no model."""
-    return ACCOUNT_FORMS.get(account[const.CONF_PROVIDER])

@@ -87,7 +87,6 @@ _FORM_SECTIONS = (_MODEL_SETTINGS, _CONVERSATIONS, _HOME)
 class AgentFlow(ConfigSubentryFlow):
     """The subentry flow that adds or reconfigures an agent."""
 
-    # The name that the form of a new agent suggests.
     _suggested_name = ""
 
     async def async_step_user(self, user_input: dict[str, Any] | None = None) -> SubentryFlowResult:
@@ -120,7 +119,6 @@ class AgentFlow(ConfigSubentryFlow):
     async_step_deployment = async_step_agent
 
     def _agent_data(self, models: list[ListedModel]) -> dict[str, Any]:
-        """Return the values that the form suggests."""
         if self.source == SOURCE_USER:
             account = self._get_entry().data
             self._suggested_name = agent_name(self.hass, account, suggested_model(account, models))
@@ -164,7 +162,6 @@ class AgentFlow(ConfigSubentryFlow):
         return bool(self._get_entry().data[const.CONF_PROVIDER] != const.PROVIDER_NONE)
 
     async def _schema(self, models: list[ListedModel], open_sections: Collection[str]) -> probatio.Schema:
-        """Return the schema of the form, with the rarely changed settings in sections."""
         account = self._get_entry().data
         # a browser does not submit a form with an empty required field
         may_be_empty = self.source == SOURCE_USER and not self._suggested_name
@@ -247,7 +244,6 @@ def _open_sections(
 
 
 def _in_sections(data: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an agent's data nested in sections, as the form needs it."""
     sections = _fields_of_sections(account)
     inside = {
         name: {str(field): data[field] for field in sections[name] if field in data}
@@ -258,7 +254,6 @@ def _in_sections(data: Mapping[str, Any], account: Mapping[str, Any]) -> dict[st
 
 
 def _out_of_sections(entered: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the form's input without the nesting in sections, as an agent's data is stored."""
     outside = {name: value for name, value in entered.items() if name not in _FORM_SECTIONS}
     return outside | {field: value for name in _FORM_SECTIONS for field, value in entered.get(name, {}).items()}
 

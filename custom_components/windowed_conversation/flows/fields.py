@@ -64,7 +64,6 @@ class NumberField(NumberSelector):
     """Selector of a number within a range."""
 
     def __init__(self, name: str, config: NumberSelectorConfig) -> None:
-        """Store the field's name, which the error's translation key contains."""
         super().__init__(config)
         self.name = name
 

@@ -36,25 +36,19 @@ from .fields import choice, limits_of, number, switch, tokens
 # The section with the device owners, which all accounts share.
 _DEVICES = "devices"
 
-_LARGEST_SHARE = 90
-_LONGEST_EXPIRY = 8760
-_MOST_DAYS = 3650
-_MOST_TOOL_TURNS = 100
-_MOST_WINDOWS = 10_000
-
 
 def _fields() -> dict[Any, Any]:
     policy = DEFAULT_POLICY
     return {
         **tokens(const.CONF_HISTORY_TOKENS, policy.history_tokens),
-        **number(const.CONF_TRIM_SHARE, 0, _LARGEST_SHARE, PERCENTAGE),
+        **number(const.CONF_TRIM_SHARE, 0, 90, PERCENTAGE),
         **choice(const.CONF_TOOL_RESULTS, get_args(ToolResults.__value__), policy.tool_results),
-        **number(const.CONF_MAX_TOOL_TURNS, 1, _MOST_TOOL_TURNS),
+        **number(const.CONF_MAX_TOOL_TURNS, 1, 100),
         **tokens(const.CONF_RESULT_CAP, policy.result_cap_tokens),
-        **number(const.CONF_MAX_WINDOWS, 1, _MOST_WINDOWS, default=DEFAULT_MAX_WINDOWS),
-        **number(const.CONF_EXPIRY_HOURS, 1, _LONGEST_EXPIRY, UnitOfTime.HOURS, default=DEFAULT_EXPIRY_HOURS),
+        **number(const.CONF_MAX_WINDOWS, 1, 10_000, default=DEFAULT_MAX_WINDOWS),
+        **number(const.CONF_EXPIRY_HOURS, 1, 8760, UnitOfTime.HOURS, default=DEFAULT_EXPIRY_HOURS),
         **choice(const.CONF_PERSISTENCE, const.Persistence, DEFAULT_PERSISTENCE),
-        **number(const.CONF_MEMORY_DAYS, 1, _MOST_DAYS, UnitOfTime.DAYS, default=DEFAULT_MEMORY_DAYS),
+        **number(const.CONF_MEMORY_DAYS, 1, 3650, UnitOfTime.DAYS, default=DEFAULT_MEMORY_DAYS),
         **switch(const.CONF_SUMMARIZE, default=policy.summarize),
     }
 
@@ -66,7 +60,6 @@ async def _async_people(hass: HomeAssistant) -> dict[str, str]:
 
 
 def _owners_field(names: Mapping[str, str]) -> ObjectSelector:
-    """Return the field that assigns owners to satellites."""
     people = SelectSelectorConfig(
         options=[SelectOptionDict(value=person, label=name) for person, name in names.items()],
         mode=SelectSelectorMode.DROPDOWN,
@@ -89,7 +82,6 @@ def _owners_field(names: Mapping[str, str]) -> ObjectSelector:
 
 
 def _owners_error(devices: list[dict[str, str]]) -> str | None:
-    """Return the error in a list of devices and owners, or None."""
     if not all(device.get(const.ATTR_PERSON) for device in devices):
         return "device_without_person"
     return "device_owned_twice" if len({device[const.ATTR_DEVICE] for device in devices}) < len(devices) else None
