@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from homeassistant.components import conversation
 from homeassistant.components.conversation import ConversationInput
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers import entity_registry as er
 from homeassistant.helpers.intent import IntentResponseType
 
+from ..bridge.chat_log import async_ask_agent
 from ..const import DOMAIN
 from ..providers import Unavailable
 from ..turn.model import BilledRequest, FallbackAgent, Model
@@ -101,22 +101,12 @@ class EntityAgent:
 
     async def answer(self) -> str:
         """Return the agent's answer to the input. Raises `ProviderError` if there is no answer."""
-        given = self._user_input
+        conversation_id = f"{self._user_input.conversation_id}-{self.agent}"
         try:
-            result = await conversation.async_converse(
-                self._hass,
-                given.text,
-                f"{given.conversation_id}-{self.agent}",
-                given.context,
-                language=given.language,
-                agent_id=self.agent,
-                device_id=given.device_id,
-                satellite_id=given.satellite_id,
-                extra_system_prompt=given.extra_system_prompt,
-            )
+            response = await async_ask_agent(self._hass, self._user_input, self.agent, conversation_id)
         except (HomeAssistantError, ValueError) as err:
             raise Unavailable(f"another agent failed ({type(err).__name__})") from err
-        speech = str(result.response.speech.get("plain", {}).get("speech") or "")
-        if result.response.response_type is IntentResponseType.ERROR or not speech:
+        speech = str(response.speech.get("plain", {}).get("speech") or "")
+        if response.response_type is IntentResponseType.ERROR or not speech:
             raise Unavailable("another agent had no answer")
         return speech

@@ -18,8 +18,9 @@ from homeassistant.components.conversation import (
     UserContent,
 )
 from homeassistant.core import HomeAssistant, split_entity_id, valid_domain, valid_entity_id
-from homeassistant.helpers import area_registry as ar, device_registry as dr, entity_registry as er, llm
+from homeassistant.helpers import area_registry as ar, entity_registry as er, llm
 from homeassistant.helpers.chat_session import ChatSession, async_get_chat_session
+from homeassistant.helpers.intent import IntentResponse
 from homeassistant.helpers.json import json_dumps
 
 from ..providers import ReasoningDelta, TextDelta, ToolCallDone
@@ -104,6 +105,24 @@ def async_open_session(hass: HomeAssistant, user_input: ConversationInput) -> Ab
     return async_get_chat_session(hass, user_input.conversation_id, **owner)
 
 
+async def async_ask_agent(
+    hass: HomeAssistant, user_input: ConversationInput, agent_id: str, conversation_id: str
+) -> IntentResponse:
+    """Return the response of another agent to an input."""
+    result = await conversation.async_converse(
+        hass,
+        user_input.text,
+        conversation_id,
+        user_input.context,
+        language=user_input.language,
+        agent_id=agent_id,
+        device_id=user_input.device_id,
+        satellite_id=user_input.satellite_id,
+        extra_system_prompt=user_input.extra_system_prompt,
+    )
+    return result.response
+
+
 def call_tags(hass: HomeAssistant, arguments: Mapping[str, Any]) -> frozenset[str]:
     """Return the tags for the areas and domains in the arguments of a tool call."""
     areas = [ar.async_get(hass).async_get_area_by_name(name) for name in _names(arguments.get("area"))]
@@ -132,18 +151,11 @@ def _touched(hass: HomeAssistant, target: Mapping[str, Any]) -> Iterator[str]:
         return
     if kind == "entity" and valid_entity_id(target_id):
         yield split_entity_id(target_id)[0]
-        if area_id := _area_of_entity(hass, target_id):
+        entry = er.async_get(hass).async_get(target_id)
+        if entry and (area_id := er.async_get_effective_area_id(hass, entry)):
             yield area_id
     elif kind == "area" or (kind == "domain" and valid_domain(target_id)):
         yield target_id
-
-
-def _area_of_entity(hass: HomeAssistant, entity_id: str) -> str | None:
-    entry = er.async_get(hass).async_get(entity_id)
-    if entry is None or entry.area_id:
-        return entry.area_id if entry else None
-    device = dr.async_get(hass).async_get(entry.device_id) if entry.device_id else None
-    return dr.async_get_effective_area_id(hass, device) if device else None
 
 
 def _names(value: object) -> list[str]:

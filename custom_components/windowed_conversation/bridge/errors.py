@@ -26,14 +26,10 @@ LANGUAGES = ("en", "da", "de", "es", "fr", "it", "nl", "pl", "pt", "pt-BR", "sv"
 _FEW = range(2, 5)
 _TEENS = range(12, 15)
 
-_CODES = IntentResponseErrorCode
-
-# Lengths of a minute and an hour, in seconds.
 _MINUTE, _HOUR = 60, 60 * 60
 
 # Marks that end a sentence in several scripts, and closing characters that may follow such a mark.
 _SENTENCE_ENDS = tuple(".!?…:;。！？؟۔।॥")  # noqa: RUF001 - of several scripts
-
 _CLOSERS = " \t\r\n\"'`*_)]}”’»」』）"  # noqa: RUF001 - of several scripts
 
 
@@ -60,7 +56,7 @@ class ErrorText:
     """The presentation of an error: the translation key of its sentence, the response code, and the placeholders."""
 
     key: str
-    code: IntentResponseErrorCode = _CODES.UNKNOWN
+    code: IntentResponseErrorCode = IntentResponseErrorCode.UNKNOWN
     placeholders: dict[str, str] | None = None
 
 
@@ -76,7 +72,7 @@ _TEXTS: dict[type[Exception], ErrorText] = {
     providers.BadRequest: ErrorText("bad_request"),
     providers.ModelNotFound: ErrorText("model_not_found"),
     providers.BadStream: ErrorText("bad_stream"),
-    turn.NothingSaid: ErrorText("nothing_said", _CODES.NO_INTENT_MATCH),
+    turn.NothingSaid: ErrorText("nothing_said", IntentResponseErrorCode.NO_INTENT_MATCH),
     turn.EmptyAnswer: ErrorText("empty_answer"),
     turn.NoSummary: ErrorText("no_summary"),
     turn.NoTokenCount: ErrorText("no_token_count"),
@@ -88,12 +84,14 @@ _TEXTS: dict[type[Exception], ErrorText] = {
 }
 
 
-# The error names that automations see, by the names of the error classes, which the record of turns contains.
-ERROR_KEYS: dict[str, str] = {
-    **{kind.__name__: failure.key for kind, failure in _TEXTS.items()},
-    providers.Redirected.__name__: "redirected",
-    turn.LocalAnswerFailed.__name__: "local_answer_failed",
+_KEYS: dict[type[Exception], str] = {
+    **{kind: failure.key for kind, failure in _TEXTS.items()},
+    providers.Redirected: "redirected",
+    turn.LocalAnswerFailed: "local_answer_failed",
 }
+
+# The error names that automations see, by the names of the error classes, which the record of turns contains.
+ERROR_KEYS = {kind.__name__: key for kind, key in _KEYS.items()}
 
 
 def error_text_of(error: Exception) -> ErrorText:
@@ -107,10 +105,7 @@ def error_text_of(error: Exception) -> ErrorText:
 
 def error_key(error: Exception) -> str:
     """Return the name of an error's kind for automations. It does not depend on the numbers in the error."""
-    if isinstance(error, turn.LocalAnswerFailed):
-        return "local_answer_failed"
-    kind = _TEXTS.get(type(error)) or error_text_of(error)
-    return kind.key
+    return _KEYS.get(type(error), "unexpected")
 
 
 def _rate_limited_for(seconds: int) -> ErrorText:

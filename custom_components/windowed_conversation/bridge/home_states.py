@@ -44,14 +44,12 @@ _KINDS_OF = (
     "alarm_control_panel", "binary_sensor", "climate", "cover", "fan", "humidifier", "lawn_mower", "light", "lock",
     "media_player", "sensor", "siren", "switch", "vacuum", "valve", "water_heater",
 )  # fmt: skip
-_CATEGORY = "entity_component"
 # The most languages in which the names of entity kinds are loaded: the home's language and those of its speakers.
 _MOST_LANGUAGES = 6
-_NAMES_IN_USE = 4096
 # The delay in seconds after which changes of the registries are applied, even if no turn has needed them before.
 _LATEST = 1.0
 
-_one_name = lru_cache(maxsize=_NAMES_IN_USE)(one_name)
+_one_name = lru_cache(maxsize=4096)(one_name)
 
 _HOME: HassKey[HomeStates] = HassKey(f"{DOMAIN}_home")
 
@@ -119,7 +117,7 @@ class HomeStates:
         languages = tuple(self._languages)
         names: dict[tuple[str, str], None] = {}
         for language in languages:
-            found = await async_get_translations(self._hass, language, _CATEGORY, _KINDS_OF)
+            found = await async_get_translations(self._hass, language, "entity_component", _KINDS_OF)
             for key, name in found.items():
                 _, domain, _, device_class, field, *more = (*key.split("."), "", "")
                 if field == "name" and not any(more):
@@ -160,7 +158,6 @@ class HomeStates:
 
     @callback
     def _consider(self, state: State) -> None:
-        """Add an entity if it is exposed, or remove it otherwise."""
         entity_id = state.entity_id
         if async_should_expose(self._hass, conversation.DOMAIN, entity_id):
             self._exposed[entity_id] = self._names_and_area(state)
@@ -174,10 +171,7 @@ class HomeStates:
         entry = er.async_get(hass).async_get(state.entity_id)
         if entry is None:
             return (state.name,), ""
-        area_id = entry.area_id
-        if area_id is None and entry.device_id is not None:
-            device = dr.async_get(hass).async_get(entry.device_id)
-            area_id = dr.async_get_effective_area_id(hass, device) if device else None
+        area_id = er.async_get_effective_area_id(hass, entry)
         area = ar.async_get(hass).async_get_area(area_id) if area_id else None
         names = er.async_get_entity_aliases(hass, entry, allow_empty=False)
         return tuple(filter(None, names)) or (state.name,), area_name(area.name) if area else ""

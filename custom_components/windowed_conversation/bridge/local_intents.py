@@ -21,7 +21,7 @@ from homeassistant.helpers.intent import IntentResponse, IntentResponseErrorCode
 from ..turn.errors import LocalAnswerFailed
 from ..turn.routing import NEVER_RIGHT, Reason, Situation
 from ..window import Message
-from .chat_log import to_messages
+from .chat_log import async_ask_agent, to_messages
 from .match_check import MatchChecker
 from .memory_answers import MemoryAnswers
 from .persons import async_put_states
@@ -50,10 +50,7 @@ async def async_prepare_sentences(hass: HomeAssistant, language: str | None = No
 @callback
 def async_keep_prepared(hass: HomeAssistant) -> CALLBACK_TYPE:
     """Collect the names again after each change of registries or exposure. Return a function that stops this."""
-
-    async def prepare() -> None:
-        await async_prepare_sentences(hass)
-
+    prepare = partial(async_prepare_sentences, hass)
     debouncer = Debouncer(hass, _LOGGER, cooldown=_QUIET_SECONDS, immediate=False, function=prepare, background=True)
 
     @callback
@@ -166,18 +163,8 @@ class LocalIntents:
 
     async def _own_agent(self) -> IntentResponse:
         """Return the answer of Home Assistant's own agent, which also matches loosely and apologizes if it fails."""
-        result = await conversation.async_converse(
-            self._hass,
-            text=self._user_input.text,
-            conversation_id=self._chat_log.conversation_id,
-            context=self._user_input.context,
-            language=self._user_input.language,
-            agent_id=conversation.HOME_ASSISTANT_AGENT,
-            device_id=self._user_input.device_id,
-            satellite_id=self._user_input.satellite_id,
-            extra_system_prompt=self._user_input.extra_system_prompt,
-        )
-        return result.response
+        own_agent = conversation.HOME_ASSISTANT_AGENT
+        return await async_ask_agent(self._hass, self._user_input, own_agent, self._chat_log.conversation_id)
 
     async def _not_understood(self) -> IntentResponse:
         """Return Home Assistant's own apology for not understanding a sentence, in the user's language."""
