@@ -95,7 +95,7 @@ async def test_request_of_a_cancelled_turn_is_cancelled(
     await asyncio.wait([turn])
 
     assert told(outcome) == [("cancelled", "CancelledError", False, True)]
-    assert (outcome.result, outcome.interrupted) == (AttemptResult.CANCELLED, True)
+    assert (outcome.result, type(outcome.fault)) == (AttemptResult.CANCELLED, asyncio.CancelledError)
 
 
 async def test_pause_that_a_server_asked_for_sends_nothing(take: Take, question: Question) -> None:

@@ -155,7 +155,7 @@ async def test_round_whose_question_may_not_have_been_read_and_that_says_nothing
         model_server.script(call("GetLiveContext"), words(""), words("It is off."))
         outcomes.append(await take(LOOK.format(number)))
 
-    (again,) = [outcome for outcome in outcomes if outcome.requests == 3]
+    (again,) = [outcome for outcome in outcomes if len(outcome.attempts) == 3]
     cut, smaller = again.attempts[1:]
     assert again.speech == "It is off."
     assert len(smaller.request.messages) < len(cut.request.messages)

@@ -192,7 +192,7 @@ async def test_model_that_nobody_heard_is_heard_when_the_fallback_agent_fails(se
 
     outcome = await house.ask(house.question(server, Elsewhere(DeadlineExceeded("gone"))))
 
-    assert (outcome.speech, outcome.answered_by, outcome.requests) == (ANSWER, OWN, 1)
+    assert (outcome.speech, outcome.answered_by, len(outcome.attempts)) == (ANSWER, OWN, 1)
     assert outcome.decision == Decision(Route.LLM, Reason.LLM_ONLY)
     assert outcome.duration < 120
     assert len(house.server.requests) == 1

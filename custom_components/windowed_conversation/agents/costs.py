@@ -32,7 +32,8 @@ def async_price_turn(agent: Agent, turn: Turn, on_cost: OnCost) -> None:
     known vendor, whose models have no known prices.
     """
     agents = {turn.answered_by, *[failure.agent for failure in turn.failures]} - {None}
-    is_complete = not turn.unbilled and agents <= async_agent_ids(agent.hass)
+    has_unbilled = any(attempt.is_unbilled for attempt in turn.attempts)
+    is_complete = not has_unbilled and agents <= async_agent_ids(agent.hass)
     _async_price(agent, turn.billed if is_complete else None, on_cost, of_turn=True)
 
 

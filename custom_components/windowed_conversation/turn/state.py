@@ -115,9 +115,8 @@ class Turn:
 
     `text` is the user's input, `decision` its route. `fallback_timeout` belongs to the model that is currently used.
 
-    `attempts` are the requests in the order in which they ended, `requests` is their number, `billed` are those whose
-    usage was sent, `usage` is their total, and `unbilled` counts those that may have cost something although no usage
-    was sent. `last_agent` is the id of the agent that was tried last; `answered_by` is the same id if that agent
+    `attempts` are the requests in the order in which they ended, `billed` are those whose usage was sent, and `usage`
+    is their total. `last_agent` is the id of the agent that was tried last; `answered_by` is the same id if that agent
     answered. `failures` are those of the agents tried before. `failed_tool_calls` is how many of the `tool_calls`
     returned an error. `error` ended the turn; `fault`, a cancellation or an unexpected error, interrupted it. `result`
     is that of the complete turn.
@@ -142,9 +141,7 @@ class Turn:
     first_token: float | None = None
     fallback_timeout: float | None = None
     attempts: list[Attempt] = field(default_factory=list)
-    requests: int = 0
     billed: list[BilledRequest] = field(default_factory=list)
-    unbilled: int = 0
     usage: Usage = field(default_factory=Usage)
     tool_calls: int = 0
     failed_tool_calls: int = 0
@@ -154,7 +151,6 @@ class Turn:
     failures: list[AgentFailure] = field(default_factory=list)
     error: ProviderError | TurnError | None = None
     fault: BaseException | None = None
-    interrupted: bool = False
     result: AttemptResult = AttemptResult.ANSWERED
     live: LiveContext | None = None
     live_for: frozenset[int] = frozenset()
@@ -215,8 +211,6 @@ class Turn:
     def on_attempt(self, attempt: Attempt) -> None:
         """Record a request that has ended."""
         self.attempts.append(attempt)
-        self.requests += 1
-        self.unbilled += attempt.is_unbilled
         if attempt.billed is not None:
             self.billed.append(attempt.billed)
             self.usage += attempt.billed.usage

@@ -266,14 +266,13 @@ async def run_turn(turn: Turn) -> None:
     except (ProviderError, TurnError) as err:
         turn.error, turn.result = err, result_of(err)
     except BaseException as fault:
-        turn.fault, turn.interrupted, turn.result = fault, True, result_of(fault)
+        turn.fault, turn.result = fault, result_of(fault)
         raise
     finally:
         turn.duration = time.monotonic() - turn.started
 
 
 async def _answer(turn: Turn) -> None:
-    """Answer by the first route that has an answer. Raises `ProviderError` and `TurnError`."""
     if not turn.text:
         raise NothingSaid("the input is blank")
     if turn.decision.route is Route.LOCAL:
