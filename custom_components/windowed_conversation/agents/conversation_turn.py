@@ -17,13 +17,14 @@ from homeassistant.util import dt as dt_util
 
 from ..bridge.chat_log import ChatLogReply
 from ..bridge.errors import async_done_phrase
+from ..bridge.home_tools import home_tools
 from ..bridge.local_intents import LocalIntents
 from ..bridge.memory_answers import Forget, MemoryAnswers
 from ..bridge.memory_tools import memory_tools
 from ..bridge.tools import SafeAPIInstance, async_get_tools
 from ..const import DOMAIN, RecordLevel
 from ..memory import Memory
-from ..providers import Unavailable, tools_tokens
+from ..providers import tools_tokens
 from ..turn.context import ContextPlacement, Stamp, plain_name
 from ..turn.errors import PromptFailed
 from ..turn.forgetting import without_forgetting
@@ -36,7 +37,7 @@ from ..turn.state import Turn
 from ..window import Window, WindowStats
 from .agent import Agent
 from .forgetting import async_forget_by
-from .live_context import TurnContext, tools_of_home
+from .live_context import TurnContext
 from .lookup import async_fallback_agents, async_find_agent
 from .store import async_store
 
@@ -123,32 +124,30 @@ def _memory_tools(agent: Agent, speaker: Speaker, forget: Forget, dialog: Memory
 async def async_question_without_input(agent: Agent, llm_context: llm.LLMContext) -> Question:
     """Return a question without user input, for requests that reuse the system prompt that was sent before.
 
-    Raises `ToolsUnavailable`, and `Unavailable` if the account has no model.
+    The agent has a model. Raises `ToolsUnavailable`.
     """
     # the memory tools are sent and counted, but never called
     nobody = Speaker("", agent.hass.config.language)
     own = _memory_tools(agent, nobody, partial(async_forget_by, agent.hass), MemoryDialog({}, "", nobody))
-    model, api = _model(agent), await _async_tools(agent, llm_context, own)
+    assert agent.model is not None
+    model, api = agent.model, await _async_tools(agent, llm_context, own)
     return Question(model, "", "", agent.schemas.convert(api), "", excluded_tags=agent.config.excluded_tags)
-
-
-def _model(agent: Agent) -> Model:
-    if agent.model is None:
-        raise Unavailable("the account has no model")
-    return agent.model
 
 
 async def _async_tools(
     agent: Agent, llm_context: llm.LLMContext, memory_tools: tuple[llm.Tool, ...]
 ) -> SafeAPIInstance | None:
-    own, knows_states = (*memory_tools, *tools_of_home(agent)), agent.config.states is not None
-    return await async_get_tools(agent.hass, agent.config.llm_apis, llm_context, own, knows_states=knows_states)
+    domains = agent.config.states
+    own = memory_tools if domains is None else (*memory_tools, *home_tools(agent.counter.count, domains))
+    return await async_get_tools(agent.hass, agent.config.llm_apis, llm_context, own, knows_states=domains is not None)
 
 
 async def async_build_question(turn: ConversationTurn) -> Question:
     """Return the question of a turn, and add the tools to its chat log. Raises `TurnError`."""
     hass, agent, user_input, chat_log = turn.agent.hass, turn.agent, turn.user_input, turn.chat_log
-    model, config = _model(agent), agent.config
+    model, config = agent.model, agent.config
+    # an agent without a model only answers locally
+    assert model is not None
     fallback = async_fallback_agents(hass, config.fallback_agents, turn.entity_id, user_input)
     llm_context = user_input.as_llm_context(DOMAIN)
     stamp = Stamp(dt_util.now(), turn.speaker.stamp_name, *_device_and_area(hass, user_input.device_id))

@@ -22,7 +22,7 @@ from ..providers import Usage, messages_tokens, tools_tokens
 from ..store import Reason, StoreState
 from ..turn.limits import Shortfall
 from ..turn.model import BilledRequest, PromptFingerprints
-from ..window import KindCounter, Role, Window, WindowRegistry, WindowStats
+from ..window import KindCounter, Message, Role, Window, WindowRegistry, WindowStats
 
 # In seconds. No provider states a shorter lifetime of its prompt cache than Anthropic, which keeps it for five minutes
 # after the last use. https://docs.claude.com/en/docs/build-with-claude/prompt-caching
@@ -97,24 +97,15 @@ class SentRequest:
                 Part.ENTITIES: prompt.entities,
             },
             fixed=messages_tokens(system, counter) + tools_tokens(request.tools, counter),
-            messages=array(
-                "q",
-                [
-                    hash(
-                        (
-                            each.role,
-                            each.content,
-                            each.tool_call_id,
-                            tuple([call.id for call in each.tool_calls]),
-                            each.tokens,
-                        )
-                    )
-                    for each in messages
-                ],
-            ),
+            messages=array("q", map(_message_hash, messages)),
             tokens=array("q", [message.tokens or 0 for message in messages]),
             settled=max([place for place, message in enumerate(messages) if message.role is Role.USER], default=0),
         )
+
+
+def _message_hash(message: Message) -> int:
+    calls = tuple([call.id for call in message.tool_calls])
+    return hash((message.role, message.content, message.tool_call_id, calls, message.tokens))
 
 
 @dataclass(frozen=True, slots=True)

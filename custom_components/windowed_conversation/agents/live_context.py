@@ -7,10 +7,7 @@ import logging
 import time
 from typing import Any, NamedTuple
 
-from homeassistant.helpers import llm
-
 from ..bridge.home_states import async_home_states
-from ..bridge.home_tools import home_tools
 from ..memory import Fact, Memory, Recalled, RecallQuery
 from ..turn.context import LIVE_TOKENS, ContextPlacement, LiveContext, Stamp, context_sections, context_text
 from ..turn.home import NO_STATES, STATES_TOKENS, StatesText, build_states_text
@@ -143,7 +140,6 @@ class TurnContext:
         return LiveContext(text, self._count(text), frozenset(recalled.sources))
 
     def _names_home(self, sentence: str) -> bool:
-        """Return whether a sentence mentions an entity or a kind of entities of the home."""
         if self._home is None:
             return False
         named = self._home.home(self._language).named(sentence)
@@ -178,9 +174,3 @@ def _read_memories(memory: Memory, speaker: Speaker, owner: str | None, last_rev
     query = RecallQuery(speaker.said, speaker.person, name, CANDIDATES, private=speaker.is_alone)
     found_facts, found_others = memory.recall_groups(query, ("fact",), ("episode", "turn"))
     return _Memories(facts, revision, found_facts, found_others)
-
-
-def tools_of_home(agent: Agent) -> tuple[llm.Tool, ...]:
-    """Return the tools that look up states and their history, or none if the agent does not send states."""
-    domains = agent.config.states
-    return () if domains is None else home_tools(agent.counter.count, domains)

@@ -155,7 +155,7 @@ class AgentStore:
             store_path(hass),
             self._open,
             daily=self._expire,
-            on_opened=self._on_opened,
+            on_opened=lambda memory: self.run_in_loop(self._follow_opening, memory.database.is_new),
             on_state=partial(self.run_in_loop, self._follow),
         )
 
@@ -328,10 +328,6 @@ class AgentStore:
     async def _async_close(self, _event: Event) -> None:
         await self._hass.async_add_executor_job(self.writer.close, _CLOSE)
 
-    def _on_opened(self, memory: Memory) -> None:
-        self.run_in_loop(self._follow_opening, memory.database.is_new)
-
-    @callback
     def _follow_opening(self, is_new: bool) -> None:
         """After the file is opened, read values that could not be read before. Fill a new file completely."""
         if self._hass.is_stopping:

@@ -364,8 +364,11 @@ class ModelSize:
         self._on_change()
 
     def on_asked(self, tokens: int) -> None:
-        """Learn from the context size, in tokens, that the server returned when it was queried."""
-        self._read_only(tokens)
+        """Learn how many tokens the server reads, which it returned when it was queried or which its bills show."""
+        sizes = self._sizes
+        sizes.reads, sizes.at = min(max(tokens, 1), MAX_COUNT), self._clock()
+        sizes.served, sizes.since = min(sizes.served, sizes.reads), min(sizes.since, sizes.reads)
+        self._on_change()
 
     def on_billed(self, request: Request, usage: Usage, server: str) -> bool:
         """Learn from the bill of a request. Return whether the server read only part of the request.
@@ -383,14 +386,8 @@ class ModelSize:
         self._is_cut = size is not None
         if size is not None:
             self.may_have_changed = True
-            self._read_only(size if reads is None else min(size, reads))
+            self.on_asked(size if reads is None else min(size, reads))
         return self._is_cut
-
-    def _read_only(self, tokens: int) -> None:
-        sizes = self._sizes
-        sizes.reads, sizes.at = min(max(tokens, 1), MAX_COUNT), self._clock()
-        sizes.served, sizes.since = min(sizes.served, sizes.reads), min(sizes.since, sizes.reads)
-        self._on_change()
 
     def forget(self) -> None:
         """Forget everything that was learned about the size."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 import re
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 _OPENS, _CLOSES, _GOES_ON = "([{", ")]}", "{"
 _space = re.compile(r"\s*")
@@ -117,14 +117,6 @@ class Read(NamedTuple):
     is_over: bool
 
 
-class UnspokenSpan(Protocol):
-    """A part of a text that is not spoken, read piece by piece."""
-
-    def read(self, text: str, at: int) -> Read:
-        """Continue reading. Text from `Read.at` on is passed again with the next piece if the end is not found."""
-        ...
-
-
 class Until:
     """An unspoken part that ends at the first of these texts. It includes that text unless `keeps_end` is set."""
 
@@ -230,6 +222,11 @@ class CallText:
             return found.end() + 1
         self._quote = ""
         return found.end()
+
+
+# A part of a text that is not spoken, read piece by piece. If its end is not found, text from `Read.at` on is passed
+# again with the next piece.
+type UnspokenSpan = Until | NoteText | CallText
 
 
 def _is_in_word(char: str) -> bool:
