@@ -93,7 +93,6 @@ async def async_remove_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> 
         await async_leave(hass, entry)
 
 
-@callback
 def _async_forget_removed(hass: HomeAssistant, removed: Iterable[str] = ()) -> None:
     gone = {*async_drop_removed(hass), *removed}
     for agent_id in gone:

@@ -251,7 +251,6 @@ async def async_setup_entry(
             registry.async_remove(entity.entity_id)
 
 
-@callback
 def _update(sensors: list[AgentSensor]) -> None:
     """Update the sensors after a change. An error in one sensor is logged and does not stop the others."""
     for sensor in sensors:

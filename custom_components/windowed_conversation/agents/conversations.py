@@ -63,7 +63,6 @@ class ConversationStore:
         self._store.on_new_file.remove(self._write_anew)
         self._store.on_opened.remove(self._async_refresh_once)
 
-    @callback
     def _write_anew(self) -> None:
         # A new file may contain the rows that were recovered from a damaged one.
         self._stored = dict.fromkeys(self._stored)

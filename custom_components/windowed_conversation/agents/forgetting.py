@@ -76,7 +76,6 @@ def _rest(losses: ForgottenExchanges, agent_id: str, key: str, snapshot: Snapsho
     return losses.rest((agent_id, key), snapshot)
 
 
-@callback
 def _fire_forgotten(hass: HomeAssistant, losses: ForgottenExchanges) -> None:
     """Fire the logbook event of each conversation that has lost exchanges, except for a removed agent."""
     for (agent_id, key), exchanges in losses.lost.items():

@@ -171,7 +171,6 @@ class AccountServer:
         except ProviderError:
             return [*self._cache.models]
 
-    @callback
     def _list_soon(self, on_error: Callable[[ProviderError], None]) -> None:
         if self._listing is None or self._listing.done():
             self._listing = self._entry.async_create_background_task(
@@ -197,7 +196,6 @@ class AccountServer:
         await self._on_listed(models)
         return models
 
-    @callback
     def _on_list_failed(self, error: ProviderError) -> None:
         if isinstance(error, AuthError):
             self._entry.async_start_reauth(self._hass)
@@ -208,14 +206,12 @@ class AccountServer:
         self._is_listed = True
         _LOGGER.warning("The server of %s does not list its models: %s", self._entry.title, error)
 
-    @callback
     def _on_away(self, error: ProviderError) -> None:
         if not self._cache.is_away:
             self._cache.is_away = True
             text = next(text for kind, text in _TEXTS.items() if isinstance(error, kind))
             _LOGGER.warning("The server of %s %s: %s", self._entry.title, text, error)
 
-    @callback
     def _on_reachable(self) -> None:
         if self._cache.is_away:
             self._cache.is_away, self._cache.unanswered_since = False, None
@@ -223,7 +219,6 @@ class AccountServer:
             async_raise_or_clear_server(self._hass, self._entry.entry_id, None)
             _LOGGER.info("The server of %s answers again", self._entry.title)
 
-    @callback
     def _look_in(self, seconds: float) -> None:
         self._stop_timer = async_call_later(self._hass, seconds, HassJob(self._look, cancel_on_shutdown=True))
 
@@ -233,14 +228,12 @@ class AccountServer:
         self._look_in(_LOOK_AGAIN)
         self._list_soon(self._on_look_failed)
 
-    @callback
     def _on_look_failed(self, error: ProviderError) -> None:
         if isinstance(error, CONNECTION_ERRORS):
             async_raise_or_clear_server(self._hass, self._entry.entry_id, self._entry.title)
         else:
             self._on_reachable()
 
-    @callback
     def _stop_looking(self) -> None:
         if self._stop_timer is not None:
             self._stop_timer()

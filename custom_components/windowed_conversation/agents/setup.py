@@ -100,14 +100,12 @@ def _configs(entry: AccountConfigEntry) -> dict[str, AgentConfig]:
     return configs
 
 
-@callback
 def _learn(state: AccountState, exact: ExactCounter | None, billed: BilledRequest) -> None:
     # The billed usage of a truncated request lacks the part that the server did not read.
     if not billed.is_cut:
         state.calibrations.learn(billed.request, billed.usage, exact)
 
 
-@callback
 def _update_issues(agent: Agent) -> None:
     """Raise or clear the agent's issues now and, while its account is set up, after each change."""
     hass, agent_id, name = agent.hass, agent.id, agent.config.name
@@ -135,7 +133,6 @@ async def async_leave(hass: HomeAssistant, account: ConfigEntry[Any]) -> None:
     _async_delete_at(hass, until)
 
 
-@callback
 def _async_delete_at(hass: HomeAssistant, until: float) -> None:
     async def delete(_now: datetime) -> None:
         if (now := time.time()) < until:

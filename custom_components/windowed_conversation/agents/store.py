@@ -338,7 +338,6 @@ class AgentStore:
             self._hass.async_create_background_task(read(), "read from the store")
         self.async_save_soon()
 
-    @callback
     def _follow(self, state: StoreState) -> None:
         if self._hass.is_stopping:
             return

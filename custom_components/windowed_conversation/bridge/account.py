@@ -140,7 +140,6 @@ async def _async_http_client(hass: HomeAssistant, account: Mapping[str, Any]) ->
     return client if clients.accepts(client) else _http_client(hass, clients.HttpClient)
 
 
-@callback
 def _http_client(hass: HomeAssistant, kind: type[Any]) -> Any:
     """Return the shared client of a class. It is closed when Home Assistant closes.
 

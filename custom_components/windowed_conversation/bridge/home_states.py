@@ -101,7 +101,6 @@ class HomeStates:
             self._catch_up()
         return self._home
 
-    @callback
     def _learn_names(self, *languages: str) -> None:
         """Schedule loading the names of entity kinds in these languages and the home's, for later sentences."""
         before = len(self._languages)
@@ -156,7 +155,6 @@ class HomeStates:
         for state in self._hass.states.async_all():
             self._consider(state)
 
-    @callback
     def _consider(self, state: State) -> None:
         entity_id = state.entity_id
         if async_should_expose(self._hass, conversation.DOMAIN, entity_id):

@@ -149,7 +149,6 @@ def _with_lists(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {name: [value] if isinstance(value, str) else value for name, value in arguments.items()}
 
 
-@callback
 def _search(
     hass: HomeAssistant,
     states: HomeStates,

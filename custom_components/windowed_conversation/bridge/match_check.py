@@ -101,7 +101,6 @@ RULES: dict[tuple[str, str], Rule] = {
 }
 
 
-@callback
 def _is_heard(hass: HomeAssistant, own_device_id: str | None) -> bool:
     """Return whether any satellite except the speaker's own can play an announcement."""
     registry = er.async_get(hass)
