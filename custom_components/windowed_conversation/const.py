@@ -44,7 +44,6 @@ CONF_TURN_TIMEOUT = "turn_timeout"
 
 # The provider of an account: none, any compatible server, or a vendor.
 PROVIDER_NONE = "none"
-
 PROVIDER_OPENAI_CHAT = "openai_chat"
 PROVIDER_OPENAI = "openai"
 PROVIDER_AZURE = "azure"
@@ -53,8 +52,8 @@ PROVIDER_GEMINI = "gemini"
 
 # The fields of an owned device in the options: the device's id, and the user id of its owner.
 ATTR_DEVICE = "device"
-
 ATTR_PERSON = "person"
+
 SUBENTRY_CONVERSATION = "conversation"
 
 # The id of the LLM API that offers the memory tools to agents of other integrations.
@@ -62,7 +61,6 @@ MEMORY_API = f"{DOMAIN}_memory"
 
 # The URLs that the account forms suggest. Users can enter the URL of a gateway instead.
 OPENAI_URL = "https://api.openai.com/v1"
-
 ANTHROPIC_URL = "https://api.anthropic.com"
 GEMINI_URL = "https://generativelanguage.googleapis.com"
 

@@ -29,10 +29,7 @@ async def async_setup_entry(
     """Add a conversation entity for each agent."""
     for subentry in entry.get_subentries_of_type(SUBENTRY_CONVERSATION):
         agent = entry.runtime_data.agents[subentry.subentry_id]
-        async_add_entities(
-            [WindowedConversationEntity(agent, subentry)],
-            config_subentry_id=subentry.subentry_id,
-        )
+        async_add_entities([WindowedConversationEntity(agent, subentry)], config_subentry_id=subentry.subentry_id)
 
 
 class WindowedConversationEntity(AgentEntity, ConversationEntity):

@@ -47,7 +47,6 @@ async def async_get_config_entry_diagnostics(hass: HomeAssistant, entry: Account
 
 
 def _memory(hass: HomeAssistant) -> dict[str, Any] | None:
-    """Return the state of the store that all accounts share."""
     store = async_store(hass)
     if store is None:
         return None

@@ -18,7 +18,7 @@ from homeassistant.components.sensor import (
 )
 from homeassistant.config_entries import ConfigSubentry
 from homeassistant.const import PERCENTAGE, EntityCategory, UnitOfInformation, UnitOfTime
-from homeassistant.core import HomeAssistant, callback
+from homeassistant.core import HomeAssistant
 from homeassistant.helpers import entity_registry as er
 from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 from homeassistant.helpers.typing import StateType
@@ -40,8 +40,6 @@ _US_DOLLARS = "USD"
 _TOKENS = "tokens"
 
 _MOST_CONVERSATIONS_SHOWN = 20
-
-_WITHOUT_PRICE = "without_price"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +116,6 @@ def _seconds(key: str, value: Callable[[Agent], StateType], **more: Any) -> Agen
 
 
 def _total(name: str, unit: str | None = None, **more: Any) -> AgentSensorDescription:
-    """Return the sensor of a field of `Totals`."""
     return AgentSensorDescription(
         key=name,
         native_unit_of_measurement=unit,
@@ -200,7 +197,6 @@ RECORDS = (
     ),
 )
 
-
 # These sensors are only for accounts whose models have known prices.
 COSTS = (
     AgentSensorDescription(
@@ -219,7 +215,7 @@ COSTS = (
         suggested_display_precision=4,
         is_sum=True,
         value=attrgetter("statistics.on_disk.costs.total"),
-        attributes=lambda agent: {_WITHOUT_PRICE: agent.statistics.on_disk.costs.without_price},
+        attributes=lambda agent: {"without_price": agent.statistics.on_disk.costs.without_price},
     ),
 )
 

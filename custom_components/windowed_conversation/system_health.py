@@ -20,7 +20,6 @@ from .agents.store import async_store
 from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE
 
 _OK = "ok"
-_BYTES_PER_MEGABYTE = 1_000_000
 
 
 @callback
@@ -69,7 +68,7 @@ def _memory(hass: HomeAssistant) -> dict[str, Any]:
     size = state.statistics.size if state.statistics else 0
     shown = {
         "memory": _OK if state.reason is None else {"type": "failed", "error": state.reason},
-        "memory_size": f"{size / _BYTES_PER_MEGABYTE:.1f} MB",
+        "memory_size": f"{size / 1_000_000:.1f} MB",
         "memory_queued": counts.queued,
         "memory_dropped": counts.lost,
     }

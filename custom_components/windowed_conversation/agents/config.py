@@ -11,13 +11,7 @@ from homeassistant.helpers import llm
 from .. import const
 from ..bridge.account import can_compact, is_at_home
 from ..bridge.home_tools import GetStatesTool
-from ..const import (
-    MEMORY_API,
-    Compaction,
-    Counting,
-    Persistence,
-    RecordLevel,
-)
+from ..const import MEMORY_API, Compaction, Counting, Persistence, RecordLevel
 from ..providers import DEFAULT_SETTINGS, Effort, ModelSettings
 from ..turn.context import ContextPlacement
 from ..turn.limits import TurnLimits
@@ -45,8 +39,6 @@ DEFAULT_STATES = True
 # temperature in the request, Ollama uses 1.0 and ignores the model's own file:
 # https://github.com/ollama/ollama/blob/main/openai/openai.go
 _TEMPERATURE_AT_HOME = 0.6
-
-_SECONDS_PER_HOUR = 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +99,7 @@ class AgentConfig:
             context_tokens=int(data[const.CONF_CONTEXT_TOKENS]) if const.CONF_CONTEXT_TOKENS in data else None,
             head_start=bool(data.get(const.CONF_HEAD_START, DEFAULT_HEAD_START)),
             limits=_limits(data.get(const.CONF_LIMITS, {})),
-            expiry_seconds=float(entry.options.get(const.CONF_EXPIRY_HOURS, DEFAULT_EXPIRY_HOURS)) * _SECONDS_PER_HOUR,
+            expiry_seconds=float(entry.options.get(const.CONF_EXPIRY_HOURS, DEFAULT_EXPIRY_HOURS)) * 3600,
             max_windows=int(entry.options.get(const.CONF_MAX_WINDOWS, DEFAULT_MAX_WINDOWS)),
             persistence=Persistence(entry.options.get(const.CONF_PERSISTENCE, DEFAULT_PERSISTENCE)),
             memory=bool(data.get(const.CONF_MEMORY, DEFAULT_MEMORY)),

@@ -36,7 +36,6 @@ from .server import AccountServer, HeadStart
 from .store import async_leave_store, async_store, store_path
 
 _DAYS = 7
-_SECONDS_PER_DAY = 86_400
 _LEAVING: HassKey[asyncio.Lock] = HassKey(f"{DOMAIN}_leaving")
 
 
@@ -124,7 +123,7 @@ def async_leaving(hass: HomeAssistant) -> asyncio.Lock:
 
 async def async_leave(hass: HomeAssistant, account: ConfigEntry[Any]) -> None:
     """Keep memory for some days after the last account was removed. If memory is empty, delete the file at once."""
-    until = time.time() + _DAYS * _SECONDS_PER_DAY
+    until = time.time() + _DAYS * 86_400
     async with async_leaving(hass):
         if not await async_leave_store(hass, account, until):
             await hass.async_add_executor_job(delete_file, store_path(hass))

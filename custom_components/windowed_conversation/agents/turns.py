@@ -194,7 +194,6 @@ async def _async_failed(turn: ConversationTurn, error: Exception, spoken: str) -
 
 
 async def _async_refused(agent: Agent, user_input: ConversationInput, error: Exception) -> ConversationResult:
-    """Return the error result of an input whose turn could not begin."""
     return _error_result(user_input, *await _async_error_answer(agent, user_input, error))
 
 

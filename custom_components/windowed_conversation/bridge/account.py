@@ -55,12 +55,9 @@ _LIMITS = httpx2.Limits(max_keepalive_connections=32, keepalive_expiry=120)
 # The folders of `providers` for accounts that do not use one of OpenAI's formats.
 _FOLDERS = {const.PROVIDER_ANTHROPIC: "anthropic", const.PROVIDER_GEMINI: "gemini"}
 
-_PRICES = f"{__package__.rpartition('.')[0]}.providers.prices"
-
 # The limits of the stored model list: ten times as many models as a router offers, and ids that a person can still tell
 # apart.
 _MOST_MODELS = 5000
-
 _LONGEST_ID = 255
 
 
@@ -203,7 +200,7 @@ async def async_families(hass: HomeAssistant, vendor: Vendor) -> list[str]:
 
 
 async def _async_prices(hass: HomeAssistant) -> Any:
-    return await async_import_module(hass, _PRICES)
+    return await async_import_module(hass, f"{_PROVIDERS}.prices")
 
 
 class ServerCache:

@@ -54,7 +54,6 @@ _MAX_MODELS = 100
 
 # Keys of the stored dictionary: factors for the estimate, factors for exact counts by encoding, and context sizes.
 _MODELS = "models"
-
 _EXACT = "exact"
 _LIMITS = "limits"
 

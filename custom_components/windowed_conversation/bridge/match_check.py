@@ -25,7 +25,6 @@ type Rule = Callable[[HomeAssistant, ConversationInput, str], Awaitable[Reason |
 # The value of `AssistSatelliteEntityFeature.ANNOUNCE`, copied to avoid importing the component's dependencies.
 _ANNOUNCE = 1
 
-
 _OF_A_RUNNING_TIMER = (
     intent.INTENT_CANCEL_TIMER,
     intent.INTENT_DECREASE_TIMER,

@@ -49,20 +49,17 @@ _APOSTROPHES = str.maketrans("’‘ʼ", "'''")  # noqa: RUF001 - of several scr
 
 # Slots of a template whose text is part of the fact, as in "remember {me} {text}".
 _CAPTURED = ("me", "text", "more")
-
 _WILDCARDS = ("text", "more")
 
 # The name of the slot with phrases that turn a request into a polite question: "can you".
 _CAN = "can"
-
 _LISTS = ("me", _CAN)
 
 # Kinds of templates that capture no text.
 _WITHOUT_TEXT = ("known", "hears")
 
-# Accepted as a yes in every language.
+# Accepted as a yes and as a no in every language.
 _YES = ("yes", "ok", "okay")
-
 _NO = ("no",)
 
 # hassil cannot match "corrige ça : ..." because of the space before the colon. The length of the sentence must not
@@ -87,9 +84,6 @@ class MemoryAccess(Protocol):
     async def async_change[Result](self, work: Callable[[Memory], Result]) -> Result:
         """Return the result of `work` once its changes are on disk."""
         ...
-
-
-_FILE = Path(__file__).with_name("memory_sentences.json")
 
 
 class Verb(StrEnum):
@@ -133,11 +127,6 @@ class _Sentences:
     clause: re.Pattern[str]
     please: re.Pattern[str]
     oneself: str
-
-
-def languages() -> tuple[str, ...]:
-    """Return the languages that have sentences."""
-    return tuple(_file())
 
 
 def is_loaded(language: str) -> bool:
@@ -236,7 +225,8 @@ def _is_fact(text: str, said: str, *, may_be_question: bool = False) -> bool:
 
 @cache
 def _file() -> dict[str, dict[str, Any]]:
-    languages: dict[str, dict[str, Any]] = json.loads(_FILE.read_text(encoding="utf-8"))
+    path = Path(__file__).with_name("memory_sentences.json")
+    languages: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
     return languages
 
 

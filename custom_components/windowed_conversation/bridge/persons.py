@@ -18,8 +18,6 @@ from ..turn.context import plain_name, readable
 from ..turn.speaker import Speaker
 
 _PERSON = "person"
-_ZONE = "zone"
-_ENTITY_ID_HOME = "zone.home"
 
 
 class Person(NamedTuple):
@@ -112,8 +110,8 @@ def _places(result: RecognizeResult) -> list[MatchEntity]:
 
 def _states_by_name(hass: HomeAssistant) -> dict[str, str]:
     states = {_squeezed(person.state): person.state for person in async_exposed_persons(hass)}
-    for zone in hass.states.async_all(_ZONE):
-        states[_squeezed(zone.name)] = STATE_HOME if zone.entity_id == _ENTITY_ID_HOME else zone.name
+    for zone in hass.states.async_all("zone"):
+        states[_squeezed(zone.name)] = STATE_HOME if zone.entity_id == "zone.home" else zone.name
     return states
 
 

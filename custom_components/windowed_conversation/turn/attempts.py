@@ -87,10 +87,7 @@ type OnAttempt = Callable[[Attempt], None]
 
 @dataclass(slots=True)
 class OpenAttempt:
-    """A context manager for a request that is being answered; passes the `Attempt` to `on_end` when it exits.
-
-    It does not suppress errors. `calls` are the tool calls that were passed to the reply.
-    """
+    """A context manager for a request that is being answered; passes the `Attempt` to `on_end` when it exits."""
 
     model: Model
     request: Request

@@ -35,7 +35,6 @@ _looks_like_prefix = re.compile(r"[^\w\[]*".join(map(re.escape, PREFIX_OPENS)), 
 
 # The maximum tokens of a live context, and its maximum share of the room for history and live context.
 LIVE_TOKENS = 300
-
 LIVE_SHARE = 0.15
 _MEMORY = "memory, quoted"
 

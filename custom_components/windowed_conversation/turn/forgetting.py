@@ -60,7 +60,6 @@ _PAST: tuple[Kind, ...] = ("turn", "episode")
 
 # The maximum number of facts and turns that one sentence may delete.
 _MOST_FACTS = 10
-
 _MOST_PAST = 100
 
 # The minimum number of words in such a request: a single word occurs in too many turns.

@@ -23,7 +23,6 @@ _MOST_NAME_WORDS = 12
 # word without its ending, and the maximum length of the ending.
 _LEAST_LETTERS = 4
 _ENDING = 2
-_NAMES_IN_USE = 8192
 _LONGEST_NAME = 300
 
 type Entities = Mapping[str, EntityState]
@@ -37,10 +36,7 @@ HINT = (
     "Answer from these states without a tool. Look up what they do not say."
 )
 
-_NO_AREA = "no area"
-_BETWEEN = " | "
 _CHANGED = " (changed)"
-_NOT_LISTED, _REST = "not listed: ", "rest "
 _OTHERS = "others"
 _MOST_COUNTS = 6
 
@@ -90,7 +86,7 @@ def _longest(areas: Iterable[str]) -> frozenset[str]:
     return frozenset(words) - {area for area, own in words.items() for other in words.values() if own < other}
 
 
-@lru_cache(maxsize=_NAMES_IN_USE)
+@lru_cache(maxsize=8192)
 def _word_forms(name: str) -> tuple[tuple[str, ...], ...]:
     return tuple(map(_forms, _words(name, _MOST_NAME_WORDS)))
 
@@ -312,12 +308,12 @@ def _text(listed: Entities, before: StatesText, rest: Counter[tuple[bool, str]])
         areas[entity.area].append(
             f"{entity.name}={entity.state}{_CHANGED if _has_changed(key, entity, before) else ''}"
         )
-    groups = [f"{area or _NO_AREA}: {', '.join(states)}" for area, states in areas.items()]
+    groups = [f"{area or 'no area'}: {', '.join(states)}" for area, states in areas.items()]
     if counts := Counter({label: number for (is_usual, label), number in rest.items() if not is_usual}):
-        groups.append(_NOT_LISTED + ", ".join(_counts(counts)))
+        groups.append("not listed: " + ", ".join(_counts(counts)))
     if usual := sorted([label for is_usual, label in rest if is_usual]):
-        groups.append(_REST + ", ".join(usual))
-    return _BETWEEN.join(groups)
+        groups.append("rest " + ", ".join(usual))
+    return " | ".join(groups)
 
 
 def _has_changed(key: str, entity: EntityState, before: StatesText) -> bool:

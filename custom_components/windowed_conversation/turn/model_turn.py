@@ -98,7 +98,6 @@ class Answer:
         self._turn.handlers.on_billed(replace(billed, is_cut=self._is_cut))
 
     def _on_event(self, event: Event) -> Sequence[Spoken]:
-        """Process an event, and return the deltas that result from it."""
         match event:
             case TextDelta(text):
                 self._unread = text[_LONGEST_TEXT:]

@@ -13,7 +13,6 @@ from ..window import Exchange, Role, is_summary
 from .context import recalled_text, without_breaks
 
 HOME = "the home"
-_SOMEONE = "someone"
 SUMMARY_OF = "summary of an earlier conversation"
 
 # The live context separates its parts by semicolons, so one inside a sentence would split it.
@@ -31,7 +30,6 @@ HEADING = "## Memory of earlier conversations\n\nWhat people told, the newest fi
 
 # Each repetition of a fact ranks it as if it were this many seconds newer, up to a limit.
 _REPETITION = 30 * 86_400.0
-
 _MOST_REPETITIONS = 12
 
 # If this many lines in a row do not fit, the remaining room is considered too small.
@@ -44,7 +42,6 @@ CANDIDATES = 20
 
 # The names of tools that query or control the home: Home Assistant's, without their namespace, and ours.
 _COMMANDS = "Hass"
-
 _LOOKS_UP = frozenset({"GetLiveContext", "get_states", "get_history"})
 _SCRIPTS = "script"
 _FACTS_FOR_EACH = 2
@@ -52,7 +49,6 @@ _FACTS_FOR_EACH = 2
 # The remaining room is considered too small if this many search results in a row do not fit, or if fewer tokens remain
 # than are needed for a date, "someone", and a few words in quotes.
 _MOST_MISSES = 4
-
 _SHORTEST = 16
 _CUT = "…"
 
@@ -82,7 +78,7 @@ class Narrator:
         if found.kind == "episode":
             return (f"{self._head(found, HOME)}, {SUMMARY_OF}: {_quoted(found.excerpt)}",)
         said, _, answer = found.text.partition("\n")
-        line = f"{self._head(found, _SOMEONE)}: {_quoted(said)}"
+        line = f"{self._head(found, 'someone')}: {_quoted(said)}"
         return (f"{line}, answered: {_quoted(answer)}", line) if answer else (line,)
 
     def _head(self, found: Recalled, nobody: str) -> str:

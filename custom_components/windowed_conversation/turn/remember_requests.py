@@ -289,9 +289,6 @@ def _store(memory: Memory, speaker: Speaker, fact: StatedFact, old: Recalled | N
     return MemoryReply(phrase, (text,), named=(stored,), stored=stored, rest=rest)
 
 
-_FILE = Path(__file__).with_name("fact_updates.json")
-
-
 class _Parts(NamedTuple):
     """The parts of a fact: whether it announces a change, its subject, and its days, times and numbers."""
 
@@ -330,7 +327,8 @@ def _parts(text: str, patterns: tuple[re.Pattern[str], re.Pattern[str]], words: 
 @cache
 def _patterns(language: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return the pattern of phrases that announce a change, and the pattern of days, times and numbers."""
-    lists = json.loads(_FILE.read_text(encoding="utf-8")).get(language, {"changes": (), "values": ""})
+    languages = json.loads(Path(__file__).with_name("fact_updates.json").read_text(encoding="utf-8"))
+    lists = languages.get(language, {"changes": (), "values": ""})
     changes = "|".join(re.escape(spoken(each)) for each in lists["changes"]) or "(?!)"
     values = [re.escape(each) + (".*" if len(each) >= _STEM_LENGTH else "") for each in lists["values"].split()]
     return re.compile(rf"\b(?:{changes})\b"), re.compile("|".join((r".*\d.*", *values)))

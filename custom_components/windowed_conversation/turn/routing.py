@@ -40,7 +40,6 @@ LONGEST_COMMAND = 500
 # The maximum length of an item's name. Longer names are more likely a description, as in "everything for a carbonara"
 # (measured on real lists).
 _ITEM_WORDS = 3
-
 _ITEM_CHARACTERS = 30
 
 # The first words of questions and conditions, by language. A text to announce that begins with one is an instruction to
@@ -58,7 +57,6 @@ _INSTRUCTION_WORDS = {
 # Prepositions that may precede such a word: "at what time the train leaves".
 _PREPOSITIONS = frozenset(["a", "at", "à", "de", "di", "da", "um", "bis", "ab", "seit", "om", "op", "o"])
 
-_INSTRUCTIONS = {language: frozenset(words.split()) for language, words in _INSTRUCTION_WORDS.items()}
 _LIST_REFERENCE = re.compile(r"\{[^{}]*\}")
 _OPTIONAL = re.compile(r"\[[^\[\]]*\]")
 _WORDS = re.compile(r"\w+")
@@ -265,7 +263,7 @@ def is_instruction(text: str, language: str) -> bool:
     words = _WORDS.findall(text.casefold())
     if words and words[0] in _PREPOSITIONS:
         words = words[1:]
-    return bool(words) and words[0] in _INSTRUCTIONS.get(language.partition("-")[0], ())
+    return bool(words) and words[0] in _INSTRUCTION_WORDS.get(language.partition("-")[0], "").split()
 
 
 def is_bare(template: str) -> bool:

@@ -20,7 +20,6 @@ _CUT = "…"
 _MOST_CHARACTERS = 60
 _LOW_BATTERY = 20
 _FULL = 100
-_BRIGHTEST = 255
 _DIGITS = 3
 
 # The rounding step by unit; values with other units are rounded to `_DIGITS` significant digits.
@@ -64,8 +63,6 @@ _BINARY: Mapping[str, tuple[str, str]] = {
     "tamper": _DETECTED,
     "window": _OPEN,
 }
-
-_MEASUREMENTS = "measurements"
 
 type Attributes = Mapping[str, Any]
 
@@ -123,7 +120,7 @@ class EntityState:
         if self.standing is Standing.UNUSUAL:
             is_low = self.kind == "battery" and self.state not in UNKNOWN_STATES
             return f"{self.kind} {'low' if is_low else word}"
-        return _MEASUREMENTS if self.domain == "sensor" else self.kind
+        return "measurements" if self.domain == "sensor" else self.kind
 
 
 def one_name(text: str, most: int = _MOST_CHARACTERS) -> str:
@@ -199,7 +196,7 @@ def _details(domain: str, state: str, attributes: Attributes, unit: str) -> Iter
 
 def _percentage(domain: str, state: str, attributes: Attributes) -> Iterator[str]:
     if domain == "light" and state == "on" and (brightness := _number(attributes.get("brightness"))) is not None:
-        yield f"{max(1, round(_FULL * min(brightness / _BRIGHTEST, 1)))}%"
+        yield f"{max(1, round(_FULL * min(brightness / 255, 1)))}%"
     if domain == "fan" and state == "on" and (speed := _number(attributes.get("percentage"))) is not None:
         yield _rounded(speed, "%")
     position = _number(attributes.get("current_position")) if domain in ("cover", "valve") else None
