@@ -120,7 +120,8 @@ class Memory:
         """Store a fact of a person or of the home, and return its id. A known fact keeps its id.
 
         `replaces` is the id of a fact that becomes outdated and is no longer found. `teller` is the person who stated
-        the fact in the `conversation`, by default its owner. Raises `ValueError` if the other fact has another owner.
+        the fact in the `conversation`, by default its owner. Raises `ValueError` if the outdated fact has another
+        owner.
         """
         now = time.time() if at is None else at
         fact = FactStatement(text, person, private, source, quote, at=now, confirmed=now)
@@ -265,7 +266,8 @@ class Memory:
     def load(self, lines: Iterable[str]) -> Loaded:
         """Add the exported lines that are neither stored nor forgotten.
 
-        Raises `BadLine` and adds nothing if a line is malformed. Many lines are not indexed: call `reindex` afterwards.
+        Raises `BadLine` and adds nothing if a line is malformed. A large number of lines is not indexed; call `reindex`
+        afterwards.
         """
         with self.database.write() as connection:
             return load(connection, self._words, lines.splitlines() if isinstance(lines, str) else lines)
@@ -282,7 +284,8 @@ class Memory:
     def merge(self, *, anew: bool) -> bool:
         """Merge a part of the index to speed up searches, and return whether there may be more to merge.
 
-        The first call of a series needs `anew=True`. Call this from a background thread. A full disk is no error.
+        The first call of a series needs `anew=True`. Call this from a background thread. A disk that is too full for a
+        merge is not an error.
         """
         try:
             with self.database.write() as connection:

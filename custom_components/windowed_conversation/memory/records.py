@@ -42,7 +42,8 @@ class Summary:
     """A new summary of turns, to be stored as their episode.
 
     `said` contains the user's input in each turn, and `earlier` is the text of the summary that this one replaces. The
-    summary covers the time from `since` to `until`, even turns that memory does not store; all are of one owner.
+    summary covers the time from `since` to `until`, including turns that memory does not store. All turns belong to one
+    person, or to the home.
     """
 
     conversation: str
@@ -288,7 +289,8 @@ class TurnRecord:
     `id` sorts by time. `at` is the start in seconds since the epoch; `first_token` and `duration` are in seconds since
     the start. `error` is the class of the error and `message` its text for the log. `answered_by` is the id of the
     agent that answered. `failed_tool_calls` is the number of tool calls that returned an error. `cost` is a decimal
-    number of US dollars, or None if it is unknown. `words` are stored only at level `whole`, and read with one turn.
+    number of US dollars, or None if it is unknown. `words` are stored only at level `whole`, and read only with a
+    single turn.
     """
 
     id: str

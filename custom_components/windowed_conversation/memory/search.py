@@ -22,7 +22,8 @@ _OWN = {"fact": "(:private OR NOT {row}.private)", "episode": ":private", "turn"
 # The weight of a match in a part of a word. It means less than a match of the word, and facts have more parts.
 _PARTS: dict[Kind, float] = {"fact": 0.1, "episode": 0.2, "turn": 0.2}
 _HITS = 300
-# BM25 takes time for every row with one of the terms. Most rows have only common words, which hardly affect the order.
+# BM25 takes time for every row with one of the terms. Most rows contain only common words, which hardly affect the
+# order.
 _ROWS = 12_000
 
 _SPAN = 3

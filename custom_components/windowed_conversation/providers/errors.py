@@ -27,7 +27,8 @@ _UNEXPLAINED = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTIT
 class ProviderError(Exception):
     """A request to a model failed.
 
-    `is_unexplained` marks a `BadRequest` or `Unavailable` without a known reason: the request may be too long.
+    `is_unexplained` marks a `BadRequest` or an `Unavailable` without a known reason, which may be due to the request's
+    length.
     """
 
     def __init__(self, *message: str, is_unexplained: bool = False) -> None:

@@ -193,7 +193,8 @@ class Provider(Protocol):
 class Compacted:
     """A conversation that its provider has compacted into a JSON value that only the same model can read.
 
-    `texts` are the user's messages, kept verbatim. `usage` is the cost; everything but `texts` counts as output.
+    `texts` are the user's messages that the compaction keeps verbatim. `usage` is the cost; everything but `texts`
+    counts as output.
     """
 
     value: Any

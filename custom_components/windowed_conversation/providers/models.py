@@ -7,7 +7,10 @@ from itertools import zip_longest
 import re
 from typing import Any
 
+# Patterns for each vendor's model families, smallest first: these are fast and cheap enough for a voice assistant.
+# Within a family, the newest model is preferred.
 _GPT = r"gpt-\d+(?:\.\d+)?"
+
 _GEMINI = r"gemini-(?:\d+(?:\.\d+)?-)?"
 _SNAPSHOT = re.compile(r"-(?:\d{3,4}|\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 
@@ -67,7 +70,8 @@ class ModelProfile:
     `context_tokens` is the maximum number of tokens that it reads, and `output_tokens` the maximum that it writes; None
     if unknown. `sampling`: whether it accepts a temperature and `top_p`. `efforts` are the accepted efforts in
     ascending order, or all of them if that is unknown; `default` is the approximate effort if the request does not
-    specify one. `images`: whether it accepts images and PDFs. `context_editing`: whether Anthropic may clear results.
+    specify one. `images`: whether it accepts images and PDFs. `context_editing`: whether its provider can clear old
+    tool results (Anthropic).
     """
 
     context_tokens: int | None = None
@@ -164,7 +168,8 @@ _ANTHROPIC = (
     _family(r"claude-", _ADAPTIVE, _BREAKPOINTS, sampling=False, context_editing=True),
 )
 
-# The models with a temperature, a budget or a level: components/google_generative_ai_conversation/entity.py, 2026.11.
+# The models that accept a temperature, a budget or a level: components/google_generative_ai_conversation/entity.py,
+# 2026.11.
 _GOOGLE = (
     _family(r"gemini-(1\.|2\.0)", _NONE, _AUTOMATIC, sampling=True),
     _family(r"gemini-2\.5", _BUDGET, _AUTOMATIC, sampling=True),
@@ -176,8 +181,9 @@ _FROM_NONE = (Effort.NONE, Effort.LOW, Effort.MEDIUM, Effort.HIGH)
 _FROM_MINIMAL = (Effort.MINIMAL, Effort.LOW, Effort.MEDIUM, Effort.HIGH)
 _FROM_LOW = (Effort.LOW, Effort.MEDIUM, Effort.HIGH)
 
-# The efforts that reasoning models accept; the first matching pattern applies. Taken from Home Assistant's
-# components/openai_conversation/config_flow.py (`_get_reasoning_options`), and for GPT-5 Pro entity.py, 2026.11.
+# The efforts that reasoning models accept; the first matching pattern applies. Taken from Home Assistant's own
+# integration: components/openai_conversation/config_flow.py (`_get_reasoning_options`), 2026.11, and for GPT-5 Pro its
+# entity.py.
 _OPENAI_EFFORTS = (
     (r"gpt-(6-luna|6\.1-terra|5\.6)", _FROM_NONE),
     (r"gpt-6", _FROM_LOW),
@@ -188,7 +194,8 @@ _OPENAI_EFFORTS = (
     (r"o\d", _FROM_LOW),
 )
 
-# Anthropic's models think only if the request enables it. The lowest effort is low, see the SDK's `OutputConfigParam`.
+# Anthropic's models think only if the request enables it. The lowest effort is called low, see `OutputConfigParam` of
+# the SDK.
 _ANTHROPIC_EFFORTS = ((r"claude-", _FROM_NONE),)
 
 # Taken from `_create_thinking_config` in components/google_generative_ai_conversation/entity.py, 2026.11: thinking
@@ -245,8 +252,6 @@ _NOT_FOR_CONVERSATIONS = {
 # apply only to these names: other vendors' models with "instruct" in their names are for conversations.
 _BEGINNINGS = {Vendor.OPENAI: re.compile(r"(?:chat)?gpt-\d|o\d"), Vendor.GOOGLE: re.compile("gemini")}
 
-# Patterns for each vendor's model families, smallest first: these are fast and cheap enough for a voice assistant.
-# Within a family, the newest model is preferred.
 _RECOMMENDED: dict[Vendor, tuple[str, ...]] = {
     Vendor.OPENAI: (rf"{_GPT}o?-(?:mini|luna)", rf"{_GPT}-nano", rf"{_GPT}(?:o|-terra)?", rf"{_GPT}-sol", r"o\d-mini"),
     Vendor.ANTHROPIC: tuple(rf"claude-(?:[\d.-]*{name}|{name}[\d.-]*)" for name in ("haiku", "sonnet", "opus")),

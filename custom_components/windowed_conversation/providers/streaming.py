@@ -24,7 +24,8 @@ _MOST_VALUES = 50_000
 _AT_ONCE = 64
 
 # How long, in seconds, to wait for the end of the stream once the answer is complete. It is shorter than the shortest
-# idle timeout of an agent, one second: otherwise a stream without an end would turn a complete answer into an error.
+# idle timeout of an agent, one second: otherwise a server that never ends its stream would turn a complete answer into
+# an error.
 GRACE = 0.9
 # How long, in seconds, to wait for the end of a body after the last event, and how many bytes of it to read.
 _END = 0.1
@@ -32,7 +33,8 @@ _LONGEST_END = 2**16
 
 # In characters of text and reasoning: several hundred times longer than any answer that a user would listen to.
 _LONGEST_ANSWER = 4 * 2**20
-# The maximum number of pieces, all of which Home Assistant keeps for a while. The longest good answers have 4,096.
+# The maximum number of pieces, because Home Assistant keeps every piece of an answer for a while. The longest answers
+# of good models have 4,096.
 _MOST_PIECES = 2**16
 
 _DATA = b"data:"

@@ -47,7 +47,8 @@ class StoreState:
 class Counts:
     """Numbers of records queued, written, dropped by a full queue, or refused because they could not be stored.
 
-    `failures` counts failed tries, `error` is the type of the last error, `written_at` the time of the last commit.
+    `failures` is the number of failed tries, `error` the type of the last error, `written_at` the time of the last
+    commit.
     """
 
     queued: int = 0
@@ -120,7 +121,8 @@ class Writer[Opened: OpenStore]:
     def call[Result](self, work: Callable[[Opened], Result]) -> Future[Result]:
         """Queue work on the store after everything queued before, and return a future of its result.
 
-        If the store is off, it is retried immediately, and if that fails, so does the future (`StoreUnavailable`).
+        If the store is off, it is retried immediately. The future fails with `StoreUnavailable` if that does not
+        succeed.
         """
         job = Job(work)
         with self._changed:
@@ -159,7 +161,8 @@ class Writer[Opened: OpenStore]:
     def hold(self, timeout: float) -> bool:
         """Move all data into the main file and pause writing until `release`, so that the file can be copied.
 
-        Returns whether all data is in the main file. The pause ends after half an hour, or when the queue is half full.
+        Returns whether all data is in the main file. The pause ends automatically after half an hour, or when the queue
+        is half full.
         """
         if not self.counts.queued and not self.path.exists():
             return self._hold_now()

@@ -108,7 +108,8 @@ class History:
         """Return the exchanges to evict from a window of this many tokens: ephemeral, ordinary, then protected ones.
 
         Within each class the oldest exchanges are evicted first. Protected exchanges are evicted only if the window
-        would otherwise exceed the budget itself, not to reach the low-water mark. The exchange `spared` is kept.
+        would otherwise exceed the budget itself, not to reach the low-water mark. The exchange with the number `spared`
+        is kept.
         """
         low_water = policy.low_water
         evicted: list[Exchange] = []
@@ -152,7 +153,8 @@ class Contents:
         self.messages: list[Message] = []
         # The index of the first message in `messages` that belongs to an exchange.
         self.first = 0
-        # For `abort`: the state when the exchange was opened, and the previous versions of changed exchanges.
+        # For `abort`: the state when the exchange was opened, and the previous versions of exchanges changed since
+        # then.
         self._state_before = self.state
         self._exchanges_before: dict[int, Exchange] = {}
         # Whether closed exchanges or counts have changed since `Window.changed_exchanges` last reset this flag.
@@ -317,7 +319,8 @@ def _max_each(tokens: Iterable[int], room: int) -> int:
 def _stub_older_rounds(contents: Contents, policy: WindowPolicy, counter: TokenCounter) -> bool:
     """Replace tool results of the open exchange with stubs, oldest round first, down to the low-water mark.
 
-    The newest round is kept. Returns whether anything changed. Each round is examined once, however often it is called.
+    The newest round is kept. Returns whether anything changed. Each round is examined only once, even if this is called
+    often.
     """
     exchange = contents.opened
     if exchange is None:

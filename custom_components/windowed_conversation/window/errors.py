@@ -1,6 +1,7 @@
 """The errors of a window.
 
-An operation that raises one of them leaves the window unchanged. The messages contain ids and roles, but no content.
+An operation that raises one of them leaves the window unchanged. The error messages contain ids and roles, but no
+content.
 """
 
 

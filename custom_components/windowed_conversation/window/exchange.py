@@ -65,7 +65,8 @@ class OpenExchange:
         self.messages = [question]
         self.tags = question.tags
         self.tokens = question.tokens or 0
-        # The index at which the newest tool round begins, and the index up to which stubs replaced tool results.
+        # The index at which the newest tool round begins, and the index up to which tool results were replaced by
+        # stubs.
         self.newest_round = self.stub_end = 0
         # The uncut versions of results that were cut after they had been added, by message index.
         self.originals = _NOTHING_CUT
@@ -115,7 +116,8 @@ class OpenExchange:
     def final_messages(self, text: str, calls: Iterable[ToolCall]) -> Iterator[Message]:
         """Yield the messages that complete the exchange: results for all tool calls, then the interrupted answer.
 
-        `text` and `calls` are of the unfinished answer. Calls without an id, or with an earlier call's, are skipped.
+        `text` and `calls` belong to the answer that was being written. Calls without an id, or with the id of an
+        earlier call, are skipped.
         """
         newest = self.messages[self.newest_round].tool_calls
         yield from (_interrupted(call) for call in newest if call.id in self._unanswered)

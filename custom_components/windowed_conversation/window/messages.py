@@ -21,6 +21,7 @@ NO_TAGS = frozenset[str]()
 
 # Tags that affect trimming: `important` exchanges are evicted last, `ephemeral` ones first.
 IMPORTANT = "important"
+
 EPHEMERAL = "ephemeral"
 
 # The tag of a summary, which is also tagged `important`.

@@ -14,7 +14,8 @@ _MAX_TRIM_SHARE = 0.9
 _SMALL_WINDOW, _SMALL_WINDOW_SHARE = 16_000, 0.25
 _LARGE_WINDOW, _LARGE_WINDOW_SHARE = 32_000, 0.15
 # The share for a model with a smaller context than the user allows, whose context should be used well. Right after a
-# trim, a request to a model with 4,000 tokens still fills 80 % of its room with this share, but 75 % with a quarter.
+# trim, a request to a model with 4,000 tokens still fills 80 % of its room with this share, but only 75 % with a
+# quarter.
 _LIMITED_SHARE = 0.15
 # A shorter result would have no room for the line that marks a cut.
 MIN_RESULT_TOKENS = 100

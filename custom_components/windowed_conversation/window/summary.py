@@ -29,7 +29,8 @@ class SummaryInput(NamedTuple):
 
     `exchanges` are the exchanges in the form in which they were last sent, oldest first. They include those in between
     that are not evicted, so that `system` and `exchanges` together are the beginning of the last request. `numbers`
-    identify the exchanges that the summary replaces. `earlier` is the previous summary, `failures` counts failed tries.
+    identify the exchanges that the summary replaces. `earlier` is the text of the previous summary, and `failures`
+    counts the failed attempts.
     """
 
     system: Message | None = None
@@ -169,7 +170,8 @@ def summary_exchange(
 ) -> Exchange:
     """Return the exchange of a summary. A text that exceeds the policy's limit is cut and marked as cut.
 
-    The model that wrote the summary reads `native` instead of the text. The exchange counts the larger of both.
+    The model that wrote the summary reads `native` instead of the text. The exchange counts the larger of the two
+    sizes.
     """
     question = message_entry(Message.user(QUESTION, tags=_TAGS), MAX_COUNT, counter, now)
     content, tokens = cut_content(Message.assistant(text), policy.summary_tokens - (question.tokens or 0), counter)

@@ -45,10 +45,12 @@ _SPACE_THEN_STRUCTURE = _SPACE + _STRUCTURE
 
 # The bounds of a factor. Billed input outside them measures something other than the size of the request.
 LEAST_FACTOR = 0.5
+
 GREATEST_FACTOR = 2.5
 
 # The standard deviations of a factor before anything is learned, and of a factor from an earlier run.
 _UNKNOWN = 0.3
+
 _EARLIER_RUN = 0.1
 
 # The drift of the factors for prose and tools from one request to the next, because languages and models change.
@@ -65,6 +67,7 @@ _NOISE_OF_REQUEST = 25.0
 # the share `_DOUBTFUL`, the factors become uncertain again, because another model may be behind the name; a second such
 # usage then corrects them.
 _FARTHEST = 3.0
+
 _DOUBTFUL = 0.05
 
 
@@ -100,7 +103,8 @@ def message_tokens(message: Message, counter: TokenCounter, content: str | None 
     """Return the size of a message in a request, in tokens, with its own or other content. Counts text only once.
 
     The content, the name, and the name and JSON arguments of each tool call are counted, but not the ids, which no
-    model reads. Residue has the tokens that its provider reported, attachments those of the most expensive provider.
+    model reads. Residue has the tokens that its provider reported; attachments are counted as by the most expensive
+    provider.
     """
     if content is None:
         content = message.content
@@ -281,7 +285,8 @@ class Calibration:
     def after_request(self, estimate: RequestEstimate, billed: int, cached: int = 0) -> Calibration:
         """Return the calibration after a request for which the provider reported `billed` input tokens.
 
-        A report that cannot match is ignored: zero, less than its cached part, or outside the bounds of the factors.
+        A report that cannot match the request is ignored: one that is zero, less than its cached part, or outside the
+        bounds of the factors.
         """
         counted = billed - estimate.frames
         texts = estimate.fixed, estimate.prose, estimate.tools

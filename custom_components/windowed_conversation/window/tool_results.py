@@ -36,7 +36,8 @@ _LONGEST_PART = 100
 def cut_content(message: Message, limit: int, counter: TokenCounter) -> tuple[str, int]:
     """Return a tool result's content, cut to at most `limit` tokens, and its tokens. A last line marks a cut.
 
-    A far too long result is first cut by its length, so that not all of it is counted. The line replaces an older one.
+    A result that is far too long is first cut by its length, so that not all of it is counted. The line replaces the
+    mark of an earlier cut.
     """
     content = message.content
     length = limit * _MOST_CHARACTERS_PER_TOKEN
@@ -71,7 +72,8 @@ def stub_results(
     """Return an exchange with stubs for its tool results.
 
     A result that is not longer than its stub is kept. The stub of a live tool's result does not quote the result.
-    `originals` are the uncut versions of cut results, by message index. `only_live`: only live tools' are replaced.
+    `originals` are the uncut versions of results that were cut, by message index. With `only_live`, only results of
+    live tools are replaced.
     """
     messages, tokens = list(exchange.messages), exchange.tokens
     calls: dict[str | None, ToolCall] = {}

@@ -1,6 +1,7 @@
 """Encode requests for Gemini, with the thought signatures and call ids of earlier answers.
 
-The format prescribes the order: one content with the results of all calls directly follows the turn that made them.
+The format prescribes the order: a model turn with calls must be followed directly by one content with the results of
+all of its calls.
 """
 
 from base64 import b64decode, b64encode, urlsafe_b64encode
@@ -246,10 +247,12 @@ def _thinking(profile: ModelProfile, effort: Effort | None, max_answer_tokens: i
     include = {} if effort is Effort.NONE else {"includeThoughts": True}
     match profile.reasoning:
         case ReasoningStyle.LEVEL:
-            # LOW is the lowest level that all of these models accept: only some accept MINIMAL, and none accepts NONE.
+            # LOW is the lowest level that all of these models accept: only some accept MINIMAL, and none can turn off
+            # thinking.
             return {**include, "thinkingLevel": (Effort.LOW if taken is Effort.NONE else taken).name}
         case ReasoningStyle.BUDGET:
-            # Thinking counts as output, so half of the limit, or enough for a spoken answer, is reserved for it.
+            # Thinking counts as output, so half of the limit, or enough tokens for a spoken answer, is reserved for the
+            # answer.
             most = max(max_answer_tokens // 2, max_answer_tokens - _WORDS) if max_answer_tokens else _BUDGETS[taken]
             budget = min(_BUDGETS[taken], most)
             return {**include, "thinkingBudget": budget}

@@ -20,7 +20,8 @@ from google.genai.types import (
 
 from .decoding import GoogleError
 
-# In milliseconds, between two parts of an answer. The SDK also sends it to the server, which applies it to the whole.
+# In milliseconds, between two parts of an answer. The SDK also sends it to the server, which applies it to the complete
+# answer.
 _TIMEOUT = 15_000
 
 # A placeholder, because the SDK requires contents. Its options replace them with the contents of the conversation.
