@@ -20,8 +20,8 @@ from types import ModuleType
 from typing import NamedTuple
 import unicodedata
 
-# For each language, its stop words, its first-person words, and the name of its stemmer, if it has them. They are read
-# at import, which Home Assistant does outside the event loop.
+# Stop words and first-person words, by language. They are read at import, which Home Assistant does outside the event
+# loop.
 _SMALL_WORDS = json.loads(Path(__file__).with_name("stop_words.json").read_text(encoding="utf-8"))
 
 _VERSION = 2
@@ -42,6 +42,43 @@ type Stem = Callable[[str], str]
 
 _PACKAGE = "snowballstemmer"
 _ALONE = f"{__name__}.{_PACKAGE}"
+
+_ALGORITHMS = {
+    "ar": "arabic",
+    "ca": "catalan",
+    "cs": "czech",
+    "da": "danish",
+    "de": "german",
+    "el": "greek",
+    "en": "english",
+    "eo": "esperanto",
+    "es": "spanish",
+    "et": "estonian",
+    "eu": "basque",
+    "fa": "persian",
+    "fi": "finnish",
+    "fr": "french",
+    "ga": "irish",
+    "hi": "hindi",
+    "hu": "hungarian",
+    "hy": "armenian",
+    "id": "indonesian",
+    "it": "italian",
+    "lt": "lithuanian",
+    "nb": "norwegian",
+    "ne": "nepali",
+    "nl": "dutch",
+    "nn": "norwegian",
+    "no": "norwegian",
+    "pl": "polish",
+    "pt": "portuguese",
+    "ro": "romanian",
+    "ru": "russian",
+    "sr": "serbian",
+    "sv": "swedish",
+    "ta": "tamil",
+    "tr": "turkish",
+}
 
 FACT_LENGTH = 300
 QUOTE_LENGTH = 500
@@ -234,8 +271,7 @@ def _load_stemmers(languages: tuple[str, ...]) -> list[Stem]:
         package = ModuleType(_ALONE)
         package.__path__ = spec.submodule_search_locations
         sys.modules[_ALONE] = package
-    stemmers = [_SMALL_WORDS.get(language, {}).get("stemmer") for language in languages]
-    names = dict.fromkeys(filter(None, stemmers))
+    names = dict.fromkeys([_ALGORITHMS[language] for language in languages if language in _ALGORITHMS])
     modules = [(name, importlib.import_module(f"{_ALONE}.{name}_stemmer")) for name in names]
     return [getattr(module, f"{name.capitalize()}Stemmer")().stemWord for name, module in modules]
 
