@@ -35,6 +35,8 @@ class History:
     a change of tags) requires sorting.
     """
 
+    __slots__ = ("_classes", "_with_results", "by_tags", "protected", "tokens")
+
     def __init__(self) -> None:
         self.tokens = 0
         self.by_tags: dict[frozenset[str], int] = {}
@@ -144,6 +146,18 @@ class Contents:
     updates it. `begin` starts a transaction, which `close` commits and `abort` rolls back; the previous versions of
     closed exchanges that change in between are kept for the rollback.
     """
+
+    __slots__ = (
+        "_exchanges_before",
+        "_state_before",
+        "first",
+        "has_changed",
+        "history",
+        "last_number",
+        "messages",
+        "opened",
+        "state",
+    )
 
     def __init__(self) -> None:
         self.state = _State()

@@ -59,6 +59,18 @@ class OpenExchange:
     It must begin with a user message; `InvalidMessage` is raised for any other.
     """
 
+    __slots__ = (
+        "_unanswered",
+        "call_ids",
+        "messages",
+        "newest_round",
+        "originals",
+        "sources",
+        "stub_end",
+        "tags",
+        "tokens",
+    )
+
     def __init__(self, question: Message) -> None:
         if question.role is not Role.USER or question.tool_calls:
             raise InvalidMessage("an exchange begins with a user message, which calls no tools")

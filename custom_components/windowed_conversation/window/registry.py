@@ -30,6 +30,8 @@ class _Slot:
     the statistics of a window that was not loaded into memory yet, otherwise None.
     """
 
+    __slots__ = ("after_turn", "last_used", "lock", "rewrites", "stored_stats", "turn", "users", "window")
+
     def __init__(self, window: Window, last_used: float) -> None:
         self.window = window
         self.stored_stats: WindowStats | None = None

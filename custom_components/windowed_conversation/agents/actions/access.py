@@ -33,7 +33,6 @@ ATTR_LIMIT = "limit"
 ATTR_SINCE = "since"
 ATTR_UNTIL = "until"
 
-
 NAME = probatio.All(cv.string, probatio.Length(min=1, max=NAME_LENGTH))
 FILENAME = probatio.All(cv.string, probatio.Length(min=1, max=4_096))
 PERSON_FIELD: dict[Any, Any] = {probatio.Optional(ATTR_PERSON): NAME}
