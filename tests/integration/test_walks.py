@@ -133,7 +133,10 @@ async def facts(set_up: SetUp, say: Say, ada: Context) -> None:
 
 @pytest.mark.usefixtures("facts")
 async def test_fact_takes_a_short_way(say: Say, ada: Context) -> None:
-    way = await shortest_way(lambda day: say(f"remember that the {day} bin goes out on Friday", day, context=ada))
+    # Facts that resemble each other are compared, which is more work.
+    texts = {"first": _BINS, "second": "Anna likes green tea", "third": "the router stands in the cellar"}
+
+    way = await shortest_way(lambda name: say(f"remember that {texts[name]}", name, context=ada))
 
     assert way.fits(functions=230, modules=45, changes=300), way
 
