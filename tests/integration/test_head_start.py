@@ -31,6 +31,7 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.agents.lookup import async_agents
 from custom_components.windowed_conversation.agents.server import HeadStart
+from custom_components.windowed_conversation.bridge.local_intents import async_prepare_sentences
 from custom_components.windowed_conversation.const import (
     CONF_HEAD_START,
     CONF_LIMITS,
@@ -372,6 +373,8 @@ async def test_server_that_fails_costs_nothing(
 ) -> None:
     monkeypatch.setattr(f"{HeadStart.__module__}._CONNECTING", 0.3)
     await set_up(account=account, **{CONF_LIMITS: {CONF_TURN_TIMEOUT: 0.3}})
+    # Sentences are loaded in a thread, during which timers of the set-up may fire on a busy machine.
+    await async_prepare_sentences(home, "en")
     caplog.clear()
     model_server.fault(fault)
     began = home.loop.time()
