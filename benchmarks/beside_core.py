@@ -17,11 +17,13 @@ from homeassistant.core import Context, HomeAssistant
 from homeassistant.helpers import entity_registry as er
 from homeassistant.helpers.chat_session import async_get_chat_session
 
-from demo.client import Client, enter
-from demo.home_assistant import free_port, seed
+from demo.client import Client, log_in_or_onboard
+from demo.home_assistant import find_free_port, write_initial_files
 
 # Chat sessions have an owner since Home Assistant 2026.11, which is passed as `context`.
-NO_OWNER: dict[str, Any] = {"context": None} if "context" in signature(async_get_chat_session).parameters else {}
+SESSION_OWNER_ARGUMENTS: dict[str, Any] = (
+    {"context": None} if "context" in signature(async_get_chat_session).parameters else {}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +35,23 @@ class Contender:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class FinishedTurn:
     """A finished turn: the time of its first token, and its result.
 
-    `first_token` is the monotonic time, in nanoseconds, at which the first text arrived in the chat log. `processor` is
-    the CPU time, in seconds, that the event loop's thread used until then.
+    `first_token_ns` is the monotonic time, in nanoseconds, at which the first text arrived in the chat log.
+    `cpu_seconds` is the CPU time, in seconds, that the event loop's thread used until then.
     """
 
-    first_token: int
-    processor: float
+    first_token_ns: int
+    cpu_seconds: float
     result: ConversationResult
 
 
-async def add_core(hass: HomeAssistant, domain: str, entered: Mapping[str, str], model: str) -> Contender:
+async def add_core_agent(hass: HomeAssistant, domain: str, inputs: Mapping[str, str], model: str) -> Contender:
     """Set up an integration of core with the values for its form, and with a model if the form asks for one."""
     flow = hass.config_entries.flow
     form = await flow.async_init(domain, context={"source": SOURCE_USER})
-    answers: Mapping[str, str] = entered
+    answers: Mapping[str, str] = inputs
     while form["type"] != "create_entry":
         if form.get("errors"):
             raise SystemExit(f"{domain} cannot be set up: {form['errors']}")
@@ -66,10 +68,10 @@ def _is_agent(entry: er.RegistryEntry, platform: str) -> bool:
 
 
 @asynccontextmanager
-async def running_home(folder: str) -> AsyncIterator[tuple[HomeAssistant, Client]]:
+async def run_demo_home(folder: str) -> AsyncIterator[tuple[HomeAssistant, Client]]:
     """Yield the demo's Home Assistant, running in this process, and a client that is connected to it."""
-    port = free_port()
-    seed(Path(folder), port)
+    port = find_free_port()
+    write_initial_files(Path(folder), port)
     hass = await bootstrap.async_setup_hass(runner.RuntimeConfig(config_dir=folder))
     if hass is None:
         raise SystemExit("Home Assistant does not start")
@@ -77,16 +79,16 @@ async def running_home(folder: str) -> AsyncIterator[tuple[HomeAssistant, Client
     url = f"http://127.0.0.1:{port}"
     try:
         await hass.async_start()
-        async with Client(url, await enter(url, "bench", "bench")) as client:
+        async with Client(url, await log_in_or_onboard(url, "bench", "bench")) as client:
             await client.wait_until_running()
             yield hass, client
     finally:
         await hass.async_stop(force=True)
 
 
-async def say(
+async def take_turn(
     hass: HomeAssistant, entity_id: str, text: str, conversation_id: str | None, device_id: str | None = None
-) -> Taken:
+) -> FinishedTurn:
     """Send a text to an agent and return the finished turn; without a `conversation_id`, start a new conversation.
 
     Like the Assist pipeline, this listens to the chat log for the first text. Home Assistant accepts only the ids of
@@ -95,17 +97,17 @@ async def say(
     arrived: list[tuple[int, float]] = []
     began = time.thread_time()
 
-    def listen(_: ChatLog, delta: Mapping[str, Any]) -> None:
+    def on_delta(_: ChatLog, delta: Mapping[str, Any]) -> None:
         if delta.get("content") and delta.get("role") != "user":
             arrived.append((time.monotonic_ns(), time.thread_time() - began))
 
     with (
-        async_get_chat_session(hass, conversation_id, **NO_OWNER) as session,
-        conversation.async_get_chat_log(hass, session, chat_log_delta_listener=listen),
+        async_get_chat_session(hass, conversation_id, **SESSION_OWNER_ARGUMENTS) as session,
+        conversation.async_get_chat_log(hass, session, chat_log_delta_listener=on_delta),
     ):
         result = await conversation.async_converse(
             hass, text, session.conversation_id, Context(), "en", entity_id, device_id
         )
     if result.response.error_code or not arrived:
         raise SystemExit(f"{entity_id} has no answer: {result.response.error_code}")
-    return Taken(*arrived[0], result)
+    return FinishedTurn(*arrived[0], result)

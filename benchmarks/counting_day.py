@@ -17,18 +17,22 @@ from custom_components.windowed_conversation.window import (
     ToolCall,
     estimate_request,
 )
-from custom_components.windowed_conversation.window.tokens import frame_tokens, message_text, tool_text
+from custom_components.windowed_conversation.window.tokens import (
+    format_counted_text,
+    format_tool_definition,
+    frame_tokens,
+)
 
-_SAID = json.loads(Path(__file__).with_name("counting_texts.json").read_text("utf-8"))["English"]
+_EXCHANGES = json.loads(Path(__file__).with_name("counting_texts.json").read_text("utf-8"))["English"]
 # How a server may bill tool schemas: fewer tokens than their text has, exactly as many, or as many as JSON on the wire.
-SHARES = (0.55, 1.0, 1.4)
-_LIMITS = (150, 200, 300)
+BILLED_SHARES = (0.55, 1.0, 1.4)
+_CONTEXT_LIMITS = (150, 200, 300)
 
-_AREAS = (
+_AREA_NAMES = (
     "Kitchen", "Living room", "Bedroom", "Bathroom", "Office", "Hall", "Nursery", "Garage", "Cellar", "Workshop",
     "Terrace", "Attic",
 )  # fmt: skip
-_STATES = {
+_STATES_BY_NAME = {
     "ceiling light": ("on 78%", "on"),
     "lamp": ("on 20%", "off"),
     "window": ("open", "closed"),
@@ -39,18 +43,27 @@ _STATES = {
     "radiator": ("heat 20 °C set to 21 °C", "off 18 °C"),
     "front door": ("unlocked", "unavailable"),
 }
-_SYSTEM = "You are a voice assistant for Home Assistant. Answer questions about the world truthfully.\n" + "".join(
-    f"- names: {area} {name}\n  domain: light\n  areas: {area}\n" for area in _AREAS for name in _STATES
+_SYSTEM_PROMPT = (
+    "You are a voice assistant for Home Assistant. Answer questions about the world truthfully.\n"
+    + "".join(
+        f"- names: {area} {name}\n  domain: light\n  areas: {area}\n"
+        for area in _AREA_NAMES
+        for name in _STATES_BY_NAME
+    )
 )
-_TARGET = {
+_TARGET_PROPERTIES = {
     key: {"type": "string", "description": f"The {key} of the device"} for key in ("name", "area", "floor", "domain")
 }
-_SCHEMAS = [
-    tool_text(f"Hass{verb}{what}", f"{verb}s the {what.lower()} of an area.", {"type": "object", "properties": _TARGET})
+_TOOL_TEXTS = [
+    format_tool_definition(
+        f"Hass{verb}{what}",
+        f"{verb}s the {what.lower()} of an area.",
+        {"type": "object", "properties": _TARGET_PROPERTIES},
+    )
     for verb in ("Open", "Set", "Pause", "Find", "Start", "Stop")
     for what in ("Light", "Cover", "Volume", "Timer", "Vacuum", "List")
 ]
-_FACTS = (
+_PERSON_FACTS = (
     "likes the bedroom at 17 degrees at night.",
     "sees the physiotherapist every Monday at 18:00.",
     "is allergic to peanuts.",
@@ -59,22 +72,22 @@ _FACTS = (
     "takes the bins out on Thursdays.",
 )
 # One in ten states is marked as changed.
-_MARKS = ("",) * 9 + (" (changed)",)
+_CHANGE_MARKS = ("",) * 9 + (" (changed)",)
 # The known speakers, and the number of facts about each. A fourth speaker, at a satellite, is unknown.
-_PEOPLE = {"Anna": 6, "Ben": 4, "Mila": 1}
-_SATELLITES = ("Kitchen", "Living room")
+_FACT_COUNT_BY_PERSON = {"Anna": 6, "Ben": 4, "Mila": 1}
+_SATELLITE_AREAS = ("Kitchen", "Living room")
 
-type Count = Callable[[str], int]
+type TokenCount = Callable[[str], int]
 
 
-def _live_context(random: Random, limit: int, count: Count) -> str:
+def _build_live_context(random: Random, limit: int, count: TokenCount) -> str:
     """Return the states of a home as a live context of at most `limit` tokens, as counted by `count`."""
     end = f" | not listed: {random.randint(2, 9)} light on, 40 measurements | rest off, closed, locked, clear"
     text = ""
-    for area in random.sample(_AREAS, len(_AREAS)):
-        listed = random.sample(sorted(_STATES), random.randint(1, 5))
+    for area in random.sample(_AREA_NAMES, len(_AREA_NAMES)):
+        listed = random.sample(sorted(_STATES_BY_NAME), random.randint(1, 5))
         names = [random.choice((name.capitalize(), f"{area} {name}")) for name in listed]
-        states = [random.choice(_STATES[name]) + random.choice(_MARKS) for name in listed]
+        states = [random.choice(_STATES_BY_NAME[name]) + random.choice(_CHANGE_MARKS) for name in listed]
         longer = f"{text} | {area}: {', '.join(map('='.join, zip(names, states, strict=True)))}".removeprefix(" | ")
         if count(longer + end) > limit:
             break
@@ -82,10 +95,11 @@ def _live_context(random: Random, limit: int, count: Count) -> str:
     return text + end
 
 
-def worst_by_hour(day: int, share: float, exact: Count) -> list[float]:
+def measure_worst_errors(day: int, share: float, exact: TokenCount) -> list[float]:
     """Return the signed relative errors of the token counts of live contexts, one for each hour from 7 to 22.
 
-    Each is the largest error over `_LIMITS`, with three texts for each limit. `exact` is the server's token count.
+    Each is the largest error over `_CONTEXT_LIMITS`, with three texts for each limit. `exact` is the server's token
+    count.
     """
     random = Random(day)
     calibrator = Calibrator()
@@ -93,29 +107,31 @@ def worst_by_hour(day: int, share: float, exact: Count) -> list[float]:
     worst = []
     for _hour in range(7, 23):
         for _conversation in range(random.randint(1, 4)):
-            for request in _conversation_of(random, counter.count):
-                billed = sum(frame_tokens(message) + exact(message_text(message)) for message in request)
-                billed += round(share * sum(map(exact, _SCHEMAS)))
-                calibrator.learn(estimate_request(request, _SCHEMAS), billed)
-        worst.append(max((_error(counter.count, limit, exact) for limit in _LIMITS), key=abs))
+            for request in _iter_requests(random, counter.count):
+                billed = sum(frame_tokens(message) + exact(format_counted_text(message)) for message in request)
+                billed += round(share * sum(map(exact, _TOOL_TEXTS)))
+                calibrator.learn(estimate_request(request, _TOOL_TEXTS), billed)
+        worst.append(max((_measure_error(counter.count, limit, exact) for limit in _CONTEXT_LIMITS), key=abs))
     return worst
 
 
-def _error(count: Count, limit: int, exact: Count) -> float:
-    texts = [_live_context(Random(number), limit, count) for number in range(3)]
+def _measure_error(count: TokenCount, limit: int, exact: TokenCount) -> float:
+    texts = [_build_live_context(Random(number), limit, count) for number in range(3)]
     return sum(map(count, texts)) / sum(map(exact, texts)) - 1
 
 
-def _conversation_of(random: Random, count: Count) -> Iterator[tuple[Message, ...]]:
+def _iter_requests(random: Random, count: TokenCount) -> Iterator[tuple[Message, ...]]:
     """Yield the requests of one conversation of a random person at a random place."""
-    person, known = random.choice([*_PEOPLE.items(), ("Someone", 0)])
-    place = f"You are in area {random.choice(_SATELLITES)}.\n" if person == "Someone" or random.random() < 0.3 else ""
-    system = Message.system(_SYSTEM + place + "".join(f"- {person} {fact}\n" for fact in _FACTS[:known]))
+    person, known = random.choice([*_FACT_COUNT_BY_PERSON.items(), ("Someone", 0)])
+    place = (
+        f"You are in area {random.choice(_SATELLITE_AREAS)}.\n" if person == "Someone" or random.random() < 0.3 else ""
+    )
+    system = Message.system(_SYSTEM_PROMPT + place + "".join(f"- {person} {fact}\n" for fact in _PERSON_FACTS[:known]))
     history: list[Message] = []
     for number in range(random.choice((1, 1, 2, 6))):
-        asked, answered = random.choice(_SAID)
+        asked, answered = random.choice(_EXCHANGES)
         stamp = f"time: Monday 2026-11-23 08:{random.randint(10, 59)}; speaker: {person}"
-        states = _live_context(random, random.choice((60, 200, 200)), count)
+        states = _build_live_context(random, random.choice((60, 200, 200)), count)
         turn = [Message.user(f"[CONTEXT: {stamp}; states: {states}]\n\n{asked}")]
         yield system, *history, *turn
         if random.random() < 0.3:

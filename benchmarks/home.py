@@ -17,12 +17,12 @@ state.
 The server's prompt cache holds every earlier prompt, from 1,024 tokens on in steps of 128, and does not expire. A token
 is four bytes of tools and messages. A cached token costs a tenth of an uncached one. Answers are not priced.
 
-`right`: the answer is true at that moment, within rounding. `in one`: right answers to questions that took a single
-request. `first token`: the CPU time of the event loop's thread from the sentence to the first text, plus half a second
-per request for the model's time to first token, which is not spent waiting here.
+`right_answers`: the answer is true at that moment, within rounding. `in one`: right answers to questions that took a
+single request. `first token`: the CPU time of the event loop's thread from the sentence to the first text, plus half a
+second per request for the model's time to first token, which is not spent waiting here.
 
-`stale` counts requests with a wrong state, a wrong summary of the states that are not listed, or a state in an older
-message.
+`stale_requests` counts requests with a wrong state, a wrong summary of the states that are not listed, or a state in an
+older message.
 """
 
 import argparse
@@ -36,174 +36,180 @@ import tempfile
 
 from homeassistant.core import HomeAssistant
 
-from benchmarks.beside_core import Contender, add_core, running_home, say
+from benchmarks.beside_core import Contender, add_core_agent, run_demo_home, take_turn
 from benchmarks.home_busy import measure_busy
-from benchmarks.home_day import TALKS, Day, Sentence
-from benchmarks.house import House
+from benchmarks.home_day import CONVERSATION_LENGTHS, Sentence, SimulatedDay
+from benchmarks.house import DayHouse
 from demo.client import Client
 from demo.model_server import ModelServer, serve_in_thread
-from demo.setup_agent import Account, Model, add_account, change_agent
+from demo.setup_agent import Account, ModelAccess, add_account, change_agent
 
-SIZES = (20, 200, 2_000)
+HOME_SIZES = (20, 200, 2_000)
 
-_MODEL = "gpt-4o-mini"
-_KEY = "scripted-key"
-_CACHED_PRICE = 0.1
+_MODEL_NAME = "gpt-4o-mini"
+_API_KEY = "scripted-key"
+_CACHED_TOKEN_PRICE = 0.1
 # Maximum price of this integration's agent relative to core's, by the size of the home.
-_MOST_PRICE = {20: 0.80, 200: 0.78, 2_000: 0.68}
+_MAX_PRICE_BY_SIZE = {20: 0.80, 200: 0.78, 2_000: 0.68}
 # Seconds from a request to the beginning of its answer.
-_DELAY = 0.5
+_FIRST_TOKEN_SECONDS = 0.5
 # Seconds to wait for an account to be reloaded after its agent was changed.
-_RELOAD = 3.0
+_RELOAD_SECONDS = 3.0
 
 
 @dataclass(slots=True)
-class Bill:
-    """The totals of a day; `first_tokens` has the time to first token of each sentence, in seconds."""
+class DayBill:
+    """The totals of a day; `first_token_seconds` has the time to first token of each sentence, in seconds."""
 
-    questions: int = 0
-    right: int = 0
-    right_in_one: int = 0
-    commands_right: int = 0
-    requests: int = 0
-    tokens: int = 0
-    cached: int = 0
-    stale: int = 0
-    first_tokens: list[float] = field(default_factory=list)
+    question_count: int = 0
+    right_answers: int = 0
+    right_in_one_request: int = 0
+    right_commands: int = 0
+    request_count: int = 0
+    token_count: int = 0
+    cached_tokens: int = 0
+    stale_requests: int = 0
+    first_token_seconds: list[float] = field(default_factory=list)
 
     @property
-    def hit(self) -> float:
+    def cached_share(self) -> float:
         """The share of the input that was cached."""
-        return self.cached / self.tokens
+        return self.cached_tokens / self.token_count
 
     @property
-    def cost(self) -> float:
+    def price_tokens(self) -> float:
         """The price of the input, in uncached tokens."""
-        return self.tokens - (1 - _CACHED_PRICE) * self.cached
+        return self.token_count - (1 - _CACHED_TOKEN_PRICE) * self.cached_tokens
 
-    def row(self, name: str) -> str:
+    def format_row(self, name: str) -> str:
         """Return the row of the table for this bill."""
-        one = f"{self.right_in_one / self.questions:.0%}"
-        right = f"{self.right}/{self.questions}"
+        one = f"{self.right_in_one_request / self.question_count:.0%}"
+        right = f"{self.right_answers}/{self.question_count}"
         return (
-            f"  {name:<22}{right:>9}{one:>9}{self.requests:>10}{self.tokens:>12,}{self.hit:>9.1%}"
-            f"{self.cost:>11,.0f}{median(self.first_tokens):>13.2f}{sum(self.first_tokens):>9.0f}{self.stale:>7}"
+            f"  {name:<22}{right:>9}{one:>9}{self.request_count:>10}{self.token_count:>12,}{self.cached_share:>9.1%}"
+            f"{self.price_tokens:>11,.0f}{median(self.first_token_seconds):>13.2f}{sum(self.first_token_seconds):>9.0f}{self.stale_requests:>7}"
         )
 
 
-class Bench:
+class DayRunner:
     """One home, one day and the scripted server."""
 
-    def __init__(self, hass: HomeAssistant, house: House, day: Day, server: ModelServer) -> None:
+    def __init__(self, hass: HomeAssistant, house: DayHouse, day: SimulatedDay, server: ModelServer) -> None:
         self._hass = hass
         self._house = house
         self._day = day
         self._server = server
 
-    async def take(self, contender: Contender) -> Bill:
+    async def take_day(self, contender: Contender) -> DayBill:
         """Send the sentences of the day to an agent, from the initial state of the home."""
-        self._house.begin()
-        return await self._take(contender, self._day.sentences)
+        self._house.start_day()
+        return await self._take_sentences(contender, self._day.sentences)
 
-    async def take_second(self, contender: Contender, entry_id: str) -> Bill:
+    async def take_second_day(self, contender: Contender, entry_id: str) -> DayBill:
         """Send the sentences of the second day to an agent, after all states were registered again."""
-        self._house.begin_second()
+        self._house.start_second_day()
         await self._hass.config_entries.async_reload(entry_id)
-        await asyncio.sleep(_RELOAD)
-        return await self._take(contender, self._day.second())
+        await asyncio.sleep(_RELOAD_SECONDS)
+        return await self._take_sentences(contender, self._day.iter_second_day())
 
-    async def _take(self, contender: Contender, sentences: Iterable[Sentence]) -> Bill:
+    async def _take_sentences(self, contender: Contender, sentences: Iterable[Sentence]) -> DayBill:
         server, house = self._server, self._house
         server.cache.clear()
-        server.home = house.history
-        bill = Bill()
+        server.home_history = house.history
+        bill = DayBill()
         conversations: dict[int, str | None] = {}
         for sentence in sentences:
             for change in sentence.changes:
-                house.put(change.entity_id, change.state)
+                house.set_state(change.entity_id, change.state)
             await asyncio.sleep(0)
             server.log.clear()
-            device = house.satellite(sentence.area)
-            taken = await say(
-                self._hass, contender.entity_id, sentence.text, conversations.get(sentence.conversation), device
+            device = house.get_satellite_id(sentence.area)
+            taken = await take_turn(
+                self._hass, contender.entity_id, sentence.text, conversations.get(sentence.conversation_number), device
             )
-            conversations[sentence.conversation] = taken.result.conversation_id
+            conversations[sentence.conversation_number] = taken.result.conversation_id
             speech = taken.result.response.speech["plain"]["speech"]
-            self._count(bill, sentence, taken.processor, is_right=house.is_right(sentence, speech))
+            self._add_to_bill(bill, sentence, taken.cpu_seconds, is_right=house.is_right(sentence, speech))
         return bill
 
-    def _count(self, bill: Bill, sentence: Sentence, seconds: float, *, is_right: bool) -> None:
+    def _add_to_bill(self, bill: DayBill, sentence: Sentence, seconds: float, *, is_right: bool) -> None:
         records = self._server.requests
         for record in records:
             assert record.usage
-            bill.tokens += record.usage["prompt"]
-            bill.cached += record.usage["cached"]
-            bill.stale += any(each.rule.startswith("states_") for each in record.violations)
-        bill.first_tokens.append(seconds + len(records) * _DELAY)
-        bill.requests += len(records)
+            bill.token_count += record.usage["prompt"]
+            bill.cached_tokens += record.usage["cached"]
+            bill.stale_requests += any(each.rule.startswith("states_") for each in record.violations)
+        bill.first_token_seconds.append(seconds + len(records) * _FIRST_TOKEN_SECONDS)
+        bill.request_count += len(records)
         if sentence.is_question:
-            bill.questions += 1
-            bill.right += is_right
-            bill.right_in_one += is_right and len(records) == 1
+            bill.question_count += 1
+            bill.right_answers += is_right
+            bill.right_in_one_request += is_right and len(records) == 1
         else:
-            bill.commands_right += is_right
+            bill.right_commands += is_right
 
 
-async def _add_ours(client: Client, url: str) -> Account:
+async def _add_own_agent(client: Client, url: str) -> Account:
     return await add_account(
-        client, Model(url=url, model=_MODEL, api_key=_KEY, form="openai", wire_format="responses"), "Ours"
+        client,
+        ModelAccess(url=url, model=_MODEL_NAME, api_key=_API_KEY, form_name="openai", wire_format="responses"),
+        "Ours",
     )
 
 
-async def _days(client: Client, bench: Bench, core: Contender, ours: Account) -> Mapping[str, Bill]:
-    bills = {"core's agent": await bench.take(core)}
+async def _take_all_days(client: Client, bench: DayRunner, core: Contender, ours: Account) -> Mapping[str, DayBill]:
+    bills = {"core's agent": await bench.take_day(core)}
     for name, has_states in (("ours, states off", False), ("ours, states on", True)):
         home, conversations = {"states": has_states}, {"memory": False}
         await change_agent(client, ours, {"routing": "llm_only", "home": home, "conversations": conversations})
-        await asyncio.sleep(_RELOAD)
-        bills[name] = await bench.take(Contender(ours.agent_id, ours.subentry_id))
-    bills["ours, second day"] = await bench.take_second(Contender(ours.agent_id, ours.subentry_id), ours.entry_id)
+        await asyncio.sleep(_RELOAD_SECONDS)
+        bills[name] = await bench.take_day(Contender(ours.agent_id, ours.subentry_id))
+    bills["ours, second day"] = await bench.take_second_day(Contender(ours.agent_id, ours.subentry_id), ours.entry_id)
     return bills
 
 
-def measure(size: int, talk: str, sentences: int) -> Mapping[str, Bill]:
+def measure_day(size: int, talk: str, sentences: int) -> Mapping[str, DayBill]:
     """Return the bill of each agent for a day."""
-    with serve_in_thread(models=(_MODEL,)) as server, tempfile.TemporaryDirectory() as folder:
+    with serve_in_thread(models=(_MODEL_NAME,)) as server, tempfile.TemporaryDirectory() as folder:
         os.environ["OPENAI_BASE_URL"] = server.url
-        return asyncio.run(_measure(Day(size, talk, sentences), server, folder))
+        return asyncio.run(_measure_day(SimulatedDay(size, talk, sentences), server, folder))
 
 
-async def _measure(day: Day, server: ModelServer, folder: str) -> Mapping[str, Bill]:
-    async with running_home(folder) as (hass, client):
-        core = await add_core(hass, "openai_conversation", {"api_key": _KEY}, _MODEL)
-        ours = await _add_ours(client, server.url)
-        house = House(hass, day)
-        await house.furnish(day, ours.entry_id)
-        return await _days(client, Bench(hass, house, day, server), core, ours)
+async def _measure_day(day: SimulatedDay, server: ModelServer, folder: str) -> Mapping[str, DayBill]:
+    async with run_demo_home(folder) as (hass, client):
+        core = await add_core_agent(hass, "openai_conversation", {"api_key": _API_KEY}, _MODEL_NAME)
+        ours = await _add_own_agent(client, server.url)
+        house = DayHouse(hass, day)
+        await house.set_up(day, ours.entry_id)
+        return await _take_all_days(client, DayRunner(hass, house, day, server), core, ours)
 
 
-def _judged(size: int, bills: Mapping[str, Bill]) -> Iterator[tuple[str, str, bool]]:
+def _iter_goals(size: int, bills: Mapping[str, DayBill]) -> Iterator[tuple[str, str, bool]]:
     core, off, on, second = bills.values()
-    most, nameless = _MOST_PRICE[size], second.right_in_one / second.questions
-    in_one = on.right_in_one / on.questions
-    requests = 1 - on.requests / core.requests
-    price, cached = on.cost / core.cost, 100 * (off.hit - on.hit)
+    most, nameless = _MAX_PRICE_BY_SIZE[size], second.right_in_one_request / second.question_count
+    in_one = on.right_in_one_request / on.question_count
+    requests = 1 - on.request_count / core.request_count
+    price, cached = on.price_tokens / core.price_tokens, 100 * (off.cached_share - on.cached_share)
     yield "right in one request, at least 80 %", f"{in_one:.0%}", in_one >= 0.8
     yield "fewer requests than core's, at least 30 %", f"{requests:.0%}", requests >= 0.3
     yield f"price beside core's, at most {most:.0%}", f"{price:.0%}", price <= most
-    yield "requests with a state that is not so, none", f"{on.stale + second.stale}", not on.stale + second.stale
-    if size < SIZES[-1]:
+    yield (
+        "requests with a state that is not so, none",
+        f"{on.stale_requests + second.stale_requests}",
+        not on.stale_requests + second.stale_requests,
+    )
+    if size < HOME_SIZES[-1]:
         yield "second day, right in one request, at least 90 %", f"{nameless:.0%}", nameless >= 0.9
     yield "cached share under that without states, at most 3 points", f"{cached:.1f}", cached <= 3
 
 
-def _print(size: int, talk: str, sentences: int, bills: Mapping[str, Bill]) -> None:
+def _print_results(size: int, talk: str, sentences: int, bills: Mapping[str, DayBill]) -> None:
     print(f"{size:,} entities, {sentences} sentences, conversations: {talk}")
     columns = f"{'right':>9}{'in one':>9}{'requests':>10}{'tokens':>12}{'cached':>9}{'price':>11}{'first token':>13}"
     print(f"  {'':<22}{columns}{'in all':>9}{'stale':>7}")
     for name, bill in bills.items():
-        print(bill.row(name))
-    for goal, value, is_met in _judged(size, bills):
+        print(bill.format_row(name))
+    for goal, value, is_met in _iter_goals(size, bills):
         print(f"    {goal:<60}{value:>8}  {'met' if is_met else 'MISSED'}")
     print(flush=True)
 
@@ -211,21 +217,23 @@ def _print(size: int, talk: str, sentences: int, bills: Mapping[str, Bill]) -> N
 def main() -> None:
     """Run the benchmark and print the results."""
     parser = argparse.ArgumentParser(description="What questions about the home cost over a day.")
-    parser.add_argument("--size", type=int, choices=SIZES, action="append", help="entities of the home")
-    parser.add_argument("--talk", choices=tuple(TALKS), action="append", help="lengths of the conversations")
+    parser.add_argument("--size", type=int, choices=HOME_SIZES, action="append", help="entities of the home")
+    parser.add_argument(
+        "--talk", choices=tuple(CONVERSATION_LENGTHS), action="append", help="lengths of the conversations"
+    )
     parser.add_argument("--quick", action="store_true", help="twenty sentences in the smallest home")
     parser.add_argument("--busy", action="store_true", help="what states add to a turn while the home changes")
     arguments = parser.parse_args()
     if arguments.busy:
         measure_busy()
         return
-    sizes = arguments.size or (SIZES[:1] if arguments.quick else SIZES)
+    sizes = arguments.size or (HOME_SIZES[:1] if arguments.quick else HOME_SIZES)
     sentences = 20 if arguments.quick else 100
     for talk in arguments.talk or ("short",):
         for size in sizes:
             # Home Assistant can be set up only once in a process.
             with ProcessPoolExecutor(1) as process:
-                _print(size, talk, sentences, process.submit(measure, size, talk, sentences).result())
+                _print_results(size, talk, sentences, process.submit(measure_day, size, talk, sentences).result())
 
 
 if __name__ == "__main__":

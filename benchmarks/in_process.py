@@ -10,7 +10,7 @@ from homeassistant.core import CoreState, HomeAssistant
 
 
 @asynccontextmanager
-async def home_assistant() -> AsyncIterator[HomeAssistant]:
+async def run_home_assistant() -> AsyncIterator[HomeAssistant]:
     """Yield an empty, running Home Assistant, and stop it afterwards."""
     with tempfile.TemporaryDirectory() as folder:
         hass = HomeAssistant(folder)

@@ -27,13 +27,13 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.household import (
     HOUSEHOLD,
-    START,
-    facts_in_memory,
-    facts_in_plain_fts,
-    hits,
-    plain_fts,
-    turns_in_memory,
-    turns_in_plain_fts,
+    START_TIMESTAMP,
+    create_fts_search,
+    index_facts,
+    index_turns,
+    load_facts,
+    load_turns,
+    score_search,
 )
 from tests.memory.dialogues import found_in_tokens, found_in_turns, questions, utterances
 
@@ -43,22 +43,22 @@ else:
     # Importing the integration's package would import Home Assistant.
     from memory import Memory, PastTurn
 
-_FOLDER = Path(__file__).parent.parent / "custom_components" / "windowed_conversation"
-_SIZES = (1_000, 10_000, 100_000)
+_INTEGRATION_FOLDER = Path(__file__).parent.parent / "custom_components" / "windowed_conversation"
+_TURN_COUNTS = (1_000, 10_000, 100_000)
 
 
-def build(
+def build_memory_file(
     path: Path,
     turns: int,
     languages: tuple[str, ...] = ("en", "de"),
     *,
-    begin: float = START,
+    begin: float = START_TIMESTAMP,
     every: float = 900.0,
     people: tuple[str | None, ...] = (None, "anna", "ben"),
 ) -> float:
     """Store turns of these people, one every `every` seconds, and return the bytes per turn besides its text."""
     memory = Memory(path, languages)
-    memory.load(islice(_lines(begin, every, people), turns))
+    memory.load_lines(islice(_iter_export_lines(begin, every, people), turns))
     memory.checkpoint()
     memory.close()
     beside = sqlite3.connect(path)
@@ -67,25 +67,25 @@ def build(
     return (path.stat().st_size - text) / turns
 
 
-class _Timed:
+class _TimedConnection:
     """A connection that records the CPU time spent in SQLite."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self.taken = 0
+        self.sqlite_nanoseconds = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)
 
-    def execute(self, *arguments: Any) -> _Rows:
+    def execute(self, *arguments: Any) -> _FetchedRows:
         """Execute a statement and fetch all of its rows."""
         start = thread_time_ns()
-        rows = _Rows(self._connection.execute(*arguments).fetchall())
-        self.taken += thread_time_ns() - start
+        rows = _FetchedRows(self._connection.execute(*arguments).fetchall())
+        self.sqlite_nanoseconds += thread_time_ns() - start
         return rows
 
 
-class _Rows(list[Any]):
+class _FetchedRows(list[Any]):
     """Fetched rows, with the methods of a cursor."""
 
     def fetchone(self) -> Any:
@@ -97,22 +97,26 @@ class _Rows(list[Any]):
         return self
 
 
-def ask_all(path: Path) -> dict[str, float]:
+def measure_queries(path: Path) -> dict[str, float]:
     """Run all queries in this process, and return percentiles of their times in milliseconds."""
     memory = Memory(path, ("en", "de"))
-    timed = _Timed(memory.database._reader)  # noqa: SLF001 - nothing else tells SQLite's time from ours
-    memory.database._reader = timed  # type: ignore[assignment]  # noqa: SLF001
+    timed = _TimedConnection(memory.database._read_connection)  # noqa: SLF001 - nothing else tells SQLite's time from ours
+    memory.database._read_connection = timed  # type: ignore[assignment]  # noqa: SLF001
     taken, python = [], []
-    for question in _questions() * 2:
-        timed.taken = 0
+    for question in _list_questions() * 2:
+        timed.sqlite_nanoseconds = 0
         start = thread_time_ns()
         memory.recall(question, person="anna", speaker="Anna")
         taken.append((thread_time_ns() - start) / 1e6)
-        python.append(taken[-1] - timed.taken / 1e6)
-    return {"p50": _at(taken, 0.5), "p95": _at(taken, 0.95), "python": _at(python, 0.95)}
+        python.append(taken[-1] - timed.sqlite_nanoseconds / 1e6)
+    return {
+        "p50": _find_percentile(taken, 0.5),
+        "p95": _find_percentile(taken, 0.95),
+        "python": _find_percentile(python, 0.95),
+    }
 
 
-def _lines(begin: float, every: float, people: tuple[str | None, ...]) -> Iterator[str]:
+def _iter_export_lines(begin: float, every: float, people: tuple[str | None, ...]) -> Iterator[str]:
     """Yield turns endlessly as lines of an export: commands and talk, each followed by a rare word."""
     chance = random.Random(14)
     talk = [said.text for said in utterances()]
@@ -133,16 +137,16 @@ def _lines(begin: float, every: float, people: tuple[str | None, ...]) -> Iterat
         yield json.dumps({"kind": "turn", "id": row, "at": begin + row * every, **turn})
 
 
-def _questions() -> list[str]:
+def _list_questions() -> list[str]:
     return [question["q"] for question in HOUSEHOLD["questions"]] + [question for question, _ in questions()]
 
 
-def _at(taken: list[float], share: float) -> float:
-    return sorted(taken)[int(len(taken) * share)]
+def _find_percentile(times: list[float], share: float) -> float:
+    return sorted(times)[int(len(times) * share)]
 
 
 # Measured in a child process, because this process has already imported memory.
-_CHILD = """
+_CHILD_PROGRAM = """
 import importlib.metadata, json, sqlite3, sys
 from pathlib import Path
 importlib.metadata.version("snowballstemmer")
@@ -159,9 +163,9 @@ print(resident() - before)
 """
 
 
-def _memory_taken(path: Path) -> float:
+def _measure_memory_megabytes(path: Path) -> float:
     ran = subprocess.run(
-        [sys.executable, "-c", _CHILD, str(_FOLDER), str(path), json.dumps(_questions())],
+        [sys.executable, "-c", _CHILD_PROGRAM, str(_INTEGRATION_FOLDER), str(path), json.dumps(_list_questions())],
         check=True,
         capture_output=True,
         text=True,
@@ -169,33 +173,35 @@ def _memory_taken(path: Path) -> float:
     return float(ran.stdout)
 
 
-def _show_household(folder: Path) -> None:
-    memory, ask_facts = facts_in_memory(folder)
-    archive, ask_turns = turns_in_memory(folder)
+def _print_household(folder: Path) -> None:
+    memory, ask_facts = load_facts(folder)
+    archive, ask_turns = load_turns(folder)
     print(f"{'household set':32}{'hit@1':>8}{'hit@5':>8}{'Chinese':>10}{'stale first':>13}{'private, deleted':>18}")
     for name, ask in (
-        ("facts, plain FTS5, porter", facts_in_plain_fts("porter")),
-        ("facts, plain FTS5, trigram", facts_in_plain_fts("trigram")),
+        ("facts, plain FTS5, porter", index_facts("porter")),
+        ("facts, plain FTS5, trigram", index_facts("trigram")),
         ("facts, memory", ask_facts),
-        ("turns, plain FTS5, porter", turns_in_plain_fts("porter")),
-        ("turns, plain FTS5, trigram", turns_in_plain_fts("trigram")),
+        ("turns, plain FTS5, porter", index_turns("porter")),
+        ("turns, plain FTS5, trigram", index_turns("trigram")),
         ("turns, memory", ask_turns),
     ):
-        of = hits(ask)
-        print(f"{name:32}{of.first:8.1%}{of.five:8.1%}{of.chinese:>10}{of.stale_first:13}{of.refused_found:18}")
+        of = score_search(ask)
+        print(
+            f"{name:32}{of.first_share:8.1%}{of.top_five_share:8.1%}{of.chinese_hits:>10}{of.stale_first_count:13}{of.forbidden_count:18}"
+        )
     memory.close()
     archive.close()
 
 
-def _show_dialogues(folder: Path) -> None:
+def _print_dialogues(folder: Path) -> None:
     memory = Memory(folder / "dialogues.db", ("en",))
     for said in utterances():
-        memory.add_turn(PastTurn(said.session, said.at, said.text, ""))
+        memory.add_turn(PastTurn(said.session_day, said.at, said.text, ""))
     texts = [(said.text, said.text) for said in utterances()]
     print(f"\n{'dialogues':32}{'5 turns':>10}{'10 turns':>10}{'20 turns':>10}{'300 tokens':>12}")
     for name, search in (
-        ("plain FTS5, porter", plain_fts("porter", texts)),
-        ("plain FTS5, trigram", plain_fts("trigram", texts)),
+        ("plain FTS5, porter", create_fts_search("porter", texts)),
+        ("plain FTS5, trigram", create_fts_search("trigram", texts)),
         ("memory", lambda asked: [found.text for found in memory.recall(asked, kinds=("turn",), limit=60)]),
     ):
         turns = [found_in_turns(search, most) for most in (5, 10, 20)]
@@ -203,14 +209,14 @@ def _show_dialogues(folder: Path) -> None:
     memory.close()
 
 
-def _show_costs(folder: Path, sizes: tuple[int, ...]) -> None:
+def _print_costs(folder: Path, sizes: tuple[int, ...]) -> None:
     print(f"\n{'turns':>8}{'p50 ms':>10}{'p95 ms':>10}{'Python p95':>12}{'bytes a turn':>14}{'memory MB':>11}")
     for turns in sizes:
         path = folder / f"{turns}.db"
-        size = build(path, turns)
-        of = ask_all(path)
+        size = build_memory_file(path, turns)
+        of = measure_queries(path)
         print(
-            f"{turns:8,}{of['p50']:10.1f}{of['p95']:10.1f}{of['python']:12.1f}{size:14.0f}{_memory_taken(path):11.1f}",
+            f"{turns:8,}{of['p50']:10.1f}{of['p95']:10.1f}{of['python']:12.1f}{size:14.0f}{_measure_memory_megabytes(path):11.1f}",
             flush=True,
         )
 
@@ -219,9 +225,9 @@ def main() -> None:
     """Run the benchmark and print the results."""
     print(f"SQLite {sqlite3.sqlite_version}, snowballstemmer {version('snowballstemmer')}\n")
     with TemporaryDirectory() as name:
-        _show_household(Path(name))
-        _show_dialogues(Path(name))
-        _show_costs(Path(name), _SIZES[: 2 if "--quick" in sys.argv[1:] else None])
+        _print_household(Path(name))
+        _print_dialogues(Path(name))
+        _print_costs(Path(name), _TURN_COUNTS[: 2 if "--quick" in sys.argv[1:] else None])
 
 
 if __name__ == "__main__":

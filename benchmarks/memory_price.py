@@ -26,8 +26,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from benchmarks import ours
-from benchmarks.household import HOUSEHOLD, START
-from benchmarks.workload import TOOL_NAME, cheap_count, system_prompt
+from benchmarks.household import HOUSEHOLD, START_TIMESTAMP
+from benchmarks.workload import TOOL_NAME, build_system_prompt, estimate_tokens
 
 if TYPE_CHECKING:
     from custom_components.windowed_conversation.memory import Memory, PastTurn
@@ -42,24 +42,24 @@ else:
 
 HISTORY_TOKENS = 8_000
 TRIM_SHARE = 0.25
-DAYS = 7
-TURNS_A_DAY = 120
+DAY_COUNT = 7
+TURNS_PER_DAY = 120
 
-_CACHED_PRICE = 0.1
-_DAY = 86_400.0
-_PEOPLE = {"anna": "Anna", "ben": "Ben", None: None}
-_KNOWN_AT_FIRST = 44
-_QUESTIONS, _TOLD = 0.1, 0.1
-_TOOL_TURN = 4
+_CACHED_TOKEN_PRICE = 0.1
+_DAY_SECONDS = 86_400.0
+_NAME_BY_PERSON = {"anna": "Anna", "ben": "Ben", None: None}
+_INITIAL_FACTS = 44
+_QUESTION_SHARE, _FACT_SHARE = 0.1, 0.1
+_TOOL_TURN_INTERVAL = 4
 # Maximum number of turns that the others recall for each question.
-_RECALLED_BY_OTHERS = 10
+_MAX_RECALLED_TURNS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class WeekTurn:
     """The input and answer of a turn, its time and speaker, and the fact that the input states, if any."""
 
-    at: float
+    timestamp: float
     person: str | None
     text: str
     answer: str
@@ -67,163 +67,185 @@ class Said:
 
 
 @dataclass(slots=True)
-class Bill:
+class WeekBill:
     """The totals of all requests: tokens, cached tokens, and the cost in uncached tokens."""
 
-    requests: int = 0
-    tokens: int = 0
-    cached: int = 0
-    _last: dict[str | None, str] = field(default_factory=dict)
+    request_count: int = 0
+    token_count: int = 0
+    cached_tokens: int = 0
+    _last_request_by_window: dict[str | None, str] = field(default_factory=dict)
 
-    def add(self, window: str | None, request: str) -> None:
+    def add_request(self, window: str | None, request: str) -> None:
         """Add a request; its cached part is the prefix that it shares with the previous request of the same window."""
-        self.requests += 1
-        self.tokens += cheap_count(request)
-        self.cached += cheap_count(_common_beginning(self._last.get(window, ""), request))
-        self._last[window] = request
+        self.request_count += 1
+        self.token_count += estimate_tokens(request)
+        self.cached_tokens += estimate_tokens(
+            _find_common_prefix(self._last_request_by_window.get(window, ""), request)
+        )
+        self._last_request_by_window[window] = request
 
     @property
-    def hit(self) -> float:
+    def cached_share(self) -> float:
         """The share of the input that was cached."""
-        return self.cached / self.tokens
+        return self.cached_tokens / self.token_count
 
     @property
-    def cost(self) -> float:
+    def price_tokens(self) -> float:
         """The price of the input, in uncached tokens."""
-        return self.tokens - (1 - _CACHED_PRICE) * self.cached
+        return self.token_count - (1 - _CACHED_TOKEN_PRICE) * self.cached_tokens
 
 
-def _common_beginning(first: str, second: str) -> str:
+def _find_common_prefix(first: str, second: str) -> str:
     lengths = range(1, len(second) + 1)
     return second[: bisect_left(lengths, True, key=lambda length: not first.startswith(second[:length]))]
 
 
-def week(days: int = DAYS) -> Iterator[Said]:
+def iter_week(days: int = DAY_COUNT) -> Iterator[WeekTurn]:
     """Yield the turns of these days, always the same ones."""
     chance = random.Random(14)
-    told = iter(HOUSEHOLD["told"][_KNOWN_AT_FIRST:])
-    for number in range(days * TURNS_A_DAY):
-        at = START + (200 + number / TURNS_A_DAY) * _DAY
+    told = iter(HOUSEHOLD["told"][_INITIAL_FACTS:])
+    for number in range(days * TURNS_PER_DAY):
+        at = START_TIMESTAMP + (200 + number / TURNS_PER_DAY) * _DAY_SECONDS
         kind = chance.random()
-        if kind < _TOLD and (fact := next(told, None)):
-            yield Said(at, fact["who"], fact["text"], fact["reply"], fact)
-        elif kind < _TOLD + _QUESTIONS:
+        if kind < _FACT_SHARE and (fact := next(told, None)):
+            yield WeekTurn(at, fact["who"], fact["text"], fact["reply"], fact)
+        elif kind < _FACT_SHARE + _QUESTION_SHARE:
             question = chance.choice(HOUSEHOLD["questions"])
-            yield Said(at, question["who"], question["q"], "I have looked that up for you, and it is as you said.")
+            yield WeekTurn(at, question["who"], question["q"], "I have looked that up for you, and it is as you said.")
         else:
             said, answer = chance.choice(HOUSEHOLD["commands"])
-            yield Said(at, chance.choice(tuple(_PEOPLE)), said, answer)
+            yield WeekTurn(at, chance.choice(tuple(_NAME_BY_PERSON)), said, answer)
 
 
-class Off:
+class WithoutMemory:
     """The window without memory."""
 
     def __init__(self, known: Memory) -> None:
-        self.memory = known
-        self.windows = {who: ours.new_window(system_prompt(), HISTORY_TOKENS, TRIM_SHARE) for who in _PEOPLE}
-        self.lines: tuple[str, ...] = ()
+        self.memory_store = known
+        self.window_by_person = {
+            who: ours.create_window(build_system_prompt(), HISTORY_TOKENS, TRIM_SHARE) for who in _NAME_BY_PERSON
+        }
+        self.recalled_lines: tuple[str, ...] = ()
 
-    def begin(self, said: Said) -> None:
+    def open_turn(self, turn: WeekTurn) -> None:
         """Open an exchange with the input in the speaker's window."""
-        self.windows[said.person].open(f"{_prefix(said)}{said.text}")
+        self.window_by_person[turn.person].open(f"{_build_prefix(turn)}{turn.text}")
 
-    def request(self, said: Said) -> str:
+    def build_request(self, turn: WeekTurn) -> str:
         """Return the messages of the current request as one text."""
-        live = context.LiveContext(context.context_text("", self.lines))
-        messages = context.with_context(self.windows[said.person].messages(), _prefix(said), live)
+        live = context.LiveContext(context.format_context("", self.recalled_lines))
+        messages = context.add_context(self.window_by_person[turn.person].messages(), _build_prefix(turn), live)
         return "\n".join(
             f"{message.role}: {message.content}{''.join(str(dict(call.arguments)) for call in message.tool_calls)}"
             for message in messages
         )
 
 
-class Others(Off):
+class MemoryInPrompt(WithoutMemory):
     """All facts and the recalled lines in the system prompt of every turn, as other integrations do it."""
 
-    def begin(self, said: Said) -> None:
+    def open_turn(self, turn: WeekTurn) -> None:
         """Set the system prompt with the facts and recalled lines, and open an exchange."""
-        facts = [fact.text for fact in self.memory.facts(said.person)]
-        found = self.memory.recall(
-            said.text, person=said.person, speaker=_PEOPLE[said.person], kinds=("turn",), limit=_RECALLED_BY_OTHERS
+        facts = [fact.text for fact in self.memory_store.get_facts(turn.person)]
+        found = self.memory_store.recall(
+            turn.text,
+            person=turn.person,
+            speaker=_NAME_BY_PERSON[turn.person],
+            kinds=("turn",),
+            limit=_MAX_RECALLED_TURNS,
         )
         lines = [*facts, "", *(" / ".join(each.text.splitlines()) for each in found)]
-        self.windows[said.person].set_system(f"{system_prompt()}\n\n" + "\n".join(f"- {line}" for line in lines))
-        super().begin(said)
+        self.window_by_person[turn.person].set_system_prompt(
+            f"{build_system_prompt()}\n\n" + "\n".join(f"- {line}" for line in lines)
+        )
+        super().open_turn(turn)
 
 
-class On(Off):
+class IntegrationMemory(WithoutMemory):
     """The integration's profile in the system prompt, and recalled lines in the newest message.
 
     Both are built and chosen as in `agents.live_context`.
     """
 
-    def begin(self, said: Said) -> None:
+    def open_turn(self, turn: WeekTurn) -> None:
         """Set the system prompt with the profile, open an exchange, and choose the lines to recall."""
-        window = self.windows[said.person]
-        narrator = recall.Narrator(_PEOPLE[said.person], datetime.fromtimestamp(said.at, UTC))
-        made = recall.build_prompt_facts(self.memory.facts(said.person), narrator, cheap_count)
-        window.set_system(recall.with_profile(system_prompt(), made))
-        super().begin(said)
+        window = self.window_by_person[turn.person]
+        narrator = recall.RecallText(_NAME_BY_PERSON[turn.person], datetime.fromtimestamp(turn.timestamp, UTC))
+        made = recall.build_prompt_facts(self.memory_store.get_facts(turn.person), narrator, estimate_tokens)
+        window.set_system_prompt(recall.append_profile(build_system_prompt(), made))
+        super().open_turn(turn)
         find = [
-            self.memory.recall(
-                said.text, person=said.person, speaker=_PEOPLE[said.person], kinds=kinds, limit=recall.CANDIDATES
+            self.memory_store.recall(
+                turn.text,
+                person=turn.person,
+                speaker=_NAME_BY_PERSON[turn.person],
+                kinds=kinds,
+                limit=recall.MAX_CANDIDATES,
             )
             for kinds in (("fact",), ("episode", "turn"))
         ]
-        known = recall.sent_context(window.exchanges(), made.sources, said.text)
-        added = recall.choose_lines(recall.alternate(*find), known, narrator, cheap_count, recall.RECALLED_TOKENS)
-        self.lines = added.lines
+        known = recall.build_sent_context(window.exchanges(), made.sources, turn.text)
+        added = recall.choose_recalled_lines(
+            recall.interleave(*find), known, narrator, estimate_tokens, recall.MAX_RECALLED_TOKENS
+        )
+        self.recalled_lines = added.lines
 
 
-WAYS: dict[str, Callable[[Memory], Off]] = {"off": Off, "on": On, "others": Others}
+METHOD_BY_NAME: dict[str, Callable[[Memory], WithoutMemory]] = {
+    "off": WithoutMemory,
+    "on": IntegrationMemory,
+    "others": MemoryInPrompt,
+}
 
 
-def price(way: str, said: Sequence[Said], folder: Path) -> Bill:
-    """Return the bill for the turns, with memory used in one of `WAYS`."""
+def calculate_bill(way: str, said: Sequence[WeekTurn], folder: Path) -> WeekBill:
+    """Return the bill for the turns, with memory used in one of `METHOD_BY_NAME`."""
     known = Memory(folder / f"{way}.db", ("en",))
     rows: dict[str | None, int] = {}
-    for told in HOUSEHOLD["told"][:_KNOWN_AT_FIRST]:
-        _tell(known, rows, told, START + told["day"] * _DAY)
-    bill, side = Bill(), WAYS[way](known)
+    for told in HOUSEHOLD["told"][:_INITIAL_FACTS]:
+        _store_fact(known, rows, told, START_TIMESTAMP + told["day"] * _DAY_SECONDS)
+    bill, side = WeekBill(), METHOD_BY_NAME[way](known)
     for number, turn in enumerate(said):
-        window = side.windows[turn.person]
-        side.begin(turn)
-        bill.add(turn.person, side.request(turn))
-        if number % _TOOL_TURN == _TOOL_TURN - 1:
+        window = side.window_by_person[turn.person]
+        side.open_turn(turn)
+        bill.add_request(turn.person, side.build_request(turn))
+        if number % _TOOL_TURN_INTERVAL == _TOOL_TURN_INTERVAL - 1:
             call = ToolCall(f"call_{number}", TOOL_NAME, {"name": turn.text})
             window.add(Message.assistant(tool_calls=(call,)))
             window.add(Message.tool(call.id, TOOL_NAME, '{"success": [{"name": "it", "type": "entity"}]}'))
-            bill.add(turn.person, side.request(turn))
+            bill.add_request(turn.person, side.build_request(turn))
         window.add(Message.assistant(turn.answer))
         window.close()
-        known.add_turn(PastTurn(str(turn.person), turn.at, turn.text, turn.answer, person=turn.person))
+        known.add_turn(PastTurn(str(turn.person), turn.timestamp, turn.text, turn.answer, person=turn.person))
         if turn.told:
-            _tell(known, rows, turn.told, turn.at)
+            _store_fact(known, rows, turn.told, turn.timestamp)
     known.close()
     return bill
 
 
-def _tell(known: Memory, rows: dict[str | None, int], told: dict[str, Any], at: float) -> None:
-    owner = None if told["scope"] == "house" else told["scope"]
-    replaces = rows.get(told["replaces"])
-    row = known.add_fact(told["fact"], person=owner, private=owner is not None, replaces=replaces, at=at)
-    rows[told["id"]] = row
+def _store_fact(known: Memory, rows: dict[str | None, int], fact: dict[str, Any], at: float) -> None:
+    owner = None if fact["scope"] == "house" else fact["scope"]
+    replaces = rows.get(fact["replaces"])
+    row = known.add_fact(fact["fact"], person=owner, private=owner is not None, replaces=replaces, at=at)
+    rows[fact["id"]] = row
 
 
-def _prefix(said: Said) -> str:
-    return context.Stamp(datetime.fromtimestamp(said.at, UTC), _PEOPLE[said.person]).prefix()
+def _build_prefix(turn: WeekTurn) -> str:
+    return context.Stamp(datetime.fromtimestamp(turn.timestamp, UTC), _NAME_BY_PERSON[turn.person]).format_prefix()
 
 
 def main() -> None:
     """Run the benchmark and print the results."""
-    said = list(week())
-    print(f"{len(said)} turns in {DAYS} days, windows of {HISTORY_TOKENS:,} tokens\n")
+    said = list(iter_week())
+    print(f"{len(said)} turns in {DAY_COUNT} days, windows of {HISTORY_TOKENS:,} tokens\n")
     print(f"{'memory':10}{'requests':>10}{'input tokens':>14}{'cached':>9}{'cost':>12}{'cost to off':>13}")
     with TemporaryDirectory() as name:
-        bills = {way: price(way, said, Path(name)) for way in WAYS}
+        bills = {way: calculate_bill(way, said, Path(name)) for way in METHOD_BY_NAME}
     for way, bill in bills.items():
-        share = bill.cost / bills["off"].cost
-        print(f"{way:10}{bill.requests:10,}{bill.tokens:14,}{bill.hit:9.1%}{bill.cost:12,.0f}{share:13.2f}")
+        share = bill.price_tokens / bills["off"].price_tokens
+        print(
+            f"{way:10}{bill.request_count:10,}{bill.token_count:14,}{bill.cached_share:9.1%}{bill.price_tokens:12,.0f}{share:13.2f}"
+        )
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.workload import TOOL_NAME, Said, cheap_count
+from benchmarks.workload import TOOL_NAME, WorkloadMessage, estimate_tokens
 
 _FOLDER = Path(__file__).parent.parent / "custom_components" / "windowed_conversation"
 
@@ -26,16 +26,16 @@ else:
     _window = import_module(f"{_FOLDER.name}.window")
     Message, ToolCall, Window, WindowPolicy = _window.Message, _window.ToolCall, _window.Window, _window.WindowPolicy
 
-POLICY_FIELDS = frozenset(field.name for field in fields(WindowPolicy))
+POLICY_FIELD_NAMES = frozenset(field.name for field in fields(WindowPolicy))
 
 
-class CheapCounter:
+class CheapTokenCounter:
     """The token counter that all contenders use, called directly so that the window pays for no extra function call."""
 
-    count = staticmethod(cheap_count)
+    count = staticmethod(estimate_tokens)
 
 
-def message(said: Said) -> Message:
+def to_message(said: WorkloadMessage) -> Message:
     """Return a text, tool call or tool result of the workload as a Message."""
     if said.role == "tool":
         return Message.tool(said.call_id, TOOL_NAME, said.text)
@@ -44,14 +44,14 @@ def message(said: Said) -> Message:
     return Message.assistant(tool_calls=(ToolCall(said.call_id, TOOL_NAME, json.loads(said.arguments)),))
 
 
-def new_window(system: str, history_tokens: int, share: float, **policy: Any) -> Window:
+def create_window(system: str, history_tokens: int, share: float, **policy: Any) -> Window:
     """Return an empty window with a token budget for its history."""
-    window = Window("conversation", WindowPolicy(history_tokens, share, **policy), CheapCounter())
-    window.set_system(system)
+    window = Window("conversation", WindowPolicy(history_tokens, share, **policy), CheapTokenCounter())
+    window.set_system_prompt(system)
     return window
 
 
-def question(said: Said) -> Message:
+def to_question(said: WorkloadMessage) -> Message:
     """Return a user's text of the workload as a Message."""
     return Message.user(said.text)
 
@@ -61,7 +61,7 @@ def can_encode() -> bool:
     return find_spec("openai") is not None
 
 
-def encode(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
+def encode_chat_messages(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
     """Return the messages encoded for Chat Completions by the integration's code; requires the openai package."""
     chat = import_module(f"{_FOLDER.name}.providers.openai.chat_encoding")
     encoded: list[dict[str, Any]] = chat.encode_messages(messages)

@@ -7,14 +7,14 @@ from homeassistant.components.assist_pipeline.run import PipelineInput, Pipeline
 
 from custom_components.windowed_conversation.bridge.chat_log import async_open_session
 from tests.routing.homes import Home
-from tests.routing.judge import Say, said_in, sayer_by
+from tests.routing.judge import Say, make_sender, said_in
 from tests.routing.stub import Stub
 
 # The response of a run that ends with an error.
-_FAULT = {"response_type": "error", "data": {"code": "failed_to_handle"}, "speech": {}}
+_ERROR_RESPONSE = {"response_type": "error", "data": {"code": "failed_to_handle"}, "speech": {}}
 
 
-async def pipeline_sayer(home: Home, agent_id: str, stub: Stub) -> Say:
+async def make_pipeline_sayer(home: Home, agent_id: str, stub: Stub) -> Say:
     """Return a Say function for a pipeline that asks this agent if no local intent matches."""
     pipeline = Pipeline(
         conversation_engine=agent_id,
@@ -32,9 +32,9 @@ async def pipeline_sayer(home: Home, agent_id: str, stub: Stub) -> Say:
     )
 
     async def converse(text: str, conversation_id: str, language: str) -> Any:
-        heard: list[Any] = [_FAULT]
+        heard: list[Any] = [_ERROR_RESPONSE]
 
-        def watch(event: PipelineEvent) -> None:
+        def on_event(event: PipelineEvent) -> None:
             if event.type is PipelineEventType.INTENT_END and event.data:
                 heard.append(event.data["intent_output"]["response"])
 
@@ -46,7 +46,7 @@ async def pipeline_sayer(home: Home, agent_id: str, stub: Stub) -> Say:
                 pipeline=pipeline,
                 start_stage=PipelineStage.INTENT,
                 end_stage=PipelineStage.INTENT,
-                event_callback=watch,
+                event_callback=on_event,
             )
             heard_by_it = PipelineInput(
                 run=run,
@@ -58,4 +58,4 @@ async def pipeline_sayer(home: Home, agent_id: str, stub: Stub) -> Say:
             await heard_by_it.execute(validate=True)
         return heard[-1]
 
-    return sayer_by(converse, stub)
+    return make_sender(converse, stub)

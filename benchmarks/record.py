@@ -21,26 +21,26 @@ import time
 from types import SimpleNamespace
 from typing import cast
 
-from custom_components.windowed_conversation.agents.recording import full_record
-from custom_components.windowed_conversation.memory import Memory, TurnListing, TurnRecord
+from custom_components.windowed_conversation.agents.recording import complete_record
+from custom_components.windowed_conversation.memory import Memory, TurnListQuery, TurnRecord
 from custom_components.windowed_conversation.providers import Provider, Request, ToolSchema, Usage
-from custom_components.windowed_conversation.store import Writer
+from custom_components.windowed_conversation.store import StoreWriter
 from custom_components.windowed_conversation.turn.attempts import Attempt, AttemptResult, Purpose
 from custom_components.windowed_conversation.turn.limits import Budget
 from custom_components.windowed_conversation.turn.model import BilledRequest, Model
 from custom_components.windowed_conversation.window import Message, ToolCall, WindowPolicy
 
-_DAY = 86_400.0
-_A_DAY = 200
-_WAITING = 5_000
-_CLOSE = 120.0
+_DAY_SECONDS = 86_400.0
+_TURNS_PER_DAY = 200
+_QUEUED_TURNS = 5_000
+_CLOSE_TIMEOUT = 120.0
 # Turns per second while the file is unavailable.
-_RATE = 50
+_TURNS_PER_SECOND = 50
 # The number of exchanges in a request, about as many as fit into 8,000 tokens.
-_WINDOW = 60
-_TOOLS = 20
-_EVERY_TOOL = 4
-_SYSTEM = "You are a voice assistant for Home Assistant. Answer in one sentence of plain text. " * 60
+_WINDOW_EXCHANGES = 60
+_TOOL_COUNT = 20
+_TOOL_TURN_INTERVAL = 4
+_SYSTEM_PROMPT = "You are a voice assistant for Home Assistant. Answer in one sentence of plain text. " * 60
 _VOCABULARY = (
     "light",
     "kitchen",
@@ -59,7 +59,7 @@ _VOCABULARY = (
 _LANGUAGES = ("en", "de")
 
 
-def turns(number: int, ends_at: float, seed: int = 0) -> Iterator[Callable[[], TurnRecord]]:
+def iter_record_builders(number: int, ends_at: float, seed: int = 0) -> Iterator[Callable[[], TurnRecord]]:
     """Yield functions that build complete turn records, spread evenly over the week before `ends_at`.
 
     Every fourth turn has a tool call and therefore two requests.
@@ -68,118 +68,131 @@ def turns(number: int, ends_at: float, seed: int = 0) -> Iterator[Callable[[], T
     provider = cast("Provider", SimpleNamespace(name="openai_responses"))
     source, model = random.Random(seed), Model("agent", provider, "gpt-5-mini", Budget(WindowPolicy()))
     parameters = {"properties": {"name": {"type": "string", "description": "The name of a device. " * 5}}}
-    tools = tuple(ToolSchema(f"HassTool{each}", "What it does at home. " * 8, parameters) for each in range(_TOOLS))
+    tools = tuple(
+        ToolSchema(f"HassTool{each}", "What it does at home. " * 8, parameters) for each in range(_TOOL_COUNT)
+    )
     history: list[Message] = []
     for each in range(number):
-        at = ends_at - 7 * _DAY * (number - each) / number
-        said, answer = (_text(source, length) for length in (12, 30))
+        at = ends_at - 7 * _DAY_SECONDS * (number - each) / number
+        said, answer = (_generate_text(source, length) for length in (12, 30))
         history.append(Message.user(f"[CONTEXT: time: {at:.0f}; area: Kitchen]\n\n{said}"))
         attempts = []
-        if each % _EVERY_TOOL == 0:
+        if each % _TOOL_TURN_INTERVAL == 0:
             call = ToolCall(f"call_{each}", "HassTool1", {"name": said})
-            attempts.append(_attempt(model, history, tools, (call,)))
+            attempts.append(_build_attempt(model, history, tools, (call,)))
             history += [
                 Message.assistant(tool_calls=(call,)),
-                Message.tool(call.id, call.name, _text(source, 80)),
+                Message.tool(call.id, call.name, _generate_text(source, 80)),
             ]
-        attempts.append(_attempt(model, history, tools))
+        attempts.append(_build_attempt(model, history, tools))
         history.append(Message.assistant(answer))
-        del history[: -2 * _WINDOW]
+        del history[: -2 * _WINDOW_EXCHANGES]
         figures = TurnRecord(
             id=f"{each:08}", at=at, agent="agent", route="llm", end="answered", conversation="conversation"
         )
-        yield partial(full_record, figures, tuple(attempts), 0.0, (said, answer))
+        yield partial(complete_record, figures, tuple(attempts), 0.0, (said, answer))
 
 
-def _attempt(
+def _build_attempt(
     model: Model, history: list[Message], tools: tuple[ToolSchema, ...], calls: tuple[ToolCall, ...] = ()
 ) -> Attempt:
-    request = Request(model.name, (Message.system(_SYSTEM), *history), tools)
+    request = Request(model.name, (Message.system(_SYSTEM_PROMPT), *history), tools)
     billed = BilledRequest(model, request, Usage(8_000, 7_000, 40))
     return Attempt(
-        model, request, Purpose.ANSWER, AttemptResult.ANSWERED, 0.0, 1.0, 0.5, billed, finish="stop", calls=calls
+        model,
+        request,
+        Purpose.ANSWER,
+        AttemptResult.ANSWERED,
+        0.0,
+        1.0,
+        0.5,
+        billed,
+        finish_reason="stop",
+        tool_calls=calls,
     )
 
 
-def _text(source: random.Random, words: int) -> str:
+def _generate_text(source: random.Random, words: int) -> str:
     return " ".join(f"{source.choice(_VOCABULARY)}{source.randrange(100)}" for _ in range(words))
 
 
-def _open(path: Path) -> Memory:
+def _open_memory(path: Path) -> Memory:
     return Memory(path, _LANGUAGES)
 
 
-def _size(path: Path) -> float:
+def _measure_megabytes(path: Path) -> float:
     return sum(each.stat().st_size for each in path.parent.iterdir()) / 1e6
 
 
-def a_week(folder: Path) -> None:
+def measure_week(folder: Path) -> None:
     """Print the size of a week of complete turns, before and after their texts expired."""
     path, now = folder / "memory.db", time.time()
     memory = Memory(path, _LANGUAGES)
-    for each in turns(7 * _A_DAY, now):
+    for each in iter_record_builders(7 * _TURNS_PER_DAY, now):
         memory.add([each])
     memory.checkpoint()
-    print(f"a week of {_A_DAY} turns a day, whole: {_size(path):.1f} MB")
-    last = memory.record.get(f"{7 * _A_DAY - 1:08}")
+    print(f"a week of {_TURNS_PER_DAY} turns a day, whole: {_measure_megabytes(path):.1f} MB")
+    last = memory.turn_records.get_turn(f"{7 * _TURNS_PER_DAY - 1:08}")
     assert last is not None
     assert last.words is not None
     said = last.words.said.encode()
     assert said in path.read_bytes()
     began = time.perf_counter()
-    expired = memory.expire({}, now - 90 * _DAY, now + 1.0)
+    expired = memory.expire({}, now - 90 * _DAY_SECONDS, now + 1.0)
     took = time.perf_counter() - began
     left = b"".join(each.read_bytes() for each in path.parent.iterdir())
     found = said in left or any(word.encode() in left for word in ("[CONTEXT", "Kitchen", "HassTool19"))
-    rows = len(list(memory.record.export(TurnListing())))
-    print(f"after its words have expired, in {took:.2f} s: {_size(path):.1f} MB, {rows} turns with figures")
-    print(f"erased: {expired.erased}; words found in the files: {found}")
+    rows = len(list(memory.turn_records.export(TurnListQuery())))
+    print(
+        f"after its words have expired, in {took:.2f} s: {_measure_megabytes(path):.1f} MB, {rows} turns with figures"
+    )
+    print(f"erased: {expired.is_erased}; words found in the files: {found}")
     memory.close()
 
 
-def a_stop(folder: Path) -> None:
+def measure_stop(folder: Path) -> None:
     """Print the time of `put`, and the writer thread's time for the queued turns."""
-    waiting = list(turns(_WAITING, time.time()))
-    writer = Writer(folder / "memory.db", _open)
+    waiting = list(iter_record_builders(_QUEUED_TURNS, time.time()))
+    writer = StoreWriter(folder / "memory.db", _open_memory)
     began = time.perf_counter()
     for each in waiting:
         writer.put(each)
-    took = (time.perf_counter() - began) / _WAITING
+    took = (time.perf_counter() - began) / _QUEUED_TURNS
     print(f"put: {took * 1e6:.1f} us")
     began = time.perf_counter()
     writer.start()
-    closed = writer.close(_CLOSE)
+    closed = writer.close(_CLOSE_TIMEOUT)
     counts = writer.counts
     print(
-        f"{_WAITING} turns that waited at the stop: {counts.rows_written} written, {counts.dropped} dropped, "
+        f"{_QUEUED_TURNS} turns that waited at the stop: {counts.rows_written} written, {counts.dropped} dropped, "
         f"in {time.perf_counter() - began:.2f} s, closed: {closed}"
     )
 
 
-def away(folder: Path, seconds: float) -> None:
+def measure_unavailable_file(folder: Path, seconds: float) -> None:
     """Print the number of records that are lost while the folder of the file is moved away."""
     home = folder / "home"
     home.mkdir()
-    writer = Writer(home / "memory.db", _open)
+    writer = StoreWriter(home / "memory.db", _open_memory)
     writer.start()
     ends_at = time.monotonic() + seconds
     put = 0
-    for put, each in enumerate(turns(10**9, time.time()), 1):
+    for put, each in enumerate(iter_record_builders(10**9, time.time()), 1):
         writer.put(each)
         if put == 1:
-            writer.drain(_CLOSE)
+            writer.drain(_CLOSE_TIMEOUT)
             home.rename(folder / "away")
-        time.sleep(1 / _RATE)
+        time.sleep(1 / _TURNS_PER_SECOND)
         if time.monotonic() > ends_at:
             break
     waited = writer.counts
     (folder / "away").rename(home)
     began = time.perf_counter()
-    writer.drain(_CLOSE)
+    writer.drain(_CLOSE_TIMEOUT)
     took = time.perf_counter() - began
-    writer.close(_CLOSE)
+    writer.close(_CLOSE_TIMEOUT)
     memory = Memory(home / "memory.db", _LANGUAGES)
-    rows = sum('"kind": "turn_record"' in line for line in memory.record.export(TurnListing()))
+    rows = sum('"kind": "turn_record"' in line for line in memory.turn_records.export(TurnListQuery()))
     memory.close()
     print(
         f"away for {seconds:.0f} s: {put} turns put, {waited.queued} waited, {waited.failures} tries failed; "
@@ -192,7 +205,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="let the file be away for five seconds")
     seconds = 5.0 if parser.parse_args().quick else 60.0
-    for measure in (a_week, a_stop, partial(away, seconds=seconds)):
+    for measure in (measure_week, measure_stop, partial(measure_unavailable_file, seconds=seconds)):
         with tempfile.TemporaryDirectory() as folder:
             measure(Path(folder))
 

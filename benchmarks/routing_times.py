@@ -9,65 +9,68 @@ from typing import Any
 from homeassistant.components.conversation import HOME_ASSISTANT_AGENT, async_converse
 from homeassistant.core import Context, HomeAssistant
 
-from benchmarks.in_process import home_assistant
+from benchmarks.in_process import run_home_assistant
 from custom_components.windowed_conversation.const import CONF_ROUTING
-from custom_components.windowed_conversation.turn.routing import Routing
+from custom_components.windowed_conversation.turn.routing import RoutingMode
 from tests.routing.agents import add_agent
 from tests.routing.entities import Spec
-from tests.routing.homes import Plan, build
+from tests.routing.homes import HomePlan, build
 from tests.routing.stub import Stub
 
-_AREAS = 20
-_WARM_UP = 5
+_AREA_COUNT = 20
+_WARM_UP_ROUNDS = 5
 
-type _Measure = Callable[[int], Coroutine[Any, Any, float]]
+type _MeasureFunction = Callable[[int], Coroutine[Any, Any, float]]
 
 
 async def compare_times(entities: int, turns: int) -> None:
     """Print both comparisons for a home with this many exposed lights."""
     async with AsyncExitStack() as stack:
         stub = await stack.enter_async_context(Stub())
-        hass = await stack.enter_async_context(home_assistant())
-        await build(hass, _home(entities))
+        hass = await stack.enter_async_context(run_home_assistant())
+        await build(hass, _build_plan(entities))
         agents = {
             "local_first": await add_agent(hass, stub.url),
-            "llm_only": await add_agent(hass, stub.url, **{CONF_ROUTING: Routing.LLM_ONLY}),
+            "llm_only": await add_agent(hass, stub.url, **{CONF_ROUTING: RoutingMode.LLM_ONLY}),
         }
         print(f"\n{entities} exposed entities, {turns} turns each (ms)")
-        misses = await _taking_turns({name: _miss(hass, stub, agent_id) for name, agent_id in agents.items()}, turns)
-        _print("a request leaves", misses)
-        hits = await _taking_turns(
+        misses = await _measure_alternately(
+            {name: _make_miss_measure(hass, stub, agent_id) for name, agent_id in agents.items()}, turns
+        )
+        _print_comparison("a request leaves", misses)
+        hits = await _measure_alternately(
             {
-                "Windowed Conversation": _hit(hass, agents["local_first"], entities),
-                "Home Assistant's own": _hit(hass, HOME_ASSISTANT_AGENT, entities),
+                "Windowed Conversation": _make_hit_measure(hass, agents["local_first"], entities),
+                "Home Assistant's own": _make_hit_measure(hass, HOME_ASSISTANT_AGENT, entities),
             },
             turns,
         )
-        _print("a local hit", hits)
+        _print_comparison("a local hit", hits)
 
 
-def _home(entities: int) -> Plan:
-    return Plan(
+def _build_plan(entities: int) -> HomePlan:
+    return HomePlan(
         specs=tuple(
-            Spec(f"light.lamp_{at}", f"Lamp {at}", f"area_{at % _AREAS}", None, "off", {}) for at in range(entities)
+            Spec(f"light.lamp_{at}", f"Lamp {at}", f"area_{at % _AREA_COUNT}", None, "off", {})
+            for at in range(entities)
         ),
-        areas={f"area_{at}": (f"Room {at}", None) for at in range(_AREAS)},
+        areas={f"area_{at}": (f"Room {at}", None) for at in range(_AREA_COUNT)},
     )
 
 
-async def _taking_turns(sides: dict[str, _Measure], turns: int) -> dict[str, list[float]]:
+async def _measure_alternately(sides: dict[str, _MeasureFunction], turns: int) -> dict[str, list[float]]:
     """Measure the sides alternately, swapping their order in each round; every measurement gets a new number."""
     times: dict[str, list[float]] = {name: [] for name in sides}
     number = 0
-    for round_number in range(turns + _WARM_UP):
+    for round_number in range(turns + _WARM_UP_ROUNDS):
         for name in sides if round_number % 2 else reversed(sides):
             took = await sides[name](number)
             number += 1
-            times[name] += [took] if round_number >= _WARM_UP else []
+            times[name] += [took] if round_number >= _WARM_UP_ROUNDS else []
     return times
 
 
-def _miss(hass: HomeAssistant, stub: Stub, agent_id: str) -> _Measure:
+def _make_miss_measure(hass: HomeAssistant, stub: Stub, agent_id: str) -> _MeasureFunction:
     """Return a function that measures the milliseconds from a sentence for the model to the request at the server."""
 
     async def measure(number: int) -> float:
@@ -78,7 +81,7 @@ def _miss(hass: HomeAssistant, stub: Stub, agent_id: str) -> _Measure:
     return measure
 
 
-def _hit(hass: HomeAssistant, agent_id: str, entities: int) -> _Measure:
+def _make_hit_measure(hass: HomeAssistant, agent_id: str, entities: int) -> _MeasureFunction:
     """Return a function that measures the milliseconds of a local command with a text that is new to Home Assistant."""
 
     async def measure(number: int) -> float:
@@ -94,7 +97,7 @@ def _hit(hass: HomeAssistant, agent_id: str, entities: int) -> _Measure:
     return measure
 
 
-def _print(what: str, times: dict[str, list[float]]) -> None:
+def _print_comparison(what: str, times: dict[str, list[float]]) -> None:
     medians = {name: median(taken) for name, taken in times.items()}
     ours, theirs = medians.values()
     sides = ", ".join(f"{name} {value:.1f}" for name, value in medians.items())

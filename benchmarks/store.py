@@ -44,62 +44,68 @@ import tempfile
 from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-WINDOWS = (4_000, 100_000)
+WINDOW_TOKENS = (4_000, 100_000)
 
 # The number of conversations in which the first turn after a start is measured.
-_TURNS = 20
-_PARTS = Path(__file__).with_name("store_parts.py")
+_MEASURED_TURNS = 20
+_PARTS_SCRIPT = Path(__file__).with_name("store_parts.py")
 # The maximum for this checkout: relative to the other one, or in milliseconds for the first turn.
-_GOALS = {"bytes 4,000": 0.5, "bytes 100,000": 0.1, "set-up s": 0.5, "set-up MB": 0.5, "first turn ms": 5.0}
+_GOAL_BY_MEASUREMENT = {
+    "bytes 4,000": 0.5,
+    "bytes 100,000": 0.1,
+    "set-up s": 0.5,
+    "set-up MB": 0.5,
+    "first turn ms": 5.0,
+}
 
-type Figures = dict[str, float]
+type ValueByMeasurement = dict[str, float]
 
 
-def _part(side: Path, name: str, **arguments: Any) -> Any:
+def _run_part(side: Path, name: str, **arguments: Any) -> Any:
     """Return the measurements of a part, which runs in its own process in the folder of a checkout."""
-    command = (sys.executable, "-P", str(_PARTS), name, json.dumps(arguments))
+    command = (sys.executable, "-P", str(_PARTS_SCRIPT), name, json.dumps(arguments))
     environment = {**os.environ, "PYTHONPATH": str(side), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(command, cwd=side, env=environment, stdout=subprocess.PIPE, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def _days(sides: Sequence[Path], sentences: int, remembered: int) -> list[Figures]:
+def _measure_days(sides: Sequence[Path], sentences: int, remembered: int) -> list[ValueByMeasurement]:
     """Return the megabytes that each checkout writes; all days run in parallel, because no time is measured."""
     with ThreadPoolExecutor() as threads:
         days = {
             (side, tokens): threads.submit(
-                _part, side, "day", tokens=tokens, sentences=sentences, remembered=remembered
+                _run_part, side, "day", tokens=tokens, sentences=sentences, remembered=remembered
             )
-            for tokens in WINDOWS
+            for tokens in WINDOW_TOKENS
             for side in sides
         }
     return [
         {
             f"{name} {tokens:,}": figure / 1e6
-            for tokens in WINDOWS
+            for tokens in WINDOW_TOKENS
             for name, figure in days[side, tokens].result().items()
         }
         for side in sides
     ]
 
 
-def _starts(sides: Sequence[Path], rounds: int, turns: int, **size: int) -> list[Figures]:
+def _measure_starts(sides: Sequence[Path], rounds: int, turns: int, **size: int) -> list[ValueByMeasurement]:
     """Return the medians of each checkout; the checkouts take turns in every round."""
     measured: list[list[dict[str, Any]]] = [[] for _ in sides]
     with tempfile.TemporaryDirectory() as folder:
         homes = [Path(folder) / str(at) for at, _ in enumerate(sides)]
         for side, home in zip(sides, homes, strict=True):
             home.mkdir()
-            _part(side, "make", folder=str(home), **size)
+            _run_part(side, "make", folder=str(home), **size)
         for _ in range(rounds):
             for at, side in enumerate(sides):
                 used = shutil.copytree(homes[at], Path(folder) / "used")
-                measured[at].append(_part(side, "start", folder=str(used), turns=turns, **size))
+                measured[at].append(_run_part(side, "start", folder=str(used), turns=turns, **size))
                 shutil.rmtree(used)
-    return [medians(each) for each in measured]
+    return [calculate_medians(each) for each in measured]
 
 
-def medians(rounds: Sequence[Mapping[str, Any]]) -> Figures:
+def calculate_medians(rounds: Sequence[Mapping[str, Any]]) -> ValueByMeasurement:
     """Return the median of each measurement over all rounds; all values of a list count."""
     figures: dict[str, list[float]] = {name: [] for name in rounds[0]}
     for each in rounds:
@@ -108,21 +114,21 @@ def medians(rounds: Sequence[Mapping[str, Any]]) -> Figures:
     return {name: median(values) for name, values in figures.items()}
 
 
-def rows(sides: Sequence[Figures]) -> Iterator[str]:
+def format_rows(sides: Sequence[ValueByMeasurement]) -> Iterator[str]:
     """Yield the rows of the table; for two checkouts, with their ratio and whether the goals are met."""
     for name, new in sides[0].items():
         line = f"  {name:<20}" + "".join(f"{side[name]:>12.3f}" for side in sides)
         if len(sides) > 1:
             old = sides[1][name]
             ratio = new / old if old else float("nan")
-            line += f"{ratio:>10.3f}{_judged(name, new, ratio)}"
+            line += f"{ratio:>10.3f}{_format_goal(name, new, ratio)}"
         yield line
 
 
-def _judged(name: str, new: float, ratio: float) -> str:
-    if name not in _GOALS:
+def _format_goal(name: str, new: float, ratio: float) -> str:
+    if name not in _GOAL_BY_MEASUREMENT:
         return ""
-    most, value = _GOALS[name], new if name == "first turn ms" else ratio
+    most, value = _GOAL_BY_MEASUREMENT[name], new if name == "first turn ms" else ratio
     return f"   at most {most:g}: {'met' if value <= most else 'MISSED'}"
 
 
@@ -137,11 +143,11 @@ def main() -> None:
     asked = parser.parse_args()
     sides = [REPOSITORY, *([asked.beside.resolve()] if asked.beside else [])]
     sentences, stored, rounds = (20, 30, 1) if asked.quick else (asked.sentences, 300, asked.rounds)
-    days = _days(sides, sentences, asked.remembered)
-    starts = _starts(sides, rounds, turns=_TURNS, conversations=stored, exchanges=200)
+    days = _measure_days(sides, sentences, asked.remembered)
+    starts = _measure_starts(sides, rounds, turns=_MEASURED_TURNS, conversations=stored, exchanges=200)
     print(f"A day of {sentences} sentences (MB), then a start with {stored} conversations of 200 exchanges")
     print(f"  {'':<20}" + "".join(f"{name:>12}" for name in ("here", "beside")[: len(sides)]))
-    for row in rows([{**day, **start} for day, start in zip(days, starts, strict=True)]):
+    for row in format_rows([{**day, **start} for day, start in zip(days, starts, strict=True)]):
         print(row)
 
 

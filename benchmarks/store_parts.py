@@ -30,62 +30,76 @@ from homeassistant.setup import async_setup_component
 
 DOMAIN = "windowed_conversation"
 
-_MODEL = "scripted"
+_MODEL_NAME = "scripted"
 _COMPONENTS = ("homeassistant", "conversation", "intent")
 # A full window holds at least this share of its tokens, even directly after a trim.
-_FULL = 0.6
-_WARM_UP = 3
-_IMPORTED = 1_000
+_MIN_FULL_SHARE = 0.6
+_WARM_UP_TURNS = 3
+_IMPORT_BATCH_SIZE = 1_000
 # Seconds without a write after which everything counts as written, between two checks, and between two sentences.
-_QUIET = 0.5
-_LOOK = 0.02
-_APART = 288.0
-# The topic in the conversation that is copied; `topic` never returns it, so it can be replaced safely.
-_TOPIC = "the lamp and the door number none, which came to the garden with a letter"
-_WORDS = ("lamp", "cat", "door", "garden", "river", "mill", "clock", "bread", "snow", "letter", "boat", "apple", "crow")
+_QUIET_SECONDS = 0.5
+_POLL_SECONDS = 0.02
+_SENTENCE_INTERVAL_SECONDS = 288.0
+# The topic in the conversation that is copied; `make_topic` never returns it, so it can be replaced safely.
+_TEMPLATE_TOPIC = "the lamp and the door number none, which came to the garden with a letter"
+_TOPIC_WORDS = (
+    "lamp",
+    "cat",
+    "door",
+    "garden",
+    "river",
+    "mill",
+    "clock",
+    "bread",
+    "snow",
+    "letter",
+    "boat",
+    "apple",
+    "crow",
+)
 
-type Figures = dict[str, float]
+type ValueByMeasurement = dict[str, float]
 
 
-class Loop(asyncio.SelectorEventLoop):
+class SkippingEventLoop(asyncio.SelectorEventLoop):
     """An event loop whose clock can be moved forward: calls that are due by then run at once."""
 
-    ahead = 0.0
+    skipped_seconds = 0.0
 
     @override
     def time(self) -> float:
-        return super().time() + self.ahead
+        return super().time() + self.skipped_seconds
 
 
-class Written:
+class WriteCounter:
     """Counts the bytes that this process has written: in total, and in files that were replaced atomically."""
 
     def __init__(self) -> None:
         """Start watching for replaced files, until the process ends."""
-        self._replaced: list[tuple[str, int]] = []
-        sys.addaudithook(self._on_event)
+        self._replaced_files: list[tuple[str, int]] = []
+        sys.addaudithook(self._on_audit_event)
 
-    def _on_event(self, event: str, arguments: tuple[Any, ...]) -> None:
+    def _on_audit_event(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event == "os.rename":
             with suppress(OSError):
-                self._replaced.append((Path(os.fsdecode(arguments[1])).name, Path(arguments[0]).stat().st_size))
+                self._replaced_files.append((Path(os.fsdecode(arguments[1])).name, Path(arguments[0]).stat().st_size))
 
     @staticmethod
-    def total() -> int:
+    def read_total_bytes() -> int:
         """Return the bytes that were written to all files."""
-        return int(field(Path("/proc/self/io").read_text(), "wchar"))
+        return int(read_field(Path("/proc/self/io").read_text(), "wchar"))
 
-    def now(self) -> Figures:
+    def measure(self) -> ValueByMeasurement:
         """Return the bytes that the integration has written: in total, as JSON, and by SQLite."""
-        return split(self.total(), self._replaced)
+        return split_bytes(self.read_total_bytes(), self._replaced_files)
 
 
-def field(text: str, name: str) -> str:
+def read_field(text: str, name: str) -> str:
     """Return the first word of a field's value in a file of /proc."""
     return next(line.split()[1] for line in text.splitlines() if line.startswith(f"{name}:"))
 
 
-def split(total: int, replaced: Iterable[tuple[str, int]]) -> Figures:
+def split_bytes(total: int, replaced: Iterable[tuple[str, int]]) -> ValueByMeasurement:
     """Return the bytes in total, of JSON and of SQLite, without the files that Home Assistant itself has replaced."""
     ours = theirs = 0
     for name, size in replaced:
@@ -96,36 +110,36 @@ def split(total: int, replaced: Iterable[tuple[str, int]]) -> Figures:
     return {"bytes": total - theirs, "json": ours, "sqlite": total - theirs - ours}
 
 
-def topic(number: int) -> str:
+def make_topic(number: int) -> str:
     """Return the topic of a sentence, a different one for each number."""
-    one, two, three, four = random.Random(number).sample(_WORDS, 4)
+    one, two, three, four = random.Random(number).sample(_TOPIC_WORDS, 4)
     return f"the {one} and the {two} number {number}, which came to the {three} with a {four}"
 
 
-def _sentence(about: str) -> str:
+def _make_sentence(topic: str) -> str:
     # The text has no "me", because memory stores nothing that unknown speakers say about themselves.
-    return f"explain {about}"
+    return f"explain {topic}"
 
 
-def _answer(number: int) -> str:
-    return f"Nobody knows much about {topic(number)}, but it is said that there were a few others with it."
+def _make_answer(number: int) -> str:
+    return f"Nobody knows much about {make_topic(number)}, but it is said that there were a few others with it."
 
 
-def copied(exported: Mapping[str, Any], about: str, number: int, first: int) -> dict[str, Any]:
+def copy_exchange(exported: Mapping[str, Any], about: str, number: int, first: int) -> dict[str, Any]:
     """Return an exported conversation with `number` copies of its only exchange, each about a different topic.
 
-    The topics replace `about` and are numbered from `first`.
+    The topics replace `topic` and are numbered from `first`.
     """
     (exchange,) = exported["exchanges"]
     text = json.dumps(exchange)
-    exchanges = [json.loads(text.replace(about, topic(each))) for each in range(first, first + number)]
+    exchanges = [json.loads(text.replace(about, make_topic(each))) for each in range(first, first + number)]
     return {**exported, "exchanges": exchanges}
 
 
 @asynccontextmanager
-async def model_server() -> AsyncIterator[str]:
+async def run_model_server() -> AsyncIterator[str]:
     """Run the checkout's scripted server in a separate process and yield its URL."""
-    command = (sys.executable, "-m", "demo.model_server", "--port", "0", "--model", _MODEL)
+    command = (sys.executable, "-m", "demo.model_server", "--port", "0", "--model", _MODEL_NAME)
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     assert process.stdout
     try:
@@ -136,7 +150,7 @@ async def model_server() -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def home_assistant(folder: Path) -> AsyncIterator[HomeAssistant]:
+async def run_home_assistant(folder: Path) -> AsyncIterator[HomeAssistant]:
     """Yield a Home Assistant in this process that uses an existing folder, without set-up accounts, and stop it."""
     hass = HomeAssistant(str(folder))
     loader.async_setup(hass)
@@ -155,17 +169,17 @@ async def home_assistant(folder: Path) -> AsyncIterator[HomeAssistant]:
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class BenchmarkHome:
     """A Home Assistant whose account is set up."""
 
     hass: HomeAssistant
     agent_id: str
 
     @classmethod
-    async def add(cls, hass: HomeAssistant, url: str, options: Mapping[str, Any]) -> Self:
+    async def add_account(cls, hass: HomeAssistant, url: str, options: Mapping[str, Any]) -> Self:
         """Add an account with one agent, set it up, and return its home."""
         agent = ConfigSubentryData(
-            data={"model": _MODEL, "routing": "llm_only", "llm_hass_api": []},
+            data={"model": _MODEL_NAME, "routing": "llm_only", "llm_hass_api": []},
             subentry_type="conversation",
             title="Bench",
             unique_id=None,
@@ -184,10 +198,10 @@ class Home:
         )
         await hass.config_entries.async_add(entry)
         await hass.async_block_till_done(wait_background_tasks=True)
-        return cls.of(hass)
+        return cls.from_account(hass)
 
     @classmethod
-    def of(cls, hass: HomeAssistant) -> Self:
+    def from_account(cls, hass: HomeAssistant) -> Self:
         """Return the home of the account that is already set up."""
         source = sys.modules[f"custom_components.{DOMAIN}"].__file__
         if not Path(source or "").is_relative_to(Path.cwd()):
@@ -195,7 +209,7 @@ class Home:
         entities = er.async_get(hass).entities.values()
         return cls(hass, next(e.entity_id for e in entities if (e.platform, e.domain) == (DOMAIN, "conversation")))
 
-    async def say(self, text: str, conversation_id: str) -> float:
+    async def take_turn(self, text: str, conversation_id: str) -> float:
         """Send a sentence, and return the seconds until the end of its answer."""
         began = time.perf_counter()
         answer = await conversation.async_converse(
@@ -206,174 +220,182 @@ class Home:
             raise SystemExit(f"a turn failed: {answer.response.error_code}")
         return took
 
-    async def act(self, action: str, **data: Any) -> Any:
+    async def call_action(self, action: str, **data: Any) -> Any:
         """Perform an action, and return its response."""
         services = self.hass.services
         answers = services.supports_response(DOMAIN, action) is not SupportsResponse.NONE
         return await services.async_call(DOMAIN, action, data, blocking=True, return_response=answers)
 
-    async def export(self) -> dict[str, Any]:
+    async def export_exchange(self) -> dict[str, Any]:
         """Return an exported conversation of one exchange, which is then no longer stored."""
         mine = {"entity_id": self.agent_id, "conversation_id": "template"}
-        await self.say(_sentence(_TOPIC), "template")
-        exported: dict[str, Any] = (await self.act("export_conversation", **mine))["conversation"]
-        await self.act("reset_window", **mine)
+        await self.take_turn(_make_sentence(_TEMPLATE_TOPIC), "template")
+        exported: dict[str, Any] = (await self.call_action("export_conversation", **mine))["conversation"]
+        await self.call_action("reset_window", **mine)
         return exported
 
-    async def fill(self, conversation_id: str, exported: Mapping[str, Any]) -> None:
+    async def import_conversation(self, conversation_id: str, exported: Mapping[str, Any]) -> None:
         """Import an exported conversation under this id."""
-        await self.act(
+        await self.call_action(
             "import_conversation",
             entity_id=self.agent_id,
             conversation_id=conversation_id,
             conversation=dict(exported),
         )
 
-    async def remember(self, number: int) -> None:
+    async def import_turns(self, number: int) -> None:
         """Import this many turns into memory, one every seven minutes until now."""
         now, like = time.time(), {"kind": "turn", "conversation": "earlier", "person": None, "agent": None}
-        for some in batched(range(1, number + 1), _IMPORTED, strict=False):
+        for some in batched(range(1, number + 1), _IMPORT_BATCH_SIZE, strict=False):
             turns = [
                 {
                     **like,
                     "id": each,
                     "at": now - 420.0 * each,
-                    "said": _sentence(topic(-each)),
-                    "answer": _answer(-each),
+                    "said": _make_sentence(make_topic(-each)),
+                    "answer": _make_answer(-each),
                 }
                 for each in some
             ]
-            await self.act("import_memories", memories=turns)
-            await self.settle()
+            await self.call_action("import_memories", memories=turns)
+            await self.wait_for_writes()
 
-    async def tokens_of(self, conversation_id: str) -> tuple[int, int]:
+    async def count_window(self, conversation_id: str) -> tuple[int, int]:
         """Return the number of tokens and of exchanges in a window."""
         mine = {"entity_id": self.agent_id, "conversation_id": conversation_id}
-        shown = await self.act("get_window", **mine, content="statistics")
+        shown = await self.call_action("get_window", **mine, content="statistics")
         return int(shown["current_tokens"]), int(shown["exchange_count"])
 
-    async def settle(self) -> None:
+    async def wait_for_writes(self) -> None:
         """Wait until everything is written after a sentence, and move the clock forward to the next sentence."""
-        await self._quiet()
+        await self._wait_until_quiet()
         loop = self.hass.loop
-        assert isinstance(loop, Loop)
-        loop.ahead += _APART
-        await self._quiet()
+        assert isinstance(loop, SkippingEventLoop)
+        loop.skipped_seconds += _SENTENCE_INTERVAL_SECONDS
+        await self._wait_until_quiet()
 
-    async def _quiet(self) -> None:
+    async def _wait_until_quiet(self) -> None:
         await self.hass.async_block_till_done()
-        total, since = Written.total(), time.monotonic()
-        while time.monotonic() - since < _QUIET:
-            await asyncio.sleep(_LOOK)
-            if total != (total := Written.total()):
+        total, since = WriteCounter.read_total_bytes(), time.monotonic()
+        while time.monotonic() - since < _QUIET_SECONDS:
+            await asyncio.sleep(_POLL_SECONDS)
+            if total != (total := WriteCounter.read_total_bytes()):
                 since = time.monotonic()
 
 
-async def measure_day(tokens: int, sentences: int, remembered: int) -> Figures:
+async def measure_day(tokens: int, sentences: int, remembered: int) -> ValueByMeasurement:
     """Return the bytes that a day writes with a window of this size, which is full from the beginning."""
-    written = Written()
+    written = WriteCounter()
     with tempfile.TemporaryDirectory() as folder:
-        async with model_server() as url, home_assistant(Path(folder)) as hass:
-            home = await Home.add(hass, url, {"history_tokens": tokens})
-            exported = await home.export()
+        async with run_model_server() as url, run_home_assistant(Path(folder)) as hass:
+            home = await BenchmarkHome.add_account(hass, url, {"history_tokens": tokens})
+            exported = await home.export_exchange()
             each = sum(message["tokens"] for message in exported["exchanges"][0]["messages"])
-            await home.remember(remembered)
-            await home.fill("kitchen", copied(exported, _TOPIC, tokens // each + 1, first=0))
-            await home.settle()
-            for number in range(_WARM_UP):
-                await home.say(_sentence(topic(1_000_000 + number)), "kitchen")
-                await home.settle()
-            if (await home.tokens_of("kitchen"))[0] < _FULL * tokens:
+            await home.import_turns(remembered)
+            await home.import_conversation(
+                "kitchen", copy_exchange(exported, _TEMPLATE_TOPIC, tokens // each + 1, first=0)
+            )
+            await home.wait_for_writes()
+            for number in range(_WARM_UP_TURNS):
+                await home.take_turn(_make_sentence(make_topic(1_000_000 + number)), "kitchen")
+                await home.wait_for_writes()
+            if (await home.count_window("kitchen"))[0] < _MIN_FULL_SHARE * tokens:
                 raise SystemExit("the window is not full")
-            if not (await home.act("recall", query="number 1000000", kinds=["turn"]))["memories"]:
+            if not (await home.call_action("recall", query="number 1000000", kinds=["turn"]))["memories"]:
                 raise SystemExit("nothing is remembered")
-            before = written.now()
+            before = written.measure()
             for number in range(sentences):
-                await home.say(_sentence(topic(2_000_000 + number)), "kitchen")
-                await home.settle()
-            return {name: value - before[name] for name, value in written.now().items()}
+                await home.take_turn(_make_sentence(make_topic(2_000_000 + number)), "kitchen")
+                await home.wait_for_writes()
+            return {name: value - before[name] for name, value in written.measure().items()}
 
 
-async def make(folder: str, conversations: int, exchanges: int) -> Figures:
+async def create_home(folder: str, conversations: int, exchanges: int) -> ValueByMeasurement:
     """Set up a home in the folder, with this many conversations, and stop it."""
-    async with model_server() as url, home_assistant(Path(folder)) as hass:
-        home = await Home.add(hass, url, {"history_tokens": 100_000, "max_windows": conversations + 10})
-        exported = await home.export()
+    async with run_model_server() as url, run_home_assistant(Path(folder)) as hass:
+        home = await BenchmarkHome.add_account(
+            hass, url, {"history_tokens": 100_000, "max_windows": conversations + 10}
+        )
+        exported = await home.export_exchange()
         for number in range(conversations):
-            await home.fill(f"stored {number}", copied(exported, _TOPIC, exchanges, first=number * exchanges))
-        await home.settle()
+            await home.import_conversation(
+                f"stored {number}", copy_exchange(exported, _TEMPLATE_TOPIC, exchanges, first=number * exchanges)
+            )
+        await home.wait_for_writes()
     return {}
 
 
 async def measure_start(folder: str, conversations: int, exchanges: int, turns: int) -> dict[str, Any]:
     """Return the cost of that home's set-up, and the extra milliseconds of the first turn in some conversations."""
-    async with model_server() as url:
+    async with run_model_server() as url:
         with tempfile.TemporaryDirectory() as other:
-            async with home_assistant(Path(other)) as hass:
-                await (await Home.add(hass, url, {})).say(_sentence(topic(0)), "kitchen")
-        async with home_assistant(Path(folder)) as hass:
+            async with run_home_assistant(Path(other)) as hass:
+                await (await BenchmarkHome.add_account(hass, url, {})).take_turn(
+                    _make_sentence(make_topic(0)), "kitchen"
+                )
+        async with run_home_assistant(Path(folder)) as hass:
             (entry,) = hass.config_entries.async_entries(DOMAIN)
             hass.config_entries.async_update_entry(entry, data={**entry.data, "url": url})
-            figures = await _set_up(hass, entry)
-            home = Home.of(hass)
-            for number in range(_WARM_UP):
-                await home.settle()
-                await home.say(_sentence(topic(number)), "another")
+            figures = await _measure_set_up(hass, entry)
+            home = BenchmarkHome.from_account(hass)
+            for number in range(_WARM_UP_TURNS):
+                await home.wait_for_writes()
+                await home.take_turn(_make_sentence(make_topic(number)), "another")
             stored = [f"stored {number * conversations // turns}" for number in range(turns)]
-            later, busy = zip(*[await _later(home, each, exchanges) for each in stored], strict=True)
+            later, busy = zip(*[await _measure_first_turn(home, each, exchanges) for each in stored], strict=True)
             return {**figures, "first turn ms": later, "first turn CPU ms": busy}
 
 
-async def _set_up(hass: HomeAssistant, entry: ConfigEntry) -> Figures:
+async def _measure_set_up(hass: HomeAssistant, entry: ConfigEntry) -> ValueByMeasurement:
     gc.collect()
-    before, began, busy = _begin_peak(), time.perf_counter(), time.process_time()
+    before, began, busy = _reset_memory_peak(), time.perf_counter(), time.process_time()
     if not await hass.config_entries.async_setup(entry.entry_id):
         raise SystemExit("the account is not set up")
     took, busy = time.perf_counter() - began, time.process_time() - busy
     await hass.async_block_till_done(wait_background_tasks=True)
     gc.collect()
-    grown = {"set-up MB": _resident("VmRSS") - before, "peak MB": _resident("VmHWM") - before}
+    grown = {"set-up MB": _read_memory_megabytes("VmRSS") - before, "peak MB": _read_memory_megabytes("VmHWM") - before}
     return {"set-up s": took, "set-up CPU s": busy, **grown}
 
 
-def _begin_peak() -> float:
+def _reset_memory_peak() -> float:
     """Reset the peak of the resident set, and return the current resident set in megabytes."""
     Path("/proc/self/clear_refs").write_text("5")
-    return _resident("VmRSS")
+    return _read_memory_megabytes("VmRSS")
 
 
-def _resident(name: str) -> float:
+def _read_memory_megabytes(name: str) -> float:
     """Return a field of /proc/self/status, a size of this process, in megabytes."""
-    return int(field(Path("/proc/self/status").read_text(), name)) / 1e3
+    return int(read_field(Path("/proc/self/status").read_text(), name)) / 1e3
 
 
-async def _later(home: Home, conversation_id: str, exchanges: int) -> tuple[float, float]:
+async def _measure_first_turn(home: BenchmarkHome, conversation_id: str, exchanges: int) -> tuple[float, float]:
     """Return the extra milliseconds, of real time and CPU time, of the first turn in a stored conversation."""
     took: list[tuple[float, float]] = []
     for number in range(2):
-        await home.settle()
+        await home.wait_for_writes()
         began = time.process_time()
-        seconds = await home.say(_sentence(topic(3_000_000 + number)), conversation_id)
+        seconds = await home.take_turn(_make_sentence(make_topic(3_000_000 + number)), conversation_id)
         took.append((seconds, time.process_time() - began))
-    if (await home.tokens_of(conversation_id))[1] < exchanges + 2:
+    if (await home.count_window(conversation_id))[1] < exchanges + 2:
         raise SystemExit(f"{conversation_id} was not restored")
     (first, busy_first), (second, busy_second) = took
     return (first - second) * 1e3, (busy_first - busy_second) * 1e3
 
 
-_PARTS: Mapping[str, Callable[..., Coroutine[Any, Any, Any]]] = {
+_MEASURE_BY_PART: Mapping[str, Callable[..., Coroutine[Any, Any, Any]]] = {
     "day": measure_day,
-    "make": make,
+    "make": create_home,
     "start": measure_start,
 }
 
 
-def _take_part(name: str, arguments: str) -> None:
+def _run_part(name: str, arguments: str) -> None:
     """Run a part in this process, and print its result as JSON."""
     logging.disable(logging.WARNING)
-    figures = asyncio.run(_PARTS[name](**json.loads(arguments)), loop_factory=Loop)
+    figures = asyncio.run(_MEASURE_BY_PART[name](**json.loads(arguments)), loop_factory=SkippingEventLoop)
     print(json.dumps(figures))
 
 
 if __name__ == "__main__":
-    _take_part(*sys.argv[1:])
+    _run_part(*sys.argv[1:])

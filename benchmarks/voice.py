@@ -32,74 +32,74 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from homeassistant.util.ssl import SSL_ALPN_HTTP11, client_context
 
-from benchmarks.beside_core import running_home
+from benchmarks.beside_core import run_demo_home
 import custom_components
 from custom_components.windowed_conversation.agents import server as account_server
 from demo.client import Client
-from demo.home import furnish
+from demo.home import set_up_home
 from demo.home_assistant import REPOSITORY
 from demo.model_server import ModelServer
-from demo.model_server.prompt_cache import common_prefix
-from demo.setup_agent import Model, add_account, change_agent, pipeline_for
+from demo.model_server.prompt_cache import count_common_bytes
+from demo.setup_agent import ModelAccess, add_account, change_agent, ensure_pipeline
 from demo.voice import take_voice_turn
 
-_SPEECH = 4.0
-_ONE_WAY = 0.05
-_OWN_TIME = 0.05
-_LOAD = 2.0
-_TOKENS_A_SECOND = 4_000
+_SPEECH_SECONDS = 4.0
+_ONE_WAY_SECONDS = 0.05
+_MODEL_SECONDS = 0.05
+_LOAD_SECONDS = 2.0
+_TOKENS_PER_SECOND = 4_000
 _BYTES_PER_TOKEN = 4
-_MODEL = "scripted"
-_QUESTION = "tell me a story in 30 words, number"
+_MODEL_NAME = "scripted"
+_QUESTION_PREFIX = "tell me a story in 30 words, number"
 # Seconds to wait for an account to be reloaded after its agent was changed.
-_RELOAD = 3.0
+_RELOAD_SECONDS = 3.0
 
 
-class LocalServer:
+class LocalModelServer:
     """A server at home with one slot, which loads its model on demand."""
 
     def __init__(self) -> None:
         self._is_loaded = False
-        self._read = b""
-        self._slot = asyncio.Lock()
+        self._cached_prompt = b""
+        self._slot_lock = asyncio.Lock()
 
     def unload(self) -> None:
         """Unload the model and clear its prompt cache."""
-        self._is_loaded, self._read = False, b""
+        self._is_loaded, self._cached_prompt = False, b""
 
-    async def models(self, _request: web.Request) -> web.Response:
+    async def handle_models(self, _request: web.Request) -> web.Response:
         """Return the list of models, with its only model."""
-        return web.json_response({"object": "list", "data": [{"id": _MODEL, "object": "model"}]})
+        return web.json_response({"object": "list", "data": [{"id": _MODEL_NAME, "object": "model"}]})
 
-    async def answer(self, request: web.Request) -> web.StreamResponse:
+    async def handle_chat(self, request: web.Request) -> web.StreamResponse:
         """Load the model, read the prompt, and stream a few words, or fewer if the request limits them."""
         body = await request.json()
-        async with self._slot:
+        async with self._slot_lock:
             if not self._is_loaded:
-                await asyncio.sleep(_LOAD)
+                await asyncio.sleep(_LOAD_SECONDS)
                 self._is_loaded = True
             prompt = json.dumps([body.get("tools"), *body["messages"]]).encode()
-            unread = len(prompt) - common_prefix(prompt, self._read)
-            await asyncio.sleep(unread / _BYTES_PER_TOKEN / _TOKENS_A_SECOND)
-            self._read = prompt
+            unread = len(prompt) - count_common_bytes(prompt, self._cached_prompt)
+            await asyncio.sleep(unread / _BYTES_PER_TOKEN / _TOKENS_PER_SECOND)
+            self._cached_prompt = prompt
             response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
             await response.prepare(request)
             for _ in range(min(body.get("max_tokens", 30), 30)):
-                await response.write(_chunk({"content": "word "}, None))
-            await response.write(_chunk({}, "stop") + b"data: [DONE]\n\n")
+                await response.write(_encode_chunk({"content": "word "}, None))
+            await response.write(_encode_chunk({}, "stop") + b"data: [DONE]\n\n")
             return response
 
 
-def _chunk(delta: dict[str, str], finish: str | None) -> bytes:
+def _encode_chunk(delta: dict[str, str], finish: str | None) -> bytes:
     choices = [{"index": 0, "delta": delta, "finish_reason": finish}]
     return b"data: " + json.dumps({"object": "chat.completion.chunk", "choices": choices}).encode() + b"\n\n"
 
 
 @asynccontextmanager
-async def _local_server() -> AsyncIterator[tuple[LocalServer, str]]:
-    server, app = LocalServer(), web.Application()
-    app.router.add_get("/v1/models", server.models)
-    app.router.add_post("/v1/chat/completions", server.answer)
+async def _run_local_server() -> AsyncIterator[tuple[LocalModelServer, str]]:
+    server, app = LocalModelServer(), web.Application()
+    app.router.add_get("/v1/models", server.handle_models)
+    app.router.add_post("/v1/chat/completions", server.handle_chat)
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1)
     await runner.setup()
     try:
@@ -109,32 +109,34 @@ async def _local_server() -> AsyncIterator[tuple[LocalServer, str]]:
         await runner.cleanup()
 
 
-class Far:
-    """A slow network in front of a server; `cut` closes all connections, as servers do with idle ones."""
+class SlowNetwork:
+    """A slow network in front of a server; `close_connections` closes all connections, as servers do with idle ones."""
 
     def __init__(self) -> None:
         self._writers: list[asyncio.StreamWriter] = []
 
-    def cut(self) -> None:
+    def close_connections(self) -> None:
         """Close all connections."""
         for writer in self._writers:
             writer.close()
         self._writers.clear()
 
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int) -> None:
+    async def forward_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int) -> None:
         """Forward bytes to a local port and back, each delayed by half a round trip."""
         self._writers.append(writer)
         # A connection on loopback is established immediately, so the round trip of TCP is added here.
-        await asyncio.sleep(2 * _ONE_WAY)
-        await _join(reader, writer, port, _ONE_WAY)
+        await asyncio.sleep(2 * _ONE_WAY_SECONDS)
+        await _forward_both_ways(reader, writer, port, _ONE_WAY_SECONDS)
 
 
-async def _join(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int, delay: float) -> None:
+async def _forward_both_ways(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int, delay: float
+) -> None:
     upstream, out = await asyncio.open_connection("127.0.0.1", port)
-    await asyncio.gather(_pass_on(reader, out, delay), _pass_on(upstream, writer, delay))
+    await asyncio.gather(_forward_delayed(reader, out, delay), _forward_delayed(upstream, writer, delay))
 
 
-async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, delay: float) -> None:
+async def _forward_delayed(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, delay: float) -> None:
     loop = asyncio.get_running_loop()
     try:
         while data := await reader.read(2**16):
@@ -145,14 +147,14 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, d
 
 
 @asynccontextmanager
-async def _far_server(port: int, certificate: Path) -> AsyncIterator[tuple[Far, str]]:
+async def _run_remote_server(port: int, certificate: Path) -> AsyncIterator[tuple[SlowNetwork, str]]:
     """Yield the simulated network and the URL of the server on this port, with TLS in front of it."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate)
-    far = Far()
-    tls = await asyncio.start_server(lambda r, w: _join(r, w, port, 0), "127.0.0.1", 0, ssl=context)
+    far = SlowNetwork()
+    tls = await asyncio.start_server(lambda r, w: _forward_both_ways(r, w, port, 0), "127.0.0.1", 0, ssl=context)
     tls_port = tls.sockets[0].getsockname()[1]
-    network = await asyncio.start_server(lambda r, w: far.serve(r, w, tls_port), "127.0.0.1", 0)
+    network = await asyncio.start_server(lambda r, w: far.forward_connection(r, w, tls_port), "127.0.0.1", 0)
     try:
         yield far, f"https://127.0.0.1:{network.sockets[0].getsockname()[1]}/v1"
     finally:
@@ -181,14 +183,14 @@ def _write_certificate(path: Path) -> None:
     path.write_bytes(key.private_bytes(*form) + made.public_bytes(serialization.Encoding.PEM))
 
 
-async def _pipeline(client: Client, model: Model, name: str, *, has_head_start: bool) -> str:
+async def _create_pipeline(client: Client, model: ModelAccess, name: str, *, has_head_start: bool) -> str:
     account = await add_account(client, model, name)
     await change_agent(client, account, {"routing": "llm_only", "model_settings": {"head_start": has_head_start}})
-    await asyncio.sleep(_RELOAD)
-    return await pipeline_for(client, account.agent_id, name)
+    await asyncio.sleep(_RELOAD_SECONDS)
+    return await ensure_pipeline(client, account.agent_id, name)
 
 
-async def _compare(
+async def _compare_pipelines(
     client: Client, title: str, sides: dict[str, tuple[str, Callable[[], None]]], turns: int, own_time: float
 ) -> None:
     """Print the time to first token of each side: a pipeline, and a function that resets its server before a turn."""
@@ -196,11 +198,13 @@ async def _compare(
     for number in range(turns + 1):
         for name, (pipeline, make_cold) in sides.items():
             make_cold()
-            turn = await take_voice_turn(client, f"{_QUESTION} {number}", pipeline=pipeline, speech=_SPEECH)
-            if turn.error or turn.first_token is None or turn.recognized is None:
+            turn = await take_voice_turn(
+                client, f"{_QUESTION_PREFIX} {number}", pipeline=pipeline, speech=_SPEECH_SECONDS
+            )
+            if turn.error or turn.first_token is None or turn.recognized_after is None:
                 raise SystemExit(f"a turn failed: {turn.error}")
             # Ignore the first turn: a head start only knows the prompt from an earlier question.
-            times[name] += [turn.first_token - turn.recognized] if number else []
+            times[name] += [turn.first_token - turn.recognized_after] if number else []
     print(f"{title}, {turns} turns each (ms)")
     for name, measured in times.items():
         print(f"  {name:<24}{median(measured) * 1e3:9.0f}  from {min(measured) * 1e3:.0f} to {max(measured) * 1e3:.0f}")
@@ -208,23 +212,28 @@ async def _compare(
     print(f"  ratio {having / without:.3f}; beside what the server itself takes: {(having - own_time) * 1e3:.0f} ms\n")
 
 
-async def _run(turns: int, folder: Path) -> None:
+async def _run_benchmark(turns: int, folder: Path) -> None:
     async with AsyncExitStack() as stack:
-        _, client = await stack.enter_async_context(running_home(str(folder / "home")))
-        await furnish(client)
+        _, client = await stack.enter_async_context(run_demo_home(str(folder / "home")))
+        await set_up_home(client)
         far: dict[str, tuple[str, Callable[[], None]]] = {}
         home: dict[str, tuple[str, Callable[[], None]]] = {}
         for name, has in (("without a head start", False), ("with a head start", True)):
-            model = await stack.enter_async_context(ModelServer(delay=_OWN_TIME))
+            model = await stack.enter_async_context(ModelServer(delay=_MODEL_SECONDS))
             port = int(model.address.rpartition(":")[2])
-            network, url = await stack.enter_async_context(_far_server(port, folder / "certificate.pem"))
-            entered = Model(url=url, model=_MODEL, api_key="key", form="openai", wire_format="responses")
-            far[name] = await _pipeline(client, entered, f"far, {name}", has_head_start=has), network.cut
-            server, url = await stack.enter_async_context(_local_server())
-            entered = Model(url=url, model=_MODEL)
-            home[name] = await _pipeline(client, entered, f"at home, {name}", has_head_start=has), server.unload
-        await _compare(client, "A server far away", far, turns, 2 * _ONE_WAY + _OWN_TIME)
-        await _compare(client, "A server at home", home, turns, 0.0)
+            network, url = await stack.enter_async_context(_run_remote_server(port, folder / "certificate.pem"))
+            entered = ModelAccess(
+                url=url, model=_MODEL_NAME, api_key="key", form_name="openai", wire_format="responses"
+            )
+            far[name] = (
+                await _create_pipeline(client, entered, f"far, {name}", has_head_start=has),
+                network.close_connections,
+            )
+            server, url = await stack.enter_async_context(_run_local_server())
+            entered = ModelAccess(url=url, model=_MODEL_NAME)
+            home[name] = await _create_pipeline(client, entered, f"at home, {name}", has_head_start=has), server.unload
+        await _compare_pipelines(client, "A server far away", far, turns, 2 * _ONE_WAY_SECONDS + _MODEL_SECONDS)
+        await _compare_pipelines(client, "A server at home", home, turns, 0.0)
 
 
 def main() -> None:
@@ -234,13 +243,13 @@ def main() -> None:
     turns = parser.parse_args().turns
     # Import the integration from the repository, and the scripted voice from the demo's folder.
     custom_components.__path__.append(str(REPOSITORY / "demo"))
-    setattr(account_server, "_LOADED", 0.0)  # noqa: B010
-    setattr(account_server, "_LEAST_PAUSE", 0.0)  # noqa: B010
+    setattr(account_server, "_MODEL_LOADED_SECONDS", 0.0)  # noqa: B010
+    setattr(account_server, "_MIN_START_INTERVAL", 0.0)  # noqa: B010
     with tempfile.TemporaryDirectory() as folder:
         certificate = Path(folder) / "certificate.pem"
         _write_certificate(certificate)
         client_context(alpn_protocols=SSL_ALPN_HTTP11).load_verify_locations(certificate)
-        asyncio.run(_run(turns, Path(folder)))
+        asyncio.run(_run_benchmark(turns, Path(folder)))
 
 
 if __name__ == "__main__":

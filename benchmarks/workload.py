@@ -10,23 +10,23 @@ from random import Random
 from typing import NamedTuple
 
 SYSTEM_TOKENS = 500
-TURN_TOKENS = 295
-TURN_MESSAGES = 2.5
-MESSAGE_OVERHEAD = 4
+TOKENS_PER_TURN = 295
+MESSAGES_PER_TURN = 2.5
+MESSAGE_OVERHEAD_TOKENS = 4
 TOOL_NAME = "get_states"
 
-_TOOL_TURN = 4
+_TOOL_TURN_INTERVAL = 4
 # Minimum and maximum number of tokens of a text.
-_QUESTION, _ANSWER, _RESULT = (8, 48), (47, 171), (400, 760)
-_VOCABULARY = (
+_QUESTION_TOKENS, _ANSWER_TOKENS, _RESULT_TOKENS = (8, 48), (47, 171), (400, 760)
+_VOCABULARY_TEXT = (
     "the light in kitchen is on and off at warm bedroom door window open closed temperature seven degrees outside "
     "please what about tomorrow morning set heating to twenty living room now cover garage washing machine done music "
     "playing timer for pasta ten minutes good night everything locked battery of sensor low nobody home since eight"
 )
-_WORDS = _VOCABULARY.split()
+_VOCABULARY_WORDS = _VOCABULARY_TEXT.split()
 
 
-class Said(NamedTuple):
+class WorkloadMessage(NamedTuple):
     """One message; a tool call and its result have a `call_id`, and the call has `arguments` as JSON text."""
 
     role: str
@@ -35,41 +35,41 @@ class Said(NamedTuple):
     arguments: str = ""
 
 
-type Turn = tuple[Said, ...]
+type Turn = tuple[WorkloadMessage, ...]
 
 
-def cheap_count(text: str) -> int:
+def estimate_tokens(text: str) -> int:
     """Return a quarter of the text's length as its tokens: the cheapest possible counter."""
     return len(text) // 4
 
 
-def cheap_tokens(said: Said) -> int:
+def estimate_message_tokens(said: WorkloadMessage) -> int:
     """Return the cost of a message, in tokens."""
-    return MESSAGE_OVERHEAD + cheap_count(said.text) + cheap_count(said.arguments)
+    return MESSAGE_OVERHEAD_TOKENS + estimate_tokens(said.text) + estimate_tokens(said.arguments)
 
 
-def system_prompt() -> str:
+def build_system_prompt() -> str:
     """Return a system prompt of 500 tokens, including four tokens for its message."""
-    return _text(Random(0), SYSTEM_TOKENS - MESSAGE_OVERHEAD)
+    return _generate_text(Random(0), SYSTEM_TOKENS - MESSAGE_OVERHEAD_TOKENS)
 
 
-def conversation(turns: int, seed: int = 1) -> tuple[Turn, ...]:
+def build_conversation(turns: int, seed: int = 1) -> tuple[Turn, ...]:
     """Return a conversation of this many turns, always the same one for the same seed."""
     random = Random(seed)
-    return tuple(tuple(_turn(random, number)) for number in range(turns))
+    return tuple(tuple(_iter_messages(random, number)) for number in range(turns))
 
 
-def _turn(random: Random, number: int) -> Iterator[Said]:
-    yield Said("user", _text(random, random.randint(*_QUESTION)))
-    if number % _TOOL_TURN == _TOOL_TURN - 1:
+def _iter_messages(random: Random, number: int) -> Iterator[WorkloadMessage]:
+    yield WorkloadMessage("user", _generate_text(random, random.randint(*_QUESTION_TOKENS)))
+    if number % _TOOL_TURN_INTERVAL == _TOOL_TURN_INTERVAL - 1:
         call_id = f"c{number:08}"
-        arguments = json.dumps({"area": random.choice(_WORDS), "domain": random.choice(_WORDS)})
-        yield Said("assistant", "", call_id, arguments)
-        yield Said("tool", _text(random, random.randint(*_RESULT)), call_id)
-    yield Said("assistant", _text(random, random.randint(*_ANSWER)))
+        arguments = json.dumps({"area": random.choice(_VOCABULARY_WORDS), "domain": random.choice(_VOCABULARY_WORDS)})
+        yield WorkloadMessage("assistant", "", call_id, arguments)
+        yield WorkloadMessage("tool", _generate_text(random, random.randint(*_RESULT_TOKENS)), call_id)
+    yield WorkloadMessage("assistant", _generate_text(random, random.randint(*_ANSWER_TOKENS)))
 
 
-def _text(random: Random, tokens: int) -> str:
+def _generate_text(random: Random, tokens: int) -> str:
     """Return random words with this many tokens, at four characters per token."""
-    words = " ".join(random.choices(_WORDS, k=2 * tokens))
+    words = " ".join(random.choices(_VOCABULARY_WORDS, k=2 * tokens))
     return words[: 4 * tokens]

@@ -23,37 +23,45 @@ from demo import dashboard
 from demo.automation import save_automation
 from demo.client import Client, RefusedError
 from demo.errors import DemoError
-from demo.home import furnish
-from demo.home_assistant import REPOSITORY, RESTART, HomeAssistant, require_free_port
-from demo.model_server import WHAT_TO_TRY, ModelServer
-from demo.people import PASSWORD, USER, People
-from demo.providers import PROVIDERS, SCRIPTED, model_name, scripted_model
-from demo.say import Talk
-from demo.setup_agent import Account, Model, change_options, create_account, find_account, prefer_agent, sensors
-from demo.small_model import MODEL as SMALL_MODEL, SmallModel
-from demo.steps import add_steps, says_nothing
-from demo.window import WindowWatch
+from demo.home import set_up_home
+from demo.home_assistant import REPOSITORY, RESTART_EXIT_CODE, HomeAssistantProcess, require_free_port
+from demo.model_server import EXAMPLE_PHRASES, ModelServer
+from demo.people import OWNER_USERNAME, PASSWORD, PersonClients
+from demo.providers import PROVIDER_NAMES, SCRIPTED_MODEL_NAME, build_scripted_model, get_model_name
+from demo.say import StepRunner
+from demo.setup_agent import (
+    Account,
+    ModelAccess,
+    change_options,
+    find_account,
+    find_sensor_ids,
+    prefer_agent,
+    replace_accounts,
+)
+from demo.small_model import SMALL_MODEL_NAME as SMALL_MODEL, SmallModelServer
+from demo.steps import add_steps, lacks_input
+from demo.window import WindowPrinter
 
-_STATE = REPOSITORY / ".demo"
+_STATE_FOLDER = REPOSITORY / ".demo"
 # This folder is below the state folder, and its name makes it unlikely that --fresh removes anything but a demo home.
-_HOME = "demo-home"
-_SET_UP = "set-up.json"
-_PORT = 8124
-_MODEL_PORT = 8125
+_HOME_FOLDER_NAME = "demo-home"
+_FINGERPRINT_FILENAME = "set-up.json"
+_DEFAULT_PORT = 8124
+_DEFAULT_MODEL_PORT = 8125
 # The models of this provider have prices, so that the cost sensors have values.
-_PROVIDER = "responses"
+_DEFAULT_PROVIDER = "responses"
 # This window is small enough to fill up and be trimmed during a demo.
-_WINDOW = 2000
+_DEFAULT_WINDOW_TOKENS = 2000
 # Seconds between the words of the scripted model, so that a person can see the answer grow.
-_DELAY = 0.03
+_WORD_DELAY_SECONDS = 0.03
 # The default model of Home Assistant's own OpenAI integration.
-_OPENAI_MODEL = "gpt-4o-mini"
-_OPENAI_URL = "https://api.openai.com/v1"
-_INTERRUPTED = 130
-_BEGAN = time.monotonic()
+_DEFAULT_OPENAI_MODEL = "gpt-4o-mini"
+_DEFAULT_OPENAI_URL = "https://api.openai.com/v1"
+_INTERRUPTED_EXIT_CODE = 130
+_STARTED_MONOTONIC = time.monotonic()
 
 
-def _arguments() -> argparse.Namespace:
+def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="scripts/demo",
         description="Start Home Assistant with a demo home and an agent to talk to. Ctrl-C ends it.",
@@ -62,19 +70,25 @@ def _arguments() -> argparse.Namespace:
     add_steps(parser)
     parser.add_argument("--model", choices=("scripted", "smollm2"), help="who answers (default: scripted)")
     parser.add_argument(
-        "--provider", choices=PROVIDERS, help=f"whose account and format the scripted model has (default: {_PROVIDER})"
+        "--provider",
+        choices=PROVIDER_NAMES,
+        help=f"whose account and format the scripted model has (default: {_DEFAULT_PROVIDER})",
     )
-    parser.add_argument("--window", metavar="TOKENS", type=int, help=f"the size of the window (default: {_WINDOW})")
+    parser.add_argument(
+        "--window", metavar="TOKENS", type=int, help=f"the size of the window (default: {_DEFAULT_WINDOW_TOKENS})"
+    )
     parser.add_argument("--summary", action="store_true", help="summarize what leaves the window")
     parser.add_argument("--no-memory", action="store_true", help="have the agent remember nothing but its window")
     parser.add_argument("--fresh", action="store_true", help="forget the home and start over")
-    parser.add_argument("--port", type=int, default=_PORT, help=f"of Home Assistant (default: {_PORT})")
-    parser.add_argument("--model-port", type=int, default=_MODEL_PORT, help=f"of the model (default: {_MODEL_PORT})")
+    parser.add_argument("--port", type=int, default=_DEFAULT_PORT, help=f"of Home Assistant (default: {_DEFAULT_PORT})")
+    parser.add_argument(
+        "--model-port", type=int, default=_DEFAULT_MODEL_PORT, help=f"of the model (default: {_DEFAULT_MODEL_PORT})"
+    )
     parser.add_argument(
         "--state",
         metavar="FOLDER",
         type=Path,
-        default=_STATE,
+        default=_STATE_FOLDER,
         help="where the home is kept, from the checkout (default: .demo)",
     )
     arguments = parser.parse_args()
@@ -83,7 +97,7 @@ def _arguments() -> argparse.Namespace:
         parser.error("a port is a number from 1 to 65535")
     if arguments.window is not None and not 100 <= arguments.window <= 2_000_000:
         parser.error("--window takes 100 to 2000000 tokens")
-    if says_nothing(arguments.steps):
+    if lacks_input(arguments.steps):
         parser.error("--as, --new-conversation and --restart stand between what is said: add --say")
     if arguments.provider and arguments.model == "smollm2":
         parser.error("--provider is for the scripted model")
@@ -91,35 +105,37 @@ def _arguments() -> argparse.Namespace:
 
 
 @asynccontextmanager
-async def _model(arguments: argparse.Namespace) -> AsyncIterator[Model]:
+async def _start_model(arguments: argparse.Namespace) -> AsyncIterator[ModelAccess]:
     """Start the chosen model server and yield the Model that describes it. Raises DemoError."""
     key = os.environ.get("OPENAI_API_KEY")
     if key and arguments.model is None and arguments.provider is None:
         url, model = os.environ.get("OPENAI_BASE_URL"), os.environ.get("OPENAI_MODEL")
-        yield Model(url=url or _OPENAI_URL, model=model or _OPENAI_MODEL, api_key=key)
+        yield ModelAccess(url=url or _DEFAULT_OPENAI_URL, model=model or _DEFAULT_OPENAI_MODEL, api_key=key)
         return
     require_free_port(arguments.model_port, "--model-port")
     if arguments.model == "smollm2":
-        async with SmallModel(arguments.model_port) as small:
+        async with SmallModelServer(arguments.model_port) as small:
             # The small model reads about 140 tokens per second, and the tool definitions alone are about 1000 tokens.
-            yield Model(url=small.url, model=SMALL_MODEL, controls_home=False, timeouts=(120, 300), window=1500)
+            yield ModelAccess(
+                url=small.url, model=SMALL_MODEL, can_control_home=False, timeouts=(120, 300), window_tokens=1500
+            )
         return
-    provider = arguments.provider or _PROVIDER
-    name = model_name(provider)
-    async with ModelServer(port=arguments.model_port, delay=_DELAY, models=(name,)) as scripted:
-        yield scripted_model(scripted, provider, name, window=_WINDOW)
+    provider = arguments.provider or _DEFAULT_PROVIDER
+    name = get_model_name(provider)
+    async with ModelServer(port=arguments.model_port, delay=_WORD_DELAY_SECONDS, models=(name,)) as scripted:
+        yield build_scripted_model(scripted, provider, name, window=_DEFAULT_WINDOW_TOKENS)
 
 
-async def _prepare(client: Client, model: Model, arguments: argparse.Namespace) -> Account:
+async def _set_up_demo(client: Client, model: ModelAccess, arguments: argparse.Namespace) -> Account:
     """Set up the home and the agent, except for the parts that an earlier run has set up. Raises DemoError."""
-    done = arguments.state / _SET_UP
+    done = arguments.state / _FINGERPRINT_FILENAME
     same = done.exists() and json.loads(done.read_text()) == model.fingerprint()
     account = await find_account(client) if same else None
     if account is None:
-        await furnish(client)
-        account = await create_account(client, model)
+        await set_up_home(client)
+        account = await replace_accounts(client, model)
         await save_automation(client, account.agent_id)
-        await dashboard.save_dashboard(client, await sensors(client))
+        await dashboard.save_dashboard(client, await find_sensor_ids(client))
         done.write_text(json.dumps(model.fingerprint()))
     await prefer_agent(client, account.agent_id)
     wanted = ({"history_tokens": arguments.window} if arguments.window else {}) | {"summarize": arguments.summary}
@@ -127,46 +143,54 @@ async def _prepare(client: Client, model: Model, arguments: argparse.Namespace) 
     return account
 
 
-async def _run(arguments: argparse.Namespace) -> int:
-    home_assistant = HomeAssistant(arguments.state / _HOME, arguments.port)
+async def _run_demo(arguments: argparse.Namespace) -> int:
+    home_assistant = HomeAssistantProcess(arguments.state / _HOME_FOLDER_NAME, arguments.port)
     require_free_port(arguments.port, "--port")
-    async with _model(arguments) as found:
+    async with _start_model(arguments) as found:
         model = replace(found, has_memory=not arguments.no_memory)
         while True:
-            _tell("starting Home Assistant")
-            async with home_assistant, People(home_assistant) as people:
-                account = await _prepare(people.owner, model, arguments)
-                played = " (played by the scripted model)" if model.is_scripted and model.model != SCRIPTED else ""
-                _tell(f"ready: {model.model}{played} answers what Home Assistant does not understand by itself")
+            _print_progress("starting Home Assistant")
+            async with home_assistant, PersonClients(home_assistant) as people:
+                account = await _set_up_demo(people.owner, model, arguments)
+                played = (
+                    " (played by the scripted model)"
+                    if model.is_scripted and model.model != SCRIPTED_MODEL_NAME
+                    else ""
+                )
+                _print_progress(
+                    f"ready: {model.model}{played} answers what Home Assistant does not understand by itself"
+                )
                 if arguments.steps:
-                    talk = Talk(people, WindowWatch(account.agent_id, summarizes=arguments.summary))
-                    return 0 if await talk.take(arguments.steps) else 1
-                _welcome(home_assistant.url, account, model)
-                code = await home_assistant.wait()
-            if code != RESTART:
-                raise DemoError(f"Home Assistant ended by itself ({code}); its log is {home_assistant.output}.")
+                    talk = StepRunner(people, WindowPrinter(account.agent_id, summarizes=arguments.summary))
+                    return 0 if await talk.run_steps(arguments.steps) else 1
+                _print_welcome(home_assistant.url, account, model)
+                code = await home_assistant.wait_for_exit()
+            if code != RESTART_EXIT_CODE:
+                raise DemoError(f"Home Assistant ended by itself ({code}); its log is {home_assistant.output_file}.")
 
 
-def _welcome(url: str, account: Account, model: Model) -> None:
+def _print_welcome(url: str, account: Account, model: ModelAccess) -> None:
     print(f"\nOpen      {url}")
-    print(f"Log in    {USER}, password {PASSWORD}")
+    print(f"Log in    {OWNER_USERNAME}, password {PASSWORD}")
     print('Talk      press "a", or the Assist icon at the top right')
     print("          its microphone hears what is typed on the dashboard, and the answer is spoken in tones")
-    print(f"Watch     {url}/{dashboard.PATH}, or all sensors: {url}/config/devices/device/{account.device_id}")
+    print(
+        f"Watch     {url}/{dashboard.DASHBOARD_PATH}, or all sensors: {url}/config/devices/device/{account.device_id}"
+    )
     if model.is_scripted:
         print("\nWhat to say, beside what Home Assistant understands by itself:")
-        width = max(len(phrase) for phrase, _ in WHAT_TO_TRY)
-        for phrase, shows in WHAT_TO_TRY:
+        width = max(len(phrase) for phrase, _ in EXAMPLE_PHRASES)
+        for phrase, shows in EXAMPLE_PHRASES:
             print(f"  {phrase:<{width}}  {shows}")
     print("\nCtrl-C ends it. The home is kept; --fresh starts over.", flush=True)
 
 
-def _tell(text: str) -> None:
-    print(f"[{time.monotonic() - _BEGAN:4.1f} s] {text}", flush=True)
+def _print_progress(text: str) -> None:
+    print(f"[{time.monotonic() - _STARTED_MONOTONIC:4.1f} s] {text}", flush=True)
 
 
 @contextmanager
-def _only_demo(state: Path) -> Iterator[None]:
+def _lock_state_folder(state: Path) -> Iterator[None]:
     """Lock the state folder so that only one demo uses it at a time. Raises DemoError."""
     state.mkdir(parents=True, exist_ok=True)
     with (state / "lock").open("w") as lock:
@@ -177,36 +201,36 @@ def _only_demo(state: Path) -> Iterator[None]:
         yield
 
 
-async def _until_signal(arguments: argparse.Namespace) -> int:
+async def _run_until_signal(arguments: argparse.Namespace) -> int:
     """Run the demo until it ends or a signal arrives; either way, all parts are stopped in order."""
-    task = asyncio.ensure_future(_run(arguments))
+    task = asyncio.ensure_future(_run_demo(arguments))
     interrupted = False
 
-    def interrupt() -> None:
+    def on_signal() -> None:
         nonlocal interrupted
         if not interrupted:
             print()
-            _tell("stopping")
+            _print_progress("stopping")
             task.cancel()
         interrupted = True
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, interrupt)
+        asyncio.get_running_loop().add_signal_handler(number, on_signal)
     try:
         return await task
     except asyncio.CancelledError:
-        return _INTERRUPTED if arguments.steps else 0
+        return _INTERRUPTED_EXIT_CODE if arguments.steps else 0
 
 
 def main() -> int:
     """Run the demo and return the exit code."""
-    arguments = _arguments()
+    arguments = _parse_arguments()
     try:
-        with _only_demo(arguments.state):
+        with _lock_state_folder(arguments.state):
             if arguments.fresh:
-                shutil.rmtree(arguments.state / _HOME, ignore_errors=True)
-                (arguments.state / _SET_UP).unlink(missing_ok=True)
-            return asyncio.run(_until_signal(arguments))
+                shutil.rmtree(arguments.state / _HOME_FOLDER_NAME, ignore_errors=True)
+                (arguments.state / _FINGERPRINT_FILENAME).unlink(missing_ok=True)
+            return asyncio.run(_run_until_signal(arguments))
     except DemoError as error:
         print(f"scripts/demo: {error}", file=sys.stderr)
     except BrokenPipeError:

@@ -1,9 +1,9 @@
 """The demo's automation: a button asks the agent which devices are on, and the answer becomes a notification."""
 
 from demo.client import Client
-from demo.home import GOOD_NIGHT
+from demo.home import GOOD_NIGHT_BUTTON
 
-_ID = "good_night"
+_AUTOMATION_ID = "good_night"
 
 
 async def save_automation(client: Client, agent_id: str) -> None:
@@ -16,7 +16,7 @@ async def save_automation(client: Client, agent_id: str) -> None:
     show = {
         "action": "persistent_notification.create",
         "data": {
-            "notification_id": _ID,
+            "notification_id": _AUTOMATION_ID,
             "title": "Good night",
             "message": "{{ answer.response.speech.plain.speech }}",
         },
@@ -24,7 +24,7 @@ async def save_automation(client: Client, agent_id: str) -> None:
     automation = {
         "alias": "Good night",
         "description": "Asks the conversation agent which devices are on.",
-        "triggers": [{"trigger": "state", "entity_id": GOOD_NIGHT}],
+        "triggers": [{"trigger": "state", "entity_id": GOOD_NIGHT_BUTTON}],
         "actions": [ask, show],
     }
-    await client.post(f"/api/config/automation/config/{_ID}", automation)
+    await client.post(f"/api/config/automation/config/{_AUTOMATION_ID}", automation)

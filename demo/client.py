@@ -34,27 +34,27 @@ class Client:
         """Store the address and the tokens; entering the context connects."""
         self.url = url
         self.tokens = tokens
-        self._ids = count(1)
-        self._inboxes: dict[int, asyncio.Queue[Json | None]] = {}
+        self._message_ids = count(1)
+        self._queue_by_id: dict[int, asyncio.Queue[Json | None]] = {}
 
     async def __aenter__(self) -> Self:
         """Open the websocket and authenticate."""
         self._session = aiohttp.ClientSession(headers={"Authorization": f"Bearer {self.tokens['access_token']}"})
         try:
-            self._socket = await self._session.ws_connect(f"{self.url}/api/websocket", max_msg_size=0)
+            self._websocket = await self._session.ws_connect(f"{self.url}/api/websocket", max_msg_size=0)
             await self._authenticate()
         except BaseException:
             await self._session.close()
             raise
-        self._reader = asyncio.create_task(self._read())
+        self._reader_task = asyncio.create_task(self._distribute_messages())
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close the websocket and the session."""
-        await self._socket.close()
-        await self._reader
+        await self._websocket.close()
+        await self._reader_task
         await self._session.close()
 
     async def get(self, path: str) -> Any:
@@ -69,41 +69,41 @@ class Client:
         """Send a DELETE request and return the JSON response. Raises RefusedError."""
         return await self._request("DELETE", path)
 
-    async def call(self, action: str, entity_id: str, **data: Any) -> None:
+    async def call_action(self, action: str, entity_id: str, **data: Any) -> None:
         """Call `action`, such as light.turn_on, for an entity. Raises RefusedError."""
         await self.post(f"/api/services/{action.replace('.', '/')}", {"entity_id": entity_id, **data})
 
-    async def states(self) -> dict[str, Json]:
+    async def fetch_states(self) -> dict[str, Json]:
         """Return every state by entity id."""
         return {state["entity_id"]: state for state in await self.get("/api/states")}
 
-    async def command(self, kind: str, **fields: Any) -> Any:
+    async def send_command(self, kind: str, **fields: Any) -> Any:
         """Send one websocket command and return its result. Raises RefusedError."""
-        at, inbox = await self._send(kind, fields)
+        at, inbox = await self._send_message(kind, fields)
         try:
-            return _result(kind, await self._receive(inbox))
+            return _get_result(kind, await self._receive_message(inbox))
         finally:
-            del self._inboxes[at]
+            del self._queue_by_id[at]
 
-    async def events(self, kind: str, **fields: Any) -> AsyncGenerator[Json]:
+    async def iter_events(self, kind: str, **fields: Any) -> AsyncGenerator[Json]:
         """Send a websocket command and yield its events until the generator is closed. Raises RefusedError."""
-        at, inbox = await self._send(kind, fields)
+        at, inbox = await self._send_message(kind, fields)
         subscribed = False
         try:
-            _result(kind, await self._receive(inbox))
+            _get_result(kind, await self._receive_message(inbox))
             subscribed = True
             while True:
-                yield (await self._receive(inbox))["event"]
+                yield (await self._receive_message(inbox))["event"]
         finally:
-            del self._inboxes[at]
-            if subscribed and not self._socket.closed:
-                await self.command("unsubscribe_events", subscription=at)
+            del self._queue_by_id[at]
+            if subscribed and not self._websocket.closed:
+                await self.send_command("unsubscribe_events", subscription=at)
 
     async def send_audio(self, handler_id: int, samples: bytes) -> None:
         """Send audio to the pipeline run with this handler id; empty `samples` end the audio."""
-        await self._socket.send_bytes(bytes([handler_id]) + samples)
+        await self._websocket.send_bytes(bytes([handler_id]) + samples)
 
-    async def audio(self, path: str) -> AsyncGenerator[bytes]:
+    async def iter_audio(self, path: str) -> AsyncGenerator[bytes]:
         """Yield the audio at `path` in chunks, as they arrive. Raises RefusedError."""
         async with self._session.get(self.url + path) as answer:
             if answer.status >= 300:
@@ -120,69 +120,69 @@ class Client:
         raise TimeoutError("it did not start everything in time")
 
     async def _authenticate(self) -> None:
-        await self._socket.receive_json(timeout=ANSWER_TIMEOUT)
-        await self._socket.send_json({"type": "auth", "access_token": self.tokens["access_token"]})
-        answer = await self._socket.receive_json(timeout=ANSWER_TIMEOUT)
+        await self._websocket.receive_json(timeout=ANSWER_TIMEOUT)
+        await self._websocket.send_json({"type": "auth", "access_token": self.tokens["access_token"]})
+        answer = await self._websocket.receive_json(timeout=ANSWER_TIMEOUT)
         if answer["type"] != "auth_ok":
             raise RefusedError(f"websocket: {answer.get('message')}")
 
     async def _request(self, method: str, path: str, body: Json | None = None) -> Any:
         timeout = aiohttp.ClientTimeout(total=ANSWER_TIMEOUT)
         async with self._session.request(method, self.url + path, json=body, timeout=timeout) as answer:
-            return await _json(answer, path)
+            return await _read_json(answer, path)
 
-    async def _send(self, kind: str, fields: Json) -> tuple[int, asyncio.Queue[Json | None]]:
-        at, inbox = next(self._ids), asyncio.Queue[Json | None]()
-        self._inboxes[at] = inbox
-        await self._socket.send_json({"id": at, "type": kind, **fields})
+    async def _send_message(self, kind: str, fields: Json) -> tuple[int, asyncio.Queue[Json | None]]:
+        at, inbox = next(self._message_ids), asyncio.Queue[Json | None]()
+        self._queue_by_id[at] = inbox
+        await self._websocket.send_json({"id": at, "type": kind, **fields})
         return at, inbox
 
-    async def _receive(self, inbox: asyncio.Queue[Json | None]) -> Json:
+    async def _receive_message(self, queue: asyncio.Queue[Json | None]) -> Json:
         async with asyncio.timeout(ANSWER_TIMEOUT):
-            message = await inbox.get()
+            message = await queue.get()
         if message is None:
             raise RefusedError("Home Assistant closed the websocket")
         return message
 
-    async def _read(self) -> None:
-        async for message in self._socket:
+    async def _distribute_messages(self) -> None:
+        async for message in self._websocket:
             content = message.json()
             for one in content if isinstance(content, list) else [content]:
-                if inbox := self._inboxes.get(one.get("id")):
+                if inbox := self._queue_by_id.get(one.get("id")):
                     inbox.put_nowait(one)
-        for inbox in self._inboxes.values():
+        for inbox in self._queue_by_id.values():
             inbox.put_nowait(None)
 
 
-def _result(kind: str, message: Json) -> Any:
+def _get_result(kind: str, message: Json) -> Any:
     if not message["success"]:
         raise RefusedError(f"{kind}: {message['error']['message']}")
     return message["result"]
 
 
-async def _json(answer: aiohttp.ClientResponse, path: str) -> Any:
+async def _read_json(answer: aiohttp.ClientResponse, path: str) -> Any:
     if answer.status >= 300:
         raise RefusedError(f"{path}: {answer.status} {(await answer.text())[:300]}")
     return await answer.json()
 
 
 @asynccontextmanager
-async def _anonymous(url: str) -> AsyncIterator[aiohttp.ClientSession]:
+async def _open_session(url: str) -> AsyncIterator[aiohttp.ClientSession]:
     timeout = aiohttp.ClientTimeout(total=ANSWER_TIMEOUT)
     async with aiohttp.ClientSession(base_url=url, timeout=timeout) as session:
         yield session
 
 
-async def enter(url: str, username: str, password: str) -> Json:
+async def log_in_or_onboard(url: str, username: str, password: str) -> Json:
     """Return the tokens of the user, who becomes the owner if the home has no user yet. Raises RefusedError."""
-    async with _anonymous(url) as session:
+    async with _open_session(url) as session:
         async with session.get("/auth/providers") as answer:
             has_owner = answer.status == HTTPStatus.OK
         enter_as = _log_in if has_owner else _onboard
         code = await enter_as(session, url, username, password)
         form = {"grant_type": "authorization_code", "code": code, "client_id": f"{url}/"}
         async with session.post("/auth/token", data=form) as answer:
-            tokens: Json = await _json(answer, "/auth/token")
+            tokens: Json = await _read_json(answer, "/auth/token")
         return tokens
 
 
@@ -195,17 +195,17 @@ async def _onboard(session: aiohttp.ClientSession, url: str, username: str, pass
         "language": "en",
     }
     async with session.post("/api/onboarding/users", json=owner) as answer:
-        code: str = (await _json(answer, "/api/onboarding/users"))["auth_code"]
+        code: str = (await _read_json(answer, "/api/onboarding/users"))["auth_code"]
     return code
 
 
 async def _log_in(session: aiohttp.ClientSession, url: str, username: str, password: str) -> str:
     start = {"client_id": f"{url}/", "handler": ["homeassistant", None], "redirect_uri": f"{url}/"}
     async with session.post("/auth/login_flow", json=start) as answer:
-        flow = await _json(answer, "/auth/login_flow")
+        flow = await _read_json(answer, "/auth/login_flow")
     login = {"client_id": f"{url}/", "username": username, "password": password}
     async with session.post(f"/auth/login_flow/{flow['flow_id']}", json=login) as answer:
-        done = await _json(answer, "/auth/login_flow")
+        done = await _read_json(answer, "/auth/login_flow")
     if done["type"] != "create_entry":
         raise RefusedError(f"/auth/login_flow: {done.get('errors')}")
     code: str = done["result"]

@@ -22,16 +22,16 @@ from demo.client import START_TIMEOUT
 from demo.errors import DemoError
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-CONFIGURATION = Path(__file__).with_name("configuration.yaml")
-SCRIPTED_VOICE = REPOSITORY / "demo" / "scripted_voice"
-INTEGRATIONS = (REPOSITORY / "custom_components" / "windowed_conversation", SCRIPTED_VOICE)
+CONFIGURATION_FILE = Path(__file__).with_name("configuration.yaml")
+SCRIPTED_VOICE_FOLDER = REPOSITORY / "demo" / "scripted_voice"
+INTEGRATION_FOLDERS = (REPOSITORY / "custom_components" / "windowed_conversation", SCRIPTED_VOICE_FOLDER)
 
 # Home Assistant's exit code that requests a restart, for example after a restart from the browser.
-RESTART = 100
+RESTART_EXIT_CODE = 100
 
 # Integrations that Home Assistant always sets up and that connect to the internet. The demo needs neither of them, and
 # works without a network.
-_CALLING_OUT = ("analytics", "marketplace")
+_ONLINE_DOMAINS = ("analytics", "marketplace")
 
 # Seconds that Home Assistant has to save its state and exit.
 STOP_TIMEOUT = 30.0
@@ -49,7 +49,7 @@ def require_free_port(port: int, option: str) -> None:
             raise DemoError(message) from error
 
 
-def free_port() -> int:
+def find_free_port() -> int:
     """Return a free port on loopback."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -57,16 +57,16 @@ def free_port() -> int:
     return port
 
 
-class HomeAssistant:
+class HomeAssistantProcess:
     """Home Assistant on 127.0.0.1 with the folder `config`; entering the context starts it, leaving it stops it."""
 
-    def __init__(self, config: Path, port: int, integrations: Iterable[Path] = INTEGRATIONS) -> None:
+    def __init__(self, config: Path, port: int, integrations: Iterable[Path] = INTEGRATION_FOLDERS) -> None:
         """Store the configuration folder and the custom integrations to install; nothing is written yet."""
         self.config = config
         self.port = port
         self.integrations = tuple(integrations)
         self.url = f"http://127.0.0.1:{port}"
-        self.output = config / "hass.out"
+        self.output_file = config / "hass.out"
         self._process: asyncio.subprocess.Process | None = None
 
     async def __aenter__(self) -> Self:
@@ -75,7 +75,7 @@ class HomeAssistant:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Stop Home Assistant."""
         await self.stop()
@@ -83,9 +83,9 @@ class HomeAssistant:
     async def start(self) -> None:
         """Write the configuration and start. On return HTTP responds; other parts may still load. Raises DemoError."""
         require_free_port(self.port, "--port")
-        seed(self.config, self.port, self.integrations)
+        write_initial_files(self.config, self.port, self.integrations)
         command = (sys.executable, "-m", "homeassistant", "--config", str(self.config), "--ignore-os-check")
-        with self.output.open("wb") as output:
+        with self.output_file.open("wb") as output:
             # It needs its own session; otherwise Ctrl-C would reach it before the demo can stop it in order.
             self._process = await asyncio.create_subprocess_exec(
                 *command,
@@ -93,7 +93,7 @@ class HomeAssistant:
                 stdout=output,
                 stderr=asyncio.subprocess.STDOUT,
                 cwd=self.config,
-                env=_environment(),
+                env=_build_environment(),
                 start_new_session=True,
             )
         try:
@@ -102,7 +102,7 @@ class HomeAssistant:
             await self.stop()
             raise
 
-    async def wait(self) -> int:
+    async def wait_for_exit(self) -> int:
         """Wait until Home Assistant exits by itself, and return its exit code."""
         assert self._process
         return await self._process.wait()
@@ -129,18 +129,18 @@ class HomeAssistant:
 
     async def _wait_for_http(self) -> None:
         assert self._process
-        log = f"its log is {self.output}"
+        log = f"its log is {self.output_file}"
         async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=5)) as session:
             for _ in range(int(START_TIMEOUT * 10)):
                 if self._process.returncode is not None:
                     raise DemoError(f"Home Assistant ended while it started; {log}.")
-                if await _answers(session, f"{self.url}/manifest.json"):
+                if await _is_responding(session, f"{self.url}/manifest.json"):
                     return
                 await asyncio.sleep(0.1)
         raise DemoError(f"Home Assistant did not start within {START_TIMEOUT:.0f} seconds; {log}.")
 
 
-async def _answers(session: aiohttp.ClientSession, url: str) -> bool:
+async def _is_responding(session: aiohttp.ClientSession, url: str) -> bool:
     try:
         async with session.get(url) as answer:
             return answer.status == 200
@@ -148,20 +148,20 @@ async def _answers(session: aiohttp.ClientSession, url: str) -> bool:
         return False
 
 
-def _environment() -> dict[str, str]:
+def _build_environment() -> dict[str, str]:
     # The key must reach Home Assistant through the account form, as it does for a user, and not through the
     # environment.
     return {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "PYTHON"))}
 
 
-def seed(config: Path, port: int, integrations: Iterable[Path] = INTEGRATIONS) -> None:
+def write_initial_files(config: Path, port: int, integrations: Iterable[Path] = INTEGRATION_FOLDERS) -> None:
     """Write the files needed for a start: configuration, integrations, port, and the disabled parts.
 
     Changes that Home Assistant made to these files are kept, except for the port.
     """
     storage = config / ".storage"
     storage.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(CONFIGURATION, config / "configuration.yaml")
+    shutil.copyfile(CONFIGURATION_FILE, config / "configuration.yaml")
     (config / "custom_components").mkdir(exist_ok=True)
     for integration in integrations:
         link = config / "custom_components" / integration.name
@@ -169,15 +169,19 @@ def seed(config: Path, port: int, integrations: Iterable[Path] = INTEGRATIONS) -
         link.symlink_to(integration, target_is_directory=True)
     # This is the file that Home Assistant's automation editor writes.
     (config / "automations.yaml").touch()
-    _seed_http(storage / "http", port)
+    _write_http_settings(storage / "http", port)
     if not (storage / "onboarding").exists():
         # The other onboarding steps would set up integrations that need the internet; only creating the user remains.
-        _store(storage / "onboarding", (4, 1), {"done": ["core_config", "analytics", "integration"]})
+        _write_storage_file(storage / "onboarding", (4, 1), {"done": ["core_config", "analytics", "integration"]})
     if not (storage / "core.config_entries").exists():
-        _store(storage / "core.config_entries", (1, 5), {"entries": [_switched_off(each) for each in _CALLING_OUT]})
+        _write_storage_file(
+            storage / "core.config_entries",
+            (1, 5),
+            {"entries": [_build_disabled_entry(each) for each in _ONLINE_DOMAINS]},
+        )
 
 
-def _seed_http(path: Path, port: int) -> None:
+def _write_http_settings(path: Path, port: int) -> None:
     if path.exists():
         kept = json.loads(path.read_text())
         kept["data"] |= {"stable": kept["data"]["stable"] | {"server_port": port}, "pending": None}
@@ -196,10 +200,10 @@ def _seed_http(path: Path, port: int) -> None:
         "error": None,
         "error_message": None,
     }
-    _store(path, (2, 2), {"stable": stable, "pending": None, "yaml_migration_done": True})
+    _write_storage_file(path, (2, 2), {"stable": stable, "pending": None, "yaml_migration_done": True})
 
 
-def _switched_off(domain: str) -> dict[str, Any]:
+def _build_disabled_entry(domain: str) -> dict[str, Any]:
     now = datetime.now(UTC).isoformat()
     return {
         "created_at": now,
@@ -221,6 +225,6 @@ def _switched_off(domain: str) -> dict[str, Any]:
     }
 
 
-def _store(path: Path, version: tuple[int, int], data: dict[str, Any]) -> None:
+def _write_storage_file(path: Path, version: tuple[int, int], data: dict[str, Any]) -> None:
     major, minor = version
     path.write_text(json.dumps({"version": major, "minor_version": minor, "key": path.name, "data": data}))

@@ -7,54 +7,56 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from demo.model_server import ModelServer
-from demo.setup_agent import Model
+from demo.setup_agent import ModelAccess
 
-SCRIPTED = "scripted"
+SCRIPTED_MODEL_NAME = "scripted"
 
 # The providers' forms require a key; the scripted model accepts any.
-_KEY = "scripted-key"
+_API_KEY = "scripted-key"
 
 
 @dataclass(frozen=True, slots=True)
-class _Provider:
+class _ProviderForm:
     """The menu name and the values of an account form, and the name of the scripted model.
 
     If that is the name of one of the provider's models, the scripted model has the price of that model.
     """
 
-    form: str
-    address: Callable[[ModelServer], str]
-    key: str | None = _KEY
+    form_name: str
+    get_url: Callable[[ModelServer], str]
+    api_key: str | None = _API_KEY
     wire_format: str | None = None
-    model: str = SCRIPTED
+    model: str = SCRIPTED_MODEL_NAME
 
 
-_PROVIDERS = {
-    "chat": _Provider("server", lambda server: server.url, key=None),
-    "responses": _Provider("openai", lambda server: server.url, wire_format="responses", model="gpt-5-mini"),
-    "openai-chat": _Provider("openai", lambda server: server.url, wire_format="chat", model="gpt-5-mini"),
-    "azure": _Provider("azure", lambda server: server.azure_url, wire_format="responses"),
-    "gemini": _Provider("gemini", lambda server: server.gemini_url, model="gemini-2.5-flash"),
-    "anthropic": _Provider("anthropic", lambda server: server.anthropic_url, model="claude-haiku-4-5"),
+_FORM_BY_PROVIDER = {
+    "chat": _ProviderForm("server", lambda server: server.url, api_key=None),
+    "responses": _ProviderForm("openai", lambda server: server.url, wire_format="responses", model="gpt-5-mini"),
+    "openai-chat": _ProviderForm("openai", lambda server: server.url, wire_format="chat", model="gpt-5-mini"),
+    "azure": _ProviderForm("azure", lambda server: server.azure_url, wire_format="responses"),
+    "gemini": _ProviderForm("gemini", lambda server: server.gemini_url, model="gemini-2.5-flash"),
+    "anthropic": _ProviderForm("anthropic", lambda server: server.anthropic_url, model="claude-haiku-4-5"),
 }
 
-PROVIDERS = tuple(_PROVIDERS)
+PROVIDER_NAMES = tuple(_FORM_BY_PROVIDER)
 
 
-def model_name(provider: str) -> str:
+def get_model_name(provider: str) -> str:
     """Return the name that the scripted model has for this one of PROVIDERS."""
-    return _PROVIDERS[provider].model
+    return _FORM_BY_PROVIDER[provider].model
 
 
-def scripted_model(server: ModelServer, provider: str, model: str = SCRIPTED, *, window: int | None = None) -> Model:
-    """Return the server's Model as one of PROVIDERS; `window` is the size in tokens for a new account."""
-    known = _PROVIDERS[provider]
-    return Model(
-        url=known.address(server),
+def build_scripted_model(
+    server: ModelServer, provider: str, model: str = SCRIPTED_MODEL_NAME, *, window: int | None = None
+) -> ModelAccess:
+    """Return the server's Model as one of PROVIDERS; `window_tokens` is the size in tokens for a new account."""
+    known = _FORM_BY_PROVIDER[provider]
+    return ModelAccess(
+        url=known.get_url(server),
         model=model,
-        api_key=known.key,
-        form=known.form,
+        api_key=known.api_key,
+        form_name=known.form_name,
         wire_format=known.wire_format,
-        window=window,
+        window_tokens=window,
         is_scripted=True,
     )

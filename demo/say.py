@@ -11,21 +11,21 @@ from typing import Any
 
 from demo import turns
 from demo.client import Client, Json
-from demo.home import EXPOSED
-from demo.people import USER, People
-from demo.setup_agent import AGENT_NAME, sensors
-from demo.steps import Between, Input, Speaker, Step
+from demo.home import EXPOSED_ENTITY_IDS
+from demo.people import OWNER_USERNAME, PersonClients
+from demo.setup_agent import AGENT_NAME, find_sensor_ids
+from demo.steps import DemoAction, Input, SpeakerChange, Step
 from demo.turns import ToolCall, Turn
-from demo.window import WindowWatch
+from demo.window import WindowPrinter
 
-_WIDTH = 90
+_LINE_CHARS = 90
 _INDENT = " " * 9
-_LONGEST_INPUT = 500
+_MAX_INPUT_CHARS = 500
 # The routes, as named by the sensor, whose turns leave an exchange in the window.
-_KEPT_ROUTES = ("local", "model")
+_WINDOW_ROUTES = ("local", "model")
 # Seconds to wait for the sensors with totals: they show the state on disk, which is written with a short delay.
-_SUMS_TIMEOUT = 10.0
-_PARTS = re.compile(r"\n|[^\S\n]+|\S+")
+_TOTALS_TIMEOUT = 10.0
+_WORD_PATTERN = re.compile(r"\n|[^\S\n]+|\S+")
 
 SENSOR_KEYS = (
     "window_tokens",
@@ -44,74 +44,76 @@ SENSOR_KEYS = (
 )
 
 
-class Talk:
+class StepRunner:
     """Takes the steps: each person has their own conversation, and the outcome of each input is printed."""
 
-    def __init__(self, people: People, watch: WindowWatch) -> None:
+    def __init__(self, people: PersonClients, watch: WindowPrinter) -> None:
         """Store the speakers, and the WindowWatch that prints the windows."""
         self._people = people
-        self._watch = watch
-        self._person = USER
-        self._conversations: dict[str, str | None] = {}
+        self._window_printer = watch
+        self._person = OWNER_USERNAME
+        self._conversation_id_by_person: dict[str, str | None] = {}
 
-    async def take(self, steps: Iterable[Step]) -> bool:
+    async def run_steps(self, steps: Iterable[Step]) -> bool:
         """Take all steps and return whether every turn succeeded."""
-        known = await sensors(self._people.owner)
+        known = await find_sensor_ids(self._people.owner)
         failed = 0
-        answered = _answered(await self._people.owner.states(), known)
+        answered = _count_answered_turns(await self._people.owner.fetch_states(), known)
         for step in steps:
             if isinstance(step, Input):
-                turn = await self._say(step, known)
+                turn = await self._take_input(step, known)
                 failed += bool(turn.error)
                 answered += not turn.error
             else:
-                await self._do(step)
-        states = await turns.states_when(
-            self._people.owner, lambda states: _answered(states, known) >= answered, _SUMS_TIMEOUT
+                await self._run_action(step)
+        states = await turns.wait_for_states(
+            self._people.owner, lambda states: _count_answered_turns(states, known) >= answered, _TOTALS_TIMEOUT
         )
-        _print_table(states, known)
+        _print_sensor_table(states, known)
         return not failed
 
-    async def _do(self, step: Speaker | Between) -> None:
+    async def _run_action(self, step: SpeakerChange | DemoAction) -> None:
         match step:
-            case Speaker(person):
+            case SpeakerChange(person):
                 self._person = person
                 print(f"\n--- {person} speaks")
                 return
-            case Between.NEW_CONVERSATION:
-                self._conversations[self._person] = None
+            case DemoAction.NEW_CONVERSATION:
+                self._conversation_id_by_person[self._person] = None
         print(f"\n--- {step.value}", flush=True)
-        if step is Between.RESTART:
+        if step is DemoAction.RESTART:
             await self._people.restart()
 
-    async def _say(self, said: Input, known: dict[str, str]) -> Turn:
-        client, person = await self._people.client(self._person), self._person
-        name = "You" if person == USER else person
-        turn, route = await _say(client, name, said.text, self._conversations.get(person), known)
-        self._conversations[person] = conversation_id = turn.conversation_id
-        if conversation_id and route in _KEPT_ROUTES:
-            if said.important:
-                await self._watch.protect(client, conversation_id)
-            await self._watch.tell(client, conversation_id, asked_model=route == "model")
+    async def _take_input(self, step: Input, known: dict[str, str]) -> Turn:
+        client, person = await self._people.get_client(self._person), self._person
+        name = "You" if person == OWNER_USERNAME else person
+        turn, route = await _take_and_print_turn(
+            client, name, step.text, self._conversation_id_by_person.get(person), known
+        )
+        self._conversation_id_by_person[person] = conversation_id = turn.conversation_id
+        if conversation_id and route in _WINDOW_ROUTES:
+            if step.is_important:
+                await self._window_printer.tag_important(client, conversation_id)
+            await self._window_printer.print_changes(client, conversation_id, asked_model=route == "model")
         return turn
 
 
-def _answered(states: dict[str, Json], known: dict[str, str]) -> int:
+def _count_answered_turns(states: dict[str, Json], known: dict[str, str]) -> int:
     """Return the number of turns that the sensors have counted so far."""
     shown = (states.get(known.get(key, ""), {}).get("state", "") for key in ("turns_local", "turns_model"))
     return sum(int(count) for count in shown if count.isdecimal())
 
 
-async def _say(
+async def _take_and_print_turn(
     client: Client, name: str, text: str, conversation_id: str | None, known: dict[str, str]
 ) -> tuple[Turn, str]:
-    print(f"\n{name:<8} {text[:_LONGEST_INPUT]}{' ...' if len(text) > _LONGEST_INPUT else ''}")
-    before = await client.states()
+    print(f"\n{name:<8} {text[:_MAX_INPUT_CHARS]}{' ...' if len(text) > _MAX_INPUT_CHARS else ''}")
+    before = await client.fetch_states()
     began = datetime.now(UTC)
-    lines = _Lines()
-    turn = await turns.take_turn(client, text, conversation_id=conversation_id, watch=lines.watch)
-    lines.end(turn)
-    after = await turns.settled_states(client, known.get("turn_duration", ""), began)
+    lines = _AnswerPrinter()
+    turn = await turns.take_turn(client, text, conversation_id=conversation_id, watch=lines.on_event)
+    lines.finish(turn)
+    after = await turns.wait_for_sensor_update(client, known.get("turn_duration", ""), began)
     last_route = after.get(known.get("last_route", ""), {"state": "unknown", "attributes": {}})
     route, recalled = last_route["state"], last_route["attributes"].get("recalled_tokens")
     words = f", first word after {turn.first_token:.2f} s" if turn.first_token is not None else ""
@@ -120,26 +122,26 @@ async def _say(
         print(f"Memory   {recalled} tokens of what was said before came with the question")
     if turn.error and turn.error != turn.speech:
         print(f"Error    {turn.error}")
-    for entity_id in EXPOSED:
-        _print_difference(before[entity_id], after[entity_id], is_target=entity_id in turn.targets)
+    for entity_id in EXPOSED_ENTITY_IDS:
+        _print_state_change(before[entity_id], after[entity_id], is_target=entity_id in turn.target_entity_ids)
     return turn, route
 
 
-def _print_difference(before: Json, after: Json, *, is_target: bool) -> None:
-    name, old, new = after["attributes"]["friendly_name"], turns.shown(before), turns.shown(after)
+def _print_state_change(before: Json, after: Json, *, is_target: bool) -> None:
+    name, old, new = after["attributes"]["friendly_name"], turns.describe_state(before), turns.describe_state(after)
     if old != new:
         print(f"Home     {name}: {old} -> {new}")
     elif is_target:
         print(f"Home     {name}: {new}, as before")
 
 
-class _Lines:
+class _AnswerPrinter:
     """Prints text and tool calls as they arrive."""
 
     def __init__(self) -> None:
         self._column = 0
 
-    def watch(self, kind: str, value: Any) -> None:
+    def on_event(self, kind: str, value: Any) -> None:
         """Print an event of a turn."""
         if kind == "text":
             self._print_text(value)
@@ -148,11 +150,15 @@ class _Lines:
         call: ToolCall = value
         if kind == "call":
             arguments = ", ".join(f"{name}={argument!r}" for name, argument in call.arguments.items())
-            print(textwrap.shorten(f"{call.name}({arguments})", _WIDTH, initial_indent="Tool     ", placeholder=" ..."))
+            print(
+                textwrap.shorten(
+                    f"{call.name}({arguments})", _LINE_CHARS, initial_indent="Tool     ", placeholder=" ..."
+                )
+            )
         else:
-            print(f"{_INDENT}{call.name} {'failed' if call.failed else 'is done'}")
+            print(f"{_INDENT}{call.name} {'failed' if call.has_failed else 'is done'}")
 
-    def end(self, turn: Turn) -> None:
+    def finish(self, turn: Turn) -> None:
         """Print the remaining text that was not streamed, and end the line."""
         if not turn.pieces and turn.speech:
             self._print_text(turn.speech)
@@ -161,8 +167,8 @@ class _Lines:
     def _print_text(self, text: str) -> None:
         if not self._column:
             self._write("Agent    ")
-        for part in _PARTS.findall(text):
-            if part == "\n" or (part.isspace() and self._column > _WIDTH):
+        for part in _WORD_PATTERN.findall(text):
+            if part == "\n" or (part.isspace() and self._column > _LINE_CHARS):
                 self._end_line()
                 self._write(_INDENT)
             else:
@@ -178,15 +184,15 @@ class _Lines:
         self._column = 0
 
 
-def _print_table(states: dict[str, Json], known: dict[str, str]) -> None:
-    rows = [_row(states[known[key]]) for key in SENSOR_KEYS if known.get(key) in states]
+def _print_sensor_table(states: dict[str, Json], known: dict[str, str]) -> None:
+    rows = [_format_sensor(states[known[key]]) for key in SENSOR_KEYS if known.get(key) in states]
     print("\nThe window, as its sensors tell it")
     width = max((len(name) for name, _ in rows), default=0)
     for name, value in rows:
         print(f"  {name:<{width}}  {value}")
 
 
-def _row(state: Json) -> tuple[str, str]:
+def _format_sensor(state: Json) -> tuple[str, str]:
     attributes, value = state["attributes"], state["state"]
     name = attributes["friendly_name"].removeprefix(f"{AGENT_NAME} ")
     if value in {"unknown", "unavailable"}:

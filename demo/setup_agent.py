@@ -14,33 +14,33 @@ from demo.errors import DemoError
 DOMAIN = "windowed_conversation"
 AGENT_NAME = "Window demo"
 PIPELINE_NAME = "Window demo"
-SPEECH_TO_TEXT = "stt.scripted_voice"
-TEXT_TO_SPEECH = "tts.scripted_voice"
+STT_ENTITY_ID = "stt.scripted_voice"
+TTS_ENTITY_ID = "tts.scripted_voice"
 
-_FLOWS = "/api/config/config_entries"
+_FLOW_PATH = "/api/config/config_entries"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
+class ModelAccess:
     """The address of a model, and its timeouts in seconds, or None for the defaults.
 
-    `form` is the menu name of the account form, and `wire_format` is the choice between OpenAI's two formats if the
-    form offers one. `controls_home` gives the model the Assist tools. `window` is the size of the window in tokens for
-    a new account. `is_scripted` is whether this is the scripted model, `has_memory` whether its agent has memory, and
-    `record` the level of its record of turns, or None for the default.
+    `form_name` is the menu name of the account form, and `wire_format` is the choice between OpenAI's two formats if
+    the form offers one. `can_control_home` gives the model the Assist tools. `window_tokens` is the size of the window
+    in tokens for a new account. `is_scripted` is whether this is the scripted model, `has_memory` whether its agent has
+    memory, and `record_level` the level of its record of turns, or None for the default.
     """
 
     url: str
     model: str
     api_key: str | None = None
-    form: str = "server"
+    form_name: str = "server"
     wire_format: str | None = None
-    controls_home: bool = True
+    can_control_home: bool = True
     timeouts: tuple[int, int] | None = None
-    window: int | None = None
+    window_tokens: int | None = None
     is_scripted: bool = False
     has_memory: bool = True
-    record: str | None = None
+    record_level: str | None = None
 
     def fingerprint(self) -> str:
         """Return a hash that identifies this choice of model without revealing the key."""
@@ -57,48 +57,48 @@ class Account:
     device_id: str
 
 
-async def create_account(client: Client, model: Model) -> Account:
+async def replace_accounts(client: Client, model: ModelAccess) -> Account:
     """Add the account with one agent, and remove all other accounts of this integration. Raises DemoError."""
-    for entry in await _entries(client):
+    for entry in await _fetch_entries(client):
         await remove_account(client, entry["entry_id"])
     return await add_account(client, model)
 
 
-async def add_account(client: Client, model: Model, agent_name: str = AGENT_NAME) -> Account:
+async def add_account(client: Client, model: ModelAccess, agent_name: str = AGENT_NAME) -> Account:
     """Add an account with one agent, and keep existing accounts. Raises DemoError."""
-    form = await client.post(f"{_FLOWS}/flow", {"handler": DOMAIN})
-    form = await _submit(client, form, {"next_step_id": model.form})
+    form = await client.post(f"{_FLOW_PATH}/flow", {"handler": DOMAIN})
+    form = await _submit_form(client, form, {"next_step_id": model.form_name})
     try:
-        form = await _submit(client, form, _account_entered(form, model))
+        form = await _submit_form(client, form, _fill_account_form(form, model))
     except DemoError as error:
         raise DemoError(f"the model's server {model.url} cannot be used: {error}") from error
-    done = await _submit(client, form, {"name": agent_name, "model": model.model})
+    done = await _submit_form(client, form, {"name": agent_name, "model": model.model})
     if done["type"] != "create_entry":
         raise DemoError(f"the account form asks for more than the demo knows ({done.get('step_id')}).")
     account = await find_account(client, done["result"]["entry_id"])
     if account is None:
         raise DemoError("Home Assistant did not keep the account: its log says why.")
-    if changes := _changes(model):
+    if changes := _build_agent_changes(model):
         await change_agent(client, account, changes)
-    if model.window:
-        await change_options(client, account, {"history_tokens": model.window})
+    if model.window_tokens:
+        await change_options(client, account, {"history_tokens": model.window_tokens})
     return account
 
 
 async def remove_account(client: Client, entry_id: str) -> None:
     """Remove an account and its agents."""
-    await client.delete(f"{_FLOWS}/entry/{entry_id}")
+    await client.delete(f"{_FLOW_PATH}/entry/{entry_id}")
 
 
-async def renew_key(client: Client, flow_id: str, api_key: str) -> None:
+async def submit_new_key(client: Client, flow_id: str, api_key: str) -> None:
     """Enter a new key in the form that Home Assistant opened after a key was refused. Raises DemoError."""
-    form = await client.get(f"{_FLOWS}/flow/{flow_id}")
-    await _submit(client, form, {"api_key": api_key})
+    form = await client.get(f"{_FLOW_PATH}/flow/{flow_id}")
+    await _submit_form(client, form, {"api_key": api_key})
 
 
 async def find_account(client: Client, entry_id: str | None = None) -> Account | None:
     """Return the account with this id, or any account if None, with its first agent; None if there is no account."""
-    for entity in await client.command("config/entity_registry/list"):
+    for entity in await client.send_command("config/entity_registry/list"):
         is_agent = entity["platform"] == DOMAIN and entity["entity_id"].startswith("conversation.")
         if is_agent and entry_id in (None, entity["config_entry_id"]):
             return Account(
@@ -113,37 +113,37 @@ async def find_account(client: Client, entry_id: str | None = None) -> Account |
 async def change_agent(client: Client, account: Account, changes: Mapping[str, Any]) -> None:
     """Submit the agent's form with these fields changed; a section is a mapping under its name. Raises DemoError."""
     handler = [account.entry_id, "conversation"]
-    form = await client.post(f"{_FLOWS}/subentries/flow", {"handler": handler, "subentry_id": account.subentry_id})
-    await _submit(client, form, filled_in(form, changes))
+    form = await client.post(f"{_FLOW_PATH}/subentries/flow", {"handler": handler, "subentry_id": account.subentry_id})
+    await _submit_form(client, form, fill_form(form, changes))
 
 
 async def change_options(client: Client, account: Account, changes: Mapping[str, Any]) -> None:
     """Submit the account's options form with these fields changed. Raises DemoError."""
-    form = await client.post(f"{_FLOWS}/options/flow", {"handler": account.entry_id})
-    await _submit(client, form, filled_in(form, changes), kind="options/flow")
+    form = await client.post(f"{_FLOW_PATH}/options/flow", {"handler": account.entry_id})
+    await _submit_form(client, form, fill_form(form, changes), kind="options/flow")
 
 
 async def prefer_agent(client: Client, agent_id: str) -> str:
     """Make the agent's pipeline the preferred one and return its id; the pipeline itself never answers any input."""
-    pipeline_id = await pipeline_for(client, agent_id, PIPELINE_NAME)
-    await client.command("assist_pipeline/pipeline/set_preferred", pipeline_id=pipeline_id)
+    pipeline_id = await ensure_pipeline(client, agent_id, PIPELINE_NAME)
+    await client.send_command("assist_pipeline/pipeline/set_preferred", pipeline_id=pipeline_id)
     return pipeline_id
 
 
-async def pipeline_for(client: Client, agent_id: str, name: str) -> str:
+async def ensure_pipeline(client: Client, agent_id: str, name: str) -> str:
     """Create or change the pipeline of this name so that it uses the agent, and return its id.
 
     Its speech-to-text and text-to-speech are the scripted voice.
     """
-    found = await client.command("assist_pipeline/pipeline/list")
+    found = await client.send_command("assist_pipeline/pipeline/list")
     fields = {
         "name": name,
         "language": "en",
         "conversation_engine": agent_id,
         "conversation_language": "*",
-        "stt_engine": SPEECH_TO_TEXT,
+        "stt_engine": STT_ENTITY_ID,
         "stt_language": "en",
-        "tts_engine": TEXT_TO_SPEECH,
+        "tts_engine": TTS_ENTITY_ID,
         "tts_language": "en",
         "tts_voice": None,
         "wake_word_entity": None,
@@ -152,16 +152,16 @@ async def pipeline_for(client: Client, agent_id: str, name: str) -> str:
     }
     known = next((each["id"] for each in found["pipelines"] if each["name"] == name), None)
     if known:
-        await client.command("assist_pipeline/pipeline/update", pipeline_id=known, **fields)
+        await client.send_command("assist_pipeline/pipeline/update", pipeline_id=known, **fields)
     else:
-        known = (await client.command("assist_pipeline/pipeline/create", **fields))["id"]
+        known = (await client.send_command("assist_pipeline/pipeline/create", **fields))["id"]
     pipeline_id: str = known
     return pipeline_id
 
 
-async def sensors(client: Client, entry_id: str | None = None) -> dict[str, str]:
+async def find_sensor_ids(client: Client, entry_id: str | None = None) -> dict[str, str]:
     """Return the entity ids of the enabled sensors by key, such as window_tokens, of one account or of all accounts."""
-    entities = await client.command("config/entity_registry/list")
+    entities = await client.send_command("config/entity_registry/list")
     return {
         entity["translation_key"]: entity["entity_id"]
         for entity in entities
@@ -172,24 +172,24 @@ async def sensors(client: Client, entry_id: str | None = None) -> dict[str, str]
     }
 
 
-def filled_in(form: Json, changes: Mapping[str, Any]) -> Json:
+def fill_form(form: Json, changes: Mapping[str, Any]) -> Json:
     """Return the values that the form would submit if a user changed only these fields."""
-    return _values(form["data_schema"], changes)
+    return _fill_fields(form["data_schema"], changes)
 
 
-def _account_entered(form: Json, model: Model) -> Json:
+def _fill_account_form(form: Json, model: ModelAccess) -> Json:
     """Return the values for an account form; some forms have the address in their advanced section."""
     entered = {"url": model.url, "api_key": model.api_key, "format": model.wire_format}
     entered = {name: value for name, value in entered.items() if value is not None}
-    return filled_in(form, {**entered, "advanced": entered})
+    return fill_form(form, {**entered, "advanced": entered})
 
 
-def _values(fields: list[Json], changes: Mapping[str, Any]) -> Json:
+def _fill_fields(fields: list[Json], changes: Mapping[str, Any]) -> Json:
     values: Json = {}
     for field in fields:
         name = field["name"]
         if "schema" in field:
-            values[name] = _values(field["schema"], changes.get(name, {}))
+            values[name] = _fill_fields(field["schema"], changes.get(name, {}))
         elif name in changes:
             values[name] = changes[name]
         elif (value := (field.get("description") or {}).get("suggested_value", field.get("default"))) is not None:
@@ -197,28 +197,28 @@ def _values(fields: list[Json], changes: Mapping[str, Any]) -> Json:
     return values
 
 
-def _changes(model: Model) -> Json:
-    changes: Json = {} if model.controls_home else {"llm_hass_api": []}
+def _build_agent_changes(model: ModelAccess) -> Json:
+    changes: Json = {} if model.can_control_home else {"llm_hass_api": []}
     if model.timeouts:
         idle, turn = model.timeouts
         changes["limits"] = {"idle_timeout": idle, "turn_timeout": turn}
     conversations: Json = {"memory": False} if not model.has_memory else {}
-    if model.record is not None:
-        conversations["record"] = model.record
+    if model.record_level is not None:
+        conversations["record"] = model.record_level
     if conversations:
         changes["conversations"] = conversations
     return changes
 
 
-async def _entries(client: Client) -> list[Json]:
-    entries: list[Json] = await client.command("config_entries/get", domain=DOMAIN)
+async def _fetch_entries(client: Client) -> list[Json]:
+    entries: list[Json] = await client.send_command("config_entries/get", domain=DOMAIN)
     return entries
 
 
-async def _submit(client: Client, form: Json, answers: Json, kind: str = "") -> Json:
+async def _submit_form(client: Client, form: Json, inputs: Json, kind: str = "") -> Json:
     """Return the next form, or the final result. Raises DemoError if Home Assistant rejects the answers."""
     kind = kind or ("subentries/flow" if isinstance(form["handler"], list) else "flow")
-    answer: Json = await client.post(f"{_FLOWS}/{kind}/{form['flow_id']}", answers)
+    answer: Json = await client.post(f"{_FLOW_PATH}/{kind}/{form['flow_id']}", inputs)
     if answer.get("errors"):
         raise DemoError(f'the form "{answer["step_id"]}" was not accepted: {", ".join(answer["errors"].values())}.')
     if answer["type"] == "abort" and not answer["reason"].endswith("successful"):

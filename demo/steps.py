@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 
-from demo.people import USER
+from demo.people import OWNER_USERNAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,31 +14,31 @@ class Input:
     """An input, and whether its exchange is then tagged as important."""
 
     text: str
-    important: bool = False
+    is_important: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Speaker:
+class SpeakerChange:
     """A change of the speaker for the following steps."""
 
-    person: str = USER
+    person: str = OWNER_USERNAME
 
 
-class Between(Enum):
+class DemoAction(Enum):
     """An action between two inputs."""
 
     NEW_CONVERSATION = "a new conversation"
     RESTART = "restarting Home Assistant"
 
 
-type Step = Input | Speaker | Between
+type Step = Input | SpeakerChange | DemoAction
 
 
 def add_steps(parser: argparse.ArgumentParser) -> None:
     """Add the command-line options for steps; the parsed arguments have them in order as `steps`."""
     for option, kind, about in (
         ("--say", Input, "say this without a browser, and end; repeatable, all in one conversation"),
-        ("--important", partial(Input, important=True), "like --say, and tag the exchange as important"),
+        ("--important", partial(Input, is_important=True), "like --say, and tag the exchange as important"),
     ):
         parser.add_argument(option, metavar="TEXT", dest="steps", action="append", type=kind, default=[], help=about)
     parser.add_argument(
@@ -46,24 +46,24 @@ def add_steps(parser: argparse.ArgumentParser) -> None:
         metavar="PERSON",
         dest="steps",
         action="append",
-        type=_speaker,
+        type=_parse_speaker,
         help="say what follows as this person of the home, in a conversation of their own",
     )
     for option, step, about in (
-        ("--new-conversation", Between.NEW_CONVERSATION, "say what follows in a new conversation"),
-        ("--restart", Between.RESTART, "restart Home Assistant before what follows"),
+        ("--new-conversation", DemoAction.NEW_CONVERSATION, "say what follows in a new conversation"),
+        ("--restart", DemoAction.RESTART, "restart Home Assistant before what follows"),
     ):
         parser.add_argument(option, dest="steps", action="append_const", const=step, help=about)
 
 
-def says_nothing(steps: Iterable[Step]) -> bool:
+def lacks_input(steps: Iterable[Step]) -> bool:
     """Return whether there are steps but no inputs among them."""
     steps = tuple(steps)
     return bool(steps) and not any(isinstance(step, Input) for step in steps)
 
 
-def _speaker(person: str) -> Speaker:
+def _parse_speaker(person: str) -> SpeakerChange:
     name = person.strip()
     if not name:
         raise argparse.ArgumentTypeError("a person has a name")
-    return Speaker(USER if name.casefold() == USER else name)
+    return SpeakerChange(OWNER_USERNAME if name.casefold() == OWNER_USERNAME else name)

@@ -13,24 +13,24 @@ from typing import Any
 from demo.client import Client, Json
 
 # Seconds to wait until the sensors reflect an answer.
-_SETTLE_TIMEOUT = 2.0
+_SENSOR_UPDATE_TIMEOUT = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool call. `failed` is None until its result has arrived."""
+    """A tool call. `has_failed` is None until its result has arrived."""
 
     name: str
     arguments: dict[str, Any]
-    failed: bool | None = None
+    has_failed: bool | None = None
 
 
 @dataclass(slots=True)
 class Turn:
     """The outcome of an input.
 
-    Times are seconds since the input was sent. `recognized` is the time when speech recognition ended, if there was
-    any. `targets` are the entities that a local intent acted on; `error` is the error message, or empty.
+    Times are seconds since the input was sent. `recognized_after` is the time when speech recognition ended, if there
+    was any. `target_entity_ids` are the entities that a local intent acted on; `error` is the error message, or empty.
     """
 
     text: str
@@ -38,11 +38,11 @@ class Turn:
     pieces: list[tuple[float, str]] = field(default_factory=list)
     speech: str = ""
     calls: dict[str, ToolCall] = field(default_factory=dict)
-    targets: tuple[str, ...] = ()
-    processed_locally: bool = False
-    continues: bool = False
+    target_entity_ids: tuple[str, ...] = ()
+    is_processed_locally: bool = False
+    expects_reply: bool = False
     duration: float = 0.0
-    recognized: float | None = None
+    recognized_after: float | None = None
     error: str = ""
 
     @property
@@ -53,12 +53,12 @@ class Turn:
         return self.duration if self.speech else None
 
     @property
-    def streamed(self) -> str:
+    def streamed_text(self) -> str:
         """The streamed part of the text."""
         return "".join(text for _, text in self.pieces)
 
 
-type Watcher = Callable[[str, Any], None]
+type TurnEventCallback = Callable[[str, Any], None]
 
 
 async def take_turn(
@@ -68,7 +68,7 @@ async def take_turn(
     conversation_id: str | None = None,
     pipeline: str | None = None,
     device_id: str | None = None,
-    watch: Watcher = lambda _kind, _value: None,
+    watch: TurnEventCallback = lambda _kind, _value: None,
 ) -> Turn:
     """Send `text` to the pipeline, from a device if one is given, and return the Turn when the pipeline has finished.
 
@@ -82,10 +82,10 @@ async def take_turn(
     fields |= {"pipeline": pipeline} if pipeline else {}
     fields |= {"device_id": device_id} if device_id else {}
     began = time.perf_counter()
-    events = client.events("assist_pipeline/run", **fields)
+    events = client.iter_events("assist_pipeline/run", **fields)
     try:
         async for event in events:
-            take_event(turn, event, time.perf_counter() - began, watch)
+            apply_event(turn, event, time.perf_counter() - began, watch)
             if event["type"] == "run-end":
                 break
     finally:
@@ -93,29 +93,29 @@ async def take_turn(
     return turn
 
 
-def take_event(turn: Turn, event: Json, elapsed: float, watch: Watcher) -> None:
+def apply_event(turn: Turn, event: Json, elapsed: float, watch: TurnEventCallback) -> None:
     """Add a pipeline event to the turn, `elapsed` seconds after the turn began."""
     data = event["data"] or {}
     match event["type"]:
         case "run-start":
             turn.conversation_id = data["conversation_id"]
         case "stt-end":
-            turn.recognized = elapsed
+            turn.recognized_after = elapsed
         case "intent-progress":
-            _take_delta(turn, data.get("chat_log_delta") or {}, elapsed, watch)
+            _apply_delta(turn, data.get("chat_log_delta") or {}, elapsed, watch)
         case "intent-end":
             turn.duration = elapsed
-            _take_answer(turn, data)
+            _apply_answer(turn, data)
         case "error":
             turn.duration = elapsed
             turn.error = data["message"]
 
 
-def _take_delta(turn: Turn, delta: Json, elapsed: float, watch: Watcher) -> None:
+def _apply_delta(turn: Turn, delta: Json, elapsed: float, watch: TurnEventCallback) -> None:
     if delta.get("role") == "tool_result":
         call_id = delta["tool_call_id"]
         known = turn.calls.get(call_id, ToolCall(delta["tool_name"], {}))
-        turn.calls[call_id] = ToolCall(known.name, known.arguments, _failed(delta))
+        turn.calls[call_id] = ToolCall(known.name, known.arguments, _has_error(delta))
         watch("result", turn.calls[call_id])
         return
     if content := delta.get("content"):
@@ -126,48 +126,52 @@ def _take_delta(turn: Turn, delta: Json, elapsed: float, watch: Watcher) -> None
         watch("call", turn.calls[call["id"]])
 
 
-def _failed(delta: Json) -> bool:
+def _has_error(delta: Json) -> bool:
     result = delta.get("result") or {}
     return bool(result.get("error"))
 
 
-def _take_answer(turn: Turn, data: Json) -> None:
+def _apply_answer(turn: Turn, data: Json) -> None:
     output = data["intent_output"]
     response = output["response"]
-    turn.processed_locally = data["processed_locally"]
-    turn.continues = output["continue_conversation"]
-    turn.targets = tuple(each["id"] for each in response["data"].get("success", ()) if each["type"] == "entity")
+    turn.is_processed_locally = data["processed_locally"]
+    turn.expects_reply = output["continue_conversation"]
+    turn.target_entity_ids = tuple(
+        each["id"] for each in response["data"].get("success", ()) if each["type"] == "entity"
+    )
     turn.speech = response["speech"].get("plain", {}).get("speech") or ""
     if response["response_type"] == "error":
         turn.error = turn.speech or response["data"].get("code", "error")
 
 
-_SHOWN_ATTRIBUTES = {"brightness": "brightness", "temperature": "set to"}
+_LABEL_BY_ATTRIBUTE = {"brightness": "brightness", "temperature": "set to"}
 
 
-def shown(state: Json) -> str:
+def describe_state(state: Json) -> str:
     """Return a description of the state and of its attributes that users would notice."""
     attributes = state["attributes"]
     details = [
-        f"{word} {attributes[key]}" for key, word in _SHOWN_ATTRIBUTES.items() if attributes.get(key) is not None
+        f"{word} {attributes[key]}" for key, word in _LABEL_BY_ATTRIBUTE.items() if attributes.get(key) is not None
     ]
     return ", ".join([state["state"], *details])
 
 
-async def settled_states(client: Client, sensor: str, since: datetime) -> dict[str, Json]:
+async def wait_for_sensor_update(client: Client, sensor: str, since: datetime) -> dict[str, Json]:
     """Return all states once `sensor` was updated after `since`, or the current states after a timeout."""
 
-    def is_written(states: dict[str, Json]) -> bool:
+    def is_updated(states: dict[str, Json]) -> bool:
         return sensor in states and datetime.fromisoformat(states[sensor]["last_reported"]) >= since
 
-    return await states_when(client, is_written, _SETTLE_TIMEOUT)
+    return await wait_for_states(client, is_updated, _SENSOR_UPDATE_TIMEOUT)
 
 
-async def states_when(client: Client, is_right: Callable[[dict[str, Json]], bool], patience: float) -> dict[str, Json]:
+async def wait_for_states(
+    client: Client, is_right: Callable[[dict[str, Json]], bool], patience: float
+) -> dict[str, Json]:
     """Return all states once `is_right` accepts them, or the current states after `patience` seconds."""
     deadline = asyncio.get_running_loop().time() + patience
     while True:
-        states = await client.states()
+        states = await client.fetch_states()
         if is_right(states) or asyncio.get_running_loop().time() > deadline:
             return states
         await asyncio.sleep(0.02)

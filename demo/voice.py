@@ -7,12 +7,12 @@ import asyncio
 import time
 
 from demo.client import Client
-from demo.turns import Turn, Watcher, take_event
+from demo.turns import Turn, TurnEventCallback, apply_event
 
-SENTENCE = "input_text.spoken_sentence"
-_RATE = 16_000
+SENTENCE_ENTITY_ID = "input_text.spoken_sentence"
+_SAMPLE_RATE = 16_000
 # A tenth of a second of audio: the speech-to-text entity recognizes the sentence in any audio.
-_SAMPLES = bytes(_RATE // 10 * 2)
+_AUDIO_SAMPLES = bytes(_SAMPLE_RATE // 10 * 2)
 
 
 async def take_voice_turn(
@@ -21,24 +21,24 @@ async def take_voice_turn(
     *,
     pipeline: str | None = None,
     speech: float = 0.0,
-    watch: Watcher = lambda _kind, _value: None,
+    watch: TurnEventCallback = lambda _kind, _value: None,
 ) -> Turn:
     """Speak `text` to the pipeline, which takes `speech` seconds, and return once the answer was spoken.
 
     `watch` is called as by `take_turn`, and also with ("audio", bytes) as audio of the answer arrives.
     """
-    await client.call("input_text.set_value", SENTENCE, value=text)
+    await client.call_action("input_text.set_value", SENTENCE_ENTITY_ID, value=text)
     turn = Turn(text)
-    fields = {"start_stage": "stt", "end_stage": "tts", "input": {"sample_rate": _RATE}}
-    events = client.events("assist_pipeline/run", **fields, **({"pipeline": pipeline} if pipeline else {}))
+    fields = {"start_stage": "stt", "end_stage": "tts", "input": {"sample_rate": _SAMPLE_RATE}}
+    events = client.iter_events("assist_pipeline/run", **fields, **({"pipeline": pipeline} if pipeline else {}))
     began = time.perf_counter()
     listening = None
     try:
         async for event in events:
             if event["type"] == "run-start":
-                listening = asyncio.create_task(_listen(client, event["data"]["tts_output"]["url"], watch))
-                await _say_something(client, event["data"]["runner_data"]["stt_binary_handler_id"], speech)
-            take_event(turn, event, time.perf_counter() - began, watch)
+                listening = asyncio.create_task(_receive_audio(client, event["data"]["tts_output"]["url"], watch))
+                await _send_speech(client, event["data"]["runner_data"]["stt_binary_handler_id"], speech)
+            apply_event(turn, event, time.perf_counter() - began, watch)
             if event["type"] == "tts-end" and listening:
                 await listening
             if event["type"] == "run-end":
@@ -50,12 +50,12 @@ async def take_voice_turn(
     return turn
 
 
-async def _say_something(client: Client, handler_id: int, seconds: float) -> None:
-    await client.send_audio(handler_id, _SAMPLES)
+async def _send_speech(client: Client, handler_id: int, seconds: float) -> None:
+    await client.send_audio(handler_id, _AUDIO_SAMPLES)
     await asyncio.sleep(seconds)
     await client.send_audio(handler_id, b"")
 
 
-async def _listen(client: Client, path: str, watch: Watcher) -> None:
-    async for chunk in client.audio(path):
+async def _receive_audio(client: Client, path: str, watch: TurnEventCallback) -> None:
+    async for chunk in client.iter_audio(path):
         watch("audio", chunk)

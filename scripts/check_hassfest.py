@@ -25,22 +25,31 @@ from homeassistant.util.yaml import load_yaml_dict
 import probatio
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-_COMPONENTS = Path(homeassistant.__file__).parent / "components"
-_CORE_PAGES = "https://www.home-assistant.io/integrations"
+_COMPONENTS_FOLDER = Path(homeassistant.__file__).parent / "components"
+_CORE_PAGES_URL = "https://www.home-assistant.io/integrations"
 _IOT_CLASSES = {"assumed_state", "calculated", "cloud_polling", "cloud_push", "local_polling", "local_push"}
 _INTEGRATION_TYPES = {"device", "entity", "hardware", "helper", "hub", "service", "system"}
 _QUALITY_SCALES = {"bronze", "silver", "gold", "platinum", "custom", "no_score", "internal", "legacy"}
 # Integrations that may be imported without being in the manifest: the entries of hassfest's `ALLOWED_USED_COMPONENTS`
 # that are needed here.
-_FREE = {*Platform, "automation", "frontend", "homeassistant", "person", "script", "system_health", "zone"}
-_DISCOVERIES = ("discovery", "bluetooth", "hassio", "homekit", "mqtt", "ssdp", "zeroconf", "dhcp", "usb")
-_UNIQUE = ("async_set_unique_id", "_async_handle_discovery_without_unique_id", "register_discovery_flow")
-_REGISTERS = re.compile(r"services\.(async_)?register\(|async_register_(entity|admin)_service\(")
+_UNDECLARED_COMPONENTS = {
+    *Platform,
+    "automation",
+    "frontend",
+    "homeassistant",
+    "person",
+    "script",
+    "system_health",
+    "zone",
+}
+_DISCOVERY_STEPS = ("discovery", "bluetooth", "hassio", "homekit", "mqtt", "ssdp", "zeroconf", "dhcp", "usb")
+_UNIQUE_ID_FUNCTIONS = ("async_set_unique_id", "_async_handle_discovery_without_unique_id", "register_discovery_flow")
+_REGISTRATION_PATTERN = re.compile(r"services\.(async_)?register\(|async_register_(entity|admin)_service\(")
 
-_KEY = re.compile(r"[a-z0-9]+([_-][a-z0-9]+)*")
-_URL = re.compile(r"\w://|\bwww\.", re.IGNORECASE)
-_QUOTED = re.compile(r"'{\w+}'")
-_REQUIREMENT = re.compile(r"[-_,.\w\[\]]+((==|>=|<=|~=|!=|<|>)[^ ]+)?")
+_KEY_PATTERN = re.compile(r"[a-z0-9]+([_-][a-z0-9]+)*")
+_URL_PATTERN = re.compile(r"\w://|\bwww\.", re.IGNORECASE)
+_QUOTED_PLACEHOLDER_PATTERN = re.compile(r"'{\w+}'")
+_REQUIREMENT_PATTERN = re.compile(r"[-_,.\w\[\]]+((==|>=|<=|~=|!=|<|>)[^ ]+)?")
 
 
 class Integration(NamedTuple):
@@ -54,9 +63,9 @@ class Integration(NamedTuple):
     modules: Mapping[str, str]
 
 
-def read(folder: Path) -> Integration:
+def read_integration(folder: Path) -> Integration:
     """Return an integration's files. Raises a `ValueError` that names the file if it is not valid JSON."""
-    parsed = {str(path.relative_to(folder)): _parsed(path) for path in sorted(folder.rglob("*.json"))}
+    parsed = {str(path.relative_to(folder)): _parse_json(path) for path in sorted(folder.rglob("*.json"))}
     actions = folder / "services.yaml"
     return Integration(
         folder.name,
@@ -68,19 +77,19 @@ def read(folder: Path) -> Integration:
     )
 
 
-def findings(integration: Integration) -> list[str]:
+def find_violations(integration: Integration) -> list[str]:
     """Return one line for each rule that the integration breaks."""
     return [f"{rule.__name__.strip('_')}: {found}" for rule in RULES for found in rule(integration)]
 
 
-def _parsed(path: Path) -> Any:
+def _parse_json(path: Path) -> Any:
     try:
         return json.loads(path.read_text("utf-8"))
     except ValueError as err:
         raise ValueError(f"{path} is no JSON: {err}") from err
 
 
-def _broken(schema: probatio.Schema, value: object) -> Iterator[str]:
+def _iter_schema_errors(schema: probatio.Schema, value: object) -> Iterator[str]:
     """Yield the path and message of each error that a schema finds in a value."""
     try:
         schema(value)
@@ -90,30 +99,30 @@ def _broken(schema: probatio.Schema, value: object) -> Iterator[str]:
         yield f"{'.'.join(map(str, err.path))}: {err.msg}"
 
 
-def _check(is_right: Callable[[Any], object], wanted: str) -> Callable[[Any], Any]:
-    """Return a validator that accepts a value if `is_right` does, and otherwise raises an error naming the form."""
+def _build_validator(is_valid: Callable[[Any], object], wanted: str) -> Callable[[Any], Any]:
+    """Return a validator that accepts a value if `is_valid` does, and otherwise raises an error naming the form."""
 
-    def check(value: Any) -> Any:
-        if not is_right(value):
+    def validate(value: Any) -> Any:
+        if not is_valid(value):
             raise probatio.Invalid(wanted)
         return value
 
-    return check
+    return validate
 
 
-def _key(value: Any) -> str:
-    if not isinstance(value, str) or not _KEY.fullmatch(value):
+def _validate_key(value: Any) -> str:
+    if not isinstance(value, str) or not _KEY_PATTERN.fullmatch(value):
         raise probatio.Invalid("is no key of a translation")
     return value
 
 
-def _text(value: Any) -> str:
+def _validate_text(value: Any) -> str:
     text: str = cv.string_with_no_html(value)
     if not isinstance(value, str) or not text or text != text.strip():
         raise probatio.Invalid("is no text without spaces around it")
-    if _URL.search(text):
+    if _URL_PATTERN.search(text):
         raise probatio.Invalid("has a URL, which belongs into a placeholder")
-    if _QUOTED.search(text):
+    if _QUOTED_PLACEHOLDER_PATTERN.search(text):
         raise probatio.Invalid("has a placeholder in single quotes")
     if "[%" in text or "%]" in text:
         raise probatio.Invalid("refers to another text, which only Home Assistant's own can")
@@ -122,57 +131,59 @@ def _text(value: Any) -> str:
     return text
 
 
-def _plain(value: Any) -> str:
-    text = _text(value)
+def _validate_plain_text(value: Any) -> str:
+    text = _validate_text(value)
     if "{" in text:
         raise probatio.Invalid("may not have placeholders")
     return text
 
 
-def _icon(value: Any) -> str:
+def _validate_icon(value: Any) -> str:
     icon: str = cv.string_with_no_html(value)
     if not icon.startswith("mdi:"):
         raise probatio.Invalid("is no icon of Material Design Icons")
     return icon
 
 
-_optional, _required = probatio.Optional, probatio.Required
-_url = probatio.Url()
+_OPTIONAL, _REQUIRED = probatio.Optional, probatio.Required
+_validate_url = probatio.Url()
 
-_MANIFEST = probatio.Schema(
+_MANIFEST_SCHEMA = probatio.Schema(
     {
-        _required("domain"): str,
-        _required("name"): str,
-        _required("codeowners"): [_check(re.compile("@.+").fullmatch, "a codeowner begins with @")],
-        _required("documentation"): probatio.All(
-            _url,
-            _check(lambda url: url.startswith("https://"), "has to be https"),
-            _check(lambda url: not url.startswith(_CORE_PAGES), "is a page of Home Assistant's own"),
+        _REQUIRED("domain"): str,
+        _REQUIRED("name"): str,
+        _REQUIRED("codeowners"): [_build_validator(re.compile("@.+").fullmatch, "a codeowner begins with @")],
+        _REQUIRED("documentation"): probatio.All(
+            _validate_url,
+            _build_validator(lambda url: url.startswith("https://"), "has to be https"),
+            _build_validator(lambda url: not url.startswith(_CORE_PAGES_URL), "is a page of Home Assistant's own"),
         ),
-        _required("version"): _check(
+        _REQUIRED("version"): _build_validator(
             lambda text: isinstance(text, str) and AwesomeVersion(text).valid, "is no version"
         ),
-        _required("integration_type"): probatio.In(_INTEGRATION_TYPES),
-        _required("iot_class"): probatio.In(_IOT_CLASSES),
-        _optional("issue_tracker"): _url,
-        _optional("config_flow"): bool,
-        _optional("single_config_entry"): bool,
-        _optional("import_executor"): bool,
-        _optional("requirements"): [_check(_REQUIREMENT.fullmatch, "is no requirement without spaces")],
-        _optional("dependencies"): [str],
-        _optional("after_dependencies"): [str],
-        _optional("loggers"): [str],
-        _optional("quality_scale"): probatio.In(_QUALITY_SCALES),
+        _REQUIRED("integration_type"): probatio.In(_INTEGRATION_TYPES),
+        _REQUIRED("iot_class"): probatio.In(_IOT_CLASSES),
+        _OPTIONAL("issue_tracker"): _validate_url,
+        _OPTIONAL("config_flow"): bool,
+        _OPTIONAL("single_config_entry"): bool,
+        _OPTIONAL("import_executor"): bool,
+        _OPTIONAL("requirements"): [
+            _build_validator(_REQUIREMENT_PATTERN.fullmatch, "is no requirement without spaces")
+        ],
+        _OPTIONAL("dependencies"): [str],
+        _OPTIONAL("after_dependencies"): [str],
+        _OPTIONAL("loggers"): [str],
+        _OPTIONAL("quality_scale"): probatio.In(_QUALITY_SCALES),
     }
 )
 
 
 def _manifest(integration: Integration) -> Iterator[str]:
     manifest = integration.manifest
-    yield from _broken(_MANIFEST, manifest)
+    yield from _iter_schema_errors(_MANIFEST_SCHEMA, manifest)
     if manifest.get("domain") != integration.folder:
         yield "the domain is not the name of the folder"
-    if (_COMPONENTS / str(manifest.get("domain"))).exists():
+    if (_COMPONENTS_FOLDER / str(manifest.get("domain"))).exists():
         yield "the domain is one of Home Assistant's own integrations"
     if [*manifest] != ["domain", "name", *sorted(manifest.keys() - {"domain", "name"})]:
         yield "the keys are not in order: domain, name, then by the alphabet"
@@ -181,16 +192,16 @@ def _manifest(integration: Integration) -> Iterator[str]:
 def _dependencies(integration: Integration) -> Iterator[str]:
     first, after = (set(integration.manifest.get(key, ())) for key in ("dependencies", "after_dependencies"))
     yield from (f"{each} is a dependency twice" for each in sorted(first & after))
-    yield from (f"{each} does not exist" for each in sorted(first | after) if not (_COMPONENTS / each).is_dir())
+    yield from (f"{each} does not exist" for each in sorted(first | after) if not (_COMPONENTS_FOLDER / each).is_dir())
     parts = {path.partition("/")[0].removesuffix(".py") for path in integration.modules}
-    allowed = _FREE | first | after | parts
+    allowed = _UNDECLARED_COMPONENTS | first | after | parts
     for path, source in integration.modules.items():
-        for used in sorted(_imported(source) - allowed):
+        for used in sorted(_find_imported_integrations(source) - allowed):
             yield f"{path} imports {used}, which is neither in dependencies nor in after_dependencies"
 
 
 @cache
-def _imported(source: str) -> frozenset[str]:
+def _find_imported_integrations(source: str) -> frozenset[str]:
     """Return the Home Assistant integrations that a module imports."""
     found = set[str]()
     for node in ast.walk(ast.parse(source)):
@@ -207,8 +218,8 @@ def _config_flow(integration: Integration) -> Iterator[str]:
     flow = integration.modules.get("config_flow.py")
     if bool(integration.manifest.get("config_flow")) != (flow is not None):
         yield "config_flow in the manifest and config_flow.py do not go together"
-    is_found = any(f"async_step_{each}" in (flow or "") for each in _DISCOVERIES)
-    if is_found and not any(each in (flow or "") for each in _UNIQUE):
+    is_found = any(f"async_step_{each}" in (flow or "") for each in _DISCOVERY_STEPS)
+    if is_found and not any(each in (flow or "") for each in _UNIQUE_ID_FUNCTIONS):
         yield "what is discovered has no unique ID"
 
 
@@ -223,82 +234,93 @@ def _config_schema(integration: Integration) -> Iterator[str]:
         yield "async_setup without CONFIG_SCHEMA does not say that there is nothing to configure in YAML"
 
 
-_TEXTS_BY_KEY: dict[Any, Any] = {str: _text}
-_FIELD_TEXTS: dict[Any, Any] = {_required("name"): _text, _required("description"): _text}
-_FORM = {
-    _optional("description"): _text,
-    _optional("data"): _TEXTS_BY_KEY,
-    _optional("data_description"): _TEXTS_BY_KEY,
+_TEXT_MAPPING_SCHEMA: dict[Any, Any] = {str: _validate_text}
+_FIELD_TEXTS_SCHEMA: dict[Any, Any] = {_REQUIRED("name"): _validate_text, _REQUIRED("description"): _validate_text}
+_FORM_SCHEMA = {
+    _OPTIONAL("description"): _validate_text,
+    _OPTIONAL("data"): _TEXT_MAPPING_SCHEMA,
+    _OPTIONAL("data_description"): _TEXT_MAPPING_SCHEMA,
 }
 
 
-def _described(form: dict[str, Any]) -> dict[str, Any]:
+def _validate_descriptions(form: dict[str, Any]) -> dict[str, Any]:
     """Raise an error if a field description has no field in its form or section."""
     for each in sorted(form.get("data_description", {}).keys() - form.get("data", {}).keys()):
         raise probatio.Invalid(f"data_description {each} has no field")
     return form
 
 
-_STEP = probatio.All(
+_STEP_SCHEMA = probatio.All(
     {
-        **_FORM,
-        _optional("title"): _text,
-        _optional("menu_options"): _TEXTS_BY_KEY,
-        _optional("menu_option_descriptions"): _TEXTS_BY_KEY,
-        _optional("submit"): _text,
-        _optional("sections"): {str: probatio.All({**_FORM, _optional("name"): _text}, _described)},
+        **_FORM_SCHEMA,
+        _OPTIONAL("title"): _validate_text,
+        _OPTIONAL("menu_options"): _TEXT_MAPPING_SCHEMA,
+        _OPTIONAL("menu_option_descriptions"): _TEXT_MAPPING_SCHEMA,
+        _OPTIONAL("submit"): _validate_text,
+        _OPTIONAL("sections"): {
+            str: probatio.All({**_FORM_SCHEMA, _OPTIONAL("name"): _validate_text}, _validate_descriptions)
+        },
     },
-    _described,
+    _validate_descriptions,
 )
-_FLOW: dict[Any, Any] = {
-    _optional("flow_title"): _text,
-    _required("step"): {str: _STEP},
-    _optional("error"): _TEXTS_BY_KEY,
-    _optional("abort"): _TEXTS_BY_KEY,
-    _optional("progress"): _TEXTS_BY_KEY,
-    _optional("create_entry"): _TEXTS_BY_KEY,
+_FLOW_SCHEMA: dict[Any, Any] = {
+    _OPTIONAL("flow_title"): _validate_text,
+    _REQUIRED("step"): {str: _STEP_SCHEMA},
+    _OPTIONAL("error"): _TEXT_MAPPING_SCHEMA,
+    _OPTIONAL("abort"): _TEXT_MAPPING_SCHEMA,
+    _OPTIONAL("progress"): _TEXT_MAPPING_SCHEMA,
+    _OPTIONAL("create_entry"): _TEXT_MAPPING_SCHEMA,
 }
-_ENTITY = {
-    _optional("name"): _text,
-    _optional("state"): {_key: _plain},
-    _optional("state_attributes"): {_key: {_optional("name"): _plain, _optional("state"): {_key: _plain}}},
-    _optional("unit_of_measurement"): _plain,
+_ENTITY_SCHEMA = {
+    _OPTIONAL("name"): _validate_text,
+    _OPTIONAL("state"): {_validate_key: _validate_plain_text},
+    _OPTIONAL("state_attributes"): {
+        _validate_key: {
+            _OPTIONAL("name"): _validate_plain_text,
+            _OPTIONAL("state"): {_validate_key: _validate_plain_text},
+        }
+    },
+    _OPTIONAL("unit_of_measurement"): _validate_plain_text,
 }
-_ISSUE = probatio.All(
-    {_required("title"): _text, _optional("description"): _text, _optional("fix_flow"): _FLOW},
-    _check(lambda issue: ("description" in issue) != ("fix_flow" in issue), "has either a description or a fix_flow"),
+_ISSUE_SCHEMA = probatio.All(
+    {_REQUIRED("title"): _validate_text, _OPTIONAL("description"): _validate_text, _OPTIONAL("fix_flow"): _FLOW_SCHEMA},
+    _build_validator(
+        lambda issue: ("description" in issue) != ("fix_flow" in issue), "has either a description or a fix_flow"
+    ),
 )
-_TEXTS = probatio.Schema(
+_TRANSLATIONS_SCHEMA = probatio.Schema(
     {
-        _optional("title"): _text,
-        _optional("common"): {cv.slug: _text},
-        _optional("config"): _FLOW,
-        _optional("config_subentries"): {
+        _OPTIONAL("title"): _validate_text,
+        _OPTIONAL("common"): {cv.slug: _validate_text},
+        _OPTIONAL("config"): _FLOW_SCHEMA,
+        _OPTIONAL("config_subentries"): {
             cv.slug: {
-                **_FLOW,
-                _required("entry_type"): _text,
-                _required("initiate_flow"): {_required("user"): _text, str: _text},
+                **_FLOW_SCHEMA,
+                _REQUIRED("entry_type"): _validate_text,
+                _REQUIRED("initiate_flow"): {_REQUIRED("user"): _validate_text, str: _validate_text},
             }
         },
-        _optional("options"): _FLOW,
-        _optional("selector"): {
+        _OPTIONAL("options"): _FLOW_SCHEMA,
+        _OPTIONAL("selector"): {
             cv.slug: {
-                _optional("choices"): {_key: _text},
-                _optional("options"): {_key: _text},
-                _optional("unit_of_measurement"): {_key: _text},
-                _optional("fields"): {_key: _FIELD_TEXTS},
+                _OPTIONAL("choices"): {_validate_key: _validate_text},
+                _OPTIONAL("options"): {_validate_key: _validate_text},
+                _OPTIONAL("unit_of_measurement"): {_validate_key: _validate_text},
+                _OPTIONAL("fields"): {_validate_key: _FIELD_TEXTS_SCHEMA},
             }
         },
-        _optional("system_health"): {_optional("info"): {_key: _text}},
-        _optional("issues"): {str: _ISSUE},
-        _optional("device"): {_key: {_optional("name"): _text}},
-        _optional("entity"): {cv.slug: {_key: _ENTITY}},
-        _optional("exceptions"): {cv.slug: {_required("message"): _text}},
-        _optional("services"): {
-            _key: {
-                **_FIELD_TEXTS,
-                _optional("fields"): {_key: {**_FIELD_TEXTS, _optional("example"): _text}},
-                _optional("sections"): {_key: {_required("name"): _text, _optional("description"): _text}},
+        _OPTIONAL("system_health"): {_OPTIONAL("info"): {_validate_key: _validate_text}},
+        _OPTIONAL("issues"): {str: _ISSUE_SCHEMA},
+        _OPTIONAL("device"): {_validate_key: {_OPTIONAL("name"): _validate_text}},
+        _OPTIONAL("entity"): {cv.slug: {_validate_key: _ENTITY_SCHEMA}},
+        _OPTIONAL("exceptions"): {cv.slug: {_REQUIRED("message"): _validate_text}},
+        _OPTIONAL("services"): {
+            _validate_key: {
+                **_FIELD_TEXTS_SCHEMA,
+                _OPTIONAL("fields"): {_validate_key: {**_FIELD_TEXTS_SCHEMA, _OPTIONAL("example"): _validate_text}},
+                _OPTIONAL("sections"): {
+                    _validate_key: {_REQUIRED("name"): _validate_text, _OPTIONAL("description"): _validate_text}
+                },
             }
         },
     }
@@ -306,10 +328,10 @@ _TEXTS = probatio.Schema(
 
 
 def _translations(integration: Integration) -> Iterator[str]:
-    yield from _broken(_TEXTS, integration.texts)
+    yield from _iter_schema_errors(_TRANSLATIONS_SCHEMA, integration.texts)
 
 
-def _unlike_default(entities: dict[str, Any]) -> dict[str, Any]:
+def _validate_state_icons(entities: dict[str, Any]) -> dict[str, Any]:
     """Raise an error if a state has an icon that is the same as the default icon."""
     for name, each in entities.items():
         if each.get("default") in each.get("state", {}).values():
@@ -317,54 +339,57 @@ def _unlike_default(entities: dict[str, Any]) -> dict[str, Any]:
     return entities
 
 
-_ICONS_OF_STATES = {_optional("default"): _icon, _optional("state"): {_key: _icon}}
-_ICONS_OF_ENTITIES = {
-    _key: {
-        **_ICONS_OF_STATES,
-        _optional("state_attributes"): probatio.All({_key: _ICONS_OF_STATES}, _unlike_default),
+_STATE_ICONS_SCHEMA = {_OPTIONAL("default"): _validate_icon, _OPTIONAL("state"): {_validate_key: _validate_icon}}
+_ENTITY_ICONS_SCHEMA = {
+    _validate_key: {
+        **_STATE_ICONS_SCHEMA,
+        _OPTIONAL("state_attributes"): probatio.All({_validate_key: _STATE_ICONS_SCHEMA}, _validate_state_icons),
     }
 }
-_ICONS_OF_STEPS = {"step": {str: {"section": {str: _icon}}}}
-_ICONS = probatio.Schema(
+_STEP_ICONS_SCHEMA = {"step": {str: {"section": {str: _validate_icon}}}}
+_ICONS_SCHEMA = probatio.Schema(
     {
-        _optional("config"): _ICONS_OF_STEPS,
-        _optional("options"): _ICONS_OF_STEPS,
-        _optional("issues"): {str: {"fix_flow": _ICONS_OF_STEPS}},
-        _optional("services"): {
-            _key: {_required("service"): _icon, _optional("sections"): {_key: _icon}},
+        _OPTIONAL("config"): _STEP_ICONS_SCHEMA,
+        _OPTIONAL("options"): _STEP_ICONS_SCHEMA,
+        _OPTIONAL("issues"): {str: {"fix_flow": _STEP_ICONS_SCHEMA}},
+        _OPTIONAL("services"): {
+            _validate_key: {
+                _REQUIRED("service"): _validate_icon,
+                _OPTIONAL("sections"): {_validate_key: _validate_icon},
+            },
         },
-        _optional("entity"): {cv.slug: probatio.All(_ICONS_OF_ENTITIES, _unlike_default)},
+        _OPTIONAL("entity"): {cv.slug: probatio.All(_ENTITY_ICONS_SCHEMA, _validate_state_icons)},
     }
 )
 
 
 def _icons(integration: Integration) -> Iterator[str]:
-    yield from _broken(_ICONS, integration.icons)
+    yield from _iter_schema_errors(_ICONS_SCHEMA, integration.icons)
 
 
-_NAMED = {_optional("name"): str, _optional("description"): str}
-_FIELD = {
-    **_NAMED,
-    _optional("example"): _check(lambda value: value is not None, "is empty"),
-    _optional("default"): _check(lambda value: value is not None, "is empty"),
-    _optional("required"): bool,
-    _optional("advanced"): bool,
-    _optional("selector"): selector.validate_selector,
+_NAME_SCHEMA = {_OPTIONAL("name"): str, _OPTIONAL("description"): str}
+_FIELD_SCHEMA = {
+    **_NAME_SCHEMA,
+    _OPTIONAL("example"): _build_validator(lambda value: value is not None, "is empty"),
+    _OPTIONAL("default"): _build_validator(lambda value: value is not None, "is empty"),
+    _OPTIONAL("required"): bool,
+    _OPTIONAL("advanced"): bool,
+    _OPTIONAL("selector"): selector.validate_selector,
 }
-_FIELDS = {
+_FIELDS_SCHEMA = {
     str: probatio.Any(
-        _FIELD,
-        {**_NAMED, _required("fields"): {str: _FIELD}, _optional("collapsed"): bool},
+        _FIELD_SCHEMA,
+        {**_NAME_SCHEMA, _REQUIRED("fields"): {str: _FIELD_SCHEMA}, _OPTIONAL("collapsed"): bool},
     )
 }
-_ACTIONS = probatio.Schema(
+_ACTIONS_SCHEMA = probatio.Schema(
     {
         cv.slug: probatio.Any(
             None,
             {
-                **_NAMED,
-                _optional("target"): probatio.Any(None, selector.TargetSelector.CONFIG_SCHEMA),
-                _optional("fields"): _FIELDS,
+                **_NAME_SCHEMA,
+                _OPTIONAL("target"): probatio.Any(None, selector.TargetSelector.CONFIG_SCHEMA),
+                _OPTIONAL("fields"): _FIELDS_SCHEMA,
             },
         )
     }
@@ -373,17 +398,21 @@ _ACTIONS = probatio.Schema(
 
 def _services(integration: Integration) -> Iterator[str]:
     if integration.actions is None:
-        if any(_REGISTERS.search(source) for source in integration.modules.values()):
+        if any(_REGISTRATION_PATTERN.search(source) for source in integration.modules.values()):
             yield "actions are registered, and there is no services.yaml"
         return
-    yield from _broken(_ACTIONS, integration.actions)
+    yield from _iter_schema_errors(_ACTIONS_SCHEMA, integration.actions)
     for action, described in integration.actions.items():
-        fields = list(_fields((described or {}).get("fields", {})))
+        fields = list(_iter_fields((described or {}).get("fields", {})))
         texts = integration.texts.get("services", {}).get(action, {}).get("fields", {})
-        yield from (f"{action}: {found}" for found in _fields_broken(fields, texts, integration.texts["selector"]))
+        yield from (
+            f"{action}: {found}" for found in _find_field_violations(fields, texts, integration.texts["selector"])
+        )
 
 
-def _fields_broken(fields: list[tuple[str, Any]], texts: dict[str, Any], choices: dict[str, Any]) -> Iterator[str]:
+def _find_field_violations(
+    fields: list[tuple[str, Any]], texts: dict[str, Any], choices: dict[str, Any]
+) -> Iterator[str]:
     names = [name for name, _ in fields]
     yield from (f"the field {name} appears twice" for name in sorted(set(names)) if names.count(name) > 1)
     yield from (f"the field {name} has no texts, or texts have no field" for name in sorted(texts.keys() ^ set(names)))
@@ -393,10 +422,10 @@ def _fields_broken(fields: list[tuple[str, Any]], texts: dict[str, Any], choices
             yield f"the field {name} has the translation key {key}, which is not in the texts"
 
 
-def _fields(described: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def _iter_fields(described: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Yield the fields of an action, including those in its sections."""
     for name, field in described.items():
-        yield from _fields(field["fields"]) if "fields" in (field or {}) else [(name, field or {})]
+        yield from _iter_fields(field["fields"]) if "fields" in (field or {}) else [(name, field or {})]
 
 
 RULES = (_manifest, _dependencies, _config_flow, _config_schema, _translations, _icons, _services)
@@ -405,7 +434,7 @@ RULES = (_manifest, _dependencies, _config_flow, _config_schema, _translations, 
 def main() -> int:
     """Print each broken rule, and return the exit status."""
     (folder,) = (path.parent for path in REPOSITORY.glob("custom_components/*/manifest.json"))
-    found = findings(read(folder))
+    found = find_violations(read_integration(folder))
     print(*found, sep="\n", end="\n" if found else "")
     return bool(found)
 

@@ -4,7 +4,7 @@
 
 In all code, docstrings must name a noun: "Return what is sent" is refused, and so is a class that is "How it was sent".
 Within sentences of docstrings and comments, each folder may have a few headless clauses per thousand words, see
-`MOST_HEADLESS`. The checker is Harper (https://writewithharper.com), used from Python through
+`MAX_HEADLESS_RATE`. The checker is Harper (https://writewithharper.com), used from Python through
 https://github.com/Maksim-Burtsev/harper-py.
 """
 
@@ -21,11 +21,11 @@ from typing import Any, NamedTuple
 import harper
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-TEXTS = REPOSITORY / "custom_components" / "windowed_conversation" / "translations" / "en.json"
+TRANSLATIONS_FILE = REPOSITORY / "custom_components" / "windowed_conversation" / "translations" / "en.json"
 PAGES = (REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md")))
 
 # Rules that are turned off, and the reason for each.
-OFF = {
+DISABLED_RULES = {
     "ExpandMemoryShorthands": "units are written as symbols",
     "ExpandTimeShorthands": "units are written as symbols",
     "SentenceCapitalization": "cells of tables, parts of lists and labels are not sentences",
@@ -34,7 +34,7 @@ OFF = {
     "UseTitleCase": "headings are in sentence case, as in Home Assistant's documentation",
 }
 # Findings of the checker that are correct English, by rule and text, and the reason for each.
-RIGHT = {
+ACCEPTED_FINDINGS = {
     ("ExpandDirectory", "dirs"): "part of a name, allowlist_external_dirs",
     ("SplitWords", "allowlist"): "part of a name, allowlist_external_dirs",
     ("OrthographicConsistency", "aarch64"): "as Python's packages write it",
@@ -51,51 +51,51 @@ RIGHT = {
     ("MissingPreposition", "household "): "the object of the verb",
 }
 # Names and terms that are missing from the checker's dictionary.
-WORDS = (
+KNOWN_WORDS = (
     *("aarch64", "CJK", "FTS5", "HACS", "http", "https", "jsonl", "kB", "LM", "MB", "md", "musl", "OS", "v1"),
     *("carbonara", "checkpointer", "cl100k", "cpp", "generateContent", "Kalman", "LangGraph", "MiniLM", "o200k"),
     *("OpenRouter", "genai", "LocalAI", "Groq", "p50", "p95", "snowballstemmer", "tiktoken", "trigram", "vLLM"),
 )
-CODE = ("custom_components", "demo", "benchmarks", "scripts", "tests")
-_PRONOUN = "(what|how|who|whose|which|where|whether|when)"
-_HEADLESS_SUBJECT = re.compile(rf"{_PRONOUN}\b", re.IGNORECASE)
-_HEADLESS_RETURN = re.compile(r"(Return|Yield)s? (what|how|who|whose|which|where)\b")
+CODE_FOLDERS = ("custom_components", "demo", "benchmarks", "scripts", "tests")
+_PRONOUN_PATTERN = "(what|how|who|whose|which|where|whether|when)"
+_HEADLESS_SUBJECT_PATTERN = re.compile(rf"{_PRONOUN_PATTERN}\b", re.IGNORECASE)
+_HEADLESS_RETURN_PATTERN = re.compile(r"(Return|Yield)s? (what|how|who|whose|which|where)\b")
 # A clause that replaces a noun without naming it. Quoted text is ignored, because it is an example.
-_HEADLESS_CLAUSE = re.compile(
+_HEADLESS_CLAUSE_PATTERN = re.compile(
     r"\bwhat(?:ever)?\b"
     r"|\b(?:of|for|to|with|by|from|than|on) (?:who|whoever|whose|whom|how|where|when)\b(?! (?:many|much|long|often))",
     re.IGNORECASE,
 )
-_QUOTED = re.compile(r'"[^"]*"|`[^`]*`')
+_QUOTED_PATTERN = re.compile(r'"[^"]*"|`[^`]*`')
 # Maximum number of headless clauses per thousand words of docstrings and comments in a folder, by top-level folder.
 # Home Assistant's core has 0.4.
-MOST_HEADLESS = {"custom_components": 1.0, "demo": 3.0, "benchmarks": 3.0, "scripts": 3.0, "tests": 3.0}
+MAX_HEADLESS_RATE = {"custom_components": 1.0, "demo": 3.0, "benchmarks": 3.0, "scripts": 3.0, "tests": 3.0}
 
 # A placeholder represents a word or a number. The checker reads it as a number, which fits into more sentences.
-PLACEHOLDER = re.compile(r"{\w+}")
+PLACEHOLDER_PATTERN = re.compile(r"{\w+}")
 
 
 class Finding(NamedTuple):
     """A finding of the checker: its place, the rule, the text it concerns, and the message."""
 
-    where: str
+    location: str
     rule: str
-    words: str
+    text: str
     message: str
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.words!r} {self.message} ({self.rule})"
+        return f"{self.location}: {self.text!r} {self.message} ({self.rule})"
 
 
-def new_linter() -> harper.Linter:
+def create_linter() -> harper.Linter:
     """Return a checker with the rules and words of this repository."""
     linter = harper.Linter()
-    linter.set_lint_config({**linter.get_lint_config(), **dict.fromkeys(OFF, False)})
-    linter.import_words(list(WORDS))
+    linter.set_lint_config({**linter.get_lint_config(), **dict.fromkeys(DISABLED_RULES, False)})
+    linter.import_words(list(KNOWN_WORDS))
     return linter
 
 
-def findings(linter: harper.Linter, where: str, text: str) -> Iterator[Finding]:
+def iter_findings(linter: harper.Linter, where: str, text: str) -> Iterator[Finding]:
     """Yield the checker's findings in a text."""
     for rule, lints in linter.organized_lints(text).items():
         for lint in lints:
@@ -103,28 +103,28 @@ def findings(linter: harper.Linter, where: str, text: str) -> Iterator[Finding]:
             yield Finding(f"{where}:{line}", rule, lint.problem_text, lint.message)
 
 
-def interface_texts(texts: Mapping[str, Any], path: str = "en.json") -> Iterator[tuple[str, str]]:
+def iter_interface_texts(texts: Mapping[str, Any], path: str = "en.json") -> Iterator[tuple[str, str]]:
     """Yield the path and the content of each interface text."""
     for key, value in texts.items():
         if isinstance(value, dict):
-            yield from interface_texts(value, f"{path}.{key}")
+            yield from iter_interface_texts(value, f"{path}.{key}")
         else:
-            yield f"{path}.{key}", PLACEHOLDER.sub("7", value)
+            yield f"{path}.{key}", PLACEHOLDER_PATTERN.sub("7", value)
 
 
-def headless_docstrings(where: str, code: str) -> Iterator[Finding]:
+def iter_headless_docstrings(path: str, code: str) -> Iterator[Finding]:
     """Yield the docstrings of a module that do not name a noun, such as "Return what is sent"."""
     for node in ast.walk(ast.parse(code)):
         if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         text = ast.get_docstring(node) or ""
         is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        headless = _HEADLESS_RETURN if is_function else _HEADLESS_SUBJECT
+        headless = _HEADLESS_RETURN_PATTERN if is_function else _HEADLESS_SUBJECT_PATTERN
         if found := headless.match(text):
-            yield Finding(f"{where}:{getattr(node, 'lineno', 1)}", "HeadlessDocstring", found[0], "names no noun")
+            yield Finding(f"{path}:{getattr(node, 'lineno', 1)}", "HeadlessDocstring", found[0], "names no noun")
 
 
-def prose(code: str) -> Iterator[tuple[int, str]]:
+def iter_prose(code: str) -> Iterator[tuple[int, str]]:
     """Yield the line number and the text of each docstring and comment in a module."""
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -135,42 +135,44 @@ def prose(code: str) -> Iterator[tuple[int, str]]:
             yield token.start[0], token.string
 
 
-def headless_clauses(where: str, code: str) -> Iterator[Finding]:
+def iter_headless_clauses(path: str, code: str) -> Iterator[Finding]:
     """Yield the clauses without a noun in the docstrings and comments of a module."""
-    for line, text in prose(code):
-        unquoted = _QUOTED.sub(lambda quoted: " " * len(quoted[0]), text)
-        for found in _HEADLESS_CLAUSE.finditer(unquoted):
+    for line, text in iter_prose(code):
+        unquoted = _QUOTED_PATTERN.sub(lambda quoted: " " * len(quoted[0]), text)
+        for found in _HEADLESS_CLAUSE_PATTERN.finditer(unquoted):
             around = " ".join(text[max(0, found.start() - 20) : found.end() + 30].split())
-            at = f"{where}:{line + text.count(chr(10), 0, found.start())}"
+            at = f"{path}:{line + text.count(chr(10), 0, found.start())}"
             yield Finding(at, "HeadlessClause", around, "names no noun")
 
 
-def headless_folders(modules: Iterable[tuple[str, str]]) -> Iterator[Finding]:
+def iter_excess_clauses(modules: Iterable[tuple[str, str]]) -> Iterator[Finding]:
     """Yield the headless clauses of each folder that exceeds its limit. `modules` are paths and their sources."""
     folders: dict[str, list[tuple[str, str]]] = {}
     for path, code in modules:
         folders.setdefault(path.rpartition("/")[0], []).append((path, code))
     for folder, its_modules in folders.items():
-        words = sum(len(text.split()) for _, code in its_modules for _, text in prose(code))
-        found = [clause for path, code in its_modules for clause in headless_clauses(path, code)]
-        if 1_000 * len(found) > MOST_HEADLESS[folder.partition("/")[0]] * words:
+        words = sum(len(text.split()) for _, code in its_modules for _, text in iter_prose(code))
+        found = [clause for path, code in its_modules for clause in iter_headless_clauses(path, code)]
+        if 1_000 * len(found) > MAX_HEADLESS_RATE[folder.partition("/")[0]] * words:
             yield from found
 
 
 def main() -> int:
     """Print the findings and the exceptions that are no longer needed, and return 1 if there are any."""
-    linter = new_linter()
+    linter = create_linter()
     texts = [(str(page.relative_to(REPOSITORY)), page.read_text(encoding="utf-8")) for page in PAGES]
     # the same text may occur several times
-    once = {text: where for where, text in interface_texts(json.loads(TEXTS.read_text(encoding="utf-8")))}
+    once = {
+        text: where for where, text in iter_interface_texts(json.loads(TRANSLATIONS_FILE.read_text(encoding="utf-8")))
+    }
     texts += [(where, text) for text, where in once.items()]
-    found = [finding for where, text in texts for finding in findings(linter, where, text)]
-    wrong = [str(finding) for finding in found if (finding.rule, finding.words) not in RIGHT]
-    modules = [path for folder in CODE for path in sorted((REPOSITORY / folder).rglob("*.py"))]
+    found = [finding for where, text in texts for finding in iter_findings(linter, where, text)]
+    wrong = [str(finding) for finding in found if (finding.rule, finding.text) not in ACCEPTED_FINDINGS]
+    modules = [path for folder in CODE_FOLDERS for path in sorted((REPOSITORY / folder).rglob("*.py"))]
     codes = [(path.relative_to(REPOSITORY).as_posix(), path.read_text(encoding="utf-8")) for path in modules]
-    wrong += [str(finding) for path, code in codes for finding in headless_docstrings(path, code)]
-    wrong += map(str, headless_folders(codes))
-    needless = RIGHT.keys() - {(finding.rule, finding.words) for finding in found}
+    wrong += [str(finding) for path, code in codes for finding in iter_headless_docstrings(path, code)]
+    wrong += map(str, iter_excess_clauses(codes))
+    needless = ACCEPTED_FINDINGS.keys() - {(finding.rule, finding.text) for finding in found}
     wrong += [f"An exception that is not needed: {rule}, {words!r}" for rule, words in sorted(needless)]
     print("\n".join(wrong), end="\n" if wrong else "")
     return int(bool(wrong))

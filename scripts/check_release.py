@@ -17,7 +17,7 @@ class ReleaseError(Exception):
     """The tag cannot be released from this repository."""
 
 
-def release_notes(tag: str, repository: Path = REPOSITORY) -> str:
+def read_release_notes(tag: str, repository: Path = REPOSITORY) -> str:
     """Return the release notes of the version from CHANGELOG.md. Raises `ReleaseError` if the tag is not valid."""
     version = json.loads((repository / MANIFEST).read_text("utf-8"))["version"]
     project = tomllib.loads((repository / "pyproject.toml").read_text("utf-8"))["project"]["version"]
@@ -25,10 +25,10 @@ def release_notes(tag: str, repository: Path = REPOSITORY) -> str:
         raise ReleaseError(f"The tag is {tag}, but manifest.json has the version {version}.")
     if project != version:
         raise ReleaseError(f"pyproject.toml has the version {project}, but manifest.json {version}.")
-    return _section(version, (repository / "CHANGELOG.md").read_text("utf-8"))
+    return _extract_section(version, (repository / "CHANGELOG.md").read_text("utf-8"))
 
 
-def _section(version: str, changelog: str) -> str:
+def _extract_section(version: str, changelog: str) -> str:
     """Return the text below the heading of a version, up to the next version's heading."""
     for section in re.split(r"^## ", changelog, flags=re.MULTILINE)[1:]:
         heading, _, text = section.partition("\n")
@@ -41,6 +41,6 @@ def _section(version: str, changelog: str) -> str:
 
 if __name__ == "__main__":
     try:
-        print(release_notes(sys.argv[1]))
+        print(read_release_notes(sys.argv[1]))
     except ReleaseError as error:
         sys.exit(str(error))

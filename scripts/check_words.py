@@ -17,44 +17,52 @@ from typing import NamedTuple
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 FOLDERS = ("custom_components", "tests", "demo", "benchmarks", "scripts", "docs")
-TEXTS = {".py", ".md", ".json", ".yaml", ".toml"}
+TEXT_SUFFIXES = {".py", ".md", ".json", ".yaml", ".toml"}
 
 
-class Row(NamedTuple):
+class ReplacedWords(NamedTuple):
     """A row of the table: the preferred word, and the parts of names that it replaces.
 
     A part is one or more complete words of a name, in any case: `left_out` is part of `LeftOut` and `_is_left_out`. The
-    row applies to files whose path contains `within`.
+    row applies to files whose path contains `path_part`.
     """
 
-    word: str
-    replaced: tuple[str, ...]
-    within: str = ""
+    preferred_word: str
+    replaced_words: tuple[str, ...]
+    path_part: str = ""
 
 
-PRODUCT = "custom_components/"
-TABLE = (
-    Row("evict", ("let_go", "lets_go", "give_up", "gives_up", "given_up", "leave_behind", "left_behind", "let_out")),
-    Row("evict", ("gone", "go", "goes", "went"), f"{PRODUCT}windowed_conversation/window/"),
-    Row("evict", ("drop_exchange", "drop_exchanges", "dropped_exchange", "dropped_exchanges", "dropped_messages")),
-    Row("exclude", ("leave_out", "leaves_out", "left_out")),
-    Row("first token", ("first_word", "first_words")),
-    Row("idle timeout", ("silence", "longest_silence")),
-    Row("max answer tokens", ("kept_free", "keep_free", "keeps_free", "reply_tokens", "reply_limit", "reply_reserve")),
-    Row("context editing", ("compact", "compacts", "compacted", "compaction"), "providers/anthropic/"),
-    Row("compaction", ("context_editing", "edit_context"), "providers/openai/"),
-    Row("usage, billed", ("reported", "reported_usage", "usage_told", "told_usage"), PRODUCT),
-    Row("fallback agent", ("other_agent", "other_agents", "next_agent", "next_agents", "asked_next", "ask_elsewhere")),
-    Row("issue", ("report", "reports", "warning", "warnings"), PRODUCT),
-    Row("after the turn", ("put_off", "puts_off", "news")),
-    Row("after the turn", ("later",), f"{PRODUCT}windowed_conversation/agents/"),
-    Row("after the turn", ("later",), f"{PRODUCT}windowed_conversation/turn/"),
+INTEGRATION_PATH = "custom_components/"
+REPLACEMENTS = (
+    ReplacedWords(
+        "evict", ("let_go", "lets_go", "give_up", "gives_up", "given_up", "leave_behind", "left_behind", "let_out")
+    ),
+    ReplacedWords("evict", ("gone", "go", "goes", "went"), f"{INTEGRATION_PATH}windowed_conversation/window/"),
+    ReplacedWords(
+        "evict", ("drop_exchange", "drop_exchanges", "dropped_exchange", "dropped_exchanges", "dropped_messages")
+    ),
+    ReplacedWords("exclude", ("leave_out", "leaves_out", "left_out")),
+    ReplacedWords("first token", ("first_word", "first_words")),
+    ReplacedWords("idle timeout", ("silence", "longest_silence")),
+    ReplacedWords(
+        "max answer tokens", ("kept_free", "keep_free", "keeps_free", "reply_tokens", "reply_limit", "reply_reserve")
+    ),
+    ReplacedWords("context editing", ("compact", "compacts", "compacted", "compaction"), "providers/anthropic/"),
+    ReplacedWords("compaction", ("context_editing", "edit_context"), "providers/openai/"),
+    ReplacedWords("usage, billed", ("reported", "reported_usage", "usage_told", "told_usage"), INTEGRATION_PATH),
+    ReplacedWords(
+        "fallback agent", ("other_agent", "other_agents", "next_agent", "next_agents", "asked_next", "ask_elsewhere")
+    ),
+    ReplacedWords("issue", ("report", "reports", "warning", "warnings"), INTEGRATION_PATH),
+    ReplacedWords("after the turn", ("put_off", "puts_off", "news")),
+    ReplacedWords("after the turn", ("later",), f"{INTEGRATION_PATH}windowed_conversation/agents/"),
+    ReplacedWords("after the turn", ("later",), f"{INTEGRATION_PATH}windowed_conversation/turn/"),
 )
 # Words that are too vague for a complete name: a value needs a noun as its name, and a function a more specific verb.
-PARTICIPLES = {"told", "held", "kept", "asked", "known", "noted", "remembered", "written", "tell", "figure", "figures"}
+VAGUE_NAMES = {"told", "held", "kept", "asked", "known", "noted", "remembered", "written", "tell", "figure", "figures"}
 # Functions that Home Assistant looks up by name in several modules.
-HOOKS = {"async_setup_entry", "async_unload_entry"}
-_PHRASES = (
+SHARED_FUNCTION_NAMES = {"async_setup_entry", "async_unload_entry"}
+_REPLACED_PHRASES = (
     "'s business",
     "decided elsewhere",
     "None where",
@@ -63,36 +71,38 @@ _PHRASES = (
     "so many",
     "in the place of",
 )
-PHRASES = re.compile("|".join(_PHRASES).replace(" ", r"\s+"), re.IGNORECASE)
+PHRASE_PATTERN = re.compile("|".join(_REPLACED_PHRASES).replace(" ", r"\s+"), re.IGNORECASE)
 
 
-def replaced_names(source: str, path: str = "") -> Iterator[tuple[int, str]]:
+def iter_replaced_names(source: str, path: str = "") -> Iterator[tuple[int, str]]:
     """Yield the line of each definition whose name contains a replaced word, and the name with the word to use instead.
 
     `path` is the path of the source in the repository. Names of tests are sentences and may contain any words.
     """
-    rows = [row for row in TABLE if row.within in path]
+    rows = [row for row in REPLACEMENTS if row.path_part in path]
     for node in ast.walk(ast.parse(source)):
-        for name in _defined(node):
+        for name in _iter_defined_names(node):
             if not name.startswith("test_"):
-                yield from ((getattr(node, "lineno", 0), f"{name} ({word})") for word in _words_for(name, rows))
+                yield from (
+                    (getattr(node, "lineno", 0), f"{name} ({word})") for word in _find_preferred_words(name, rows)
+                )
 
 
-def _words_for(name: str, rows: list[Row]) -> list[str]:
+def _find_preferred_words(name: str, rows: list[ReplacedWords]) -> list[str]:
     """Return the words that the table suggests for a name."""
     snake = f"_{re.sub(r'(?<=[a-z])(?=[A-Z])', '_', name).lower()}_"
-    return [row.word for row in rows if any(f"_{part}_" in snake for part in row.replaced)]
+    return [row.preferred_word for row in rows if any(f"_{part}_" in snake for part in row.replaced_words)]
 
 
-def vague_names(source: str) -> Iterator[tuple[int, str]]:
-    """Yield the line and name of each definition in the integration whose name is one of `PARTICIPLES`."""
+def iter_vague_names(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and name of each definition in the integration whose name is one of `VAGUE_NAMES`."""
     for node in ast.walk(ast.parse(source)):
-        for name in _defined(node):
-            if name.strip("_").lower() in PARTICIPLES:
+        for name in _iter_defined_names(node):
+            if name.strip("_").lower() in VAGUE_NAMES:
                 yield getattr(node, "lineno", 0), f"{name} (name the noun)"
 
 
-def ambiguous_names(modules: Iterable[tuple[str, str]]) -> Iterator[tuple[str, list[str]]]:
+def iter_ambiguous_names(modules: Iterable[tuple[str, str]]) -> Iterator[tuple[str, list[str]]]:
     """Yield each public class or function that is defined in several modules, and the paths of these modules.
 
     `modules` are pairs of a path and its source. Folders of `providers/` may share names, because each defines them for
@@ -104,10 +114,12 @@ def ambiguous_names(modules: Iterable[tuple[str, str]]) -> Iterator[tuple[str, l
         for node in ast.parse(source).body:
             if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and node.name[0] != "_":
                 paths[node.name].add(vendor)
-    yield from ((name, sorted(found)) for name, found in paths.items() if len(found) > 1 and name not in HOOKS)
+    yield from (
+        (name, sorted(found)) for name, found in paths.items() if len(found) > 1 and name not in SHARED_FUNCTION_NAMES
+    )
 
 
-def _defined(node: ast.AST) -> Iterator[str]:
+def _iter_defined_names(node: ast.AST) -> Iterator[str]:
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             yield name
@@ -117,32 +129,34 @@ def _defined(node: ast.AST) -> Iterator[str]:
             yield name
 
 
-def replaced_phrases(text: str) -> Iterator[tuple[int, str]]:
+def iter_replaced_phrases(text: str) -> Iterator[tuple[int, str]]:
     """Yield the line and text of each phrase to be replaced, including phrases that span two lines."""
-    for found in PHRASES.finditer(text):
+    for found in PHRASE_PATTERN.finditer(text):
         yield text.count("\n", 0, found.start()) + 1, " ".join(found[0].split())
 
 
-def _files() -> Iterator[Path]:
+def _iter_text_files() -> Iterator[Path]:
     yield from REPOSITORY.glob("*.md")
     for folder in FOLDERS:
-        yield from (path for path in sorted((REPOSITORY / folder).rglob("*")) if path.suffix in TEXTS)
+        yield from (path for path in sorted((REPOSITORY / folder).rglob("*")) if path.suffix in TEXT_SUFFIXES)
 
 
 def main() -> int:
     """Print the findings, and return 1 if there are any."""
     found = 0
-    modules = [(path, path.read_text(encoding="utf-8")) for path in sorted((REPOSITORY / PRODUCT).rglob("*.py"))]
-    for name, paths in ambiguous_names((path.relative_to(REPOSITORY).as_posix(), text) for path, text in modules):
+    modules = [
+        (path, path.read_text(encoding="utf-8")) for path in sorted((REPOSITORY / INTEGRATION_PATH).rglob("*.py"))
+    ]
+    for name, paths in iter_ambiguous_names((path.relative_to(REPOSITORY).as_posix(), text) for path, text in modules):
         print(f"{name} has several meanings: {', '.join(paths)}")
         found += 1
-    for path in _files():
+    for path in _iter_text_files():
         if path == Path(__file__).resolve():
             continue
         text = path.read_text(encoding="utf-8")
         where = path.relative_to(REPOSITORY).as_posix()
-        hits = [*replaced_phrases(text), *(replaced_names(text, where) if path.suffix == ".py" else ())]
-        hits += vague_names(text) if where.startswith(PRODUCT) and path.suffix == ".py" else ()
+        hits = [*iter_replaced_phrases(text), *(iter_replaced_names(text, where) if path.suffix == ".py" else ())]
+        hits += iter_vague_names(text) if where.startswith(INTEGRATION_PATH) and path.suffix == ".py" else ()
         for line, words in sorted(hits):
             print(f"{where}:{line}: {words}")
         found += len(hits)

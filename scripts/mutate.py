@@ -24,16 +24,16 @@ import sys
 from tempfile import TemporaryDirectory
 from time import monotonic
 
-from scripts.mutations import Mutation, mutations
+from scripts.mutations import Mutation, iter_mutations
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-PACKAGE = Path("custom_components/windowed_conversation")
-FOLDERS = ("turn", "window")
-_ENOUGH = 0.95
+PACKAGE_PATH = Path("custom_components/windowed_conversation")
+MUTATED_FOLDERS = ("turn", "window")
+_MIN_CAUGHT_SHARE = 0.95
 # Exit codes of pytest: 0 if all tests passed, 1 if some failed, 2 and 4 if a test or a `conftest` cannot be imported.
-_PASSED, _CAUGHT = 0, {1, 2, 4}
+_PASSED_EXIT_CODE, _FAILED_EXIT_CODES = 0, {1, 2, 4}
 # Slow tests, which run only after all others have passed.
-_LAST = ("test_random_histories.py", "test_work.py", "test_page.py", "test_standalone.py")
+_SLOW_TESTS = ("test_random_histories.py", "test_work.py", "test_page.py", "test_standalone.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,44 +46,46 @@ class Mutant:
     def __str__(self) -> str:
         return f"{self.path}:{self.mutation.line}  {self.mutation.before}  ->  {self.mutation.after}"
 
-    def put_into(self, copy: Path) -> None:
+    def write_to(self, copy: Path) -> None:
         """Write the changed module to a copy of the repository."""
-        (copy / PACKAGE / self.path).write_text(self.mutation.source)
+        (copy / PACKAGE_PATH / self.path).write_text(self.mutation.source)
 
 
-def all_mutants(seed: int) -> list[Mutant]:
+def create_mutants(seed: int) -> list[Mutant]:
     """Return one randomly selected change for each line that can be changed."""
     mutants = []
-    for module in sorted(path for folder in FOLDERS for path in (REPOSITORY / PACKAGE / folder).rglob("*.py")):
-        path = module.relative_to(REPOSITORY / PACKAGE)
+    for module in sorted(
+        path for folder in MUTATED_FOLDERS for path in (REPOSITORY / PACKAGE_PATH / folder).rglob("*.py")
+    ):
+        path = module.relative_to(REPOSITORY / PACKAGE_PATH)
         by_line: dict[int, list[Mutation]] = {}
-        for mutation in mutations(module.read_text()):
+        for mutation in iter_mutations(module.read_text()):
             by_line.setdefault(mutation.line, []).append(mutation)
         mutants += [Mutant(path, Random(f"{seed}:{path}:{line}").choice(found)) for line, found in by_line.items()]
     return mutants
 
 
-def chosen(mutants: list[Mutant], seed: int, count: int, only: list[str]) -> list[Mutant]:
+def select_mutants(mutants: list[Mutant], seed: int, count: int, only: list[str]) -> list[Mutant]:
     """Return the mutants of the lines in `only`, or else `count` random mutants."""
     if only:
         return [mutant for mutant in mutants if f"{mutant.path}:{mutant.mutation.line}" in only]
     return Random(seed).sample(mutants, min(count, len(mutants)))
 
 
-def ordered_tests(path: Path) -> list[str]:
+def order_tests(path: Path) -> list[str]:
     """Return the test files, those most likely to notice a change of this module first."""
-    tests = [file for folder in FOLDERS for file in (REPOSITORY / "tests" / folder).rglob("test_*.py")]
-    folder = REPOSITORY / PACKAGE / path.parts[0]
+    tests = [file for folder in MUTATED_FOLDERS for file in (REPOSITORY / "tests" / folder).rglob("test_*.py")]
+    folder = REPOSITORY / PACKAGE_PATH / path.parts[0]
     importers = [each for each in folder.rglob("*.py") if f".{path.stem} import" in each.read_text()]
     above = {f".{path.parts[0]}.{each.stem} import" for each in importers}
 
-    def rank(file: Path) -> tuple[bool, bool, bool, bool, bool, str]:
+    def rank_test(file: Path) -> tuple[bool, bool, bool, bool, bool, str]:
         text, is_near = file.read_text(), path.parts[0] == file.relative_to(REPOSITORY / "tests").parts[0]
         imports_it, imports_above = f".{path.stem} import" in text, any(each in text for each in above)
         is_its_own = file.stem == f"test_{path.stem}"
-        return file.name in _LAST, not is_its_own, not imports_it, not imports_above, not is_near, str(file)
+        return file.name in _SLOW_TESTS, not is_its_own, not imports_it, not imports_above, not is_near, str(file)
 
-    return [str(file.relative_to(REPOSITORY)) for file in sorted(tests, key=rank)]
+    return [str(file.relative_to(REPOSITORY)) for file in sorted(tests, key=rank_test)]
 
 
 def run_tests(copy: Path, path: Path, limit: float | None) -> int | None:
@@ -91,7 +93,7 @@ def run_tests(copy: Path, path: Path, limit: float | None) -> int | None:
     shutil.rmtree(copy / ".hypothesis", ignore_errors=True)
     options = ("-x", "-q", "-p", "no:cacheprovider", "-p", "tests.no_shrinking", "--hypothesis-seed=0")
     child = subprocess.Popen(
-        [sys.executable, "-m", "pytest", *options, "-o", "timeout=120", *ordered_tests(path)],
+        [sys.executable, "-m", "pytest", *options, "-o", "timeout=120", *order_tests(path)],
         cwd=copy,
         # Two changes of a module within the same second would otherwise share cached bytecode.
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
@@ -111,18 +113,18 @@ def run_tests(copy: Path, path: Path, limit: float | None) -> int | None:
 
 def is_caught(mutant: Mutant, copy: Path, limit: float) -> bool:
     """Return whether the tests notice a mutant. The copy of the repository is restored afterwards."""
-    mutant.put_into(copy)
+    mutant.write_to(copy)
     try:
         code = run_tests(copy, mutant.path, limit)
     finally:
-        shutil.copy(REPOSITORY / PACKAGE / mutant.path, copy / PACKAGE / mutant.path)
-    if code not in {None, _PASSED, *_CAUGHT}:
+        shutil.copy(REPOSITORY / PACKAGE_PATH / mutant.path, copy / PACKAGE_PATH / mutant.path)
+    if code not in {None, _PASSED_EXIT_CODE, *_FAILED_EXIT_CODES}:
         raise SystemExit(f"pytest ended with {code} at {mutant}")
-    return code != _PASSED
+    return code != _PASSED_EXIT_CODE
 
 
 @contextmanager
-def copies(count: int) -> Iterator[SimpleQueue[Path]]:
+def make_repository_copies(count: int) -> Iterator[SimpleQueue[Path]]:
     """Yield a queue of copies of the repository, with tracked files and new files that are not ignored."""
     listed = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     files = subprocess.run(listed, cwd=REPOSITORY, check=True, capture_output=True, text=True).stdout.split("\0")
@@ -137,17 +139,17 @@ def copies(count: int) -> Iterator[SimpleQueue[Path]]:
         yield queue
 
 
-def survivors(mutants: list[Mutant], jobs: int) -> list[Mutant]:
+def find_survivors(mutants: list[Mutant], jobs: int) -> list[Mutant]:
     """Return the mutants that no test notices, and print each result as soon as it is available."""
-    with copies(jobs) as free, ThreadPoolExecutor(jobs) as pool:
+    with make_repository_copies(jobs) as free, ThreadPoolExecutor(jobs) as pool:
         copy = free.get()
         began = monotonic()
-        if run_tests(copy, mutants[0].path, None) != _PASSED:
+        if run_tests(copy, mutants[0].path, None) != _PASSED_EXIT_CODE:
             raise SystemExit("the tests fail without any change")
         limit = 120 + 4 * (monotonic() - began)
         free.put(copy)
 
-        def tried(mutant: Mutant) -> bool:
+        def try_mutant(mutant: Mutant) -> bool:
             copy, began = free.get(), monotonic()
             try:
                 caught = is_caught(mutant, copy, limit)
@@ -156,7 +158,7 @@ def survivors(mutants: list[Mutant], jobs: int) -> list[Mutant]:
             print(f"{'caught' if caught else 'SURVIVED':9}{monotonic() - began:4.0f} s  {mutant}", flush=True)
             return caught
 
-        return [mutant for mutant, caught in zip(mutants, pool.map(tried, mutants), strict=True) if not caught]
+        return [mutant for mutant, caught in zip(mutants, pool.map(try_mutant, mutants), strict=True) if not caught]
 
 
 def main() -> None:
@@ -168,15 +170,15 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", default=[], metavar="PATH:LINE")
     parser.add_argument("--list", action="store_true", help="say what would be changed, and run nothing")
     options = parser.parse_args()
-    mutants = chosen(all_mutants(options.seed), options.seed, options.count, options.only)
+    mutants = select_mutants(create_mutants(options.seed), options.seed, options.count, options.only)
     if options.list or not mutants:
         print(*mutants, sep="\n")
         return
-    left = survivors(mutants, options.jobs)
+    left = find_survivors(mutants, options.jobs)
     caught = len(mutants) - len(left)
     print(f"\n{caught} of {len(mutants)} caught ({caught / len(mutants):.0%}), seed {options.seed}. Survivors:")
     print(*left, sep="\n")
-    sys.exit(caught < _ENOUGH * len(mutants))
+    sys.exit(caught < _MIN_CAUGHT_SHARE * len(mutants))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-_SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
+_OPERATOR_SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
     ast.Gt: ast.GtE,
@@ -26,11 +26,11 @@ _SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.And: ast.Or,
     ast.Or: ast.And,
 }
-_FUNCTIONS = {"min": "max", "max": "min", "any": "all", "all": "any"}
+_FUNCTION_SWAPS = {"min": "max", "max": "min", "any": "all", "all": "any"}
 # Fields of syntax nodes that contain only types or decorators, which are not changed.
-_DECLARING = {"annotation", "returns", "type_params", "decorator_list"}
+_SKIPPED_FIELDS = {"annotation", "returns", "type_params", "decorator_list"}
 
-type _Change = tuple[ast.AST, str, Any]
+type _AttributeChange = tuple[ast.AST, str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +43,11 @@ class Mutation:
     source: str
 
 
-def mutations(source: str) -> Iterator[Mutation]:
+def iter_mutations(source: str) -> Iterator[Mutation]:
     """Yield each possible change of a module."""
-    for number in range(len(list(_changes(ast.parse(source))))):
+    for number in range(len(list(_iter_changes(ast.parse(source))))):
         tree = ast.parse(source)
-        line, shown, change = list(_changes(tree))[number]
+        line, shown, change = list(_iter_changes(tree))[number]
         before = ast.unparse(shown)
         after = change()
         yield Mutation(line, _first_line(before), _first_line(ast.unparse(after or shown)), ast.unparse(tree))
@@ -57,34 +57,34 @@ def _first_line(code: str) -> str:
     return code.partition("\n")[0]
 
 
-def _changes(tree: ast.Module) -> Iterator[tuple[int, ast.AST, Callable[[], ast.AST | None]]]:
+def _iter_changes(tree: ast.Module) -> Iterator[tuple[int, ast.AST, Callable[[], ast.AST | None]]]:
     """Yield each change: its line, the statement or expression to show, and a function that applies it to the tree.
 
     The function returns the new node, or None if the shown node was changed in place.
     """
-    for parent, name, place, node in _nodes(tree):
-        for new in _replacements(node, name):
-            yield node.lineno, node, _putting(parent, name, place, new)
-        for inner, attribute, value in _swaps(node):
-            yield node.lineno, node, _setting(inner, attribute, value)
+    for parent, name, place, node in _iter_nodes(tree):
+        for new in _iter_replacements(node, name):
+            yield node.lineno, node, _make_node_replacer(parent, name, place, new)
+        for inner, attribute, value in _iter_swaps(node):
+            yield node.lineno, node, _make_attribute_setter(inner, attribute, value)
 
 
-def _nodes(parent: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, Any]]:
+def _iter_nodes(parent: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, Any]]:
     """Yield the statements and expressions to change, each with its parent, its field, and its index in a list.
 
     The index is None if the field is not a list.
     """
     for name, value in ast.iter_fields(parent):
-        if name in _DECLARING:
+        if name in _SKIPPED_FIELDS:
             continue
         for place, node in enumerate(value) if isinstance(value, list) else [(None, value)]:
-            if isinstance(node, ast.AST) and not _declares(node):
+            if isinstance(node, ast.AST) and not _is_unchangeable(node):
                 if isinstance(node, ast.stmt | ast.expr):
                     yield parent, name, place, node
-                yield from _nodes(node)
+                yield from _iter_nodes(node)
 
 
-def _declares(node: ast.AST) -> bool:
+def _is_unchangeable(node: ast.AST) -> bool:
     """Return whether a node must not be changed, such as an import, type alias, docstring, protocol or f-string."""
     match node:
         case ast.TypeAlias() | ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()) | ast.JoinedStr():
@@ -96,7 +96,7 @@ def _declares(node: ast.AST) -> bool:
     return False
 
 
-def _replacements(node: ast.stmt | ast.expr, name: str) -> Iterator[ast.AST]:
+def _iter_replacements(node: ast.stmt | ast.expr, name: str) -> Iterator[ast.AST]:
     """Yield the nodes that may replace a node."""
     match node:
         case ast.Expr() | ast.AugAssign() | ast.Raise() | ast.Break() | ast.Continue() | ast.Delete():
@@ -113,29 +113,29 @@ def _replacements(node: ast.stmt | ast.expr, name: str) -> Iterator[ast.AST]:
         yield ast.UnaryOp(ast.Not(), node)
 
 
-def _swaps(node: ast.stmt | ast.expr) -> Iterator[_Change]:
+def _iter_swaps(node: ast.stmt | ast.expr) -> Iterator[_AttributeChange]:
     """Yield the operators and functions in a node that can be swapped: the node, its attribute, and the new value."""
     match node:
         case ast.Compare(ops=[operator]):
-            yield node, "ops", [_SWAPPED[type(operator)]()]
+            yield node, "ops", [_OPERATOR_SWAPS[type(operator)]()]
         case ast.BinOp(op=operator) | ast.BoolOp(op=operator) | ast.AugAssign(op=operator) if (
-            type(operator) in _SWAPPED
+            type(operator) in _OPERATOR_SWAPS
         ):
-            yield node, "op", _SWAPPED[type(operator)]()
-        case ast.Call(func=ast.Name(id=name) as function) if name in _FUNCTIONS:
-            yield function, "id", _FUNCTIONS[name]
+            yield node, "op", _OPERATOR_SWAPS[type(operator)]()
+        case ast.Call(func=ast.Name(id=name) as function) if name in _FUNCTION_SWAPS:
+            yield function, "id", _FUNCTION_SWAPS[name]
 
 
-def _putting(parent: ast.AST, name: str, place: int | None, new: ast.AST) -> Callable[[], ast.AST | None]:
-    def put() -> ast.AST:
-        if place is None:
+def _make_node_replacer(parent: ast.AST, name: str, index: int | None, new: ast.AST) -> Callable[[], ast.AST | None]:
+    def replace_node() -> ast.AST:
+        if index is None:
             setattr(parent, name, new)
         else:
-            getattr(parent, name)[place] = new
+            getattr(parent, name)[index] = new
         return new
 
-    return put
+    return replace_node
 
 
-def _setting(node: ast.AST, attribute: str, value: object) -> Callable[[], ast.AST | None]:
+def _make_attribute_setter(node: ast.AST, attribute: str, value: object) -> Callable[[], ast.AST | None]:
     return lambda: setattr(node, attribute, value)

@@ -56,9 +56,9 @@ class LeapingClock(IdleClock):
         super().stop()
         del self._loop.run_in_executor
 
-    def _counted(self, *work: Any) -> asyncio.Future[Any]:
+    def _counted(self, *args: Any) -> asyncio.Future[Any]:
         self._in_threads += 1
-        future: asyncio.Future[Any] = self._run_in_executor(*work)
+        future: asyncio.Future[Any] = self._run_in_executor(*args)
         future.add_done_callback(self._one_less)
         return future
 

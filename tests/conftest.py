@@ -81,7 +81,7 @@ async def model_server(socket_enabled: None) -> AsyncIterator[ModelServer]:
     """Yield a scripted model server that refuses invalid requests. The test must use all answers of its script."""
     async with ModelServer(strict=True) as server:
         yield server
-        assert list(server.scripted.left) == []
+        assert list(server.answer_script.remaining_answers) == []
 
 
 @pytest.fixture

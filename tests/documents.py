@@ -9,7 +9,7 @@ import re
 from .repository_files import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
-PAGES = [*sorted(REPOSITORY.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
+DOC_PAGES = [*sorted(REPOSITORY.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -67,6 +67,6 @@ def column(page: Path, heading: str) -> list[str]:
 
 def commands() -> Iterator[str]:
     """Yield each command of this repository that a page shows, in a code block or inline."""
-    for page in PAGES:
+    for page in DOC_PAGES:
         shown = [line for code in blocks(page, "sh") for line in code.splitlines()] + _CODE.findall(prose(page))
         yield from (each for each in shown if each.startswith(("scripts/", ".venv/")))

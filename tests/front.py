@@ -37,11 +37,11 @@ class Front:
         return [head.partition(" HTTP/")[0] for head in self.heads]
 
     @property
-    def has_key(self) -> list[bool]:
+    def sent_keys(self) -> list[bool]:
         """For each request, whether it contains an API key."""
         return [_KEY.search(head) is not None for head in self.heads]
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Close every connection, as a server does after a while, and reset the recorded requests and the count."""
         for writer in self._open:
             writer.close()
@@ -54,7 +54,7 @@ class Front:
 
     async def __aexit__(self, *_: object) -> None:
         assert self._server
-        self.forget()
+        self.reset()
         self._server.close()
         await self._server.wait_closed()
 
@@ -64,7 +64,7 @@ class Front:
         upstream, out = await asyncio.open_connection(self._to.hostname, self._to.port)
         back = asyncio.create_task(_pass_on(upstream, writer))
         asked = 0
-        while data := await _received(reader):
+        while data := await _read_chunk(reader):
             if _REQUEST.match(data):
                 self.heads.append(data.partition(b"\r\n\r\n")[0].decode())
                 asked += 1
@@ -77,13 +77,13 @@ class Front:
         self._open.discard(writer)
 
 
-async def _received(reader: asyncio.StreamReader) -> bytes:
+async def _read_chunk(reader: asyncio.StreamReader) -> bytes:
     with suppress(ConnectionError):
         return await reader.read(2**16)
     return b""
 
 
 async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while data := await _received(reader):
+    while data := await _read_chunk(reader):
         writer.write(data)
     writer.close()

@@ -14,7 +14,7 @@ OPENAI = (
     "o3", "o3-deep-research", "o3-mini", "o4-mini", "o4-mini-deep-research", "omni-moderation-latest", "sora-2",
     "text-embedding-3-large", "text-embedding-3-small", "text-embedding-ada-002", "tts-1", "tts-1-hd", "whisper-1",
 )  # fmt: skip
-OPENAI_CONVERSES = (
+OPENAI_CHAT_MODELS = (
     "chatgpt-4o-latest", "codex-mini-latest", "gpt-3.5-turbo", "gpt-3.5-turbo-0125", "gpt-4", "gpt-4-0613",
     "gpt-4-turbo", "gpt-4-turbo-preview", "gpt-4.1", "gpt-4.1-2025-04-14", "gpt-4.1-mini", "gpt-4.1-nano", "gpt-4o",
     "gpt-4o-2024-08-06", "gpt-4o-mini", "gpt-4o-mini-2024-07-18", "gpt-5", "gpt-5-chat-latest", "gpt-5-codex",

@@ -26,7 +26,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> object:
     """Reduce a test to one set of parameters before its items are created, which halves the time of collection."""
     result = yield
     if metafunc._calls:
-        metafunc._calls = [one_of(metafunc._calls, metafunc.definition.nodeid)]
+        metafunc._calls = [select_one(metafunc._calls, metafunc.definition.nodeid)]
     return result
 
 
@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = chosen
 
 
-def one_of[Call](calls: Sequence[Call], name: str) -> Call:
+def select_one[Call](calls: Sequence[Call], name: str) -> Call:
     """Return one of the parameter sets of a test, selected by the name of the test."""
     return calls[crc32(name.encode()) % len(calls)]
 

@@ -30,7 +30,7 @@ class OpenGenerators:
         """Close the open generators, and return the names of those that belong to the integration."""
         ours = list[str]()
         while left := list(self._left()):
-            ours += [each.__qualname__ for each in left if _package(each) == OURS]
+            ours += [each.__qualname__ for each in left if _get_package(each) == OURS]
             for each in left:
                 await each.aclose()
         return ours
@@ -38,12 +38,14 @@ class OpenGenerators:
     def _left(self) -> Iterator[Generator]:
         yield from filter(_is_open, self._collected)
         # all other open generators belong to fixtures
-        yield from (each for each in list(self._loop._asyncgens) if _is_open(each) and _package(each) in {OURS, *SDKS})
+        yield from (
+            each for each in list(self._loop._asyncgens) if _is_open(each) and _get_package(each) in {OURS, *SDKS}
+        )
 
 
 def _is_open(generator: Generator) -> bool:
     return generator.ag_frame is not None and not generator.ag_running
 
 
-def _package(generator: Generator) -> str:
+def _get_package(generator: Generator) -> str:
     return str(generator.ag_frame.f_globals["__name__"]).partition(".")[0] if generator.ag_frame else ""

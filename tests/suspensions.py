@@ -6,14 +6,14 @@ from contextlib import suppress
 from typing import Any
 
 # A limit, because a coroutine that never ends would be retried forever. No turn in a test has nearly as many points.
-_MOST_POINTS = 400
+_MAX_POINTS = 400
 
 
-class _CancelledAt:
+class _CancelAtPoint:
     """Runs a coroutine in the current task, and cancels the task at the n-th suspension point of the coroutine."""
 
     def __init__(self, running: Coroutine[Any, Any, Any], point: int) -> None:
-        self._running = running
+        self._coroutine = running
         self._left = point
 
     @property
@@ -24,7 +24,7 @@ class _CancelledAt:
         error: BaseException | None = None
         while True:
             try:
-                waits_for = self._running.throw(error) if error else self._running.send(None)
+                waits_for = self._coroutine.throw(error) if error else self._coroutine.send(None)
             except StopIteration as stop:
                 return stop.value
             self._count()
@@ -38,24 +38,24 @@ class _CancelledAt:
             task.cancel()
 
 
-def _waiting(waits_for: Any) -> Generator[Any, Any, BaseException | None]:
+def _waiting(awaited: Any) -> Generator[Any, Any, BaseException | None]:
     try:
-        yield waits_for
+        yield awaited
     except BaseException as err:  # noqa: BLE001 - any error is for the coroutine
         return err
     return None
 
 
-async def each_suspension_point(start: Callable[[], Coroutine[Any, Any, Any]]) -> AsyncIterator[int]:
+async def cancel_at_each_point(start: Callable[[], Coroutine[Any, Any, Any]]) -> AsyncIterator[int]:
     """Start a coroutine repeatedly, and cancel it at its first suspension point, then at the second, and so on.
 
     Yields the number of the point after each attempt, and stops when the coroutine ends before that point. Raises the
     errors of the coroutine, and `AssertionError` after too many points.
     """
-    for point in range(1, _MOST_POINTS):
-        cancelled = _CancelledAt(start(), point)
+    for point in range(1, _MAX_POINTS):
+        cancelled = _CancelAtPoint(start(), point)
 
-        async def run(cancelled: _CancelledAt = cancelled) -> None:
+        async def run(cancelled: _CancelAtPoint = cancelled) -> None:
             await cancelled
 
         with suppress(asyncio.CancelledError):
@@ -63,4 +63,4 @@ async def each_suspension_point(start: Callable[[], Coroutine[Any, Any, Any]]) -
         yield point
         if not cancelled.was_reached:
             return
-    raise AssertionError(f"more than {_MOST_POINTS} suspension points")
+    raise AssertionError(f"more than {_MAX_POINTS} suspension points")

@@ -6,29 +6,29 @@ from typing import Any
 
 import pytest
 
-from scripts.check_hassfest import Integration, findings, read
+from scripts.check_hassfest import Integration, find_violations, read_integration
 
 from .repository_files import PACKAGE
 
-OURS = read(PACKAGE)
+OURS = read_integration(PACKAGE)
 FLOW, SENSOR = ["config", "step", "server"], ["entity", "sensor", "last_route"]
 AGENT, OWNERS = ["config_subentries", "conversation"], ["selector", "device_owners", "fields", "person"]
 FORGET = ["services", "forget"]
-MISSING = object()
+REMOVED = object()
 
 # The part of the integration, the path inside it, the new value there, and a part of the expected finding.
 FAULTS: dict[str, tuple[str, list[str], object, str]] = {
     "unknown key of the manifest": ("manifest", ["requires"], [], "requires"),
-    "manifest without an owner": ("manifest", ["codeowners"], MISSING, "codeowners"),
+    "manifest without an owner": ("manifest", ["codeowners"], REMOVED, "codeowners"),
     "owner without an @": ("manifest", ["codeowners"], ["grace"], "@"),
-    "manifest without a version": ("manifest", ["version"], MISSING, "version"),
+    "manifest without a version": ("manifest", ["version"], REMOVED, "version"),
     "version that is none": ("manifest", ["version"], "one", "version"),
     "other domain": ("manifest", ["domain"], "other", "folder"),
     "domain of Home Assistant's own": ("manifest", ["domain"], "openai_conversation", "own integrations"),
     "unknown type of integration": ("manifest", ["integration_type"], "agent", "integration_type"),
-    "manifest without a type of integration": ("manifest", ["integration_type"], MISSING, "integration_type"),
+    "manifest without a type of integration": ("manifest", ["integration_type"], REMOVED, "integration_type"),
     "unknown class": ("manifest", ["iot_class"], "cloud", "iot_class"),
-    "manifest without a class": ("manifest", ["iot_class"], MISSING, "iot_class"),
+    "manifest without a class": ("manifest", ["iot_class"], REMOVED, "iot_class"),
     "unknown quality": ("manifest", ["quality_scale"], "best", "quality_scale"),
     "documentation without https": ("manifest", ["documentation"], "http://example.com", "https"),
     "documentation of Home Assistant's own": (
@@ -60,14 +60,14 @@ FAULTS: dict[str, tuple[str, list[str], object, str]] = {
         "A field.",
         "gone",
     ),
-    "subentry without a type": ("texts", [*AGENT, "entry_type"], MISSING, "entry_type"),
-    "subentry that cannot be added": ("texts", [*AGENT, "initiate_flow", "user"], MISSING, "user"),
+    "subentry without a type": ("texts", [*AGENT, "entry_type"], REMOVED, "entry_type"),
+    "subentry that cannot be added": ("texts", [*AGENT, "initiate_flow", "user"], REMOVED, "user"),
     "key with a capital": ("texts", ["selector", "scope", "options", "Agent"], "Agent", "key"),
     "key that ends in a line": ("texts", ["selector", "scope", "options", "agent_"], "Agent", "key"),
-    "field of a selector without a description": ("texts", [*OWNERS, "description"], MISSING, "description"),
+    "field of a selector without a description": ("texts", [*OWNERS, "description"], REMOVED, "description"),
     "field of a selector that is a text": ("texts", OWNERS, "Person", "person"),
-    "issue without a title": ("texts", ["issues", "memory_full", "title"], MISSING, "title"),
-    "issue without a description": ("texts", ["issues", "memory_full", "description"], MISSING, "fix_flow"),
+    "issue without a title": ("texts", ["issues", "memory_full", "title"], REMOVED, "title"),
+    "issue without a description": ("texts", ["issues", "memory_full", "description"], REMOVED, "fix_flow"),
     "placeholder in a state": ("texts", [*SENSOR, "state", "error"], "Error {number}", "placeholders"),
     "placeholder in the name of an attribute": (
         "texts",
@@ -76,17 +76,17 @@ FAULTS: dict[str, tuple[str, list[str], object, str]] = {
         "placeholders",
     ),
     "exception that is a text": ("texts", ["exceptions", "unavailable"], "The server is away.", "unavailable"),
-    "action without a description": ("texts", [*FORGET, "description"], MISSING, "description"),
-    "action without a name": ("texts", [*FORGET, "name"], MISSING, "name"),
-    "field without a description": ("texts", [*FORGET, "fields", "query", "description"], MISSING, "description"),
-    "field without texts": ("texts", [*FORGET, "fields", "query"], MISSING, "query"),
+    "action without a description": ("texts", [*FORGET, "description"], REMOVED, "description"),
+    "action without a name": ("texts", [*FORGET, "name"], REMOVED, "name"),
+    "field without a description": ("texts", [*FORGET, "fields", "query", "description"], REMOVED, "description"),
+    "field without texts": ("texts", [*FORGET, "fields", "query"], REMOVED, "query"),
     "texts without a field": (
         "texts",
         [*FORGET, "fields", "gone"],
         {"name": "Gone", "description": "A field."},
         "gone",
     ),
-    "choices without texts": ("texts", ["selector", "memory_kinds"], MISSING, "memory_kinds"),
+    "choices without texts": ("texts", ["selector", "memory_kinds"], REMOVED, "memory_kinds"),
     "text of system health in a wrong place": ("texts", ["system_health", "memory"], "Memory", "memory"),
     "icon of another kind": ("icons", [*FORGET, "service"], "hass:forum", "Material"),
     "unknown part of the icons": ("icons", ["entities"], {}, "entities"),
@@ -111,41 +111,41 @@ FAULTS: dict[str, tuple[str, list[str], object, str]] = {
 }
 
 
-def injected(part: str, path: list[str], value: object) -> Integration:
-    """Return our integration with the value at the end of the path replaced, or removed if it is `MISSING`."""
+def inject_fault(part: str, path: list[str], value: object) -> Integration:
+    """Return our integration with the value at the end of the path replaced, or removed if it is `REMOVED`."""
     faulty = found = deepcopy(getattr(OURS, part))
     for key in path[:-1]:
         found = found[key]
     found.pop(path[-1], None)
-    if value is not MISSING:
+    if value is not REMOVED:
         found[path[-1]] = value
     changed: dict[str, Any] = {part: faulty}
     return OURS._replace(**changed)
 
 
 def test_our_files_keep_the_rules() -> None:
-    assert findings(OURS) == []
+    assert find_violations(OURS) == []
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_fault_is_found(fault: str) -> None:
     part, path, value, words = FAULTS[fault]
 
-    found = findings(injected(part, path, value))
+    found = find_violations(inject_fault(part, path, value))
 
     assert any(words in each for each in found), found
 
 
 def test_keys_of_a_manifest_that_are_not_in_order_are_found() -> None:
-    assert "order" in "".join(findings(OURS._replace(manifest=dict(reversed(OURS.manifest.items())))))
+    assert "order" in "".join(find_violations(OURS._replace(manifest=dict(reversed(OURS.manifest.items())))))
 
 
 def test_actions_without_their_file_are_found() -> None:
-    assert "no services.yaml" in "".join(findings(OURS._replace(actions=None)))
+    assert "no services.yaml" in "".join(find_violations(OURS._replace(actions=None)))
 
 
 def test_file_that_is_no_json_is_found(tmp_path: Path) -> None:
     (tmp_path / "icons.json").write_text("{")
 
     with pytest.raises(ValueError, match=r"icons\.json is no JSON"):
-        read(tmp_path)
+        read_integration(tmp_path)

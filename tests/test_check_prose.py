@@ -12,7 +12,7 @@ from .repository_files import flat
 @pytest.fixture(scope="module")
 def linter():
     """Return the checker, which takes a second to create."""
-    return check_prose.new_linter()
+    return check_prose.create_linter()
 
 
 @pytest.mark.parametrize(
@@ -25,24 +25,24 @@ def linter():
     ],
 )
 def test_a_mistake_is_found(linter, text: str, rule: str) -> None:
-    assert rule in {finding.rule for finding in check_prose.findings(linter, "text", text)}
+    assert rule in {finding.rule for finding in check_prose.iter_findings(linter, "text", text)}
 
 
 @pytest.mark.parametrize("text", ['Say "forget that ..." to `HassTrunOn`.', "## Who answers", "llama.cpp needs 7 MB."])
 def test_what_is_right_is_not_found(linter, text: str) -> None:
-    assert list(check_prose.findings(linter, "text", text)) == []
+    assert list(check_prose.iter_findings(linter, "text", text)) == []
 
 
 def test_a_finding_names_its_line(linter) -> None:
-    (found,) = check_prose.findings(linter, "page", "It is right.\n\nIt is wrnog.")
+    (found,) = check_prose.iter_findings(linter, "page", "It is right.\n\nIt is wrnog.")
 
-    assert (found.where, found.words) == ("page:3", "wrnog")
+    assert (found.location, found.text) == ("page:3", "wrnog")
 
 
 def test_every_interface_text_is_read() -> None:
-    texts = json.loads(check_prose.TEXTS.read_text(encoding="utf-8"))
+    texts = json.loads(check_prose.TRANSLATIONS_FILE.read_text(encoding="utf-8"))
 
-    assert len(list(check_prose.interface_texts(texts))) == len(list(flat(texts)))
+    assert len(list(check_prose.iter_interface_texts(texts))) == len(list(flat(texts)))
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_every_interface_text_is_read() -> None:
     ],
 )
 def test_docstring_without_a_noun_is_found(code: str) -> None:
-    assert [finding.rule for finding in check_prose.headless_docstrings("module", code)] == ["HeadlessDocstring"]
+    assert [finding.rule for finding in check_prose.iter_headless_docstrings("module", code)] == ["HeadlessDocstring"]
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_docstring_without_a_noun_is_found(code: str) -> None:
     ['"""Requests to a model."""', 'def sent():\n    """Return the request, and what is left of it."""', "x = 1"],
 )
 def test_docstring_that_names_a_noun_is_right(code: str) -> None:
-    assert list(check_prose.headless_docstrings("module", code)) == []
+    assert list(check_prose.iter_headless_docstrings("module", code)) == []
 
 
 @pytest.mark.parametrize(
@@ -71,20 +71,20 @@ def test_docstring_that_names_a_noun_is_right(code: str) -> None:
     ["x = 1  # what is sent", 'def sent():\n    """Return the request of who asked."""', '"""Say whatever it was."""'],
 )
 def test_clause_without_a_noun_is_found(code: str) -> None:
-    assert [finding.rule for finding in check_prose.headless_clauses("module", code)] == ["HeadlessClause"]
+    assert [finding.rule for finding in check_prose.iter_headless_clauses("module", code)] == ["HeadlessClause"]
 
 
 @pytest.mark.parametrize(
     "code", ['x = "what is sent"', '"""Answers to "what is my name?"."""', "# by how much, and who asked"]
 )
 def test_clause_in_an_example_is_right(code: str) -> None:
-    assert list(check_prose.headless_clauses("module", code)) == []
+    assert list(check_prose.iter_headless_clauses("module", code)) == []
 
 
 def test_folder_may_have_some_headless_clauses() -> None:
     few = "# what is sent" + " and a noun" * 500
     many = "# what is sent"
 
-    found = check_prose.headless_folders([("tests/a.py", few), ("custom_components/a.py", few), ("demo/a.py", many)])
+    found = check_prose.iter_excess_clauses([("tests/a.py", few), ("custom_components/a.py", few), ("demo/a.py", many)])
 
-    assert [finding.where for finding in found] == ["demo/a.py:1"]
+    assert [finding.location for finding in found] == ["demo/a.py:1"]

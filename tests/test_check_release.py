@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.check_release import MANIFEST, ReleaseError, release_notes
+from scripts.check_release import MANIFEST, ReleaseError, read_release_notes
 
 CHANGELOG = """# Changelog
 
@@ -29,20 +29,20 @@ def repository(tmp_path: Path) -> Path:
 
 
 def test_release_has_the_text_of_its_version(repository: Path) -> None:
-    assert release_notes("v1.2.0", repository) == "- Speaks French."
+    assert read_release_notes("v1.2.0", repository) == "- Speaks French."
 
 
 @pytest.mark.parametrize("tag", ["v1.1.0", "1.2.0", "v1.2.0-beta", "v"])
 def test_tag_of_another_version_is_no_release(repository: Path, tag: str) -> None:
     with pytest.raises(ReleaseError, match=r"manifest\.json has the version 1\.2\.0"):
-        release_notes(tag, repository)
+        read_release_notes(tag, repository)
 
 
 def test_project_of_another_version_is_no_release(repository: Path) -> None:
     (repository / "pyproject.toml").write_text('[project]\nversion = "1.1.0"\n')
 
     with pytest.raises(ReleaseError, match=r"pyproject\.toml"):
-        release_notes("v1.2.0", repository)
+        read_release_notes("v1.2.0", repository)
 
 
 @pytest.mark.parametrize(
@@ -52,4 +52,4 @@ def test_version_without_its_changes_is_no_release(repository: Path, heading: st
     (repository / "CHANGELOG.md").write_text(CHANGELOG.replace("1.2.0 (2026-12-01)", heading))
 
     with pytest.raises(ReleaseError, match=complaint):
-        release_notes("v1.2.0", repository)
+        read_release_notes("v1.2.0", repository)

@@ -14,14 +14,14 @@ import pytest
 
 from .repository_files import PACKAGE, REPOSITORY
 
-MOST_FUNCTIONS = 8
-MOST_MODULES = 5
+MAX_FUNCTIONS = 8
+MAX_MODULES = 5
 
 _LINE = re.compile(r"    (?P<module>[\w/]+\.py): (?P<name>[\w.]+)(?: -> (?P<left>\w+))?")
 
 
 @dataclass(frozen=True)
-class Step:
+class WalkStep:
     """A function in a walk. `left` is the value through which it leads to the next one, if it does not call that."""
 
     module: str
@@ -37,10 +37,10 @@ class Step:
         return self.name.rpartition(".")[2]
 
 
-def steps(block: str) -> list[Step]:
+def steps(block: str) -> list[WalkStep]:
     """Return the steps of a walk, or no steps if the block is not a walk."""
     lines = [_LINE.fullmatch(line) for line in block.splitlines()]
-    found = [Step(line["module"], line["name"], line["left"]) for line in lines if line]
+    found = [WalkStep(line["module"], line["name"], line["left"]) for line in lines if line]
     return found if len(found) == len(lines) else []
 
 
@@ -72,7 +72,7 @@ def named_in(node: ast.AST) -> set[str]:
     return {str(value) for each in used for field, value in ast.iter_fields(each) if field in {"id", "attr", "arg"}}
 
 
-def names(step: Step) -> set[str]:
+def names(step: WalkStep) -> set[str]:
     """Return the names that a function and its helpers in the same module use."""
     known = functions(step.module)
     found, looked_at = named_in(known[step.name]), {step.name}
@@ -87,18 +87,18 @@ def test_there_are_four_walks() -> None:
 
 
 @pytest.mark.parametrize("walk", WALKS, ids=lambda walk: str(walk[0]))
-def test_walk_is_short(walk: list[Step]) -> None:
-    assert len(set(walk)) == len(walk) <= MOST_FUNCTIONS
-    assert len({step.module for step in walk}) <= MOST_MODULES
+def test_walk_is_short(walk: list[WalkStep]) -> None:
+    assert len(set(walk)) == len(walk) <= MAX_FUNCTIONS
+    assert len({step.module for step in walk}) <= MAX_MODULES
 
 
 @pytest.mark.parametrize("step", [step for walk in WALKS for step in walk], ids=str)
-def test_function_on_a_walk_is_there(step: Step) -> None:
+def test_function_on_a_walk_is_there(step: WalkStep) -> None:
     assert step.name in functions(step.module)
 
 
 @pytest.mark.parametrize(("step", "following"), PAIRS, ids=str)
-def test_function_on_a_walk_leads_to_the_next_one(step: Step, following: Step) -> None:
+def test_function_on_a_walk_leads_to_the_next_one(step: WalkStep, following: WalkStep) -> None:
     handed_on = step.left or following.called
 
     assert handed_on in names(step)

@@ -15,21 +15,21 @@ import pytest
 from custom_components.windowed_conversation.bridge import turn_report
 from custom_components.windowed_conversation.const import CONF_PROVIDER, PROVIDER_OPENAI, SUBENTRY_CONVERSATION
 from custom_components.windowed_conversation.flows import options
-from custom_components.windowed_conversation.flows.agent import agent_sections
-from custom_components.windowed_conversation.flows.fields import NumberField
-from custom_components.windowed_conversation.sensor import COSTS, MEMORY, RECORDS, SENSORS
-from custom_components.windowed_conversation.turn.routing import Reason
+from custom_components.windowed_conversation.flows.agent import build_agent_sections
+from custom_components.windowed_conversation.flows.fields import NumberFieldSelector
+from custom_components.windowed_conversation.sensor import COST_SENSORS, MEMORY_SENSORS, RECORD_SENSORS, SENSORS
+from custom_components.windowed_conversation.turn.routing import RouteReason
 from demo import __main__ as demo
 
-from .documents import DOCS, PAGES, anchors, column, commands, links, prose, section, slug, table
+from .documents import DOC_PAGES, DOCS, anchors, column, commands, links, prose, section, slug, table
 from .repository_files import ACTIONS, PACKAGE, REPOSITORY, TEXTS
 
-LINES_OF_THREE_SCREENS = 120
-LONGEST_LINE = 155
+MAX_PAGE_LINES = 120
+MAX_LINE_CHARS = 155
 
 SHOWN = sorted(set(commands()))
-TO_THE_DEMO = [command for command in SHOWN if re.match(r"scripts/demo (?!--help)", command)]
-LINKS = [pytest.param(page, link, id=f"{page.name}: {link}") for page in PAGES for link in links(page)]
+DEMO_COMMANDS = [command for command in SHOWN if re.match(r"scripts/demo (?!--help)", command)]
+LINKS = [pytest.param(page, link, id=f"{page.name}: {link}") for page in DOC_PAGES for link in links(page)]
 HERE = [each for each in LINKS if not re.match(r"\w+:", str(each.values[1]))]
 
 ACCOUNT_STEPS = TEXTS["config"]["step"].values()
@@ -71,8 +71,8 @@ def in_code(text: str) -> str:
     return re.sub(r"{(\w+)}", r"*\1*", text)
 
 
-ACCOUNT_FORM = options._fields()
-AGENT_FORM = agent_sections({CONF_PROVIDER: PROVIDER_OPENAI})
+ACCOUNT_FORM = options._build_fields()
+AGENT_FORM = build_agent_sections({CONF_PROVIDER: PROVIDER_OPENAI})
 # The label of each option and the table cell with its default, for the options of the account and of an agent.
 ACCOUNT_CELLS = {row[0]: row[1] for row in table(DOCS / "options.md", "Account options")}
 AGENT_CELLS = {row[0]: row[1] for heading in AGENT_HEADINGS for row in table(DOCS / "options.md", heading)}
@@ -84,7 +84,7 @@ NUMBERS = [
     pytest.param(field, cells.get(known[field.name], ""), id=known[field.name])
     for form, known, cells in FORMS
     for _, field in fields(form)
-    if isinstance(field, NumberField)
+    if isinstance(field, NumberFieldSelector)
 ]
 MARKED = [
     pytest.param(str(marker), marker.default(), cells.get(known[str(marker)], ""), id=known[str(marker)])
@@ -97,7 +97,7 @@ MARKED = [
 DEFAULTS = {AGENT_LABELS[str(marker)]: marker.default for marker, _ in fields(AGENT_FORM)}
 IN_PROSE = [
     pytest.param(label, said, id=f"{page.name}: {label}")
-    for page in PAGES
+    for page in DOC_PAGES
     for label, said in re.findall(r"\*([^*\n]+)\*[^*]{0,200}?\b(on|off) by\s+default", prose(page))
     if label in DEFAULTS
 ]
@@ -106,8 +106,8 @@ IN_PROSE = [
 def test_readme_fits_three_screens() -> None:
     lines = (REPOSITORY / "README.md").read_text().splitlines()
 
-    assert len(lines) <= LINES_OF_THREE_SCREENS
-    assert [line for line in lines if len(line) > LONGEST_LINE and not line.startswith("[")] == []
+    assert len(lines) <= MAX_PAGE_LINES
+    assert [line for line in lines if len(line) > MAX_LINE_CHARS and not line.startswith("[")] == []
 
 
 def test_every_page_is_in_the_table_of_contents() -> None:
@@ -166,11 +166,11 @@ def test_words_of_a_command_are_in_its_usage(command: str) -> None:
     assert [word for word in words if word not in usage and word not in said] == []
 
 
-@pytest.mark.parametrize("command", TO_THE_DEMO)
+@pytest.mark.parametrize("command", DEMO_COMMANDS)
 def test_demo_takes_the_options_that_are_shown(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", shlex.split(command))
 
-    assert isinstance(demo._arguments(), argparse.Namespace)
+    assert isinstance(demo._parse_arguments(), argparse.Namespace)
 
 
 def test_every_option_is_documented_and_every_documented_option_exists() -> None:
@@ -185,8 +185,8 @@ def test_every_option_is_documented_and_every_documented_option_exists() -> None
 
 
 @pytest.mark.parametrize(("field", "cell"), NUMBERS)
-def test_range_of_an_option_is_documented(field: NumberField, cell: str) -> None:
-    least, most = field.limits.values()
+def test_range_of_an_option_is_documented(field: NumberFieldSelector, cell: str) -> None:
+    least, most = field.limit_placeholders.values()
 
     assert f"({least} to {most}" in cell
 
@@ -200,7 +200,10 @@ def test_default_of_an_option_is_documented(name: str, default: Any, cell: str) 
 
 def test_every_sensor_is_documented_and_every_documented_sensor_exists() -> None:
     names = {key: texts["name"] for key, texts in TEXTS["entity"]["sensor"].items()}
-    enabled = {each.key: each.entity_registry_enabled_default for each in (*SENSORS, *COSTS, *MEMORY, *RECORDS)}
+    enabled = {
+        each.key: each.entity_registry_enabled_default
+        for each in (*SENSORS, *COST_SENSORS, *MEMORY_SENSORS, *RECORD_SENSORS)
+    }
 
     documented = {row[0]: row[1] for row in table(DOCS / "sensors.md", "Sensors")}
 
@@ -243,7 +246,7 @@ def test_every_event_is_documented_and_every_documented_event_exists() -> None:
 
 
 def test_every_reason_is_documented_and_every_documented_reason_exists() -> None:
-    assert set(re.findall(r"`(\w+)`", section(DOCS / "routing.md", "Reasons"))) == set(Reason)
+    assert set(re.findall(r"`(\w+)`", section(DOCS / "routing.md", "Reasons"))) == set(RouteReason)
 
 
 def test_every_issue_is_documented_and_every_documented_issue_exists() -> None:

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from scripts.mutations import mutations
+from scripts.mutations import iter_mutations
 
 MODULE = '''"""A module."""
 
@@ -38,15 +38,15 @@ def take(names: Names, most: int = 3) -> Names:
     ids=str,
 )
 def test_change_is_among_those_of_a_module(change: tuple[int, str, str]) -> None:
-    assert change in {(each.line, each.before, each.after) for each in mutations(MODULE)}
+    assert change in {(each.line, each.before, each.after) for each in iter_mutations(MODULE)}
 
 
 def test_what_only_declares_is_left_as_it_is() -> None:
-    assert {each.line for each in mutations(MODULE)} == {9, 13, 14, 15}
+    assert {each.line for each in iter_mutations(MODULE)} == {9, 13, 14, 15}
 
 
 def test_each_change_is_a_module_of_its_own() -> None:
-    changed = [each.source for each in mutations(MODULE)]
+    changed = [each.source for each in iter_mutations(MODULE)]
 
     assert ast.unparse(ast.parse(MODULE)) not in changed
     assert len(set(changed)) == len(changed)

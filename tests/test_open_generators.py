@@ -13,7 +13,7 @@ from .open_generators import OpenGenerators
 from .providers.conftest import CLIENTS
 
 # The namespace of a module that looks like a part of the integration.
-_of_the_integration: dict[str, Any] = {"__name__": "custom_components.made_up", "aclosing": aclosing}
+_integration_globals: dict[str, Any] = {"__name__": "custom_components.made_up", "aclosing": aclosing}
 exec(
     """
 async def read(events):
@@ -21,9 +21,9 @@ async def read(events):
         async for event in events:
             yield event
 """,
-    _of_the_integration,
+    _integration_globals,
 )
-read = _of_the_integration["read"]
+read = _integration_globals["read"]
 
 
 class Stream:
@@ -40,7 +40,7 @@ class Stream:
             await asyncio.sleep(0)
             self.ends += 1
 
-    async def read_by_a_client(self, package: str) -> Any:
+    async def make_client_reader(self, package: str) -> Any:
         """Return an HTTP client's started reader of the stream, in a reference cycle like one that an error creates."""
         answer: Any = import_module(package).Response(200, content=self.events())
         answer.pieces = answer.aiter_bytes()
@@ -61,7 +61,7 @@ def runner() -> Iterator[asyncio.Runner]:
 
 
 @pytest.fixture
-def generators(runner: asyncio.Runner) -> OpenGenerators:
+def collector(runner: asyncio.Runner) -> OpenGenerators:
     return OpenGenerators(runner.get_loop())
 
 
@@ -72,48 +72,48 @@ def stream() -> Stream:
 
 @pytest.mark.parametrize("package", CLIENTS)
 def test_what_a_client_leaves_is_closed_though_somebody_holds_it(
-    package: str, runner: asyncio.Runner, generators: OpenGenerators, stream: Stream
+    package: str, runner: asyncio.Runner, collector: OpenGenerators, stream: Stream
 ) -> None:
-    pieces, _ = runner.run(stream.read_by_a_client(package))
+    pieces, _ = runner.run(stream.make_client_reader(package))
 
-    assert runner.run(generators.close()) == []
+    assert runner.run(collector.close()) == []
     assert pieces.ag_frame is None
 
 
 @pytest.mark.parametrize("package", CLIENTS)
 def test_what_a_client_leaves_to_the_garbage_collector_is_closed_only_when_it_is_told_to(
-    package: str, runner: asyncio.Runner, generators: OpenGenerators, stream: Stream
+    package: str, runner: asyncio.Runner, collector: OpenGenerators, stream: Stream
 ) -> None:
     async def collected() -> None:
-        await stream.read_by_a_client(package)
+        await stream.make_client_reader(package)
         gc.collect()
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
     runner.run(collected())
 
     assert stream.ends == 0
-    assert runner.run(generators.close()) == []
+    assert runner.run(collector.close()) == []
     assert stream.ends == 1
 
 
 @pytest.mark.parametrize("is_collected", [False, True])
 def test_generator_that_the_integration_leaves_is_told(
-    runner: asyncio.Runner, generators: OpenGenerators, stream: Stream, *, is_collected: bool
+    runner: asyncio.Runner, collector: OpenGenerators, stream: Stream, *, is_collected: bool
 ) -> None:
     left = runner.run(stream.read_by_us())
     if is_collected:
         left.clear()
         gc.collect()
 
-    assert runner.run(generators.close()) == ["read"]
+    assert runner.run(collector.close()) == ["read"]
     assert stream.ends == 1
 
 
-def test_what_was_closed_is_not_told(runner: asyncio.Runner, generators: OpenGenerators, stream: Stream) -> None:
+def test_what_was_closed_is_not_told(runner: asyncio.Runner, collector: OpenGenerators, stream: Stream) -> None:
     async def leaves() -> None:
         async with aclosing(read(stream.events())) as events:
             await anext(events)
 
     runner.run(leaves())
 
-    assert runner.run(generators.close()) == []
+    assert runner.run(collector.close()) == []

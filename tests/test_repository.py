@@ -15,7 +15,7 @@ import pytest
 
 from custom_components.windowed_conversation import PLATFORMS
 from custom_components.windowed_conversation.agents.actions.conversations import (
-    _CODEC_ERRORS,
+    _CODEC_ERROR_KEYS,
     ATTR_CONTENT,
     ATTR_MATCH,
     TAG_MATCHES,
@@ -23,8 +23,12 @@ from custom_components.windowed_conversation.agents.actions.conversations import
 )
 from custom_components.windowed_conversation.agents.actions.turns import TURN_OUTCOMES, TURN_ROUTES
 from custom_components.windowed_conversation.agents.issues import Issue
-from custom_components.windowed_conversation.agents.statistics import LAST_ROUTES
-from custom_components.windowed_conversation.bridge.errors import _TEXTS, ErrorText, error_text_of
+from custom_components.windowed_conversation.agents.statistics import LAST_ROUTE_STATES
+from custom_components.windowed_conversation.bridge.errors import (
+    _PRESENTATION_BY_CLASS,
+    ErrorPresentation,
+    describe_error,
+)
 from custom_components.windowed_conversation.const import (
     ATTR_DEVICE,
     ATTR_PERSON,
@@ -49,16 +53,16 @@ from custom_components.windowed_conversation.const import (
     RecordLevel,
 )
 from custom_components.windowed_conversation.flows import account_trial, options
-from custom_components.windowed_conversation.flows.agent import agent_sections
-from custom_components.windowed_conversation.flows.fields import NumberField
+from custom_components.windowed_conversation.flows.agent import build_agent_sections
+from custom_components.windowed_conversation.flows.fields import NumberFieldSelector
 from custom_components.windowed_conversation.memory import KINDS
 from custom_components.windowed_conversation.providers.errors import RateLimited
-from custom_components.windowed_conversation.providers.models import EFFORTS
-from custom_components.windowed_conversation.sensor import COSTS, MEMORY, RECORDS, SENSORS
+from custom_components.windowed_conversation.providers.models import SELECTABLE_EFFORTS
+from custom_components.windowed_conversation.sensor import COST_SENSORS, MEMORY_SENSORS, RECORD_SENSORS, SENSORS
 from custom_components.windowed_conversation.turn.context import ContextPlacement
-from custom_components.windowed_conversation.turn.remember_requests import Phrase
-from custom_components.windowed_conversation.turn.routing import Routing, Scope
-from custom_components.windowed_conversation.window import ToolResults
+from custom_components.windowed_conversation.turn.remember_requests import ReplyKey
+from custom_components.windowed_conversation.turn.routing import RoutingMode, Scope
+from custom_components.windowed_conversation.window import ToolResultMode
 
 from .repository_files import ICONS, MANIFEST, MODULES, PACKAGE, REPOSITORY, TEXTS, calls, placeholders, syntax
 
@@ -123,8 +127,8 @@ def test_texts_are_those_of_what_there_is() -> None:
     assert TEXTS["title"] == MANIFEST["name"]
     assert TEXTS["config_subentries"][SUBENTRY_CONVERSATION]["initiate_flow"].keys() == {"user", "reconfigure"}
     described, fixable = {"title", "description"}, {"title", "fix_flow"}
-    assert [key for key, issue in TEXTS["issues"].items() if issue.keys() != described] == [Issue.MEMORY_LEFT]
-    assert TEXTS["issues"][Issue.MEMORY_LEFT].keys() == fixable
+    assert [key for key, issue in TEXTS["issues"].items() if issue.keys() != described] == [Issue.MEMORY_LEFTOVER]
+    assert TEXTS["issues"][Issue.MEMORY_LEFTOVER].keys() == fixable
 
 
 def test_every_field_has_a_name_and_a_description() -> None:
@@ -140,13 +144,13 @@ def test_every_step_has_its_text_and_every_text_its_step() -> None:
     assert TEXTS["options"]["step"].keys() == steps("flows/options")
     # `confirm` is Home Assistant's own step, which is shown while the integration is not loaded
     silent, shown = {"delete", "keep"}, {"confirm"}
-    assert TEXTS["issues"][Issue.MEMORY_LEFT]["fix_flow"]["step"].keys() == steps("repairs") - silent | shown
+    assert TEXTS["issues"][Issue.MEMORY_LEFTOVER]["fix_flow"]["step"].keys() == steps("repairs") - silent | shown
 
 
 def range_texts(fields: dict[Any, Any]) -> set[str]:
     """Return the error keys of the number fields in a form."""
     sections = [each.schema.schema for each in fields.values() if isinstance(each, section)]
-    own = {f"{name}_out_of_range" for name, each in fields.items() if isinstance(each, NumberField)}
+    own = {f"{name}_out_of_range" for name, each in fields.items() if isinstance(each, NumberFieldSelector)}
     return own.union(*map(range_texts, sections))
 
 
@@ -155,18 +159,20 @@ def test_every_error_and_abort_is_one_of_the_flows() -> None:
     told_of_accounts = words("config_flow") | words("flows/account_trial")
 
     assert account["error"].keys() | account["abort"].keys() <= told_of_accounts | INHERITED_ABORTS
-    ranges = range_texts(agent_sections({CONF_PROVIDER: PROVIDER_OPENAI}))
+    ranges = range_texts(build_agent_sections({CONF_PROVIDER: PROVIDER_OPENAI}))
     assert ranges <= agent["error"].keys()
     assert agent["error"].keys() - ranges | agent["abort"].keys() <= words("flows/agent")
-    ranges = range_texts(options._fields())
+    ranges = range_texts(options._build_fields())
     assert ranges <= TEXTS["options"]["error"].keys()
     assert TEXTS["options"]["error"].keys() - ranges <= words("flows/options")
-    assert {*account_trial._LIST_ERRORS.values(), *account_trial._MODEL_ERRORS.values()} <= account["error"].keys()
+    assert {*account_trial._LIST_ERROR_KEYS.values(), *account_trial._MODEL_ERROR_KEYS.values()} <= account[
+        "error"
+    ].keys()
 
 
 def test_error_of_a_number_names_its_range() -> None:
     errors = TEXTS["options"]["error"] | TEXTS["config_subentries"][SUBENTRY_CONVERSATION]["error"]
-    ranges = range_texts(agent_sections({CONF_PROVIDER: PROVIDER_OPENAI}) | options._fields())
+    ranges = range_texts(build_agent_sections({CONF_PROVIDER: PROVIDER_OPENAI}) | options._build_fields())
     names = {key: key.removesuffix("_out_of_range") for key in ranges}
 
     named = {key: {f"{name}_least", f"{name}_most"} for key, name in names.items()}
@@ -175,23 +181,23 @@ def test_error_of_a_number_names_its_range() -> None:
 
 
 def test_every_exception_has_its_text_and_every_text_its_exception() -> None:
-    told = first_arguments("ErrorText")
-    refused = first_arguments("translated_error", "refusal", "agent_refusal")
-    refused |= set(_CODEC_ERRORS.values())
+    told = first_arguments("ErrorPresentation")
+    refused = first_arguments("build_translated_error", "build_refusal", "build_agent_refusal")
+    refused |= set(_CODEC_ERROR_KEYS.values())
 
-    assert told >= {failure.key for failure in _TEXTS.values()}
+    assert told >= {failure.key for failure in _PRESENTATION_BY_CLASS.values()}
     assert TEXTS["exceptions"].keys() == told | refused
 
 
 def test_every_sentence_of_the_activity_and_of_memory_has_its_text() -> None:
-    activities = {text(call.args[1]) for call in calls("_common") if isinstance(call.args[1], ast.Constant)}
+    activities = {text(call.args[1]) for call in calls("_common_text") if isinstance(call.args[1], ast.Constant)}
     counts = {f"forgotten_exchanges_{each}" for each in ("one", "few", "other")}
 
-    assert TEXTS["common"].keys() == activities | counts | set(Phrase)
+    assert TEXTS["common"].keys() == activities | counts | set(ReplyKey)
 
 
-@pytest.mark.parametrize("phrase", Phrase)
-def test_phrase_has_placeholders_that_memory_fills_in(phrase: Phrase) -> None:
+@pytest.mark.parametrize("phrase", ReplyKey)
+def test_phrase_has_placeholders_that_memory_fills_in(phrase: ReplyKey) -> None:
     known = {"facts", "replaced", "more", "counts", "count", "first", "last"}
 
     assert placeholders(TEXTS["common"][phrase]) <= known
@@ -200,13 +206,13 @@ def test_phrase_has_placeholders_that_memory_fills_in(phrase: Phrase) -> None:
 @pytest.mark.parametrize(
     "failure",
     [
-        *_TEXTS.values(),
-        *(error_text_of(RateLimited("", each)) for each in (7, 700, 70_000)),
-        error_text_of(ValueError()),
+        *_PRESENTATION_BY_CLASS.values(),
+        *(describe_error(RateLimited("", each)) for each in (7, 700, 70_000)),
+        describe_error(ValueError()),
     ],
     ids=lambda each: each.key,
 )
-def test_exception_has_the_placeholders_of_its_text(failure: ErrorText) -> None:
+def test_exception_has_the_placeholders_of_its_text(failure: ErrorPresentation) -> None:
     assert placeholders(TEXTS["exceptions"][failure.key]["message"]) == set(failure.placeholders or ())
 
 
@@ -218,7 +224,7 @@ def test_every_issue_has_its_text_and_every_text_its_issue() -> None:
 
 
 def test_every_sensor_has_a_name_and_an_icon() -> None:
-    sensors = {description.key for description in (*SENSORS, *COSTS, *MEMORY, *RECORDS)}
+    sensors = {description.key for description in (*SENSORS, *COST_SENSORS, *MEMORY_SENSORS, *RECORD_SENSORS)}
 
     assert TEXTS["entity"].keys() == ICONS["entity"].keys() == {Platform.SENSOR}
     assert TEXTS["entity"]["sensor"].keys() == sensors
@@ -230,13 +236,13 @@ def test_every_choice_has_its_text() -> None:
         CONF_COMPACTION: Compaction,
         CONF_CONTEXT_PLACEMENT: ContextPlacement,
         CONF_COUNTING: Counting,
-        CONF_EFFORT: EFFORTS,
+        CONF_EFFORT: SELECTABLE_EFFORTS,
         CONF_FORMAT: OpenAIFormat,
         CONF_PERSISTENCE: Persistence,
         CONF_RECORD: RecordLevel,
-        CONF_ROUTING: Routing,
+        CONF_ROUTING: RoutingMode,
         CONF_SCOPE: Scope,
-        CONF_TOOL_RESULTS: get_args(ToolResults.__value__),
+        CONF_TOOL_RESULTS: get_args(ToolResultMode.__value__),
         ATTR_CONTENT: WINDOW_CONTENTS,
         ATTR_MATCH: TAG_MATCHES,
         "memory_kinds": KINDS,
@@ -245,7 +251,7 @@ def test_every_choice_has_its_text() -> None:
     }
     told = dict(TEXTS["selector"])
 
-    assert TEXTS["entity"]["sensor"]["last_route"]["state"].keys() == set(LAST_ROUTES)
+    assert TEXTS["entity"]["sensor"]["last_route"]["state"].keys() == set(LAST_ROUTE_STATES)
     assert told.pop(CONF_DEVICE_OWNERS)["fields"].keys() == {ATTR_DEVICE, ATTR_PERSON}
     assert {key: texts["options"].keys() for key, texts in told.items()} == {
         key: set(values) for key, values in choices.items()

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.bridge.errors import LANGUAGES
-from custom_components.windowed_conversation.bridge.memory_answers import _file
+from custom_components.windowed_conversation.bridge.errors import SPOKEN_LANGUAGES
+from custom_components.windowed_conversation.bridge.memory_answers import _load_file
 
 from .repository_files import PACKAGE, TEXTS, calls, flat, placeholders
 
 ENGLISH = dict(flat(TEXTS))
-TRANSLATIONS = {path.stem: path for path in sorted((PACKAGE / "translations").glob("*.json"))}
-OTHERS = [pytest.param(path, id=language) for language, path in TRANSLATIONS.items() if language != "en"]
+PATH_BY_LANGUAGE = {path.stem: path for path in sorted((PACKAGE / "translations").glob("*.json"))}
+OTHERS = [pytest.param(path, id=language) for language, path in PATH_BY_LANGUAGE.items() if language != "en"]
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -24,11 +24,11 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def test_every_translation_is_spoken() -> None:
-    assert TRANSLATIONS.keys() == set(LANGUAGES)
+    assert PATH_BY_LANGUAGE.keys() == set(SPOKEN_LANGUAGES)
 
 
 def test_a_language_that_memory_understands_is_one_that_it_speaks() -> None:
-    assert set(_file()) <= TRANSLATIONS.keys()
+    assert set(_load_file()) <= PATH_BY_LANGUAGE.keys()
 
 
 @pytest.mark.parametrize("path", OTHERS)
@@ -53,7 +53,7 @@ def test_a_translation_is_trimmed_and_says_something_else(path: Path) -> None:
     assert [key for key, text in texts.items() if not text or text != text.strip() or text == ENGLISH[key]] == []
 
 
-@pytest.mark.parametrize("path", TRANSLATIONS.values(), ids=TRANSLATIONS)
+@pytest.mark.parametrize("path", PATH_BY_LANGUAGE.values(), ids=PATH_BY_LANGUAGE)
 def test_home_assistant_hears_that_memory_asks(path: Path) -> None:
     asked = {key: text for key, text in read(path)["common"].items() if key.startswith(("memory_ask", "memory_go_on"))}
 

@@ -15,14 +15,14 @@ from homeassistant.helpers.typing import ConfigType
 from .agents.actions import conversations as conversation_actions, memory as memory_actions, turns as turn_actions
 from .agents.agent import AccountConfigEntry, AccountData
 from .agents.config import AgentConfig
-from .agents.forgetting import async_follow_users, async_forget_removed
+from .agents.forgetting import async_forget_removed_owners, async_track_user_removal
 from .agents.issues import async_clear_issues, async_review_windows
-from .agents.reload_state import async_account_state, async_drop_removed
-from .agents.setup import async_leave, async_leaving, async_set_up_account
-from .agents.store import async_start_store, async_store
+from .agents.reload_state import async_drop_removed_states, async_load_account_state
+from .agents.setup import async_closing_lock, async_retain_memory, async_set_up_account
+from .agents.store import async_get_store, async_start_store
 from .bridge.account import async_create_provider
-from .bridge.errors import error_text_of, translated_error
-from .bridge.home_states import async_follow_home
+from .bridge.errors import build_translated_error, describe_error
+from .bridge.home_states import async_acquire_home_states
 from .bridge.memory_tools import MemoryAPI
 from .bridge.persons import async_share_device_owners
 from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE
@@ -41,39 +41,39 @@ async def async_setup(hass: HomeAssistant, config: ConfigType) -> bool:
     actions = (*conversation_actions.ACTIONS, *memory_actions.ACTIONS, *turn_actions.ACTIONS)
     for name, action, schema, response in actions:
         hass.services.async_register(DOMAIN, name, action, schema, response)
-    async_follow_users(hass)
-    llm.async_register_api(hass, MemoryAPI(hass, partial(async_store, hass)))
+    async_track_user_removal(hass)
+    llm.async_register_api(hass, MemoryAPI(hass, partial(async_get_store, hass)))
     return True
 
 
 async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> bool:
     """Set up an account and its agents. Does not wait for the account's server: local commands do not need it."""
-    async with async_leaving(hass):
+    async with async_closing_lock(hass):
         _async_forget_removed(hass)
     async_share_device_owners(hass, entry)
-    provider = await _async_provider(hass, entry)
+    provider = await _async_create_account_provider(hass, entry)
     agents, server = await async_set_up_account(hass, entry, provider)
     if any(agent.config.states is not None for agent in agents.values()):
-        entry.async_on_unload(async_follow_home(hass))
-    entry.runtime_data = AccountData(server, agents, _set_up_as(entry))
+        entry.async_on_unload(async_acquire_home_states(hass))
+    entry.runtime_data = AccountData(server, agents, _build_setup_settings(entry))
     await hass.config_entries.async_forward_entry_setups(entry, PLATFORMS)
-    entry.async_on_unload(entry.add_update_listener(_async_update))
+    entry.async_on_unload(entry.add_update_listener(_async_apply_update))
 
     @callback
-    def expire(_now: datetime) -> None:
+    def expire_windows(_now: datetime) -> None:
         for agent in agents.values():
-            agent.expire()
+            agent.expire_windows()
 
     @callback
-    def notify(_event: Event) -> None:
+    def notify_listeners(_event: Event) -> None:
         for agent in agents.values():
             agent.notify_listeners()
 
-    entry.async_on_unload(async_track_time_interval(hass, expire, _EXPIRY_INTERVAL, cancel_on_shutdown=True))
+    entry.async_on_unload(async_track_time_interval(hass, expire_windows, _EXPIRY_INTERVAL, cancel_on_shutdown=True))
     # turns that ended just before the stop are still written
-    entry.async_on_unload(hass.bus.async_listen(EVENT_HOMEASSISTANT_STOP, notify))
+    entry.async_on_unload(hass.bus.async_listen(EVENT_HOMEASSISTANT_STOP, notify_listeners))
     if server is not None:
-        server.begin()
+        server.start()
     return True
 
 
@@ -90,38 +90,38 @@ async def async_remove_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> 
     async_clear_issues(hass, entry.entry_id)
     _async_forget_removed(hass, entry.subentries)
     if not hass.config_entries.async_entries(DOMAIN):
-        await async_leave(hass, entry)
+        await async_retain_memory(hass, entry)
 
 
 def _async_forget_removed(hass: HomeAssistant, removed: Iterable[str] = ()) -> None:
-    gone = {*async_drop_removed(hass), *removed}
+    gone = {*async_drop_removed_states(hass), *removed}
     for agent_id in gone:
         async_clear_issues(hass, agent_id)
     if hass.config_entries.async_entries(DOMAIN):
         async_start_store(hass)
-        hass.async_create_background_task(async_forget_removed(hass, gone), "forget what belongs to nobody")
+        hass.async_create_background_task(async_forget_removed_owners(hass, gone), "forget what belongs to nobody")
 
 
-async def _async_provider(hass: HomeAssistant, entry: AccountConfigEntry) -> Provider | None:
+async def _async_create_account_provider(hass: HomeAssistant, entry: AccountConfigEntry) -> Provider | None:
     """Return the account's provider, or None for an account without a model. Opens no connection."""
     if entry.data[CONF_PROVIDER] == PROVIDER_NONE:
         return None
     try:
         return await async_create_provider(hass, entry.data)
     except ProviderError as err:
-        failure = error_text_of(err)
-        raise translated_error(failure.key, ConfigEntryError, **failure.placeholders or {}) from err
+        failure = describe_error(err)
+        raise build_translated_error(failure.key, ConfigEntryError, **failure.placeholders or {}) from err
 
 
-def _set_up_as(entry: AccountConfigEntry) -> tuple[Any, ...]:
+def _build_setup_settings(entry: AccountConfigEntry) -> tuple[Any, ...]:
     """Return the account data that requires a reload when it changes: everything except the options."""
     agents = {subentry.subentry_id: (subentry.title, dict(subentry.data)) for subentry in entry.subentries.values()}
     return entry.title, dict(entry.data), agents
 
 
-def _reconfigured(account: AccountData, entry: AccountConfigEntry) -> set[str] | None:
+def _find_reconfigured_models(account: AccountData, entry: AccountConfigEntry) -> set[str] | None:
     """Return the models of the changed agents, or None if the account itself changed and may use another server."""
-    _, data, agents = account.set_up_as
+    _, data, agents = account.setup_settings
     if data != dict(entry.data):
         return None
     now = {subentry.subentry_id: dict(subentry.data) for subentry in entry.subentries.values()}
@@ -129,15 +129,15 @@ def _reconfigured(account: AccountData, entry: AccountConfigEntry) -> set[str] |
     return {str(each.get(CONF_MODEL, "")) for each in changed}
 
 
-async def _async_update(hass: HomeAssistant, entry: AccountConfigEntry) -> None:
+async def _async_apply_update(hass: HomeAssistant, entry: AccountConfigEntry) -> None:
     """Apply a change of the config entry: options take effect at once, any other change reloads the account."""
     account = entry.runtime_data
-    if account.set_up_as != _set_up_as(entry):
-        state = await async_account_state(hass, entry.entry_id)
-        reconfigured = _reconfigured(account, entry)
+    if account.setup_settings != _build_setup_settings(entry):
+        state = await async_load_account_state(hass, entry.entry_id)
+        reconfigured = _find_reconfigured_models(account, entry)
         state.calibrations.forget_sizes(reconfigured)
         if reconfigured is None:
-            state.server.forget()
+            state.server.clear()
         hass.config_entries.async_schedule_reload(entry.entry_id)
         return
     for subentry_id, agent in account.agents.items():

@@ -26,29 +26,29 @@ import probatio
 from . import const
 from .agents.agent import AccountConfigEntry
 from .agents.config import DEFAULT_MEMORY_DAYS, DEFAULT_ROUTING
-from .flows.account_form import ACCOUNT_FORMS, account_title, base_urls
+from .flows.account_form import ACCOUNT_FORMS, build_account_title, parse_base_urls
 from .flows.account_trial import (
     ACCOUNT_ERRORS,
     MODEL_ERRORS,
     RejectedAccount,
-    TriedAccount,
+    VerifiedAccount,
     async_try_account,
     async_try_model,
 )
 from .flows.agent import AgentFlow
 from .flows.fields import (
-    account_name,
-    agent_name,
-    async_model_fields,
+    async_build_model_fields,
+    choose_agent_name,
     has_deployments,
-    models_to_choose,
-    name_or_suggestion,
-    suggested_model,
+    list_models,
+    make_unique_title,
+    suggest_agent_name,
+    suggest_model,
 )
 from .flows.options import WindowOptionsFlow
 
 # The steps that add an account, in the order of the menu, and the provider of each.
-_STEPS = {
+_PROVIDER_BY_STEP = {
     "openai": const.PROVIDER_OPENAI,
     "azure": const.PROVIDER_AZURE,
     "gemini": const.PROVIDER_GEMINI,
@@ -64,32 +64,32 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
 
     def __init__(self) -> None:
         self._form = ACCOUNT_FORMS[const.PROVIDER_OPENAI_CHAT]
-        self._form_step = ""
+        self._form_step_id = ""
         self._typed_key = ""
-        self._tried: TriedAccount | None = None
+        self._tested: VerifiedAccount | None = None
 
     @override
     async def async_step_user(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask for the kind of account."""
-        return self.async_show_menu(step_id="user", menu_options=[*_STEPS, "local"])
+        return self.async_show_menu(step_id="user", menu_options=[*_PROVIDER_BY_STEP, "local"])
 
     async def async_step_local(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Add an account without a model, which needs no input."""
         account = {const.CONF_PROVIDER: const.PROVIDER_NONE}
         self._async_abort_entries_match(account)
-        return self._create("Home Assistant", account, agent_name(self.hass, account, ""), {})
+        return self._create_account("Home Assistant", account, suggest_agent_name(self.hass, account, ""), {})
 
-    async def _async_new_account(self, provider: str, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
+    async def _async_add_account(self, provider: str, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask for the data of an account with this provider and verify it."""
         self._form = ACCOUNT_FORMS[provider]
-        step_id = next(step for step, kind in _STEPS.items() if kind == provider)
-        return await self._async_account_form(step_id, user_input, {})
+        step_id = next(step for step, kind in _PROVIDER_BY_STEP.items() if kind == provider)
+        return await self._async_handle_account_form(step_id, user_input, {})
 
-    async_step_openai = partialmethod(_async_new_account, const.PROVIDER_OPENAI)
-    async_step_azure = partialmethod(_async_new_account, const.PROVIDER_AZURE)
-    async_step_gemini = partialmethod(_async_new_account, const.PROVIDER_GEMINI)
-    async_step_anthropic = partialmethod(_async_new_account, const.PROVIDER_ANTHROPIC)
-    async_step_server = partialmethod(_async_new_account, const.PROVIDER_OPENAI_CHAT)
+    async_step_openai = partialmethod(_async_add_account, const.PROVIDER_OPENAI)
+    async_step_azure = partialmethod(_async_add_account, const.PROVIDER_AZURE)
+    async_step_gemini = partialmethod(_async_add_account, const.PROVIDER_GEMINI)
+    async_step_anthropic = partialmethod(_async_add_account, const.PROVIDER_ANTHROPIC)
+    async_step_server = partialmethod(_async_add_account, const.PROVIDER_OPENAI_CHAT)
 
     async def async_step_reconfigure(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask for a new address or key and verify it. The account keeps its agents."""
@@ -99,62 +99,62 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
         if form is None:
             return self.async_abort(reason="nothing_to_change")
         self._form = form
-        return await self._async_account_form("reconfigure", user_input, entry.data)
+        return await self._async_handle_account_form("reconfigure", user_input, entry.data)
 
     async def async_step_reauth(self, entry_data: Mapping[str, Any]) -> ConfigFlowResult:
         """Start reauthentication after the server refused the key."""
-        self._form_step = "reauth_confirm" if CONF_API_KEY in entry_data else "reauth_first_key"
+        self._form_step_id = "reauth_confirm" if CONF_API_KEY in entry_data else "reauth_first_key"
         return await self.async_step_reauth_confirm()
 
     async def async_step_reauth_confirm(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask for a new key and verify it. A server without a key may require one now, or a proxy in front of it."""
         account = self._get_reauth_entry().data
         self._form = ACCOUNT_FORMS[account[const.CONF_PROVIDER]]
-        return await self._async_account_form(self._form_step, user_input, account)
+        return await self._async_handle_account_form(self._form_step_id, user_input, account)
 
     async_step_reauth_first_key = async_step_reauth_confirm
 
-    async def _async_account_form(
+    async def _async_handle_account_form(
         self, step_id: str, user_input: dict[str, Any] | None, account: Mapping[str, Any]
     ) -> ConfigFlowResult:
-        self._form_step = step_id
-        entered = self._form.account_data(user_input or {}, account)
+        self._form_step_id = step_id
+        entered = self._form.build_account_data(user_input or {}, account)
         self._typed_key = (user_input or {}).get(CONF_API_KEY, "").strip()
         if user_input is None:
             return self._show_account_form(entered)
-        if self._form.key_required and CONF_API_KEY not in entered:
+        if self._form.requires_key and CONF_API_KEY not in entered:
             return self._show_account_form(entered, "key_missing")
-        urls = base_urls(entered.get(CONF_URL, self._form.url), has_key=CONF_API_KEY in entered)
+        urls = parse_base_urls(entered.get(CONF_URL, self._form.url), has_key=CONF_API_KEY in entered)
         if not urls:
             return self._show_account_form(entered, "invalid_url")
         tried = await async_try_account(self.hass, entered, urls)
         if isinstance(tried, RejectedAccount):
-            wants_key = tried.error == "invalid_auth" and CONF_API_KEY not in entered
-            error = "key_wanted" if wants_key else tried.error
+            wants_key = tried.error_key == "invalid_auth" and CONF_API_KEY not in entered
+            error = "key_wanted" if wants_key else tried.error_key
             return self._show_account_form(entered, error, tried.address)
-        return await self._async_server_found(tried)
+        return await self._async_accept_account(tried)
 
     def _show_account_form(
         self, entered: Mapping[str, Any], error: str = "", new_address: str = ""
     ) -> ConfigFlowResult:
         key_only, key_exists = self.source == SOURCE_REAUTH, self.source == SOURCE_RECONFIGURE
-        schema = self._form.schema(
+        schema = self._form.build_schema(
             entered, key_only=key_only, key_exists=key_exists, typed_key=self._typed_key, error=error
         )
-        errors = {self._form.error_field(error, key_only=key_only): error} if error else {}
+        errors = {self._form.find_error_field(error, key_only=key_only): error} if error else {}
         placeholders = {**self._form.links, "url": entered.get(CONF_URL, ""), "new_address": new_address}
         return self.async_show_form(
-            step_id=self._form_step, data_schema=schema, errors=errors, description_placeholders=placeholders
+            step_id=self._form_step_id, data_schema=schema, errors=errors, description_placeholders=placeholders
         )
 
-    async def _async_server_found(self, tried: TriedAccount) -> ConfigFlowResult:
-        if self.source != SOURCE_REAUTH and self._exists(tried.data):
+    async def _async_accept_account(self, tried: VerifiedAccount) -> ConfigFlowResult:
+        if self.source != SOURCE_REAUTH and self._is_already_configured(tried.data):
             return self.async_abort(reason="already_configured")
-        self._tried = tried
+        self._tested = tried
         if self.source == SOURCE_USER:
             return await self.async_step_model()
         entry = self._get_reauth_entry() if self.source == SOURCE_REAUTH else self._get_reconfigure_entry()
-        error = await self._async_first_agent_error(entry, tried)
+        error = await self._async_find_key_error(entry, tried)
         if error is not None:
             return self._show_account_form(tried.data, error)
         # A loaded account has an update listener that reloads it; an account that failed to set up has none.
@@ -164,12 +164,12 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
             return self.async_update_and_abort(entry, data=tried.data)
         return self.async_update_reload_and_abort(entry, data=tried.data)
 
-    def _exists(self, account: Mapping[str, Any]) -> bool:
+    def _is_already_configured(self, account: Mapping[str, Any]) -> bool:
         own_id = self.context.get("entry_id")
         entries = self._async_current_entries(include_ignore=False)
         return any(dict(entry.data) == account for entry in entries if entry.entry_id != own_id)
 
-    async def _async_first_agent_error(self, entry: ConfigEntry, tried: TriedAccount) -> str | None:
+    async def _async_find_key_error(self, entry: ConfigEntry, tried: VerifiedAccount) -> str | None:
         """Return the error of an agent's model, because not every server checks the key when it lists models."""
         models = (agent.data.get(CONF_MODEL) for agent in entry.get_subentries_of_type(const.SUBENTRY_CONVERSATION))
         model = next(filter(None, models), None)
@@ -178,19 +178,19 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
 
     async def async_step_model(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask for the first agent's name and model. The steps of this form differ in texts and the model field."""
-        assert self._tried is not None
+        assert self._tested is not None
         errors: dict[str, str] = {}
         if user_input is not None:
             model = user_input[CONF_MODEL].strip()
-            error = await async_try_model(self._tried, model) if model else "model_missing"
+            error = await async_try_model(self._tested, model) if model else "model_missing"
             if error is None:
-                return self._create_with_agent(self._tried, user_input)
+                return self._create_account_with_agent(self._tested, user_input)
             if error in ACCOUNT_ERRORS:
-                return self._show_account_form(self._tried.data, error)
+                return self._show_account_form(self._tested.data, error)
             errors = {CONF_MODEL if error in {"model_missing", *MODEL_ERRORS} else "base": error}
-        schema = self.add_suggested_values_to_schema(await self._async_model_schema(self._tried), user_input)
+        schema = self.add_suggested_values_to_schema(await self._async_model_schema(self._tested), user_input)
         return self.async_show_form(
-            step_id=_model_step(self._tried),
+            step_id=_choose_model_step(self._tested),
             data_schema=schema,
             errors=errors,
             description_placeholders={"memory_days": str(DEFAULT_MEMORY_DAYS)},
@@ -199,16 +199,16 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
     # These steps are used if the server lists no models, and for Azure.
     async_step_unlisted_model = async_step_deployment = async_step_model
 
-    async def _async_model_schema(self, tried: TriedAccount) -> probatio.Schema:
-        fields = await async_model_fields(self.hass, tried.data, tried.models)
-        name = self._suggested_name(tried)
+    async def _async_model_schema(self, tried: VerifiedAccount) -> probatio.Schema:
+        fields = await async_build_model_fields(self.hass, tried.data, tried.models)
+        name = self._suggest_name(tried)
         marker = probatio.Required(CONF_NAME, default=name) if name else probatio.Optional(CONF_NAME)
         return probatio.Schema({marker: str, **fields})
 
-    def _suggested_name(self, tried: TriedAccount) -> str:
-        return agent_name(self.hass, tried.data, suggested_model(tried.data, tried.models))
+    def _suggest_name(self, tried: VerifiedAccount) -> str:
+        return suggest_agent_name(self.hass, tried.data, suggest_model(tried.data, tried.models))
 
-    def _create_with_agent(self, tried: TriedAccount, user_input: dict[str, Any]) -> ConfigFlowResult:
+    def _create_account_with_agent(self, tried: VerifiedAccount, user_input: dict[str, Any]) -> ConfigFlowResult:
         account, model = tried.data, user_input[CONF_MODEL].strip()
         data = {
             CONF_MODEL: model,
@@ -217,11 +217,15 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
         }
         if family := user_input.get(const.CONF_FAMILY, "").strip():
             data[const.CONF_FAMILY] = family
-        title = account_name(self.hass, account_title(self._form, account))
-        entered, suggested = user_input.get(CONF_NAME, ""), self._suggested_name(tried)
-        return self._create(title, account, name_or_suggestion(self.hass, account, entered, suggested, model), data)
+        title = make_unique_title(self.hass, build_account_title(self._form, account))
+        entered, suggested = user_input.get(CONF_NAME, ""), self._suggest_name(tried)
+        return self._create_account(
+            title, account, choose_agent_name(self.hass, account, entered, suggested, model), data
+        )
 
-    def _create(self, title: str, account: dict[str, Any], name: str, agent: dict[str, Any]) -> ConfigFlowResult:
+    def _create_account(
+        self, title: str, account: dict[str, Any], name: str, agent: dict[str, Any]
+    ) -> ConfigFlowResult:
         first = ConfigSubentryData(data=agent, subentry_type=const.SUBENTRY_CONVERSATION, title=name, unique_id=None)
         return self.async_create_entry(title=title, data=account, subentries=[first])
 
@@ -238,7 +242,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
         return {const.SUBENTRY_CONVERSATION: AgentFlow}
 
 
-def _model_step(tried: TriedAccount) -> str:
+def _choose_model_step(tried: VerifiedAccount) -> str:
     if has_deployments(tried.data):
         return "deployment"
-    return "model" if models_to_choose(tried.data, tried.models) else "unlisted_model"
+    return "model" if list_models(tried.data, tried.models) else "unlisted_model"

@@ -29,14 +29,14 @@ CONF_PERSISTENCE = "persistence"
 CONF_PROVIDER = "provider"
 CONF_RECORD = "record"
 CONF_MAX_ANSWER_TOKENS = "max_answer_tokens"
-CONF_RESULT_CAP = "result_cap_tokens"
+CONF_RESULT_CAP_TOKENS = "result_cap_tokens"
 CONF_ROUTING = "routing"
 CONF_SCOPE = "scope"
 CONF_STATES = "states"
 CONF_STATES_DOMAINS = "states_domains"
 CONF_TEMPERATURE = "temperature"
 CONF_SUMMARIZE = "summarize"
-CONF_TOOL_ITERATIONS = "max_tool_iterations"
+CONF_MAX_TOOL_ITERATIONS = "max_tool_iterations"
 CONF_TOOL_RESULTS = "tool_results"
 CONF_TOP_P = "top_p"
 CONF_TRIM_SHARE = "trim_share"
@@ -57,7 +57,7 @@ ATTR_PERSON = "person"
 SUBENTRY_CONVERSATION = "conversation"
 
 # The id of the LLM API that offers the memory tools to agents of other integrations.
-MEMORY_API = f"{DOMAIN}_memory"
+MEMORY_API_ID = f"{DOMAIN}_memory"
 
 # The URLs that the account forms suggest. Users can enter the URL of a gateway instead.
 OPENAI_URL = "https://api.openai.com/v1"
@@ -69,7 +69,7 @@ class Persistence(StrEnum):
     """The conversations that survive a restart: none, those with an id that the user chose, or all."""
 
     OFF = "off"
-    OWN = "own"
+    OWN_IDS = "own"
     ALL = "all"
 
 
@@ -103,4 +103,4 @@ class OpenAIFormat(StrEnum):
     CHAT = "chat"
 
 
-DEFAULT_FORMAT = OpenAIFormat.RESPONSES
+DEFAULT_OPENAI_FORMAT = OpenAIFormat.RESPONSES

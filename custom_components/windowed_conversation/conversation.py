@@ -15,10 +15,10 @@ from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 
 from .agents.agent import AccountConfigEntry, Agent
 from .agents.turns import async_take_turn
-from .bridge.local_intents import async_keep_prepared, async_prepare_sentences
+from .bridge.local_intents import async_keep_sentences_prepared, async_prepare_sentences
 from .const import SUBENTRY_CONVERSATION
 from .entity import AgentEntity
-from .turn.routing import Routing
+from .turn.routing import RoutingMode
 
 PARALLEL_UPDATES = 0
 
@@ -41,7 +41,7 @@ class WindowedConversationEntity(AgentEntity, ConversationEntity):
     def __init__(self, agent: Agent, subentry: ConfigSubentry) -> None:
         super().__init__(agent, subentry)
         self._attr_unique_id = subentry.subentry_id
-        if agent.config.llm_apis or agent.config.routing is Routing.LOCAL_ONLY:
+        if agent.config.llm_apis or agent.config.routing is RoutingMode.LOCAL_ONLY:
             self._attr_supported_features = ConversationEntityFeature.CONTROL
 
     @property
@@ -55,16 +55,16 @@ class WindowedConversationEntity(AgentEntity, ConversationEntity):
 
         A pipeline calls this when it begins to recognize speech.
         """
-        self.agent.prepare()
-        if self.agent.config.routing is not Routing.LLM_ONLY:
+        self.agent.give_head_start()
+        if self.agent.config.routing is not RoutingMode.LLM_ONLY:
             await async_prepare_sentences(self.hass, language)
 
     @override
     async def async_added_to_hass(self) -> None:
         """Keep sentence matching prepared while an agent exists that answers locally."""
         await super().async_added_to_hass()
-        if self.agent.config.routing is not Routing.LLM_ONLY:
-            self.async_on_remove(async_keep_prepared(self.hass))
+        if self.agent.config.routing is not RoutingMode.LLM_ONLY:
+            self.async_on_remove(async_keep_sentences_prepared(self.hass))
 
     @override
     async def async_process(self, user_input: ConversationInput) -> ConversationResult:

@@ -11,56 +11,56 @@ from homeassistant.core import HomeAssistant
 from yarl import URL
 
 from .agents.agent import AccountConfigEntry, Agent
-from .agents.reload_state import async_account_state
-from .agents.store import async_store
-from .bridge.account import vendor_of
+from .agents.reload_state import async_load_account_state
+from .agents.store import async_get_store
+from .bridge.account import get_vendor
 from .const import CONF_API_VERSION, CONF_EXCLUDED_TAGS, CONF_FORMAT, CONF_PROVIDER
 from .turn.model import Model
 from .window import WindowStats
 
 # Fields of `AgentConfig` with text that users enter: a name, a prompt and tags.
-_WRITTEN_BY_PEOPLE = {CONF_NAME, "instructions", CONF_EXCLUDED_TAGS}
+_REDACTED_FIELDS = {CONF_NAME, "instructions", CONF_EXCLUDED_TAGS}
 
-_MOST_CONVERSATIONS_SHOWN = 20
+_MAX_SHOWN_CONVERSATIONS = 20
 
 
 async def async_get_config_entry_diagnostics(hass: HomeAssistant, entry: AccountConfigEntry) -> dict[str, Any]:
     """Return the diagnostics of an account. An account that is not set up has no agents."""
     agents = entry.runtime_data.agents.values() if entry.state is ConfigEntryState.LOADED else ()
-    state = await async_account_state(hass, entry.entry_id)
+    state = await async_load_account_state(hass, entry.entry_id)
     return {
         "account": {
             "provider": entry.data[CONF_PROVIDER],
-            "vendor": vendor_of(entry.data),
+            "vendor": get_vendor(entry.data),
             "format": entry.data.get(CONF_FORMAT),
             "api_version": entry.data.get(CONF_API_VERSION),
-            "url": _without_secrets(entry.data.get(CONF_URL)),
+            "url": _remove_secrets(entry.data.get(CONF_URL)),
             "options": dict(entry.options),
             "state": entry.state.value,
             "models_listed": len(state.server.models),
             "is_away": state.server.is_away,
         },
-        "agents": [_agent(agent) for agent in agents],
-        "memory": _memory(hass),
+        "agents": [_describe_agent(agent) for agent in agents],
+        "memory": _describe_memory(hass),
         "learned": state.calibrations.as_dict(),
     }
 
 
-def _memory(hass: HomeAssistant) -> dict[str, Any] | None:
-    store = async_store(hass)
+def _describe_memory(hass: HomeAssistant) -> dict[str, Any] | None:
+    store = async_get_store(hass)
     if store is None:
         return None
     state, counts = store.writer.state, asdict(store.writer.counts)
     return {
         "reason": state.reason,
-        "is_damaged_file_kept": state.set_aside is not None,
+        "is_damaged_file_kept": state.damaged_path is not None,
         "rows_set_aside": state.rows_set_aside,
         "figures": state.statistics and asdict(state.statistics),
         "counts": {"written": counts.pop("rows_written"), **counts},
     }
 
 
-def _without_secrets(url: str | None) -> str | None:
+def _remove_secrets(url: str | None) -> str | None:
     """Return a URL without user, password and query, which may contain a key. Return None for an invalid URL."""
     try:
         address = URL(url or "")
@@ -69,20 +69,22 @@ def _without_secrets(url: str | None) -> str | None:
         return None
 
 
-def _agent(agent: Agent) -> dict[str, Any]:
+def _describe_agent(agent: Agent) -> dict[str, Any]:
     statistics, model = agent.statistics, agent.model
     return {
-        "configuration": async_redact_data(asdict(agent.config), _WRITTEN_BY_PEOPLE),
-        "model": model and _model(model),
+        "configuration": async_redact_data(asdict(agent.config), _REDACTED_FIELDS),
+        "model": model and _describe_model(model),
         "windows": {
             "conversations": len(agent.windows),
-            "newest": [_window(stats) for stats in islice(agent.windows.stats().values(), _MOST_CONVERSATIONS_SHOWN)],
+            "newest": [
+                _describe_window(stats) for stats in islice(agent.windows.stats().values(), _MAX_SHOWN_CONVERSATIONS)
+            ],
         },
-        "issues": agent.watch.health().issues(),
+        "issues": agent.health_watch.get_health().list_issues(),
         "totals": asdict(statistics.totals),
         "costs": {
-            "turn": _dollars(statistics.costs.turn),
-            "total": _dollars(statistics.costs.total),
+            "turn": _format_dollars(statistics.costs.turn),
+            "total": _format_dollars(statistics.costs.total),
             "without_price": statistics.costs.without_price,
         },
         "last_turn": {
@@ -94,21 +96,21 @@ def _agent(agent: Agent) -> dict[str, Any]:
     }
 
 
-def _dollars(cost: object) -> str | None:
+def _format_dollars(cost: object) -> str | None:
     return None if cost is None else str(cost)
 
 
-def _model(model: Model) -> dict[str, Any]:
+def _describe_model(model: Model) -> dict[str, Any]:
     budget = model.planned_budget
     return {
         "format": model.provider.name.partition(" ")[0],
         "profile": asdict(model.profile),
         "context_tokens": budget.context_tokens,
         "max_answer_tokens": budget.max_answer_tokens,
-        "pause_seconds_left": model.pause.seconds_left,
+        "pause_seconds_left": model.pause.remaining_seconds,
     }
 
 
-def _window(stats: WindowStats) -> dict[str, Any]:
+def _describe_window(stats: WindowStats) -> dict[str, Any]:
     """Return a window's statistics without the tags, because users may have written them."""
     return {name: value for name, value in stats._asdict().items() if name != "tag_distribution"}

@@ -24,8 +24,8 @@ from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 from homeassistant.helpers.typing import StateType
 
 from .agents.agent import AccountConfigEntry, Agent
-from .agents.statistics import LAST_ROUTES
-from .agents.store import async_store
+from .agents.statistics import LAST_ROUTE_STATES
+from .agents.store import async_get_store
 from .bridge.errors import log_fault
 from .const import CONF_PROVIDER, PROVIDER_NONE, SUBENTRY_CONVERSATION, RecordLevel
 from .entity import AgentEntity
@@ -35,11 +35,11 @@ _LOGGER = logging.getLogger(__name__)
 
 PARALLEL_UPDATES = 0
 
-_US_DOLLARS = "USD"
+_COST_UNIT = "USD"
 # Only tokens have a unit. The names of all other counts say what is counted, and a unit has no singular form.
-_TOKENS = "tokens"
+_UNIT_TOKENS = "tokens"
 
-_MOST_CONVERSATIONS_SHOWN = 20
+_MAX_SHOWN_CONVERSATIONS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,30 +51,30 @@ class AgentSensorDescription(SensorEntityDescription):
     Assistant is killed. `needs_model` marks a value that never changes in an account without a model.
     """
 
-    value: Callable[[Agent], StateType | Decimal]
-    attributes: Callable[[Agent], dict[str, Any]] | None = None
+    value_fn: Callable[[Agent], StateType | Decimal]
+    attributes_fn: Callable[[Agent], dict[str, Any]] | None = None
     is_memory: bool = False
     is_sum: bool = False
     needs_model: bool = False
 
 
-def _window(name: str, key: str, unit: str | None = None, **more: Any) -> AgentSensorDescription:
+def _build_window_sensor(name: str, key: str, unit: str | None = None, **more: Any) -> AgentSensorDescription:
     """Return the sensor of a `WindowStats` field of the most recent conversation. Its value is 0 if there is none."""
 
-    def value(agent: Agent) -> StateType:
+    def get_value(agent: Agent) -> StateType:
         newest = next(iter(agent.window_stats.values()), None)
         number = getattr(newest, name) if newest else 0
         return round(number, 1) if isinstance(number, float) else number
 
-    return _measured(key, unit, value, **more)
+    return _measurement(key, unit, get_value, **more)
 
 
-def _utilization(agent: Agent) -> dict[str, Any]:
+def _usage_attrs(agent: Agent) -> dict[str, Any]:
     """Return the utilization sensor's attributes: statistics of the newest windows, and their issues, without text.
 
     `over_budget` explains a value of 100 %: the newest exchange alone exceeds the token budget.
     """
-    newest = [*islice(agent.window_stats.items(), _MOST_CONVERSATIONS_SHOWN)]
+    newest = [*islice(agent.window_stats.items(), _MAX_SHOWN_CONVERSATIONS)]
     return {
         "over_budget": bool(newest) and newest[0][1].over_budget,
         "conversations": [
@@ -89,22 +89,24 @@ def _utilization(agent: Agent) -> dict[str, Any]:
             }
             for key, stats in newest
         ],
-        "issues": agent.watch.health().issues(),
+        "issues": agent.health_watch.get_health().list_issues(),
     }
 
 
-def _measured(key: str, unit: str | None, value: Callable[[Agent], StateType], **more: Any) -> AgentSensorDescription:
+def _measurement(
+    key: str, unit: str | None, value: Callable[[Agent], StateType], **more: Any
+) -> AgentSensorDescription:
     return AgentSensorDescription(
         key=key,
         native_unit_of_measurement=unit,
         state_class=SensorStateClass.MEASUREMENT,
-        value=value,
+        value_fn=value,
         **more,
     )
 
 
-def _seconds(key: str, value: Callable[[Agent], StateType], **more: Any) -> AgentSensorDescription:
-    return _measured(
+def _build_duration_sensor(key: str, value: Callable[[Agent], StateType], **more: Any) -> AgentSensorDescription:
+    return _measurement(
         key,
         UnitOfTime.SECONDS,
         value,
@@ -115,68 +117,70 @@ def _seconds(key: str, value: Callable[[Agent], StateType], **more: Any) -> Agen
     )
 
 
-def _total(name: str, unit: str | None = None, **more: Any) -> AgentSensorDescription:
+def _build_total_sensor(name: str, unit: str | None = None, **more: Any) -> AgentSensorDescription:
     return AgentSensorDescription(
         key=name,
         native_unit_of_measurement=unit,
         state_class=SensorStateClass.TOTAL_INCREASING,
         is_sum=True,
-        value=lambda agent: int(getattr(agent.statistics.on_disk.totals, name)),
+        value_fn=lambda agent: int(getattr(agent.statistics.on_disk.totals, name)),
         **more,
     )
 
 
-def _memory_value(name: str, **more: Any) -> AgentSensorDescription:
+def _build_memory_sensor(name: str, **more: Any) -> AgentSensorDescription:
     """Return the sensor of a memory statistic: unknown while memory is off, and 0 before the file exists."""
 
-    def value(agent: Agent) -> StateType:
-        store = async_store(agent.hass)
+    def get_value(agent: Agent) -> StateType:
+        store = async_get_store(agent.hass)
         state = store.writer.state if store is not None else None
         if state is None or state.reason is not None:
             return None
         return getattr(state.statistics, name) if state.statistics else 0
 
     return AgentSensorDescription(
-        key=f"memory_{name}", state_class=SensorStateClass.MEASUREMENT, value=value, is_memory=True, **more
+        key=f"memory_{name}", state_class=SensorStateClass.MEASUREMENT, value_fn=get_value, is_memory=True, **more
     )
 
 
 # Sensors that can be derived from others, or that change with every turn, are disabled by default.
 SENSORS = (
-    _window("message_count", "window_messages", entity_registry_enabled_default=False),
-    _window("exchange_count", "window_exchanges", entity_registry_enabled_default=False),
-    _window("current_tokens", "window_tokens", _TOKENS),
-    _measured(
-        "window_size", _TOKENS, attrgetter("config.policy.history_tokens"), entity_registry_enabled_default=False
+    _build_window_sensor("message_count", "window_messages", entity_registry_enabled_default=False),
+    _build_window_sensor("exchange_count", "window_exchanges", entity_registry_enabled_default=False),
+    _build_window_sensor("current_tokens", "window_tokens", _UNIT_TOKENS),
+    _measurement(
+        "window_size", _UNIT_TOKENS, attrgetter("config.policy.history_tokens"), entity_registry_enabled_default=False
     ),
-    _window("utilization", "window_utilization", PERCENTAGE, suggested_display_precision=1, attributes=_utilization),
-    _measured("active_conversations", None, lambda agent: len(agent.window_stats)),
+    _build_window_sensor(
+        "utilization", "window_utilization", PERCENTAGE, suggested_display_precision=1, attributes_fn=_usage_attrs
+    ),
+    _measurement("active_conversations", None, lambda agent: len(agent.window_stats)),
     AgentSensorDescription(
         key="last_route",
         device_class=SensorDeviceClass.ENUM,
-        options=list(LAST_ROUTES),
-        value=attrgetter("statistics.last_route"),
-        attributes=lambda agent: {**agent.statistics.last_answer, "message": agent.statistics.last_message},
+        options=list(LAST_ROUTE_STATES),
+        value_fn=attrgetter("statistics.last_route"),
+        attributes_fn=lambda agent: {**agent.statistics.last_answer, "message": agent.statistics.last_error},
     ),
-    _seconds("time_to_first_token", attrgetter("statistics.time_to_first_token"), needs_model=True),
-    _seconds("turn_duration", attrgetter("statistics.turn_duration")),
-    _total("evicted_messages", entity_registry_enabled_default=False),
-    _total("turns_local"),
-    _total("turns_model", needs_model=True),
-    _total("turns_fallback", needs_model=True),
-    _total("turns_failed"),
-    _total("requests", needs_model=True),
-    _total("tool_calls", needs_model=True, entity_registry_enabled_default=False),
-    _total("failed_tool_calls", needs_model=True, entity_registry_enabled_default=False),
-    _total("input_tokens", _TOKENS, needs_model=True),
-    _total("cached_input_tokens", _TOKENS, needs_model=True),
-    _total("output_tokens", _TOKENS, needs_model=True),
+    _build_duration_sensor("time_to_first_token", attrgetter("statistics.time_to_first_token"), needs_model=True),
+    _build_duration_sensor("turn_duration", attrgetter("statistics.turn_duration")),
+    _build_total_sensor("evicted_messages", entity_registry_enabled_default=False),
+    _build_total_sensor("turns_local"),
+    _build_total_sensor("turns_model", needs_model=True),
+    _build_total_sensor("turns_fallback", needs_model=True),
+    _build_total_sensor("turns_failed"),
+    _build_total_sensor("requests", needs_model=True),
+    _build_total_sensor("tool_calls", needs_model=True, entity_registry_enabled_default=False),
+    _build_total_sensor("failed_tool_calls", needs_model=True, entity_registry_enabled_default=False),
+    _build_total_sensor("input_tokens", _UNIT_TOKENS, needs_model=True),
+    _build_total_sensor("cached_input_tokens", _UNIT_TOKENS, needs_model=True),
+    _build_total_sensor("output_tokens", _UNIT_TOKENS, needs_model=True),
 )
 
-MEMORY = (
-    _memory_value("facts"),
-    _memory_value("turns", entity_registry_enabled_default=False),
-    _memory_value(
+MEMORY_SENSORS = (
+    _build_memory_sensor("facts"),
+    _build_memory_sensor("turns", entity_registry_enabled_default=False),
+    _build_memory_sensor(
         "size",
         device_class=SensorDeviceClass.DATA_SIZE,
         native_unit_of_measurement=UnitOfInformation.BYTES,
@@ -187,35 +191,35 @@ MEMORY = (
 )
 
 # This sensor counts lost records of all agents together, because they share the writer thread.
-RECORDS = (
+RECORD_SENSORS = (
     AgentSensorDescription(
         key="records_dropped",
         state_class=SensorStateClass.TOTAL_INCREASING,
         is_memory=True,
         entity_registry_enabled_default=False,
-        value=lambda agent: store.writer.counts.lost if (store := async_store(agent.hass)) else 0,
+        value_fn=lambda agent: store.writer.counts.lost if (store := async_get_store(agent.hass)) else 0,
     ),
 )
 
 # These sensors are only for accounts whose models have known prices.
-COSTS = (
+COST_SENSORS = (
     AgentSensorDescription(
         key="turn_cost",
         device_class=SensorDeviceClass.MONETARY,
-        native_unit_of_measurement=_US_DOLLARS,
+        native_unit_of_measurement=_COST_UNIT,
         suggested_display_precision=5,
         is_sum=True,
-        value=attrgetter("statistics.costs.turn"),
+        value_fn=attrgetter("statistics.costs.turn"),
     ),
     AgentSensorDescription(
         key="total_cost",
         device_class=SensorDeviceClass.MONETARY,
-        native_unit_of_measurement=_US_DOLLARS,
+        native_unit_of_measurement=_COST_UNIT,
         state_class=SensorStateClass.TOTAL,
         suggested_display_precision=4,
         is_sum=True,
-        value=attrgetter("statistics.on_disk.costs.total"),
-        attributes=lambda agent: {"without_price": agent.statistics.on_disk.costs.without_price},
+        value_fn=attrgetter("statistics.on_disk.costs.total"),
+        attributes_fn=lambda agent: {"without_price": agent.statistics.on_disk.costs.without_price},
     ),
 )
 
@@ -228,17 +232,17 @@ async def async_setup_entry(
     added = set[str]()
     for subentry in entry.get_subentries_of_type(SUBENTRY_CONVERSATION):
         agent = entry.runtime_data.agents[subentry.subentry_id]
-        costs, memory = COSTS if agent.vendor is not None else (), MEMORY if agent.config.memory else ()
-        records = RECORDS if agent.config.memory or agent.config.record is not RecordLevel.OFF else ()
+        costs, memory = COST_SENSORS if agent.vendor is not None else (), MEMORY_SENSORS if agent.config.memory else ()
+        records = RECORD_SENSORS if agent.config.memory or agent.config.record is not RecordLevel.OFF else ()
         moving = (each for each in (*SENSORS, *costs, *memory, *records) if has_model or not each.needs_model)
         sensors = [AgentSensor(agent, subentry, description) for description in moving]
         sums = [sensor for sensor in sensors if sensor.entity_description.is_sum]
         others = [sensor for sensor in sensors if not sensor.entity_description.is_sum]
-        entry.async_on_unload(agent.statistics.listen(partial(_update, sums)))
-        entry.async_on_unload(agent.listen(partial(_update, others)))
-        if (store := async_store(hass)) is not None:
+        entry.async_on_unload(agent.statistics.add_listener(partial(_update_sensors, sums)))
+        entry.async_on_unload(agent.add_listener(partial(_update_sensors, others)))
+        if (store := async_get_store(hass)) is not None:
             of_store = [sensor for sensor in others if sensor.entity_description.is_memory]
-            entry.async_on_unload(store.async_listen(partial(_update, of_store)))
+            entry.async_on_unload(store.async_add_listener(partial(_update_sensors, of_store)))
         async_add_entities(sensors, config_subentry_id=subentry.subentry_id)
         added |= {str(sensor.unique_id) for sensor in sensors}
     registry = er.async_get(hass)
@@ -247,11 +251,11 @@ async def async_setup_entry(
             registry.async_remove(entity.entity_id)
 
 
-def _update(sensors: list[AgentSensor]) -> None:
+def _update_sensors(sensors: list[AgentSensor]) -> None:
     """Update the sensors after a change. An error in one sensor is logged and does not stop the others."""
     for sensor in sensors:
         try:
-            if sensor.is_added and sensor.read_value():
+            if sensor.is_added and sensor.refresh_value():
                 sensor.async_write_ha_state()
         except Exception as err:  # noqa: BLE001 - it stops no other sensor
             log_fault(_LOGGER, "A sensor could not be updated", err)
@@ -271,24 +275,24 @@ class AgentSensor(AgentEntity, SensorEntity):
         self._attr_translation_key = description.key
         self._attr_unique_id = f"{subentry.subentry_id}_{description.key}"
         self.is_added = False
-        self.read_value()
+        self.refresh_value()
 
     @override
     async def async_added_to_hass(self) -> None:
         await super().async_added_to_hass()
         # a turn may have ended since this entity was created
-        self.read_value()
+        self.refresh_value()
         self.is_added = True
 
     @override
     async def async_will_remove_from_hass(self) -> None:
         self.is_added = False
 
-    def read_value(self) -> bool:
+    def refresh_value(self) -> bool:
         """Read the value from the agent. Return whether it has changed."""
         description = self.entity_description
         before = self._attr_native_value, getattr(self, "_attr_extra_state_attributes", None)
-        self._attr_native_value = description.value(self.agent)
-        if description.attributes:
-            self._attr_extra_state_attributes = description.attributes(self.agent)
+        self._attr_native_value = description.value_fn(self.agent)
+        if description.attributes_fn:
+            self._attr_extra_state_attributes = description.attributes_fn(self.agent)
         return before != (self._attr_native_value, getattr(self, "_attr_extra_state_attributes", None))

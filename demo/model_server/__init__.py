@@ -3,15 +3,15 @@
 It depends only on aiohttp. All that it knows of Home Assistant is the names of the tools that it is offered.
 """
 
-from .anthropic_validation import anthropic_violations
-from .chat_validation import chat_violations, message_bytes, shared_prefix
+from .anthropic_validation import find_anthropic_violations
+from .chat_validation import count_shared_bytes, encode_messages, find_chat_violations
 from .conversation import Answer
-from .dropping import Dropping
+from .dropping import ContextTruncation
 from .faults import FAULTS
-from .gemini_validation import gemini_violations
+from .gemini_validation import find_gemini_violations
 from .home_history import HomeHistory
-from .phrases import WHAT_TO_TRY
-from .responses_validation import responses_violations
+from .phrases import EXAMPLE_PHRASES
+from .responses_validation import find_responses_violations
 from .script import call, thought, words
 from .server import ModelServer
 from .settings import Settings
@@ -19,22 +19,22 @@ from .shapes import SHAPES
 from .threaded import serve_in_thread
 
 __all__ = [
+    "EXAMPLE_PHRASES",
     "FAULTS",
     "SHAPES",
-    "WHAT_TO_TRY",
     "Answer",
-    "Dropping",
+    "ContextTruncation",
     "HomeHistory",
     "ModelServer",
     "Settings",
-    "anthropic_violations",
     "call",
-    "chat_violations",
-    "gemini_violations",
-    "message_bytes",
-    "responses_violations",
+    "count_shared_bytes",
+    "encode_messages",
+    "find_anthropic_violations",
+    "find_chat_violations",
+    "find_gemini_violations",
+    "find_responses_violations",
     "serve_in_thread",
-    "shared_prefix",
     "thought",
     "words",
 ]

@@ -10,34 +10,34 @@ import signal
 import sys
 
 from .faults import FAULTS
-from .phrases import WHAT_TO_TRY
+from .phrases import EXAMPLE_PHRASES
 from .server import ModelServer
 from .settings import DEFAULT_MODEL
 from .shapes import SHAPES
 
 
-def _table(entries: dict[str, str]) -> str:
+def _format_table(entries: dict[str, str]) -> str:
     width = max(map(len, entries))
     return "\n".join(f"  {name:<{width}}  {about}" for name, about in entries.items())
 
 
-def _faults() -> str:
-    return _table({name: fault.about for name, fault in FAULTS.items()})
+def _format_faults() -> str:
+    return _format_table({name: fault.description for name, fault in FAULTS.items()})
 
 
-class _Faults(argparse.Action):
+class _ListFaultsAction(argparse.Action):
     """Prints the list of faults and exits, as `--version` does with a version."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        print(_faults())
+        print(_format_faults())
         parser.exit()
 
 
-def _parser() -> argparse.ArgumentParser:
+def _build_parser() -> argparse.ArgumentParser:
     tables = {
-        "what to say": _table({f'"{phrase}"': shows for phrase, shows in WHAT_TO_TRY}),
-        "shapes": _table(SHAPES),
-        "faults": _faults(),
+        "what to say": _format_table({f'"{phrase}"': shows for phrase, shows in EXAMPLE_PHRASES}),
+        "shapes": _format_table(SHAPES),
+        "faults": _format_faults(),
         "a model id names shapes and a fault": f"  {DEFAULT_MODEL}+ollama+think_tags+429",
     }
     parser = argparse.ArgumentParser(
@@ -55,7 +55,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--model", dest="models", metavar="MODEL", action="append", default=[], help="offered ids; may be repeated"
     )
-    parser.add_argument("--faults", action=_Faults, nargs=0, default=argparse.SUPPRESS, help="list the faults and end")
+    parser.add_argument(
+        "--faults", action=_ListFaultsAction, nargs=0, default=argparse.SUPPRESS, help="list the faults and end"
+    )
     parser.add_argument("--context-size", type=int, metavar="TOKENS", help="tokens; a longer request is answered 400")
     return parser
 
@@ -79,7 +81,7 @@ async def _serve(server: ModelServer) -> None:
 
 def main() -> int:
     """Run the server and return the exit code."""
-    parser = _parser()
+    parser = _build_parser()
     options = vars(parser.parse_args())
     options["shapes"] = tuple(options["shapes"])
     options["models"] = tuple(options["models"]) or (DEFAULT_MODEL,)

@@ -7,55 +7,55 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
-from .conversation import Call, Finish
-from .residue import seal, sign
-from .shapes import arguments_text, fragments, pieces
-from .usage import to_bytes
+from .conversation import AnswerFinish, Call
+from .residue import seal_content, sign_text
+from .shapes import format_arguments, split_arguments, split_text
+from .usage import encode_json
 from .wire import Frame, FrameKind, Reply
 
 _STOP_REASONS = {
-    Finish.LENGTH: "max_tokens",
-    Finish.WINDOW_EXCEEDED: "model_context_window_exceeded",
-    Finish.CONTENT_FILTER: "refusal",
-    Finish.PROMPT_BLOCKED: "refusal",
+    AnswerFinish.LENGTH: "max_tokens",
+    AnswerFinish.WINDOW_EXCEEDED: "model_context_window_exceeded",
+    AnswerFinish.CONTENT_FILTER: "refusal",
+    AnswerFinish.PROMPT_BLOCKED: "refusal",
 }
-_CLOSED = FrameKind.CLOSING
+_CLOSING_KIND = FrameKind.CLOSING
 
 
-def event(value: dict[str, Any]) -> bytes:
+def encode_event(value: dict[str, Any]) -> bytes:
     """Return a server-sent event, named by its type."""
-    return b"event: " + str(value["type"]).encode() + b"\ndata: " + to_bytes(value) + b"\n\n"
+    return b"event: " + str(value["type"]).encode() + b"\ndata: " + encode_json(value) + b"\n\n"
 
 
-def events(reply: Reply) -> Iterator[Frame]:
+def iter_events(reply: Reply) -> Iterator[Frame]:
     """Yield the events of a streamed answer."""
-    usage = _usage(reply)
-    start = {**_head(reply), "stop_reason": None, "stop_details": None}
+    usage = _build_usage(reply)
+    start = {**_build_head(reply), "stop_reason": None, "stop_details": None}
     if usage:
         start["usage"] = {**usage, "output_tokens": 1}
-    yield Frame(FrameKind.OPENING, event({"type": "message_start", "message": start}))
-    for index, block in enumerate(_blocks(reply)):
-        yield from _block(block, index, reply)
-    ending: dict[str, Any] = {"type": "message_delta", "delta": _ending(reply)}
+    yield Frame(FrameKind.OPENING, encode_event({"type": "message_start", "message": start}))
+    for index, block in enumerate(_build_blocks(reply)):
+        yield from _iter_block_frames(block, index, reply)
+    ending: dict[str, Any] = {"type": "message_delta", "delta": _build_end_fields(reply)}
     if usage:
-        ending["usage"] = {key: usage[key] for key in _CUMULATIVE}
+        ending["usage"] = {key: usage[key] for key in _CUMULATIVE_USAGE_KEYS}
     if "context_management" in reply.prompt.body:
         ending["context_management"] = {"applied_edits": reply.prompt.body["applied_edits"]}
-    yield Frame(FrameKind.TERMINAL, event(ending))
-    yield Frame(FrameKind.TERMINAL, event({"type": "message_stop"}))
+    yield Frame(FrameKind.TERMINAL, encode_event(ending))
+    yield Frame(FrameKind.TERMINAL, encode_event({"type": "message_stop"}))
 
 
-def document(reply: Reply) -> dict[str, Any]:
+def build_document(reply: Reply) -> dict[str, Any]:
     """Return the complete message of an answer that is not streamed."""
-    message = {**_head(reply), **_ending(reply), "content": _blocks(reply)}
-    if usage := _usage(reply):
+    message = {**_build_head(reply), **_build_end_fields(reply), "content": _build_blocks(reply)}
+    if usage := _build_usage(reply):
         message["usage"] = usage
     if "context_management" in reply.prompt.body:
         message["context_management"] = {"applied_edits": reply.prompt.body["applied_edits"]}
     return message
 
 
-def _head(reply: Reply) -> dict[str, Any]:
+def _build_head(reply: Reply) -> dict[str, Any]:
     return {
         "id": f"msg_{reply.id[:24]}",
         "type": "message",
@@ -66,61 +66,61 @@ def _head(reply: Reply) -> dict[str, Any]:
     }
 
 
-def _blocks(reply: Reply) -> list[dict[str, Any]]:
+def _build_blocks(reply: Reply) -> list[dict[str, Any]]:
     answer = reply.answer
     blocks: list[dict[str, Any]] = []
     if answer.reasoning and "redacted" in reply.shapes:
-        blocks.append({"type": "redacted_thinking", "data": seal(reply.model, reply.id.encode())})
+        blocks.append({"type": "redacted_thinking", "data": seal_content(reply.model, reply.id.encode())})
     elif answer.reasoning:
-        shown = "" if _omitted(reply) else answer.reasoning
-        blocks.append({"type": "thinking", "thinking": shown, "signature": sign(reply.model, shown)})
+        shown = "" if _is_thinking_omitted(reply) else answer.reasoning
+        blocks.append({"type": "thinking", "thinking": shown, "signature": sign_text(reply.model, shown)})
     if answer.text:
         blocks.append({"type": "text", "text": answer.text})
-    return blocks + [_tool_use(call) for call in answer.calls]
+    return blocks + [_build_tool_use(call) for call in answer.calls]
 
 
-def _omitted(reply: Reply) -> bool:
+def _is_thinking_omitted(reply: Reply) -> bool:
     thinking = reply.prompt.body.get("thinking")
     return isinstance(thinking, dict) and thinking.get("display") == "omitted"
 
 
-def _tool_use(call: Call) -> dict[str, Any]:
+def _build_tool_use(call: Call) -> dict[str, Any]:
     return {"type": "tool_use", "id": f"toolu_{uuid4().hex[:24]}", "name": call.name, "input": dict(call.arguments)}
 
 
-def _block(block: dict[str, Any], index: int, reply: Reply) -> Iterator[Frame]:
-    kind, begun, deltas = _parts(block, reply)
+def _iter_block_frames(block: dict[str, Any], index: int, reply: Reply) -> Iterator[Frame]:
+    kind, begun, deltas = _split_block(block, reply)
     where = {"index": index}
     opening = FrameKind.OPENING if kind is FrameKind.TEXT else kind
-    yield Frame(opening, event({"type": "content_block_start", **where, "content_block": begun}))
+    yield Frame(opening, encode_event({"type": "content_block_start", **where, "content_block": begun}))
     if index == 0:
-        yield Frame(FrameKind.OPENING, event({"type": "ping"}))
+        yield Frame(FrameKind.OPENING, encode_event({"type": "ping"}))
     for delta in deltas:
-        yield Frame(kind, event({"type": "content_block_delta", **where, "delta": delta}))
-    yield Frame(_CLOSED, event({"type": "content_block_stop", **where}))
+        yield Frame(kind, encode_event({"type": "content_block_delta", **where, "delta": delta}))
+    yield Frame(_CLOSING_KIND, encode_event({"type": "content_block_stop", **where}))
 
 
-def _parts(block: dict[str, Any], reply: Reply) -> tuple[FrameKind, dict[str, Any], list[dict[str, Any]]]:
+def _split_block(block: dict[str, Any], reply: Reply) -> tuple[FrameKind, dict[str, Any], list[dict[str, Any]]]:
     """Return the FrameKind of a block's deltas, the block in its initial form, and its deltas."""
     shapes = reply.shapes
     match block["type"]:
         case "text":
-            deltas = [{"type": "text_delta", "text": piece} for piece in pieces(block["text"], shapes)]
+            deltas = [{"type": "text_delta", "text": piece} for piece in split_text(block["text"], shapes)]
             return FrameKind.TEXT, {**block, "text": ""}, deltas
         case "thinking":
-            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in pieces(block["thinking"], shapes)]
+            deltas = [{"type": "thinking_delta", "thinking": piece} for piece in split_text(block["thinking"], shapes)]
             deltas.append({"type": "signature_delta", "signature": block["signature"]})
             return FrameKind.REASONING, {**block, "thinking": "", "signature": ""}, deltas
         case "tool_use":
-            written = arguments_text(Call(block["name"], block["input"]), shapes)
-            parts = ["", *fragments("" if written == "{}" else written, shapes)]
+            written = format_arguments(Call(block["name"], block["input"]), shapes)
+            parts = ["", *split_arguments("" if written == "{}" else written, shapes)]
             deltas = [{"type": "input_json_delta", "partial_json": part} for part in parts]
             return FrameKind.CALL, {**block, "input": {}}, deltas
         case _:
             return FrameKind.REASONING, block, []
 
 
-def _ending(reply: Reply) -> dict[str, Any]:
+def _build_end_fields(reply: Reply) -> dict[str, Any]:
     answer = reply.answer
     reason = _STOP_REASONS.get(answer.finish, "tool_use" if answer.calls else "end_turn")
     reason = "refusal" if answer.refusal else reason
@@ -128,7 +128,7 @@ def _ending(reply: Reply) -> dict[str, Any]:
     return {"stop_reason": reason, "stop_sequence": None, "stop_details": details if reason == "refusal" else None}
 
 
-_CUMULATIVE = (
+_CUMULATIVE_USAGE_KEYS = (
     "input_tokens",
     "cache_creation_input_tokens",
     "cache_read_input_tokens",
@@ -137,7 +137,7 @@ _CUMULATIVE = (
 )
 
 
-def _usage(reply: Reply) -> dict[str, Any]:
+def _build_usage(reply: Reply) -> dict[str, Any]:
     """Return the usage, empty if it is never reported. `input_tokens` excludes tokens that the cache read or wrote."""
     usage = reply.usage
     if "no_usage" in reply.shapes:

@@ -6,19 +6,19 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, override
 
-from .anthropic_context import edited
-from .anthropic_errors import NO_VERSION, anthropic_error, anthropic_words
-from .anthropic_events import document, event, events
-from .anthropic_prompt import cached_parts, turns
-from .anthropic_validation import anthropic_violations
+from .anthropic_context import apply_edits
+from .anthropic_errors import MISSING_VERSION_REFUSAL, build_anthropic_error, convert_to_anthropic
+from .anthropic_events import build_document, encode_event, iter_events
+from .anthropic_prompt import measure_prompt, parse_turns
+from .anthropic_validation import find_anthropic_violations
 from .conversation import Conversation
 from .refusal import Refusal, RefusedError
-from .usage import to_bytes, tokens
+from .usage import encode_json, estimate_tokens
 from .violations import Violation
-from .wire import Frame, Prompt, Reply, WireFormat, bearer, halves, objects
+from .wire import Frame, Prompt, Reply, WireFormat, get_bearer_token, get_objects, split_document
 
 
-class AnthropicMessages(WireFormat):
+class AnthropicMessagesFormat(WireFormat):
     """The format of `POST /v1/messages`, with the betas from the request's header."""
 
     name = "anthropic"
@@ -27,66 +27,66 @@ class AnthropicMessages(WireFormat):
         self._betas = betas
 
     @override
-    def sent_key(self, headers: Mapping[str, str]) -> str | None:
+    def read_api_key(self, headers: Mapping[str, str]) -> str | None:
         # Version 0.x of the SDK sends the x-api-key header, and version 2.x sends a bearer token.
-        return headers.get("x-api-key") or bearer(headers)
+        return headers.get("x-api-key") or get_bearer_token(headers)
 
     @override
-    def check(self, headers: Mapping[str, str]) -> None:
+    def check_headers(self, headers: Mapping[str, str]) -> None:
         if "anthropic-version" not in headers:
-            raise RefusedError(NO_VERSION)
+            raise RefusedError(MISSING_VERSION_REFUSAL)
 
     @override
-    def violations(self, body: Any) -> list[Violation]:
-        return anthropic_violations(body, self._betas)
+    def find_violations(self, body: Any) -> list[Violation]:
+        return find_anthropic_violations(body, self._betas)
 
     @override
-    def read(self, body: Any) -> Prompt:
+    def parse_request(self, body: Any) -> Prompt:
         messages = body.get("messages") if isinstance(body, dict) else None
         if not isinstance(messages, list) or not all(isinstance(each, dict) for each in messages):
             raise RefusedError(Refusal(400, "invalid_request_error", None, "messages: Input should be a valid list"))
-        body, applied = edited(body, tokens(cached_parts(body)[0]))
-        written, caching = cached_parts(body)
-        names = (tool["name"] for tool in objects(body.get("tools")) if isinstance(tool.get("name"), str))
+        body, applied = apply_edits(body, estimate_tokens(measure_prompt(body)[0]))
+        written, caching = measure_prompt(body)
+        names = (tool["name"] for tool in get_objects(body.get("tools")) if isinstance(tool.get("name"), str))
         thinking, choice = body.get("thinking"), body.get("tool_choice")
         kind = thinking.get("type") if isinstance(thinking, dict) else None
         no_tools = isinstance(choice, dict) and choice.get("type") == "none"
         return Prompt(
             model=str(body.get("model")),
-            conversation=Conversation(tuple(turns(body)), () if no_tools else tuple(names)),
-            cached_form=written,
-            caching=caching,
-            stream=body.get("stream") is True,
+            conversation=Conversation(tuple(parse_turns(body)), () if no_tools else tuple(names)),
+            cache_bytes=written,
+            cache_rules=caching,
+            is_streamed=body.get("stream") is True,
             body={**body, "applied_edits": applied},
-            thinks=kind in ("enabled", "adaptive"),
-            always_thinks=kind == "enabled",
+            can_think=kind in ("enabled", "adaptive"),
+            must_think=kind == "enabled",
         )
 
     @override
-    def frames(self, reply: Reply) -> Iterator[Frame]:
-        return events(reply) if reply.prompt.stream else halves(to_bytes(document(reply)))
+    def iter_frames(self, reply: Reply) -> Iterator[Frame]:
+        return iter_events(reply) if reply.prompt.is_streamed else split_document(encode_json(build_document(reply)))
 
     @override
-    def in_own_words(self, refusal: Refusal) -> Refusal:
-        return anthropic_words(refusal)
+    def convert_refusal(self, refusal: Refusal) -> Refusal:
+        return convert_to_anthropic(refusal)
 
     @override
-    def error_body(self, refusal: Refusal) -> dict[str, Any]:
-        return anthropic_error(refusal)
+    def build_error_body(self, refusal: Refusal) -> dict[str, Any]:
+        return build_anthropic_error(refusal)
 
     @override
-    def error_event(self, refusal: Refusal, reply: Reply, sent: int) -> bytes:
-        return event(anthropic_error(refusal))
+    def build_error_event(self, refusal: Refusal, reply: Reply, sent: int) -> bytes:
+        return encode_event(build_anthropic_error(refusal))
 
     @override
-    def failure_event(self, refusal: Refusal, reply: Reply, sent: int) -> bytes:
-        return self.error_event(refusal, reply, sent)
+    def build_failure_event(self, refusal: Refusal, reply: Reply, sent: int) -> bytes:
+        return self.build_error_event(refusal, reply, sent)
 
     @override
-    def malformed_event(self) -> bytes:
+    def build_malformed_event(self) -> bytes:
         return b'event: content_block_delta\ndata: {"type":"content_block_delta","delta":{"text":"half an ev\n\n'
 
 
-def count_body(prompt: Prompt) -> dict[str, Any]:
+def build_count_body(prompt: Prompt) -> dict[str, Any]:
     """Return the response body of `POST /v1/messages/count_tokens`."""
-    return {"input_tokens": tokens(prompt.cached_form)}
+    return {"input_tokens": estimate_tokens(prompt.cache_bytes)}

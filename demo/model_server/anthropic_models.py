@@ -4,57 +4,64 @@ from typing import Any
 
 from aiohttp import web
 
-from .state import State
+from .state import ServerState
 
 CONTEXT_TOKENS = 200_000
 OUTPUT_TOKENS = 64_000
 
-_DEFAULT_PAGE = 20
-_YES = {"supported": True}
-_NO = {"supported": False}
+_DEFAULT_PAGE_SIZE = 20
+_SUPPORTED = {"supported": True}
+_UNSUPPORTED = {"supported": False}
 _CAPABILITIES: dict[str, Any] = {
-    "batch": _YES,
-    "citations": _NO,
-    "code_execution": _NO,
+    "batch": _SUPPORTED,
+    "citations": _UNSUPPORTED,
+    "code_execution": _UNSUPPORTED,
     "context_management": {
-        **_YES,
-        "clear_thinking_20251015": _YES,
-        "clear_tool_uses_20250919": _YES,
-        "compact_20260112": _NO,
+        **_SUPPORTED,
+        "clear_thinking_20251015": _SUPPORTED,
+        "clear_tool_uses_20250919": _SUPPORTED,
+        "compact_20260112": _UNSUPPORTED,
     },
-    "effort": {**_YES, "low": _YES, "medium": _YES, "high": _YES, "xhigh": _NO, "max": _YES},
-    "image_input": _YES,
-    "pdf_input": _YES,
-    "server_tools": {**_NO, "code_execution": _NO, "web_search": _NO},
-    "structured_outputs": _NO,
+    "effort": {
+        **_SUPPORTED,
+        "low": _SUPPORTED,
+        "medium": _SUPPORTED,
+        "high": _SUPPORTED,
+        "xhigh": _UNSUPPORTED,
+        "max": _SUPPORTED,
+    },
+    "image_input": _SUPPORTED,
+    "pdf_input": _SUPPORTED,
+    "server_tools": {**_UNSUPPORTED, "code_execution": _UNSUPPORTED, "web_search": _UNSUPPORTED},
+    "structured_outputs": _UNSUPPORTED,
     "thinking": {
-        **_YES,
-        "types": {"adaptive": _YES, "between_tools": _YES, "disabled": _YES, "enabled": _YES},
+        **_SUPPORTED,
+        "types": {"adaptive": _SUPPORTED, "between_tools": _SUPPORTED, "disabled": _SUPPORTED, "enabled": _SUPPORTED},
     },
 }
 
 
-def model_list(http: web.Request, state: State) -> dict[str, Any]:
+def build_model_list(http: web.Request, state: ServerState) -> dict[str, Any]:
     """Return a page of the models: at most `limit` models after `after_id`."""
-    models = state.settings.listed_models()
+    models = state.settings.list_model_ids()
     after = http.query.get("after_id")
     start = models.index(after) + 1 if after in models else 0
     limit = http.query.get("limit", "")
-    page = models[start:][: int(limit) if limit.isdecimal() else _DEFAULT_PAGE]
+    page = models[start:][: int(limit) if limit.isdecimal() else _DEFAULT_PAGE_SIZE]
     return {
-        "data": [_model(each, state.settings.context_size) for each in page],
+        "data": [_build_model(each, state.settings.context_size) for each in page],
         "first_id": page[0] if page else None,
         "last_id": page[-1] if page else None,
         "has_more": bool(page) and page[-1] != models[-1],
     }
 
 
-def model(http: web.Request, state: State) -> dict[str, Any]:
+def build_model_body(http: web.Request, state: ServerState) -> dict[str, Any]:
     """Return the model that the path names. Raises RefusedError if there is none."""
-    return _model(state.named_model(http.match_info["model"]), state.settings.context_size)
+    return _build_model(state.require_model(http.match_info["model"]), state.settings.context_size)
 
 
-def _model(name: str, context_size: int | None) -> dict[str, Any]:
+def _build_model(name: str, context_size: int | None) -> dict[str, Any]:
     size = context_size or CONTEXT_TOKENS
     return {
         "type": "model",

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import re
 from typing import Any
 
-from .anthropic_block_validation import block_violations
-from .anthropic_context import BETAS, edits
-from .anthropic_prompt import as_blocks
-from .violations import Violation, has_words, tool_violations, unknown_keys
-from .wire import objects
+from .anthropic_block_validation import find_block_violations
+from .anthropic_context import BETA_BY_EDIT, get_edits
+from .anthropic_prompt import to_blocks
+from .violations import Violation, find_tool_violations, find_unknown_keys, is_nonblank_text
+from .wire import get_objects
 
-_TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+_TOOL_NAME_PATTERN = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _KNOWN_KEYS = frozenset(
     {
         "cache_control", "max_tokens", "messages", "metadata", "model", "output_config", "service_tier",
@@ -22,33 +22,39 @@ _KNOWN_KEYS = frozenset(
     }
 )  # fmt: skip
 _ROLES = ("user", "assistant")
-_THINKING = ("thinking", "redacted_thinking")
-_MOST_MARKS = 4
-_LEAST_THINKING_TOKENS = 1024
+_THINKING_TYPES = ("thinking", "redacted_thinking")
+_MAX_MARKS = 4
+_MIN_THINKING_TOKENS = 1024
 
 
-def anthropic_violations(body: Any, betas: frozenset[str] = frozenset()) -> list[Violation]:
+def find_anthropic_violations(body: Any, betas: frozenset[str] = frozenset()) -> list[Violation]:
     """Return all violations of the rules of Messages, given these betas; the list is empty for a valid request."""
     if not isinstance(body, dict):
         return [Violation("not_an_object", "", "the body is no JSON object")]
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages or not all(isinstance(each, dict) for each in messages):
         return [Violation("no_messages", "messages", "not a list of at least one object")]
-    merged = _merged(messages)
+    merged = _merge_messages(messages)
     checks = (
-        *(_top_level(body, betas), _thinking(body), _tools(body, messages), _system(body), _marks(body, messages)),
-        *(_order(messages), _pairs(merged), _loop(body, merged)),
+        *(
+            _check_top_level(body, betas),
+            _check_thinking(body),
+            _check_tools(body, messages),
+            _check_system(body),
+            _check_marks(body, messages),
+        ),
+        *(_check_order(messages), _check_pairs(merged), _check_tool_loop(body, merged)),
     )
     model = str(body.get("model"))
-    contents = (found for at, each in enumerate(messages) for found in _message(each, f"messages[{at}]", model))
+    contents = (found for at, each in enumerate(messages) for found in _check_message(each, f"messages[{at}]", model))
     return [found for check in (*checks, contents) for found in check]
 
 
-def _merged(messages: list[dict[str, Any]]) -> list[tuple[object, list[dict[str, Any]]]]:
+def _merge_messages(messages: list[dict[str, Any]]) -> list[tuple[object, list[dict[str, Any]]]]:
     """Return roles and blocks as the provider reads them: consecutive messages with the same role are merged."""
     merged: list[tuple[object, list[dict[str, Any]]]] = []
     for message in messages:
-        blocks = as_blocks(message.get("content"))
+        blocks = to_blocks(message.get("content"))
         if merged and merged[-1][0] == message.get("role"):
             merged[-1][1].extend(blocks)
         else:
@@ -56,11 +62,11 @@ def _merged(messages: list[dict[str, Any]]) -> list[tuple[object, list[dict[str,
     return merged
 
 
-def _top_level(body: dict[str, Any], betas: frozenset[str]) -> Iterator[Violation]:
-    asked = edits(body)
-    needed = {BETAS.get(str(edit.get("type"))) for edit in asked}
+def _check_top_level(body: dict[str, Any], betas: frozenset[str]) -> Iterator[Violation]:
+    asked = get_edits(body)
+    needed = {BETA_BY_EDIT.get(str(edit.get("type"))) for edit in asked}
     allowed = asked and needed <= betas
-    yield from unknown_keys(body, _KNOWN_KEYS | {"context_management"} if allowed else _KNOWN_KEYS)
+    yield from find_unknown_keys(body, _KNOWN_KEYS | {"context_management"} if allowed else _KNOWN_KEYS)
     if not isinstance(body.get("model"), str) or not body["model"]:
         yield Violation("no_model", "model", "not a name")
     most = body.get("max_tokens")
@@ -70,7 +76,7 @@ def _top_level(body: dict[str, Any], betas: frozenset[str]) -> Iterator[Violatio
         yield Violation("sampling", "top_p", "`temperature` and `top_p` cannot both be specified for this model")
 
 
-def _thinking(body: dict[str, Any]) -> Iterator[Violation]:
+def _check_thinking(body: dict[str, Any]) -> Iterator[Violation]:
     thinking = body.get("thinking")
     kind = thinking.get("type") if isinstance(thinking, dict) else None
     if thinking is not None and kind not in ("enabled", "adaptive", "disabled"):
@@ -83,41 +89,41 @@ def _thinking(body: dict[str, Any]) -> Iterator[Violation]:
     if isinstance(choice, dict) and choice.get("type") in ("any", "tool"):
         yield Violation("thinking_tool_choice", "tool_choice", "Thinking may not be enabled when it forces tool use")
     budget, most = thinking.get("budget_tokens"), body.get("max_tokens")
-    if kind == "enabled" and not (isinstance(budget, int) and budget >= _LEAST_THINKING_TOKENS):
-        yield Violation("thinking_budget", "thinking", f"budget_tokens is not at least {_LEAST_THINKING_TOKENS}")
+    if kind == "enabled" and not (isinstance(budget, int) and budget >= _MIN_THINKING_TOKENS):
+        yield Violation("thinking_budget", "thinking", f"budget_tokens is not at least {_MIN_THINKING_TOKENS}")
     elif kind == "enabled" and isinstance(budget, int) and isinstance(most, int) and budget >= most:
         yield Violation("thinking_budget", "thinking", "max_tokens must be greater than budget_tokens")
 
 
-def _tools(body: dict[str, Any], messages: list[dict[str, Any]]) -> Iterator[Violation]:
+def _check_tools(body: dict[str, Any], messages: list[dict[str, Any]]) -> Iterator[Violation]:
     tools = body.get("tools", [])
     if not isinstance(tools, list):
         yield Violation("tools_empty", "tools", "not a list of tools")
         return
-    yield from tool_violations(tools, schema="input_schema", name_form=_TOOL_NAME)
+    yield from find_tool_violations(tools, schema="input_schema", name_form=_TOOL_NAME_PATTERN)
     if "tool_choice" in body and not tools:
         yield Violation("tool_choice_without_tools", "tool_choice", "only allowed with tools")
-    blocks = [block for message in messages for block in as_blocks(message.get("content"))]
+    blocks = [block for message in messages for block in to_blocks(message.get("content"))]
     if not tools and any(block.get("type") in ("tool_use", "tool_result") for block in blocks):
         yield Violation("tools_missing", "tools", "the history has tool calls, and no tools are supplied")
 
 
-def _system(body: dict[str, Any]) -> Iterator[Violation]:
+def _check_system(body: dict[str, Any]) -> Iterator[Violation]:
     if "system" not in body:
         return
     system = body["system"]
-    blocks = as_blocks(system)
-    if not blocks or not all(block.get("type") == "text" and has_words(block.get("text")) for block in blocks):
+    blocks = to_blocks(system)
+    if not blocks or not all(block.get("type") == "text" and is_nonblank_text(block.get("text")) for block in blocks):
         yield Violation("system_empty", "system", "neither text nor a list of text blocks with text in them")
 
 
-def _marks(body: dict[str, Any], messages: list[dict[str, Any]]) -> Iterator[Violation]:
-    blocks = [block for message in messages for block in as_blocks(message.get("content"))]
-    marked = [*objects(body.get("tools")), *as_blocks(body.get("system")), *blocks, body]
+def _check_marks(body: dict[str, Any], messages: list[dict[str, Any]]) -> Iterator[Violation]:
+    blocks = [block for message in messages for block in to_blocks(message.get("content"))]
+    marked = [*get_objects(body.get("tools")), *to_blocks(body.get("system")), *blocks, body]
     controls = [block["cache_control"] for block in marked if block.get("cache_control") is not None]
-    if len(controls) > _MOST_MARKS:
-        yield Violation("cache_marks", "", f"A maximum of {_MOST_MARKS} blocks with cache_control may be provided")
-    if any(not _is_mark(control) for control in controls):
+    if len(controls) > _MAX_MARKS:
+        yield Violation("cache_marks", "", f"A maximum of {_MAX_MARKS} blocks with cache_control may be provided")
+    if any(not _is_valid_mark(control) for control in controls):
         yield Violation("cache_mark", "", "cache_control is neither ephemeral for 5m nor for 1h")
         return
     long = [control.get("ttl") == "1h" for control in controls]
@@ -125,11 +131,11 @@ def _marks(body: dict[str, Any], messages: list[dict[str, Any]]) -> Iterator[Vio
         yield Violation("cache_order", "", "a ttl of 1h must not come after a ttl of 5m")
 
 
-def _is_mark(control: object) -> bool:
+def _is_valid_mark(control: object) -> bool:
     return isinstance(control, dict) and control.get("type") == "ephemeral" and control.get("ttl", "5m") in ("5m", "1h")
 
 
-def _order(messages: list[dict[str, Any]]) -> Iterator[Violation]:
+def _check_order(messages: list[dict[str, Any]]) -> Iterator[Violation]:
     for at, message in enumerate(messages):
         if message.get("role") not in _ROLES:
             yield Violation("role", f"messages[{at}]", "no role of this format")
@@ -139,18 +145,18 @@ def _order(messages: list[dict[str, Any]]) -> Iterator[Violation]:
         yield Violation("ends_with_user", f"messages[{len(messages) - 1}]", "the newest models continue no answer")
 
 
-def _ids(blocks: list[dict[str, Any]], kind: str, key: str) -> list[str]:
+def _get_ids(blocks: list[dict[str, Any]], kind: str, key: str) -> list[str]:
     return [str(block.get(key)) for block in blocks if block.get("type") == kind]
 
 
-def _pairs(merged: list[tuple[object, list[dict[str, Any]]]]) -> Iterator[Violation]:
-    every_id = Counter(call_id for _, blocks in merged for call_id in _ids(blocks, "tool_use", "id"))
+def _check_pairs(merged: list[tuple[object, list[dict[str, Any]]]]) -> Iterator[Violation]:
+    every_id = Counter(call_id for _, blocks in merged for call_id in _get_ids(blocks, "tool_use", "id"))
     if any(count > 1 for count in every_id.values()):
         yield Violation("call_id_unique", "messages", "`tool_use` ids must be unique")
     waiting: list[str] = []
     for at, (_, blocks) in enumerate(merged):
         where = f"messages[{at}], merged"
-        results = _ids(blocks, "tool_result", "tool_use_id")
+        results = _get_ids(blocks, "tool_result", "tool_use_id")
         if set(waiting) - set(results):
             yield Violation("result_missing", where, "`tool_use` ids were found without `tool_result` blocks after")
         if set(results) - set(waiting):
@@ -159,22 +165,22 @@ def _pairs(merged: list[tuple[object, list[dict[str, Any]]]]) -> Iterator[Violat
             yield Violation("result_duplicate", where, "each tool_use must have a single result")
         if any(block.get("type") != "tool_result" for block in blocks[: len(results)]):
             yield Violation("results_first", where, "tool_result blocks are not the first of their message")
-        waiting = _ids(blocks, "tool_use", "id")
+        waiting = _get_ids(blocks, "tool_use", "id")
     if waiting:
         yield Violation("result_missing", "messages", "`tool_use` ids were found without `tool_result` blocks after")
 
 
-def _loop(body: dict[str, Any], merged: list[tuple[object, list[dict[str, Any]]]]) -> Iterator[Violation]:
+def _check_tool_loop(body: dict[str, Any], merged: list[tuple[object, list[dict[str, Any]]]]) -> Iterator[Violation]:
     """Yield a violation if the current tool loop lacks the thinking with which its last answer began."""
     thinking = body.get("thinking")
     enabled = isinstance(thinking, dict) and thinking.get("type") == "enabled"
-    going_on = len(merged) > 1 and bool(_ids(merged[-1][1], "tool_result", "tool_use_id"))
-    if enabled and going_on and merged[-2][1] and merged[-2][1][0].get("type") not in _THINKING:
+    going_on = len(merged) > 1 and bool(_get_ids(merged[-1][1], "tool_result", "tool_use_id"))
+    if enabled and going_on and merged[-2][1] and merged[-2][1][0].get("type") not in _THINKING_TYPES:
         where = f"messages[{len(merged) - 2}], merged"
         yield Violation("thinking_missing", where, "Expected `thinking` or `redacted_thinking`")
 
 
-def _message(message: dict[str, Any], where: str, model: str) -> Iterator[Violation]:
+def _check_message(message: dict[str, Any], where: str, model: str) -> Iterator[Violation]:
     content = message.get("content")
     if not isinstance(content, str | list) or not content:
         yield Violation("content_empty", where, "all messages must have non-empty content")
@@ -182,8 +188,8 @@ def _message(message: dict[str, Any], where: str, model: str) -> Iterator[Violat
     role = str(message.get("role"))
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     for at, block in enumerate(blocks):
-        yield from block_violations(block, f"{where}.content[{at}]", role, model)
-    thinks = [isinstance(block, dict) and block.get("type") in _THINKING for block in blocks]
+        yield from find_block_violations(block, f"{where}.content[{at}]", role, model)
+    thinks = [isinstance(block, dict) and block.get("type") in _THINKING_TYPES for block in blocks]
     if thinks != sorted(thinks, reverse=True):
         yield Violation("thinking_first", where, "thinking does not come before all else")
     if thinks[-1]:

@@ -9,9 +9,16 @@ from itertools import pairwise
 import re
 from typing import Any
 
-from .prompt_cache import common_prefix
-from .usage import prompt_bytes
-from .violations import TOOL_NAME, Violation, has_words, is_object_text, tool_violations, unknown_keys
+from .prompt_cache import count_common_bytes
+from .usage import encode_prompt
+from .violations import (
+    TOOL_NAME_PATTERN,
+    Violation,
+    find_tool_violations,
+    find_unknown_keys,
+    is_json_object,
+    is_nonblank_text,
+)
 
 _ROLES = ("system", "user", "assistant", "tool")
 # Fields that OpenAI, Azure, llama.cpp, Ollama, LM Studio and vLLM all accept.
@@ -29,21 +36,21 @@ _OPENAI_KEYS = frozenset(
         "service_tier", "store", "verbosity",
     }
 )  # fmt: skip
-_OPENAI_MODEL = re.compile(r"(?:gpt-(?!oss)|o\d|chatgpt)")
+_OPENAI_MODEL_PATTERN = re.compile(r"(?:gpt-(?!oss)|o\d|chatgpt)")
 
 
-def shared_prefix(one: Any, other: Any) -> int:
+def count_shared_bytes(one: Any, other: Any) -> int:
     """Return the number of bytes in the common prefix of the messages of two requests."""
-    return common_prefix(message_bytes(one), message_bytes(other))
+    return count_common_bytes(encode_messages(one), encode_messages(other))
 
 
-def message_bytes(body: Any, *, without_newest: int = 0) -> bytes:
+def encode_messages(body: Any, *, skipped_count: int = 0) -> bytes:
     """Return the messages except the newest few, one per line, so that a prefix of messages is a prefix of bytes."""
     messages = body["messages"]
-    return prompt_bytes((), messages[: len(messages) - without_newest])
+    return encode_prompt((), messages[: len(messages) - skipped_count])
 
 
-def chat_violations(body: Any, *, openai: bool = False) -> list[Violation]:
+def find_chat_violations(body: Any, *, openai: bool = False) -> list[Violation]:
     """Return all violations of the rules of Chat Completions; the list is empty for a valid request.
 
     Fields that only OpenAI accepts are allowed if `openai` is set, or if the model has the name of one of OpenAI's.
@@ -53,13 +60,19 @@ def chat_violations(body: Any, *, openai: bool = False) -> list[Violation]:
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages or not all(isinstance(each, dict) for each in messages):
         return [Violation("no_messages", "messages", "not a list of at least one object")]
-    known = _KNOWN_KEYS | _OPENAI_KEYS if openai or _OPENAI_MODEL.match(str(body.get("model"))) else _KNOWN_KEYS
-    checks = (unknown_keys(body, known), _top_level(body), _tools(body), _order(messages), _pairs(messages))
-    contents = (found for at, message in enumerate(messages) for found in _message(message, f"messages[{at}]"))
+    known = _KNOWN_KEYS | _OPENAI_KEYS if openai or _OPENAI_MODEL_PATTERN.match(str(body.get("model"))) else _KNOWN_KEYS
+    checks = (
+        find_unknown_keys(body, known),
+        _check_top_level(body),
+        _check_tools(body),
+        _check_order(messages),
+        _check_pairs(messages),
+    )
+    contents = (found for at, message in enumerate(messages) for found in _check_message(message, f"messages[{at}]"))
     return [found for check in (*checks, contents) for found in check]
 
 
-def _top_level(body: dict[str, Any]) -> Iterator[Violation]:
+def _check_top_level(body: dict[str, Any]) -> Iterator[Violation]:
     if not isinstance(body.get("model"), str) or not body["model"]:
         yield Violation("no_model", "model", "not a name")
     if "stream_options" in body and body.get("stream") is not True:
@@ -68,7 +81,7 @@ def _top_level(body: dict[str, Any]) -> Iterator[Violation]:
         yield Violation("tool_choice_without_tools", "tool_choice", "only allowed with tools")
 
 
-def _tools(body: dict[str, Any]) -> Iterator[Violation]:
+def _check_tools(body: dict[str, Any]) -> Iterator[Violation]:
     if "tools" not in body:
         return
     tools = body["tools"]
@@ -76,10 +89,10 @@ def _tools(body: dict[str, Any]) -> Iterator[Violation]:
         yield Violation("tools_empty", "tools", "not a list of at least one tool")
         return
     functions: list[object] = [tool.get("function") if isinstance(tool, dict) else None for tool in tools]
-    yield from tool_violations(functions)
+    yield from find_tool_violations(functions)
 
 
-def _order(messages: list[dict[str, Any]]) -> Iterator[Violation]:
+def _check_order(messages: list[dict[str, Any]]) -> Iterator[Violation]:
     roles = [message.get("role") for message in messages]
     for at, role in enumerate(roles):
         if role not in _ROLES:
@@ -95,13 +108,13 @@ def _order(messages: list[dict[str, Any]]) -> Iterator[Violation]:
             yield Violation("same_role_twice", f"messages[{at}]", "some chat templates reject it")
 
 
-def _call_ids(message: dict[str, Any]) -> list[object]:
+def _get_call_ids(message: dict[str, Any]) -> list[object]:
     calls = message.get("tool_calls")
     return [call.get("id") if isinstance(call, dict) else None for call in calls] if isinstance(calls, list) else []
 
 
-def _pairs(messages: list[dict[str, Any]]) -> Iterator[Violation]:
-    every_id = Counter(str(call_id) for message in messages for call_id in _call_ids(message))
+def _check_pairs(messages: list[dict[str, Any]]) -> Iterator[Violation]:
+    every_id = Counter(str(call_id) for message in messages for call_id in _get_call_ids(message))
     if any(count > 1 for count in every_id.values()):
         yield Violation("call_id_unique", "messages", "two calls have one id")
     # The ids of the last assistant message's calls that still lack a result, and of those that have one.
@@ -110,16 +123,16 @@ def _pairs(messages: list[dict[str, Any]]) -> Iterator[Violation]:
     for at, message in enumerate(messages):
         where = f"messages[{at}]"
         if message.get("role") == "tool":
-            yield from _result(message.get("tool_call_id"), waiting, answered, where)
+            yield from _check_result(message.get("tool_call_id"), waiting, answered, where)
             continue
         if waiting:
             yield Violation("result_missing", where, f"{len(waiting)} calls have no result before it")
-        waiting, answered = _call_ids(message), []
+        waiting, answered = _get_call_ids(message), []
     if waiting:
         yield Violation("result_missing", f"messages[{len(messages)}]", f"{len(waiting)} calls have no result")
 
 
-def _result(call_id: object, waiting: list[object], answered: list[object], where: str) -> Iterator[Violation]:
+def _check_result(call_id: object, waiting: list[object], answered: list[object], where: str) -> Iterator[Violation]:
     if call_id in waiting:
         waiting.remove(call_id)
         answered.append(call_id)
@@ -129,38 +142,38 @@ def _result(call_id: object, waiting: list[object], answered: list[object], wher
         yield Violation("result_orphan", where, "no call with this id directly before it")
 
 
-def _message(message: dict[str, Any], where: str) -> Iterator[Violation]:
+def _check_message(message: dict[str, Any], where: str) -> Iterator[Violation]:
     calls = message.get("tool_calls")
     if calls is not None and (message.get("role") != "assistant" or not isinstance(calls, list) or not calls):
         yield Violation("call_shape", where, "tool_calls is not a list of at least one call of an assistant")
         return
     for call in calls or ():
-        yield from _call(call, where)
+        yield from _check_call(call, where)
     content = message.get("content")
     if content is None and not calls:
         yield Violation("content_missing", where, "only an answer with tool calls has no content")
-    if content is not None and not (calls and content == "") and not _says_something(content):
+    if content is not None and not (calls and content == "") and not _has_content(content):
         yield Violation("content_empty", where, "neither text nor a part with something in it")
 
 
-def _says_something(content: object) -> bool:
+def _has_content(content: object) -> bool:
     if isinstance(content, str):
-        return has_words(content)
+        return is_nonblank_text(content)
     if not isinstance(content, list) or not content:
         return False
     return all(
-        isinstance(part, dict) and (part.get("type") != "text" or _says_something(part.get("text"))) for part in content
+        isinstance(part, dict) and (part.get("type") != "text" or _has_content(part.get("text"))) for part in content
     )
 
 
-def _call(call: object, where: str) -> Iterator[Violation]:
+def _check_call(call: object, where: str) -> Iterator[Violation]:
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(call, dict) or call.get("type") != "function" or not isinstance(function, dict):
         yield Violation("call_shape", where, "a call is no function call")
         return
     if not isinstance(call.get("id"), str) or not call["id"]:
         yield Violation("call_id_empty", where, "a call has no id")
-    if not isinstance(function.get("name"), str) or not TOOL_NAME.fullmatch(function["name"]):
+    if not isinstance(function.get("name"), str) or not TOOL_NAME_PATTERN.fullmatch(function["name"]):
         yield Violation("tool_name", where, "a call names no tool")
-    if not is_object_text(function.get("arguments")):
+    if not is_json_object(function.get("arguments")):
         yield Violation("call_arguments", where, "the arguments are not the text of a JSON object")

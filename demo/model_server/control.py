@@ -20,30 +20,30 @@ from typing import Any
 from aiohttp import web
 
 from .faults import ArmedFault
-from .state import State
+from .state import ServerState
 
 CONTROL_PATH = "/control"
 
-_FAULT_OPTIONS = ("times", "retry_after", "after_words", "code")
-_SETTINGS = ("delay", "shapes", "models", "strict", "key", "context_size")
+_FAULT_OPTION_NAMES = ("times", "retry_after", "after_words", "code")
+_SETTING_NAMES = ("delay", "shapes", "models", "strict", "key", "context_size")
 
 
-def control_routes(state: State) -> Iterable[web.AbstractRouteDef]:
+def build_control_routes(state: ServerState) -> Iterable[web.AbstractRouteDef]:
     """Return the routes of the control API."""
 
     async def show(_http: web.Request) -> web.Response:
-        return web.json_response(_shown(state))
+        return web.json_response(_describe_state(state))
 
     async def change(http: web.Request) -> web.Response:
         try:
-            _apply(state, json.loads(await http.read()))
+            _apply_changes(state, json.loads(await http.read()))
         except (TypeError, ValueError) as error:
             return web.json_response({"error": str(error)}, status=400)
-        return web.json_response(_shown(state))
+        return web.json_response(_describe_state(state))
 
     async def reset(_http: web.Request) -> web.Response:
         state.reset()
-        return web.json_response(_shown(state))
+        return web.json_response(_describe_state(state))
 
     async def requests(_http: web.Request) -> web.Response:
         return web.json_response([record.to_json() for record in state.log.records])
@@ -61,31 +61,31 @@ def control_routes(state: State) -> Iterable[web.AbstractRouteDef]:
     )
 
 
-def _shown(state: State) -> dict[str, Any]:
+def _describe_state(state: ServerState) -> dict[str, Any]:
     settings = asdict(state.settings)
     settings["key"] = settings["key"] is not None
     return {
         "settings": settings,
         "fault": asdict(state.faults.armed) if state.faults.armed else None,
-        "received": state.log.received,
+        "received": state.log.received_count,
         "open_streams": state.open_streams,
         "open_connections": state.open_connections,
     }
 
 
-def _apply(state: State, wanted: Any) -> None:
+def _apply_changes(state: ServerState, wanted: Any) -> None:
     """Apply all changes in `wanted`, or none of them. Raises ValueError or TypeError with the reason."""
     if not isinstance(wanted, dict):
         raise TypeError("a change is a JSON object")
-    if unknown := wanted.keys() - {"fault", *_FAULT_OPTIONS, *_SETTINGS}:
+    if unknown := wanted.keys() - {"fault", *_FAULT_OPTION_NAMES, *_SETTING_NAMES}:
         raise ValueError(f"no such option: {', '.join(sorted(unknown))}")
     armed = state.faults.armed
     if "fault" in wanted:
-        options = {name: wanted[name] for name in _FAULT_OPTIONS if name in wanted}
+        options = {name: wanted[name] for name in _FAULT_OPTION_NAMES if name in wanted}
         armed = ArmedFault(wanted["fault"], **options) if wanted["fault"] is not None else None
-    elif any(name in wanted for name in _FAULT_OPTIONS):
-        raise ValueError(f"{', '.join(_FAULT_OPTIONS)} belong to a fault, and none is named")
-    settings = {name: wanted[name] for name in _SETTINGS if name in wanted}
+    elif any(name in wanted for name in _FAULT_OPTION_NAMES):
+        raise ValueError(f"{', '.join(_FAULT_OPTION_NAMES)} belong to a fault, and none is named")
+    settings = {name: wanted[name] for name in _SETTING_NAMES if name in wanted}
     lists = {name: tuple(settings[name]) for name in ("shapes", "models") if name in settings}
     state.change(**settings | lists)
     state.faults.armed = armed

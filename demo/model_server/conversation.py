@@ -11,12 +11,12 @@ from typing import Any
 
 from .media import Attachment
 
-_CONTEXT = re.compile(
+_CONTEXT_PATTERN = re.compile(
     r"\A\[CONTEXT:(?P<facts>.*?)(?:; memory, quoted: (?P<memory>.*?))?\]\s*?\n\s*?\n(?P<said>.*)\Z", re.DOTALL
 )
 
 
-class Finish(StrEnum):
+class AnswerFinish(StrEnum):
     """The reason why an answer ended, apart from the calls in it."""
 
     STOP = "stop"
@@ -47,27 +47,27 @@ class Turn:
     attachments: tuple[Attachment, ...] = ()
 
     @property
-    def said(self) -> str:
+    def plain_text(self) -> str:
         """The text without the context line before it, with collapsed white space."""
-        found = _CONTEXT.match(self.text)
+        found = _CONTEXT_PATTERN.match(self.text)
         return " ".join((found["said"] if found else self.text).split())
 
     @property
     def context(self) -> dict[str, str]:
         """The values of the context line by lower-case key: `[CONTEXT: time: Monday 2026-11-23 08:00; area: Attic]`."""
-        found = _CONTEXT.match(self.text)
+        found = _CONTEXT_PATTERN.match(self.text)
         pairs = (fact.partition(":") for fact in found["facts"].split(";")) if found else ()
         return {key.strip().lower(): value.strip() for key, _, value in pairs}
 
     @property
-    def memory(self) -> str:
+    def memory_quotes(self) -> str:
         """The quotes from memory in the context line, or an empty text."""
-        found = _CONTEXT.match(self.text)
+        found = _CONTEXT_PATTERN.match(self.text)
         return (found["memory"] or "") if found else ""
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ToolResult:
     """A tool call and the text of its result."""
 
     call: Call
@@ -79,35 +79,35 @@ class Conversation:
     """Everything that the model knows: the messages of the request and the names of the offered tools."""
 
     turns: tuple[Turn, ...]
-    tools: tuple[str, ...] = ()
+    tool_names: tuple[str, ...] = ()
 
     @property
-    def newest(self) -> Turn:
+    def newest_user_turn(self) -> Turn:
         """The newest user message, or an empty one if there is none."""
         return next((turn for turn in reversed(self.turns) if turn.role == "user"), Turn("user", ""))
 
     @property
-    def earlier(self) -> tuple[Turn, ...]:
+    def earlier_turns(self) -> tuple[Turn, ...]:
         """The messages before the newest user message."""
         at = max((at for at, turn in enumerate(self.turns) if turn.role == "user"), default=0)
         return self.turns[:at]
 
     @property
-    def question(self) -> str:
+    def last_assistant_text(self) -> str:
         """The text of the last assistant message before the newest user message."""
-        spoken = (turn.text for turn in reversed(self.earlier) if turn.role == "assistant" and turn.text)
+        spoken = (turn.text for turn in reversed(self.earlier_turns) if turn.role == "assistant" and turn.text)
         return next(spoken, "")
 
     @property
-    def rounds(self) -> list[list[Result]]:
+    def tool_rounds(self) -> list[list[ToolResult]]:
         """The tool results since the newest user message: one list per answer that called tools."""
-        since = self.turns[len(self.earlier) + 1 :]
+        since = self.turns[len(self.earlier_turns) + 1 :]
         results = {turn.call_id: turn.text for turn in since if turn.role == "tool"}
-        return [[Result(call, results.get(call.id, "")) for call in turn.calls] for turn in since if turn.calls]
+        return [[ToolResult(call, results.get(call.id, "")) for call in turn.calls] for turn in since if turn.calls]
 
-    def tool(self, suffix: str) -> str | None:
+    def find_tool(self, suffix: str) -> str | None:
         """Return the full name of the offered tool with this name after an optional namespace (`intent__`), or None."""
-        return next((name for name in self.tools if name.split("__")[-1] == suffix), None)
+        return next((name for name in self.tool_names if name.split("__")[-1] == suffix), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +117,7 @@ class Answer:
     text: str = ""
     reasoning: str = ""
     calls: tuple[Call, ...] = field(default=())
-    finish: Finish = Finish.STOP
+    finish: AnswerFinish = AnswerFinish.STOP
     refusal: str = ""
 
     def __add__(self, other: Answer) -> Answer:

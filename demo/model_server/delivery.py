@@ -10,132 +10,137 @@ import struct
 
 from aiohttp import web
 
-from .faults import ArmedFault, Break
-from .figures import misreported
+from .faults import ArmedFault, ConnectionBreak
+from .figures import falsify_counts
 from .refusal import Refusal
-from .request_log import Outcome, Record
+from .request_log import RequestOutcome, RequestRecord
 from .wire import Frame, FrameKind, Reply, WireFormat
 
-_PIECES = (FrameKind.REASONING, FrameKind.TEXT, FrameKind.CALL)
-_LINGER_OFF = struct.pack("ii", 1, 0)
+_PIECE_KINDS = (FrameKind.REASONING, FrameKind.TEXT, FrameKind.CALL)
+_ZERO_LINGER = struct.pack("ii", 1, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class _Failures:
-    """The events that report a failure after `sent` events of the answer."""
+class _FailureEvents:
+    """The events that report a failure after `sent_count` events of the answer."""
 
     wire: WireFormat
     reply: Reply
-    sent: int
+    sent_count: int
 
-    def error(self, refusal: Refusal) -> bytes:
-        return self.wire.error_event(self.wire.in_own_words(refusal), self.reply, self.sent)
+    def build_error_event(self, refusal: Refusal) -> bytes:
+        return self.wire.build_error_event(self.wire.convert_refusal(refusal), self.reply, self.sent_count)
 
-    def failure(self, refusal: Refusal) -> bytes:
-        return self.wire.failure_event(self.wire.in_own_words(refusal), self.reply, self.sent)
+    def build_failure_event(self, refusal: Refusal) -> bytes:
+        return self.wire.build_failure_event(self.wire.convert_refusal(refusal), self.reply, self.sent_count)
 
 
-class Hold:
+class AnswerHold:
     """Pauses answers after this many words until it is released."""
 
     def __init__(self, after_words: int) -> None:
         self.after_words = after_words
         self.reached = asyncio.Event()
-        self._released = asyncio.Event()
+        self._release_event = asyncio.Event()
 
     def release(self) -> None:
         """Let paused and later answers continue."""
-        self._released.set()
+        self._release_event.set()
 
     async def wait(self) -> None:
         """Wait until the hold is released."""
         self.reached.set()
-        await self._released.wait()
+        await self._release_event.wait()
 
 
-class Delivery:
+class AnswerDelivery:
     """The delivery of one answer on one connection. `delay` is the number of seconds before each piece."""
 
     def __init__(
-        self, http: web.Request, record: Record, delay: float, armed: ArmedFault | None, hold: Hold | None = None
+        self,
+        http: web.Request,
+        record: RequestRecord,
+        delay: float,
+        armed: ArmedFault | None,
+        hold: AnswerHold | None = None,
     ) -> None:
         self._http = http
         self._record = record
-        self._delay = delay
-        self._armed = armed
+        self._delay_seconds = delay
+        self._armed_fault = armed
         self._hold = hold
-        self._words = 0
+        self._word_count = 0
 
-    async def before_headers(self) -> None:
+    async def break_before_headers(self) -> None:
         """Stay silent or close the connection if the fault requires it; does not return in either case."""
-        match self._armed.fault.breaks if self._armed else None:
-            case Break.SILENT_BEFORE_HEADERS:
-                await _until_client_leaves()
-            case Break.CUT_BEFORE_HEADERS:
-                await self._cut()
+        match self._armed_fault.fault.breaks if self._armed_fault else None:
+            case ConnectionBreak.SILENT_BEFORE_HEADERS:
+                await _wait_for_disconnect()
+            case ConnectionBreak.CUT_BEFORE_HEADERS:
+                await self._cut_connection()
 
-    async def send(self, reply: Reply, wire: WireFormat) -> web.StreamResponse:
+    async def send_answer(self, reply: Reply, wire: WireFormat) -> web.StreamResponse:
         """Write the answer, up to the point where the fault occurs."""
-        content_type = "text/event-stream; charset=utf-8" if reply.prompt.stream else "application/json"
+        content_type = "text/event-stream; charset=utf-8" if reply.prompt.is_streamed else "application/json"
         response = web.StreamResponse(headers={"Content-Type": content_type, "Cache-Control": "no-cache"})
         self._record.status = response.status
         await response.prepare(self._http)
-        for sent, frame in enumerate(wire.frames(reply)):
-            if self._due(frame):
-                ends = await self._break(response, frame, _Failures(wire, reply, sent))
-                self._armed = None
+        for sent, frame in enumerate(wire.iter_frames(reply)):
+            if self._is_fault_due(frame):
+                ends = await self._apply_fault(response, frame, _FailureEvents(wire, reply, sent))
+                self._armed_fault = None
                 if ends:
                     break
-            if frame.kind in _PIECES:
-                await asyncio.sleep(self._delay)
+            if frame.kind in _PIECE_KINDS:
+                await asyncio.sleep(self._delay_seconds)
             text = frame.kind is FrameKind.TEXT
-            if text and self._hold and self._words >= self._hold.after_words:
+            if text and self._hold and self._word_count >= self._hold.after_words:
                 await self._hold.wait()
-            self._words += text
-            self._record.written(text=text)
-            await response.write(misreported(frame.data, reply.figures))
+            self._word_count += text
+            self._record.mark_written(text=text)
+            await response.write(falsify_counts(frame.data, reply.figures))
         await response.write_eof()
         return response
 
-    def _due(self, frame: Frame) -> bool:
-        if self._armed is None or self._armed.fault.breaks is None:
+    def _is_fault_due(self, frame: Frame) -> bool:
+        if self._armed_fault is None or self._armed_fault.fault.breaks is None:
             return False
-        after = self._armed.fault.after_words
-        return frame.kind is FrameKind.TERMINAL or (after is not None and self._words >= after)
+        after = self._armed_fault.fault.after_words
+        return frame.kind is FrameKind.TERMINAL or (after is not None and self._word_count >= after)
 
-    async def _break(self, response: web.StreamResponse, frame: Frame, failures: _Failures) -> bool:
+    async def _apply_fault(self, response: web.StreamResponse, frame: Frame, failures: _FailureEvents) -> bool:
         """Carry out the fault and return whether it ends the answer."""
-        assert self._armed
-        match self._armed.fault.breaks:
-            case Break.SILENT:
-                await _until_client_leaves()
-            case Break.CUT:
-                await self._cut()
-            case Break.CUT_IN_EVENT:
+        assert self._armed_fault
+        match self._armed_fault.fault.breaks:
+            case ConnectionBreak.SILENT:
+                await _wait_for_disconnect()
+            case ConnectionBreak.CUT:
+                await self._cut_connection()
+            case ConnectionBreak.CUT_IN_EVENT:
                 await response.write(frame.data[: len(frame.data) // 2])
-                await self._cut()
-            case Break.RESET:
-                await self._cut(reset=True)
-            case Break.MALFORMED:
-                await response.write(failures.wire.malformed_event())
+                await self._cut_connection()
+            case ConnectionBreak.RESET:
+                await self._cut_connection(reset=True)
+            case ConnectionBreak.MALFORMED:
+                await response.write(failures.wire.build_malformed_event())
                 return False
-            case Break.ERROR_EVENT:
-                await response.write(failures.error(self._armed.error_in_stream))
-            case Break.FAILURE_EVENT:
-                await response.write(failures.failure(self._armed.error_in_stream))
+            case ConnectionBreak.ERROR_EVENT:
+                await response.write(failures.build_error_event(self._armed_fault.stream_error))
+            case ConnectionBreak.FAILURE_EVENT:
+                await response.write(failures.build_failure_event(self._armed_fault.stream_error))
         return True
 
-    async def _cut(self, *, reset: bool = False) -> None:
+    async def _cut_connection(self, *, reset: bool = False) -> None:
         """Close or reset the connection. Never returns, because the lost connection cancels the handler."""
-        self._record.end(Outcome.CUT)
+        self._record.end(RequestOutcome.CUT)
         transport = self._http.transport
         if transport is not None:
             if reset:
-                transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_OFF)
+                transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _ZERO_LINGER)
             transport.abort()
-        await _until_client_leaves()
+        await _wait_for_disconnect()
 
 
-async def _until_client_leaves() -> None:
+async def _wait_for_disconnect() -> None:
     """Wait forever; the server cancels the handler when the client disconnects."""
     await asyncio.Event().wait()

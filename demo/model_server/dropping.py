@@ -8,29 +8,29 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from .usage import prompt_bytes, tokens
+from .usage import encode_prompt, estimate_tokens
 
 
 @dataclass(frozen=True, slots=True)
-class Dropping:
+class ContextTruncation:
     """The context size in tokens. `is_ollama`: whether answers have Ollama's fingerprint and `/api/ps` has the size."""
 
-    reads: int
+    context_tokens: int
     is_ollama: bool = False
 
-    def read(self, body: dict[str, Any]) -> dict[str, Any]:
+    def truncate(self, body: dict[str, Any]) -> dict[str, Any]:
         """Return the part of a Chat Completions request that the server reads."""
         messages, tools = body["messages"], body.get("tools") or ()
         kept = list(messages)
         for message in messages[:-1]:
-            if tokens(prompt_bytes(tools, kept)) <= self.reads:
+            if estimate_tokens(encode_prompt(tools, kept)) <= self.context_tokens:
                 break
             if message.get("role") != "system":
                 kept.remove(message)
         return {**body, "messages": kept}
 
-    def running(self, models: Iterable[str]) -> dict[str, Any] | None:
+    def build_loaded_models(self, models: Iterable[str]) -> dict[str, Any] | None:
         """Return the body of `/api/ps`, which lists the loaded models, or None if the server has no such path."""
         if not self.is_ollama:
             return None
-        return {"models": [{"name": model, "model": model, "context_length": self.reads} for model in models]}
+        return {"models": [{"name": model, "model": model, "context_length": self.context_tokens} for model in models]}

@@ -12,116 +12,118 @@ from typing import Any
 from aiohttp import web
 
 from . import skills
-from .chat_completions import ChatCompletions
+from .chat_completions import ChatCompletionsFormat
 from .chat_demands import check_demands
 from .conversation import Answer
-from .delivery import Delivery
-from .faults import ArmedFault, fault_asked_for
-from .home_history import home_violations
-from .refusal import NO_SUCH_MODEL, WRONG_KEY, Reason, Refusal, RefusedError
-from .request_log import Outcome, Record
+from .delivery import AnswerDelivery
+from .faults import ArmedFault, find_requested_fault
+from .home_history import find_home_violations
+from .refusal import NO_SUCH_MODEL_REFUSAL, WRONG_KEY_REFUSAL, Refusal, RefusalReason, RefusedError
+from .request_log import RequestOutcome, RequestRecord
 from .settings import ModelChoice
-from .shapes import THINKING
-from .state import State
-from .usage import Usage, completion_tokens, tokens
+from .shapes import THINKING_SHAPES
+from .state import ServerState
+from .usage import Usage, estimate_completion_tokens, estimate_tokens
 from .wire import Prompt, Reply, WireFormat
 
-_THOUGHT = "The user wants an answer. I think about it, briefly. "
+_THOUGHT_TEXT = "The user wants an answer. I think about it, briefly. "
 
 # Rules that apply only to requests for an answer, not to those for a token count or a compaction.
-_RULES_OF_ANSWERS = frozenset({"ends_with_user", "ends_with_user_or_tool", "max_tokens"})
+_ANSWER_ONLY_RULES = frozenset({"ends_with_user", "ends_with_user_or_tool", "max_tokens"})
 
-type Wires = Callable[[web.Request], WireFormat]
-type ModelsBody = Callable[[web.Request, State], dict[str, Any]]
+type WireFactory = Callable[[web.Request], WireFormat]
+type ModelsBodyBuilder = Callable[[web.Request, ServerState], dict[str, Any]]
 type Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Endpoints:
-    """The handlers for each kind of request. `answering` contains the tasks of the current answers."""
+    """The handlers for each kind of request. `answer_tasks` contains the tasks of the current answers."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: ServerState) -> None:
         self._state = state
-        self.answering: set[asyncio.Task[Any]] = set()
-        self.stopping = False
+        self.answer_tasks: set[asyncio.Task[Any]] = set()
+        self.is_stopping = False
 
-    def answers(self, wires: Wires) -> Handler:
+    def build_answer_handler(self, wires: WireFactory) -> Handler:
         """Return a handler that answers as the model."""
 
-        async def work(http: web.Request, record: Record, wire: WireFormat) -> web.StreamResponse:
-            prompt = self._as_read(await self._read(http, record, wire), wire)
-            choice = self._state.settings.choice(prompt.model)
-            armed = self._armed(prompt, choice)
-            await self._fail_early(http, record, armed)
-            self._check(http, wire)
+        async def respond(http: web.Request, record: RequestRecord, wire: WireFormat) -> web.StreamResponse:
+            prompt = self._truncate_prompt(await self._parse_request(http, record, wire), wire)
+            choice = self._state.settings.parse_model_id(prompt.model)
+            armed = self._find_fault(prompt, choice)
+            await self._apply_early_fault(http, record, armed)
+            self._check_headers(http, wire)
             if choice is None:
-                raise RefusedError(NO_SUCH_MODEL)
+                raise RefusedError(NO_SUCH_MODEL_REFUSAL)
             self._check_request(prompt, record)
-            if record.format == ChatCompletions.name:
+            if record.format == ChatCompletionsFormat.name:
                 check_demands(prompt.body, choice.shapes)
-            reply = self._reply(prompt, choice, armed)
+            reply = self._build_reply(prompt, choice, armed)
             record.usage = asdict(reply.usage)
-            return await Delivery(http, record, self._state.settings.delay, armed, self._state.held).send(reply, wire)
+            return await AnswerDelivery(
+                http, record, self._state.settings.delay, armed, self._state.current_hold
+            ).send_answer(reply, wire)
 
-        return self._recorded(wires, work, for_answer=True)
+        return self._build_recorded_handler(wires, respond, for_answer=True)
 
-    def documents(self, wires: Wires, write: Callable[[Prompt], Any]) -> Handler:
+    def build_document_handler(self, wires: WireFactory, write: Callable[[Prompt], Any]) -> Handler:
         """Return a handler that responds with a document about the request: a token count or a compaction."""
 
-        async def work(http: web.Request, record: Record, wire: WireFormat) -> web.StreamResponse:
-            prompt = await self._read(http, record, wire)
-            record.violations = [each for each in record.violations if each.rule not in _RULES_OF_ANSWERS]
-            await self._fail_early(http, record, self._state.faults.take(whole_answer=False))
-            self._check(http, wire)
-            if self._state.settings.choice(prompt.model) is None:
-                raise RefusedError(NO_SUCH_MODEL)
+        async def respond(http: web.Request, record: RequestRecord, wire: WireFormat) -> web.StreamResponse:
+            prompt = await self._parse_request(http, record, wire)
+            record.violations = [each for each in record.violations if each.rule not in _ANSWER_ONLY_RULES]
+            await self._apply_early_fault(http, record, self._state.faults.take_fault(for_answer=False))
+            self._check_headers(http, wire)
+            if self._state.settings.parse_model_id(prompt.model) is None:
+                raise RefusedError(NO_SUCH_MODEL_REFUSAL)
             if self._state.settings.strict:
                 _refuse_invalid(record)
             record.status = 200
             return web.json_response(write(prompt))
 
-        return self._recorded(wires, work)
+        return self._build_recorded_handler(wires, respond)
 
-    def lists(self, wires: Wires, write: ModelsBody) -> Handler:
+    def build_list_handler(self, wires: WireFactory, write: ModelsBodyBuilder) -> Handler:
         """Return a handler that responds with a document about the models."""
 
-        async def work(http: web.Request, record: Record, wire: WireFormat) -> web.StreamResponse:
-            await self._fail_early(http, record, self._state.faults.take(whole_answer=False))
-            self._check(http, wire)
+        async def respond(http: web.Request, record: RequestRecord, wire: WireFormat) -> web.StreamResponse:
+            await self._apply_early_fault(http, record, self._state.faults.take_fault(for_answer=False))
+            self._check_headers(http, wire)
             record.status = 200
             return web.json_response(write(http, self._state))
 
-        return self._recorded(wires, work)
+        return self._build_recorded_handler(wires, respond)
 
-    def _recorded(
+    def _build_recorded_handler(
         self,
-        wires: Wires,
-        work: Callable[[web.Request, Record, WireFormat], Awaitable[web.StreamResponse]],
+        wires: WireFactory,
+        work: Callable[[web.Request, RequestRecord, WireFormat], Awaitable[web.StreamResponse]],
         *,
         for_answer: bool = False,
     ) -> Handler:
-        """Return a handler that calls `work`, logs the request and its outcome, and responds to refusals."""
+        """Return a handler that calls `respond`, logs the request and its outcome, and responds to refusals."""
 
         async def handler(http: web.Request) -> web.StreamResponse:
             wire = wires(http)
-            record = self._state.log.open(http, wire.name, for_answer=for_answer)
+            record = self._state.log.open_record(http, wire.name, for_answer=for_answer)
             task = asyncio.current_task()
             assert task
-            self.answering.add(task)
+            self.answer_tasks.add(task)
             try:
                 response = await work(http, record, wire)
-                record.end(Outcome.ANSWERED)
+                record.end(RequestOutcome.ANSWERED)
             except RefusedError as error:
-                response = _refused(wire.in_own_words(error.refusal), record, wire)
+                response = _build_refusal_response(wire.convert_refusal(error.refusal), record, wire)
             except asyncio.CancelledError, ConnectionError:
-                record.end(Outcome.STOPPED if self.stopping else Outcome.CLIENT_LEFT)
+                record.end(RequestOutcome.STOPPED if self.is_stopping else RequestOutcome.CLIENT_LEFT)
                 raise
             finally:
-                self.answering.discard(task)
+                self.answer_tasks.discard(task)
             return response
 
         return handler
 
-    async def _read(self, http: web.Request, record: Record, wire: WireFormat) -> Prompt:
+    async def _parse_request(self, http: web.Request, record: RequestRecord, wire: WireFormat) -> Prompt:
         record.raw = await http.read()
         record.size = len(record.raw)
         try:
@@ -129,89 +131,95 @@ class Endpoints:
         except ValueError as error:
             message = "We could not parse the JSON body of your request."
             raise RefusedError(Refusal(400, "invalid_request_error", None, message)) from error
-        record.violations = wire.violations(record.body)
-        prompt = wire.read(record.body)
-        record.violations += home_violations(prompt.conversation.turns, self._state.home)
+        record.violations = wire.find_violations(record.body)
+        prompt = wire.parse_request(record.body)
+        record.violations += find_home_violations(prompt.conversation.turns, self._state.home_history)
         return prompt
 
-    def _as_read(self, prompt: Prompt, wire: WireFormat) -> Prompt:
+    def _truncate_prompt(self, prompt: Prompt, wire: WireFormat) -> Prompt:
         """Return the request reduced to the part that the server reads."""
-        dropping = self._state.dropping
-        return prompt if dropping is None else wire.read(dropping.read(prompt.body))
+        dropping = self._state.truncation
+        return prompt if dropping is None else wire.parse_request(dropping.truncate(prompt.body))
 
-    def _armed(self, prompt: Prompt, choice: ModelChoice | None) -> ArmedFault | None:
+    def _find_fault(self, prompt: Prompt, choice: ModelChoice | None) -> ArmedFault | None:
         """Return the fault set from outside, or else the model id's, or else the one that the user's text requests."""
-        name = (choice.fault if choice else None) or fault_asked_for(prompt.conversation.newest.said)
-        return self._state.faults.take(whole_answer=True) or (ArmedFault(name) if name else None)
+        name = (choice.fault if choice else None) or find_requested_fault(
+            prompt.conversation.newest_user_turn.plain_text
+        )
+        return self._state.faults.take_fault(for_answer=True) or (ArmedFault(name) if name else None)
 
-    async def _fail_early(self, http: web.Request, record: Record, armed: ArmedFault | None) -> None:
+    async def _apply_early_fault(self, http: web.Request, record: RequestRecord, armed: ArmedFault | None) -> None:
         """Carry out a fault that occurs before the answer; return if there is no such fault."""
         if armed is None:
             return
         record.fault = armed.name
         if armed.fault.refusal:
             raise RefusedError(armed.fault.refusal)
-        await Delivery(http, record, 0, armed).before_headers()
+        await AnswerDelivery(http, record, 0, armed).break_before_headers()
 
-    def _check(self, http: web.Request, wire: WireFormat) -> None:
+    def _check_headers(self, http: web.Request, wire: WireFormat) -> None:
         key = self._state.settings.key
-        if key is not None and wire.sent_key(http.headers) != key:
-            raise RefusedError(WRONG_KEY)
-        wire.check(http.headers)
+        if key is not None and wire.read_api_key(http.headers) != key:
+            raise RefusedError(WRONG_KEY_REFUSAL)
+        wire.check_headers(http.headers)
 
-    def _check_request(self, prompt: Prompt, record: Record) -> None:
+    def _check_request(self, prompt: Prompt, record: RequestRecord) -> None:
         if self._state.settings.strict:
             _refuse_invalid(record)
-        size, limit = tokens(prompt.cached_form), self._state.settings.context_size
+        size, limit = estimate_tokens(prompt.cache_bytes), self._state.settings.context_size
         if limit is not None and size > limit:
             message = f"This model's maximum context length is {limit} tokens. Your messages resulted in {size} tokens."
-            too_long = Refusal(400, "invalid_request_error", "context_length_exceeded", message, reason=Reason.TOO_LONG)
+            too_long = Refusal(
+                400, "invalid_request_error", "context_length_exceeded", message, reason=RefusalReason.TOO_LONG
+            )
             raise RefusedError(replace(too_long, size=size, limit=limit))
 
-    def _reply(self, prompt: Prompt, choice: ModelChoice, armed: ArmedFault | None) -> Reply:
-        answer = self._state.scripted.answer(prompt.conversation) or skills.answer(prompt.conversation)
-        if THINKING.intersection(choice.shapes) or prompt.always_thinks:
-            answer = replace(answer, reasoning=answer.reasoning or _THOUGHT)
-        if not prompt.thinks:
+    def _build_reply(self, prompt: Prompt, choice: ModelChoice, armed: ArmedFault | None) -> Reply:
+        answer = self._state.answer_script.pop_answer(prompt.conversation) or skills.answer(prompt.conversation)
+        if THINKING_SHAPES.intersection(choice.shapes) or prompt.must_think:
+            answer = replace(answer, reasoning=answer.reasoning or _THOUGHT_TEXT)
+        if not prompt.can_think:
             answer = replace(answer, reasoning="")
         if armed and armed.fault.bend:
             answer = armed.fault.bend(answer, prompt.conversation)
-        cached = self._state.cache.use(prompt.model, prompt.cached_form, prompt.caching)
-        reasoning, written = _completion(answer)
+        cached = self._state.cache.use_cache(prompt.model, prompt.cache_bytes, prompt.cache_rules)
+        reasoning, written = _count_completion_tokens(answer)
         usage = Usage(
-            prompt=tokens(prompt.cached_form),
-            cached=cached.read,
+            prompt=estimate_tokens(prompt.cache_bytes),
+            cached=cached.read_tokens,
             completion=reasoning + written,
             reasoning=reasoning,
-            written=cached.written,
-            written_long=cached.written_long,
+            written=cached.written_tokens,
+            written_long=cached.long_written_tokens,
         )
-        figures, dropping = self._state.settings.figures, self._state.dropping
+        figures, dropping = self._state.settings.figures, self._state.truncation
         shapes = (*choice.shapes, *(("ollama",) if dropping and dropping.is_ollama else ()))
         return Reply(prompt=prompt, answer=answer, usage=usage, shapes=shapes, figures=figures)
 
 
-def _completion(answer: Answer) -> tuple[int, int]:
+def _count_completion_tokens(answer: Answer) -> tuple[int, int]:
     """Return the number of tokens of the thoughts, and of the text and calls."""
     calls = (call.arguments for call in answer.calls)
-    return completion_tokens(answer.reasoning, ()), completion_tokens(answer.text + answer.refusal, calls)
+    return estimate_completion_tokens(answer.reasoning, ()), estimate_completion_tokens(
+        answer.text + answer.refusal, calls
+    )
 
 
-def _refuse_invalid(record: Record) -> None:
+def _refuse_invalid(record: RequestRecord) -> None:
     """Raise RefusedError if the request violates a rule of its format."""
     if not record.violations:
         return
     broken = "; ".join(f"{each.rule} at {each.where}: {each.text}" for each in record.violations)
     foreign = any(each.rule == "residue_foreign" for each in record.violations)
-    reason = Reason.FOREIGN_RESIDUE if foreign else Reason.INVALID
+    reason = RefusalReason.INVALID_SIGNATURE if foreign else RefusalReason.INVALID
     raise RefusedError(Refusal(400, "invalid_request_error", None, f"Invalid request: {broken}.", reason=reason))
 
 
-def _refused(refusal: Refusal, record: Record, wire: WireFormat) -> web.Response:
+def _build_refusal_response(refusal: Refusal, record: RequestRecord, wire: WireFormat) -> web.Response:
     record.status = refusal.status
-    record.end(Outcome.REFUSED)
-    if refusal.html:
+    record.end(RequestOutcome.REFUSED)
+    if refusal.is_html:
         page = f"<html><head><title>{refusal.status}</title></head><body><h1>{refusal.message}</h1></body></html>"
         return web.Response(status=refusal.status, text=page, content_type="text/html")
     headers = {} if refusal.retry_after is None else {"Retry-After": f"{refusal.retry_after:g}"}
-    return web.json_response(wire.error_body(refusal), status=refusal.status, headers=headers)
+    return web.json_response(wire.build_error_body(refusal), status=refusal.status, headers=headers)

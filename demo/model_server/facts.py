@@ -8,103 +8,108 @@ from itertools import chain
 import re
 
 from .conversation import Answer, Conversation, Turn
-from .quotes import speaker_name, told_before
-from .rules import Rule, pattern
+from .quotes import find_speaker_name, iter_quoted_texts
+from .rules import Rule, compile_pattern
 
-_NAME_TOLD = re.compile(r"\b(?:my name is|i am called) (?P<name>[\w'\u2019-]+)", re.IGNORECASE)
-_FACT_TOLD = re.compile(r"(?:remember|consider) that (?:the |my )?(?P<key>.+?) is (?P<value>.+?)[.!]*", re.IGNORECASE)
+_NAME_PATTERN = re.compile(r"\b(?:my name is|i am called) (?P<name>[\w'\u2019-]+)", re.IGNORECASE)
+_FACT_PATTERN = re.compile(
+    r"(?:remember|consider) that (?:the |my )?(?P<key>.+?) is (?P<value>.+?)[.!]*", re.IGNORECASE
+)
 # Memory stores facts without the words "remember that".
-_FACT_QUOTED = re.compile(
+_QUOTED_FACT_PATTERN = re.compile(
     r"(?:(?:remember|consider) that )?(?:the |my )?(?P<key>.+?) is (?P<value>.+?)[.!]*", re.IGNORECASE
 )
-_SUMMARY_WANTED = re.compile(r"\[?Summarize the conversation above\b.*", re.IGNORECASE)
-_SUMMARY_ASKED = re.compile(r"\[What was said before\b.*", re.IGNORECASE)
-_EARLIER_SUMMARY = re.compile(r"\byour earlier summary: (?P<text>.*?)\]?\Z")
-_MOST_WORDS = re.compile(r"\bat most (?P<words>\d+) words\b")
-_SUMMARY_BEGINS = "You told me: "
+_SUMMARY_REQUEST_PATTERN = re.compile(r"\[?Summarize the conversation above\b.*", re.IGNORECASE)
+_SUMMARY_QUESTION_PATTERN = re.compile(r"\[What was said before\b.*", re.IGNORECASE)
+_EARLIER_SUMMARY_PATTERN = re.compile(r"\byour earlier summary: (?P<text>.*?)\]?\Z")
+_WORD_LIMIT_PATTERN = re.compile(r"\bat most (?P<words>\d+) words\b")
+_SUMMARY_PREFIX = "You told me: "
 
 
-def _told(turns: tuple[Turn, ...]) -> Iterator[str]:
+def _iter_user_texts(turns: tuple[Turn, ...]) -> Iterator[str]:
     """Yield the user's texts and those that summaries attribute to the user, newest first."""
     for turn in reversed(turns):
-        if turn.role == "assistant" and turn.said.startswith(_SUMMARY_BEGINS):
-            yield from _summarized(turn.said)
-        elif turn.role == "user" and not _SUMMARY_ASKED.fullmatch(turn.said):
-            yield turn.said
+        if turn.role == "assistant" and turn.plain_text.startswith(_SUMMARY_PREFIX):
+            yield from _split_summary(turn.plain_text)
+        elif turn.role == "user" and not _SUMMARY_QUESTION_PATTERN.fullmatch(turn.plain_text):
+            yield turn.plain_text
 
 
-def _summarized(summary: str) -> Iterator[str]:
-    yield from summary.removeprefix(_SUMMARY_BEGINS).rstrip(".").split("; ")
+def _split_summary(summary: str) -> Iterator[str]:
+    yield from summary.removeprefix(_SUMMARY_PREFIX).rstrip(".").split("; ")
 
 
-def _told_name(conversation: Conversation) -> str | None:
-    told = chain(_told(conversation.turns), told_before(conversation))
-    return next((match["name"] for match in map(_NAME_TOLD.search, told) if match), None)
+def _find_user_name(conversation: Conversation) -> str | None:
+    told = chain(_iter_user_texts(conversation.turns), iter_quoted_texts(conversation))
+    return next((match["name"] for match in map(_NAME_PATTERN.search, told) if match), None)
 
 
-def _meet(match: re.Match[str], _conversation: Conversation) -> Answer:
+def _greet_by_name(match: re.Match[str], _conversation: Conversation) -> Answer:
     return Answer(text=f"Nice to meet you, {match['name']}.")
 
 
-def _name(_match: re.Match[str], conversation: Conversation) -> Answer:
-    name = _told_name(conversation)
+def _answer_name(_match: re.Match[str], conversation: Conversation) -> Answer:
+    name = _find_user_name(conversation)
     return Answer(text=f"Your name is {name}." if name else "I do not know your name.")
 
 
-def _who(_match: re.Match[str], conversation: Conversation) -> Answer:
-    name = _told_name(conversation) or speaker_name(conversation)
+def _answer_identity(_match: re.Match[str], conversation: Conversation) -> Answer:
+    name = _find_user_name(conversation) or find_speaker_name(conversation)
     return Answer(text=f"You are {name}." if name else "I do not know who you are.")
 
 
-def _keep(match: re.Match[str], _conversation: Conversation) -> Answer:
+def _confirm_fact(match: re.Match[str], _conversation: Conversation) -> Answer:
     return Answer(text=f"I will remember that the {match['key']} is {match['value']}.")
 
 
-def _recall(match: re.Match[str], conversation: Conversation) -> Answer:
+def _answer_fact(match: re.Match[str], conversation: Conversation) -> Answer:
     key = match["key"]
-    said = map(_FACT_TOLD.fullmatch, _told(conversation.turns))
-    quoted = map(_FACT_QUOTED.fullmatch, told_before(conversation))
+    said = map(_FACT_PATTERN.fullmatch, _iter_user_texts(conversation.turns))
+    quoted = map(_QUOTED_FACT_PATTERN.fullmatch, iter_quoted_texts(conversation))
     value = next((told["value"] for told in chain(said, quoted) if told and told["key"].lower() == key.lower()), None)
     return Answer(text=f"The {key} is {value}." if value else f"I do not know {match['asked'].lower()} the {key} is.")
 
 
-def _when(match: re.Match[str], conversation: Conversation) -> Answer:
+def _answer_time(match: re.Match[str], conversation: Conversation) -> Answer:
     """Answer a question about a time from a sentence such as "the bins go out on Friday"."""
     about = re.compile(
         rf"\b(?P<what>{re.escape(match['what'])}s?) (?P<time>(?:at|every|in|on) .+?)[.!]*$", re.IGNORECASE
     )
-    told = chain(_told(conversation.earlier), told_before(conversation))
+    told = chain(_iter_user_texts(conversation.earlier_turns), iter_quoted_texts(conversation))
     found = next((found for found in map(about.search, told) if found), None)
     return Answer(text=f"The {found['what']} {found['time']}." if found else "I do not know when.")
 
 
 def _summarize(match: re.Match[str], conversation: Conversation) -> Answer:
     """List the facts that the user mentioned, each once in its newest form, the name first, within the word limit."""
-    earlier = _EARLIER_SUMMARY.search(match[0])
-    said = [*_told(conversation.earlier), *_summarized(earlier["text"] if earlier else "")]
+    earlier = _EARLIER_SUMMARY_PATTERN.search(match[0])
+    said = [*_iter_user_texts(conversation.earlier_turns), *_split_summary(earlier["text"] if earlier else "")]
     facts: dict[str, str] = {}
     for sentence in said:
-        if told := _NAME_TOLD.search(sentence):
+        if told := _NAME_PATTERN.search(sentence):
             facts.setdefault("name", f"my name is {told['name']}")
-        elif told := _FACT_TOLD.fullmatch(sentence):
+        elif told := _FACT_PATTERN.fullmatch(sentence):
             facts.setdefault(told["key"].lower(), f"remember that the {told['key']} is {told['value']}")
-    limit = _MOST_WORDS.search(match[0])
+    limit = _WORD_LIMIT_PATTERN.search(match[0])
     text = ""
-    for fact in sorted(facts.values(), key=lambda fact: not _NAME_TOLD.search(fact)):
-        longer = f"{text}; {fact}" if text else f"{_SUMMARY_BEGINS}{fact}"
+    for fact in sorted(facts.values(), key=lambda fact: not _NAME_PATTERN.search(fact)):
+        longer = f"{text}; {fact}" if text else f"{_SUMMARY_PREFIX}{fact}"
         if limit is None or len(longer.split()) <= int(limit["words"]):
             text = longer
     return Answer(text=f"{text}." if text else "Nothing of importance.")
 
 
-FACTS: tuple[Rule, ...] = (
-    Rule(_SUMMARY_WANTED, _summarize),
-    Rule(pattern(r".*\b(?:what(?: is|'s) my name|do you (?:know|remember) my name|what my name is).*"), _name),
-    Rule(pattern(r".*\b(?:my name is|i am called) (?P<name>[\w'\u2019-]+).*"), _meet),
-    Rule(pattern(r"who am i"), _who),
-    Rule(_FACT_TOLD, _keep),
-    Rule(pattern(r"when do(?:es)? (?:the |my )?(?P<what>.+?)"), _when),
+FACT_RULES: tuple[Rule, ...] = (
+    Rule(_SUMMARY_REQUEST_PATTERN, _summarize),
+    Rule(
+        compile_pattern(r".*\b(?:what(?: is|'s) my name|do you (?:know|remember) my name|what my name is).*"),
+        _answer_name,
+    ),
+    Rule(compile_pattern(r".*\b(?:my name is|i am called) (?P<name>[\w'\u2019-]+).*"), _greet_by_name),
+    Rule(compile_pattern(r"who am i"), _answer_identity),
+    Rule(_FACT_PATTERN, _confirm_fact),
+    Rule(compile_pattern(r"when do(?:es)? (?:the |my )?(?P<what>.+?)"), _answer_time),
 )
 
 # This rule is last, because it takes any other question of this form to be about a fact.
-RECALL = Rule(pattern(r"(?P<asked>what|who|where|when)(?: is|'s) (?:the |my )?(?P<key>.+?)"), _recall)
+RECALL_RULE = Rule(compile_pattern(r"(?P<asked>what|who|where|when)(?: is|'s) (?:the |my )?(?P<key>.+?)"), _answer_fact)

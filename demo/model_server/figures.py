@@ -5,7 +5,7 @@ import json
 import re
 
 
-def misreported(data: bytes, figures: Mapping[str, str | None]) -> bytes:
+def falsify_counts(data: bytes, figures: Mapping[str, str | None]) -> bytes:
     """Return the data with these fields' numbers replaced by the JSON texts in `figures`, or removed if None."""
     for name, text in figures.items():
         key = json.dumps(name).encode()

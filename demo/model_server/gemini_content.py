@@ -7,102 +7,102 @@ from collections.abc import Iterator, Mapping
 from typing import Any, override
 
 from .conversation import Conversation
-from .gemini_chunks import chunks, document, event
-from .gemini_errors import gemini_error, gemini_words
-from .gemini_prompt import declarations, in_camel_case, inner, may_call, turns
-from .gemini_validation import gemini_violations
-from .prompt_cache import Caching
+from .gemini_chunks import build_document, encode_event, iter_chunks
+from .gemini_errors import build_gemini_error, convert_to_gemini
+from .gemini_prompt import can_call, get_declarations, get_object, parse_turns, to_camel_case
+from .gemini_validation import find_gemini_violations
+from .prompt_cache import CacheRules
 from .refusal import Refusal, RefusedError
-from .usage import prompt_bytes, to_bytes, tokens
+from .usage import encode_json, encode_prompt, estimate_tokens
 from .violations import Violation
-from .wire import Frame, Prompt, Reply, WireFormat, halves, objects
+from .wire import Frame, Prompt, Reply, WireFormat, get_objects, split_document
 
 # https://ai.google.dev/gemini-api/docs/caching: implicit caching starts at 2048 tokens, or at 4096 for models from
 # Gemini 3 on.
-_MINIMUM_TOKENS = {"gemini-3": 4096, "gemini-4": 4096}
-_DEFAULT_MINIMUM_TOKENS = 2048
+_MIN_TOKENS_BY_PREFIX = {"gemini-3": 4096, "gemini-4": 4096}
+_DEFAULT_MIN_TOKENS = 2048
 
 
-class GeminiContent(WireFormat):
+class GeminiContentFormat(WireFormat):
     """The format of `generateContent` and `streamGenerateContent`; the URL may contain the model and the key."""
 
     name = "gemini"
 
     def __init__(self, model: str, *, stream: bool = False, key: str | None = None) -> None:
         self._model = model
-        self._stream = stream
-        self._key = key
+        self._is_streamed = stream
+        self._api_key = key
 
     @override
-    def sent_key(self, headers: Mapping[str, str]) -> str | None:
-        return headers.get("x-goog-api-key", self._key)
+    def read_api_key(self, headers: Mapping[str, str]) -> str | None:
+        return headers.get("x-goog-api-key", self._api_key)
 
     @override
-    def check(self, headers: Mapping[str, str]) -> None:
+    def check_headers(self, headers: Mapping[str, str]) -> None:
         """Accept every request, because this format requires nothing outside the URL and the body."""
 
     @override
-    def violations(self, body: Any) -> list[Violation]:
-        return gemini_violations(_request(body), self._model)
+    def find_violations(self, body: Any) -> list[Violation]:
+        return find_gemini_violations(_unwrap_request(body), self._model)
 
     @override
-    def read(self, body: Any) -> Prompt:
-        body = _request(body)
+    def parse_request(self, body: Any) -> Prompt:
+        body = _unwrap_request(body)
         contents = body.get("contents") if isinstance(body, dict) else None
         if not isinstance(contents, list) or not all(isinstance(each, dict) for each in contents):
             raise RefusedError(Refusal(400, "invalid_request_error", None, "contents is not specified"))
-        declared = [each for each in declarations(body) if isinstance(each, dict)]
+        declared = [each for each in get_declarations(body) if isinstance(each, dict)]
         names = (each["name"] for each in declared if isinstance(each.get("name"), str))
         system = [body["systemInstruction"]] if "systemInstruction" in body else []
         return Prompt(
             model=self._model,
-            conversation=Conversation(tuple(turns(body)), tuple(names) if may_call(body) else ()),
-            cached_form=prompt_bytes([*system, *objects(body.get("tools"))], contents),
-            caching=Caching(minimum=_minimum(self._model), step=1),
-            stream=self._stream,
+            conversation=Conversation(tuple(parse_turns(body)), tuple(names) if can_call(body) else ()),
+            cache_bytes=encode_prompt([*system, *get_objects(body.get("tools"))], contents),
+            cache_rules=CacheRules(min_tokens=_find_min_tokens(self._model), step_tokens=1),
+            is_streamed=self._is_streamed,
             body=body,
-            thinks=inner(inner(body, "generationConfig"), "thinkingConfig").get("thinkingBudget") != 0,
+            can_think=get_object(get_object(body, "generationConfig"), "thinkingConfig").get("thinkingBudget") != 0,
         )
 
     @override
-    def frames(self, reply: Reply) -> Iterator[Frame]:
-        return chunks(reply) if reply.prompt.stream else halves(to_bytes(document(reply)))
+    def iter_frames(self, reply: Reply) -> Iterator[Frame]:
+        return iter_chunks(reply) if reply.prompt.is_streamed else split_document(encode_json(build_document(reply)))
 
     @override
-    def in_own_words(self, refusal: Refusal) -> Refusal:
-        return gemini_words(refusal)
+    def convert_refusal(self, refusal: Refusal) -> Refusal:
+        return convert_to_gemini(refusal)
 
     @override
-    def error_body(self, refusal: Refusal) -> dict[str, Any]:
-        return gemini_error(refusal)
+    def build_error_body(self, refusal: Refusal) -> dict[str, Any]:
+        return build_gemini_error(refusal)
 
     @override
-    def error_event(self, refusal: Refusal, reply: Reply, sent: int) -> bytes:
-        return event(gemini_error(refusal))
+    def build_error_event(self, refusal: Refusal, reply: Reply, sent: int) -> bytes:
+        return encode_event(build_gemini_error(refusal))
 
     @override
-    def failure_event(self, refusal: Refusal, reply: Reply, sent: int) -> bytes:
-        return self.error_event(refusal, reply, sent)
+    def build_failure_event(self, refusal: Refusal, reply: Reply, sent: int) -> bytes:
+        return self.build_error_event(refusal, reply, sent)
 
     @override
-    def malformed_event(self) -> bytes:
+    def build_malformed_event(self) -> bytes:
         return b'data: {"candidates": [{"content": {"parts": [{"text": "half an ev\r\n\r\n'
 
 
-def count_body(prompt: Prompt) -> dict[str, Any]:
+def build_count_body(prompt: Prompt) -> dict[str, Any]:
     """Return the response body of `countTokens`."""
-    size = tokens(prompt.cached_form)
+    size = estimate_tokens(prompt.cache_bytes)
     return {"totalTokens": size, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": size}]}
 
 
-def _request(body: Any) -> Any:
+def _unwrap_request(body: Any) -> Any:
     """Return the request whose tokens are counted: the one nested in the body, if any, or the body itself."""
-    body = in_camel_case(body)
+    body = to_camel_case(body)
     if not isinstance(body, dict) or "generateContentRequest" not in body:
         return body
-    return {key: value for key, value in inner(body, "generateContentRequest").items() if key != "model"}
+    return {key: value for key, value in get_object(body, "generateContentRequest").items() if key != "model"}
 
 
-def _minimum(model: str) -> int:
-    found = (size for start, size in _MINIMUM_TOKENS.items() if model.startswith(start))
-    return next(found, _DEFAULT_MINIMUM_TOKENS)
+def _find_min_tokens(model: str) -> int:
+    found = (size for start, size in _MIN_TOKENS_BY_PREFIX.items() if model.startswith(start))
+    return next(found, _DEFAULT_MIN_TOKENS)

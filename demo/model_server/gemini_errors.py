@@ -6,47 +6,47 @@ https://ai.google.dev/gemini-api/docs/troubleshooting; the details have the type
 from dataclasses import replace
 from typing import Any
 
-from .refusal import Reason, Refusal
+from .refusal import Refusal, RefusalReason
 
-_WORDS: dict[Reason, tuple[int, str]] = {
-    Reason.INVALID: (400, "INVALID_ARGUMENT"),
-    Reason.WRONG_KEY: (400, "INVALID_ARGUMENT"),
-    Reason.UNAUTHENTICATED: (401, "UNAUTHENTICATED"),
-    Reason.FORBIDDEN: (403, "PERMISSION_DENIED"),
-    Reason.NO_SUCH_MODEL: (404, "NOT_FOUND"),
-    Reason.NOT_FOUND: (404, "NOT_FOUND"),
-    Reason.TOO_LARGE: (413, "INVALID_ARGUMENT"),
-    Reason.UNPROCESSABLE: (400, "INVALID_ARGUMENT"),
-    Reason.RATE_LIMITED: (429, "RESOURCE_EXHAUSTED"),
-    Reason.NO_CREDIT: (429, "RESOURCE_EXHAUSTED"),
-    Reason.TOO_LONG: (400, "INVALID_ARGUMENT"),
-    Reason.FILTERED: (400, "INVALID_ARGUMENT"),
-    Reason.FOREIGN_RESIDUE: (400, "INVALID_ARGUMENT"),
-    Reason.SERVER_ERROR: (500, "INTERNAL"),
-    Reason.UNAVAILABLE: (503, "UNAVAILABLE"),
-    Reason.OVERLOADED: (503, "UNAVAILABLE"),
+_ERROR_BY_REASON: dict[RefusalReason, tuple[int, str]] = {
+    RefusalReason.INVALID: (400, "INVALID_ARGUMENT"),
+    RefusalReason.WRONG_KEY: (400, "INVALID_ARGUMENT"),
+    RefusalReason.UNAUTHENTICATED: (401, "UNAUTHENTICATED"),
+    RefusalReason.FORBIDDEN: (403, "PERMISSION_DENIED"),
+    RefusalReason.NO_SUCH_MODEL: (404, "NOT_FOUND"),
+    RefusalReason.NOT_FOUND: (404, "NOT_FOUND"),
+    RefusalReason.TOO_LARGE: (413, "INVALID_ARGUMENT"),
+    RefusalReason.UNPROCESSABLE: (400, "INVALID_ARGUMENT"),
+    RefusalReason.RATE_LIMITED: (429, "RESOURCE_EXHAUSTED"),
+    RefusalReason.NO_CREDIT: (429, "RESOURCE_EXHAUSTED"),
+    RefusalReason.TOO_LONG: (400, "INVALID_ARGUMENT"),
+    RefusalReason.FILTERED: (400, "INVALID_ARGUMENT"),
+    RefusalReason.INVALID_SIGNATURE: (400, "INVALID_ARGUMENT"),
+    RefusalReason.SERVER_ERROR: (500, "INTERNAL"),
+    RefusalReason.UNAVAILABLE: (503, "UNAVAILABLE"),
+    RefusalReason.OVERLOADED: (503, "UNAVAILABLE"),
 }
-_MESSAGES = {
-    Reason.WRONG_KEY: "API key not valid. Please pass a valid API key.",
-    Reason.NO_SUCH_MODEL: "The model is not found for API version v1beta, or is not supported for this method.",
-    Reason.RATE_LIMITED: "You exceeded your current quota, please check your plan and billing details.",
-    Reason.NO_CREDIT: "You exceeded your current quota, please check your plan and billing details.",
-    Reason.TOO_LONG: "The input token count ({size}) exceeds the maximum number of tokens allowed ({limit}).",
-    Reason.FOREIGN_RESIDUE: "Corrupted thought signature.",
-    Reason.OVERLOADED: "The model is overloaded. Please try again later.",
+_MESSAGE_BY_REASON = {
+    RefusalReason.WRONG_KEY: "API key not valid. Please pass a valid API key.",
+    RefusalReason.NO_SUCH_MODEL: "The model is not found for API version v1beta, or is not supported for this method.",
+    RefusalReason.RATE_LIMITED: "You exceeded your current quota, please check your plan and billing details.",
+    RefusalReason.NO_CREDIT: "You exceeded your current quota, please check your plan and billing details.",
+    RefusalReason.TOO_LONG: "The input token count ({size}) exceeds the maximum number of tokens allowed ({limit}).",
+    RefusalReason.INVALID_SIGNATURE: "Corrupted thought signature.",
+    RefusalReason.OVERLOADED: "The model is overloaded. Please try again later.",
 }
-_TYPE = "type.googleapis.com/google.rpc."
-_QUOTAS = {Reason.RATE_LIMITED: "PerMinute", Reason.NO_CREDIT: "PerDay"}
+_TYPE_PREFIX = "type.googleapis.com/google.rpc."
+_QUOTA_PERIOD_BY_REASON = {RefusalReason.RATE_LIMITED: "PerMinute", RefusalReason.NO_CREDIT: "PerDay"}
 
 
-def gemini_words(refusal: Refusal) -> Refusal:
+def convert_to_gemini(refusal: Refusal) -> Refusal:
     """Return the refusal with Gemini's status and details; an HTML page or HTTP 200 is not changed."""
-    if refusal.html:
+    if refusal.is_html:
         return refusal
-    status, kind = _WORDS[refusal.reason]
+    status, kind = _ERROR_BY_REASON[refusal.reason]
     message = refusal.message
-    if refusal.reason in _MESSAGES:
-        message = _MESSAGES[refusal.reason].format(size=refusal.size, limit=refusal.limit)
+    if refusal.reason in _MESSAGE_BY_REASON:
+        message = _MESSAGE_BY_REASON[refusal.reason].format(size=refusal.size, limit=refusal.limit)
     return replace(
         refusal,
         status=200 if refusal.status == 200 else status,
@@ -55,24 +55,24 @@ def gemini_words(refusal: Refusal) -> Refusal:
         message=message,
         # Gemini puts the retry delay into the details, not into a header.
         retry_after=None,
-        extra=_details(refusal),
+        extra=_build_details(refusal),
     )
 
 
-def gemini_error(refusal: Refusal) -> dict[str, Any]:
+def build_gemini_error(refusal: Refusal) -> dict[str, Any]:
     """Return the JSON error document for the refusal."""
     code = int(refusal.code or refusal.status)
     return {"error": {"code": code, "message": refusal.message, "status": refusal.kind, **refusal.extra}}
 
 
-def _details(refusal: Refusal) -> dict[str, Any]:
+def _build_details(refusal: Refusal) -> dict[str, Any]:
     details: list[dict[str, Any]] = []
-    if refusal.reason in (Reason.WRONG_KEY, Reason.UNAUTHENTICATED):
-        reason = "API_KEY_INVALID" if refusal.reason is Reason.WRONG_KEY else "CREDENTIALS_MISSING"
-        details.append({"@type": f"{_TYPE}ErrorInfo", "reason": reason, "domain": "googleapis.com"})
-    if refusal.reason in _QUOTAS:
-        quota = f"GenerateRequests{_QUOTAS[refusal.reason]}PerProjectPerModel-FreeTier"
-        details.append({"@type": f"{_TYPE}QuotaFailure", "violations": [{"quotaId": quota, "quotaValue": "20"}]})
+    if refusal.reason in (RefusalReason.WRONG_KEY, RefusalReason.UNAUTHENTICATED):
+        reason = "API_KEY_INVALID" if refusal.reason is RefusalReason.WRONG_KEY else "CREDENTIALS_MISSING"
+        details.append({"@type": f"{_TYPE_PREFIX}ErrorInfo", "reason": reason, "domain": "googleapis.com"})
+    if refusal.reason in _QUOTA_PERIOD_BY_REASON:
+        quota = f"GenerateRequests{_QUOTA_PERIOD_BY_REASON[refusal.reason]}PerProjectPerModel-FreeTier"
+        details.append({"@type": f"{_TYPE_PREFIX}QuotaFailure", "violations": [{"quotaId": quota, "quotaValue": "20"}]})
     if refusal.retry_after is not None:
-        details.append({"@type": f"{_TYPE}RetryInfo", "retryDelay": f"{refusal.retry_after:g}s"})
+        details.append({"@type": f"{_TYPE_PREFIX}RetryInfo", "retryDelay": f"{refusal.retry_after:g}s"})
     return {"details": details} if details else {}

@@ -4,30 +4,30 @@ from typing import Any
 
 from aiohttp import web
 
-from .state import State
+from .state import ServerState
 
 CONTEXT_TOKENS = 1_048_576
 OUTPUT_TOKENS = 65_536
 
-_DEFAULT_PAGE = 50
+_DEFAULT_PAGE_SIZE = 50
 
 
-def model_list(http: web.Request, state: State) -> dict[str, Any]:
+def build_model_list(http: web.Request, state: ServerState) -> dict[str, Any]:
     """Return a page of the models: at most `pageSize` models, starting at `pageToken`."""
-    models = state.settings.listed_models()
+    models = state.settings.list_model_ids()
     token, size = http.query.get("pageToken", ""), http.query.get("pageSize", "")
     start = int(token) if token.isdecimal() else 0
-    end = start + (int(size) if size.isdecimal() else _DEFAULT_PAGE)
-    page = {"models": [_model(model, state.settings.context_size) for model in models[start:end]]}
+    end = start + (int(size) if size.isdecimal() else _DEFAULT_PAGE_SIZE)
+    page = {"models": [_build_model(model, state.settings.context_size) for model in models[start:end]]}
     return page | ({"nextPageToken": str(end)} if end < len(models) else {})
 
 
-def model(http: web.Request, state: State) -> dict[str, Any]:
+def build_model_body(http: web.Request, state: ServerState) -> dict[str, Any]:
     """Return the model that the path names. Raises RefusedError if there is none."""
-    return _model(state.named_model(http.match_info["model"]), state.settings.context_size)
+    return _build_model(state.require_model(http.match_info["model"]), state.settings.context_size)
 
 
-def _model(name: str, context_size: int | None) -> dict[str, Any]:
+def _build_model(name: str, context_size: int | None) -> dict[str, Any]:
     size = context_size or CONTEXT_TOKENS
     return {
         "name": f"models/{name}",

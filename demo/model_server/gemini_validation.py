@@ -11,47 +11,47 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from .gemini_part_validation import FUNCTION_NAME, part_violations
-from .gemini_prompt import declarations, in_camel_case, inner, parts_of, standard_base64
-from .residue import unseal
-from .violations import Violation, has_words, tool_violations, unknown_keys
+from .gemini_part_validation import FUNCTION_NAME_PATTERN, find_part_violations
+from .gemini_prompt import get_declarations, get_object, get_parts, to_camel_case, to_standard_base64
+from .residue import unseal_content
+from .violations import Violation, find_tool_violations, find_unknown_keys, is_nonblank_text
 
 _KNOWN_KEYS = frozenset(
     {"contents", "generationConfig", "safetySettings", "serviceTier", "systemInstruction", "toolConfig", "tools"}
 )
 _ROLES = ("user", "model")
-_SKIP = "skip_thought_signature_validator"
+_ACCEPTED_SIGNATURE = "skip_thought_signature_validator"
 
 
-def gemini_violations(body: Any, model: str) -> list[Violation]:
+def find_gemini_violations(body: Any, model: str) -> list[Violation]:
     """Return all violations of the rules of generateContent; the list is empty for a valid request."""
     if not isinstance(body, dict):
         return [Violation("not_an_object", "", "the body is no JSON object")]
-    body = in_camel_case(body)
+    body = to_camel_case(body)
     contents = body.get("contents")
     if not isinstance(contents, list) or not contents or not all(isinstance(each, dict) for each in contents):
         return [Violation("no_contents", "contents", "contents is not specified")]
     checks = (
-        unknown_keys(body, _KNOWN_KEYS),
-        _tools(body),
-        _system(body),
-        _order(contents),
-        _pairs(contents),
-        _signatures(contents, model),
+        find_unknown_keys(body, _KNOWN_KEYS),
+        _check_tools(body),
+        _check_system(body),
+        _check_order(contents),
+        _check_pairs(contents),
+        _check_signatures(contents, model),
     )
     found = [found for check in checks for found in check]
-    return found + [each for at, content in enumerate(contents) for each in _content(content, f"contents[{at}]")]
+    return found + [each for at, content in enumerate(contents) for each in _check_content(content, f"contents[{at}]")]
 
 
-def _tools(body: dict[str, Any]) -> Iterator[Violation]:
+def _check_tools(body: dict[str, Any]) -> Iterator[Violation]:
     if "tools" not in body:
         return
-    declared = declarations(body)
+    declared = get_declarations(body)
     if not declared:
         yield Violation("tools_empty", "tools", "no function is declared")
-    yield from tool_violations([_with_one_schema(each) for each in declared], name_form=FUNCTION_NAME)
+    yield from find_tool_violations([_normalize_schema(each) for each in declared], name_form=FUNCTION_NAME_PATTERN)
     for at, declaration in enumerate(declared):
-        schema = inner(declaration, "parameters") if isinstance(declaration, dict) else {}
+        schema = get_object(declaration, "parameters") if isinstance(declaration, dict) else {}
         if schema and not schema.get("properties"):
             text = "parameters.properties: should be non-empty for OBJECT type"
             yield Violation("tool_properties", f"tools[{at}]", text)
@@ -59,22 +59,22 @@ def _tools(body: dict[str, Any]) -> Iterator[Violation]:
             yield Violation("tool_parameters", f"tools[{at}]", "parameters and parametersJsonSchema exclude each other")
 
 
-def _with_one_schema(declaration: object) -> object:
+def _normalize_schema(declaration: object) -> object:
     if not isinstance(declaration, dict):
         return declaration
     schema = declaration.get("parametersJsonSchema", declaration.get("parameters", {"type": "object"}))
     return {"name": declaration.get("name"), "parameters": schema}
 
 
-def _system(body: dict[str, Any]) -> Iterator[Violation]:
+def _check_system(body: dict[str, Any]) -> Iterator[Violation]:
     if "systemInstruction" not in body:
         return
-    parts = parts_of(body["systemInstruction"])
-    if not parts or not all(has_words(part.get("text")) for part in parts):
+    parts = get_parts(body["systemInstruction"])
+    if not parts or not all(is_nonblank_text(part.get("text")) for part in parts):
         yield Violation("system_empty", "systemInstruction", "no parts with text in them")
 
 
-def _order(contents: list[dict[str, Any]]) -> Iterator[Violation]:
+def _check_order(contents: list[dict[str, Any]]) -> Iterator[Violation]:
     for at, content in enumerate(contents):
         if content.get("role") not in _ROLES:
             yield Violation("role", f"contents[{at}]", "Please use a valid role: user, model")
@@ -84,15 +84,15 @@ def _order(contents: list[dict[str, Any]]) -> Iterator[Violation]:
         yield Violation("ends_with_user", f"contents[{len(contents) - 1}]", "nothing to answer")
 
 
-def _of_kind(content: dict[str, Any], kind: str) -> list[dict[str, Any]]:
-    return [inner(part, kind) for part in parts_of(content) if kind in part]
+def _get_objects(content: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    return [get_object(part, key) for part in get_parts(content) if key in part]
 
 
-def _pairs(contents: list[dict[str, Any]]) -> Iterator[Violation]:
+def _check_pairs(contents: list[dict[str, Any]]) -> Iterator[Violation]:
     for at, (before, content) in enumerate(pairwise([{}, *contents, {}])):
         where = f"contents[{at}]"
-        called, responses = _of_kind(before, "functionCall"), _of_kind(content, "functionResponse")
-        if _of_kind(content, "functionCall") and before.get("role") != "user":
+        called, responses = _get_objects(before, "functionCall"), _get_objects(content, "functionResponse")
+        if _get_objects(content, "functionCall") and before.get("role") != "user":
             text = "function call turn comes immediately after a user turn or after a function response turn"
             yield Violation("call_order", where, text)
         if responses and not called:
@@ -101,30 +101,30 @@ def _pairs(contents: list[dict[str, Any]]) -> Iterator[Violation]:
         elif len(called) != len(responses):
             text = "the number of function response parts is equal to the number of function call parts"
             yield Violation("result_count", where, text)
-        elif _names(called) != _names(responses) or _wrong_ids(called, responses):
+        elif _count_names(called) != _count_names(responses) or _has_wrong_ids(called, responses):
             yield Violation("result_mismatch", where, "the responses are not those of the calls")
-        if responses and len(responses) < len(parts_of(content)):
+        if responses and len(responses) < len(get_parts(content)):
             yield Violation("result_mixed", where, "function responses are not alone in their content")
 
 
-def _names(functions: list[dict[str, Any]]) -> Counter[str]:
+def _count_names(functions: list[dict[str, Any]]) -> Counter[str]:
     return Counter(str(function.get("name")) for function in functions)
 
 
-def _wrong_ids(called: list[dict[str, Any]], responses: list[dict[str, Any]]) -> bool:
+def _has_wrong_ids(calls: list[dict[str, Any]], responses: list[dict[str, Any]]) -> bool:
     """Return whether the calls had ids that the responses lack."""
-    ids = Counter(str(call["id"]) for call in called if call.get("id"))
+    ids = Counter(str(call["id"]) for call in calls if call.get("id"))
     return bool(ids - Counter(str(response.get("id")) for response in responses))
 
 
-def _signatures(contents: list[dict[str, Any]], model: str) -> Iterator[Violation]:
+def _check_signatures(contents: list[dict[str, Any]], model: str) -> Iterator[Violation]:
     """Yield the violations in the thought signatures of the current turn: all contents after the last user message."""
-    said = [at for at, each in enumerate(contents) if each.get("role") == "user" and not _answers(each)]
+    said = [at for at, each in enumerate(contents) if each.get("role") == "user" and not _is_function_response(each)]
     start = said[-1] + 1 if said else 0
     for at, content in enumerate(contents[start:], start):
-        parts = parts_of(content)
+        parts = get_parts(content)
         for number, part in enumerate(parts):
-            if "thoughtSignature" in part and not is_signature(part["thoughtSignature"], model):
+            if "thoughtSignature" in part and not is_valid_signature(part["thoughtSignature"], model):
                 yield Violation("residue_foreign", f"contents[{at}].parts[{number}]", "Corrupted thought signature.")
         calls = [part for part in parts if "functionCall" in part]
         # Models before Gemini 3 also sign calls, but do not require the signatures.
@@ -133,29 +133,33 @@ def _signatures(contents: list[dict[str, Any]], model: str) -> Iterator[Violatio
             yield Violation("signature_missing", f"contents[{at}]", text)
 
 
-def _answers(content: dict[str, Any]) -> bool:
-    return bool(_of_kind(content, "functionResponse"))
+def _is_function_response(content: dict[str, Any]) -> bool:
+    return bool(_get_objects(content, "functionResponse"))
 
 
-def is_signature(signature: object, model: str) -> bool:
+def is_valid_signature(signature: object, model: str) -> bool:
     """Return whether this model created the signature, or it is the documented one for calls from another source."""
     if not isinstance(signature, str):
         return False
-    standard = standard_base64(signature)
-    return signature == _SKIP or _decoded(standard) == _SKIP.encode() or unseal(model, standard) is not None
+    standard = to_standard_base64(signature)
+    return (
+        signature == _ACCEPTED_SIGNATURE
+        or _decode_base64(standard) == _ACCEPTED_SIGNATURE.encode()
+        or unseal_content(model, standard) is not None
+    )
 
 
-def _decoded(signature: str) -> bytes:
+def _decode_base64(signature: str) -> bytes:
     try:
         return base64.b64decode(signature, validate=True)
     except binascii.Error, ValueError:
         return b""
 
 
-def _content(content: dict[str, Any], where: str) -> Iterator[Violation]:
+def _check_content(content: dict[str, Any], where: str) -> Iterator[Violation]:
     parts = content.get("parts")
     if not isinstance(parts, list) or not parts:
         yield Violation("content_empty", where, "must include at least one parts field")
         return
     for at, part in enumerate(parts):
-        yield from part_violations(part, f"{where}.parts[{at}]", str(content.get("role")))
+        yield from find_part_violations(part, f"{where}.parts[{at}]", str(content.get("role")))

@@ -11,7 +11,7 @@ The last two need a `HomeHistory`.
 from collections.abc import Iterator, Sequence
 
 from .conversation import Turn
-from .home_states import listed_home
+from .home_states import parse_listed_home
 from .violations import Violation
 
 
@@ -19,34 +19,34 @@ class HomeHistory:
     """The history of each entity, by its name and with states worded as in the request."""
 
     def __init__(self) -> None:
-        self._states: dict[str, str] = {}
+        self._state_by_name: dict[str, str] = {}
 
     def note(self, name: str, state: str) -> None:
         """Record an entity's new state; an empty state means that the entity was removed."""
-        self._states[name] = state
+        self._state_by_name[name] = state
         if not state:
-            del self._states[name]
+            del self._state_by_name[name]
 
-    def violations(self, turns: Sequence[Turn]) -> Iterator[Violation]:
+    def find_violations(self, turns: Sequence[Turn]) -> Iterator[Violation]:
         """Yield the violations in the states of a request that ends with a user message."""
         if not turns or turns[-1].role != "user":
             return
-        home = listed_home(turns)
-        if any(self._states.get(name) != state for name, state in home.states.items()):
+        home = parse_listed_home(turns)
+        if any(self._state_by_name.get(name) != state for name, state in home.state_by_name.items()):
             yield Violation("states_current", "states", "a listed state is not so")
-        left = [state for name, state in self._states.items() if name not in home.states]
-        unsaid = [state for state in left if state.partition(" ")[0] not in home.rest]
-        if home.is_listed and len(unsaid) > sum(home.counts.values()):
+        left = [state for name, state in self._state_by_name.items() if name not in home.state_by_name]
+        unsaid = [state for state in left if state.partition(" ")[0] not in home.rest_states]
+        if home.is_listed and len(unsaid) > sum(home.count_by_label.values()):
             yield Violation("states_rest", "states", "what is said of the rest is not true of all")
 
 
-def home_violations(turns: Sequence[Turn], history: HomeHistory | None) -> Iterator[Violation]:
+def find_home_violations(turns: Sequence[Turn], history: HomeHistory | None) -> Iterator[Violation]:
     """Yield the violations in the live contexts and the listed states of the request."""
     said = [turn for turn in turns if turn.role == "user"]
-    is_in_system = listed_home([turn for turn in turns if turn.role == "system"]).is_listed
+    is_in_system = parse_listed_home([turn for turn in turns if turn.role == "system"]).is_listed
     for number, turn in enumerate(said):
         is_newest = number == len(said) - 1
-        if (turn.memory or "states" in turn.context) and (is_in_system or not is_newest):
+        if (turn.memory_quotes or "states" in turn.context) and (is_in_system or not is_newest):
             yield Violation("states_once", f"user[{number}]", "an older message has a live context")
     if history is not None:
-        yield from history.violations(turns)
+        yield from history.find_violations(turns)

@@ -13,22 +13,24 @@ import re
 
 from .conversation import Turn
 
-_CHANGED = " (changed)"
-_COUNTS, _REST = "not listed: ", "rest "
-_COUNT = re.compile(r"(?P<number>\d+) (?P<label>.+)")
-_SECTION = re.compile(r"^## States\n(?P<text>.+)$", re.MULTILINE)
-_THING = re.compile(r"^- names: (?P<names>.+)\n  domain: (?P<domain>\w+)(?:\n  areas: (?P<area>.+))?", re.MULTILINE)
+_CHANGED_SUFFIX = " (changed)"
+_COUNTS_PREFIX, _REST_PREFIX = "not listed: ", "rest "
+_COUNT_PATTERN = re.compile(r"(?P<number>\d+) (?P<label>.+)")
+_SECTION_PATTERN = re.compile(r"^## States\n(?P<text>.+)$", re.MULTILINE)
+_ENTITY_PATTERN = re.compile(
+    r"^- names: (?P<names>.+)\n  domain: (?P<domain>\w+)(?:\n  areas: (?P<area>.+))?", re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Thing:
+class OverviewEntity:
     """An entity of the overview or a listed one; domain and area are empty if they are not known."""
 
     name: str
     domain: str = ""
     area: str = ""
 
-    def is_a(self, kind: str) -> bool:
+    def is_of_kind(self, kind: str) -> bool:
         """Return whether the entity is of this kind, according to its domain or its name."""
         return kind in (self.domain, *self.name.lower().split())
 
@@ -37,22 +39,22 @@ class Thing:
 class ListedHome:
     """The listed states and their areas by name, the number of unlisted entities by label, and the rest's states."""
 
-    states: dict[str, str] = field(default_factory=dict)
-    areas: dict[str, str] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
-    rest: frozenset[str] = frozenset()
+    state_by_name: dict[str, str] = field(default_factory=dict)
+    area_by_name: dict[str, str] = field(default_factory=dict)
+    count_by_label: dict[str, int] = field(default_factory=dict)
+    rest_states: frozenset[str] = frozenset()
     is_listed: bool = False
 
-    def read(self, text: str) -> None:
+    def read_list(self, text: str) -> None:
         """Add the states of a list; entities that it only counts keep their known state."""
         self.is_listed = True
-        self.counts = {}
+        self.count_by_label = {}
         for part in text.split(" | "):
-            if part.startswith(_COUNTS):
-                found = map(_COUNT.fullmatch, part.removeprefix(_COUNTS).split(", "))
-                self.counts = {each["label"]: int(each["number"]) for each in found if each}
-            elif part.startswith(_REST):
-                self.rest = frozenset(part.removeprefix(_REST).split(", "))
+            if part.startswith(_COUNTS_PREFIX):
+                found = map(_COUNT_PATTERN.fullmatch, part.removeprefix(_COUNTS_PREFIX).split(", "))
+                self.count_by_label = {each["label"]: int(each["number"]) for each in found if each}
+            elif part.startswith(_REST_PREFIX):
+                self.rest_states = frozenset(part.removeprefix(_REST_PREFIX).split(", "))
             else:
                 self._read_area(part)
 
@@ -61,36 +63,36 @@ class ListedHome:
         for each in listed.split(", "):
             name, is_state, state = each.partition("=")
             if is_state:
-                self.states[name], self.areas[name] = state.removesuffix(_CHANGED), area
+                self.state_by_name[name], self.area_by_name[name] = state.removesuffix(_CHANGED_SUFFIX), area
 
-    def state_of(self, name: str) -> str | None:
+    def find_state(self, name: str) -> str | None:
         """Return the state of the entity with this name, ignoring case, or None if it is not listed."""
-        return next((state for each, state in self.states.items() if each.lower() == name.lower()), None)
+        return next((state for each, state in self.state_by_name.items() if each.lower() == name.lower()), None)
 
-    def may_be_unlisted(self, kind: str | None, words: Iterable[str]) -> bool:
+    def can_be_unlisted(self, kind: str | None, words: Iterable[str]) -> bool:
         """Return whether an unlisted entity of a kind (None for any) may be in one of these states."""
-        labels = [label for label in self.counts if label.rpartition(" ")[2] in words or label == "others"]
+        labels = [label for label in self.count_by_label if label.rpartition(" ")[2] in words or label == "others"]
         return any(kind is None or label == "others" or kind in label.split() for label in labels)
 
 
-def listed_home(turns: Sequence[Turn], results: Iterable[str] = ()) -> ListedHome:
+def parse_listed_home(turns: Sequence[Turn], results: Iterable[str] = ()) -> ListedHome:
     """Return the states listed by the newest message and the system prompt, updated with the results of look-ups."""
     home = ListedHome()
-    for text in (*_listed(turns), *filter(None, map(_in_result, results))):
-        home.read(text)
+    for text in (*_iter_state_lists(turns), *filter(None, map(_get_states_text, results))):
+        home.read_list(text)
     return home
 
 
-def _listed(turns: Sequence[Turn]) -> Iterator[str]:
+def _iter_state_lists(turns: Sequence[Turn]) -> Iterator[str]:
     newest = next((turn for turn in reversed(turns) if turn.role == "user"), None)
     if newest is not None and "states" in newest.context:
         yield newest.context["states"]
     for turn in turns:
-        if turn.role == "system" and (found := _SECTION.search(turn.text)):
+        if turn.role == "system" and (found := _SECTION_PATTERN.search(turn.text)):
             yield found["text"]
 
 
-def _in_result(text: str) -> str:
+def _get_states_text(text: str) -> str:
     """Return the list of states in a tool result, or an empty text if it has none."""
     try:
         data = json.loads(text)
@@ -100,11 +102,14 @@ def _in_result(text: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-def things(turns: Iterable[Turn]) -> list[Thing]:
+def find_entities(turns: Iterable[Turn]) -> list[OverviewEntity]:
     """Return the entities in the overview of the system prompt."""
-    found = (each for turn in turns if turn.role == "system" for each in _THING.finditer(turn.text))
-    return [Thing(_first(each["names"]), each["domain"], _first(each["area"] or "")) for each in found]
+    found = (each for turn in turns if turn.role == "system" for each in _ENTITY_PATTERN.finditer(turn.text))
+    return [
+        OverviewEntity(_get_first_name(each["names"]), each["domain"], _get_first_name(each["area"] or ""))
+        for each in found
+    ]
 
 
-def _first(names: str) -> str:
+def _get_first_name(names: str) -> str:
     return names.split(",", maxsplit=1)[0].strip(" '\"")

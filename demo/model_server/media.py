@@ -14,19 +14,19 @@ DOCUMENT_TYPE = "application/pdf"
 MEDIA_TYPES = (*IMAGE_TYPES, DOCUMENT_TYPE)
 
 # The price of any attachment, in bytes of the token estimate: about what providers charge for a small picture.
-_COST_BYTES = 1200
+_ATTACHMENT_COST_BYTES = 1200
 _TYPE_KEYS = frozenset({"media_type", "mimeType", "mime_type"})
 
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """An image or a document; `size` is in bytes."""
+    """An image or a document; `byte_count` is in bytes."""
 
     media_type: str
-    size: int
+    byte_count: int
 
 
-def attachment(media_type: object, data: object) -> Attachment | None:
+def decode_attachment(media_type: object, data: object) -> Attachment | None:
     """Return the attachment in base64 data, or None if the data is malformed."""
     try:
         size = len(base64.b64decode(data, validate=True)) if isinstance(data, str) else 0
@@ -35,28 +35,31 @@ def attachment(media_type: object, data: object) -> Attachment | None:
     return Attachment(str(media_type), size)
 
 
-def from_data_url(url: object) -> Attachment | None:
+def decode_data_url(url: object) -> Attachment | None:
     """Return the attachment in a `data:` URL, or None if it is not one."""
     head, comma, data = url.partition(",") if isinstance(url, str) else ("", "", "")
     if not comma or not head.startswith("data:") or not head.endswith(";base64"):
         return None
-    return attachment(head.removeprefix("data:").removesuffix(";base64"), data)
+    return decode_attachment(head.removeprefix("data:").removesuffix(";base64"), data)
 
 
-def priced(value: Any) -> Any:
+def price_attachments(value: Any) -> Any:
     """Return the JSON value with each attachment's data replaced by a digest whose length is the attachment's price."""
     if isinstance(value, list):
-        return [priced(each) for each in value]
+        return [price_attachments(each) for each in value]
     if isinstance(value, dict):
         typed = not _TYPE_KEYS.isdisjoint(value)
-        return {key: _digest(each) if _is_data(key, each, typed) else priced(each) for key, each in value.items()}
+        return {
+            key: _build_digest(each) if _is_attachment_data(key, each, typed) else price_attachments(each)
+            for key, each in value.items()
+        }
     return value
 
 
-def _is_data(key: str, value: object, typed: bool) -> bool:
+def _is_attachment_data(key: str, value: object, typed: bool) -> bool:
     return isinstance(value, str) and (value.startswith("data:") or (typed and key == "data"))
 
 
-def _digest(data: str) -> str:
+def _build_digest(data: str) -> str:
     digest = sha256(data.encode("utf-8", "surrogatepass")).hexdigest()
-    return (digest * (_COST_BYTES // len(digest) + 1))[:_COST_BYTES]
+    return (digest * (_ATTACHMENT_COST_BYTES // len(digest) + 1))[:_ATTACHMENT_COST_BYTES]

@@ -7,89 +7,92 @@ from collections.abc import Callable
 import json
 import re
 
-from .conversation import Answer, Call, Conversation, Result
-from .outcome import outcome
-from .quotes import quotes
-from .rules import Rule, pattern
+from .conversation import Answer, Call, Conversation, ToolResult
+from .outcome import parse_outcome
+from .quotes import find_quotes
+from .rules import Rule, compile_pattern
 
 _CLOCK_TOOL = "GetDateTime"
 
 
-def _asked(conversation: Conversation, tool: str, **arguments: str) -> Answer:
-    name = conversation.tool(tool)
+def _call_tool(conversation: Conversation, tool: str, **arguments: str) -> Answer:
+    name = conversation.find_tool(tool)
     return Answer(calls=(Call(name, arguments),)) if name else Answer(text="I have no memory that I could use.")
 
 
-def _newest_result(conversation: Conversation, tool: str) -> Result | None:
+def _find_newest_result(conversation: Conversation, tool: str) -> ToolResult | None:
     """Return the newest result of the tool in the current exchange, or None."""
-    results = (result for called in reversed(conversation.rounds) for result in called)
+    results = (result for called in reversed(conversation.tool_rounds) for result in called)
     return next((result for result in results if result.call.name.split("__")[-1] == tool), None)
 
 
-def _remember(conversation: Conversation, text: str) -> Answer:
-    result = _newest_result(conversation, "remember")
+def _remember_text(conversation: Conversation, text: str) -> Answer:
+    result = _find_newest_result(conversation, "remember")
     if result is None:
-        return _asked(conversation, "remember", text=text, quote=text)
-    failure = outcome(result).error
+        return _call_tool(conversation, "remember", text=text, quote=text)
+    failure = parse_outcome(result).error
     return Answer(text=f"I could not remember that: {failure}" if failure else "I have put it into my memory.")
 
 
-def _keep(match: re.Match[str], conversation: Conversation) -> Answer:
-    return _remember(conversation, match["text"])
+def _keep_quote(match: re.Match[str], conversation: Conversation) -> Answer:
+    return _remember_text(conversation, match["text"])
 
 
-def _first_said(conversation: Conversation) -> str | None:
-    return next((turn.said for turn in conversation.earlier if turn.role == "user"), None)
+def _get_first_user_text(conversation: Conversation) -> str | None:
+    return next((turn.plain_text for turn in conversation.earlier_turns if turn.role == "user"), None)
 
 
-def _quoted(conversation: Conversation) -> str | None:
-    return next((quote.text for quote in quotes(conversation)), None)
+def _get_newest_quote(conversation: Conversation) -> str | None:
+    return next((quote.text for quote in find_quotes(conversation)), None)
 
 
-def _clock(conversation: Conversation) -> str | None:
-    result = _newest_result(conversation, _CLOCK_TOOL)
+def _get_clock_result(conversation: Conversation) -> str | None:
+    result = _find_newest_result(conversation, _CLOCK_TOOL)
     return result.text if result else None
 
 
-_SOURCES: dict[str, Callable[[Conversation], str | None]] = {
-    "i said first": _first_said,
-    "memory says": _quoted,
-    "the clock says": _clock,
+_TEXT_GETTER_BY_SOURCE: dict[str, Callable[[Conversation], str | None]] = {
+    "i said first": _get_first_user_text,
+    "memory says": _get_newest_quote,
+    "the clock says": _get_clock_result,
     "you think of me": lambda _conversation: "I am afraid of the dark",
 }
 
 
-def _keep_what(match: re.Match[str], conversation: Conversation) -> Answer:
+def _keep_from_source(match: re.Match[str], conversation: Conversation) -> Answer:
     """Call the memory tool with text that does not come from the user's newest message."""
     source = match["source"].lower()
-    if source == "the clock says" and not conversation.rounds:
-        return _asked(conversation, _CLOCK_TOOL)
-    text = _SOURCES[source](conversation)
-    return _remember(conversation, text) if text else Answer(text="There is nothing to remember.")
+    if source == "the clock says" and not conversation.tool_rounds:
+        return _call_tool(conversation, _CLOCK_TOOL)
+    text = _TEXT_GETTER_BY_SOURCE[source](conversation)
+    return _remember_text(conversation, text) if text else Answer(text="There is nothing to remember.")
 
 
-def _look_up(match: re.Match[str], conversation: Conversation) -> Answer:
-    result = _newest_result(conversation, "recall")
+def _search_memory(match: re.Match[str], conversation: Conversation) -> Answer:
+    result = _find_newest_result(conversation, "recall")
     if result is None:
-        return _asked(conversation, "recall", query=match["query"])
-    found = outcome(result)
+        return _call_tool(conversation, "recall", query=match["query"])
+    found = parse_outcome(result)
     if found.error:
         return Answer(text=f"I could not look: {found.error}")
     lines = json.loads(found.text).get("recalled") or ()
     return Answer(text=f"My memory has this: {'; '.join(lines)}." if lines else "My memory has nothing about that.")
 
 
-def _delete(match: re.Match[str], conversation: Conversation) -> Answer:
-    result = _newest_result(conversation, "forget")
+def _delete_memory(match: re.Match[str], conversation: Conversation) -> Answer:
+    result = _find_newest_result(conversation, "forget")
     if result is None:
-        return _asked(conversation, "forget", query=match["query"])
-    failure = outcome(result).error
+        return _call_tool(conversation, "forget", query=match["query"])
+    failure = parse_outcome(result).error
     return Answer(text=f"I could not delete that: {failure}" if failure else "It is deleted from my memory.")
 
 
-MEMORY: tuple[Rule, ...] = (
-    Rule(pattern(rf"(?:please )?keep in (?:your )?memory what (?P<source>{'|'.join(_SOURCES)})"), _keep_what),
-    Rule(pattern(r"(?:please )?keep in (?:your )?memory that (?P<text>.+?)"), _keep),
-    Rule(pattern(r"(?:please )?(?:look|search) in your memory for (?P<query>.+?)"), _look_up),
-    Rule(pattern(r"(?:please )?(?:delete|remove) (?P<query>.+?) from your memory"), _delete),
+MEMORY_RULES: tuple[Rule, ...] = (
+    Rule(
+        compile_pattern(rf"(?:please )?keep in (?:your )?memory what (?P<source>{'|'.join(_TEXT_GETTER_BY_SOURCE)})"),
+        _keep_from_source,
+    ),
+    Rule(compile_pattern(r"(?:please )?keep in (?:your )?memory that (?P<text>.+?)"), _keep_quote),
+    Rule(compile_pattern(r"(?:please )?(?:look|search) in your memory for (?P<query>.+?)"), _search_memory),
+    Rule(compile_pattern(r"(?:please )?(?:delete|remove) (?P<query>.+?) from your memory"), _delete_memory),
 )

@@ -3,7 +3,7 @@
 import re
 
 
-def named(text: str) -> list[str]:
+def parse_names(text: str) -> list[str]:
     """Return the names of the things in a text such as "both the kitchen light and the reading lamp"."""
     text = re.sub(r"^both | (?:for me|now|please|at once|at the same time)$", "", text.strip(), flags=re.IGNORECASE)
     parts = re.split(r",? and |, ", text)

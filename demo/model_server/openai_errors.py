@@ -3,17 +3,17 @@
 from dataclasses import replace
 from typing import Any
 
-from .refusal import Reason, Refusal
+from .refusal import Refusal, RefusalReason
 
 
-def openai_words(refusal: Refusal) -> Refusal:
+def convert_to_openai(refusal: Refusal) -> Refusal:
     """Return the refusal with OpenAI's code for its reason."""
-    if refusal.reason is Reason.FOREIGN_RESIDUE:
+    if refusal.reason is RefusalReason.INVALID_SIGNATURE:
         return replace(refusal, code="invalid_encrypted_content")
     return refusal
 
 
-def openai_error(refusal: Refusal) -> dict[str, Any]:
+def build_openai_error(refusal: Refusal) -> dict[str, Any]:
     """Return the JSON error document for the refusal."""
     error = {"message": refusal.message, "type": refusal.kind, "param": None, "code": refusal.code}
     return {"error": error | refusal.extra}

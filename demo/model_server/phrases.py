@@ -4,7 +4,7 @@ Home Assistant's local intents leave all of these to the model. They handle "ple
 themselves; the model understands it anyway, for agents that do not use local intents.
 """
 
-WHAT_TO_TRY: tuple[tuple[str, str], ...] = (
+EXAMPLE_PHRASES: tuple[tuple[str, str], ...] = (
     ("my name is Ada", "a fact for the window"),
     ("what is my name?", "answered from the window, or from what memory recalls when the window no longer holds it"),
     ("consider that the wifi password is swordfish", "another fact for the window"),

@@ -10,8 +10,8 @@ from hashlib import sha256
 
 from .usage import BYTES_PER_TOKEN
 
-_REMEMBERED_PROMPTS = 256
-_REMEMBERED_MARKS = 4096
+_MAX_PROMPTS = 256
+_MAX_MARKS = 4096
 
 # https://platform.claude.com/docs/en/build-with-claude/prompt-caching: the provider searches for an entry in the twenty
 # blocks before a mark.
@@ -19,89 +19,91 @@ _LOOKBACK_BLOCKS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class CacheMark:
     """A position up to which a prompt is cached: the byte at which the marked block ends."""
 
-    end: int
-    long: bool = False
+    end_byte: int
+    is_long: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Caching:
-    """The caching rules for a request. `minimum` and `step` are in tokens; the defaults are those of OpenAI.
+class CacheRules:
+    """The caching rules for a request. `min_tokens` and `step_tokens` are in tokens; the defaults are those of OpenAI.
 
     https://platform.openai.com/docs/guides/prompt-caching: from 1024 tokens on, in steps of 128. If `marks` is None,
-    each prompt is cached automatically, otherwise only up to the marks; `blocks` are the byte positions at which blocks
-    end.
+    each prompt is cached automatically, otherwise only up to the marks; `block_ends` are the byte positions at which
+    blocks end.
     """
 
-    minimum: int = 1024
-    step: int = 128
-    marks: tuple[Mark, ...] | None = None
-    blocks: tuple[int, ...] = ()
+    min_tokens: int = 1024
+    step_tokens: int = 128
+    marks: tuple[CacheMark, ...] | None = None
+    block_ends: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Cached:
+class CacheUse:
     """The tokens that the cache served, those that were newly written to it, and the part kept for an hour."""
 
-    read: int = 0
-    written: int = 0
-    written_long: int = 0
+    read_tokens: int = 0
+    written_tokens: int = 0
+    long_written_tokens: int = 0
 
 
 class PromptCache:
     """The answered prompts by model; the newest ones are kept."""
 
     def __init__(self) -> None:
-        self._prompts: dict[str, deque[bytes]] = {}
-        self._marked: dict[str, deque[bytes]] = {}
+        self._prompts_by_model: dict[str, deque[bytes]] = {}
+        self._digests_by_model: dict[str, deque[bytes]] = {}
 
-    def use(self, model: str, prompt: bytes, caching: Caching) -> Cached:
+    def use_cache(self, model: str, prompt: bytes, rules: CacheRules) -> CacheUse:
         """Return the number of tokens that the cache reads and writes for the prompt, and store the prompt."""
-        if caching.marks is None:
-            return self._automatic(model, prompt, caching)
-        return self._up_to_marks(model, prompt, caching, caching.marks)
+        if rules.marks is None:
+            return self._use_prefix(model, prompt, rules)
+        return self._use_marks(model, prompt, rules, rules.marks)
 
     def clear(self) -> None:
         """Remove all prompts."""
-        self._prompts.clear()
-        self._marked.clear()
+        self._prompts_by_model.clear()
+        self._digests_by_model.clear()
 
-    def _automatic(self, model: str, prompt: bytes, caching: Caching) -> Cached:
-        prompts = self._prompts.setdefault(model, deque(maxlen=_REMEMBERED_PROMPTS))
-        longest = max((common_prefix(prompt, earlier) for earlier in prompts), default=0)
+    def _use_prefix(self, model: str, prompt: bytes, rules: CacheRules) -> CacheUse:
+        prompts = self._prompts_by_model.setdefault(model, deque(maxlen=_MAX_PROMPTS))
+        longest = max((count_common_bytes(prompt, earlier) for earlier in prompts), default=0)
         prompts.append(prompt)
-        read, whole = _cacheable(longest, caching), _cacheable(len(prompt), caching)
-        return Cached(read, whole - read)
+        read, whole = _count_cacheable_tokens(longest, rules), _count_cacheable_tokens(len(prompt), rules)
+        return CacheUse(read, whole - read)
 
-    def _up_to_marks(self, model: str, prompt: bytes, caching: Caching, marks: tuple[Mark, ...]) -> Cached:
-        entries = self._marked.setdefault(model, deque(maxlen=_REMEMBERED_MARKS))
-        found = max((end for end in _looked_for(caching, marks) if _digest(prompt, end) in entries), default=0)
-        wanted = [mark for mark in marks if mark.end // BYTES_PER_TOKEN >= caching.minimum]
-        entries.extend(_digest(prompt, mark.end) for mark in wanted)
+    def _use_marks(self, model: str, prompt: bytes, rules: CacheRules, marks: tuple[CacheMark, ...]) -> CacheUse:
+        entries = self._digests_by_model.setdefault(model, deque(maxlen=_MAX_MARKS))
+        found = max((end for end in _iter_lookup_ends(rules, marks) if _hash_prefix(prompt, end) in entries), default=0)
+        wanted = [mark for mark in marks if mark.end_byte // BYTES_PER_TOKEN >= rules.min_tokens]
+        entries.extend(_hash_prefix(prompt, mark.end_byte) for mark in wanted)
         read = found // BYTES_PER_TOKEN
-        ends = [max((mark.end for mark in group), default=0) for group in (wanted, [m for m in wanted if m.long])]
+        ends = [
+            max((mark.end_byte for mark in group), default=0) for group in (wanted, [m for m in wanted if m.is_long])
+        ]
         written, written_long = (max(0, end // BYTES_PER_TOKEN - read) for end in ends)
-        return Cached(read, written, written_long)
+        return CacheUse(read, written, written_long)
 
 
-def _cacheable(size: int, caching: Caching) -> int:
+def _count_cacheable_tokens(size: int, rules: CacheRules) -> int:
     whole = size // BYTES_PER_TOKEN
-    return whole - whole % caching.step if whole >= caching.minimum else 0
+    return whole - whole % rules.step_tokens if whole >= rules.min_tokens else 0
 
 
-def _looked_for(caching: Caching, marks: tuple[Mark, ...]) -> Iterator[int]:
+def _iter_lookup_ends(rules: CacheRules, marks: tuple[CacheMark, ...]) -> Iterator[int]:
     for mark in marks:
-        before = [end for end in caching.blocks if end <= mark.end]
+        before = [end for end in rules.block_ends if end <= mark.end_byte]
         yield from before[-_LOOKBACK_BLOCKS:]
 
 
-def _digest(prompt: bytes, end: int) -> bytes:
+def _hash_prefix(prompt: bytes, end: int) -> bytes:
     return sha256(prompt[:end]).digest()
 
 
-def common_prefix(one: bytes, other: bytes) -> int:
+def count_common_bytes(one: bytes, other: bytes) -> int:
     """Return the length of the common prefix, in bytes."""
     low, high = 0, min(len(one), len(other))
     while low < high:

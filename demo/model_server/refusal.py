@@ -8,7 +8,7 @@ from enum import StrEnum, auto
 from typing import Any
 
 
-class Reason(StrEnum):
+class RefusalReason(StrEnum):
     """The reasons for a refusal, by which each provider's status, type and code are chosen."""
 
     INVALID = auto()
@@ -23,7 +23,7 @@ class Reason(StrEnum):
     NO_CREDIT = auto()
     TOO_LONG = auto()
     FILTERED = auto()
-    FOREIGN_RESIDUE = auto()
+    INVALID_SIGNATURE = auto()
     SERVER_ERROR = auto()
     UNAVAILABLE = auto()
     OVERLOADED = auto()
@@ -42,8 +42,8 @@ class Refusal:
     message: str
     retry_after: float | None = None
     extra: dict[str, Any] = field(default_factory=dict)
-    html: bool = False
-    reason: Reason = Reason.INVALID
+    is_html: bool = False
+    reason: RefusalReason = RefusalReason.INVALID
     size: int = 9000
     limit: int = 8192
 
@@ -56,8 +56,12 @@ class RefusedError(Exception):
         self.refusal = refusal
 
 
-WRONG_KEY = Refusal(401, "invalid_request_error", "invalid_api_key", "Incorrect API key.", reason=Reason.WRONG_KEY)
-NO_SUCH_PATH = Refusal(404, "invalid_request_error", None, "There is no such path.", reason=Reason.NOT_FOUND)
-NO_SUCH_MODEL = Refusal(
-    404, "invalid_request_error", "model_not_found", "The model does not exist.", reason=Reason.NO_SUCH_MODEL
+WRONG_KEY_REFUSAL = Refusal(
+    401, "invalid_request_error", "invalid_api_key", "Incorrect API key.", reason=RefusalReason.WRONG_KEY
+)
+NO_SUCH_PATH_REFUSAL = Refusal(
+    404, "invalid_request_error", None, "There is no such path.", reason=RefusalReason.NOT_FOUND
+)
+NO_SUCH_MODEL_REFUSAL = Refusal(
+    404, "invalid_request_error", "model_not_found", "The model does not exist.", reason=RefusalReason.NO_SUCH_MODEL
 )

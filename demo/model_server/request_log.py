@@ -13,11 +13,11 @@ from aiohttp import web
 
 from .violations import Violation
 
-_KEPT_RECORDS = 1000
-_KEY_HEADERS = frozenset({"authorization", "api-key", "x-api-key", "x-goog-api-key", "cookie"})
+_MAX_RECORDS = 1000
+_SECRET_HEADERS = frozenset({"authorization", "api-key", "x-api-key", "x-goog-api-key", "cookie"})
 
 
-class Outcome(StrEnum):
+class RequestOutcome(StrEnum):
     """The ways in which the handling of a request can end."""
 
     OPEN = auto()
@@ -29,7 +29,7 @@ class Outcome(StrEnum):
 
 
 @dataclass(slots=True)
-class Record:
+class RequestRecord:
     """One request in the wire format `format`. Times are in nanoseconds, or None if that point was not reached.
 
     `raw` is the received body, `size` its length in bytes, `body` its parsed JSON; the control API omits `raw`.
@@ -59,15 +59,15 @@ class Record:
     first_content_ns: int | None = None
     text_events: int = 0
     ended_ns: int | None = None
-    outcome: Outcome = Outcome.OPEN
+    outcome: RequestOutcome = RequestOutcome.OPEN
     client: str = ""
 
     @property
     def client_left(self) -> bool:
         """Whether the client disconnected before the answer was complete."""
-        return self.outcome is Outcome.CLIENT_LEFT
+        return self.outcome is RequestOutcome.CLIENT_LEFT
 
-    def written(self, *, text: bool) -> None:
+    def mark_written(self, *, text: bool) -> None:
         """Record that bytes of the answer are about to be written."""
         now = time.monotonic_ns()
         self.first_event_ns = self.first_event_ns or now
@@ -75,9 +75,9 @@ class Record:
             self.text_events += 1
             self.first_content_ns = self.first_content_ns or now
 
-    def end(self, outcome: Outcome) -> None:
+    def end(self, outcome: RequestOutcome) -> None:
         """Record the outcome and the end of the request; only the first outcome counts."""
-        if self.outcome is Outcome.OPEN:
+        if self.outcome is RequestOutcome.OPEN:
             self.outcome = outcome
             self.ended_ns = time.monotonic_ns()
 
@@ -92,16 +92,16 @@ class RequestLog:
     """The newest requests, oldest first, and the total number of requests."""
 
     def __init__(self) -> None:
-        self.records: deque[Record] = deque(maxlen=_KEPT_RECORDS)
-        self.received = 0
+        self.records: deque[RequestRecord] = deque(maxlen=_MAX_RECORDS)
+        self.received_count = 0
 
-    def open(self, http: web.Request, wire: str, *, for_answer: bool) -> Record:
+    def open_record(self, http: web.Request, wire: str, *, for_answer: bool) -> RequestRecord:
         """Create the record of a request that has just arrived."""
         arrived = time.monotonic_ns()
-        kept = {name.lower(): value for name, value in http.headers.items() if name.lower() not in _KEY_HEADERS}
+        kept = {name.lower(): value for name, value in http.headers.items() if name.lower() not in _SECRET_HEADERS}
         query = {name: value for name, value in http.query.items() if name != "key"}
-        self.received += 1
-        record = Record(self.received, http.method, http.path, kept, arrived, wire, query, for_answer)
+        self.received_count += 1
+        record = RequestRecord(self.received_count, http.method, http.path, kept, arrived, wire, query, for_answer)
         record.client = str(http.transport.get_extra_info("peername")) if http.transport else ""
         self.records.append(record)
         return record

@@ -10,22 +10,22 @@ import time
 from typing import Any
 from uuid import uuid4
 
-from .conversation import Answer, Call, Finish
-from .residue import seal
-from .shapes import arguments_text
+from .conversation import Answer, AnswerFinish, Call
+from .residue import seal_content
+from .shapes import format_arguments
 from .wire import Reply
 
-UNBOUND = "0" * 16
+UNBOUND_PREFIX = "0" * 16
 
-_INCOMPLETE = {
-    Finish.LENGTH: "max_output_tokens",
-    Finish.WINDOW_EXCEEDED: "max_output_tokens",
-    Finish.CONTENT_FILTER: "content_filter",
+_INCOMPLETE_REASON_BY_FINISH = {
+    AnswerFinish.LENGTH: "max_output_tokens",
+    AnswerFinish.WINDOW_EXCEEDED: "max_output_tokens",
+    AnswerFinish.CONTENT_FILTER: "content_filter",
 }
 
 
 @dataclass(frozen=True)
-class Items:
+class OutputItems:
     """The output items of a reply; each item is created only once."""
 
     reply: Reply
@@ -38,18 +38,18 @@ class Items:
     @property
     def status(self) -> str:
         """The final status of the response."""
-        return "incomplete" if self.answer.finish in _INCOMPLETE else "completed"
+        return "incomplete" if self.answer.finish in _INCOMPLETE_REASON_BY_FINISH else "completed"
 
     @property
-    def raw(self) -> bool:
+    def has_raw_reasoning(self) -> bool:
         """Whether the thinking is sent as plain text, as local servers do."""
         return "raw_reasoning" in self.reply.shapes
 
     @property
-    def summarized(self) -> bool:
+    def has_summary(self) -> bool:
         """Whether the request asks for a summary of the thinking."""
         asked = self.reply.prompt.body.get("reasoning")
-        return isinstance(asked, dict) and asked.get("summary") is not None and not self.raw
+        return isinstance(asked, dict) and asked.get("summary") is not None and not self.has_raw_reasoning
 
     @cached_property
     def reasoning(self) -> dict[str, Any] | None:
@@ -58,11 +58,11 @@ class Items:
             return None
         item_id = f"rs_{uuid4().hex}"
         item: dict[str, Any] = {"id": item_id, "type": "reasoning", "summary": []}
-        if self.raw:
+        if self.has_raw_reasoning:
             return {**item, "content": [{"type": "reasoning_text", "text": self.answer.reasoning}]}
-        if self.summarized:
+        if self.has_summary:
             item["summary"] = [{"type": "summary_text", "text": self.answer.reasoning}]
-        return {**item, "encrypted_content": seal(self.reply.model, item_id.encode())}
+        return {**item, "encrypted_content": seal_content(self.reply.model, item_id.encode())}
 
     @cached_property
     def message(self) -> dict[str, Any] | None:
@@ -70,16 +70,16 @@ class Items:
         if not (self.answer.text or self.answer.refusal):
             return None
         return {
-            "id": f"msg_{self._binding(first=True)}",
+            "id": f"msg_{self._build_bound_id(first=True)}",
             "type": "message",
             "status": self.status,
             "role": "assistant",
             "phase": "commentary" if self.answer.calls else "final_answer",
-            "content": [self.part],
+            "content": [self.message_part],
         }
 
     @property
-    def part(self) -> dict[str, Any]:
+    def message_part(self) -> dict[str, Any]:
         """The content part of the message, which has only one."""
         if self.answer.refusal:
             return {"type": "refusal", "refusal": self.answer.refusal}
@@ -88,44 +88,44 @@ class Items:
     @cached_property
     def calls(self) -> list[dict[str, Any]]:
         """The function call items."""
-        return [self._call(call, at) for at, call in enumerate(self.answer.calls)]
+        return [self._build_call(call, at) for at, call in enumerate(self.answer.calls)]
 
     @property
-    def all(self) -> list[dict[str, Any]]:
+    def all_items(self) -> list[dict[str, Any]]:
         """All output items in order."""
         return [item for item in (self.reasoning, self.message, *self.calls) if item]
 
-    def _call(self, call: Call, at: int) -> dict[str, Any]:
+    def _build_call(self, call: Call, at: int) -> dict[str, Any]:
         return {
-            "id": f"fc_{self._binding(first=at == 0 and self.message is None)}",
+            "id": f"fc_{self._build_bound_id(first=at == 0 and self.message is None)}",
             "type": "function_call",
             "status": "completed",
             "call_id": f"call_{uuid4().hex[:24]}",
             "name": call.name,
-            "arguments": arguments_text(call, self.reply.shapes),
+            "arguments": format_arguments(call, self.reply.shapes),
         }
 
-    def _binding(self, *, first: bool) -> str:
+    def _build_bound_id(self, *, first: bool) -> str:
         """Return the hexadecimal part of an id, whose prefix identifies the reasoning item directly before it."""
-        bound = first and self.reasoning is not None and not self.raw
-        start = self.reasoning["id"].removeprefix("rs_")[:16] if bound and self.reasoning else UNBOUND
+        bound = first and self.reasoning is not None and not self.has_raw_reasoning
+        start = self.reasoning["id"].removeprefix("rs_")[:16] if bound and self.reasoning else UNBOUND_PREFIX
         return f"{start}{uuid4().hex[:16]}"
 
 
-def document(reply: Reply, *, output: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+def build_document(reply: Reply, *, output: list[dict[str, Any]] | None = None) -> dict[str, Any]:
     """Return the finished response, with `output` instead of its own output if that is given."""
-    items = Items(reply)
-    reason = _INCOMPLETE.get(reply.answer.finish)
+    items = OutputItems(reply)
+    reason = _INCOMPLETE_REASON_BY_FINISH.get(reply.answer.finish)
     return {
-        **head(reply),
+        **build_initial_response(reply),
         "status": items.status,
         "incomplete_details": {"reason": reason} if reason else None,
-        "output": items.all if output is None else output,
-        "usage": None if "no_usage" in reply.shapes else _usage(reply),
+        "output": items.all_items if output is None else output,
+        "usage": None if "no_usage" in reply.shapes else _build_usage(reply),
     }
 
 
-def head(reply: Reply) -> dict[str, Any]:
+def build_initial_response(reply: Reply) -> dict[str, Any]:
     """Return the response object in its initial state, without output."""
     body = reply.prompt.body
     return {
@@ -162,7 +162,7 @@ def head(reply: Reply) -> dict[str, Any]:
     }
 
 
-def _usage(reply: Reply) -> dict[str, Any]:
+def _build_usage(reply: Reply) -> dict[str, Any]:
     usage = reply.usage
     return {
         "input_tokens": usage.prompt,

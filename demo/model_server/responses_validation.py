@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from .responses_item_validation import item_violations
-from .responses_items import UNBOUND
-from .violations import Violation, tool_violations, unknown_keys
+from .responses_item_validation import find_item_violations
+from .responses_items import UNBOUND_PREFIX
+from .violations import Violation, find_tool_violations, find_unknown_keys
 
 _KNOWN_KEYS = frozenset(
     {
@@ -22,11 +22,11 @@ _KNOWN_KEYS = frozenset(
         "truncation", "user",
     }
 )  # fmt: skip
-_LEAST_OUTPUT_TOKENS = 16
-_LONGEST_CACHE_KEY = 64
+_MIN_OUTPUT_TOKENS = 16
+_MAX_CACHE_KEY_CHARS = 64
 
 
-def responses_violations(body: Any) -> list[Violation]:
+def find_responses_violations(body: Any) -> list[Violation]:
     """Return all violations of the rules of Responses; the list is empty for a valid request."""
     if not isinstance(body, dict):
         return [Violation("not_an_object", "", "the body is no JSON object")]
@@ -35,48 +35,55 @@ def responses_violations(body: Any) -> list[Violation]:
         items = [{"role": "user", "content": items}]
     if not isinstance(items, list) or not items or not all(isinstance(each, dict) for each in items):
         return [Violation("no_input", "input", "neither text nor a list of at least one object")]
-    checks = (_top_level(body), _tools(body), _order(items), _pairs(items), _reasoning(items), _bindings(items))
+    checks = (
+        _check_top_level(body),
+        _check_tools(body),
+        _check_order(items),
+        _check_pairs(items),
+        _check_reasoning(items),
+        _check_bindings(items),
+    )
     model = str(body.get("model"))
-    contents = (found for at, item in enumerate(items) for found in item_violations(item, f"input[{at}]", model))
+    contents = (found for at, item in enumerate(items) for found in find_item_violations(item, f"input[{at}]", model))
     return [found for check in (*checks, contents) for found in check]
 
 
-def _top_level(body: dict[str, Any]) -> Iterator[Violation]:
-    yield from unknown_keys(body, _KNOWN_KEYS)
+def _check_top_level(body: dict[str, Any]) -> Iterator[Violation]:
+    yield from find_unknown_keys(body, _KNOWN_KEYS)
     if not isinstance(body.get("model"), str) or not body["model"]:
         yield Violation("no_model", "model", "not a name")
     if "tool_choice" in body and "tools" not in body:
         yield Violation("tool_choice_without_tools", "tool_choice", "only allowed with tools")
     most = body.get("max_output_tokens")
-    if most is not None and not (isinstance(most, int) and most >= _LEAST_OUTPUT_TOKENS):
-        yield Violation("max_output_tokens", "max_output_tokens", f"less than {_LEAST_OUTPUT_TOKENS}")
+    if most is not None and not (isinstance(most, int) and most >= _MIN_OUTPUT_TOKENS):
+        yield Violation("max_output_tokens", "max_output_tokens", f"less than {_MIN_OUTPUT_TOKENS}")
     key = body.get("prompt_cache_key")
-    if key is not None and not (isinstance(key, str) and len(key) <= _LONGEST_CACHE_KEY):
-        yield Violation("cache_key", "prompt_cache_key", f"longer than {_LONGEST_CACHE_KEY} characters")
+    if key is not None and not (isinstance(key, str) and len(key) <= _MAX_CACHE_KEY_CHARS):
+        yield Violation("cache_key", "prompt_cache_key", f"longer than {_MAX_CACHE_KEY_CHARS} characters")
 
 
-def _tools(body: dict[str, Any]) -> Iterator[Violation]:
+def _check_tools(body: dict[str, Any]) -> Iterator[Violation]:
     if "tools" not in body:
         return
     tools = body["tools"]
     if not isinstance(tools, list) or not tools:
         yield Violation("tools_empty", "tools", "not a list of at least one tool")
         return
-    yield from tool_violations([tool if _is_function(tool) else None for tool in tools])
+    yield from find_tool_violations([tool if _is_function(tool) else None for tool in tools])
 
 
 def _is_function(tool: object) -> bool:
     return isinstance(tool, dict) and tool.get("type") == "function"
 
 
-def kind_of(item: dict[str, Any]) -> object:
+def get_item_type(item: dict[str, Any]) -> object:
     """Return the type of an input item, which is optional for a message."""
     return item.get("type", "message")
 
 
-def _order(items: list[dict[str, Any]]) -> Iterator[Violation]:
+def _check_order(items: list[dict[str, Any]]) -> Iterator[Violation]:
     spoken = [item for item in items if item.get("role") not in ("system", "developer")]
-    if not spoken or (kind_of(spoken[0]) != "compaction" and spoken[0].get("role") != "user"):
+    if not spoken or (get_item_type(spoken[0]) != "compaction" and spoken[0].get("role") != "user"):
         yield Violation("user_first", "input", "the conversation does not begin with a user's message")
     if not _can_be_answered(items[-1]):
         yield Violation("ends_with_user_or_tool", f"input[{len(items) - 1}]", "nothing to answer")
@@ -86,15 +93,19 @@ def _order(items: list[dict[str, Any]]) -> Iterator[Violation]:
 
 
 def _can_be_answered(item: dict[str, Any]) -> bool:
-    return item.get("role") == "user" or kind_of(item) in ("function_call_output", "compaction", "compaction_trigger")
+    return item.get("role") == "user" or get_item_type(item) in (
+        "function_call_output",
+        "compaction",
+        "compaction_trigger",
+    )
 
 
-def _pairs(items: list[dict[str, Any]]) -> Iterator[Violation]:
+def _check_pairs(items: list[dict[str, Any]]) -> Iterator[Violation]:
     called: set[str] = set()
     answered: set[str] = set()
     for at, item in enumerate(items):
         call_id, where = str(item.get("call_id")), f"input[{at}]"
-        match kind_of(item):
+        match get_item_type(item):
             case "function_call":
                 if call_id in called:
                     yield Violation("call_id_unique", where, "two calls have one id")
@@ -109,23 +120,27 @@ def _pairs(items: list[dict[str, Any]]) -> Iterator[Violation]:
         yield Violation("result_missing", "input", f"No tool output found for {len(missing)} function calls")
 
 
-def _follows(item: dict[str, Any]) -> bool:
-    return kind_of(item) in ("function_call", "reasoning") or item.get("role") == "assistant"
+def _can_follow_reasoning(item: dict[str, Any]) -> bool:
+    return get_item_type(item) in ("function_call", "reasoning") or item.get("role") == "assistant"
 
 
-def _reasoning(items: list[dict[str, Any]]) -> Iterator[Violation]:
+def _check_reasoning(items: list[dict[str, Any]]) -> Iterator[Violation]:
     for at, (item, following) in enumerate(pairwise([*items, {"role": "user"}])):
-        if kind_of(item) == "reasoning" and not _follows(following):
+        if get_item_type(item) == "reasoning" and not _can_follow_reasoning(following):
             text = "Item of type 'reasoning' was provided without its required following item"
             yield Violation("reasoning_alone", f"input[{at}]", text)
 
 
-def _bindings(items: list[dict[str, Any]]) -> Iterator[Violation]:
+def _check_bindings(items: list[dict[str, Any]]) -> Iterator[Violation]:
     """Yield a violation for each item whose id is bound to a reasoning item that is missing or a different one."""
     for at, (before, item) in enumerate(pairwise([{}, *items])):
         prefix, _, binding = str(item.get("id", "")).partition("_")
-        reasoning = str(before.get("id", "")) if kind_of(before) == "reasoning" else ""
-        bound = prefix in ("msg", "fc") and len(binding) == 2 * len(UNBOUND) and not binding.startswith(UNBOUND)
-        if bound and not reasoning.startswith(f"rs_{binding[: len(UNBOUND)]}"):
+        reasoning = str(before.get("id", "")) if get_item_type(before) == "reasoning" else ""
+        bound = (
+            prefix in ("msg", "fc")
+            and len(binding) == 2 * len(UNBOUND_PREFIX)
+            and not binding.startswith(UNBOUND_PREFIX)
+        )
+        if bound and not reasoning.startswith(f"rs_{binding[: len(UNBOUND_PREFIX)]}"):
             text = "Item was provided without its required 'reasoning' item"
             yield Violation("reasoning_missing", f"input[{at}]", text)

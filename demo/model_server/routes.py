@@ -5,86 +5,106 @@ from collections.abc import Callable, Iterator
 from aiohttp import web
 
 from . import anthropic_messages, gemini_content, gemini_models, responses
-from .azure import AzureChat, AzureResponses, Gateway, azure_models
-from .chat_completions import ChatCompletions, running_models
-from .endpoints import Endpoints, Wires
-from .gemini_content import GeminiContent
-from .responses import Responses
-from .shared_paths import contents, messages, owners_model, owners_models, owners_wire
+from .azure import AzureChatFormat, AzureGateway, AzureResponsesFormat, build_azure_models
+from .chat_completions import ChatCompletionsFormat, build_loaded_models
+from .endpoints import Endpoints, WireFactory
+from .gemini_content import GeminiContentFormat
+from .responses import ResponsesFormat
+from .shared_paths import (
+    build_owner_model,
+    build_owner_models,
+    make_anthropic_format,
+    make_gemini_format,
+    make_owner_wire,
+)
 
 
-def model_routes(endpoints: Endpoints) -> Iterator[web.RouteDef]:
+def build_model_routes(endpoints: Endpoints) -> Iterator[web.RouteDef]:
     """Yield the routes for all wire formats."""
-    yield from _shared(endpoints)
-    yield from _openai(endpoints)
-    yield from _anthropic(endpoints)
-    yield from _gemini(endpoints)
-    yield from _azure(endpoints)
+    yield from _shared_routes(endpoints)
+    yield from _openai_routes(endpoints)
+    yield from _anthropic_routes(endpoints)
+    yield from _gemini_routes(endpoints)
+    yield from _azure_routes(endpoints)
 
 
-def _always(make: type[ChatCompletions | Responses]) -> Wires:
+def _make_always(make: type[ChatCompletionsFormat | ResponsesFormat]) -> WireFactory:
     return lambda _http: make()
 
 
-def _shared(endpoints: Endpoints) -> Iterator[web.RouteDef]:
-    yield web.get("/v1/models", endpoints.lists(owners_wire, owners_models))
-    yield web.get("/v1/models/{model}", endpoints.lists(owners_wire, owners_model))
+def _shared_routes(endpoints: Endpoints) -> Iterator[web.RouteDef]:
+    yield web.get("/v1/models", endpoints.build_list_handler(make_owner_wire, build_owner_models))
+    yield web.get("/v1/models/{model}", endpoints.build_list_handler(make_owner_wire, build_owner_model))
 
 
-def _openai(endpoints: Endpoints) -> Iterator[web.RouteDef]:
-    chat, answers = _always(ChatCompletions), _always(Responses)
-    yield web.post("/v1/chat/completions", endpoints.answers(chat))
-    yield web.get("/api/ps", endpoints.lists(chat, running_models))
-    yield web.post("/v1/responses", endpoints.answers(answers))
-    yield web.post("/v1/responses/input_tokens", endpoints.documents(answers, responses.count_body))
-    yield web.post("/v1/responses/compact", endpoints.documents(answers, responses.compaction_body))
+def _openai_routes(endpoints: Endpoints) -> Iterator[web.RouteDef]:
+    chat, answers = _make_always(ChatCompletionsFormat), _make_always(ResponsesFormat)
+    yield web.post("/v1/chat/completions", endpoints.build_answer_handler(chat))
+    yield web.get("/api/ps", endpoints.build_list_handler(chat, build_loaded_models))
+    yield web.post("/v1/responses", endpoints.build_answer_handler(answers))
+    yield web.post("/v1/responses/input_tokens", endpoints.build_document_handler(answers, responses.build_count_body))
+    yield web.post("/v1/responses/compact", endpoints.build_document_handler(answers, responses.build_compaction_body))
 
 
-def _anthropic(endpoints: Endpoints) -> Iterator[web.RouteDef]:
-    yield web.post("/v1/messages", endpoints.answers(messages))
-    yield web.post("/v1/messages/count_tokens", endpoints.documents(messages, anthropic_messages.count_body))
+def _anthropic_routes(endpoints: Endpoints) -> Iterator[web.RouteDef]:
+    yield web.post("/v1/messages", endpoints.build_answer_handler(make_anthropic_format))
+    yield web.post(
+        "/v1/messages/count_tokens",
+        endpoints.build_document_handler(make_anthropic_format, anthropic_messages.build_count_body),
+    )
 
 
-def _gemini(endpoints: Endpoints) -> Iterator[web.RouteDef]:
-    yield web.get("/v1beta/models", endpoints.lists(contents, gemini_models.model_list))
-    yield web.get("/v1beta/models/{model}", endpoints.lists(contents, gemini_models.model))
+def _gemini_routes(endpoints: Endpoints) -> Iterator[web.RouteDef]:
+    yield web.get("/v1beta/models", endpoints.build_list_handler(make_gemini_format, gemini_models.build_model_list))
+    yield web.get(
+        "/v1beta/models/{model}", endpoints.build_list_handler(make_gemini_format, gemini_models.build_model_body)
+    )
     for version in ("v1", "v1beta"):
         model = f"/{version}/models/{{model}}"
-        yield web.post(f"{model}:generateContent", endpoints.answers(contents))
-        yield web.post(f"{model}:streamGenerateContent", endpoints.answers(_streamed_contents))
-        yield web.post(f"{model}:countTokens", endpoints.documents(contents, gemini_content.count_body))
+        yield web.post(f"{model}:generateContent", endpoints.build_answer_handler(make_gemini_format))
+        yield web.post(f"{model}:streamGenerateContent", endpoints.build_answer_handler(_make_streamed_contents))
+        yield web.post(
+            f"{model}:countTokens",
+            endpoints.build_document_handler(make_gemini_format, gemini_content.build_count_body),
+        )
 
 
-def _streamed_contents(http: web.Request) -> GeminiContent:
-    return GeminiContent(http.match_info["model"], stream=True, key=http.query.get("key"))
+def _make_streamed_contents(http: web.Request) -> GeminiContentFormat:
+    return GeminiContentFormat(http.match_info["model"], stream=True, key=http.query.get("key"))
 
 
-def _azure(endpoints: Endpoints) -> Iterator[web.RouteDef]:
-    yield web.get("/openai/v1/models", endpoints.lists(_azure_chat(_v1), azure_models))
-    yield web.post("/openai/v1/chat/completions", endpoints.answers(_azure_chat(_v1)))
-    yield web.post("/openai/v1/responses", endpoints.answers(_azure_responses(_v1)))
-    compacts = endpoints.documents(_azure_responses(_v1), responses.compaction_body)
+def _azure_routes(endpoints: Endpoints) -> Iterator[web.RouteDef]:
+    yield web.get(
+        "/openai/v1/models", endpoints.build_list_handler(_make_azure_chat(_make_v1_gateway), build_azure_models)
+    )
+    yield web.post("/openai/v1/chat/completions", endpoints.build_answer_handler(_make_azure_chat(_make_v1_gateway)))
+    yield web.post("/openai/v1/responses", endpoints.build_answer_handler(_make_azure_responses(_make_v1_gateway)))
+    compacts = endpoints.build_document_handler(
+        _make_azure_responses(_make_v1_gateway), responses.build_compaction_body
+    )
     yield web.post("/openai/v1/responses/compact", compacts)
-    yield web.get("/openai/models", endpoints.lists(_azure_chat(_classic), azure_models))
+    yield web.get(
+        "/openai/models", endpoints.build_list_handler(_make_azure_chat(_make_classic_gateway), build_azure_models)
+    )
     classic_chat = "/openai/deployments/{deployment}/chat/completions"
-    yield web.post(classic_chat, endpoints.answers(_azure_chat(_classic)))
-    yield web.post("/openai/responses", endpoints.answers(_azure_responses(_classic)))
+    yield web.post(classic_chat, endpoints.build_answer_handler(_make_azure_chat(_make_classic_gateway)))
+    yield web.post("/openai/responses", endpoints.build_answer_handler(_make_azure_responses(_make_classic_gateway)))
 
 
-type _Gateways = Callable[[web.Request], Gateway]
+type _GatewayFactory = Callable[[web.Request], AzureGateway]
 
 
-def _azure_chat(gateway: _Gateways) -> Wires:
-    return lambda http: AzureChat(gateway(http))
+def _make_azure_chat(gateway: _GatewayFactory) -> WireFactory:
+    return lambda http: AzureChatFormat(gateway(http))
 
 
-def _azure_responses(gateway: _Gateways) -> Wires:
-    return lambda http: AzureResponses(gateway(http))
+def _make_azure_responses(gateway: _GatewayFactory) -> WireFactory:
+    return lambda http: AzureResponsesFormat(gateway(http))
 
 
-def _v1(http: web.Request) -> Gateway:
-    return Gateway(http.query.get("api-version"))
+def _make_v1_gateway(http: web.Request) -> AzureGateway:
+    return AzureGateway(http.query.get("api-version"))
 
 
-def _classic(http: web.Request) -> Gateway:
-    return Gateway(http.query.get("api-version"), classic=True, deployment=http.match_info.get("deployment"))
+def _make_classic_gateway(http: web.Request) -> AzureGateway:
+    return AzureGateway(http.query.get("api-version"), is_classic=True, deployment=http.match_info.get("deployment"))

@@ -9,27 +9,27 @@ import re
 
 from .conversation import Answer, Conversation
 
-type Plan = Callable[[re.Match[str], Conversation], Answer]
+type AnswerPlan = Callable[[re.Match[str], Conversation], Answer]
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Applies if the complete message matches, and the last assistant text ends with `after` (None: always).
+    """Applies if the complete message matches, and the last assistant text ends with `after_text` (None: always).
 
     The plan is called again after each round of tool results, which it finds in `Conversation.rounds`.
     """
 
     pattern: re.Pattern[str]
-    plan: Plan
-    after: str | None = None
+    build_answer: AnswerPlan
+    after_text: str | None = None
 
-    def match(self, said: str, conversation: Conversation) -> re.Match[str] | None:
+    def match_text(self, said: str, conversation: Conversation) -> re.Match[str] | None:
         """Return the match if the rule applies, or else None."""
-        if self.after is not None and not conversation.question.endswith(self.after):
+        if self.after_text is not None and not conversation.last_assistant_text.endswith(self.after_text):
             return None
         return self.pattern.fullmatch(said)
 
 
-def pattern(text: str) -> re.Pattern[str]:
+def compile_pattern(text: str) -> re.Pattern[str]:
     """Compile a pattern for a complete sentence, in any case and with any full stop, question or exclamation marks."""
     return re.compile(rf"(?:{text})\s*[.?!]*", re.IGNORECASE)

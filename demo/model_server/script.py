@@ -26,16 +26,16 @@ def call(tool: str, /, **arguments: Any) -> Answer:
     return Answer(calls=(Call(tool, arguments),))
 
 
-class Script:
+class AnswerScript:
     """The answers to the next requests. When all are used, the scripted model's rules answer again."""
 
     def __init__(self, answers: Iterable[Answer] = ()) -> None:
-        self.left = deque(answers)
+        self.remaining_answers = deque(answers)
 
-    def answer(self, conversation: Conversation) -> Answer | None:
+    def pop_answer(self, conversation: Conversation) -> Answer | None:
         """Return the next answer with the tool names as offered, and remove it; None if there are no more answers."""
-        if not self.left:
+        if not self.remaining_answers:
             return None
-        written = self.left.popleft()
-        calls = (replace(each, name=conversation.tool(each.name) or each.name) for each in written.calls)
+        written = self.remaining_answers.popleft()
+        calls = (replace(each, name=conversation.find_tool(each.name) or each.name) for each in written.calls)
         return replace(written, calls=tuple(calls))

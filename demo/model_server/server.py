@@ -9,16 +9,16 @@ from typing import Any, Self, override
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from .control import CONTROL_PATH, control_routes
+from .control import CONTROL_PATH, build_control_routes
 from .endpoints import Endpoints
-from .routes import model_routes
-from .state import State
+from .routes import build_model_routes
+from .state import ServerState
 
 _MAX_BODY_BYTES = 64 * 1024 * 1024
-_SHUTDOWN_SECONDS = 1.0
+_SHUTDOWN_TIMEOUT = 1.0
 
 
-class ModelServer(State):
+class ModelServer(ServerState):
     """A scripted model behind a real HTTP server. Options are the fields of `Settings`.
 
     Use `async with ModelServer(delay=0.02) as server`, or call `start` and `stop`. `start` raises OSError if the
@@ -65,22 +65,22 @@ class ModelServer(State):
     @property
     @override
     def open_streams(self) -> int:
-        return len(self._endpoints.answering)
+        return len(self._endpoints.answer_tasks)
 
     @property
     @override
     def open_connections(self) -> int:
-        return len(self._transports() - self._control_transports)
+        return len(self._get_open_transports() - self._control_transports)
 
     async def start(self) -> None:
         """Start listening, also after `stop`; `address` is valid once this returns."""
-        self._endpoints.stopping = False
-        app = web.Application(client_max_size=_MAX_BODY_BYTES, middlewares=[self._note_control])
-        app.router.add_routes(model_routes(self._endpoints))
-        app.router.add_routes(control_routes(self))
+        self._endpoints.is_stopping = False
+        app = web.Application(client_max_size=_MAX_BODY_BYTES, middlewares=[self._track_control_connections])
+        app.router.add_routes(build_model_routes(self._endpoints))
+        app.router.add_routes(build_control_routes(self))
         # A cancelled handler knows immediately that its client has disconnected.
         self._runner = web.AppRunner(
-            app, access_log=None, handler_cancellation=True, shutdown_timeout=_SHUTDOWN_SECONDS
+            app, access_log=None, handler_cancellation=True, shutdown_timeout=_SHUTDOWN_TIMEOUT
         )
         await self._runner.setup()
         try:
@@ -92,9 +92,9 @@ class ModelServer(State):
 
     async def stop(self) -> None:
         """Abort all answers and close all connections."""
-        self._endpoints.stopping = True
-        answering = set(self._endpoints.answering)
-        for transport in self._transports():
+        self._endpoints.is_stopping = True
+        answering = set(self._endpoints.answer_tasks)
+        for transport in self._get_open_transports():
             transport.abort()
         if answering:
             await asyncio.wait(answering)
@@ -108,15 +108,15 @@ class ModelServer(State):
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
-    def _transports(self) -> set[asyncio.Transport]:
+    def _get_open_transports(self) -> set[asyncio.Transport]:
         server = self._runner.server if self._runner else None
         transports = (connection.transport for connection in server.connections) if server else ()
         return {each for each in transports if isinstance(each, asyncio.Transport) and not each.is_closing()}
 
     @web.middleware
-    async def _note_control(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def _track_control_connections(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Remember which connections belong to the control API and not to a client of the model."""
         if request.path.startswith(CONTROL_PATH) and request.transport:
-            self._control_transports &= self._transports()
+            self._control_transports &= self._get_open_transports()
             self._control_transports.add(request.transport)
         return await handler(request)

@@ -45,11 +45,11 @@ class Settings:
         if self.context_size is not None and not (isinstance(self.context_size, int) and self.context_size > 0):
             raise ValueError("context_size must be a number of tokens above 0")
 
-    def listed_models(self) -> list[str]:
+    def list_model_ids(self) -> list[str]:
         """Return the model ids to list: the plain models, and one id for each shape, but none with faults."""
         return sorted([*self.models, *(f"{self.models[0]}+{shape}" for shape in SHAPES)])
 
-    def choice(self, model: object) -> ModelChoice | None:
+    def parse_model_id(self, model: object) -> ModelChoice | None:
         """Return the shapes and the fault that a model id selects, or None if there is no such model."""
         base, *words = model.split("+") if isinstance(model, str) else ("",)
         faults = [word for word in words if word in FAULTS]

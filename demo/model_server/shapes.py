@@ -23,7 +23,7 @@ _CALL_SHAPES: dict[str, str] = {
     "empty_id": "each call whole, the id an empty string",
 }
 # Chat Completions servers that require their own fields to be returned, or that refuse them; see `chat_demands`.
-DEMANDS: dict[str, str] = {
+DEMAND_SHAPES: dict[str, str] = {
     "deepseek": "as DeepSeek: thinks, and refuses an assistant message without `reasoning_content`",
     "openrouter": "as Gemini 3 at OpenRouter: refuses its calls without their `reasoning_details`",
     "google": "as Gemini 3 at Google's compatible endpoint: refuses its calls without their `extra_content`",
@@ -31,10 +31,10 @@ DEMANDS: dict[str, str] = {
     "groq": "as Groq: thinks in `reasoning`, and refuses to see that again",
 }
 # The shapes of servers whose models think before every answer.
-THINKING = frozenset({"reasoning", "deepseek", "openrouter", "groq"})
+THINKING_SHAPES = frozenset({"reasoning", "deepseek", "openrouter", "groq"})
 SHAPES: dict[str, str] = (
     _CALL_SHAPES
-    | DEMANDS
+    | DEMAND_SHAPES
     | {
         "empty_arguments": "a call without arguments has '' instead of '{}'",
         "broken_arguments": "the arguments are cut off: no JSON",
@@ -52,53 +52,53 @@ SHAPES: dict[str, str] = (
     }
 )
 
-_FRAGMENT_CHARACTERS = 8
-_WORDS = re.compile(r"\s*\S+\s*|\s+")
+_FRAGMENT_CHARS = 8
+_WORD_PATTERN = re.compile(r"\s*\S+\s*|\s+")
 
 
-def pieces(text: str, shapes: Sequence[str]) -> list[str]:
+def split_text(text: str, shapes: Sequence[str]) -> list[str]:
     """Return the text split into the pieces that are streamed: words with the white space after them."""
-    return list(text) if "tiny_chunks" in shapes else _WORDS.findall(text)
+    return list(text) if "tiny_chunks" in shapes else _WORD_PATTERN.findall(text)
 
 
-def whole_calls(calls: Iterable[Call], shapes: Sequence[str]) -> list[dict[str, Any]]:
+def build_whole_calls(calls: Iterable[Call], shapes: Sequence[str]) -> list[dict[str, Any]]:
     """Return the calls in the form of an answer that is not streamed."""
-    return [_without_index(_whole(call, at, shapes)) for at, call in enumerate(calls)]
+    return [_remove_index(_build_whole_call(call, at, shapes)) for at, call in enumerate(calls)]
 
 
-def call_deltas(calls: Sequence[Call], shapes: Sequence[str]) -> Iterator[list[dict[str, Any]]]:
+def iter_call_deltas(calls: Sequence[Call], shapes: Sequence[str]) -> Iterator[list[dict[str, Any]]]:
     """Yield the list for `delta.tool_calls` of each chunk."""
     shape = next((shape for shape in shapes if shape in _CALL_SHAPES), "openai")
     match shape:
         case "openai":
             for at, call in enumerate(calls):
-                yield from ([part] for part in _fragments(call, at, shapes))
+                yield from ([part] for part in _iter_fragments(call, at, shapes))
         case "interleaved":
-            rows = zip_longest(*(_fragments(call, at, shapes) for at, call in enumerate(calls)))
+            rows = zip_longest(*(_iter_fragments(call, at, shapes) for at, call in enumerate(calls)))
             yield from ([part] for row in rows for part in row if part)
         case "one_chunk":
-            yield [_whole(call, at, shapes) for at, call in enumerate(calls)]
+            yield [_build_whole_call(call, at, shapes) for at, call in enumerate(calls)]
         case "ollama":
-            yield from ([_whole(call, 0, shapes)] for call in calls)
+            yield from ([_build_whole_call(call, 0, shapes)] for call in calls)
         case "no_index":
-            yield from ([_without_index(_whole(call, at, shapes))] for at, call in enumerate(calls))
+            yield from ([_remove_index(_build_whole_call(call, at, shapes))] for at, call in enumerate(calls))
         case _:
-            yield from ([_whole(call, at, shapes)] for at, call in enumerate(calls))
+            yield from ([_build_whole_call(call, at, shapes)] for at, call in enumerate(calls))
 
 
-def _fragments(call: Call, index: int, shapes: Sequence[str]) -> Iterator[dict[str, Any]]:
-    whole = _whole(call, index, shapes)
+def _iter_fragments(call: Call, index: int, shapes: Sequence[str]) -> Iterator[dict[str, Any]]:
+    whole = _build_whole_call(call, index, shapes)
     arguments = whole["function"]["arguments"]
     if not isinstance(arguments, str):
         yield whole
         return
     yield {**whole, "function": {"name": call.name, "arguments": ""}}
-    for fragment in fragments(arguments, shapes):
+    for fragment in split_arguments(arguments, shapes):
         yield {"index": index, "function": {"arguments": fragment}}
 
 
-def _whole(call: Call, index: int, shapes: Sequence[str]) -> dict[str, Any]:
-    function = {"name": call.name, "arguments": _arguments(call, shapes)}
+def _build_whole_call(call: Call, index: int, shapes: Sequence[str]) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": _encode_arguments(call, shapes)}
     whole = {"index": index, "id": f"call_{uuid4().hex[:24]}", "type": "function", "function": function}
     if "no_id" in shapes:
         del whole["id"]
@@ -107,21 +107,21 @@ def _whole(call: Call, index: int, shapes: Sequence[str]) -> dict[str, Any]:
     return whole
 
 
-def _without_index(call: dict[str, Any]) -> dict[str, Any]:
+def _remove_index(call: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in call.items() if key != "index"}
 
 
-def _arguments(call: Call, shapes: Sequence[str]) -> str | dict[str, Any]:
-    return dict(call.arguments) if "dict_arguments" in shapes else arguments_text(call, shapes)
+def _encode_arguments(call: Call, shapes: Sequence[str]) -> str | dict[str, Any]:
+    return dict(call.arguments) if "dict_arguments" in shapes else format_arguments(call, shapes)
 
 
-def fragments(written: str, shapes: Sequence[str]) -> list[str]:
+def split_arguments(written: str, shapes: Sequence[str]) -> list[str]:
     """Return the arguments text split into the fragments that are streamed."""
-    step = 1 if "tiny_chunks" in shapes else _FRAGMENT_CHARACTERS
+    step = 1 if "tiny_chunks" in shapes else _FRAGMENT_CHARS
     return [written[at : at + step] for at in range(0, len(written), step)]
 
 
-def arguments_text(call: Call, shapes: Sequence[str]) -> str:
+def format_arguments(call: Call, shapes: Sequence[str]) -> str:
     """Return the arguments of a call as text for the stream."""
     arguments = dict(call.arguments)
     if "empty_arguments" in shapes and not arguments:

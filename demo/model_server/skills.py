@@ -10,69 +10,69 @@ from dataclasses import replace
 import re
 
 from .conversation import Answer, Conversation
-from .facts import FACTS, RECALL
-from .home import HOME
-from .memory import MEMORY
-from .phrases import WHAT_TO_TRY
-from .rules import Rule, pattern
-from .talk import TALK
+from .facts import FACT_RULES, RECALL_RULE
+from .home import HOME_RULES
+from .memory import MEMORY_RULES
+from .phrases import EXAMPLE_PHRASES
+from .rules import Rule, compile_pattern
+from .talk import TALK_RULES
 
-_HELP = pattern(r"help(?: me)?|what can you do.*")
+_HELP_PATTERN = compile_pattern(r"help(?: me)?|what can you do.*")
 
-_RULES: tuple[Rule, ...] = (*FACTS, *TALK, *MEMORY, *HOME, RECALL)
-
-
-def _quiet(answer: Answer, conversation: Conversation) -> Answer:
-    return replace(answer, text="") if conversation.rounds else answer
+_RULES: tuple[Rule, ...] = (*FACT_RULES, *TALK_RULES, *MEMORY_RULES, *HOME_RULES, RECALL_RULE)
 
 
-def _announced(answer: Answer, _conversation: Conversation) -> Answer:
+def _make_quiet(answer: Answer, conversation: Conversation) -> Answer:
+    return replace(answer, text="") if conversation.tool_rounds else answer
+
+
+def _add_announcement(answer: Answer, _conversation: Conversation) -> Answer:
     return replace(answer, text=f"One moment. {answer.text}") if answer.calls else answer
 
 
-def _thought(answer: Answer, _conversation: Conversation) -> Answer:
+def _add_thought(answer: Answer, _conversation: Conversation) -> Answer:
     return replace(answer, reasoning=f"The user wants me to think first. I do so, briefly. {answer.reasoning}")
 
 
-type _Manner = Callable[[Answer, Conversation], Answer]
+type _AnswerChange = Callable[[Answer, Conversation], Answer]
 
-_MANNERS: tuple[tuple[re.Pattern[str], _Manner], ...] = (
-    (re.compile(r"quietly,? ", re.IGNORECASE), _quiet),
-    (re.compile(r"say one moment,? (?:and |then )*", re.IGNORECASE), _announced),
-    (re.compile(r"think first,? (?:and |then )*", re.IGNORECASE), _thought),
+_CHANGE_BY_PREFIX: tuple[tuple[re.Pattern[str], _AnswerChange], ...] = (
+    (re.compile(r"quietly,? ", re.IGNORECASE), _make_quiet),
+    (re.compile(r"say one moment,? (?:and |then )*", re.IGNORECASE), _add_announcement),
+    (re.compile(r"think first,? (?:and |then )*", re.IGNORECASE), _add_thought),
 )
 
 
 def answer(conversation: Conversation) -> Answer:
     """Return the model's answer to the request."""
-    said, manners = _without_manners(conversation.newest.said)
-    answered = _plain_answer(said, conversation)
+    said, manners = _split_prefixes(conversation.newest_user_turn.plain_text)
+    answered = _apply_first_rule(said, conversation)
     for manner in manners:
         answered = manner(answered, conversation)
     return answered
 
 
-def _without_manners(said: str) -> tuple[str, list[_Manner]]:
-    manners: list[_Manner] = []
-    while found := next(_leading_manners(said), None):
+def _split_prefixes(said: str) -> tuple[str, list[_AnswerChange]]:
+    manners: list[_AnswerChange] = []
+    while found := next(_match_prefixes(said), None):
         length, manner = found
         said = said[length:]
         manners.append(manner)
     return said, manners
 
 
-def _leading_manners(said: str) -> Iterator[tuple[int, _Manner]]:
-    for start, manner in _MANNERS:
+def _match_prefixes(said: str) -> Iterator[tuple[int, _AnswerChange]]:
+    for start, manner in _CHANGE_BY_PREFIX:
         if found := start.match(said):
             yield found.end(), manner
 
 
-def _plain_answer(said: str, conversation: Conversation) -> Answer:
-    if _HELP.fullmatch(said):
-        return Answer(text="Try: " + "; ".join(f'"{phrase}"' for phrase, _ in WHAT_TO_TRY) + ".")
+def _apply_first_rule(said: str, conversation: Conversation) -> Answer:
+    if _HELP_PATTERN.fullmatch(said):
+        return Answer(text="Try: " + "; ".join(f'"{phrase}"' for phrase, _ in EXAMPLE_PHRASES) + ".")
     for rule in _RULES:
-        if found := rule.match(said, conversation):
-            return rule.plan(found, conversation)
+        if found := rule.match_text(said, conversation):
+            return rule.build_answer(found, conversation)
     return Answer(
         text="I am a scripted model and know only a few things. Tell me your name and ask for it later, "
         "ask for a story, or ask me what I can do."

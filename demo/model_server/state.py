@@ -5,37 +5,37 @@ from dataclasses import replace
 from typing import Any
 
 from .conversation import Answer
-from .delivery import Hold
-from .dropping import Dropping
+from .delivery import AnswerHold
+from .dropping import ContextTruncation
 from .faults import ArmedFault, FaultSwitch
 from .home_history import HomeHistory
 from .prompt_cache import PromptCache
-from .refusal import NO_SUCH_MODEL, RefusedError
-from .request_log import Record, RequestLog
-from .script import Script
+from .refusal import NO_SUCH_MODEL_REFUSAL, RefusedError
+from .request_log import RequestLog, RequestRecord
+from .script import AnswerScript
 from .settings import Settings
 
 
-class State(ABC):
+class ServerState(ABC):
     """Settings, the armed fault, the script, the log and the prompt cache. Options are the fields of `Settings`.
 
-    If `home` is set, states in requests must agree with it. If `dropping` is set, only part of a long Chat Completions
-    request is read.
+    If `home_history` is set, states in requests must agree with it. If `truncation` is set, only part of a long Chat
+    Completions request is read.
     """
 
     def __init__(self, **options: Any) -> None:
         self.settings = Settings(**options)
         self.faults = FaultSwitch()
-        self.scripted = Script()
+        self.answer_script = AnswerScript()
         self.log = RequestLog()
         self.cache = PromptCache()
-        self.held: Hold | None = None
-        self.home: HomeHistory | None = None
-        self.dropping: Dropping | None = None
-        self._started_with = self.settings
+        self.current_hold: AnswerHold | None = None
+        self.home_history: HomeHistory | None = None
+        self.truncation: ContextTruncation | None = None
+        self._initial_settings = self.settings
 
     @property
-    def requests(self) -> list[Record]:
+    def requests(self) -> list[RequestRecord]:
         """The requests for answers, oldest first; requests for model lists and counts are only in `log.records`."""
         return [record for record in self.log.records if record.for_answer]
 
@@ -66,12 +66,12 @@ class State(ABC):
 
         A refused request does not use up an answer.
         """
-        self.scripted = Script(answers)
+        self.answer_script = AnswerScript(answers)
 
-    def hold(self, after_words: int) -> Hold:
+    def hold(self, after_words: int) -> AnswerHold:
         """Pause each answer after this many words until the returned Hold is released, or until `reset`."""
-        self.held = Hold(after_words)
-        return self.held
+        self.current_hold = AnswerHold(after_words)
+        return self.current_hold
 
     def change(self, **options: Any) -> None:
         """Change fields of `Settings` except `host` and `port`. Raises ValueError for an invalid value."""
@@ -79,21 +79,21 @@ class State(ABC):
             raise ValueError(f"{' and '.join(sorted(fixed))} cannot be changed while the server runs")
         self.settings = replace(self.settings, **options)
 
-    def named_model(self, name: str) -> str:
+    def require_model(self, name: str) -> str:
         """Return the name of the model if it is offered. Raises RefusedError if it is not."""
-        if self.settings.choice(name) is None:
-            raise RefusedError(NO_SUCH_MODEL)
+        if self.settings.parse_model_id(name) is None:
+            raise RefusedError(NO_SUCH_MODEL_REFUSAL)
         return name
 
     def reset(self) -> None:
         """Restore the start options, remove fault, script, hold and home, and clear the log and the prompt cache."""
-        self.settings = self._started_with
-        if self.held:
-            self.held.release()
-            self.held = None
-        self.home = None
-        self.dropping = None
+        self.settings = self._initial_settings
+        if self.current_hold:
+            self.current_hold.release()
+            self.current_hold = None
+        self.home_history = None
+        self.truncation = None
         self.faults.armed = None
-        self.scripted = Script()
+        self.answer_script = AnswerScript()
         self.log.clear()
         self.cache.clear()

@@ -9,11 +9,11 @@ import re
 
 from .conversation import Answer, Conversation
 from .faults import FAULTS
-from .rules import Rule, pattern
+from .rules import Rule, compile_pattern
 
-_SIZE = "Which size would you like?"
-_STORY_WORDS = 300
-_SENTENCES = (
+_SIZE_QUESTION = "Which size would you like?"
+_DEFAULT_STORY_WORDS = 300
+_STORY_SENTENCES = (
     "Once upon a time there was {topic}, and nobody in the village could explain it.",
     "Every morning the baker looked out of her window and wondered what would become of it.",
     "The children said that it was older than the church, and the church said nothing.",
@@ -29,89 +29,101 @@ def _greet(_match: re.Match[str], _conversation: Conversation) -> Answer:
     return Answer(text="Hello! I am a scripted model. Ask me what I can do.")
 
 
-def _time(_match: re.Match[str], conversation: Conversation) -> Answer:
-    time = conversation.newest.context.get("time")
+def _answer_time(_match: re.Match[str], conversation: Conversation) -> Answer:
+    time = conversation.newest_user_turn.context.get("time")
     return Answer(text=f"It is {time}." if time else "I was not told the time.")
 
 
-def _room(_match: re.Match[str], conversation: Conversation) -> Answer:
-    context = conversation.newest.context
+def _answer_room(_match: re.Match[str], conversation: Conversation) -> Answer:
+    context = conversation.newest_user_turn.context
     room = context.get("area") or context.get("room")
     return Answer(text=f"You are in the {room}." if room else "I was not told which room you are in.")
 
 
-def _order(_match: re.Match[str], _conversation: Conversation) -> Answer:
-    return Answer(text=f"Gladly. {_SIZE}")
+def _ask_pizza_size(_match: re.Match[str], _conversation: Conversation) -> Answer:
+    return Answer(text=f"Gladly. {_SIZE_QUESTION}")
 
 
-def _ordered(match: re.Match[str], _conversation: Conversation) -> Answer:
+def _confirm_order(match: re.Match[str], _conversation: Conversation) -> Answer:
     return Answer(text=f"Your {match['size'].lower()} pizza is on its way.")
 
 
-def _story(match: re.Match[str], _conversation: Conversation) -> Answer:
-    words = islice(_story_words(match["topic"] or "a lamp that never went out"), int(match["words"] or _STORY_WORDS))
+def _tell_story(match: re.Match[str], _conversation: Conversation) -> Answer:
+    words = islice(
+        _iter_story_words(match["topic"] or "a lamp that never went out"), int(match["words"] or _DEFAULT_STORY_WORDS)
+    )
     return Answer(text=" ".join(words))
 
 
-def _story_words(topic: str) -> Iterator[str]:
-    for sentence in cycle(_SENTENCES):
+def _iter_story_words(topic: str) -> Iterator[str]:
+    for sentence in cycle(_STORY_SENTENCES):
         yield from sentence.format(topic=topic).split()
 
 
-def _thoughts(topic: str) -> str:
+def _format_thoughts(topic: str) -> str:
     return (
         f"The user wants me to think about {topic}. First I ask myself what I know about {topic}: very little. "
         "Then I ask myself what I could say all the same. A short answer will do."
     )
 
 
-def _think(match: re.Match[str], _conversation: Conversation) -> Answer:
+def _think_about_topic(match: re.Match[str], _conversation: Conversation) -> Answer:
     topic = match["topic"]
-    return Answer(reasoning=_thoughts(topic), text=f"I have thought about {topic}, and there is much to like.")
+    return Answer(reasoning=_format_thoughts(topic), text=f"I have thought about {topic}, and there is much to like.")
 
 
 def _think_in_text(match: re.Match[str], _conversation: Conversation) -> Answer:
     topic = match["topic"]
-    return Answer(text=f"<think>{_thoughts(topic)}</think>\n\nI have thought about {topic} out loud.")
+    return Answer(text=f"<think>{_format_thoughts(topic)}</think>\n\nI have thought about {topic} out loud.")
 
 
-def _repeat(_match: re.Match[str], conversation: Conversation) -> Answer:
-    return Answer(text=f"You wrote: {conversation.newest.text}")
+def _repeat_message(_match: re.Match[str], conversation: Conversation) -> Answer:
+    return Answer(text=f"You wrote: {conversation.newest_user_turn.text}")
 
 
-def _describe(_match: re.Match[str], conversation: Conversation) -> Answer:
-    sent = [f"{each.media_type} of {each.size} bytes" for each in conversation.newest.attachments]
+def _describe_attachments(_match: re.Match[str], conversation: Conversation) -> Answer:
+    sent = [f"{each.media_type} of {each.byte_count} bytes" for each in conversation.newest_user_turn.attachments]
     return Answer(text=f"I was sent {' and '.join(sent)}." if sent else "I was sent no picture.")
 
 
-def _count(_match: re.Match[str], conversation: Conversation) -> Answer:
+def _count_messages(_match: re.Match[str], conversation: Conversation) -> Answer:
     yours = sum(turn.role == "user" for turn in conversation.turns)
     return Answer(text=f"I was sent {len(conversation.turns)} messages, {yours} of them yours.")
 
 
-def _oldest(_match: re.Match[str], conversation: Conversation) -> Answer:
-    oldest = next(turn.said for turn in conversation.turns if turn.role == "user")
+def _repeat_oldest(_match: re.Match[str], conversation: Conversation) -> Answer:
+    oldest = next(turn.plain_text for turn in conversation.turns if turn.role == "user")
     return Answer(text=f"The oldest thing I can see is: {oldest}")
 
 
-def _fail(match: re.Match[str], _conversation: Conversation) -> Answer:
+def _announce_failure(match: re.Match[str], _conversation: Conversation) -> Answer:
     if re.sub(r"\W+", "_", match["name"].lower()) in FAULTS:
         return Answer(text="This answer is about to go wrong, in the way that you have asked for just now.")
     return Answer(text=f"I can fail with: {', '.join(FAULTS)}.")
 
 
-TALK: tuple[Rule, ...] = (
-    Rule(pattern(r"(?:an? |the )?(?P<size>small|medium|large|big|family)\b.*"), _ordered, after=_SIZE),
-    Rule(pattern(r"(?:please )?fail with (?:an? )?(?P<name>.+?)"), _fail),
-    Rule(pattern(r"what(?: is|'s| do you see) (?:in|on) the (?:picture|image|photo|document|file)s?.*"), _describe),
-    Rule(pattern(r"(?:tell me )?what time (?:is it|it is).*"), _time),
-    Rule(pattern(r"(?:which|what) room am i in.*|where am i.*"), _room),
-    Rule(pattern(r"(?:i (?:want|would like) to )?order (?:a )?pizza.*"), _order),
-    Rule(pattern(r"tell me a (?:long )?story(?: about (?P<topic>.+?))?(?: in (?P<words>\d{1,5}) words)?"), _story),
-    Rule(pattern(r"think (?:out loud|in tags) about (?P<topic>.+?)"), _think_in_text),
-    Rule(pattern(r"think about (?P<topic>.+?)"), _think),
-    Rule(pattern(r"repeat my message.*"), _repeat),
-    Rule(pattern(r"how many messages (?:do you see|can you see|are there).*"), _count),
-    Rule(pattern(r"what (?:is the first thing i said|did i say first|do you see first).*"), _oldest),
-    Rule(pattern(r"(?:hello|hi|hey|good (?:morning|evening))\b.*"), _greet),
+TALK_RULES: tuple[Rule, ...] = (
+    Rule(
+        compile_pattern(r"(?:an? |the )?(?P<size>small|medium|large|big|family)\b.*"),
+        _confirm_order,
+        after_text=_SIZE_QUESTION,
+    ),
+    Rule(compile_pattern(r"(?:please )?fail with (?:an? )?(?P<name>.+?)"), _announce_failure),
+    Rule(
+        compile_pattern(r"what(?: is|'s| do you see) (?:in|on) the (?:picture|image|photo|document|file)s?.*"),
+        _describe_attachments,
+    ),
+    Rule(compile_pattern(r"(?:tell me )?what time (?:is it|it is).*"), _answer_time),
+    Rule(compile_pattern(r"(?:which|what) room am i in.*|where am i.*"), _answer_room),
+    Rule(compile_pattern(r"(?:i (?:want|would like) to )?order (?:a )?pizza.*"), _ask_pizza_size),
+    Rule(
+        compile_pattern(r"tell me a (?:long )?story(?: about (?P<topic>.+?))?(?: in (?P<words>\d{1,5}) words)?"),
+        _tell_story,
+    ),
+    Rule(compile_pattern(r"think (?:out loud|in tags) about (?P<topic>.+?)"), _think_in_text),
+    Rule(compile_pattern(r"think about (?P<topic>.+?)"), _think_about_topic),
+    Rule(compile_pattern(r"repeat my message.*"), _repeat_message),
+    Rule(compile_pattern(r"how many messages (?:do you see|can you see|are there).*"), _count_messages),
+    Rule(compile_pattern(r"what (?:is the first thing i said|did i say first|do you see first).*"), _repeat_oldest),
+    Rule(compile_pattern(r"(?:hello|hi|hey|good (?:morning|evening))\b.*"), _greet),
 )

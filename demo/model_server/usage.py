@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import json
 from typing import Any
 
-from .media import priced
+from .media import price_attachments
 
 BYTES_PER_TOKEN = 4
 
@@ -28,26 +28,26 @@ class Usage:
     written_long: int = 0
 
 
-def to_bytes(value: Any) -> bytes:
+def encode_json(value: Any) -> bytes:
     """Return the value as compact JSON, with keys in the order in which they were received."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
-def prompt_bytes(tools: Iterable[Any], messages: Iterable[Any]) -> bytes:
+def encode_prompt(tools: Iterable[Any], messages: Iterable[Any]) -> bytes:
     """Return the bytes that the model reads in cache order: the tools, then the messages, one per line."""
-    return b"".join(part_bytes(part) for part in (*tools, *messages))
+    return b"".join(encode_part(part) for part in (*tools, *messages))
 
 
-def part_bytes(part: Any) -> bytes:
+def encode_part(part: Any) -> bytes:
     """Return a part of a prompt as one line of bytes for the cache; attachments count by price, not by size."""
-    return to_bytes(priced(part)) + b"\n"
+    return encode_json(price_attachments(part)) + b"\n"
 
 
-def tokens(data: bytes) -> int:
+def estimate_tokens(data: bytes) -> int:
     """Return the estimated number of tokens for these bytes, rounded up."""
     return -(-len(data) // BYTES_PER_TOKEN)
 
 
-def completion_tokens(text: str, arguments: Iterable[Mapping[str, Any]]) -> int:
+def estimate_completion_tokens(text: str, arguments: Iterable[Mapping[str, Any]]) -> int:
     """Return the estimated number of tokens for the model's text and arguments."""
-    return tokens(text.encode() + b"".join(to_bytes(dict(each)) for each in arguments))
+    return estimate_tokens(text.encode() + b"".join(encode_json(dict(each)) for each in arguments))

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 from .conversation import Answer, Conversation
-from .prompt_cache import Caching
+from .prompt_cache import CacheRules
 from .refusal import Refusal
 from .usage import Usage
 from .violations import Violation
@@ -37,20 +37,20 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """A parsed request. `cached_form` is the bytes that the prompt cache compares, `body` the body for the wire format.
+    """A parsed request. `cache_bytes` is the bytes that the prompt cache compares, `body` the body for the wire format.
 
     A model that does not think has no reasoning; a model that always thinks has some in every answer.
     """
 
     model: str
     conversation: Conversation
-    cached_form: bytes
-    stream: bool
+    cache_bytes: bytes
+    is_streamed: bool
     body: dict[str, Any]
-    stream_usage: bool = True
-    thinks: bool = True
-    always_thinks: bool = False
-    caching: Caching = field(default=Caching())
+    includes_usage: bool = True
+    can_think: bool = True
+    must_think: bool = False
+    cache_rules: CacheRules = field(default=CacheRules())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,60 +75,60 @@ class WireFormat(Protocol):
 
     name: str
 
-    def sent_key(self, headers: Mapping[str, str]) -> str | None:
+    def read_api_key(self, headers: Mapping[str, str]) -> str | None:
         """Return the API key from the request headers."""
         ...
 
-    def check(self, headers: Mapping[str, str]) -> None:
+    def check_headers(self, headers: Mapping[str, str]) -> None:
         """Raise RefusedError if the request lacks a header that the format requires."""
         ...
 
-    def violations(self, body: Any) -> list[Violation]:
+    def find_violations(self, body: Any) -> list[Violation]:
         """Return the violations of the format's rules in the request."""
         ...
 
-    def read(self, body: Any) -> Prompt:
+    def parse_request(self, body: Any) -> Prompt:
         """Return the parsed request. Raises RefusedError if it cannot be parsed at all."""
         ...
 
-    def frames(self, reply: Reply) -> Iterator[Frame]:
+    def iter_frames(self, reply: Reply) -> Iterator[Frame]:
         """Yield the answer as events if it is streamed, or as the two halves of one document."""
         ...
 
-    def in_own_words(self, refusal: Refusal) -> Refusal:
+    def convert_refusal(self, refusal: Refusal) -> Refusal:
         """Return the refusal with the status, type and code that this provider uses for its reason."""
         ...
 
-    def error_body(self, refusal: Refusal) -> dict[str, Any]:
+    def build_error_body(self, refusal: Refusal) -> dict[str, Any]:
         """Return the JSON error document for the refusal."""
         ...
 
-    def error_event(self, refusal: Refusal, reply: Reply, sent: int) -> bytes:
+    def build_error_event(self, refusal: Refusal, reply: Reply, sent: int) -> bytes:
         """Return the event that reports the refusal inside a stream, after `sent` events."""
         ...
 
-    def failure_event(self, refusal: Refusal, reply: Reply, sent: int) -> bytes:
+    def build_failure_event(self, refusal: Refusal, reply: Reply, sent: int) -> bytes:
         """Return the event that marks the answer as failed, or the error event if the format has no other."""
         ...
 
-    def malformed_event(self) -> bytes:
+    def build_malformed_event(self) -> bytes:
         """Return an event that cannot be parsed."""
         ...
 
 
-def halves(document: bytes) -> Iterator[Frame]:
+def split_document(document: bytes) -> Iterator[Frame]:
     """Yield the two halves of an answer that is not streamed, so that a fault can occur between them."""
     middle = len(document) // 2
     yield Frame(FrameKind.TEXT, document[:middle])
     yield Frame(FrameKind.TERMINAL, document[middle:])
 
 
-def bearer(headers: Mapping[str, str]) -> str | None:
+def get_bearer_token(headers: Mapping[str, str]) -> str | None:
     """Return the key of an `Authorization: Bearer` header."""
     scheme, _, key = headers.get("Authorization", "").partition(" ")
     return key if scheme.lower() == "bearer" else None
 
 
-def objects(value: object) -> list[dict[str, Any]]:
+def get_objects(value: object) -> list[dict[str, Any]]:
     """Return the objects in a JSON list, or an empty list if the value is not a list."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

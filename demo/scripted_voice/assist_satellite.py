@@ -12,9 +12,9 @@ from homeassistant.helpers.device_registry import DeviceInfo
 from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 from homeassistant.helpers.event import async_track_state_change_event
 
-_BUTTON = "input_button.satellite"
+_BUTTON_ENTITY_ID = "input_button.satellite"
 # A tenth of a second of audio: the speech-to-text entity recognizes the sentence in any audio.
-_SAMPLES = bytes(3200)
+_AUDIO_SAMPLES = bytes(3200)
 
 
 async def async_setup_entry(_hass: HomeAssistant, entry: ConfigEntry, add: AddConfigEntryEntitiesCallback) -> None:
@@ -37,7 +37,7 @@ class ScriptedSatellite(AssistSatelliteEntity):
     @override
     async def async_added_to_hass(self) -> None:
         await super().async_added_to_hass()
-        self.async_on_remove(async_track_state_change_event(self.hass, _BUTTON, self._listen))
+        self.async_on_remove(async_track_state_change_event(self.hass, _BUTTON_ENTITY_ID, self._on_button_press))
 
     @override
     def async_get_configuration(self) -> AssistSatelliteConfiguration:
@@ -55,11 +55,11 @@ class ScriptedSatellite(AssistSatelliteEntity):
             speech = event.data["intent_output"]["response"]["speech"]
             self._attr_extra_state_attributes = {"answer": speech["plain"]["speech"]}
 
-    async def _listen(self, event: Event[EventStateChangedData]) -> None:
+    async def _on_button_press(self, event: Event[EventStateChangedData]) -> None:
         old = event.data["old_state"]
         if old is not None and event.data["new_state"] is not None:
-            await self.async_accept_pipeline_from_satellite(_audio(), end_stage=PipelineStage.INTENT)
+            await self.async_accept_pipeline_from_satellite(_generate_audio(), end_stage=PipelineStage.INTENT)
 
 
-async def _audio() -> AsyncIterator[bytes]:
-    yield _SAMPLES
+async def _generate_audio() -> AsyncIterator[bytes]:
+    yield _AUDIO_SAMPLES

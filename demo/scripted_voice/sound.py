@@ -5,38 +5,51 @@ from functools import cache
 import math
 import struct
 
-_RATE = 16_000
-_LOUDNESS = 6_000
+_SAMPLE_RATE = 16_000
+_AMPLITUDE = 6_000
 _VOWELS = "aeiouy"
 # Semitones above the lowest note; any two notes of this scale sound good together.
-_SCALE = (0, 2, 4, 7, 9)
+_SCALE_SEMITONES = (0, 2, 4, 7, 9)
 _LOWEST_HERTZ = 196.0
-_PAUSES = {",": 0.12, ".": 0.25, "!": 0.25, "?": 0.25}
+_PAUSE_SECONDS_BY_MARK = {",": 0.12, ".": 0.25, "!": 0.25, "?": 0.25}
 
 # The sizes are 0xFFFFFFFF because the length of the audio is not known yet.
 WAV_HEADER = struct.pack(
-    "<4sI4s4sIHHIIHH4sI", b"RIFF", 0xFFFFFFFF, b"WAVE", b"fmt ", 16, 1, 1, _RATE, _RATE * 2, 2, 16, b"data", 0xFFFFFFFF
+    "<4sI4s4sIHHIIHH4sI",
+    b"RIFF",
+    0xFFFFFFFF,
+    b"WAVE",
+    b"fmt ",
+    16,
+    1,
+    1,
+    _SAMPLE_RATE,
+    _SAMPLE_RATE * 2,
+    2,
+    16,
+    b"data",
+    0xFFFFFFFF,
 )
 
 
-def sound(text: str) -> bytes:
+def synthesize_text(text: str) -> bytes:
     """Return the sound of the text as 16-bit mono samples."""
-    return b"".join(map(_sound_of, text.lower()))
+    return b"".join(map(_synthesize_character, text.lower()))
 
 
 @cache
-def _sound_of(character: str) -> bytes:
+def _synthesize_character(character: str) -> bytes:
     if not character.isalnum():
-        return bytes(2 * int(_RATE * _PAUSES.get(character, 0.05)))
-    octave, note = divmod(ord(character) % 10, len(_SCALE))
+        return bytes(2 * int(_SAMPLE_RATE * _PAUSE_SECONDS_BY_MARK.get(character, 0.05)))
+    octave, note = divmod(ord(character) % 10, len(_SCALE_SEMITONES))
     if character in _VOWELS:
-        return _tone(_LOWEST_HERTZ * 2 ** (octave + 1 + _SCALE[note] / 12), 0.09)
-    return _tone(_LOWEST_HERTZ * 2 ** (octave + _SCALE[note] / 12), 0.045)
+        return _synthesize_tone(_LOWEST_HERTZ * 2 ** (octave + 1 + _SCALE_SEMITONES[note] / 12), 0.09)
+    return _synthesize_tone(_LOWEST_HERTZ * 2 ** (octave + _SCALE_SEMITONES[note] / 12), 0.045)
 
 
-def _tone(hertz: float, seconds: float) -> bytes:
+def _synthesize_tone(hertz: float, seconds: float) -> bytes:
     """Return the samples of a tone that fades in and out, so that it does not click."""
-    length = int(_RATE * seconds)
-    swell, wave = math.pi / length, 2 * math.pi * hertz / _RATE
-    samples = (int(_LOUDNESS * math.sin(swell * at) * math.sin(wave * at)) for at in range(length))
+    length = int(_SAMPLE_RATE * seconds)
+    swell, wave = math.pi / length, 2 * math.pi * hertz / _SAMPLE_RATE
+    samples = (int(_AMPLITUDE * math.sin(swell * at) * math.sin(wave * at)) for at in range(length))
     return array("h", samples).tobytes()

@@ -18,7 +18,7 @@ from homeassistant.config_entries import ConfigEntry
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 
-_SENTENCE = "input_text.spoken_sentence"
+_SENTENCE_ENTITY_ID = "input_text.spoken_sentence"
 
 
 async def async_setup_entry(_hass: HomeAssistant, _entry: ConfigEntry, add: AddConfigEntryEntitiesCallback) -> None:
@@ -66,5 +66,5 @@ class ScriptedSpeechToText(SpeechToTextEntity):
     async def async_process_audio_stream(self, metadata: SpeechMetadata, stream: AsyncIterable[bytes]) -> SpeechResult:
         async for _ in stream:
             pass
-        sentence = self.hass.states.get(_SENTENCE)
+        sentence = self.hass.states.get(_SENTENCE_ENTITY_ID)
         return SpeechResult(sentence.state if sentence else None, SpeechResultState.SUCCESS)

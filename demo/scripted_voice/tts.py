@@ -8,7 +8,7 @@ from homeassistant.config_entries import ConfigEntry
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 
-from .sound import WAV_HEADER, sound
+from .sound import WAV_HEADER, synthesize_text
 
 
 async def async_setup_entry(_hass: HomeAssistant, _entry: ConfigEntry, add: AddConfigEntryEntitiesCallback) -> None:
@@ -26,10 +26,10 @@ class ScriptedTextToSpeech(TextToSpeechEntity):
 
     @override
     async def async_stream_tts_audio(self, request: TTSAudioRequest) -> TTSAudioResponse:
-        return TTSAudioResponse("wav", _spoken(request.message_gen))
+        return TTSAudioResponse("wav", _generate_audio(request.message_gen))
 
 
-async def _spoken(pieces: AsyncGenerator[str]) -> AsyncGenerator[bytes]:
+async def _generate_audio(pieces: AsyncGenerator[str]) -> AsyncGenerator[bytes]:
     yield WAV_HEADER
     async for piece in pieces:
-        yield sound(piece)
+        yield synthesize_text(piece)

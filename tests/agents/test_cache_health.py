@@ -9,11 +9,11 @@ import weakref
 import pytest
 
 from custom_components.windowed_conversation.agents.issues import (
-    CACHE_LIFE,
-    UNEXPLAINED_MISSES,
+    CACHE_LIFETIME,
+    UNEXPLAINED_MISS_LIMIT,
     CacheUse,
     CacheWatch,
-    Part,
+    PromptPart,
 )
 from custom_components.windowed_conversation.providers.events import Provider, Request, ToolSchema, Usage
 from custom_components.windowed_conversation.turn.limits import Budget
@@ -25,7 +25,7 @@ COUNTER = CalibratedCounter(Calibrator())
 PROMPT = PromptFingerprints(instructions=1, entities=2)
 OTHER_INSTRUCTIONS = replace(PROMPT, instructions=3)
 OTHER_ENTITIES = replace(PROMPT, entities=3)
-VOLATILE = replace(PROMPT, volatile=True)
+VOLATILE = replace(PROMPT, is_volatile=True)
 TOOL = ToolSchema("turn_on", "Turn something on.", {"type": "object"})
 OTHER_TOOL = replace(TOOL, description="Turn something on or off.")
 SYSTEM = "the lamp in the kitchen is called kitchen lamp; " * 1000
@@ -43,7 +43,7 @@ def billed(request: Request, usage: Usage, at: float) -> BilledRequest:
 @pytest.fixture
 def window() -> Window:
     window = Window("conversation", WindowPolicy(history_tokens=100_000), EstimatedCounter())
-    window.set_system(SYSTEM)
+    window.set_system_prompt(SYSTEM)
     return window
 
 
@@ -53,20 +53,20 @@ def watch() -> CacheWatch:
 
 
 @pytest.fixture
-def turn(watch: CacheWatch, window: Window) -> Turn:
+def run_turn(watch: CacheWatch, window: Window) -> Turn:
     """Return a function that takes a turn and returns the cache collapse known after it, or None.
 
-    The turn has one request for each value in `cached`, which is the number of cached input tokens to report. `at` is
-    the time of the requests in seconds. Every request offers `tools`, unless `later_tools` is given for all but the
-    first; the last `without_calls` requests allow no tool calls.
+    The turn has one request for each value in `cached_tokens`, which is the number of cached input tokens to report.
+    `at` is the time of the requests in seconds. Every request offers `tools`, unless `next_tools` is given for all but
+    the first; the last `without_calls` requests allow no tool calls.
     """
 
-    def turn(
+    def run_turn(
         *cached: int,
         at: float,
         prompt: PromptFingerprints = PROMPT,
         tools: tuple[ToolSchema, ...] = (TOOL,),
-        later_tools: tuple[ToolSchema, ...] | None = None,
+        next_tools: tuple[ToolSchema, ...] | None = None,
         without_calls: int = 0,
         model: str = "model",
         text: str = "what is on?",
@@ -76,7 +76,7 @@ def turn(watch: CacheWatch, window: Window) -> Turn:
         window.open(text)
         reported = []
         for place, tokens in enumerate(cached):
-            offered = tools if later_tools is None or not place else later_tools
+            offered = tools if next_tools is None or not place else next_tools
             request = Request(model, window.messages(), offered, may_call=place < len(cached) - without_calls)
             reported.append(billed(request, Usage(input=input_tokens, cached=tokens, cleared=cleared), at))
         window.add(Message.assistant("The lamp."))
@@ -84,18 +84,18 @@ def turn(watch: CacheWatch, window: Window) -> Turn:
         watch.on_turn(window, reported, prompt, COUNTER)
         return watch.collapse
 
-    return turn
+    return run_turn
 
 
 def after(seconds: float, *cached: int, **more: Any) -> Callable[[Turn], CacheUse | None]:
-    """Return a function that calls the `turn` fixture with these arguments, at the time `seconds`."""
+    """Return a function that calls the `run_turn` fixture with these arguments, at the time `seconds`."""
     return lambda turn: turn(*cached, at=seconds, **more)
 
 
 SERVED = after(0, 9900)
 CHANGED = {"prompt": OTHER_INSTRUCTIONS}
 # The turns to take one after another, and for each turn whether a collapse is known after it.
-HISTORIES: dict[str, tuple[list[Callable[[Turn], CacheUse | None]], list[bool]]] = {
+CASE_BY_NAME: dict[str, tuple[list[Callable[[Turn], CacheUse | None]], list[bool]]] = {
     "a first request has nothing to be compared with": ([after(0, 0)], [False]),
     "a cache that serves is none": ([after(0, 0), after(60, 9900)], [False, False]),
     "a change that costs nothing is none": ([SERVED, after(60, 9900, prompt=OTHER_ENTITIES)], [False, False]),
@@ -103,8 +103,11 @@ HISTORIES: dict[str, tuple[list[Callable[[Turn], CacheUse | None]], list[bool]]]
         [SERVED, after(60, 0, cleared=1000, **CHANGED)],
         [False, False],
     ),
-    "nobody can tell after the life time of a cache": ([SERVED, after(CACHE_LIFE + 1, 0, **CHANGED)], [False, False]),
-    "a cache lives for its whole life time": ([SERVED, after(CACHE_LIFE, 0, **CHANGED)], [False, True]),
+    "nobody can tell after the life time of a cache": (
+        [SERVED, after(CACHE_LIFETIME + 1, 0, **CHANGED)],
+        [False, False],
+    ),
+    "a cache lives for its whole life time": ([SERVED, after(CACHE_LIFETIME, 0, **CHANGED)], [False, True]),
     "a server that never reports a cache has none": ([after(0, 0), after(60, 0, **CHANGED)], [False, False]),
     "a prefix shorter than any that was cached is not expected": (
         [SERVED, after(60, 0, input_tokens=4000, **CHANGED)],
@@ -137,11 +140,11 @@ HISTORIES: dict[str, tuple[list[Callable[[Turn], CacheUse | None]], list[bool]]]
         [False, True],
     ),
     "one is not over when nobody can tell": (
-        [SERVED, after(60, 0, **CHANGED), after(60 + 2 * CACHE_LIFE, 0)],
+        [SERVED, after(60, 0, **CHANGED), after(60 + 2 * CACHE_LIFETIME, 0)],
         [False, True, True],
     ),
     "one is not over when nobody can tell of a turn's first request": (
-        [SERVED, after(60, 0, **CHANGED), after(60 + 2 * CACHE_LIFE, 0, 9900)],
+        [SERVED, after(60, 0, **CHANGED), after(60 + 2 * CACHE_LIFETIME, 0, 9900)],
         [False, True, True],
     ),
     "a miss that nothing explains is not the fault of the change before": (
@@ -149,7 +152,7 @@ HISTORIES: dict[str, tuple[list[Callable[[Turn], CacheUse | None]], list[bool]]]
         [False, True, False],
     ),
     "one that nothing explains lasts until a turn is served": (
-        [after(0, 9900, *[0] * UNEXPLAINED_MISSES), after(1, 0), after(2, 9900), after(3, 0)],
+        [after(0, 9900, *[0] * UNEXPLAINED_MISS_LIMIT), after(1, 0), after(2, 9900), after(3, 0)],
         [True, True, False, False],
     ),
     "one is over when the prompt is to change": (
@@ -163,60 +166,60 @@ HISTORIES: dict[str, tuple[list[Callable[[Turn], CacheUse | None]], list[bool]]]
 }
 
 
-@pytest.mark.parametrize(("turns", "collapses"), HISTORIES.values(), ids=HISTORIES)
+@pytest.mark.parametrize(("turns", "collapses"), CASE_BY_NAME.values(), ids=CASE_BY_NAME)
 def test_collapse_is_known_after_these_turns(
-    turn: Turn, turns: list[Callable[[Turn], CacheUse | None]], collapses: list[bool]
+    run_turn: Turn, turns: list[Callable[[Turn], CacheUse | None]], collapses: list[bool]
 ) -> None:
-    assert [take(turn) is not None for take in turns] == collapses
+    assert [take(run_turn) is not None for take in turns] == collapses
 
 
-def test_cache_that_goes_on_missing_is_a_collapse_that_nothing_explains(turn: Turn) -> None:
-    turn(9900, at=0)
+def test_cache_that_goes_on_missing_is_a_collapse_that_nothing_explains(run_turn: Turn) -> None:
+    run_turn(9900, at=0)
 
-    collapse = [turn(0, at=at) for at in range(1, UNEXPLAINED_MISSES + 1)][-1]
+    collapse = [run_turn(0, at=at) for at in range(1, UNEXPLAINED_MISS_LIMIT + 1)][-1]
 
     assert collapse is not None
-    assert (collapse.cached, collapse.changed) == (0, ())
+    assert (collapse.cached_tokens, collapse.changed_parts) == (0, ())
     assert collapse.expected == pytest.approx(10_000, rel=0.01)
 
 
-def test_request_that_finds_what_the_same_turn_has_written_ends_no_row_of_misses(turn: Turn) -> None:
-    turn(9900, at=0)
+def test_request_that_finds_what_the_same_turn_has_written_ends_no_row_of_misses(run_turn: Turn) -> None:
+    run_turn(9900, at=0)
 
-    found = [turn(0, 9900, at=at) for at in range(1, UNEXPLAINED_MISSES + 1)]
+    found = [run_turn(0, 9900, at=at) for at in range(1, UNEXPLAINED_MISS_LIMIT + 1)]
 
-    assert [collapse is not None for collapse in found] == [False] * (UNEXPLAINED_MISSES - 1) + [True]
+    assert [collapse is not None for collapse in found] == [False] * (UNEXPLAINED_MISS_LIMIT - 1) + [True]
 
 
-@pytest.mark.parametrize("reason", [{"at": 2 * CACHE_LIFE}, {"at": 60, "prompt": OTHER_INSTRUCTIONS}])
-def test_miss_that_has_a_reason_is_not_of_the_row_and_does_not_end_it(turn: Turn, reason: dict) -> None:
-    turn(9900, *[0] * (UNEXPLAINED_MISSES - 2), at=0)
-    turn(0, **reason)
+@pytest.mark.parametrize("reason", [{"at": 2 * CACHE_LIFETIME}, {"at": 60, "prompt": OTHER_INSTRUCTIONS}])
+def test_miss_that_has_a_reason_is_not_of_the_row_and_does_not_end_it(run_turn: Turn, reason: dict) -> None:
+    run_turn(9900, *[0] * (UNEXPLAINED_MISS_LIMIT - 2), at=0)
+    run_turn(0, **reason)
 
-    before, collapse = turn(0, **reason), turn(0, **reason)
+    before, collapse = run_turn(0, **reason), run_turn(0, **reason)
 
     assert before is None
     assert collapse is not None
-    assert collapse.changed == ()
+    assert collapse.changed_parts == ()
 
 
 @pytest.mark.parametrize(
     ("changes", "changed"),
     [
-        ({"prompt": OTHER_INSTRUCTIONS}, (Part.INSTRUCTIONS,)),
-        ({"prompt": OTHER_ENTITIES}, (Part.ENTITIES,)),
-        ({"tools": (OTHER_TOOL,)}, (Part.TOOLS,)),
-        ({"tools": (TOOL, OTHER_TOOL)}, (Part.TOOLS,)),
-        ({"tools": (OTHER_TOOL,), "prompt": OTHER_ENTITIES}, (Part.TOOLS, Part.ENTITIES)),
+        ({"prompt": OTHER_INSTRUCTIONS}, (PromptPart.INSTRUCTIONS,)),
+        ({"prompt": OTHER_ENTITIES}, (PromptPart.ENTITIES,)),
+        ({"tools": (OTHER_TOOL,)}, (PromptPart.TOOLS,)),
+        ({"tools": (TOOL, OTHER_TOOL)}, (PromptPart.TOOLS,)),
+        ({"tools": (OTHER_TOOL,), "prompt": OTHER_ENTITIES}, (PromptPart.TOOLS, PromptPart.ENTITIES)),
     ],
 )
-def test_collapse_says_what_had_changed(turn: Turn, changes: dict, changed: tuple[Part, ...]) -> None:
-    turn(9900, at=0)
+def test_collapse_says_what_had_changed(run_turn: Turn, changes: dict, changed: tuple[PromptPart, ...]) -> None:
+    run_turn(9900, at=0)
 
-    collapse = turn(0, at=60, **changes)
+    collapse = run_turn(0, at=60, **changes)
 
     assert collapse is not None
-    assert collapse.changed == changed
+    assert collapse.changed_parts == changed
 
 
 @pytest.mark.parametrize(
@@ -231,29 +234,29 @@ def test_collapse_says_what_had_changed(turn: Turn, changes: dict, changed: tupl
     ],
 )
 def test_collapse_is_more_than_5_percent_and_2000_tokens(expected: int, cached: int, *, collapsed: bool) -> None:
-    assert CacheUse(expected, cached, ()).collapsed is collapsed
+    assert CacheUse(expected, cached, ()).is_collapsed is collapsed
 
 
-def test_history_is_expected_too(turn: Turn, window: Window) -> None:
-    window.set_system("Be brief.")
-    turn(9900, at=0, text=SYSTEM)
+def test_history_is_expected_too(run_turn: Turn, window: Window) -> None:
+    window.set_system_prompt("Be brief.")
+    run_turn(9900, at=0, text=SYSTEM)
 
-    collapse = turn(0, at=60, prompt=OTHER_INSTRUCTIONS)
+    collapse = run_turn(0, at=60, prompt=OTHER_INSTRUCTIONS)
 
     assert collapse is not None
     assert collapse.expected == pytest.approx(10_000, rel=0.01)
 
 
-def test_tools_that_were_added_are_not_expected(turn: Turn) -> None:
-    turn(4000, at=0)
+def test_tools_that_were_added_are_not_expected(run_turn: Turn) -> None:
+    run_turn(4000, at=0)
 
-    collapse = turn(0, at=60, tools=(TOOL, replace(TOOL, name="turn_off", description=SYSTEM)))
+    collapse = run_turn(0, at=60, tools=(TOOL, replace(TOOL, name="turn_off", description=SYSTEM)))
 
     assert collapse is not None
     assert collapse.expected == pytest.approx(5000, rel=0.02)
 
 
-def test_result_that_became_one_line_is_not_expected(watch: CacheWatch, turn: Turn, window: Window) -> None:
+def test_result_that_became_one_line_is_not_expected(watch: CacheWatch, run_turn: Turn, window: Window) -> None:
     call = ToolCall("1", "turn_on", {})
     window.open("turn it on")
     window.add(Message.assistant("", tool_calls=(call,)))
@@ -263,17 +266,17 @@ def test_result_that_became_one_line_is_not_expected(watch: CacheWatch, turn: Tu
     window.add(Message.assistant("It is on."))
     window.close()
 
-    assert turn(9900, at=60, prompt=OTHER_INSTRUCTIONS) is None
+    assert run_turn(9900, at=60, prompt=OTHER_INSTRUCTIONS) is None
 
 
-def test_question_that_was_taken_back_is_not_expected(watch: CacheWatch, turn: Turn, window: Window) -> None:
-    turn(9900, at=0)
+def test_question_that_was_taken_back_is_not_expected(watch: CacheWatch, run_turn: Turn, window: Window) -> None:
+    run_turn(9900, at=0)
     window.open("tell me of the sea " * 3000)
     asked = billed(Request("model", window.messages(), (TOOL,)), Usage(input=20_000, cached=9900), 30)
     watch.on_turn(window, [asked], PROMPT, COUNTER)
     window.abort()
 
-    assert turn(9900, at=60, prompt=OTHER_INSTRUCTIONS) is None
+    assert run_turn(9900, at=60, prompt=OTHER_INSTRUCTIONS) is None
 
 
 def test_nothing_is_kept_of_a_window_that_is_gone(watch: CacheWatch) -> None:

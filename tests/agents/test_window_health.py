@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from custom_components.windowed_conversation.agents.issues import CacheUse, Health, HealthWatch, Part
+from custom_components.windowed_conversation.agents.issues import CacheUse, Health, HealthWatch, PromptPart
 from custom_components.windowed_conversation.window import (
     EstimatedCounter,
     Message,
@@ -32,9 +32,9 @@ def say(watch: HealthWatch, window: Window) -> Say:
 
     def say(words: int, *tags: str) -> Health:
         before = window.stats()
-        window.record((Message.user("word " * words), Message.assistant("yes")), tags=tags)
+        window.add_exchange((Message.user("word " * words), Message.assistant("yes")), tags=tags)
         watch.on_turn(window, before, window.stats())
-        return watch.health()
+        return watch.get_health()
 
     return say
 
@@ -43,14 +43,14 @@ def test_window_that_protected_exchanges_fill_stays_full(say: Say, window: Windo
     for _ in range(9):
         say(98, "important")
 
-    found = [say(20).full for _ in range(20)]
+    found = [say(20).full_window for _ in range(20)]
 
     assert window.stats().protected_tokens > 900
     assert found[-1] == window.stats()
 
 
 def test_window_with_room_for_one_exchange_stays_full_from_the_third_trim_on(say: Say) -> None:
-    found = [say(1000).full is not None for _ in range(6)]
+    found = [say(1000).full_window is not None for _ in range(6)]
 
     assert found == [False, False, False, True, True, True]
 
@@ -59,11 +59,11 @@ def test_window_is_no_longer_full_after_a_turn_that_leaves_room(say: Say) -> Non
     for _ in range(6):
         say(1000)
 
-    assert say(100).full is None
+    assert say(100).full_window is None
 
 
 def test_trims_in_vain_count_only_when_they_come_in_a_row(say: Say) -> None:
-    found = [say(words).full for words in (1000, 1000, 1000, 100, 1000, 1000, 100)]
+    found = [say(words).full_window for words in (1000, 1000, 1000, 100, 1000, 1000, 100)]
 
     assert found == [None] * 7
 
@@ -72,19 +72,19 @@ def test_forgotten_window_is_no_longer_full(watch: HealthWatch) -> None:
     window = Window("conversation", WindowPolicy(history_tokens=1000), EstimatedCounter())
     for _ in range(6):
         before = window.stats()
-        window.record((Message.user("word " * 1000),))
+        window.add_exchange((Message.user("word " * 1000),))
         watch.on_turn(window, before, window.stats())
-    assert watch.health().full is not None
+    assert watch.get_health().full_window is not None
 
     del window
 
-    assert watch.health().full is None
+    assert watch.get_health().full_window is None
 
 
 def test_issues_are_words_and_figures(window: Window) -> None:
-    health = Health(window.stats(), CacheUse(5000, 100, (Part.TOOLS, Part.ENTITIES)))
+    health = Health(window.stats(), CacheUse(5000, 100, (PromptPart.TOOLS, PromptPart.ENTITIES)))
 
-    assert json.loads(json.dumps(health.issues())) == [
+    assert json.loads(json.dumps(health.list_issues())) == [
         {"issue": "window_stays_full", "tokens": 0, "protected_tokens": 0},
         {
             "issue": "cache_lost",

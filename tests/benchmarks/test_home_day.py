@@ -4,39 +4,39 @@ from collections import Counter
 
 import pytest
 
-from benchmarks.home_day import CHANGES_A_DAY, TALKS, Day
+from benchmarks.home_day import CHANGES_PER_ENTITY, CONVERSATION_LENGTHS, SimulatedDay
 
 SIZES = (20, 200, 2_000)
 
 
-def real_and_all(day: Day) -> tuple[int, int]:
+def count_changes(day: SimulatedDay) -> tuple[int, int]:
     changes = [change for sentence in day.sentences for change in sentence.changes]
     return sum(change.is_real for change in changes), len(changes)
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_home_has_the_size_and_each_thing_its_own_name(size: int) -> None:
-    day = Day(size)
-    assert len({thing.name for thing in day.things}) == len({thing.entity_id for thing in day.things}) == size
+    day = SimulatedDay(size)
+    assert len({thing.name for thing in day.entities}) == len({thing.entity_id for thing in day.entities}) == size
 
 
-@pytest.mark.parametrize("talk", TALKS)
+@pytest.mark.parametrize("talk", CONVERSATION_LENGTHS)
 def test_hundred_sentences_fall_into_the_conversations_of_the_talk(talk: str) -> None:
-    lengths = Counter(Counter(sentence.conversation for sentence in Day(200, talk).sentences).values())
-    assert lengths == Counter(TALKS[talk])
-    assert sum(TALKS[talk]) == 100
+    lengths = Counter(Counter(sentence.conversation_number for sentence in SimulatedDay(200, talk).sentences).values())
+    assert lengths == Counter(CONVERSATION_LENGTHS[talk])
+    assert sum(CONVERSATION_LENGTHS[talk]) == 100
 
 
-@pytest.mark.parametrize("talk", TALKS)
+@pytest.mark.parametrize("talk", CONVERSATION_LENGTHS)
 @pytest.mark.parametrize("size", SIZES[1:])
 def test_nine_of_ten_changes_are_within_rounding(size: int, talk: str) -> None:
-    real, changes = real_and_all(Day(size, talk))
+    real, changes = count_changes(SimulatedDay(size, talk))
     assert real / changes == pytest.approx(0.1, abs=0.01)
-    assert changes == pytest.approx(size * CHANGES_A_DAY, rel=0.05)
+    assert changes == pytest.approx(size * CHANGES_PER_ENTITY, rel=0.05)
 
 
 def test_sentences_are_of_the_kinds_of_the_mix() -> None:
-    sentences = Day(200).sentences
+    sentences = SimulatedDay(200).sentences
     assert Counter(sentence.kind for sentence in sentences) == {
         "state": 50,
         "measured": 10,
@@ -49,4 +49,4 @@ def test_sentences_are_of_the_kinds_of_the_mix() -> None:
 
 
 def test_same_day_is_the_same_each_time() -> None:
-    assert Day(200).sentences == Day(200).sentences
+    assert SimulatedDay(200).sentences == SimulatedDay(200).sentences

@@ -4,29 +4,29 @@ from typing import Any
 
 import pytest
 
-from benchmarks.store import medians, rows
-from benchmarks.store_parts import copied, field, split, topic
+from benchmarks.store import calculate_medians, format_rows
+from benchmarks.store_parts import copy_exchange, make_topic, read_field, split_bytes
 
 
 def test_bytes_of_home_assistants_own_files_are_not_counted() -> None:
     replaced = [("windowed_conversation.windows.a", 100), ("core.entity_registry", 30), ("windowed_conversation.b", 5)]
 
-    assert split(1_000, replaced) == {"bytes": 970, "json": 105, "sqlite": 865}
+    assert split_bytes(1_000, replaced) == {"bytes": 970, "json": 105, "sqlite": 865}
 
 
 def test_field_of_a_file_of_proc_is_found_by_its_whole_name() -> None:
-    assert field("rchar: 1\nwchar: 22\nwrite_bytes: 3\n", "wchar") == "22"
+    assert read_field("rchar: 1\nwchar: 22\nwrite_bytes: 3\n", "wchar") == "22"
 
 
 def test_copies_of_an_exchange_have_their_own_topics() -> None:
-    said = {"role": "user", "content": f"explain {topic(0)}"}
+    said = {"role": "user", "content": f"explain {make_topic(0)}"}
     exported = {"version": 1, "exchanges": [{"tags": ["input"], "messages": [said]}]}
 
-    copies = copied(exported, topic(0), 3, first=7)
+    copies = copy_exchange(exported, make_topic(0), 3, first=7)
 
     assert copies["version"] == 1
     assert [each["messages"][0]["content"] for each in copies["exchanges"]] == [
-        f"explain {topic(number)}" for number in (7, 8, 9)
+        f"explain {make_topic(number)}" for number in (7, 8, 9)
     ]
 
 
@@ -37,7 +37,7 @@ def test_median_is_of_all_that_the_rounds_have_measured() -> None:
         {"set-up s": 2.0, "first turn ms": [8.0, 7.0]},
     ]
 
-    assert medians(rounds) == {"set-up s": 2.0, "first turn ms": 7.0}
+    assert calculate_medians(rounds) == {"set-up s": 2.0, "first turn ms": 7.0}
 
 
 @pytest.mark.parametrize(
@@ -51,6 +51,6 @@ def test_median_is_of_all_that_the_rounds_have_measured() -> None:
     ],
 )
 def test_line_ends_with_the_ratio_to_the_other_side_and_the_goal(figures, ends: str) -> None:
-    (line,) = rows(figures)
+    (line,) = format_rows(figures)
 
     assert line.endswith(ends)

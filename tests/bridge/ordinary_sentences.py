@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 from tests.routing.official import draw
-from tests.routing.own_sets import LANGUAGES, file_of, full_home, own, own_in_empty_home
+from tests.routing.own_sets import LANGUAGES, file_of, full_home, own, read_empty_home_set
 
 _HOMES = json.loads(Path(__file__).with_name("ordinary_homes.json").read_text("utf-8"))
 
@@ -23,7 +23,7 @@ def ordinary_sentences(language: str, count: int) -> list[str]:
 def _ours(language: str) -> list[str]:
     if language not in LANGUAGES:
         return []
-    cases = (*own(language).cases, *own_in_empty_home(language).cases)
+    cases = (*own(language).cases, *read_empty_home_set(language).cases)
     return list(dict.fromkeys(case.sentence for case in cases))
 
 

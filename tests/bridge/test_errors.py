@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from custom_components.windowed_conversation.bridge.errors import error_text_of
+from custom_components.windowed_conversation.bridge.errors import describe_error
 from custom_components.windowed_conversation.providers.errors import RateLimited
 
 
@@ -20,11 +20,11 @@ from custom_components.windowed_conversation.providers.errors import RateLimited
     ],
 )
 def test_wait_is_told_in_seconds_minutes_or_hours(seconds: float, key: str, placeholders: dict[str, str]) -> None:
-    failure = error_text_of(RateLimited("", seconds))
+    failure = describe_error(RateLimited("", seconds))
 
     assert (failure.key, failure.placeholders) == (key, placeholders)
 
 
 @pytest.mark.parametrize("seconds", [None, 0, -1, math.nan, math.inf, 1e300])
 def test_wait_that_is_none_is_not_told(seconds: float | None) -> None:
-    assert error_text_of(RateLimited("", seconds)).key == "rate_limited"
+    assert describe_error(RateLimited("", seconds)).key == "rate_limited"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from custom_components.windowed_conversation.bridge.calibration import load_counter
+from custom_components.windowed_conversation.bridge.calibration import load_exact_counter
 from custom_components.windowed_conversation.const import Counting
 from tests.exact_tokens import ENCODINGS, exact_count
 
@@ -18,7 +18,7 @@ TEXTS = (
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_texts_have_the_tokens_that_tiktoken_finds(encoding: str) -> None:
-    counter = load_counter(Counting(encoding))
+    counter = load_exact_counter(Counting(encoding))
 
     assert counter is not None
     assert [counter.count(text) for text in TEXTS] == [exact_count(encoding, text) for text in TEXTS]

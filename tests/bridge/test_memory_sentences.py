@@ -8,11 +8,11 @@ import pytest
 
 from custom_components.windowed_conversation.bridge.memory_answers import (
     MemoryRequest,
-    Verb,
-    _file,
-    assent,
-    is_loaded,
+    RequestKind,
+    _load_file,
+    are_sentences_loaded,
     match_request,
+    parse_yes_no,
 )
 
 from .ordinary_sentences import ordinary_sentences
@@ -24,10 +24,10 @@ EVERYDAY = json.loads((FOLDER / "everyday_memory_sentences.json").read_text("utf
 
 def requests() -> Iterator[tuple[str, str, MemoryRequest | None]]:
     for language, sentences in (*SENTENCES.items(), *EVERYDAY.items()):
-        for verb in (each for each in Verb if each is not Verb.LIST_FACTS):
+        for verb in (each for each in RequestKind if each is not RequestKind.LIST_FACTS):
             captures = sentences.get(verb, {}).items()
             yield from ((language, said, MemoryRequest(verb, text)) for said, text in captures)
-        yield from ((language, said, MemoryRequest(Verb.LIST_FACTS)) for said in sentences["known"])
+        yield from ((language, said, MemoryRequest(RequestKind.LIST_FACTS)) for said in sentences["known"])
         yield from ((language, said, None) for said in sentences["nothing"])
 
 
@@ -41,30 +41,30 @@ ORDINARY = 500
 MARKS = str.maketrans("", "", "¿?.!,:;")
 
 
-def unmarked() -> Iterator[tuple[str, str, Verb]]:
+def unmarked() -> Iterator[tuple[str, str, RequestKind]]:
     for language, said, request in requests():
         if request is None:
             continue
         # a heading is recognized only by its colon, and a name in Swedish and Danish only by its capital letter
-        if request.verb is not Verb.REMEMBER or not (":" in said or "Anna" in said):
-            yield language, said.lower().translate(MARKS).strip(), request.verb
+        if request.kind is not RequestKind.REMEMBER or not (":" in said or "Anna" in said):
+            yield language, said.lower().translate(MARKS).strip(), request.kind
 
 
 @pytest.mark.parametrize(("language", "said", "verb"), unmarked())
-def test_a_sentence_needs_no_capitals_and_marks(language: str, said: str, verb: Verb) -> None:
+def test_a_sentence_needs_no_capitals_and_marks(language: str, said: str, verb: RequestKind) -> None:
     request = match_request(said, language)
     assert request is not None
-    assert request.verb.removesuffix("_unsure") == verb.removesuffix("_unsure")
+    assert request.kind.removesuffix("_unsure") == verb.removesuffix("_unsure")
 
 
 def test_there_are_ten_languages() -> None:
-    assert set(_file()) == set(SENTENCES)
+    assert set(_load_file()) == set(SENTENCES)
     assert len(SENTENCES) == 10
 
 
 @pytest.mark.parametrize("language", ["en-GB", "EN", "en_US"])
 def test_a_language_of_a_country_is_that_language(language: str) -> None:
-    assert match_request("What do you remember?", language) == MemoryRequest(Verb.LIST_FACTS)
+    assert match_request("What do you remember?", language) == MemoryRequest(RequestKind.LIST_FACTS)
 
 
 def test_a_language_without_sentences_asks_nothing() -> None:
@@ -74,13 +74,13 @@ def test_a_language_without_sentences_asks_nothing() -> None:
 def test_a_language_is_loaded_once_a_sentence_was_match_request() -> None:
     match_request("What do you remember?", "pt-BR")
 
-    assert is_loaded("pt-PT")
+    assert are_sentences_loaded("pt-PT")
 
 
 def test_a_language_without_sentences_is_never_loaded() -> None:
     match_request("What do you remember?", "fi")
 
-    assert not is_loaded("fi")
+    assert not are_sentences_loaded("fi")
 
 
 def test_a_story_is_no_sentence() -> None:
@@ -89,7 +89,7 @@ def test_a_story_is_no_sentence() -> None:
 
 def test_a_fact_keeps_its_capitals_and_its_marks() -> None:
     assert match_request("Remember that Dr. Keller, the vet, is at 5-7 Main St.", "en") == MemoryRequest(
-        Verb.REMEMBER, "Dr. Keller, the vet, is at 5-7 Main St"
+        RequestKind.REMEMBER, "Dr. Keller, the vet, is at 5-7 Main St"
     )
 
 
@@ -102,14 +102,14 @@ def answered() -> Iterator[tuple[str, str, bool | None]]:
 
 @pytest.mark.parametrize(("language", "said", "answer"), answered())
 def test_an_answer_is_yes_or_no_or_neither(language: str, said: str, answer: bool | None) -> None:
-    assert assent(said, language) is answer
+    assert parse_yes_no(said, language) is answer
 
 
 @pytest.mark.parametrize(
     ("said", "answer"), [("yes", True), ("okay", True), ("no", False), ("kyllä", None), ("", None)]
 )
 def test_a_language_without_sentences_knows_few_answers(said: str, answer: bool | None) -> None:
-    assert assent(said, "fi") is answer
+    assert parse_yes_no(said, "fi") is answer
 
 
 @pytest.mark.parametrize("language", SENTENCES)

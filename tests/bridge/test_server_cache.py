@@ -11,10 +11,10 @@ from custom_components.windowed_conversation.providers.events import ListedModel
 GOOD = ListedModel("scripted", 4000, None)
 
 
-def again(known: ServerCache) -> ServerCache:
+def again(cache: ServerCache) -> ServerCache:
     """Return the cache as restored after a restart."""
     restored = ServerCache()
-    restored.restore(json.loads(json.dumps(known.as_list())))
+    restored.restore(json.loads(json.dumps(cache.models_as_list())))
     return restored
 
 
@@ -22,15 +22,15 @@ def test_list_is_stored_after_each_change() -> None:
     known, saved = ServerCache(), list[int]()
     known.save_soon = lambda: saved.append(len(known.models))
 
-    known.update([GOOD])
-    known.forget()
+    known.update_models([GOOD])
+    known.clear()
 
     assert saved == [1, 0]
 
 
 def test_newer_list_is_not_replaced_by_a_stored_one() -> None:
     known = ServerCache()
-    known.update([GOOD])
+    known.update_models([GOOD])
 
     known.restore([["other", None, 100]])
 
@@ -39,7 +39,7 @@ def test_newer_list_is_not_replaced_by_a_stored_one() -> None:
 
 def test_list_without_end_and_names_that_no_file_holds_are_cut() -> None:
     known = ServerCache()
-    known.update([ListedModel("\ud83d"), ListedModel("a" * 256), *(ListedModel(f"m{n}") for n in range(10_000))])
+    known.update_models([ListedModel("\ud83d"), ListedModel("a" * 256), *(ListedModel(f"m{n}") for n in range(10_000))])
 
     kept = again(known).models
     assert (kept[0], len(kept)) == (ListedModel("m0"), 5000)

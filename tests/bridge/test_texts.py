@@ -2,7 +2,7 @@
 
 import pytest
 
-from custom_components.windowed_conversation.bridge.errors import plural
+from custom_components.windowed_conversation.bridge.errors import plural_form
 
 
 @pytest.mark.parametrize(
@@ -23,4 +23,4 @@ from custom_components.windowed_conversation.bridge.errors import plural
     ],
 )
 def test_a_count_takes_the_form_of_its_language(language: str, count: int, form: str) -> None:
-    assert plural(language, count) == form
+    assert plural_form(language, count) == form

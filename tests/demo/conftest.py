@@ -12,7 +12,7 @@ from .model_talk import SYSTEM, TOOLS, Ask, Heard, user
 
 
 @pytest.fixture(autouse=True)
-def _on_any_machine(idle_clock):
+def _idle_clock_only(idle_clock):
     """Keep the tests independent of the machine's speed."""
 
 

@@ -1,6 +1,6 @@
-"""Tests for `filled_in`: it submits a Home Assistant form as a user does who changes only some fields."""
+"""Tests for `fill_form`: it submits a Home Assistant form as a user does who changes only some fields."""
 
-from demo.setup_agent import Model, filled_in
+from demo.setup_agent import ModelAccess, fill_form
 
 _FORM = {
     "data_schema": [
@@ -20,18 +20,18 @@ _FORM = {
 
 
 def test_what_is_not_changed_is_what_the_form_shows():
-    assert filled_in(_FORM, {}) == {"name": "Ada", "model": "small", "limits": {"turn_timeout": 60, "rounds": 3}}
+    assert fill_form(_FORM, {}) == {"name": "Ada", "model": "small", "limits": {"turn_timeout": 60, "rounds": 3}}
 
 
 def test_a_changed_field_is_submitted():
-    assert filled_in(_FORM, {"prompt": "Be brief."})["prompt"] == "Be brief."
+    assert fill_form(_FORM, {"prompt": "Be brief."})["prompt"] == "Be brief."
 
 
 def test_a_changed_field_of_a_section_leaves_the_others_of_it():
-    assert filled_in(_FORM, {"limits": {"turn_timeout": 300}})["limits"] == {"turn_timeout": 300, "rounds": 3}
+    assert fill_form(_FORM, {"limits": {"turn_timeout": 300}})["limits"] == {"turn_timeout": 300, "rounds": 3}
 
 
 def test_another_key_is_another_choice_of_model_and_is_not_said():
-    one, other = (Model(url="http://127.0.0.1/v1", model="m", api_key=key) for key in ("sk-one", "sk-two"))
+    one, other = (ModelAccess(url="http://127.0.0.1/v1", model="m", api_key=key) for key in ("sk-one", "sk-two"))
     assert one.fingerprint() != other.fingerprint()
     assert "sk-one" not in one.fingerprint()

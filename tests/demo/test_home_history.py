@@ -17,11 +17,11 @@ def said(told, text="hello"):
 def home(server):
     """Return the history of a home with a lamp that is now off, a meter and a door."""
     server.change(strict=True)
-    server.home = HomeHistory()
+    server.home_history = HomeHistory()
     for name, state in (("Lamp", "on 60%"), ("Meter", "3 W"), ("Door", "closed"), ("Gone", "on"), ("Gone", "")):
-        server.home.note(name, state)
-    server.home.note("Lamp", "off")
-    return server.home
+        server.home_history.note(name, state)
+    server.home_history.note("Lamp", "off")
+    return server.home_history
 
 
 def rules(server):

@@ -68,7 +68,7 @@ def user(*blocks):
     return {"role": "user", "content": list(blocks)}
 
 
-def at_least(tokens):
+def make_minimum(tokens):
     return {"clear_at_least": {"type": "input_tokens", "value": tokens}}
 
 
@@ -144,9 +144,9 @@ async def test_another_choice_of_tools_misses_the_cache_of_the_messages(ask):
     ("when", "cleared"),
     [
         ({"trigger": {"type": "input_tokens", "value": 10}}, [1]),
-        ({"trigger": {"type": "tool_uses", "value": 1}, **at_least(0)}, [1]),
-        ({"trigger": {"type": "tool_uses", "value": 2}, **at_least(0)}, []),
-        ({"trigger": {"type": "tool_uses", "value": 1}, **at_least(1000)}, []),
+        ({"trigger": {"type": "tool_uses", "value": 1}, **make_minimum(0)}, [1]),
+        ({"trigger": {"type": "tool_uses", "value": 2}, **make_minimum(0)}, []),
+        ({"trigger": {"type": "tool_uses", "value": 1}, **make_minimum(1000)}, []),
     ],
     ids=["input_tokens", "calls", "too_few_calls", "too_little_saved"],
 )

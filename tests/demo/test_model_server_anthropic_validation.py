@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from demo.model_server import anthropic_violations
-from demo.model_server.residue import seal, sign
+from demo.model_server import find_anthropic_violations
+from demo.model_server.residue import seal_content, sign_text
 
 TOOL = {"name": "a", "input_schema": {"type": "object"}}
 CALL = {"type": "tool_use", "id": "toolu_a", "name": "a", "input": {}}
@@ -15,8 +15,8 @@ OTHER_RESULT = {**RESULT, "tool_use_id": "toolu_b"}
 TEXT = {"type": "text", "text": "hi"}
 MARK = {"cache_control": {"type": "ephemeral"}}
 LONG_MARK = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
-THOUGHT = {"type": "thinking", "thinking": "hm", "signature": sign("scripted", "hm")}
-REDACTED = {"type": "redacted_thinking", "data": seal("scripted", b"hm")}
+THOUGHT = {"type": "thinking", "thinking": "hm", "signature": sign_text("scripted", "hm")}
+REDACTED = {"type": "redacted_thinking", "data": seal_content("scripted", b"hm")}
 THINKING = {"type": "enabled", "budget_tokens": 1024}
 IMAGE: dict[str, Any] = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
 PDF = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "aGk="}}
@@ -37,7 +37,7 @@ def request(*messages, **fields):
 
 
 def rules(body, betas=frozenset()):
-    return {violation.rule for violation in anthropic_violations(body, betas)}
+    return {violation.rule for violation in find_anthropic_violations(body, betas)}
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def rules(body, betas=frozenset()):
         ("block_type", [user(), assistant(IMAGE), user()]),
         ("block_type", [user({"type": "input_text", "text": "hi"})]),
         ("residue_foreign", [user(), assistant({**THOUGHT, "thinking": "changed"}, TEXT), user()]),
-        ("residue_foreign", [user(), assistant({**THOUGHT, "signature": sign("other", "hm")}, TEXT), user()]),
+        ("residue_foreign", [user(), assistant({**THOUGHT, "signature": sign_text("other", "hm")}, TEXT), user()]),
         ("residue_foreign", [user(), assistant({**REDACTED, "data": "changed"}, TEXT), user()]),
         ("thinking_first", [user(), assistant(TEXT, THOUGHT, CALL), user(RESULT)]),
         ("thinking_last", [user(), assistant(THOUGHT), user()]),

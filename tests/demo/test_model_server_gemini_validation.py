@@ -2,11 +2,11 @@
 
 import pytest
 
-from demo.model_server import gemini_violations
-from demo.model_server.residue import seal
+from demo.model_server import find_gemini_violations
+from demo.model_server.residue import seal_content
 
-SIGNED = {"thoughtSignature": seal("scripted", b"hm")}
-FOREIGN = {"thoughtSignature": seal("other", b"hm")}
+SIGNED = {"thoughtSignature": seal_content("scripted", b"hm")}
+FOREIGN = {"thoughtSignature": seal_content("other", b"hm")}
 TEXT = {"text": "hi"}
 CALL = {"functionCall": {"name": "a", "args": {}, "id": "1"}}
 OTHER = {"functionCall": {"name": "b", "id": "2"}}
@@ -25,7 +25,7 @@ def model(*parts):
     return {"role": "model", "parts": list(parts) or [TEXT]}
 
 
-def declared(*declarations):
+def make_tools(*declarations):
     return [{"functionDeclarations": list(declarations)}]
 
 
@@ -34,10 +34,10 @@ def request(*contents, **fields):
 
 
 def rules(body, name="scripted"):
-    return {violation.rule for violation in gemini_violations(body, name)}
+    return {violation.rule for violation in find_gemini_violations(body, name)}
 
 
-def without_id(part):
+def remove_id(part):
     return {kind: {key: value for key, value in each.items() if key != "id"} for kind, each in part.items()}
 
 
@@ -59,7 +59,7 @@ def without_id(part):
         ("result_count", [user(), model({**CALL, **SIGNED}, OTHER), user(RESULT), user(OTHER_RESULT)]),
         ("result_count", [user(), model({**CALL, **SIGNED}), user(RESULT, RESULT)]),
         ("result_mismatch", [user(), model({**CALL, **SIGNED}), user(OTHER_RESULT)]),
-        ("result_mismatch", [user(), model({**CALL, **SIGNED}), user(without_id(RESULT))]),
+        ("result_mismatch", [user(), model({**CALL, **SIGNED}), user(remove_id(RESULT))]),
         ("result_mixed", [user(), model({**CALL, **SIGNED}), user(RESULT, TEXT)]),
         ("result_shape", [user(), model({**CALL, **SIGNED}), user({"functionResponse": {"name": "a", "id": "1"}})]),
         ("signature_missing", [user(), model(CALL), user(RESULT)]),
@@ -95,14 +95,14 @@ def test_contents_that_break_a_rule_are_found(rule, contents):
         ("system_empty", {"systemInstruction": {"parts": []}}),
         ("system_empty", {"systemInstruction": {"parts": [{"text": " "}]}}),
         ("tools_empty", {"tools": []}),
-        ("tools_unique", {"tools": declared(DECLARATION, DECLARATION)}),
-        ("tools_sorted", {"tools": declared({**DECLARATION, "name": "b"}, DECLARATION)}),
-        ("tool_name", {"tools": declared({**DECLARATION, "name": "1a"})}),
-        ("tool_parameters", {"tools": declared({**DECLARATION, "parametersJsonSchema": {"type": "array"}})}),
-        ("tool_properties", {"tools": declared({"name": "a", "parameters": {"type": "OBJECT"}})}),
+        ("tools_unique", {"tools": make_tools(DECLARATION, DECLARATION)}),
+        ("tools_sorted", {"tools": make_tools({**DECLARATION, "name": "b"}, DECLARATION)}),
+        ("tool_name", {"tools": make_tools({**DECLARATION, "name": "1a"})}),
+        ("tool_parameters", {"tools": make_tools({**DECLARATION, "parametersJsonSchema": {"type": "array"}})}),
+        ("tool_properties", {"tools": make_tools({"name": "a", "parameters": {"type": "OBJECT"}})}),
         (
             "tool_parameters",
-            {"tools": declared({**DECLARATION, "parameters": OBJECT})},
+            {"tools": make_tools({**DECLARATION, "parameters": OBJECT})},
         ),
     ],
 )

@@ -11,7 +11,7 @@ from homeassistant.setup import async_setup_component
 import pytest
 
 from custom_components.windowed_conversation.bridge.memory_answers import match_request
-from demo.model_server import WHAT_TO_TRY
+from demo.model_server import EXAMPLE_PHRASES
 
 from .model_talk import called, result
 
@@ -52,13 +52,13 @@ async def recognized(hass, sentence):
     return await agent.async_recognize_intent(asked, strict_intents_only=True)
 
 
-@pytest.mark.parametrize("phrase", [phrase for phrase, _ in WHAT_TO_TRY])
+@pytest.mark.parametrize("phrase", [phrase for phrase, _ in EXAMPLE_PHRASES])
 async def test_a_phrase_is_left_to_the_model(home, phrase):
     assert await recognized(home, phrase) is None
 
 
 def test_memory_leaves_every_phrase_to_the_model():
-    assert [phrase for phrase, _ in WHAT_TO_TRY if match_request(phrase, "en")] == []
+    assert [phrase for phrase, _ in EXAMPLE_PHRASES if match_request(phrase, "en")] == []
 
 
 @pytest.mark.parametrize("sentence", ["turn on the kitchen light", "please switch on the kitchen light"])

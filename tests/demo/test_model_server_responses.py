@@ -29,7 +29,7 @@ def text(events):
     return "".join(event.delta for event in events if event.type == "response.output_text.delta")
 
 
-def output(events):
+def get_output(events):
     return [item.model_dump(exclude_none=True) for item in events[-1].response.output]
 
 
@@ -63,14 +63,14 @@ async def test_usage_counts_what_was_cached_written_and_thought(ask):
 
 async def test_a_replay_with_its_reasoning_is_valid(ask, server):
     server.change(strict=True)
-    items = output(await ask(THINK_THEN_SWITCH, reasoning={"summary": "auto"}))
+    items = get_output(await ask(THINK_THEN_SWITCH, reasoning={"summary": "auto"}))
     events = await ask([said(THINK_THEN_SWITCH), *items, *results(items)])
     assert text(events) == "Done, the kitchen light and the bedroom light are on."
 
 
 async def test_another_models_reasoning_is_refused(ask, server):
     server.change(strict=True)
-    items = output(await ask(THINK_THEN_SWITCH))
+    items = get_output(await ask(THINK_THEN_SWITCH))
     with pytest.raises(openai.BadRequestError) as caught:
         await ask([said(THINK_THEN_SWITCH), *items, *results(items)], model="scripted+tiny_chunks")
     assert caught.value.code == "invalid_encrypted_content"

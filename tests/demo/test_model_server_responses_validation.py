@@ -2,16 +2,16 @@
 
 import pytest
 
-from demo.model_server import responses_violations
-from demo.model_server.residue import seal
+from demo.model_server import find_responses_violations
+from demo.model_server.residue import seal_content
 
 CALL = {"type": "function_call", "call_id": "call_a", "name": "intent__HassTurnOn", "arguments": "{}"}
 OTHER = {**CALL, "call_id": "call_b"}
 RESULT = {"type": "function_call_output", "call_id": "call_a", "output": "{}"}
 OTHER_RESULT = {**RESULT, "call_id": "call_b"}
-THOUGHT_ID = "rs_" + "a" * 32
-SEALED = seal("scripted", THOUGHT_ID.encode())
-THOUGHT = {"type": "reasoning", "id": THOUGHT_ID, "summary": [], "encrypted_content": SEALED}
+REASONING_ID = "rs_" + "a" * 32
+SEALED = seal_content("scripted", REASONING_ID.encode())
+THOUGHT = {"type": "reasoning", "id": REASONING_ID, "summary": [], "encrypted_content": SEALED}
 BOUND = {**CALL, "id": "fc_" + "a" * 16 + "b" * 16}
 UNBOUND = {**CALL, "id": "fc_" + "0" * 16 + "b" * 16}
 TOOL = {"type": "function", "name": "a", "parameters": {"type": "object"}}
@@ -32,7 +32,7 @@ def request(*items, **fields):
 
 
 def rules(body):
-    return {violation.rule for violation in responses_violations(body)}
+    return {violation.rule for violation in find_responses_violations(body)}
 
 
 @pytest.mark.parametrize(
@@ -64,9 +64,9 @@ def rules(body):
         ("reasoning_missing", [user(), THOUGHT, {**BOUND, "id": "fc_" + "c" * 32}, RESULT]),
         ("reasoning_summary", [user(), {k: v for k, v in THOUGHT.items() if k != "summary"}, BOUND, RESULT]),
         ("reasoning_content", [user(), {k: v for k, v in THOUGHT.items() if k != "encrypted_content"}, BOUND, RESULT]),
-        ("residue_foreign", [user(), {**THOUGHT, "encrypted_content": seal("other", b"")}, BOUND, RESULT]),
+        ("residue_foreign", [user(), {**THOUGHT, "encrypted_content": seal_content("other", b"")}, BOUND, RESULT]),
         ("residue_foreign", [user(), {**THOUGHT, "encrypted_content": "changed"}, BOUND, RESULT]),
-        ("residue_foreign", [{"type": "compaction", "encrypted_content": seal("other", b"[]")}, user()]),
+        ("residue_foreign", [{"type": "compaction", "encrypted_content": seal_content("other", b"[]")}, user()]),
         ("content_empty", [user("")]),
         ("content_empty", [user(" \n")]),
         ("content_empty", [user([])]),

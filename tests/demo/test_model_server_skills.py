@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from demo.model_server import WHAT_TO_TRY
+from demo.model_server import EXAMPLE_PHRASES
 
 from .model_talk import TOOLS, assistant, called, result, user
 
@@ -120,7 +120,7 @@ async def test_it_counts_the_messages_that_it_was_sent(ask):
     assert heard.text == "I was sent 4 messages, 2 of them yours."
 
 
-@pytest.mark.parametrize("phrase", [phrase for phrase, _ in WHAT_TO_TRY if not phrase.startswith("fail")])
+@pytest.mark.parametrize("phrase", [phrase for phrase, _ in EXAMPLE_PHRASES if not phrase.startswith("fail")])
 async def test_every_phrase_of_the_table_is_understood(ask, phrase):
     heard = await ask("order pizza", assistant("Gladly. Which size would you like?"), phrase)
     assert heard.calls or not heard.text.startswith("I am a scripted model and know only")

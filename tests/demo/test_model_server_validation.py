@@ -2,7 +2,7 @@
 
 import pytest
 
-from demo.model_server import chat_violations
+from demo.model_server import find_chat_violations
 
 from .model_talk import SYSTEM, assistant, called, result, user
 
@@ -15,7 +15,7 @@ def request(*messages, **fields):
 
 
 def rules(body):
-    return {violation.rule for violation in chat_violations(body)}
+    return {violation.rule for violation in find_chat_violations(body)}
 
 
 def tool(name, parameters=None):

@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from demo.steps import Between, Input, Speaker, add_steps, says_nothing
+from demo.steps import DemoAction, Input, SpeakerChange, add_steps, lacks_input
 
 
 def parsed(*options):
@@ -28,16 +28,16 @@ def test_steps_are_in_the_order_of_the_command_line():
     )
     assert parsed(*given) == [
         Input("one"),
-        Between.NEW_CONVERSATION,
-        Input("two", important=True),
-        Between.RESTART,
-        Speaker("Grace"),
+        DemoAction.NEW_CONVERSATION,
+        Input("two", is_important=True),
+        DemoAction.RESTART,
+        SpeakerChange("Grace"),
         Input("three"),
     ]
 
 
 def test_the_owner_is_the_same_person_in_any_letter_case():
-    assert parsed("--as", "Demo", "--say", "hello")[0] == Speaker()
+    assert parsed("--as", "Demo", "--say", "hello")[0] == SpeakerChange()
 
 
 @pytest.mark.parametrize(
@@ -45,4 +45,4 @@ def test_the_owner_is_the_same_person_in_any_letter_case():
     [(("--new-conversation",), True), (("--as", "Grace", "--restart"), True), (("--restart", "--say", "hi"), False)],
 )
 def test_steps_without_anything_to_say_are_seen(options, nothing):
-    assert says_nothing(parsed(*options)) is nothing
+    assert lacks_input(parsed(*options)) is nothing

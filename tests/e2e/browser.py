@@ -26,7 +26,7 @@ ARGUMENTS = (
 _SCREENSHOTS = REPOSITORY / ".demo" / "screenshots"
 
 # Milliseconds to wait for a page of the frontend on a busy machine with two cores.
-_PATIENCE = 60_000
+_TIMEOUT_MS = 60_000
 _GROWING = "…"
 
 
@@ -35,7 +35,7 @@ async def logged_in(browser: Browser, client: Client, *, scale: float = 1) -> Br
     context = await browser.new_context(
         viewport={"width": 1280, "height": 900}, device_scale_factor=scale, service_workers="block"
     )
-    context.set_default_timeout(_PATIENCE)
+    context.set_default_timeout(_TIMEOUT_MS)
     tokens = {
         **client.tokens,
         "hassUrl": client.url,
@@ -85,7 +85,7 @@ class AssistDialog:
         The frontend ends an incomplete answer with an ellipsis, which is removed here.
         """
         looks: list[str] = []
-        async with asyncio.timeout(_PATIENCE / 1000):
+        async with asyncio.timeout(_TIMEOUT_MS / 1000):
             while not looks or looks[-1].endswith(_GROWING):
                 newest = (await self.messages())[self._shown + 1 :]
                 if newest and newest[-1:] != looks[-1:]:
@@ -159,12 +159,12 @@ class AccountForm:
         await self._page.locator("step-flow-create-entry").wait_for()
 
     @property
-    def page(self) -> Locator:
+    def locator(self) -> Locator:
         """The form, with its title and texts."""
         return self._form
 
     @property
-    def mistakes(self) -> Locator:
+    def error_alerts(self) -> Locator:
         """The error messages of the form."""
         return self._form.locator("ha-alert")
 
@@ -207,7 +207,7 @@ class AgentForm:
         return self._form.locator("ha-selector-number").filter(has_text=label).locator("input")
 
     @property
-    def mistakes(self) -> Locator:
+    def error_alerts(self) -> Locator:
         """The error messages of the form."""
         return self._form.locator("ha-alert")
 

@@ -10,11 +10,11 @@ from playwright.async_api import Browser, Page, async_playwright
 import pytest
 import pytest_asyncio
 
-from demo.client import Client, enter
-from demo.home import EXPOSED, furnish
-from demo.home_assistant import HomeAssistant, free_port
+from demo.client import Client, log_in_or_onboard
+from demo.home import EXPOSED_ENTITY_IDS, set_up_home
+from demo.home_assistant import HomeAssistantProcess, find_free_port
 from demo.model_server import ModelServer
-from demo.setup_agent import Model, create_account, prefer_agent, sensors
+from demo.setup_agent import ModelAccess, find_sensor_ids, prefer_agent, replace_accounts
 from tests.e2e.browser import ARGUMENTS, logged_in
 from tests.e2e.house import House, tell_tales
 
@@ -36,35 +36,35 @@ async def model() -> AsyncIterator[ModelServer]:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def whole_run(tmp_path_factory, model) -> AsyncIterator[House]:
+async def shared_house(tmp_path_factory, model) -> AsyncIterator[House]:
     """Yield the demo home with the agent, which is started once per test run."""
-    home_assistant = HomeAssistant(tmp_path_factory.mktemp("home"), free_port())
+    home_assistant = HomeAssistantProcess(tmp_path_factory.mktemp("home"), find_free_port())
     said: list[str] = []
     async with home_assistant:
-        tokens = await enter(home_assistant.url, "demo", "demo")
+        tokens = await log_in_or_onboard(home_assistant.url, "demo", "demo")
         async with Client(home_assistant.url, tokens) as client:
             await client.wait_until_running()
-            await furnish(client)
-            account = await create_account(client, Model(url=model.url, model="scripted"))
+            await set_up_home(client)
+            account = await replace_accounts(client, ModelAccess(url=model.url, model="scripted"))
             pipeline = await prefer_agent(client, account.agent_id)
-            yield House(home_assistant, model, client, account, pipeline, await sensors(client), said)
+            yield House(home_assistant, model, client, account, pipeline, await find_sensor_ids(client), said)
     # Check the log again when it is complete, including the messages of the shutdown.
-    tales = tell_tales(home_assistant.output.read_text(), said)
-    assert not tales, f"in {home_assistant.output}: {tales}"
+    tales = tell_tales(home_assistant.output_file.read_text(), said)
+    assert not tales, f"in {home_assistant.output_file}: {tales}"
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def house(whole_run) -> AsyncIterator[House]:
+async def house(shared_house) -> AsyncIterator[House]:
     """Yield the home for one test with everything off; the log of the test must not contain any forbidden text."""
-    before = len(whole_run.log())
-    whole_run.model.reset()
-    states = await whole_run.client.states()
-    for entity_id in EXPOSED:
+    before = len(shared_house.log())
+    shared_house.model.reset()
+    states = await shared_house.client.states()
+    for entity_id in EXPOSED_ENTITY_IDS:
         if states[entity_id]["state"] == "on" and entity_id.split(".")[0] in {"light", "switch"}:
-            await whole_run.client.call("homeassistant.turn_off", entity_id)
-    yield whole_run
-    tales = tell_tales(whole_run.log()[before:], whole_run.said)
-    assert not tales, f"in {whole_run.home_assistant.output}: {tales}"
+            await shared_house.client.call("homeassistant.turn_off", entity_id)
+    yield shared_house
+    tales = tell_tales(shared_house.log()[before:], shared_house.said)
+    assert not tales, f"in {shared_house.home_assistant.output}: {tales}"
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -21,7 +21,7 @@ MANIFEST: Mapping[str, Any] = json.loads((REPOSITORY / INTEGRATION / "manifest.j
 ADDRESS = MANIFEST["documentation"]
 
 _OWNER, _NAME = ADDRESS.split("/")[-2:]
-_COMMIT = "c0ffee" + "0" * 34
+_COMMIT_SHA = "c0ffee" + "0" * 34
 _REPOSITORY = {
     "id": 1_000_001,
     "name": _NAME,
@@ -57,7 +57,7 @@ def files() -> dict[str, bytes]:
     }
 
 
-class GitHub:
+class FakeGitHub:
     """A server on loopback that stands in for several hosts, each under its name; entering the context starts it."""
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class GitHub:
                 web.get(f"/github.com/{_OWNER}/{_NAME}/archive/{{ref:.*}}", self._archive),
                 web.get(api, _always(_REPOSITORY)),
                 web.get(f"{api}/releases", _always([])),
-                web.get(f"{api}/branches/main", _always({"name": "main", "commit": {"sha": _COMMIT}})),
+                web.get(f"{api}/branches/main", _always({"name": "main", "commit": {"sha": _COMMIT_SHA}})),
                 web.get(f"{api}/git/trees/{{ref}}", self._tree),
                 web.get(f"{api}/contents/{{path:.*}}", self._content),
                 web.get(f"{raw}/{{ref}}/{{path:.*}}", self._raw),
@@ -102,7 +102,7 @@ class GitHub:
     async def _tree(self, request: web.Request) -> web.Response:
         folders = {str(parent) for path in self._files for parent in PurePosixPath(path).parents} - {"."}
         tree = [_entry("tree", path) for path in sorted(folders)] + [_entry("blob", path) for path in self._files]
-        return web.json_response({"sha": _COMMIT, "url": "", "tree": tree, "truncated": False})
+        return web.json_response({"sha": _COMMIT_SHA, "url": "", "tree": tree, "truncated": False})
 
     async def _content(self, request: web.Request) -> web.Response:
         content = b64encode(self._found(request)).decode()
@@ -126,4 +126,4 @@ def _always(answer: Any) -> Callable[[web.Request], Awaitable[web.Response]]:
 
 
 def _entry(kind: str, path: str) -> dict[str, str]:
-    return {"type": kind, "path": path, "mode": "100644", "sha": _COMMIT, "url": ""}
+    return {"type": kind, "path": path, "mode": "100644", "sha": _COMMIT_SHA, "url": ""}

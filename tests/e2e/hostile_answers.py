@@ -22,7 +22,7 @@ class Format(ABC):
     """A wire format, with the name that its account form has in the demo."""
 
     name: str
-    path: str = "/v1"
+    url_path: str = "/v1"
 
     @abstractmethod
     def text(self, text: str) -> bytes:
@@ -99,7 +99,7 @@ class Responses(Chat):
 
 class Anthropic(Chat):
     name = "anthropic"
-    path = ""
+    url_path = ""
 
     def text(self, text: str) -> bytes:
         begun = event({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": text}})
@@ -126,7 +126,7 @@ class Anthropic(Chat):
 
 class Gemini(Chat):
     name = "gemini"
-    path = ""
+    url_path = ""
 
     def text(self, text: str) -> bytes:
         return self._parts([{"text": text}])
@@ -149,7 +149,7 @@ class Gemini(Chat):
         return event({"candidates": [{"content": {"parts": list(parts)}}]})
 
 
-FORMATS: tuple[Format, ...] = (Chat(), Responses(), Anthropic(), Gemini())
+ALL_FORMATS: tuple[Format, ...] = (Chat(), Responses(), Anthropic(), Gemini())
 
 
 def well(format_: Format) -> Reply:
@@ -163,51 +163,51 @@ def well_listed(format_: Format) -> Reply:
 
 
 def endless_line(_: Format) -> Reply:
-    return Reply(lambda: chain((b"data: ",), _for_ever(b"x")))
+    return Reply(lambda: chain((b"data: ",), _repeat_piece(b"x")))
 
 
 def endless_white_space(_: Format) -> Reply:
-    return Reply(lambda: _for_ever(b" "))
+    return Reply(lambda: _repeat_piece(b" "))
 
 
 def endless_comments(_: Format) -> Reply:
-    return Reply(lambda: _for_ever(b":\n"))
+    return Reply(lambda: _repeat_piece(b":\n"))
 
 
 def endless_error(_: Format) -> Reply:
-    return Reply(lambda: chain((b'{"error": {"message": "',), _for_ever(b"x")), 500)
+    return Reply(lambda: chain((b'{"error": {"message": "',), _repeat_piece(b"x")), 500)
 
 
-def endless_error_of_objects(_: Format) -> Reply:
-    return Reply(lambda: chain((b'{"error": [{}',), _for_ever(b",{}")), 500)
+def make_endless_object_error(_: Format) -> Reply:
+    return Reply(lambda: chain((b'{"error": [{}',), _repeat_piece(b",{}")), 500)
 
 
-def bomb_of_one_line(_: Format) -> Reply:
+def make_line_bomb(_: Format) -> Reply:
     return _bomb(b"x")
 
 
-def bomb_of_events(_: Format) -> Reply:
+def make_event_bomb(_: Format) -> Reply:
     return _bomb(b"data: {}\n\n")
 
 
-def bomb_of_text(format_: Format) -> Reply:
+def make_text_bomb(format_: Format) -> Reply:
     return _bomb(format_.text("a"))
 
 
-def bomb_of_an_error(_: Format) -> Reply:
+def make_error_bomb(_: Format) -> Reply:
     bomb = _bomb(b"x")
-    return Reply(bomb.pieces, 500, bomb.headers)
+    return Reply(bomb.make_body, 500, bomb.headers)
 
 
-def many_calls_in_one_event(format_: Format) -> Reply:
+def make_many_calls_event(format_: Format) -> Reply:
     return Reply(partial(iter, (format_.calls(range(_MANY)),)))
 
 
-def many_calls_in_as_many_events(format_: Format) -> Reply:
+def make_many_call_events(format_: Format) -> Reply:
     return Reply(lambda: (format_.calls((number,)) for number in range(_MANY)))
 
 
-def objects_in_one_event(_: Format) -> Reply:
+def make_many_objects_event(_: Format) -> Reply:
     return Reply(lambda: (b'data: {"type":"error","x":[{}' + b",{}" * (4 * 2**20 // 3 - 100) + b"]}\n\n",))
 
 
@@ -215,24 +215,24 @@ def think_marks(format_: Format) -> Reply:
     return Reply(lambda: (format_.whole("<think>" * (2**18 // 7)),))
 
 
-def think_marks_in_pairs(format_: Format) -> Reply:
+def make_think_mark_pairs(format_: Format) -> Reply:
     return Reply(lambda: (format_.whole("<think></think>" * (2**18 // 15)),))
 
 
 def small_deltas(format_: Format) -> Reply:
-    return Reply(lambda: _for_ever(format_.text("a")))
+    return Reply(lambda: _repeat_piece(format_.text("a")))
 
 
 def long_arguments(format_: Format) -> Reply:
     return Reply(lambda: format_.arguments(("x" * (8 * 2**20 - 1) + "}",)))
 
 
-def arguments_in_fragments(format_: Format) -> Reply:
+def make_fragmented_arguments(format_: Format) -> Reply:
     return Reply(lambda: format_.arguments(repeat('{"a":[' + "{}," * 50 + "{}", 8 * 2**20 // 150)))
 
 
 def endless_models(format_: Format) -> Reply:
-    return Reply(lambda: chain((format_.models(("a",))[:-2],), _for_ever(b', {"id": "a", "name": "b"}')))
+    return Reply(lambda: chain((format_.models(("a",))[:-2],), _repeat_piece(b', {"id": "a", "name": "b"}')))
 
 
 def models_of_objects(format_: Format) -> Reply:
@@ -246,7 +246,7 @@ def bomb_of_models(_: Format) -> Reply:
 _MANY = 100_000
 
 
-def _for_ever(piece: bytes) -> Iterator[bytes]:
+def _repeat_piece(piece: bytes) -> Iterator[bytes]:
     return repeat(piece * (_PIECE // len(piece)))
 
 
@@ -255,10 +255,10 @@ def _bomb(piece: bytes) -> Reply:
     compressor = zlib.compressobj(9, wbits=31)
     blown_up = piece * (16 * _PIECE // len(piece))
 
-    def compressed() -> bytes:
+    def compress_block() -> bytes:
         # The full flush makes the following data independent of earlier data, so it can be sent again and again.
         return compressor.compress(blown_up) + compressor.flush(zlib.Z_FULL_FLUSH)
 
-    first, again = compressed(), compressed()
+    first, again = compress_block(), compress_block()
     headers = {"Content-Type": "text/event-stream", "Content-Encoding": "gzip"}
     return Reply(lambda: chain((first,), repeat(again)), headers=headers)

@@ -15,9 +15,9 @@ _MOST = 2**30
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An HTTP response; `pieces` creates a new body for each request."""
+    """An HTTP response; `make_body` creates a new body for each request."""
 
-    pieces: Callable[[], Iterable[bytes]]
+    make_body: Callable[[], Iterable[bytes]]
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=lambda: EVENTS)
 
@@ -49,13 +49,13 @@ class HostileServer:
 
     async def _on_connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError, asyncio.IncompleteReadError):
-            reply = self.models if await _method_of_request(reader) == b"GET" else self.answer
+            reply = self.models if await _read_request_method(reader) == b"GET" else self.answer
             self.asked += 1
             await _write(reply, writer)
         writer.close()
 
 
-async def _method_of_request(reader: asyncio.StreamReader) -> bytes:
+async def _read_request_method(reader: asyncio.StreamReader) -> bytes:
     head = await reader.readuntil(b"\r\n\r\n")
     lengths = [line.partition(b":")[2] for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
     await reader.readexactly(sum(map(int, lengths)))
@@ -66,7 +66,7 @@ async def _write(reply: Reply, writer: asyncio.StreamWriter) -> None:
     headers = [f"{name}: {value}\r\n" for name, value in {**reply.headers, "Connection": "close"}.items()]
     writer.write(f"HTTP/1.1 {reply.status} Here you are\r\n{''.join(headers)}\r\n".encode())
     written = 0
-    for piece in reply.pieces():
+    for piece in reply.make_body():
         writer.write(piece)
         await writer.drain()
         written += len(piece)

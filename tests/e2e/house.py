@@ -11,17 +11,17 @@ import re
 from typing import Any
 
 from demo.client import Client, Json
-from demo.home_assistant import HomeAssistant
+from demo.home_assistant import HomeAssistantProcess
 from demo.model_server import ModelServer
 from demo.setup_agent import DOMAIN, Account, change_agent, change_options, find_account, remove_account
-from demo.turns import Turn, Watcher, settled_states, take_turn
+from demo.turns import Turn, TurnEventCallback, take_turn, wait_for_sensor_update
 from demo.voice import take_voice_turn
 
 # Seconds that a test waits for a state.
 _PATIENCE = 10.0
 
 # The log is searched only for inputs and answers of at least this length, because shorter texts occur in any log.
-_TELLING_LENGTH = 12
+_MIN_PRIVATE_CHARS = 12
 _LIVE_CONTEXT = re.compile(r"; (?:states|memory, quoted): [^\]]*")
 # The number of characters of the log shown before a forbidden text; twice that number is shown after it.
 _TALE = 500
@@ -31,7 +31,7 @@ _TALE = 500
 class House:
     """A running Home Assistant with the agent, its model server, and a logged-in connection."""
 
-    home_assistant: HomeAssistant
+    home_assistant: HomeAssistantProcess
     model: ModelServer
     client: Client
     account: Account
@@ -50,7 +50,7 @@ class House:
         began = datetime.now(UTC)
         turn = await take_turn(self.client, text, conversation_id=conversation_id, pipeline=self.pipeline, **more)
         self.said.append(turn.speech)
-        await settled_states(self.client, self.sensors["turn_duration"], began)
+        await wait_for_sensor_update(self.client, self.sensors["turn_duration"], began)
         return turn
 
     async def ask_twice(self, text: str, conversation_id: str | None = None) -> list[str]:
@@ -58,25 +58,25 @@ class House:
         first = await self.say(text, conversation_id)
         return [first.speech, (await self.say(text, first.conversation_id)).speech]
 
-    async def say_aloud(self, text: str, watch: Watcher) -> Turn:
+    async def say_aloud(self, text: str, watch: TurnEventCallback) -> Turn:
         """Speak the text in a new conversation; `watch` also receives the audio of the answer."""
         self.said.append(text)
         began = datetime.now(UTC)
         turn = await take_voice_turn(self.client, text, pipeline=self.pipeline, watch=watch)
         self.said.append(turn.speech)
-        await settled_states(self.client, self.sensors["turn_duration"], began)
+        await wait_for_sensor_update(self.client, self.sensors["turn_duration"], began)
         return turn
 
-    async def state(self, entity_id: str) -> str:
+    async def get_state(self, entity_id: str) -> str:
         """Return the state of an entity."""
         found: str = (await self.client.get(f"/api/states/{entity_id}"))["state"]
         return found
 
     async def sensor(self, key: str) -> str:
         """Return the state of the agent's sensor with this key, such as `window_tokens`."""
-        return await self.state(self.sensors[key])
+        return await self.get_state(self.sensors[key])
 
-    async def sensor_attributes(self, key: str) -> Json:
+    async def get_sensor_attributes(self, key: str) -> Json:
         """Return the attributes of the agent's sensor with this key."""
         found: Json = (await self.client.get(f"/api/states/{self.sensors[key]}"))["attributes"]
         return found
@@ -92,17 +92,17 @@ class House:
     async def change_agent(self, **changes: Any) -> None:
         """Change the agent through its form, which reloads it; a section is a dict of its fields."""
         await change_agent(self.client, self.account, changes)
-        await wait_for(self._account_state, lambda state: state == "loaded")
+        await wait_for(self._get_account_state, lambda state: state == "loaded")
 
-    async def _account_state(self) -> str:
-        entry = await self.client.command("config_entries/get_single", entry_id=self.account.entry_id)
+    async def _get_account_state(self) -> str:
+        entry = await self.client.send_command("config_entries/get_single", entry_id=self.account.entry_id)
         state: str = entry["config_entry"]["state"]
         return state
 
     async def ask_other_account(self, text: str) -> str:
         """Send the text to the agent of the account that a test has added, and return its answer."""
         self.said.append(text)
-        entries = await self.client.command("config_entries/get", domain=DOMAIN)
+        entries = await self.client.send_command("config_entries/get", domain=DOMAIN)
         (added,) = (entry["entry_id"] for entry in entries if entry["entry_id"] != self.account.entry_id)
         account = await find_account(self.client, added)
         assert account is not None
@@ -114,19 +114,19 @@ class House:
 
     async def remove_other_accounts(self) -> None:
         """Remove the accounts that tests have added."""
-        for entry in await self.client.command("config_entries/get", domain=DOMAIN):
+        for entry in await self.client.send_command("config_entries/get", domain=DOMAIN):
             if entry["entry_id"] != self.account.entry_id:
                 await remove_account(self.client, entry["entry_id"])
 
     def log(self) -> str:
         """Return the output of Home Assistant since its start."""
-        return self.home_assistant.output.read_text(errors="replace")
+        return self.home_assistant.output_file.read_text(errors="replace")
 
 
 def tell_tales(log: str, said: Iterable[str]) -> list[str]:
     """Return the excerpts of a log around forbidden texts: tracebacks, blocking calls, and the texts in `said`."""
     forbidden = ["Traceback (most recent call last)", "Detected blocking call"]
-    forbidden += [text for text in said if len(text) >= _TELLING_LENGTH]
+    forbidden += [text for text in said if len(text) >= _MIN_PRIVATE_CHARS]
     return [log[max(log.index(text) - _TALE, 0) :][: 3 * _TALE] for text in forbidden if text in log]
 
 
@@ -142,6 +142,6 @@ async def wait_for[T](read: Callable[[], Awaitable[T]], is_right: Callable[[T], 
     return value
 
 
-def without_live_context(text: str) -> str:
+def remove_live_context(text: str) -> str:
     """Return the text of a message or a request without the live context."""
     return _LIVE_CONTEXT.sub("", text)

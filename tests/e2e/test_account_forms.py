@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from playwright.async_api import Page, expect
 import pytest
 
-from demo.home_assistant import free_port
+from demo.home_assistant import find_free_port
 from demo.model_server import ModelServer
 from tests.e2e.browser import AccountForm, save_screenshot
 from tests.e2e.house import House
@@ -18,12 +18,12 @@ class Kind:
     """A kind of account: its name in the menu, its API's path on the scripted server, and a model of that API."""
 
     menu: str
-    path: str
+    url_path: str
     model: str
     lists_models: bool = True
 
     def address(self, server: ModelServer) -> str:
-        return f"{server.address}{self.path}"
+        return f"{server.address}{self.url_path}"
 
 
 KINDS = (
@@ -37,7 +37,7 @@ KINDS = (
 
 async def told(page: Page, form: AccountForm, text: str, name: str) -> None:
     """Wait for the error message, and save screenshots of it at desktop and phone size."""
-    await expect(form.mistakes).to_contain_text(text)
+    await expect(form.error_alerts).to_contain_text(text)
     await save_screenshot(page, name)
     await page.set_viewport_size(PHONE)
     await save_screenshot(page, f"{name}-phone")
@@ -46,7 +46,7 @@ async def told(page: Page, form: AccountForm, text: str, name: str) -> None:
 
 async def make_each_mistake(page: Page, form: AccountForm, house: House, kind: Kind) -> None:
     """Enter the address of a server that is down, one without a model API, and a key that is refused."""
-    await form.enter(f"http://127.0.0.1:{free_port()}", "key")
+    await form.enter(f"http://127.0.0.1:{find_free_port()}", "key")
     await told(page, form, "The server cannot be reached.", f"{kind.menu}-down")
     await expect(form.key).to_have_value("key")
     await form.enter(f"{house.url}/static/nothing", "key")
@@ -67,7 +67,7 @@ async def test_each_mistake_is_told_and_the_account_answers_in_the_end(page: Pag
     if kind.lists_models:
         await expect(form.model).to_contain_text(kind.model)
     else:
-        await expect(form.page).to_contain_text("Deployment")
+        await expect(form.locator).to_contain_text("Deployment")
         await form.type_model(kind.model)
     await save_screenshot(page, f"{kind.menu}-model")
     await form.submit()

@@ -47,8 +47,8 @@ async def test_what_few_change_of_an_agent_is_in_closed_sections_and_a_mistake_i
     await form.field("Maximum answer tokens").fill("5")
     await form.toggle("Model settings")
     await form.submit()
-    await expect(form.mistakes).to_contain_text("Maximum answer tokens: enter a number from 100 to 2,000,000.")
-    await expect(form.mistakes).to_be_in_viewport()
+    await expect(form.error_alerts).to_contain_text("Maximum answer tokens: enter a number from 100 to 2,000,000.")
+    await expect(form.error_alerts).to_be_in_viewport()
     await save_screenshot(page, "form-mistake")
 
 

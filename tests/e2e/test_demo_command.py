@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from demo.home_assistant import REPOSITORY, free_port
+from demo.home_assistant import REPOSITORY, find_free_port
 from demo.model_server import FAULTS
 
 # A name that is evicted, a code that is protected from eviction, and more text than fits into the window.
@@ -43,8 +43,8 @@ class Demo:
     def __init__(self, state: Path) -> None:
         self._options = (
             *("--state", str(state)),
-            *("--port", str(free_port())),
-            *("--model-port", str(free_port())),
+            *("--port", str(find_free_port())),
+            *("--model-port", str(find_free_port())),
         )
 
     async def run(self, *options: str, **environment: str) -> tuple[int, str]:
@@ -140,7 +140,7 @@ async def test_a_port_in_use_is_one_sentence(demo):
 
 async def test_a_server_that_cannot_be_reached_is_one_sentence_without_the_key(demo):
     code, printed = await demo.run(
-        "--say", "hello", OPENAI_API_KEY="sk-very-secret", OPENAI_BASE_URL=f"http://127.0.0.1:{free_port()}/v1"
+        "--say", "hello", OPENAI_API_KEY="sk-very-secret", OPENAI_BASE_URL=f"http://127.0.0.1:{find_free_port()}/v1"
     )
     assert len(re.findall(r"^scripts/demo: .*cannot be used.*\.$", printed, re.MULTILINE)) == 1
     assert "sk-very-secret" not in printed
@@ -153,7 +153,7 @@ async def test_its_help_names_every_fault():
     )
     printed, _ = await process.communicate()
     lines = {" ".join(line.split()) for line in printed.decode().splitlines()}
-    assert {f"{name} {fault.about}" for name, fault in FAULTS.items()} <= lines
+    assert {f"{name} {fault.description}" for name, fault in FAULTS.items()} <= lines
 
 
 async def test_ctrl_c_ends_it_cleanly(demo):

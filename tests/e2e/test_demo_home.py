@@ -8,7 +8,7 @@ from playwright.async_api import expect
 from demo import dashboard
 from demo.automation import save_automation
 from demo.client import Client
-from demo.home import GOOD_NIGHT
+from demo.home import GOOD_NIGHT_BUTTON
 from tests.e2e.browser import save_screenshot
 from tests.e2e.house import wait_for
 
@@ -26,7 +26,7 @@ SUMS = (
 
 async def test_the_dashboard_shows_the_window_and_no_card_is_broken(page, house):
     await dashboard.save_dashboard(house.client, house.sensors)
-    await page.goto(f"{house.url}/{dashboard.PATH}")
+    await page.goto(f"{house.url}/{dashboard.DASHBOARD_PATH}")
     await expect(page.locator("hui-gauge-card")).to_contain_text("%")
     await expect(page.locator("hui-distribution-card")).to_contain_text("Home Assistant")
     await save_screenshot(page, "dashboard")
@@ -37,7 +37,7 @@ async def test_the_week_has_a_figure_for_each_sum_and_no_card_is_broken(page, ho
     for key in SUMS:
         await keep_a_week(house.client, house.sensors[key], "tokens" if "tokens" in key else None)
     await dashboard.save_dashboard(house.client, house.sensors)
-    await page.goto(f"{house.url}/{dashboard.PATH}/{dashboard.WEEK}")
+    await page.goto(f"{house.url}/{dashboard.DASHBOARD_PATH}/{dashboard.WEEK_VIEW_PATH}")
     figures = page.locator("hui-statistic-card")
     await expect(figures).to_have_text([re.compile(r"[1-9]")] * len(SUMS))
     await expect(page.locator("hui-statistics-graph-card canvas")).to_have_count(4)
@@ -50,7 +50,7 @@ async def keep_a_week(client: Client, sensor: str, unit: str | None) -> None:
     now = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     # The current hour is not complete, so it has no statistics yet.
     days = [(now - timedelta(days=7 - day, hours=1)).isoformat() for day in range(8)]
-    await client.command(
+    await client.send_command(
         "recorder/import_statistics",
         metadata={
             "mean_type": 0,
@@ -74,7 +74,7 @@ async def test_a_button_has_the_agent_asked_and_its_answer_shown(house):
     # Home Assistant loads the automation only after it has responded to the editor's request.
     await wait_for(automations, bool)
     await house.client.call("switch.turn_on", "switch.coffee_machine")
-    await house.client.call("input_button.press", GOOD_NIGHT)
+    await house.client.call("input_button.press", GOOD_NIGHT_BUTTON)
 
     async def notifications() -> list[tuple[str, str]]:
         shown = await house.client.command("persistent_notification/get")

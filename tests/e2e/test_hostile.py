@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from demo.client import Client, enter
+from demo.client import Client, log_in_or_onboard
 from demo.errors import DemoError
-from demo.home_assistant import HomeAssistant, free_port
-from demo.setup_agent import Account, Model, add_account, pipeline_for
+from demo.home_assistant import HomeAssistantProcess, find_free_port
+from demo.setup_agent import Account, ModelAccess, add_account, ensure_pipeline
 from demo.turns import Turn, take_turn
 from tests.e2e import hostile_answers as answers
-from tests.e2e.hostile_answers import FORMATS, Format
+from tests.e2e.hostile_answers import ALL_FORMATS, Format
 from tests.e2e.hostile_server import HostileServer, Reply
 from tests.e2e.house import tell_tales, wait_for
 
@@ -44,7 +44,7 @@ class Strain:
     left: dict[str, int] = field(default_factory=dict)
     worst: dict[str, float] = field(default_factory=dict)
 
-    def assert_is_bearable(self) -> None:
+    def assert_within_limits(self) -> None:
         """Assert that no tasks remain, and that memory and block stay within their limits."""
         assert self.left == {}
         assert self.megabytes <= _MOST_MEGABYTES
@@ -119,21 +119,21 @@ def _forget_peak(pid: int) -> None:
 async def _answer_of(home: Home, stack: AsyncExitStack, format_: Format) -> Agent:
     server = await stack.enter_async_context(HostileServer(answers.well(format_), answers.well_listed(format_)))
     account = await add_account(home.client, _model(server, format_), f"By {format_.name}")
-    pipeline = await pipeline_for(home.client, account.agent_id, account.agent_id)
+    pipeline = await ensure_pipeline(home.client, account.agent_id, account.agent_id)
     agent = Agent(home, server, format_, account, pipeline)
     turn, _ = await agent.ask(answers.well)
     assert turn.speech == "ok"
     return agent
 
 
-def _model(server: HostileServer, format_: Format) -> Model:
+def _model(server: HostileServer, format_: Format) -> ModelAccess:
     key = None if format_.name == "chat" else "scripted-key"
     wire = "responses" if format_.name == "responses" else None
-    return Model(
-        url=f"{server.address}{format_.path}",
+    return ModelAccess(
+        url=f"{server.address}{format_.url_path}",
         model="scripted",
         api_key=key,
-        form=_FORMS[format_.name],
+        form_name=_FORMS[format_.name],
         wire_format=wire,
     )
 
@@ -144,19 +144,19 @@ async def agents(tmp_path_factory) -> AsyncIterator[dict[str, Agent]]:
     config = tmp_path_factory.mktemp("hostile")
     (config / "custom_components").mkdir()
     (config / "custom_components" / _PROBE.name).symlink_to(_PROBE, target_is_directory=True)
-    home_assistant = HomeAssistant(config, free_port())
+    home_assistant = HomeAssistantProcess(config, find_free_port())
     async with home_assistant, AsyncExitStack() as stack:
-        tokens = await enter(home_assistant.url, "demo", "demo")
+        tokens = await log_in_or_onboard(home_assistant.url, "demo", "demo")
         client = await stack.enter_async_context(Client(home_assistant.url, tokens))
         await client.wait_until_running()
         await client.post("/api/config/config_entries/flow", {"handler": _PROBE.name})
         assert home_assistant._process
         home = Home(client, home_assistant._process.pid)
-        yield {each.name: await _answer_of(home, stack, each) for each in FORMATS}
-    assert tell_tales(home_assistant.output.read_text(), [_QUESTION]) == []
+        yield {each.name: await _answer_of(home, stack, each) for each in ALL_FORMATS}
+    assert tell_tales(home_assistant.output_file.read_text(), [_QUESTION]) == []
 
 
-@pytest.fixture(params=[each.name for each in FORMATS])
+@pytest.fixture(params=[each.name for each in ALL_FORMATS])
 def agent(request, agents) -> Agent:
     found: Agent = agents[request.param]
     return found
@@ -177,15 +177,15 @@ def named(*functions: Callable[[Format], Reply]) -> Any:
 UNREADABLE_ANSWERS = named(
     answers.endless_line,
     answers.endless_white_space,
-    answers.bomb_of_one_line,
-    answers.many_calls_in_one_event,
-    answers.many_calls_in_as_many_events,
+    answers.make_line_bomb,
+    answers.make_many_calls_event,
+    answers.make_many_call_events,
     answers.long_arguments,
-    answers.arguments_in_fragments,
+    answers.make_fragmented_arguments,
     answers.endless_comments,
 )
-ERRORS = named(answers.endless_error, answers.endless_error_of_objects, answers.bomb_of_an_error)
-SILENT_ANSWERS = named(answers.think_marks, answers.think_marks_in_pairs)
+ERRORS = named(answers.endless_error, answers.make_endless_object_error, answers.make_error_bomb)
+SILENT_ANSWERS = named(answers.think_marks, answers.make_think_mark_pairs)
 LISTS = named(answers.endless_models, answers.models_of_objects, answers.bomb_of_models)
 
 
@@ -193,39 +193,39 @@ LISTS = named(answers.endless_models, answers.models_of_objects, answers.bomb_of
 async def test_an_answer_over_a_limit_is_told_and_costs_next_to_nothing(agent, answer):
     turn, strain = await agent.ask(answer)
     assert turn.speech == UNREADABLE
-    strain.assert_is_bearable()
+    strain.assert_within_limits()
 
 
 @pytest.mark.parametrize("answer", ERRORS)
 async def test_an_error_without_end_is_told_and_costs_next_to_nothing(agent, answer):
     turn, strain = await agent.ask(answer)
     assert turn.speech == UNREACHABLE
-    strain.assert_is_bearable()
+    strain.assert_within_limits()
 
 
 @pytest.mark.parametrize("answer", SILENT_ANSWERS)
 async def test_an_answer_of_marks_is_no_answer_and_costs_next_to_nothing(agent, answer):
     turn, strain = await agent.ask(answer)
     assert turn.speech == EMPTY
-    strain.assert_is_bearable()
+    strain.assert_within_limits()
 
 
 async def test_an_event_of_a_million_objects_is_told_and_costs_next_to_nothing(agent):
-    turn, strain = await agent.ask(answers.objects_in_one_event)
+    turn, strain = await agent.ask(answers.make_many_objects_event)
     assert turn.speech in (UNREADABLE, UNREACHABLE)
-    strain.assert_is_bearable()
+    strain.assert_within_limits()
 
 
 async def test_a_bomb_of_empty_events_is_told_and_costs_next_to_nothing(chat):
-    turn, strain = await chat.ask(answers.bomb_of_events)
+    turn, strain = await chat.ask(answers.make_event_bomb)
     assert turn.speech in (UNREADABLE, LATE)
-    strain.assert_is_bearable()
+    strain.assert_within_limits()
 
 
 async def test_a_bomb_of_single_letters_is_told_after_them_and_costs_next_to_nothing(chat):
-    turn, strain = await chat.ask(answers.bomb_of_text)
+    turn, strain = await chat.ask(answers.make_text_bomb)
     assert turn.speech.endswith(UNREADABLE)
-    strain.assert_is_bearable()
+    strain.assert_within_limits()
 
 
 @pytest.mark.parametrize("models", LISTS)
@@ -235,4 +235,4 @@ async def test_a_list_over_a_limit_is_no_account_and_costs_next_to_nothing(agent
         with pytest.raises(DemoError, match="not_compatible"):
             await add_account(agent.home.client, _model(agent.server, agent.format), "never made")
     agent.server.models = answers.well_listed(agent.format)
-    strain.assert_is_bearable()
+    strain.assert_within_limits()

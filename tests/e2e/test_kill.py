@@ -12,10 +12,10 @@ import sqlite3
 import pytest
 import pytest_asyncio
 
-from demo.home_assistant import HomeAssistant, free_port
+from demo.home_assistant import HomeAssistantProcess, find_free_port
 from demo.model_server import ModelServer
 from tests.e2e.house import House, wait_for
-from tests.e2e.test_restart import running, totals
+from tests.e2e.test_restart import run_house, totals
 
 # Seconds. The integration writes a change after a short delay, and the machine needs time to write it to disk.
 _MOST_LOST = 2.0
@@ -29,19 +29,19 @@ _NUMBER = re.compile(r"\n\n.*number (\d+) is")
 class Killed:
     """The turns of a run, the state shown before the kill, and the state that was restored at the next start.
 
-    `answered` has the time of each answer in seconds before the kill, in order. `names` are the answers to the question
-    for the name, which the user stated before the first kill. `stored` are the numbers of the conversation's exchanges
-    in the file, `remembered` those of its turns in memory, `recorded` has how each turn ended according to the record
-    of turns, and `findings` are the results of the integrity checks of SQLite and the search index.
+    `answer_ages` has the time of each answer in seconds before the kill, in order. `names` are the answers to the
+    question for the name, which the user stated before the first kill. `stored` are the numbers of the conversation's
+    exchanges in the file, `memory_numbers` those of its turns in memory, `recorded` has how each turn ended according
+    to the record of turns, and `findings` are the results of the integrity checks of SQLite and the search index.
     """
 
-    answered: list[float] = field(default_factory=list)
+    answer_ages: list[float] = field(default_factory=list)
     shown: dict[str, str] = field(default_factory=dict)
     turns_before: int = 0
     kept: list[int] = field(default_factory=list)
-    shown_after: dict[str, str] = field(default_factory=dict)
+    totals_after: dict[str, str] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
-    remembered: list[int] = field(default_factory=list)
+    memory_numbers: list[int] = field(default_factory=list)
     recorded: list[str] = field(default_factory=list)
     stored: list[int] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
@@ -52,7 +52,7 @@ async def talk(house: House, conversation: str, killed: Killed, pause: float) ->
     for number in count():
         said = {"text": _SAID.format(number), "conversation_id": conversation}
         await house.client.post("/api/conversation/process", said | {"agent_id": house.account.agent_id})
-        killed.answered.append(asyncio.get_running_loop().time())
+        killed.answer_ages.append(asyncio.get_running_loop().time())
         await asyncio.sleep(pause)
 
 
@@ -66,7 +66,7 @@ async def run(house: House, conversation: str, seconds: float, pause: float = 1.
     ended = asyncio.get_running_loop().time()
     talking.cancel()
     await asyncio.gather(talking, return_exceptions=True)
-    killed.answered = [ended - at for at in killed.answered]
+    killed.answer_ages = [ended - at for at in killed.answer_ages]
     return killed
 
 
@@ -74,7 +74,7 @@ def look_into_file(path: Path, conversation: str, killed: Killed) -> None:
     """Read the content of the file into `killed` before Home Assistant opens the file again."""
     opened = sqlite3.connect(path)
     said = opened.execute("SELECT said FROM turn WHERE conversation = ? ORDER BY id", (conversation,))
-    killed.remembered = [int(number) for (text,) in said for number in re.findall(r"number (\d+) is", text)]
+    killed.memory_numbers = [int(number) for (text,) in said for number in re.findall(r"number (\d+) is", text)]
     ended = opened.execute(
         "SELECT figures ->> 'end' FROM turn_record WHERE figures ->> 'conversation' = ?", (conversation,)
     )
@@ -96,7 +96,7 @@ def look_into_file(path: Path, conversation: str, killed: Killed) -> None:
 
 async def look_at(house: House, conversation: str, killed: Killed) -> None:
     """Read the state at the start after the kill into `killed`."""
-    killed.shown_after = await wait_for(lambda: totals(house), lambda now: now["turns_model"].isdigit())
+    killed.totals_after = await wait_for(lambda: totals(house), lambda now: now["turns_model"].isdigit())
     action = "/api/services/windowed_conversation/export_conversation?return_response"
     asked = {"entity_id": house.account.agent_id, "conversation_id": conversation}
     exported = (await house.client.post(action, asked))["service_response"]["conversation"]
@@ -104,7 +104,7 @@ async def look_at(house: House, conversation: str, killed: Killed) -> None:
     killed.kept = [int(number) for question in questions for number in _NUMBER.findall(question)]
 
 
-async def is_kept(home_assistant: HomeAssistant) -> bool:
+async def is_stored(home_assistant: HomeAssistantProcess) -> bool:
     """Return whether the file has a turn and Home Assistant has saved the account, which takes slightly longer.
 
     The next start removes the data of an account that does not exist.
@@ -121,20 +121,20 @@ async def is_kept(home_assistant: HomeAssistant) -> bool:
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def kills(tmp_path_factory) -> list[Killed]:
     """Kill Home Assistant after a random time and after a longer one, and restart it after each kill."""
-    home_assistant = HomeAssistant(tmp_path_factory.mktemp("killed"), free_port())
+    home_assistant = HomeAssistantProcess(tmp_path_factory.mktemp("killed"), find_free_port())
     kills: list[Killed] = []
     conversation = ""
     async with ModelServer(strict=True) as model:
-        async with running(home_assistant, model, []) as house:
+        async with run_house(home_assistant, model, []) as house:
             await house.say("my name is Ada")
-            await wait_for(lambda: is_kept(home_assistant), bool)
+            await wait_for(lambda: is_stored(home_assistant), bool)
             await home_assistant.kill()
         for seconds in (random.uniform(3, 6), 12.0, None):
-            async with running(home_assistant, model, []) as house:
+            async with run_house(home_assistant, model, []) as house:
                 if kills:
                     await look_at(house, conversation, kills[-1])
                     kills[-1].names = await house.ask_twice("what is my name?")
-                    told = int(kills[-1].shown_after["turns_model"]) + len(kills[-1].names)
+                    told = int(kills[-1].totals_after["turns_model"]) + len(kills[-1].names)
                     await house.wait_for_sensor("turns_model", str(told).__eq__)
                 if seconds is None:
                     break
@@ -151,7 +151,7 @@ each = pytest.mark.parametrize("number", [0, 1])
 async def test_only_the_turns_of_the_last_seconds_are_gone_and_none_is_there_twice(kills: list[Killed], number: int):
     killed = kills[number]
     assert killed.kept == list(range(len(killed.kept)))
-    assert [seconds for seconds in killed.answered[len(killed.kept) :] if seconds > _MOST_LOST] == []
+    assert [seconds for seconds in killed.answer_ages[len(killed.kept) :] if seconds > _MOST_LOST] == []
 
 
 @each
@@ -159,19 +159,19 @@ async def test_conversation_comes_back_as_it_is_in_the_file_and_memory_has_the_s
     kills: list[Killed], number: int
 ):
     killed = kills[number]
-    assert killed.kept == killed.stored == killed.remembered
+    assert killed.kept == killed.stored == killed.memory_numbers
 
 
 @each
 async def test_no_total_falls_below_what_was_shown_before(kills: list[Killed], number: int):
     killed = kills[number]
-    assert {key for key, shown in killed.shown.items() if int(killed.shown_after[key]) < int(shown)} == set()
+    assert {key for key, shown in killed.shown.items() if int(killed.totals_after[key]) < int(shown)} == set()
 
 
 @each
 async def test_what_is_kept_is_counted_once(kills: list[Killed], number: int):
     killed = kills[number]
-    assert int(killed.shown_after["turns_model"]) - killed.turns_before == len(killed.kept)
+    assert int(killed.totals_after["turns_model"]) - killed.turns_before == len(killed.kept)
 
 
 @each
@@ -182,9 +182,9 @@ async def test_what_was_remembered_before_a_kill_is_known_after_it(kills: list[K
 @each
 async def test_memory_lacks_at_most_the_turn_in_progress_and_is_whole(kills: list[Killed], number: int):
     killed = kills[number]
-    assert killed.remembered == list(range(len(killed.remembered)))
+    assert killed.memory_numbers == list(range(len(killed.memory_numbers)))
     # A turn is added to memory only after its answer, so the last one may not have been added yet.
-    assert len(killed.remembered) >= len(killed.answered) - 1
-    assert len(killed.recorded) >= len(killed.answered) - 1
+    assert len(killed.memory_numbers) >= len(killed.answer_ages) - 1
+    assert len(killed.recorded) >= len(killed.answer_ages) - 1
     assert set(killed.recorded) == {"answered"}
     assert killed.findings == ["ok", "0 turns are not indexed, 0 words are of no turn"]

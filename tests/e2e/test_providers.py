@@ -9,10 +9,10 @@ import pytest
 import pytest_asyncio
 
 from demo.client import Json
-from demo.home_assistant import free_port
+from demo.home_assistant import find_free_port
 from demo.model_server import ModelServer
-from demo.providers import scripted_model
-from demo.setup_agent import add_account, pipeline_for, remove_account, renew_key, sensors
+from demo.providers import build_scripted_model
+from demo.setup_agent import add_account, ensure_pipeline, find_sensor_ids, remove_account, submit_new_key
 from demo.turns import Turn
 from tests.e2e.house import House, wait_for
 from tests.price_list import price
@@ -46,19 +46,19 @@ _CASES = {
 
 async def add_house(stack: AsyncExitStack, home: House, name: str, case: Case) -> House:
     """Add an agent whose model has a separate server to the home, and return the home with this agent."""
-    server = await stack.enter_async_context(ModelServer(port=free_port(), delay=_DELAY, models=(case.model,)))
-    account = await add_account(home.client, scripted_model(server, name, case.model), f"By {name}")
+    server = await stack.enter_async_context(ModelServer(port=find_free_port(), delay=_DELAY, models=(case.model,)))
+    account = await add_account(home.client, build_scripted_model(server, name, case.model), f"By {name}")
     stack.push_async_callback(remove_account, home.client, account.entry_id)
-    pipeline = await pipeline_for(home.client, account.agent_id, account.agent_id)
-    known = await sensors(home.client, account.entry_id)
+    pipeline = await ensure_pipeline(home.client, account.agent_id, account.agent_id)
+    known = await find_sensor_ids(home.client, account.entry_id)
     return replace(home, model=server, account=account, pipeline=pipeline, sensors=known)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def houses(whole_run) -> AsyncIterator[dict[str, House]]:
+async def houses(shared_house) -> AsyncIterator[dict[str, House]]:
     """Yield the home with an agent of each provider; each agent has the next one in the list as its fallback agent."""
     async with AsyncExitStack() as stack:
-        made = {name: await add_house(stack, whole_run, name, case) for name, case in _CASES.items()}
+        made = {name: await add_house(stack, shared_house, name, case) for name, case in _CASES.items()}
         following = [*list(made.values())[1:], next(iter(made.values()))]
         for case, house, after in zip(_CASES.values(), made.values(), following, strict=True):
             family = {"model_family": case.family} if case.family else {}
@@ -93,24 +93,24 @@ def second(houses, name) -> House:
     return houses[names[(names.index(name) + 1) % len(names)]]
 
 
-async def entry_state(house: House) -> str:
+async def get_entry_state(house: House) -> str:
     """Return the state of the account's config entry."""
-    entry = await house.client.command("config_entries/get_single", entry_id=house.account.entry_id)
+    entry = await house.client.send_command("config_entries/get_single", entry_id=house.account.entry_id)
     return str(entry["config_entry"]["state"])
 
 
 async def set_up(house: House) -> None:
     """Wait until the account is set up."""
-    await wait_for(lambda: entry_state(house), lambda state: state == "loaded")
+    await wait_for(lambda: get_entry_state(house), lambda state: state == "loaded")
 
 
 async def say_and_hear(house: House, *said: str) -> tuple[Turn, Json]:
     """Send the text and return the turn, and the data of the event that the integration fires for the turn."""
-    events = house.client.events("subscribe_events", event_type=_EVENT)
+    events = house.client.iter_events("subscribe_events", event_type=_EVENT)
     told = asyncio.ensure_future(anext(events))
     # The response to the following command arrives after Home Assistant has processed the subscription.
     await asyncio.sleep(0)
-    await house.client.command("get_config")
+    await house.client.send_command("get_config")
     try:
         turn = await house.say(*said)
         return turn, (await told)["data"]
@@ -120,7 +120,7 @@ async def say_and_hear(house: House, *said: str) -> tuple[Turn, Json]:
 
 async def renewals(house: House) -> list[Json]:
     """Return the reauthentication flows of the account."""
-    flows = await house.client.command("config_entries/flow/progress")
+    flows = await house.client.send_command("config_entries/flow/progress")
     entry_id = house.account.entry_id
     return [flow for flow in flows if flow["context"].get("entry_id") == entry_id]
 
@@ -162,7 +162,7 @@ async def test_refused_key_is_renewed_by_the_user(asked, second):
     assert (await asked.say("my name is Ada")).speech == "Nice to meet you, Ada."
     assert len(second.model.requests) == 1
     (flow,) = await wait_for(lambda: renewals(asked), lambda flows: len(flows) == 1)
-    await renew_key(asked.client, flow["flow_id"], "renewed")
+    await submit_new_key(asked.client, flow["flow_id"], "renewed")
     await set_up(asked)
     assert await renewals(asked) == []
     assert (await asked.say("my name is Ada")).speech == "Nice to meet you, Ada."

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest_asyncio
 
-from demo.client import Client, enter
-from demo.home import furnish
-from demo.home_assistant import HomeAssistant, free_port
+from demo.client import Client, log_in_or_onboard
+from demo.home import set_up_home
+from demo.home_assistant import HomeAssistantProcess, find_free_port
 from demo.model_server import ModelServer
-from demo.setup_agent import Model, create_account, find_account, prefer_agent, sensors
-from tests.e2e.house import House, tell_tales, wait_for, without_live_context
+from demo.setup_agent import ModelAccess, find_account, find_sensor_ids, prefer_agent, replace_accounts
+from tests.e2e.house import House, remove_live_context, tell_tales, wait_for
 
 _BEFORE = (
     "my name is Ada",
@@ -50,19 +50,19 @@ class Told:
 
 
 @asynccontextmanager
-async def running(home_assistant: HomeAssistant, model: ModelServer, said: list[str]) -> AsyncIterator[House]:
+async def run_house(home_assistant: HomeAssistantProcess, model: ModelServer, said: list[str]) -> AsyncIterator[House]:
     """Start Home Assistant with the agent, log in, yield the House, stop, and check the log for forbidden texts."""
     async with home_assistant:
-        tokens = await enter(home_assistant.url, "demo", "demo")
+        tokens = await log_in_or_onboard(home_assistant.url, "demo", "demo")
         async with Client(home_assistant.url, tokens) as client:
             await client.wait_until_running()
             account = await find_account(client)
             if account is None:
-                await furnish(client)
-                account = await create_account(client, Model(url=model.url, model="scripted"))
+                await set_up_home(client)
+                account = await replace_accounts(client, ModelAccess(url=model.url, model="scripted"))
             pipeline = await prefer_agent(client, account.agent_id)
-            yield House(home_assistant, model, client, account, pipeline, await sensors(client), said)
-    assert not tell_tales(home_assistant.output.read_text(), said)
+            yield House(home_assistant, model, client, account, pipeline, await find_sensor_ids(client), said)
+    assert not tell_tales(home_assistant.output_file.read_text(), said)
 
 
 async def totals(house: House) -> dict[str, str]:
@@ -70,7 +70,7 @@ async def totals(house: House) -> dict[str, str]:
     return {key: await house.sensor(key) for key in _TOTALS}
 
 
-def turns_of(shown: dict[str, str]) -> int:
+def count_turns(shown: dict[str, str]) -> int:
     """Return the number of turns according to the sensors."""
     return int(shown["turns_local"]) + int(shown["turns_model"])
 
@@ -83,10 +83,10 @@ def bodies(house: House) -> list[dict[str, Any]]:
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def told(tmp_path_factory) -> Told:
     """Hold one conversation without a restart, and another one with a restart in the middle."""
-    home_assistant = HomeAssistant(tmp_path_factory.mktemp("restarted"), free_port())
+    home_assistant = HomeAssistantProcess(tmp_path_factory.mktemp("restarted"), find_free_port())
     said: list[str] = []
     async with ModelServer(strict=True) as model:
-        async with running(home_assistant, model, said) as house:
+        async with run_house(home_assistant, model, said) as house:
             for text in _BEFORE:
                 await house.say(text, "uninterrupted")
             model.log.clear()
@@ -95,8 +95,8 @@ async def told(tmp_path_factory) -> Told:
             uninterrupted = bodies(house)
             turns = [await house.say(text, "interrupted") for text in _BEFORE]
             last_before = bodies(house)[-1]
-            totals_before = await wait_for(lambda: totals(house), lambda now: turns_of(now) == _TURNS)
-        async with running(home_assistant, model, said) as house:
+            totals_before = await wait_for(lambda: totals(house), lambda now: count_turns(now) == _TURNS)
+        async with run_house(home_assistant, model, said) as house:
             totals_after = await wait_for(lambda: totals(house), lambda now: now["turns_model"] != "unavailable")
             model.log.clear()
             answers = [(await house.say(text, "interrupted")).speech for text in _AFTER]
@@ -106,12 +106,12 @@ async def told(tmp_path_factory) -> Told:
 
 def written(messages: list[Any]) -> list[str]:
     """Return each message as JSON text without its live context."""
-    return [without_live_context(json.dumps(message)) for message in messages]
+    return [remove_live_context(json.dumps(message)) for message in messages]
 
 
-def without_time_and_ids(body: dict[str, Any]) -> str:
+def normalize_body(body: dict[str, Any]) -> str:
     """Return the body as JSON text without live context, and with times, token counts and call ids normalized."""
-    text = _COUNTED.sub(": tokens", _TIME.sub("time", without_live_context(json.dumps(body))))
+    text = _COUNTED.sub(": tokens", _TIME.sub("time", remove_live_context(json.dumps(body))))
     numbers = count()
     for call_id in dict.fromkeys(_CALL_ID.findall(text)):
         text = text.replace(call_id, f"call {next(numbers)}")
@@ -129,9 +129,7 @@ async def test_next_request_begins_with_the_bytes_of_the_last_one_and_its_answer
 
 
 async def test_requests_are_those_of_a_conversation_that_was_not_interrupted(told):
-    assert [without_time_and_ids(body) for body in told.after] == [
-        without_time_and_ids(body) for body in told.uninterrupted
-    ]
+    assert [normalize_body(body) for body in told.after] == [normalize_body(body) for body in told.uninterrupted]
 
 
 async def test_totals_go_on_where_they_were(told):

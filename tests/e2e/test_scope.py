@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 
 from demo.turns import Turn
-from tests.e2e.house import House, wait_for, without_live_context
+from tests.e2e.house import House, remove_live_context, wait_for
 
 # The id of a session that has expired: Home Assistant replaces an id of its own that it no longer knows.
 _OVER = "01JCVK2Z4H6M8N0P2R4T6V8X0Z"
@@ -24,21 +24,23 @@ async def add_device(house: House, handler: str, name: str) -> str:
     entry = (await house.client.post(f"{flows}/{form['flow_id']}", {}))["result"]["entry_id"]
 
     async def devices() -> list[dict]:
-        found = await house.client.command("config/device_registry/list")
+        found = await house.client.send_command("config/device_registry/list")
         return [device for device in found if entry in device["config_entries"]]
 
     (device,) = await wait_for(devices, lambda found: len(found) == 1)
-    areas = await house.client.command("config/area_registry/list")
+    areas = await house.client.send_command("config/area_registry/list")
     kitchen = next(area["area_id"] for area in areas if area["name"] == "Kitchen")
     changes = {"name_by_user": name, "area_id": kitchen}
-    await house.client.command("config/device_registry/update", device_id=device["id"], **changes)
+    await house.client.send_command("config/device_registry/update", device_id=device["id"], **changes)
     return str(device["id"])
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def satellites(whole_run) -> tuple[str, str]:
+async def satellite_ids(shared_house) -> tuple[str, str]:
     """Return the ids of two devices."""
-    return await add_device(whole_run, "moon", "Satellite"), await add_device(whole_run, "sun", "Another satellite")
+    return await add_device(shared_house, "moon", "Satellite"), await add_device(
+        shared_house, "sun", "Another satellite"
+    )
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -77,28 +79,28 @@ async def new_session(house: House, before: Turn, device: str, conversation_id: 
 
 
 @pytest.mark.parametrize("conversation_id", [None, _OVER])
-async def test_a_device_goes_on_with_its_conversation_in_a_new_session(by_device, satellites, conversation_id):
-    told = await by_device.say("my name is Ada", device_id=satellites[0])
-    asked = await new_session(by_device, told, satellites[0], conversation_id)
+async def test_a_device_goes_on_with_its_conversation_in_a_new_session(by_device, satellite_ids, conversation_id):
+    told = await by_device.say("my name is Ada", device_id=satellite_ids[0])
+    asked = await new_session(by_device, told, satellite_ids[0], conversation_id)
 
     first, second = sent(by_device)
     answer = {"role": "assistant", "content": told.speech}
     assert asked.speech == "Your name is Ada."
-    assert second[:-1] == [*map(without_live_context, first), json.dumps(answer)]
+    assert second[:-1] == [*map(remove_live_context, first), json.dumps(answer)]
     assert "device: Satellite; area: Kitchen" in second[-1]
 
 
-async def test_another_device_has_a_conversation_of_its_own(by_device, satellites):
-    told = await by_device.say("my name is Ada", device_id=satellites[0])
-    await new_session(by_device, told, satellites[1], None)
+async def test_another_device_has_a_conversation_of_its_own(by_device, satellite_ids):
+    told = await by_device.say("my name is Ada", device_id=satellite_ids[0])
+    await new_session(by_device, told, satellite_ids[1], None)
 
     *earlier, _ = sent(by_device)[-1]
     assert "my name is Ada" not in str(earlier)
 
 
-async def test_without_the_option_a_new_session_is_a_new_conversation(house, satellites):
-    told = await house.say("my name is Ada", device_id=satellites[0])
-    await new_session(house, told, satellites[0], None)
+async def test_without_the_option_a_new_session_is_a_new_conversation(house, satellite_ids):
+    told = await house.say("my name is Ada", device_id=satellite_ids[0])
+    await new_session(house, told, satellite_ids[0], None)
 
     *earlier, _ = sent(house)[-1]
     assert "my name is Ada" not in str(earlier)

@@ -2,25 +2,27 @@
 
 import asyncio
 
-from demo.client import Client, enter
+from demo.client import Client, log_in_or_onboard
 from tests.e2e.house import wait_for
 
 
-def speech(answer: dict) -> str:
+def get_speech(answer: dict) -> str:
     """Return the spoken text of a response."""
     return answer["response"]["speech"]["plain"]["speech"]
 
 
-async def process(client: Client, agent_id: str, text: str, conversation_id: str) -> str:
+async def send_text(client: Client, agent_id: str, text: str, conversation_id: str) -> str:
     """Send the text as an automation does, and return the answer."""
-    answer = await client.command("conversation/process", text=text, agent_id=agent_id, conversation_id=conversation_id)
-    return speech(answer)
+    answer = await client.send_command(
+        "conversation/process", text=text, agent_id=agent_id, conversation_id=conversation_id
+    )
+    return get_speech(answer)
 
 
 async def test_automations_that_speak_at_once_are_answered_one_after_the_other(house):
     agent = house.account.agent_id
     said = [f"consider that locker {number} is blue" for number in range(5)]
-    await asyncio.gather(*(process(house.client, agent, text, "at once") for text in said))
+    await asyncio.gather(*(send_text(house.client, agent, text, "at once") for text in said))
 
     asked = [request.body["messages"][-1]["content"] for request in house.model.requests]
     assert [text for text in said if any(text in content for content in asked)] == said
@@ -31,7 +33,7 @@ async def test_automations_that_speak_at_once_are_answered_one_after_the_other(h
 async def test_automation_waits_for_a_person_who_is_being_answered(house):
     person = asyncio.create_task(house.say("tell me a story in 60 words", "with a person"))
     await wait_for(lambda: asyncio.sleep(0, house.model.open_streams), lambda streams: streams > 0)
-    answer = await process(house.client, house.account.agent_id, "my name is Ada", "with a person")
+    answer = await send_text(house.client, house.account.agent_id, "my name is Ada", "with a person")
 
     assert (await person).error == ""
     assert answer == "Nice to meet you, Ada."
@@ -44,13 +46,13 @@ async def guest_of(house, name: str) -> Client:
     await house.client.command(
         "config/auth_provider/homeassistant/create", user_id=user["user"]["id"], username=name, password=name
     )
-    return Client(house.url, await enter(house.url, name, name))
+    return Client(house.url, await log_in_or_onboard(house.url, name, name))
 
 
 async def test_conversation_of_someone_else_is_refused_in_plain_words(house):
     await house.say("my name is Ada", "a private one")
     async with await guest_of(house, "guest") as guest:
-        answer = await process(guest, house.account.agent_id, "what is my name?", "a private one")
+        answer = await send_text(guest, house.account.agent_id, "what is my name?", "a private one")
 
     assert answer == "This conversation belongs to someone else."
 
@@ -59,7 +61,7 @@ async def test_guest_has_the_tools_of_the_home_and_not_those_of_administrators(h
     await house.change_agent(llm_hass_api=["assist", "homeassistant"])
     try:
         async with await guest_of(house, "visitor") as visitor:
-            answer = await process(
+            answer = await send_text(
                 visitor, house.account.agent_id, "I would like the kitchen light switched on", "mine"
             )
         offered = tools(house)

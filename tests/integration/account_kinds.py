@@ -19,7 +19,7 @@ from custom_components.windowed_conversation.const import (
 )
 from demo.model_server import ModelServer
 
-_CHAT_ADDRESS = "/openai/deployments/scripted/chat/completions"
+_AZURE_CHAT_PATH = "/openai/deployments/scripted/chat/completions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +27,15 @@ class Kind:
     """A kind of account: the step of its config flow, its data without URL and key, and the path of its requests.
 
     `asked` is the path of requests to the model, and `tried` the path of the request that validates the account if that
-    differs. `path` is appended to the server's address. `title` is the title of the account, in which `{host}` is the
-    server's host.
+    differs. `url_path` is appended to the server's address. `title` is the title of the account, in which `{host}` is
+    the server's host.
     """
 
     name: str
     step: str
     data: Mapping[str, str]
     asked: str
-    path: str = ""
+    url_path: str = ""
     title: str = "{host}"
     tried: str = ""
 
@@ -46,11 +46,11 @@ class Kind:
 
     def account(self, server: ModelServer, key: str = "key") -> dict[str, str]:
         """Return the config entry data of the account."""
-        return {**self.data, CONF_URL: f"{server.address}{self.path}", CONF_API_KEY: key}
+        return {**self.data, CONF_URL: f"{server.address}{self.url_path}", CONF_API_KEY: key}
 
-    def entered(self, server: ModelServer, key: str = "key", **changed: str) -> dict[str, Any]:
-        """Return the user input for the account's form; `changed` replaces some of its fields."""
-        fields = {**self.account(server, key), **changed}
+    def entered(self, server: ModelServer, key: str = "key", **changes: str) -> dict[str, Any]:
+        """Return the user input for the account's form; `changes` replaces some of its fields."""
+        fields = {**self.account(server, key), **changes}
         fields.pop(CONF_PROVIDER)
         if self.step != "azure":
             return {CONF_API_KEY: fields.pop(CONF_API_KEY), "advanced": fields}
@@ -59,7 +59,7 @@ class Kind:
 
 def _openai(format_: str, asked: str) -> Kind:
     data = {CONF_PROVIDER: PROVIDER_OPENAI, CONF_FORMAT: format_}
-    return Kind(f"openai_{format_}", "openai", data, asked, path="/v1", title="OpenAI ({host})")
+    return Kind(f"openai_{format_}", "openai", data, asked, url_path="/v1", title="OpenAI ({host})")
 
 
 def _azure(name: str, format_: str, asked: str, version: str = "") -> Kind:
@@ -68,7 +68,7 @@ def _azure(name: str, format_: str, asked: str, version: str = "") -> Kind:
 
 
 CLASSIC_RESPONSES = _azure("azure_classic_responses", "responses", "/openai/responses", "2025-04-01-preview")
-CLASSIC_CHAT = _azure("azure_classic_chat", "chat", _CHAT_ADDRESS, "2024-10-21")
+CLASSIC_CHAT = _azure("azure_classic_chat", "chat", _AZURE_CHAT_PATH, "2024-10-21")
 AZURE_RESPONSES = _azure("azure_responses", "responses", "/openai/v1/responses")
 
 KINDS = (
@@ -91,7 +91,7 @@ KINDS = (
 
 # One kind of account for each vendor, for tests that do not depend on the wire format.
 VENDORS = (KINDS[0], AZURE_RESPONSES, *KINDS[-2:])
-COMPATIBLE = Kind("server", "server", {CONF_PROVIDER: PROVIDER_OPENAI_CHAT}, "/v1/chat/completions", path="/v1")
+COMPATIBLE = Kind("server", "server", {CONF_PROVIDER: PROVIDER_OPENAI_CHAT}, "/v1/chat/completions", url_path="/v1")
 
 one_of_each_vendor = pytest.mark.parametrize("kind", VENDORS, ids=lambda kind: kind.name, indirect=True)
 

@@ -18,20 +18,20 @@ from custom_components.windowed_conversation.const import (
     CONF_IDLE_TIMEOUT,
     CONF_LIMITS,
     CONF_MAX_ANSWER_TOKENS,
+    CONF_MAX_TOOL_ITERATIONS,
     CONF_MEMORY,
     CONF_RECORD,
     CONF_ROUTING,
     CONF_SCOPE,
     CONF_STATES,
     CONF_STATES_DOMAINS,
-    CONF_TOOL_ITERATIONS,
     CONF_TURN_TIMEOUT,
     SUBENTRY_CONVERSATION,
 )
 
 from .conftest import Submit
 
-LIMITS = {CONF_FALLBACK_TIMEOUT: 8, CONF_IDLE_TIMEOUT: 5, CONF_TURN_TIMEOUT: 30, CONF_TOOL_ITERATIONS: 3}
+LIMITS = {CONF_FALLBACK_TIMEOUT: 8, CONF_IDLE_TIMEOUT: 5, CONF_TURN_TIMEOUT: 30, CONF_MAX_TOOL_ITERATIONS: 3}
 FRIDAY: dict[str, Any] = {
     CONF_NAME: "Friday",
     CONF_MODEL: "scripted",
@@ -59,7 +59,7 @@ class AgentForm(Submit):
     async def __call__(self, **user_input: Any) -> Any:
         """Submit the form and return the next step. Fields that no section shows are submitted at the top level."""
         entered, sections = dict(user_input), dict[str, Any]()
-        for name, fields in sections_of(self).items():
+        for name, fields in list_sections(self).items():
             inside = {field: entered.pop(field) for field in fields if field in entered}
             sections[name] = entered.pop(name, {}) | inside
         return await super().__call__(**entered, **sections)
@@ -72,13 +72,13 @@ async def open_new(home: HomeAssistant, entry: MockConfigEntry) -> AgentForm:
     return AgentForm(home, flows, await flows.async_init(kind, context={"source": SOURCE_USER}))
 
 
-async def open_change(home: HomeAssistant, entry: MockConfigEntry) -> AgentForm:
+async def open_agent_form(home: HomeAssistant, entry: MockConfigEntry) -> AgentForm:
     """Open the form that changes the account's first agent, and return it."""
     shown = await entry.start_subentry_reconfigure_flow(home, next(iter(entry.subentries)))
     return AgentForm(home, home.config_entries.subentries, shown)
 
 
-def sections_of(form: Submit) -> dict[str, dict[str, Any]]:
+def list_sections(form: Submit) -> dict[str, dict[str, Any]]:
     """Return the fields of each section in the form, by the name of the section."""
     schema = form.shown.get("data_schema")
     shown = schema.schema if schema else {}
@@ -89,7 +89,7 @@ def sections_of(form: Submit) -> dict[str, dict[str, Any]]:
     }
 
 
-def fields_of(form: Submit) -> dict[str, Any]:
+def get_selectors(form: Submit) -> dict[str, Any]:
     """Return the selectors of the form by field name, in display order."""
     return {str(marker): value for marker, value in _shown(form.shown["data_schema"].schema)}
 
@@ -100,7 +100,7 @@ def suggested(form: Submit) -> dict[str, Any]:
     return {str(marker): marker.description["suggested_value"] for marker in markers if marker.description}
 
 
-def default_of(form: Submit, field: str) -> Any:
+def get_default(form: Submit, field: str) -> Any:
     """Return the default value of a field in the form."""
     return next(marker.default() for marker, _ in _shown(form.shown["data_schema"].schema) if marker == field)
 

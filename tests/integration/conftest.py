@@ -45,7 +45,7 @@ from custom_components.windowed_conversation.const import (
 from custom_components.windowed_conversation.store import file
 from demo.model_server import ModelServer
 
-from .done_once import done_once
+from .done_once import cache_setup
 from .flow_texts import missing_texts
 from .store_file import Disk
 
@@ -61,41 +61,41 @@ logging.getLogger("custom_components").setLevel(logging.DEBUG)
 for _name in ("setup", "loader", "helpers.entity_registry", "components.sensor", "components.automation"):
     logging.getLogger(f"homeassistant.{_name}").setLevel(logging.WARNING)
 
-type Say = Callable[..., Coroutine[Any, Any, ConversationResult]]
+type SayFn = Callable[..., Coroutine[Any, Any, ConversationResult]]
 type SayAtOnce = Callable[[str], Coroutine[Any, Any, ConversationResult]]
 type Page = Callable[..., Coroutine[Any, Any, str]]
-type SetUp = Callable[..., Coroutine[Any, Any, MockConfigEntry]]
+type SetUpFn = Callable[..., Coroutine[Any, Any, MockConfigEntry]]
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _done_once() -> Iterator[None]:
+def _cached_setup() -> Iterator[None]:
     """Cache the parts of the setup that are the same for every home."""
-    with done_once():
+    with cache_setup():
         yield
 
 
 @pytest.fixture
-def memory_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def store_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the path of the store's file, which is separate for each test.
 
     The store does not wait for the disk to sync, turns wait until recall has finished, and a locked file fails quickly.
     """
-    monkeypatch.setattr(live_context, "DEADLINE", 60.0)
-    monkeypatch.setattr(file, "_SYNCHRONOUS", "OFF")
+    monkeypatch.setattr(live_context, "MEMORY_TIMEOUT", 60.0)
+    monkeypatch.setattr(file, "_SYNCHRONOUS", "DISABLED_RULES")
     monkeypatch.setattr(file, "_BUSY_SECONDS", 0.2)
     monkeypatch.setattr(store, "STORAGE_DIR", str(tmp_path))
     return tmp_path / f"{DOMAIN}.db"
 
 
 @pytest.fixture
-def disk(memory_file: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
+def disk(store_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
     """Return access to the store's file from outside the integration, which does not wait while the file is locked."""
     monkeypatch.setattr(file, "_BUSY_SECONDS", 0.0)
-    return Disk(memory_file)
+    return Disk(store_path)
 
 
 @pytest.fixture(autouse=True)
-def _never_blocks(memory_file: Path, disable_block_async_io: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _never_blocks(store_path: Path, disable_block_async_io: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Fail the test if Home Assistant's detector reports a blocking call in the event loop, with all checks enabled."""
     monkeypatch.setattr(block_async_io, "_IN_TESTS", False)
     block_async_io.enable()
@@ -115,7 +115,7 @@ def _real_world(_never_blocks: None, enable_custom_integrations: None, socket_en
 
 
 @pytest.fixture(autouse=True)
-def _every_step_has_its_texts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _flow_text_check(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Fail the test if a form, menu or abort of a flow lacks one of its translations."""
     missing: list[str] = []
     handle_step = FlowManager._async_handle_step
@@ -131,7 +131,7 @@ def _every_step_has_its_texts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 
 @asynccontextmanager
-async def serving(answer: Callable[[web.Request], Coroutine[Any, Any, web.Response]]) -> AsyncIterator[str]:
+async def run_server(answer: Callable[[web.Request], Coroutine[Any, Any, web.Response]]) -> AsyncIterator[str]:
     """Run a server on loopback that answers every request with `answer`, and yield its address."""
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", answer)
@@ -151,7 +151,7 @@ async def page() -> AsyncIterator[Page]:
             async def answer(_request: web.Request) -> web.Response:
                 return web.Response(text=text, content_type=content_type, status=status)
 
-            return await stack.enter_async_context(serving(answer))
+            return await stack.enter_async_context(run_server(answer))
 
         yield page
 
@@ -181,7 +181,7 @@ class ShoppingList(TodoListEntity):
         self.on_added: Callable[[], None] = lambda: None
 
     @property
-    def summaries(self) -> list[str | None]:
+    def item_names(self) -> list[str | None]:
         """The summaries of the items on the list."""
         return [item.summary for item in self._attr_todo_items or ()]
 
@@ -212,7 +212,7 @@ def every_sensor(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def set_up(home: HomeAssistant, model_server: ModelServer, every_sensor: None) -> SetUp:
+def set_up(home: HomeAssistant, model_server: ModelServer, every_sensor: None) -> SetUpFn:
     """Return a function that sets up an account with one agent and returns its config entry.
 
     Keyword arguments change the agent's data; `options` and `account` change the options and data of the account. A
@@ -247,13 +247,13 @@ def set_up(home: HomeAssistant, model_server: ModelServer, every_sensor: None) -
 
 
 @pytest.fixture
-async def entry(set_up: SetUp) -> MockConfigEntry:
+async def entry(set_up: SetUpFn) -> MockConfigEntry:
     """Return an account whose agent has the default settings."""
     return await set_up()
 
 
 @pytest.fixture
-async def entry_without_model(set_up: SetUp) -> MockConfigEntry:
+async def entry_without_model(set_up: SetUpFn) -> MockConfigEntry:
     """Return an account without a model."""
     return await set_up(account={CONF_PROVIDER: PROVIDER_NONE})
 
@@ -282,18 +282,18 @@ async def server_form(home: HomeAssistant) -> Submit:
 
 
 @pytest.fixture
-def agent_of() -> Callable[[MockConfigEntry], Agent]:
+def get_agent() -> Callable[[MockConfigEntry], Agent]:
     """Return a function that returns the only agent of an account."""
 
-    def agent_of(entry: MockConfigEntry) -> Agent:
+    def get_agent(entry: MockConfigEntry) -> Agent:
         (agent,) = entry.runtime_data.agents.values()
         return agent
 
-    return agent_of
+    return get_agent
 
 
 @pytest.fixture
-def say(home: HomeAssistant) -> Say:
+def say(home: HomeAssistant) -> SayFn:
     """Return a function that sends text to the agent as an automation does, and waits until everything is on disk."""
 
     async def say(
@@ -310,7 +310,7 @@ def say(home: HomeAssistant) -> Say:
             for agent in entry.runtime_data.agents.values():
                 agent.notify_listeners()
         await home.async_block_till_done()
-        await written(home)
+        await flush_store(home)
         return result
 
     return say
@@ -331,7 +331,7 @@ async def listed(home: HomeAssistant) -> None:
     await home.async_block_till_done(wait_background_tasks=True)
 
 
-async def written(home: HomeAssistant) -> None:
+async def flush_store(home: HomeAssistant) -> None:
     """Write the queue to disk as Home Assistant does when it stops, because totals are read from the stored state."""
     home.bus.async_fire(EVENT_HOMEASSISTANT_FINAL_WRITE)
     await home.async_block_till_done()
@@ -341,7 +341,7 @@ async def stop(home: HomeAssistant, *entries: MockConfigEntry) -> None:
     """Unload accounts, write everything to disk and discard the state in memory, as when Home Assistant stops."""
     for entry in entries:
         await home.config_entries.async_unload(entry.entry_id)
-    await written(home)
+    await flush_store(home)
     home.data.pop(f"{DOMAIN}_account_states")
     writer = home.data.pop(f"{DOMAIN}_store").writer
     assert await home.async_add_executor_job(writer.close, 60.0)
@@ -362,7 +362,7 @@ async def until(is_so: Callable[[], bool]) -> None:
     raise TimeoutError
 
 
-def speech(result: ConversationResult) -> str:
+def get_speech(result: ConversationResult) -> str:
     """Return the spoken answer of a conversation result."""
     return str(result.response.speech["plain"]["speech"])
 

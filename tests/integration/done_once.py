@@ -15,7 +15,7 @@ from homeassistant.helpers.json import json_bytes
 
 
 @contextmanager
-def done_once() -> Iterator[None]:
+def cache_setup() -> Iterator[None]:
     """Cache the parsed sentence templates and ffmpeg's version for all homes that are set up in this context."""
     parse, ask = Intents.from_dict, FFVersion.get_version
     parsed: dict[bytes, Intents] = {}

@@ -12,22 +12,22 @@ from homeassistant.data_entry_flow import FlowResultType, section
 import custom_components.windowed_conversation
 from custom_components.windowed_conversation.agents.issues import Issue
 from custom_components.windowed_conversation.const import DOMAIN, SUBENTRY_CONVERSATION
-from custom_components.windowed_conversation.flows.fields import NumberField
+from custom_components.windowed_conversation.flows.fields import NumberFieldSelector
 
-_TRANSLATIONS = Path(custom_components.windowed_conversation.__path__[0]) / "translations" / "en.json"
-_TEXTS = json.loads(_TRANSLATIONS.read_text(encoding="utf-8"))
+_ENGLISH_FILE = Path(custom_components.windowed_conversation.__path__[0]) / "translations" / "en.json"
+_TEXTS = json.loads(_ENGLISH_FILE.read_text(encoding="utf-8"))
 
 
 def missing_texts(result: dict[str, Any], flows: object) -> list[str]:
     """Return the translation keys that a flow step needs and whose text is missing or has an unknown placeholder."""
     texts = dict(_flat(_texts_of(result["handler"], flows)))
     placeholders = result.get("description_placeholders") or {}
-    return [key for key in _needed(result, texts) if not _renders(texts.get(key), placeholders)]
+    return [key for key in _needed(result, texts) if not _can_render(texts.get(key), placeholders)]
 
 
 def _texts_of(handler: str | tuple[str, str], flows: object) -> dict[str, Any]:
     if isinstance(flows, RepairsFlowManager):
-        return _TEXTS["issues"][Issue.MEMORY_LEFT]["fix_flow"]
+        return _TEXTS["issues"][Issue.MEMORY_LEFTOVER]["fix_flow"]
     if isinstance(handler, tuple):
         return _TEXTS["config_subentries"][SUBENTRY_CONVERSATION]
     return _TEXTS["config"] if handler == DOMAIN else _TEXTS["options"]
@@ -41,7 +41,7 @@ def _flat(texts: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
             yield f"{prefix}{key}", value
 
 
-def _renders(text: str | None, placeholders: dict[str, str]) -> bool:
+def _can_render(text: str | None, placeholders: dict[str, str]) -> bool:
     try:
         return text is not None and bool(text.format(**placeholders))
     except KeyError:
@@ -69,5 +69,5 @@ def _fields(schema: dict[Any, Any], prefix: str) -> Iterator[str]:
         else:
             yield f"{prefix}.data.{field}"
             yield f"{prefix}.data_description.{field}"
-            if isinstance(value, NumberField):
+            if isinstance(value, NumberFieldSelector):
                 yield f"error.{field}_out_of_range"

@@ -13,14 +13,14 @@ from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers import llm
 from pytest_homeassistant_custom_component.common import MockUser
 
-from custom_components.windowed_conversation.agents.lookup import async_agents
-from custom_components.windowed_conversation.agents.store import AgentStore, async_store
+from custom_components.windowed_conversation.agents.lookup import async_loaded_agents
+from custom_components.windowed_conversation.agents.store import AgentStore, async_get_store
 from custom_components.windowed_conversation.const import (
     CONF_CONTEXT_PLACEMENT,
     CONF_DEVICE_OWNERS,
     CONF_SCOPE,
     DOMAIN,
-    MEMORY_API,
+    MEMORY_API_ID,
 )
 from custom_components.windowed_conversation.memory import Episode, Memory, PastTurn
 from custom_components.windowed_conversation.turn.context import ContextPlacement
@@ -28,7 +28,7 @@ from custom_components.windowed_conversation.turn.routing import Scope
 from demo.model_server import ModelServer, call, words
 from tests.memory.content import add_episode
 
-from .conftest import Say, SetUp, speech, written
+from .conftest import SayFn, SetUpFn, flush_store, get_speech
 from .states import add_satellite
 
 HOMES = frozenset({"heron", "ibis", "crane"})
@@ -41,10 +41,10 @@ ADAS, GRACES = ADAS_OPEN | ADAS_PRIVATE, GRACES_OPEN | GRACES_PRIVATE
 HIDDEN = frozenset({"hawk"})
 # Marker words that the test cases themselves use in their input.
 SAID = frozenset({"cobra", "viper"})
-EVERY_WORD = HOMES | ADAS | GRACES | GONE | HIDDEN | SAID
+ALL_WORDS = HOMES | ADAS | GRACES | GONE | HIDDEN | SAID
 
 FACTS = frozenset({"heron", "finch", "wren", "puffin", "gull"})
-NOTHING = frozenset[str]()
+NO_WORDS = frozenset[str]()
 # Marker words that each speaker may see: in a window of their own, and in a window that everybody shares.
 ALONE = {
     "Ada": HOMES | ADAS,
@@ -77,7 +77,7 @@ _LATER = _AT + 86_400.0
 def words_in(text: object) -> frozenset[str]:
     """Return the marker words that occur in a value when it is encoded as JSON."""
     plain = json.dumps(text, ensure_ascii=False, default=str).casefold()
-    return frozenset(word for word in EVERY_WORD if word in plain)
+    return frozenset(word for word in ALL_WORDS if word in plain)
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ class House:
 
     home: HomeAssistant
     model_server: ModelServer
-    say_it: Say
+    say_fn: SayFn
     speakers: Mapping[str, dict[str, Any]]
     agents: dict[Scope, str] = field(default_factory=dict)
     exported: list[str] = field(default_factory=list)
@@ -97,11 +97,11 @@ class House:
     @property
     def memory(self) -> AgentStore:
         """The store that contains the memory."""
-        memory = async_store(self.home)
+        memory = async_get_store(self.home)
         assert memory is not None
         return memory
 
-    def context(self, who: str) -> Context:
+    def get_context(self, who: str) -> Context:
         """Return the context of a speaker's action; an automation has no user."""
         return self.speakers[who].get("context") or Context()
 
@@ -113,7 +113,7 @@ class House:
         Without `conversation_id`, the conversation is one of the speaker's own.
         """
         where = conversation_id or f"of {who}"
-        return speech(await self.say_it(text, where, agent_id=self.agents[scope], **self.speakers[who]))
+        return get_speech(await self.say_fn(text, where, agent_id=self.agents[scope], **self.speakers[who]))
 
     async def sent(self, who: str, text: str = QUESTION, scope: Scope = Scope.CONVERSATION, **more: Any) -> list[Any]:
         """Send a speaker's text and return the bodies of the resulting requests to the model."""
@@ -130,31 +130,31 @@ class House:
 
     async def act(self, action: str, who: str, **data: Any) -> Any:
         """Call an action as this speaker and return its response."""
-        context = self.context(who)
+        context = self.get_context(who)
         return await self.home.services.async_call(
             DOMAIN, action, data, blocking=True, return_response=True, context=context
         )
 
     async def perform(self, action: str, who: str, **data: Any) -> None:
         """Call an action that has no response as this speaker."""
-        await self.home.services.async_call(DOMAIN, action, data, blocking=True, context=self.context(who))
+        await self.home.services.async_call(DOMAIN, action, data, blocking=True, context=self.get_context(who))
 
     async def found_by_others(self, who: str) -> Any:
         """Return the memories that the model of another agent finds with the `recall` tool for this speaker."""
         speaker = self.speakers[who]
-        context = llm.LLMContext("other", self.context(who), "en", "conversation", speaker.get("device_id"))
-        api = await llm.async_get_api(self.home, MEMORY_API, context)
+        context = llm.LLMContext("other", self.get_context(who), "en", "conversation", speaker.get("device_id"))
+        api = await llm.async_get_api(self.home, MEMORY_API_ID, context)
         return (await api.async_call_tool(llm.ToolInput("recall", {"query": "locker"}))).data
 
-    async def tidy(self) -> None:
+    async def reset(self) -> None:
         """Reset the house: remove all conversations and everything that they added to memory."""
         await self.memory.async_change(lambda memory: memory.forget(since=_LATER))
-        for agent in async_agents(self.home):
+        for agent in async_loaded_agents(self.home):
             for key in agent.windows.stats():
                 agent.windows.drop(key)
 
 
-type Look = Callable[[House], Coroutine[Any, Any, object]]
+type Probe = Callable[[House], Coroutine[Any, Any, object]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class Case:
     """A test case: `look` must return exactly the marker words in `words`; the words in `either` are optional."""
 
     name: str
-    look: Look
+    look: Probe
     words: frozenset[str]
     either: frozenset[str] = frozenset()
 
@@ -174,7 +174,7 @@ async def wrong(house: House, cases: tuple[Case, ...]) -> dict[str, list[str]]:
         different = (words_in(await case.look(house)) ^ case.words) - case.either
         if different:
             found[case.name] = sorted(different)
-        await house.tidy()
+        await house.reset()
     return found
 
 
@@ -186,18 +186,23 @@ async def answered(response: Coroutine[Any, Any, object]) -> object:
         return str(err)
 
 
-def inside_a_turn(look: Look) -> Look:
+def run_inside_turn(look: Probe) -> Probe:
     """Return a function that runs `look` during a turn, as in a script that a model calls as a tool."""
 
     async def inside(house: House) -> object:
-        async with async_agents(house.home)[0].windows.turn("a satellite's"):
+        async with async_loaded_agents(house.home)[0].windows.begin_turn("a satellite's"):
             return await look(house)
 
     return inside
 
 
 async def furnish(
-    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, placement: ContextPlacement, **agent: Any
+    home: HomeAssistant,
+    set_up: SetUpFn,
+    say: SayFn,
+    model_server: ModelServer,
+    placement: ContextPlacement,
+    **agent: Any,
 ) -> House:
     """Set up a house with one agent for each scope, and forget some of its memories."""
     home.states.async_set("light.hawk", "on", {"friendly_name": "Hawk lamp"})
@@ -234,7 +239,7 @@ async def furnish(
     await house.memory.async_change(lambda memory: _tell(memory, str(ada.user_id), str(grace.user_id)))
     house.exported = await house.memory.async_read(lambda memory: list(memory.export()), [])
     await _forget(house)
-    await written(home)
+    await flush_store(home)
     return house
 
 
@@ -263,6 +268,6 @@ def _tell(memory: Memory, ada: str, grace: str) -> None:
 async def _forget(house: House) -> None:
     """Forget the memories in `GONE`, each as the person it belongs to."""
     rows = [each for each in map(json.loads, house.exported) if words_in(each) & GONE - {"dodo"}]
-    for who, person in (("Ada", house.context("Ada").user_id), ("automation", None)):
+    for who, person in (("Ada", house.get_context("Ada").user_id), ("automation", None)):
         ids = [f"{each['kind']}:{each['id']}" for each in rows if each.get("person") == person]
         await house.act("forget", who, ids=ids)

@@ -4,12 +4,12 @@ from typing import Any
 
 from homeassistant.core import HomeAssistant
 
-from custom_components.windowed_conversation.agents.store import AgentStore, async_store
-from custom_components.windowed_conversation.memory import Fact, Memory, TurnListing, TurnRecord
+from custom_components.windowed_conversation.agents.store import AgentStore, async_get_store
+from custom_components.windowed_conversation.memory import Fact, Memory, TurnListQuery, TurnRecord
 
 
 def memory_of(home: HomeAssistant) -> AgentStore:
-    memory = async_store(home)
+    memory = async_get_store(home)
     assert memory is not None
     return memory
 
@@ -19,16 +19,16 @@ async def add_fact(home: HomeAssistant, text: str, **more: Any) -> int:
     return await memory_of(home).async_change(lambda memory: memory.add_fact(text, **more))
 
 
-async def facts_of(home: HomeAssistant, person: str | None = None) -> list[Fact]:
+async def list_facts(home: HomeAssistant, person: str | None = None) -> list[Fact]:
     """Return the facts that a person may see."""
-    return await memory_of(home).async_read(lambda memory: memory.facts(person), [])
+    return await memory_of(home).async_read(lambda memory: memory.get_facts(person), [])
 
 
 async def recorded_turns(home: HomeAssistant) -> list[TurnRecord]:
     """Return the turns in the record including their texts, oldest first."""
 
     def read(memory: Memory) -> list[TurnRecord]:
-        found = [memory.record.get(each.id) for each in memory.record.newest(TurnListing())]
+        found = [memory.turn_records.get_turn(each.id) for each in memory.turn_records.list_newest(TurnListQuery())]
         return [each for each in found if each is not None][::-1]
 
     return await memory_of(home).async_read(read, [])

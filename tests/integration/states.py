@@ -5,7 +5,7 @@ from homeassistant.helpers import device_registry as dr
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 
-def state_of(home: HomeAssistant, entity_id: str) -> State:
+def get_state(home: HomeAssistant, entity_id: str) -> State:
     """Return the state of an entity. Fails if it has none."""
     state = home.states.get(entity_id)
     assert state is not None

@@ -29,28 +29,30 @@ class Disk:
     @property
     def said(self) -> list[str] | None:
         """The user's text of each turn in the file, oldest first, or None if the file does not exist."""
-        return [row[0] for row in self.rows("SELECT said FROM turn ORDER BY id")] if self(Path.exists) else None
+        return [row[0] for row in self.execute("SELECT said FROM turn ORDER BY id")] if self(Path.exists) else None
 
     @property
-    def conversations(self) -> list[str]:
+    def conversation_ids(self) -> list[str]:
         """The ids of the stored conversations, starting with the least recently used."""
-        return [WindowKey.parse(key).conversation for (key,) in self.rows("SELECT key FROM conversation ORDER BY used")]
+        return [
+            WindowKey.parse(key).conversation for (key,) in self.execute("SELECT key FROM conversation ORDER BY used")
+        ]
 
     @property
-    def exchanges(self) -> str:
+    def exchange_text(self) -> str:
         """The text of all exchanges in the stored conversations."""
-        return "\n".join(text for (text,) in self.rows("SELECT text FROM exchange ORDER BY id"))
+        return "\n".join(text for (text,) in self.execute("SELECT text FROM exchange ORDER BY id"))
 
-    def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+    def execute(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         """Execute an SQL statement, commit its changes, and return the resulting rows."""
 
-        def query(path: Path) -> list[tuple[Any, ...]]:
+        def run_query(path: Path) -> list[tuple[Any, ...]]:
             with closing(sqlite3.connect(path)) as connection, connection:
                 return connection.execute(sql, values).fetchall()
 
-        return self(query)
+        return self(run_query)
 
-    def rot(self, text: str, *, byte: int = 0xFF) -> None:
+    def corrupt(self, text: str, *, byte: int = 0xFF) -> None:
         """Replace the first byte of each occurrence of a text in the file, which must be closed."""
         before = text.encode()
 

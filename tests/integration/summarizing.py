@@ -23,10 +23,10 @@ def asked_for(model_server: ModelServer) -> list[dict[str, Any]]:
 
 def the_window(agent: Agent) -> Window:
     """Return the agent's only window."""
-    (window,) = agent.windows.loaded().values()
+    (window,) = agent.windows.loaded_windows().values()
     return window
 
 
-def summaries_in(agent: Agent) -> int:
+def count_summaries(agent: Agent) -> int:
     """Return the number of summaries in the agent's only window."""
     return the_window(agent).stats().tag_distribution.get("summary", 0)

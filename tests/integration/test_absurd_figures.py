@@ -17,7 +17,7 @@ from demo.model_server import ModelServer
 
 from .account_kinds import COMPATIBLE, VENDORS
 from .actions import act
-from .conftest import Say, SetUp, speech, start, stop
+from .conftest import SayFn, SetUpFn, get_speech, start, stop
 
 _CHAT = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens", "total_tokens")
 _RESPONSES = (
@@ -89,7 +89,7 @@ class Reports:
 
 
 @pytest.fixture
-async def reports(request: pytest.FixtureRequest, set_up: SetUp, model_server: ModelServer, say: Say) -> Reports:
+async def reports(request: pytest.FixtureRequest, set_up: SetUpFn, model_server: ModelServer, say: SayFn) -> Reports:
     """Set up an agent of each wire format that has had one turn."""
     kind, places, model = FORMATS[request.param]
     model_server.change(models=("scripted", model), shapes=("reasoning",))
@@ -100,22 +100,22 @@ async def reports(request: pytest.FixtureRequest, set_up: SetUp, model_server: M
 
 def sums(home: HomeAssistant) -> dict[str, float]:
     """Return the states of the sensors whose value never decreases."""
-    states = (state for state in home.states.async_all("sensor") if _never_falls(state))
+    states = (state for state in home.states.async_all("sensor") if _is_sum(state))
     return {state.entity_id: float(state.state) for state in states}
 
 
-def _never_falls(state: State) -> bool:
+def _is_sum(state: State) -> bool:
     return state.attributes.get("state_class") in {"total", "total_increasing"}
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("reports", FORMATS, indirect=True)
-async def test_every_answer_is_heard_and_no_sum_falls(home: HomeAssistant, reports: Reports, say: Say) -> None:
+async def test_every_answer_is_heard_and_no_sum_falls(home: HomeAssistant, reports: Reports, say: SayFn) -> None:
     heard, shown = [], [sums(home)]
 
     for bent in reports.each_place():
         reports.server.change(figures=bent)
-        heard.append(speech(await say("I would like the kitchen light switched on")))
+        heard.append(get_speech(await say("I would like the kitchen light switched on")))
         shown.append(sums(home))
 
     assert {"kitchen light" in each for each in heard} == {True}
@@ -129,7 +129,7 @@ async def test_every_answer_is_heard_and_no_sum_falls(home: HomeAssistant, repor
 
 @pytest.mark.parametrize("reports", FORMATS, indirect=True)
 async def test_states_of_the_home_can_be_written(
-    home: HomeAssistant, reports: Reports, say: Say, caplog: pytest.LogCaptureFixture
+    home: HomeAssistant, reports: Reports, say: SayFn, caplog: pytest.LogCaptureFixture
 ) -> None:
     for bent in reports.every_place():
         reports.server.change(figures=bent)
@@ -151,7 +151,7 @@ async def held(home: HomeAssistant) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("reports", FORMATS, indirect=True)
 async def test_conversation_is_read_again_as_it_was(
-    home: HomeAssistant, reports: Reports, say: Say, agent_of: Callable[[MockConfigEntry], Any]
+    home: HomeAssistant, reports: Reports, say: SayFn, get_agent: Callable[[MockConfigEntry], Any]
 ) -> None:
     for bent in reports.every_place():
         reports.server.change(figures=bent)

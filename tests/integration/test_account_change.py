@@ -12,7 +12,7 @@ from custom_components.windowed_conversation.const import DOMAIN
 from demo.model_server import ModelServer
 
 from .account_forms import reconfigure
-from .conftest import Say, SetUp, Submit, speech
+from .conftest import SayFn, SetUpFn, Submit, get_speech
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ async def test_wrong_key_is_refused_again(reauth_form: Submit, entry) -> None:
 
 
 @pytest.fixture
-async def first_key_form(home: HomeAssistant, set_up: SetUp, model_server: ModelServer) -> Submit:
+async def first_key_form(home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer) -> Submit:
     """Return the form that asks for the first key of an account, whose server now requires the key "new"."""
     model_server.change(key="new")
     entry = await set_up(account={CONF_API_KEY: None})
@@ -48,7 +48,7 @@ async def first_key_form(home: HomeAssistant, set_up: SetUp, model_server: Model
 
 
 async def test_account_without_a_key_says_that_the_server_wants_one_now(
-    first_key_form: Submit, model_server: ModelServer, say: Say
+    first_key_form: Submit, model_server: ModelServer, say: SayFn
 ) -> None:
     assert first_key_form.shown["step_id"] == "reauth_first_key"
     assert first_key_form.shown["description_placeholders"]["url"] == model_server.url
@@ -56,17 +56,17 @@ async def test_account_without_a_key_says_that_the_server_wants_one_now(
     assert (await first_key_form())["errors"] == {"base": "key_wanted"}
     assert (await first_key_form(api_key="wrong"))["errors"] == {"base": "invalid_auth"}
     assert (await first_key_form(api_key="new"))["reason"] == "reauth_successful"
-    assert "Nice to meet you" in speech(await say("my name is Ada"))
+    assert "Nice to meet you" in get_speech(await say("my name is Ada"))
 
 
 async def test_account_without_a_key_needs_none_when_the_proxy_was_mended(
-    home: HomeAssistant, first_key_form: Submit, model_server: ModelServer, say: Say
+    home: HomeAssistant, first_key_form: Submit, model_server: ModelServer, say: SayFn
 ) -> None:
     model_server.change(key=None)
 
     assert (await first_key_form())["reason"] == "reauth_successful"
     assert [CONF_API_KEY in each.data for each in home.config_entries.async_entries(DOMAIN)] == [False]
-    assert "Nice to meet you" in speech(await say("my name is Ada"))
+    assert "Nice to meet you" in get_speech(await say("my name is Ada"))
 
 
 async def test_key_that_is_accepted_again_is_kept(reauth_form: Submit, entry, model_server: ModelServer) -> None:
@@ -146,31 +146,31 @@ async def test_account_is_set_up_again_once(
 
 
 @pytest.fixture
-async def left_alone(entry, model_server: ModelServer, say: Say) -> None:
+async def left_alone(entry, model_server: ModelServer, say: SayFn) -> None:
     """Have the server refuse a request and ask not to be contacted again for two hours."""
     model_server.fault("429", 1, retry_after=7200)
-    assert "try again in 2 hours" in speech(await say("my name is Ada"))
+    assert "try again in 2 hours" in get_speech(await say("my name is Ada"))
 
 
-async def test_server_is_left_alone_when_it_asked_for_that(left_alone: None, say: Say) -> None:
-    assert "try again in" in speech(await say("my name is Ada"))
+async def test_server_is_left_alone_when_it_asked_for_that(left_alone: None, say: SayFn) -> None:
+    assert "try again in" in get_speech(await say("my name is Ada"))
 
 
 async def test_server_is_asked_again_after_its_account_was_confirmed(
-    left_alone: None, reconfigure_form: Submit, say: Say, model_server: ModelServer
+    left_alone: None, reconfigure_form: Submit, say: SayFn, model_server: ModelServer
 ) -> None:
     await reconfigure_form(url=model_server.url)
 
-    assert "Nice to meet you" in speech(await say("my name is Ada"))
+    assert "Nice to meet you" in get_speech(await say("my name is Ada"))
 
 
-async def test_server_is_asked_again_with_a_new_key(left_alone: None, reauth_form: Submit, say: Say) -> None:
+async def test_server_is_asked_again_with_a_new_key(left_alone: None, reauth_form: Submit, say: SayFn) -> None:
     await reauth_form(api_key="new")
 
-    assert "Nice to meet you" in speech(await say("my name is Ada"))
+    assert "Nice to meet you" in get_speech(await say("my name is Ada"))
 
 
-async def test_server_is_asked_again_after_a_reload(left_alone: None, home: HomeAssistant, entry, say: Say) -> None:
+async def test_server_is_asked_again_after_a_reload(left_alone: None, home: HomeAssistant, entry, say: SayFn) -> None:
     await home.config_entries.async_reload(entry.entry_id)
 
-    assert "Nice to meet you" in speech(await say("my name is Ada"))
+    assert "Nice to meet you" in get_speech(await say("my name is Ada"))

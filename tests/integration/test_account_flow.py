@@ -19,14 +19,14 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_NONE,
     PROVIDER_OPENAI_CHAT,
 )
-from custom_components.windowed_conversation.flows.fields import agent_name
+from custom_components.windowed_conversation.flows.fields import suggest_agent_name
 from demo.model_server import ModelServer
 from tests.model_lists import OLLAMA, OPENAI, ROUTER
 from tests.repository_files import TEXTS
 
 from .account_forms import open_account
-from .conftest import Page, Say, Submit
-from .remembered import facts_of
+from .conftest import Page, SayFn, Submit
+from .remembered import list_facts
 
 
 async def test_menu_asks_who_is_to_answer(home: HomeAssistant) -> None:
@@ -54,11 +54,11 @@ async def test_days_that_the_form_of_the_first_agent_names_are_those_of_an_accou
 
 
 async def test_agent_without_a_model_remembers_facts_as_the_menu_says(
-    home: HomeAssistant, entry_without_model: MockConfigEntry, say: Say
+    home: HomeAssistant, entry_without_model: MockConfigEntry, say: SayFn
 ) -> None:
     await say("remember that the bins go out on Friday")
 
-    assert [fact.text for fact in await facts_of(home)] == ["the bins go out on Friday"]
+    assert [fact.text for fact in await list_facts(home)] == ["the bins go out on Friday"]
     assert "facts" in TEXTS["config"]["step"]["user"]["menu_option_descriptions"]["local"]
 
 
@@ -75,7 +75,7 @@ async def test_models_of_the_server_are_offered(server_form: Submit, model_serve
 
     assert form["step_id"] == "model"
     fields = form["data_schema"].schema
-    assert fields[CONF_MODEL].config["options"] == model_server.settings.listed_models()
+    assert fields[CONF_MODEL].config["options"] == model_server.settings.list_model_ids()
     assert form["data_schema"]({}) == {CONF_NAME: "scripted", CONF_MODEL: "scripted"}
 
 
@@ -163,7 +163,7 @@ async def test_blank_model_is_refused(server_form: Submit, model_server: ModelSe
 async def test_agent_of_a_compatible_server_is_called_like_its_model(
     home: HomeAssistant, model: str, name: str
 ) -> None:
-    assert agent_name(home, {CONF_PROVIDER: PROVIDER_OPENAI_CHAT}, model) == name
+    assert suggest_agent_name(home, {CONF_PROVIDER: PROVIDER_OPENAI_CHAT}, model) == name
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,10 @@ from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, D
 from demo.model_server import ModelServer
 
 from .actions import EVERY_ACTION, MEMORY_ACTIONS, ON_A_CONVERSATION, TURN_ACTIONS, act
-from .conftest import AGENT, Say, SetUp, speech, until
+from .conftest import AGENT, SayFn, SetUpFn, get_speech, until
 
 
-async def test_window_is_returned_as_it_is_sent(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
+async def test_window_is_returned_as_it_is_sent(home: HomeAssistant, entry: MockConfigEntry, say: SayFn) -> None:
     await say("I would like the kitchen light switched on")
 
     response = await act(home, "get_window")
@@ -29,7 +29,7 @@ async def test_window_is_returned_as_it_is_sent(home: HomeAssistant, entry: Mock
     assert "tool_call" in response["messages"][2]["tags"]
 
 
-async def test_figures_are_returned_without_text(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
+async def test_figures_are_returned_without_text(home: HomeAssistant, entry: MockConfigEntry, say: SayFn) -> None:
     await say("my name is Ada")
 
     response = await act(home, "get_window", content="statistics")
@@ -40,7 +40,7 @@ async def test_figures_are_returned_without_text(home: HomeAssistant, entry: Moc
 
 
 @pytest.fixture
-async def tagged(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
+async def tagged(home: HomeAssistant, entry: MockConfigEntry, say: SayFn) -> None:
     """Create a conversation of four exchanges, of which the first three have tags."""
     for word, tags in (("pelican", ["bird", "sea"]), ("heron", ["bird"]), ("herring", ["sea"]), ("cat", [])):
         await say(f"the word is {word}")
@@ -71,7 +71,7 @@ async def test_window_is_returned_by_the_tags_that_are_asked_for(
     assert response["messages"][0]["role"] == "system"
 
 
-async def test_times_are_in_iso_8601_with_their_zone(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
+async def test_times_are_in_iso_8601_with_their_zone(home: HomeAssistant, entry: MockConfigEntry, say: SayFn) -> None:
     await home.config.async_set_time_zone("Asia/Tokyo")
     await say("my name is Ada")
 
@@ -84,13 +84,13 @@ async def test_times_are_in_iso_8601_with_their_zone(home: HomeAssistant, entry:
 
 
 async def test_time_that_no_calendar_has_is_none(home: HomeAssistant, entry: MockConfigEntry) -> None:
-    await act(home, "import_conversation", conversation=exported(created=10**12))
+    await act(home, "import_conversation", conversation=make_export(created=10**12))
 
     assert (await act(home, "get_window"))["messages"][0]["created"] is None
 
 
 async def test_newest_conversation_is_taken_when_none_is_given(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, agent_of
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, get_agent
 ) -> None:
     await say("the word is pelican", "older")
     await say("the word is heron", "newer")
@@ -98,7 +98,7 @@ async def test_newest_conversation_is_taken_when_none_is_given(
     assert "heron" in str(await act(home, "get_window", conversation_id=None))
     await act(home, "reset_window", conversation_id=None)
 
-    assert [window.conversation_id for window in agent_of(entry).windows.loaded().values()] == ["older"]
+    assert [window.conversation_id for window in get_agent(entry).windows.loaded_windows().values()] == ["older"]
 
 
 @pytest.mark.parametrize("action", ON_A_CONVERSATION)
@@ -112,15 +112,15 @@ async def test_action_without_an_id_is_refused_where_there_is_no_conversation(
 
 
 async def test_imported_conversation_keeps_its_id_when_no_other_is_given(
-    home: HomeAssistant, entry: MockConfigEntry, agent_of
+    home: HomeAssistant, entry: MockConfigEntry, get_agent
 ) -> None:
-    await act(home, "import_conversation", conversation_id=None, conversation=exported(conversation_id="diary"))
+    await act(home, "import_conversation", conversation_id=None, conversation=make_export(conversation_id="diary"))
 
-    assert [window.conversation_id for window in agent_of(entry).windows.loaded().values()] == ["diary"]
+    assert [window.conversation_id for window in get_agent(entry).windows.loaded_windows().values()] == ["diary"]
 
 
 async def test_conversations_are_listed_newest_first_over_all_agents_and_without_text(
-    home: HomeAssistant, set_up: SetUp, say: Say
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn
 ) -> None:
     await set_up()
     await set_up()
@@ -136,7 +136,7 @@ async def test_conversations_are_listed_newest_first_over_all_agents_and_without
     assert listed[0].keys() == {"entity_id", "conversation_id", "last_used", "exchanges", "tokens", "utilization"}
 
 
-async def test_list_has_no_more_than_were_asked_for(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
+async def test_list_has_no_more_than_were_asked_for(home: HomeAssistant, entry: MockConfigEntry, say: SayFn) -> None:
     for number in range(3):
         await say("turn on kitchen light", f"conversation {number}")
 
@@ -145,13 +145,13 @@ async def test_list_has_no_more_than_were_asked_for(home: HomeAssistant, entry: 
     assert [each["conversation_id"] for each in listed] == ["conversation 2", "conversation 1"]
 
 
-async def test_conversation_is_forgotten(home: HomeAssistant, entry: MockConfigEntry, say: Say, figure) -> None:
+async def test_conversation_is_forgotten(home: HomeAssistant, entry: MockConfigEntry, say: SayFn, figure) -> None:
     await say("my name is Ada")
 
     await act(home, "reset_window")
 
     assert figure("active_conversations") == "0"
-    assert "Ada" not in speech(await say("what is my name?"))
+    assert "Ada" not in get_speech(await say("what is my name?"))
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ async def test_no_action_is_omitted_of_these_tests(home: HomeAssistant, entry: M
 
 
 async def test_resets_that_come_together_forget_once_and_then_find_nothing(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn
 ) -> None:
     await say("my name is Ada")
 
@@ -206,7 +206,7 @@ async def test_resets_that_come_together_forget_once_and_then_find_nothing(
     ],
 )
 async def test_conversation_that_is_being_answered_is_left_alone(
-    *, home: HomeAssistant, entry, say: Say, agent_of, model_server: ModelServer, action: str, told: str
+    *, home: HomeAssistant, entry, say: SayFn, get_agent, model_server: ModelServer, action: str, told: str
 ) -> None:
     await say("my name is Ada")
     exported = await act(home, "export_conversation")
@@ -219,14 +219,14 @@ async def test_conversation_that_is_being_answered_is_left_alone(
         await act(home, action, **more.get(action, {}))
 
     await turn
-    (window,) = agent_of(entry).windows.loaded().values()
+    (window,) = get_agent(entry).windows.loaded_windows().values()
     assert [message.role for message in window.messages()] == ["system", *["user", "assistant"] * 2]
     assert "bird" not in window.stats().tag_distribution
 
 
 @pytest.mark.parametrize("action", ["summarize_window", "count_tokens"])
 async def test_agent_without_a_model_has_nothing_to_send(
-    home: HomeAssistant, entry_without_model: MockConfigEntry, say: Say, action: str
+    home: HomeAssistant, entry_without_model: MockConfigEntry, say: SayFn, action: str
 ) -> None:
     await say("turn on kitchen light")
 
@@ -234,41 +234,43 @@ async def test_agent_without_a_model_has_nothing_to_send(
         await act(home, action)
 
 
-async def test_trim_is_told_on_the_bus(home: HomeAssistant, set_up: SetUp, say: Say, agent_of) -> None:
+async def test_trim_is_told_on_the_bus(home: HomeAssistant, set_up: SetUpFn, say: SayFn, get_agent) -> None:
     entry = await set_up(**{CONF_HISTORY_TOKENS: 200})
     events = async_capture_events(home, f"{DOMAIN}_trimmed")
 
     for number in range(10):
         await say(f"consider that the locker number {number} is the {number} times seventh on the left")
 
-    stats = next(iter(agent_of(entry).windows.loaded().values())).stats()
+    stats = next(iter(get_agent(entry).windows.loaded_windows().values())).stats()
     assert len(events) == stats.trims > 0
     assert sum(event.data["evicted"]["messages"] for event in events) == stats.evicted_messages
 
 
 async def test_exported_conversation_goes_on_where_it_is_imported(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn
 ) -> None:
     await say("my name is Ada")
     exported = await act(home, "export_conversation")
 
     await act(home, "import_conversation", conversation_id="elsewhere", **exported)
 
-    assert "Ada" in speech(await say("what is my name?", "elsewhere"))
+    assert "Ada" in get_speech(await say("what is my name?", "elsewhere"))
 
 
-async def test_forked_conversations_go_on_by_themselves(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
+async def test_forked_conversations_go_on_by_themselves(
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn
+) -> None:
     await say("my name is Ada")
 
     await act(home, "fork_conversation", new_conversation_id="fork")
-    known = speech(await say("what is my name?", "fork"))
+    known = get_speech(await say("what is my name?", "fork"))
     await say("my name is Bea", "fork")
 
     assert "Ada" in known
-    assert "Ada" in speech(await say("what is my name?"))
+    assert "Ada" in get_speech(await say("what is my name?"))
 
 
-def exported(*, conversation_id: str = "test", tags: Iterable[str] = (), **question: Any) -> dict[str, Any]:
+def make_export(*, conversation_id: str = "test", tags: Iterable[str] = (), **question: Any) -> dict[str, Any]:
     """Return an exported conversation with one user message; `question` changes fields of that message."""
     messages = [{"role": "user", "content": "hello", "tags": [], "created": 0.0, "tokens": 5, **question}]
     return {
@@ -287,11 +289,11 @@ def exported(*, conversation_id: str = "test", tags: Iterable[str] = (), **quest
         ({"format": "something else"}, "is not an exported conversation"),
         ({"format": "windowed_conversation", "version": 99}, "by a newer version"),
         ({"format": "windowed_conversation", "version": 1}, "is damaged"),
-        (exported(content="x" * 100_000_000), "is too large"),
-        (exported(tags=["t" * 10_000]), "is damaged"),
-        (exported() | {"exchanges": [{"tags": [], "messages": []}]}, "is damaged"),
-        (exported(tokens=10**400), "is damaged"),
-        (exported(created=10**400), "is damaged"),
+        (make_export(content="x" * 100_000_000), "is too large"),
+        (make_export(tags=["t" * 10_000]), "is damaged"),
+        (make_export() | {"exchanges": [{"tags": [], "messages": []}]}, "is damaged"),
+        (make_export(tokens=10**400), "is damaged"),
+        (make_export(created=10**400), "is damaged"),
     ],
     ids=[
         *("nothing", "not ours", "newer", "without exchanges", "100 MB", "tag of 10,000 characters"),
@@ -299,30 +301,30 @@ def exported(*, conversation_id: str = "test", tags: Iterable[str] = (), **quest
     ],
 )
 async def test_import_that_is_none_is_refused(
-    home: HomeAssistant, entry: MockConfigEntry, agent_of, conversation: dict, told: str
+    home: HomeAssistant, entry: MockConfigEntry, get_agent, conversation: dict, told: str
 ) -> None:
     with pytest.raises(ServiceValidationError, match=told):
         await act(home, "import_conversation", conversation=conversation)
 
-    assert len(agent_of(entry).windows) == 0
+    assert len(get_agent(entry).windows) == 0
 
 
 async def test_imported_messages_are_counted_anew(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, agent_of
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, get_agent
 ) -> None:
-    await act(home, "import_conversation", conversation=exported(content="the sea " * 100_000))
+    await act(home, "import_conversation", conversation=make_export(content="the sea " * 100_000))
 
-    (window,) = agent_of(entry).windows.loaded().values()
+    (window,) = get_agent(entry).windows.loaded_windows().values()
     assert window.stats().current_tokens > 100_000
     assert window.stats().over_budget
 
 
 @pytest.mark.parametrize(("said", "counted"), [(10**9, 22), (0, 625_000)], ids=["too many", "none"])
 async def test_imported_residue_is_believed_only_what_it_can_cost(
-    home: HomeAssistant, entry: MockConfigEntry, agent_of, said: int, counted: int
+    home: HomeAssistant, entry: MockConfigEntry, get_agent, said: int, counted: int
 ) -> None:
     value = {10**9: '"aaaaaaaaaaaaaaaaaaaa"', 0: f'"{"a" * 10_000_000}"'}[said]
-    conversation = exported()
+    conversation = make_export()
     native = {"provider": "openai_chat", "model": "scripted", "value": value, "tokens": said}
     conversation["exchanges"][0]["messages"].append(
         {"role": "assistant", "content": "hi", "tokens": 5, "native": native}
@@ -330,12 +332,12 @@ async def test_imported_residue_is_believed_only_what_it_can_cost(
 
     await act(home, "import_conversation", conversation=conversation)
 
-    (window,) = agent_of(entry).windows.loaded().values()
+    (window,) = get_agent(entry).windows.loaded_windows().values()
     assert window.exchanges()[0].messages[1].native.tokens == counted
 
 
 async def test_import_holds_no_numbers_that_json_has_not(home: HomeAssistant, entry: MockConfigEntry) -> None:
-    conversation = exported()
+    conversation = make_export()
     call = {"id": "call", "name": "dim", "arguments": '{"level": 1e999, "other": NaN}'}
     conversation["exchanges"][0]["messages"] += [
         {"role": "assistant", "tool_calls": [call], "content": "", "tokens": 5},
@@ -371,7 +373,7 @@ async def test_impossible_field_is_refused(home: HomeAssistant, action: str, fie
 
 @pytest.mark.parametrize("figure", [1, 1.0, "1"], ids=repr)
 async def test_figure_of_a_form_or_a_template_is_taken(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, figure: object
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, figure: object
 ) -> None:
     await say("my name is Ada")
 
@@ -382,7 +384,7 @@ async def test_figure_of_a_form_or_a_template_is_taken(
 
 @pytest.mark.parametrize("action", ["import", "fork"])
 async def test_conversation_that_exists_is_not_replaced(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, action: str
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, action: str
 ) -> None:
     await say("my name is Ada")
     exported = await act(home, "export_conversation")
@@ -394,7 +396,7 @@ async def test_conversation_that_exists_is_not_replaced(
 
 @pytest.mark.parametrize("asked", [{"tags": ["t" * 10_000]}, {"exclude": ["t" * 10_000]}, {"tags": [" "]}])
 async def test_tag_that_cannot_be_is_not_looked_for(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, asked: dict[str, Any]
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, asked: dict[str, Any]
 ) -> None:
     await say("my name is Ada")
 
@@ -413,12 +415,12 @@ async def test_tag_that_cannot_be_is_not_looked_for(
     ],
 )
 async def test_tag_that_cannot_be_is_refused(
-    *, home: HomeAssistant, entry: MockConfigEntry, say: Say, agent_of, wrong: dict, told: str
+    *, home: HomeAssistant, entry: MockConfigEntry, say: SayFn, get_agent, wrong: dict, told: str
 ) -> None:
     await say("my name is Ada")
-    before = next(iter(agent_of(entry).windows.loaded().values())).snapshot()
+    before = next(iter(get_agent(entry).windows.loaded_windows().values())).snapshot()
 
     with pytest.raises(ServiceValidationError, match=told):
         await act(home, "tag_exchange", **wrong)
 
-    assert next(iter(agent_of(entry).windows.loaded().values())).snapshot() == before
+    assert next(iter(get_agent(entry).windows.loaded_windows().values())).snapshot() == before

@@ -17,7 +17,7 @@ from custom_components.windowed_conversation.bridge import local_intents
 from demo.model_server import ModelServer
 
 from .actions import act
-from .conftest import AGENT, Say, SayAtOnce, SetUp, speech, until
+from .conftest import AGENT, SayAtOnce, SayFn, SetUpFn, get_speech, until
 
 SECRET = "the pelican is my secret word"
 COMMAND = "turn on kitchen light"
@@ -30,44 +30,44 @@ def names(steps: tuple[Callable[..., None], ...]) -> list[str]:
 def test_steps_run_in_this_order() -> None:
     """Counting is first, recording precedes pricing, memory precedes the summary, and listeners are notified last."""
     assert names(STEPS) == [
-        "count",
-        "judge_health",
+        "count_turn",
+        "update_health",
         "fire_events",
-        "raise_issues",
-        "follow_servers",
+        "update_issues",
+        "notify_servers",
         "log_error",
         "log_turn",
         "async_record_turn",
-        "price",
+        "look_up_cost",
         "store_in_memory",
-        "summarize",
+        "start_summary",
         "notify_listeners",
     ]
 
 
 def test_interrupted_turn_is_only_counted_recorded_and_priced() -> None:
     assert names(STEPS_AFTER_INTERRUPTION) == [
-        "count_interrupted",
+        "count_interrupted_turn",
         "log_turn",
         "async_record_turn",
-        "price",
+        "look_up_cost",
         "notify_listeners",
     ]
 
 
 async def test_local_turn_builds_nothing_of_a_request(
-    entry, say: Say, agent_of, monkeypatch: pytest.MonkeyPatch
+    entry, say: SayFn, get_agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     built: list[str] = []
-    for name in ("Question", "TurnContext", "Stamp", "turn_memory_tools", "async_get_tools"):
+    for name in ("Question", "TurnContext", "Stamp", "build_turn_memory_tools", "async_get_tools"):
         monkeypatch.setattr(conversation_turn, name, lambda *_, name=name, **__: built.append(name))
     ended: list[ConversationTurn] = []
     monkeypatch.setattr(after_turn, "STEPS", (*STEPS, lambda _agent, turn: ended.append(turn)))
 
-    assert "Turned on" in speech(await say(COMMAND))
+    assert "Turned on" in get_speech(await say(COMMAND))
 
     await until(lambda: bool(ended))
-    assert (built, ended[0].context, ended[0].prompt, ended[0].state.attempts) == ([], None, None, [])
+    assert (built, ended[0].live_context, ended[0].prompt_fingerprints, ended[0].state.attempts) == ([], None, None, [])
 
 
 async def test_turn_that_comes_at_once_knows_the_one_before(
@@ -98,24 +98,24 @@ async def test_turn_of_the_last_moment_is_counted_when_its_account_is_unloaded(
 
 
 async def test_exchange_that_cannot_be_kept_is_answered_and_logged_without_its_text(
-    entry, say_at_once: SayAtOnce, agent_of, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    entry, say_at_once: SayAtOnce, get_agent, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def to_messages(*_: object) -> None:
+    def fail_conversion(*_: object) -> None:
         raise RuntimeError(SECRET)
 
-    monkeypatch.setattr(local_intents, "to_messages", to_messages)
+    monkeypatch.setattr(local_intents, "convert_contents", fail_conversion)
     caplog.set_level(logging.INFO)
 
-    assert "Turned on" in speech(await say_at_once(COMMAND))
-    assert agent_of(entry).statistics.totals.turns_local == 0
-    assert agent_of(entry).windows.loaded() == {}
-    assert agent_of(entry).statistics.totals.turns_local == 1
+    assert "Turned on" in get_speech(await say_at_once(COMMAND))
+    assert get_agent(entry).statistics.totals.turns_local == 0
+    assert get_agent(entry).windows.loaded_windows() == {}
+    assert get_agent(entry).statistics.totals.turns_local == 1
     assert "Something that follows a turn failed: RuntimeError" in caplog.text
     assert "pelican" not in caplog.text
 
 
 async def test_issue_of_a_turn_may_begin_another_turn_and_both_are_counted(
-    home: HomeAssistant, set_up: SetUp, say_at_once: SayAtOnce, figure
+    home: HomeAssistant, set_up: SetUpFn, say_at_once: SayAtOnce, figure
 ) -> None:
     await set_up(options={"history_tokens": 200}, routing="llm_only")
 
@@ -133,11 +133,11 @@ async def test_issue_of_a_turn_may_begin_another_turn_and_both_are_counted(
 
 @pytest.mark.parametrize("broken", range(len(STEPS)), ids=[step.__name__ for step in STEPS])
 async def test_step_that_fails_stops_no_other_and_is_logged_without_its_text(
-    broken: int, entry, say: Say, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    broken: int, entry, say: SayFn, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     done: list[int] = []
 
-    def noted(number: int) -> Callable[..., None]:
+    def make_step(number: int) -> Callable[..., None]:
         def step(agent: Agent, turn: ConversationTurn) -> None:
             if number == broken:
                 raise RuntimeError(SECRET)
@@ -146,7 +146,7 @@ async def test_step_that_fails_stops_no_other_and_is_logged_without_its_text(
 
         return step
 
-    monkeypatch.setattr(after_turn, "STEPS", tuple(map(noted, range(len(STEPS)))))
+    monkeypatch.setattr(after_turn, "STEPS", tuple(map(make_step, range(len(STEPS)))))
     caplog.set_level(logging.INFO)
     await say(COMMAND)
 
@@ -155,18 +155,18 @@ async def test_step_that_fails_stops_no_other_and_is_logged_without_its_text(
     assert "pelican" not in caplog.text
 
 
-async def test_sensor_that_fails_stops_no_other(entry, say: Say, agent_of, figure) -> None:
+async def test_sensor_that_fails_stops_no_other(entry, say: SayFn, get_agent, figure) -> None:
     def fail() -> None:
         raise RuntimeError(SECRET)
 
-    agent_of(entry)._listeners.insert(0, fail)
+    get_agent(entry)._listeners.insert(0, fail)
     await say(COMMAND)
 
     assert figure("window_exchanges") == "1"
 
 
 async def test_reload_in_the_middle_of_a_turn_loses_none_of_its_tokens(
-    home: HomeAssistant, entry, say: Say, model_server: ModelServer, figure
+    home: HomeAssistant, entry, say: SayFn, model_server: ModelServer, figure
 ) -> None:
     model_server.change(delay=0.05)
     turn = asyncio.create_task(say("tell me a story in 10 words"))

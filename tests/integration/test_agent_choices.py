@@ -18,8 +18,8 @@ from demo.model_server import ModelServer
 
 from .account_forms import open_account
 from .account_kinds import AZURE_RESPONSES, COMPATIBLE, KINDS, Kind
-from .agent_forms import AgentForm, default_of, fields_of, open_change, suggested
-from .conftest import AGENT, Say, SetUp, speech
+from .agent_forms import AgentForm, get_default, get_selectors, open_agent_form, suggested
+from .conftest import AGENT, SayFn, SetUpFn, get_speech
 
 OPENAI, OPENAI_CHAT, GEMINI, ANTHROPIC = KINDS[0], KINDS[1], KINDS[-2], KINDS[-1]
 CHOICES = (CONF_FAMILY, CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P)
@@ -30,7 +30,7 @@ ADA: dict[str, Any] = {"name": "Ada", "routing": "llm_only", "llm_hass_api": ["a
 
 def choices(form: AgentForm) -> list[str]:
     """Return the model settings that the form offers."""
-    return [field for field in fields_of(form) if field in CHOICES]
+    return [field for field in get_selectors(form) if field in CHOICES]
 
 
 @pytest.mark.parametrize(
@@ -45,17 +45,17 @@ def choices(form: AgentForm) -> list[str]:
     ids=lambda value: getattr(value, "name", ""),
 )
 async def test_what_a_model_may_take_is_asked(
-    home: HomeAssistant, set_up: SetUp, model_server: ModelServer, kind: Kind, offered: list[str]
+    home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer, kind: Kind, offered: list[str]
 ) -> None:
-    form = await open_change(home, await set_up(account=kind.account(model_server)))
+    form = await open_agent_form(home, await set_up(account=kind.account(model_server)))
 
     assert choices(form) == offered
 
 
 async def test_reasoning_of_a_model_at_home_can_be_turned_off(
-    home: HomeAssistant, set_up: SetUp, model_server: ModelServer, say: Say
+    home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer, say: SayFn
 ) -> None:
-    form = await open_change(home, await set_up(account=AT_HOME))
+    form = await open_agent_form(home, await set_up(account=AT_HOME))
 
     await form(**ADA, model="scripted", effort="none")
     await say("hello")
@@ -64,11 +64,11 @@ async def test_reasoning_of_a_model_at_home_can_be_turned_off(
 
 
 async def test_temperature_at_home_suits_tools_and_can_be_changed(
-    home: HomeAssistant, set_up: SetUp, model_server: ModelServer, say: Say
+    home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer, say: SayFn
 ) -> None:
-    form = await open_change(home, await set_up(account=AT_HOME))
+    form = await open_agent_form(home, await set_up(account=AT_HOME))
     await say("I would like to know what is going on")
-    assert model_server.requests[-1].body["temperature"] == default_of(form, CONF_TEMPERATURE) == 0.6
+    assert model_server.requests[-1].body["temperature"] == get_default(form, CONF_TEMPERATURE) == 0.6
 
     await form(**ADA, model="scripted", temperature=1.0)
     await say("hello")
@@ -78,7 +78,7 @@ async def test_temperature_at_home_suits_tools_and_can_be_changed(
 
 @pytest.mark.parametrize("kind", [None, OPENAI, OPENAI_CHAT, GEMINI, ANTHROPIC], ids=str)
 async def test_vendors_and_gateways_choose_their_temperature(
-    set_up: SetUp, model_server: ModelServer, say: Say, kind: Kind | None
+    set_up: SetUpFn, model_server: ModelServer, say: SayFn, kind: Kind | None
 ) -> None:
     await set_up(account=kind.account(model_server) if kind else None)
 
@@ -88,10 +88,10 @@ async def test_vendors_and_gateways_choose_their_temperature(
     assert "temperature" not in asked | asked.get("generationConfig", {})
 
 
-async def test_families_are_models_to_talk_to(home: HomeAssistant, set_up: SetUp, model_server: ModelServer) -> None:
-    form = await open_change(home, await set_up(account=AZURE_RESPONSES.account(model_server)))
+async def test_families_are_models_to_talk_to(home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer) -> None:
+    form = await open_agent_form(home, await set_up(account=AZURE_RESPONSES.account(model_server)))
 
-    field = fields_of(form)[CONF_FAMILY]
+    field = get_selectors(form)[CONF_FAMILY]
     assert {"gpt-4o", "gpt-5-mini", "o3"} <= set(field.config["options"])
     assert not {"whisper-1", "gpt-image-1", "text-embedding-3-small"} & set(field.config["options"])
     assert field.config["custom_value"]
@@ -110,10 +110,10 @@ async def test_first_agent_of_azure_says_what_its_deployment_runs(
 
 
 async def test_effort_reaches_the_model(
-    home: HomeAssistant, set_up: SetUp, model_server: ModelServer, say: Say
+    home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer, say: SayFn
 ) -> None:
     entry = await set_up(account=AZURE_RESPONSES.account(model_server))
-    form = await open_change(home, entry)
+    form = await open_agent_form(home, entry)
 
     await form(**ADA, model="scripted", model_family="gpt-5", effort="low", temperature=0.3, top_p=0.9)
     await say("hello")
@@ -137,15 +137,15 @@ async def test_effort_reaches_the_model(
 )
 async def test_sampling_reaches_the_model(
     home: HomeAssistant,
-    set_up: SetUp,
+    set_up: SetUpFn,
     model_server: ModelServer,
-    say: Say,
+    say: SayFn,
     *,
     kind: Kind,
     entered: dict[str, float],
     sent: dict[str, float],
 ) -> None:
-    form = await open_change(home, await set_up(account=kind.account(model_server)))
+    form = await open_agent_form(home, await set_up(account=kind.account(model_server)))
 
     await form(**ADA, model="scripted", **entered)
     await say("hello")
@@ -156,12 +156,12 @@ async def test_sampling_reaches_the_model(
 
 
 async def test_choices_can_be_taken_back(
-    home: HomeAssistant, set_up: SetUp, model_server: ModelServer, say: Say
+    home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer, say: SayFn
 ) -> None:
     numbers = {CONF_TEMPERATURE: 0.3, CONF_TOP_P: 0.9}
     chosen = {CONF_FAMILY: "gpt-5", CONF_EFFORT: "low", CONF_FALLBACK_AGENTS: ["conversation.other"], **numbers}
     entry = await set_up(account=AZURE_RESPONSES.account(model_server), **chosen)
-    form = await open_change(home, entry)
+    form = await open_agent_form(home, entry)
     assert {name: suggested(form)[name] for name in chosen} == chosen
 
     await form(**ADA, model="scripted", model_family=" ")
@@ -174,26 +174,26 @@ async def test_choices_can_be_taken_back(
 
 
 async def test_agent_is_not_asked_after_itself(home: HomeAssistant, entry) -> None:
-    form = await open_change(home, entry)
+    form = await open_agent_form(home, entry)
 
-    assert fields_of(form)[CONF_FALLBACK_AGENTS].config["exclude_entities"] == [AGENT]
+    assert get_selectors(form)[CONF_FALLBACK_AGENTS].config["exclude_entities"] == [AGENT]
 
 
 async def test_fallback_agents_are_asked_in_their_order(
-    home: HomeAssistant, set_up: SetUp, model_server: ModelServer, say: Say
+    home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer, say: SayFn
 ) -> None:
     gemini, anthropic = ModelServer(strict=True), ModelServer(strict=True)
     async with gemini, anthropic:
         entry = await set_up()
         await set_up(account=GEMINI.account(gemini))
         await set_up(account=ANTHROPIC.account(anthropic))
-        form = await open_change(home, entry)
+        form = await open_agent_form(home, entry)
         await form(**ADA, model="scripted", fallback_agents=["conversation.ada_3", "conversation.ada_2"])
         model_server.fault("500")
         anthropic.fault("500")
 
         said = await say("my name is Grace")
 
-    assert "Grace" in speech(said)
+    assert "Grace" in get_speech(said)
     asked = sorted((server.requests[-1].arrived_ns, server) for server in (model_server, anthropic, gemini))
     assert [server for _, server in asked] == [model_server, anthropic, gemini]

@@ -27,6 +27,7 @@ from custom_components.windowed_conversation.const import (
     CONF_IDLE_TIMEOUT,
     CONF_LIMITS,
     CONF_MAX_ANSWER_TOKENS,
+    CONF_MAX_TOOL_ITERATIONS,
     CONF_MEMORY,
     CONF_RECORD,
     CONF_ROUTING,
@@ -34,7 +35,6 @@ from custom_components.windowed_conversation.const import (
     CONF_STATES,
     CONF_STATES_DOMAINS,
     CONF_TEMPERATURE,
-    CONF_TOOL_ITERATIONS,
     CONF_TOP_P,
     CONF_TURN_TIMEOUT,
 )
@@ -42,9 +42,9 @@ from custom_components.windowed_conversation.turn.limits import TurnLimits
 from demo.model_server import ModelServer
 
 from .account_kinds import AZURE_RESPONSES, KINDS
-from .agent_forms import FRIDAY, LIMITS, AgentForm, fields_of, open_change, open_new, sections_of, suggested
-from .conftest import AGENT, Page, Say, speech
-from .states import state_of
+from .agent_forms import FRIDAY, LIMITS, AgentForm, get_selectors, list_sections, open_agent_form, open_new, suggested
+from .conftest import AGENT, Page, SayFn, get_speech
+from .states import get_state
 
 OPENAI = KINDS[0]
 
@@ -56,9 +56,9 @@ async def new_form(home: HomeAssistant, entry) -> AgentForm:
 
 
 @pytest.fixture
-async def change_form(home: HomeAssistant, entry) -> AgentForm:
+async def edit_agent_form(home: HomeAssistant, entry) -> AgentForm:
     """Open the form that changes the agent Ada, and return it."""
-    return await open_change(home, entry)
+    return await open_agent_form(home, entry)
 
 
 async def test_new_agent_is_suggested_what_most_want(new_form: AgentForm) -> None:
@@ -83,9 +83,9 @@ async def test_suggested_name_is_one_that_no_conversation_agent_has(
 
 
 async def test_models_and_tools_are_offered(new_form: AgentForm, model_server: ModelServer) -> None:
-    fields = fields_of(new_form)
+    fields = get_selectors(new_form)
 
-    assert fields[CONF_MODEL].config["options"] == model_server.settings.listed_models()
+    assert fields[CONF_MODEL].config["options"] == model_server.settings.list_model_ids()
     assert fields[CONF_LLM_HASS_API].config["options"] == [{"label": "Assist", "value": "assist"}]
 
 
@@ -93,7 +93,7 @@ async def test_deployment_is_asked_for_by_its_own_words(home: HomeAssistant, set
     form = await open_new(home, await set_up(account=AZURE_RESPONSES.account(model_server)))
 
     assert form.shown["step_id"] == "deployment"
-    assert isinstance(fields_of(form)[CONF_MODEL], TextSelector)
+    assert isinstance(get_selectors(form)[CONF_MODEL], TextSelector)
     assert form.shown["errors"] == {}
 
 
@@ -103,7 +103,7 @@ async def test_model_is_typed_and_the_name_may_stay_empty_where_the_server_lists
     address = await page('{"object": "list", "data": []}', "application/json")
     entry = await set_up(account={CONF_URL: f"{address}/v1"})
     form = await open_new(home, entry)
-    assert isinstance(fields_of(form)[CONF_MODEL], TextSelector)
+    assert isinstance(get_selectors(form)[CONF_MODEL], TextSelector)
     assert form.shown["errors"] == {CONF_MODEL: "no_models"}
 
     await form(**{field: value for field, value in FRIDAY.items() if field != CONF_NAME} | {CONF_MODEL: "qwen3:8b"})
@@ -111,7 +111,7 @@ async def test_model_is_typed_and_the_name_may_stay_empty_where_the_server_lists
     assert [agent.title for agent in entry.subentries.values()] == ["Ada", "qwen3"]
 
 
-async def test_new_agent_is_there_at_once(home: HomeAssistant, new_form: AgentForm, entry, say: Say) -> None:
+async def test_new_agent_is_there_at_once(home: HomeAssistant, new_form: AgentForm, entry, say: SayFn) -> None:
     await say("my name is Ada")
 
     made = await new_form(**FRIDAY)
@@ -119,11 +119,13 @@ async def test_new_agent_is_there_at_once(home: HomeAssistant, new_form: AgentFo
     assert made["type"] is FlowResultType.CREATE_ENTRY
     friday = next(subentry for subentry in entry.subentries.values() if subentry.title == "Friday")
     assert friday.data == {key: value for key, value in FRIDAY.items() if key != CONF_NAME}
-    assert "do not know" in speech(await say("what is my name?", agent_id="conversation.friday"))
-    assert "Ada" in speech(await say("what is my name?"))
+    assert "do not know" in get_speech(await say("what is my name?", agent_id="conversation.friday"))
+    assert "Ada" in get_speech(await say("what is my name?"))
 
 
-async def test_new_agent_is_as_it_was_entered(new_form: AgentForm, say: Say, model_server: ModelServer, entry) -> None:
+async def test_new_agent_is_as_it_was_entered(
+    new_form: AgentForm, say: SayFn, model_server: ModelServer, entry
+) -> None:
     await new_form(**FRIDAY)
     await say("hello", agent_id="conversation.friday")
 
@@ -144,12 +146,12 @@ async def test_new_agent_is_as_it_was_entered(new_form: AgentForm, say: Say, mod
         ({CONF_NAME: "", CONF_MODEL: " "}, {CONF_NAME: "name_missing", CONF_MODEL: "model_missing"}),
     ],
 )
-async def test_mistake_is_told_beside_its_field(change_form: AgentForm, wrong: dict[str, str], errors) -> None:
-    form = await change_form(**FRIDAY | wrong)
+async def test_mistake_is_told_beside_its_field(edit_agent_form: AgentForm, wrong: dict[str, str], errors) -> None:
+    form = await edit_agent_form(**FRIDAY | wrong)
 
     assert form["errors"] == errors
-    assert suggested(change_form)[CONF_ROUTING] == FRIDAY[CONF_ROUTING]
-    assert (await change_form(**FRIDAY))["reason"] == "reconfigure_successful"
+    assert suggested(edit_agent_form)[CONF_ROUTING] == FRIDAY[CONF_ROUTING]
+    assert (await edit_agent_form(**FRIDAY))["reason"] == "reconfigure_successful"
 
 
 @pytest.mark.parametrize("name", ["scripted", "  "], ids=["suggested", "blank"])
@@ -159,8 +161,8 @@ async def test_new_agent_is_called_like_its_model_unless_a_name_is_typed(new_for
     assert [agent.title for agent in entry.subentries.values()] == ["Ada", "llama3.2"]
 
 
-async def test_agent_keeps_its_name_when_its_model_changes(change_form: AgentForm, entry) -> None:
-    await change_form(**FRIDAY | {CONF_NAME: "Ada", CONF_MODEL: "llama3.2:3b"})
+async def test_agent_keeps_its_name_when_its_model_changes(edit_agent_form: AgentForm, entry) -> None:
+    await edit_agent_form(**FRIDAY | {CONF_NAME: "Ada", CONF_MODEL: "llama3.2:3b"})
 
     assert [agent.title for agent in entry.subentries.values()] == ["Ada"]
 
@@ -199,7 +201,7 @@ async def test_impossible_value_is_refused(new_form: AgentForm, wrong: dict[str,
         (CONF_IDLE_TIMEOUT, 0, CONF_LIMITS, ("1", "300")),
         (CONF_IDLE_TIMEOUT, 301, CONF_LIMITS, ("1", "300")),
         (CONF_TURN_TIMEOUT, 601, CONF_LIMITS, ("1", "600")),
-        (CONF_TOOL_ITERATIONS, 51, CONF_LIMITS, ("1", "50")),
+        (CONF_MAX_TOOL_ITERATIONS, 51, CONF_LIMITS, ("1", "50")),
     ],
 )
 async def test_error_of_a_number_has_its_limits_at_its_section(
@@ -221,7 +223,7 @@ async def test_model_can_be_chosen_or_typed_while_the_server_is_away(
 
     form = await open_new(home, entry)
 
-    assert fields_of(form)[CONF_MODEL].config["options"] == model_server.settings.listed_models()
+    assert get_selectors(form)[CONF_MODEL].config["options"] == model_server.settings.list_model_ids()
     made = await form(**FRIDAY | {CONF_MODEL: " my-own-model "})
     assert made["type"] is FlowResultType.CREATE_ENTRY
     assert "my-own-model" in [agent.config.model for agent in entry.runtime_data.agents.values()]
@@ -235,7 +237,7 @@ async def test_account_that_goes_away_meanwhile_takes_no_agent(home: HomeAssista
 
 
 async def test_what_few_change_is_in_sections_that_are_closed(home: HomeAssistant, set_up, model_server) -> None:
-    form = await open_change(home, await set_up(account=AZURE_RESPONSES.account(model_server)))
+    form = await open_agent_form(home, await set_up(account=AZURE_RESPONSES.account(model_server)))
 
     shown = form.shown["data_schema"].schema
     assert [str(field) for field in shown] == [
@@ -251,7 +253,7 @@ async def test_what_few_change_is_in_sections_that_are_closed(home: HomeAssistan
         "home",
         CONF_LIMITS,
     ]
-    assert {name: list(fields) for name, fields in sections_of(form).items()} == {
+    assert {name: list(fields) for name, fields in list_sections(form).items()} == {
         "model_settings": [
             CONF_EFFORT,
             CONF_TEMPERATURE,
@@ -271,9 +273,9 @@ async def test_what_few_change_is_in_sections_that_are_closed(home: HomeAssistan
             CONF_RECORD,
         ],
         "home": [CONF_STATES, CONF_STATES_DOMAINS],
-        CONF_LIMITS: [CONF_FALLBACK_TIMEOUT, CONF_IDLE_TIMEOUT, CONF_TURN_TIMEOUT, CONF_TOOL_ITERATIONS],
+        CONF_LIMITS: [CONF_FALLBACK_TIMEOUT, CONF_IDLE_TIMEOUT, CONF_TURN_TIMEOUT, CONF_MAX_TOOL_ITERATIONS],
     }
-    assert all(shown[name].options["collapsed"] for name in sections_of(form))
+    assert all(shown[name].options["collapsed"] for name in list_sections(form))
 
 
 async def test_all_that_was_stored_is_suggested_and_stored_again(home: HomeAssistant, set_up, model_server) -> None:
@@ -288,7 +290,7 @@ async def test_all_that_was_stored_is_suggested_and_stored_again(home: HomeAssis
         CONF_HISTORY_TOKENS: 600,
     }
     entry = await set_up(account=OPENAI.account(model_server), **stored)
-    form = await open_change(home, entry)
+    form = await open_agent_form(home, entry)
     flat = {key: value for key, value in stored.items() if key != CONF_LIMITS}
     assert suggested(form) == {CONF_NAME: "Ada", **flat, **LIMITS}
 
@@ -304,7 +306,7 @@ async def test_sections_are_as_they_were_entered_when_there_is_a_mistake(new_for
     )
 
     sections = shown["data_schema"].schema
-    assert {name: sections[name].options["collapsed"] for name in sections_of(new_form)} == {
+    assert {name: sections[name].options["collapsed"] for name in list_sections(new_form)} == {
         "model_settings": True,
         "conversations": False,
         "home": False,
@@ -318,44 +320,46 @@ async def test_sections_are_as_they_were_entered_when_there_is_a_mistake(new_for
     }
 
 
-async def test_change_suggests_the_instructions_in_effect(change_form: AgentForm) -> None:
-    assert suggested(change_form)[CONF_PROMPT] == llm.DEFAULT_INSTRUCTIONS_PROMPT
+async def test_change_suggests_the_instructions_in_effect(edit_agent_form: AgentForm) -> None:
+    assert suggested(edit_agent_form)[CONF_PROMPT] == llm.DEFAULT_INSTRUCTIONS_PROMPT
 
 
 async def test_tools_that_are_gone_are_not_suggested(home: HomeAssistant, set_up) -> None:
-    form = await open_change(home, await set_up(**{CONF_LLM_HASS_API: ["gone", "assist"]}))
+    form = await open_agent_form(home, await set_up(**{CONF_LLM_HASS_API: ["gone", "assist"]}))
 
     assert suggested(form)[CONF_LLM_HASS_API] == ["assist"]
 
 
-async def test_changed_agent_is_the_same_one(home: HomeAssistant, change_form: AgentForm, entry, say: Say) -> None:
+async def test_changed_agent_is_the_same_one(
+    home: HomeAssistant, edit_agent_form: AgentForm, entry, say: SayFn
+) -> None:
     await say("my name is Ada")
     before = list(entry.subentries)
 
-    done = await change_form(**FRIDAY | {CONF_NAME: " Grace "})
+    done = await edit_agent_form(**FRIDAY | {CONF_NAME: " Grace "})
 
     assert (done["type"], done["reason"]) == (FlowResultType.ABORT, "reconfigure_successful")
     assert list(entry.subentries) == before
-    assert state_of(home, AGENT).name == "Grace"
-    assert "Ada" in speech(await say("what is my name?"))
+    assert get_state(home, AGENT).name == "Grace"
+    assert "Ada" in get_speech(await say("what is my name?"))
 
 
-async def test_agent_that_may_use_tools_says_so(home: HomeAssistant, change_form: AgentForm) -> None:
-    assert state_of(home, AGENT).attributes["supported_features"] == ConversationEntityFeature.CONTROL
+async def test_agent_that_may_use_tools_says_so(home: HomeAssistant, edit_agent_form: AgentForm) -> None:
+    assert get_state(home, AGENT).attributes["supported_features"] == ConversationEntityFeature.CONTROL
 
-    await change_form(**FRIDAY | {CONF_LLM_HASS_API: []})
+    await edit_agent_form(**FRIDAY | {CONF_LLM_HASS_API: []})
 
-    assert state_of(home, AGENT).attributes["supported_features"] == 0
+    assert get_state(home, AGENT).attributes["supported_features"] == 0
 
 
-async def test_own_window_size_goes_before_the_account_s(change_form: AgentForm, entry, figure) -> None:
-    await change_form(**FRIDAY | {CONF_HISTORY_TOKENS: 600})
+async def test_own_window_size_goes_before_the_account_s(edit_agent_form: AgentForm, entry, figure) -> None:
+    await edit_agent_form(**FRIDAY | {CONF_HISTORY_TOKENS: 600})
 
     assert figure("window_size") == "600"
 
 
 async def test_own_window_size_can_be_taken_back(home: HomeAssistant, set_up, figure) -> None:
-    form = await open_change(home, await set_up(options={CONF_HISTORY_TOKENS: 4000}, **{CONF_HISTORY_TOKENS: 600}))
+    form = await open_agent_form(home, await set_up(options={CONF_HISTORY_TOKENS: 4000}, **{CONF_HISTORY_TOKENS: 600}))
 
     await form(**FRIDAY)
 
@@ -363,17 +367,17 @@ async def test_own_window_size_can_be_taken_back(home: HomeAssistant, set_up, fi
 
 
 async def test_agent_without_a_model_has_a_name_and_a_window(home: HomeAssistant, entry_without_model, figure) -> None:
-    form = await open_change(home, entry_without_model)
+    form = await open_agent_form(home, entry_without_model)
 
-    assert list(fields_of(form)) == [CONF_NAME, CONF_SCOPE, CONF_HISTORY_TOKENS, CONF_MEMORY, CONF_RECORD]
+    assert list(get_selectors(form)) == [CONF_NAME, CONF_SCOPE, CONF_HISTORY_TOKENS, CONF_MEMORY, CONF_RECORD]
     await form(name="Grace", history_tokens=600)
     assert figure("window_size") == "600"
 
 
-async def test_agent_without_a_model_is_added(home: HomeAssistant, entry_without_model, say: Say) -> None:
+async def test_agent_without_a_model_is_added(home: HomeAssistant, entry_without_model, say: SayFn) -> None:
     form = await open_new(home, entry_without_model)
 
     await form(name="Friday")
 
     await say("turn on kitchen light", agent_id="conversation.friday")
-    assert state_of(home, "input_boolean.kitchen").state == "on"
+    assert get_state(home, "input_boolean.kitchen").state == "on"

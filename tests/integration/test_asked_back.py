@@ -8,11 +8,11 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser
 
 from custom_components.windowed_conversation.const import CONF_DEVICE_OWNERS, CONF_ROUTING
-from custom_components.windowed_conversation.turn.routing import Routing
+from custom_components.windowed_conversation.turn.routing import RoutingMode
 from demo.model_server import ModelServer, call, words
 
-from .conftest import Say, SetUp, speech
-from .remembered import add_fact, facts_of
+from .conftest import SayFn, SetUpFn, get_speech
+from .remembered import add_fact, list_facts
 from .states import add_satellite
 
 YES = {
@@ -59,36 +59,36 @@ async def two_facts(home: HomeAssistant, entry: MockConfigEntry, anna: Context) 
         await add_fact(home, text, person=anna.user_id, private=True)
 
     async def left() -> int:
-        return len(await facts_of(home, anna.user_id))
+        return len(await list_facts(home, anna.user_id))
 
     return left
 
 
 @pytest.mark.parametrize("language", ME)
 async def test_everything_about_oneself_is_gone_after_a_yes_in_ten_languages(
-    two_facts: Callable[[], Any], say: Say, anna: Context, language: str
+    two_facts: Callable[[], Any], say: SayFn, anna: Context, language: str
 ) -> None:
     asked = await say(ME[language], "mine", context=anna, language=language)
     before = await two_facts()
     gone = await say(YES[language], "mine", context=anna, language=language)
 
     assert asked.continue_conversation
-    assert speech(asked).endswith("?")
-    assert "2" in speech(asked)
+    assert get_speech(asked).endswith("?")
+    assert "2" in get_speech(asked)
     assert (before, await two_facts()) == (2, 0)
     assert not gone.continue_conversation
 
 
-async def test_question_says_how_much_it_is(two_facts: Callable[[], Any], say: Say, anna: Context) -> None:
+async def test_question_says_how_much_it_is(two_facts: Callable[[], Any], say: SayFn, anna: Context) -> None:
     await say("hello there", "mine", context=anna)
 
-    asked = speech(await say("forget everything about me", "mine", context=anna))
+    asked = get_speech(await say("forget everything about me", "mine", context=anna))
 
     assert asked == "That is 2 facts and 1 turn. Shall I forget everything about you for good?"
 
 
 @pytest.mark.parametrize("reply", ["no", "turn on kitchen light", "yes, and turn on the kitchen light", "hello there"])
-async def test_anything_but_a_yes_is_a_no(two_facts: Callable[[], Any], say: Say, anna: Context, reply: str) -> None:
+async def test_anything_but_a_yes_is_a_no(two_facts: Callable[[], Any], say: SayFn, anna: Context, reply: str) -> None:
     await say("forget everything about me", "mine", context=anna)
     await say(reply, "mine", context=anna)
     await say("yes", "mine", context=anna)
@@ -96,14 +96,14 @@ async def test_anything_but_a_yes_is_a_no(two_facts: Callable[[], Any], say: Say
     assert await two_facts() == 2
 
 
-async def test_no_is_answered(two_facts: Callable[[], Any], say: Say, anna: Context) -> None:
+async def test_no_is_answered(two_facts: Callable[[], Any], say: SayFn, anna: Context) -> None:
     await say("forget everything about me", "mine", context=anna)
 
-    assert speech(await say("no", "mine", context=anna)) == "All right, I have not forgotten anything."
+    assert get_speech(await say("no", "mine", context=anna)) == "All right, I have not forgotten anything."
 
 
 async def test_yes_of_somebody_else_or_in_another_conversation_is_none(
-    home: HomeAssistant, two_facts: Callable[[], Any], say: Say, anna: Context
+    home: HomeAssistant, two_facts: Callable[[], Any], say: SayFn, anna: Context
 ) -> None:
     ben = Context(user_id=MockUser(name="Ben").add_to_hass(home).id)
     await say("forget everything about me", "mine", context=anna)
@@ -114,22 +114,22 @@ async def test_yes_of_somebody_else_or_in_another_conversation_is_none(
 
 
 async def test_who_is_known_only_by_the_device_is_asked_about_one_fact(
-    home: HomeAssistant, set_up: SetUp, say: Say, anna: Context, bedside: str
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, anna: Context, bedside: str
 ) -> None:
     await set_up(options={CONF_DEVICE_OWNERS: [{"device": bedside, "person": anna.user_id}]})
     await add_fact(home, "I like tea", person=anna.user_id, private=True)
 
     asked = await say("forget that I like tea", "mine", device_id=bedside)
-    before = len(await facts_of(home, anna.user_id))
-    gone = speech(await say("yes", "mine", device_id=bedside))
+    before = len(await list_facts(home, anna.user_id))
+    gone = get_speech(await say("yes", "mine", device_id=bedside))
 
-    assert speech(asked) == 'Shall I forget this for good: "I like tea"?'
+    assert get_speech(asked) == 'Shall I forget this for good: "I like tea"?'
     assert (asked.continue_conversation, before) == (True, 1)
     assert gone == 'I have forgotten this: "I like tea"'
-    assert await facts_of(home, anna.user_id) == []
+    assert await list_facts(home, anna.user_id) == []
 
 
-async def test_list_goes_on_after_a_yes(home: HomeAssistant, entry: MockConfigEntry, say: Say, anna: Context) -> None:
+async def test_list_goes_on_after_a_yes(home: HomeAssistant, entry: MockConfigEntry, say: SayFn, anna: Context) -> None:
     for number in range(8):
         await add_fact(home, f"The cousin number {number} lives in Rome")
 
@@ -137,21 +137,21 @@ async def test_list_goes_on_after_a_yes(home: HomeAssistant, entry: MockConfigEn
     second = await say("go on", "mine", context=anna)
 
     assert first.continue_conversation
-    assert speech(first).endswith("?")
-    assert speech(second) == 'About the home: "The cousin number 0 lives in Rome"'
+    assert get_speech(first).endswith("?")
+    assert get_speech(second) == 'About the home: "The cousin number 0 lives in Rome"'
     assert not second.continue_conversation
 
 
-@pytest.mark.parametrize(("routing", "requests"), [(Routing.LOCAL_FIRST, 0), (Routing.LLM_ONLY, 2)])
+@pytest.mark.parametrize(("routing", "requests"), [(RoutingMode.LOCAL_FIRST, 0), (RoutingMode.LLM_ONLY, 2)])
 async def test_model_that_forgets_is_refused_until_the_users_yes(
     home: HomeAssistant,
-    set_up: SetUp,
-    say: Say,
+    set_up: SetUpFn,
+    say: SayFn,
     model_server: ModelServer,
     *,
     anna: Context,
     bedside: str,
-    routing: Routing,
+    routing: RoutingMode,
     requests: int,
 ) -> None:
     await set_up(options={CONF_DEVICE_OWNERS: [{"device": bedside, "person": anna.user_id}]}, **{CONF_ROUTING: routing})
@@ -160,19 +160,19 @@ async def test_model_that_forgets_is_refused_until_the_users_yes(
 
     model_server.script(*forget)
     await say("you need not know about the tea any more", "mine", device_id=bedside)
-    before = len(await facts_of(home, anna.user_id))
+    before = len(await list_facts(home, anna.user_id))
     model_server.script(*forget[:requests])
     await say("yes", "mine", device_id=bedside)
 
-    assert (before, await facts_of(home, anna.user_id)) == (1, [])
+    assert (before, await list_facts(home, anna.user_id)) == (1, [])
 
 
 async def test_people_correct_a_fact_and_are_told_who_else_hears_it(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, anna: Context
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, anna: Context
 ) -> None:
     await say("remember that the bins go out on Friday", "mine", context=anna)
-    corrected = speech(await say("that's wrong, the bins go out on Thursday", "mine", context=anna))
-    heard = speech(await say("who else can hear that?", "mine", context=anna))
+    corrected = get_speech(await say("that's wrong, the bins go out on Thursday", "mine", context=anna))
+    heard = get_speech(await say("who else can hear that?", "mine", context=anna))
 
     assert corrected == (
         'I will remember this for everybody here: "the bins go out on Thursday". '

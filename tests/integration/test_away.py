@@ -15,11 +15,11 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, async_fire_time_changed
 
 from custom_components.windowed_conversation.agents.issues import Issue
-from custom_components.windowed_conversation.agents.reload_state import async_account_state
+from custom_components.windowed_conversation.agents.reload_state import async_load_account_state
 from demo.model_server import ModelServer
 
 from .account_kinds import COMPATIBLE, KINDS
-from .conftest import Say, SetUp, listed, speech, stop, until, written
+from .conftest import SayFn, SetUpFn, flush_store, get_speech, listed, stop, until
 from .store_file import Disk
 
 LOGGER = "custom_components.windowed_conversation"
@@ -29,8 +29,8 @@ LIGHT = "input_boolean.kitchen"
 ALL = (*KINDS, COMPATIBLE)
 GEMINI = next(kind for kind in KINDS if kind.name == "gemini")
 
-type Lines = Callable[[], list[str]]
-type End = Callable[[HomeAssistant, MockConfigEntry, Away, Say], Awaitable[None]]
+type ReadLogFn = Callable[[], list[str]]
+type End = Callable[[HomeAssistant, MockConfigEntry, Away, SayFn], Awaitable[None]]
 
 
 class Away:
@@ -48,12 +48,12 @@ class Away:
         """Make the server accept requests but never answer."""
         self.server.fault("no_answer")
 
-    async def dripping(self) -> None:
+    async def drip_bytes(self) -> None:
         """Make the server send single bytes slowly and never finish a response."""
         await self.server.stop()
         self._dripping = await asyncio.start_server(self._drip, self.server.settings.host, self.server.settings.port)
 
-    async def key_refused(self) -> None:
+    async def refuse_key(self) -> None:
         """Make the server refuse the key."""
         self.server.fault("401")
 
@@ -92,22 +92,22 @@ async def away(home: HomeAssistant, unused_tcp_port: int) -> AsyncIterator[Away]
 
 
 @pytest.fixture
-async def entries(set_up: SetUp, away: Away) -> list[MockConfigEntry]:
+async def entries(set_up: SetUpFn, away: Away) -> list[MockConfigEntry]:
     """Set up an account of each kind and return them."""
     return [await set_up(account=kind.account(away.server)) for kind in ALL]
 
 
-class Agents:
+class AllAgents:
     """The agents of all accounts, used one after another."""
 
-    def __init__(self, home: HomeAssistant, say: Say, entity_ids: list[str]) -> None:
+    def __init__(self, home: HomeAssistant, say: SayFn, entity_ids: list[str]) -> None:
         self._home = home
         self._say = say
         self._entity_ids = entity_ids
 
-    async def ask(self) -> list[str]:
+    async def ask_all(self) -> list[str]:
         """Send text that needs the model to each agent, and return the answers."""
-        return [speech(await self._say("my name is Grace", None, agent_id=each)) for each in self._entity_ids]
+        return [get_speech(await self._say("my name is Grace", None, agent_id=each)) for each in self._entity_ids]
 
     async def switch_on(self) -> list[bool]:
         """Return for each agent whether it turns on the light by a local command."""
@@ -120,15 +120,15 @@ class Agents:
 
 
 @pytest.fixture
-def agents(home: HomeAssistant, entries: list[MockConfigEntry], say: Say) -> Agents:
+def all_agents(home: HomeAssistant, entries: list[MockConfigEntry], say: SayFn) -> AllAgents:
     """Return the agents of all accounts."""
     registry = er.async_get(home)
     ours = [each for entry in entries for each in er.async_entries_for_config_entry(registry, entry.entry_id)]
-    return Agents(home, say, [each.entity_id for each in ours if each.domain == "conversation"])
+    return AllAgents(home, say, [each.entity_id for each in ours if each.domain == "conversation"])
 
 
 @pytest.fixture
-def lines(caplog: pytest.LogCaptureFixture) -> Lines:
+def lines(caplog: pytest.LogCaptureFixture) -> ReadLogFn:
     """Return a function that returns the integration's log messages since the start of this fixture."""
     caplog.set_level(logging.INFO, LOGGER)
     caplog.clear()
@@ -143,18 +143,18 @@ async def start_again(home: HomeAssistant, entries: list[MockConfigEntry]) -> No
 
 def lists(disk: Disk) -> set[str]:
     """Return the owners of the stored model lists."""
-    return {owner for (owner,) in disk.rows("SELECT owner FROM value WHERE name = 'models'")}
+    return {owner for (owner,) in disk.execute("SELECT owner FROM value WHERE name = 'models'")}
 
 
-def context_tokens(entry: MockConfigEntry) -> int | None:
+def get_context_tokens(entry: MockConfigEntry) -> int | None:
     """Return the context size, in tokens, that is assumed for the next request to the account's model."""
     (agent,) = entry.runtime_data.agents.values()
     return agent.model.planned_budget.context_tokens
 
 
-@pytest.mark.parametrize("way", ["refused", "silent", "dripping", "key_refused", "not_found", "in_trouble"])
+@pytest.mark.parametrize("way", ["refused", "silent", "drip_bytes", "refuse_key", "not_found", "in_trouble"])
 async def test_local_commands_work_from_a_start_that_waits_for_no_server(
-    home: HomeAssistant, entries: list[MockConfigEntry], agents: Agents, away: Away, way: str
+    home: HomeAssistant, entries: list[MockConfigEntry], all_agents: AllAgents, away: Away, way: str
 ) -> None:
     await getattr(away, way)()
 
@@ -163,22 +163,22 @@ async def test_local_commands_work_from_a_start_that_waits_for_no_server(
     waited = home.loop.time() - began
 
     assert {entry.state for entry in entries} == {ConfigEntryState.LOADED}
-    assert await agents.switch_on() == [True] * len(ALL)
+    assert await all_agents.switch_on() == [True] * len(ALL)
     assert waited < 1
 
 
 @pytest.mark.long
 async def test_server_that_goes_away_later_is_one_line_and_another_when_it_is_back(
-    agents: Agents, away: Away, lines: Lines
+    all_agents: AllAgents, away: Away, lines: ReadLogFn
 ) -> None:
     await away.refused()
-    await agents.ask()
-    await agents.ask()
-    commands = await agents.switch_on()
+    await all_agents.ask_all()
+    await all_agents.ask_all()
+    commands = await all_agents.switch_on()
     gone = lines()
     await away.server.start()
 
-    answers = [await agents.ask(), await agents.ask()]
+    answers = [await all_agents.ask_all(), await all_agents.ask_all()]
 
     assert commands == [True] * len(ALL)
     assert ["cannot be reached" in line for line in gone] == [True] * len(ALL)
@@ -186,9 +186,9 @@ async def test_server_that_goes_away_later_is_one_line_and_another_when_it_is_ba
     assert lines()[len(gone) :] == ["The server of Server answers again"] * len(ALL)
 
 
-@pytest.mark.parametrize("way", ["silent", "dripping"])
+@pytest.mark.parametrize("way", ["silent", "drip_bytes"])
 async def test_server_that_does_not_answer_at_the_start_is_one_line(
-    home: HomeAssistant, entries: list[MockConfigEntry], away: Away, lines: Lines, way: str
+    home: HomeAssistant, entries: list[MockConfigEntry], away: Away, lines: ReadLogFn, way: str
 ) -> None:
     await getattr(away, way)()
     await start_again(home, entries)
@@ -199,7 +199,7 @@ async def test_server_that_does_not_answer_at_the_start_is_one_line(
     assert ["does not answer in time" in line for line in lines()] == [True] * len(ALL)
 
 
-async def test_reload_repeats_no_line(home: HomeAssistant, set_up: SetUp, away: Away, lines: Lines) -> None:
+async def test_reload_repeats_no_line(home: HomeAssistant, set_up: SetUpFn, away: Away, lines: ReadLogFn) -> None:
     entry = await set_up(account=COMPATIBLE.account(away.server))
     await away.refused()
 
@@ -211,7 +211,7 @@ async def test_reload_repeats_no_line(home: HomeAssistant, set_up: SetUp, away: 
 
 
 async def test_server_that_answers_and_lists_nothing_is_one_line(
-    home: HomeAssistant, set_up: SetUp, say: Say, away: Away, lines: Lines
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, away: Away, lines: ReadLogFn
 ) -> None:
     away.server.fault("404", 1)
     entry = await set_up(account=COMPATIBLE.account(away.server))
@@ -225,7 +225,7 @@ async def test_server_that_answers_and_lists_nothing_is_one_line(
     assert lines() == [line]
 
 
-async def test_slow_answer_is_no_server_that_is_away(set_up: SetUp, say: Say, away: Away, lines: Lines) -> None:
+async def test_slow_answer_is_no_server_that_is_away(set_up: SetUpFn, say: SayFn, away: Away, lines: ReadLogFn) -> None:
     await set_up(account=COMPATIBLE.account(away.server))
     away.server.fault("cut_mid_stream", 1)
 
@@ -234,7 +234,7 @@ async def test_slow_answer_is_no_server_that_is_away(set_up: SetUp, say: Say, aw
     assert [line for line in lines() if "server of" in line] == []
 
 
-class Issues:
+class AwayIssues:
     """The repair issues for unavailable servers after some time."""
 
     def __init__(self, home: HomeAssistant) -> None:
@@ -249,19 +249,19 @@ class Issues:
 
 
 @pytest.fixture
-async def compatible(set_up: SetUp, away: Away) -> MockConfigEntry:
+async def compatible(set_up: SetUpFn, away: Away) -> MockConfigEntry:
     """Set up an account with a compatible server and return it."""
     return await set_up(account=COMPATIBLE.account(away.server))
 
 
 @pytest.fixture
-def issues(home: HomeAssistant) -> Issues:
+def issues(home: HomeAssistant) -> AwayIssues:
     """Return access to the repair issues for unavailable servers."""
-    return Issues(home)
+    return AwayIssues(home)
 
 
 @pytest.fixture
-async def asked_in_vain(compatible: MockConfigEntry, away: Away, say: Say) -> MockConfigEntry:
+async def failed_account(compatible: MockConfigEntry, away: Away, say: SayFn) -> MockConfigEntry:
     """Return an account whose server became unavailable and has already failed a user's request."""
     await away.refused()
     await say("my name is Grace")
@@ -269,7 +269,7 @@ async def asked_in_vain(compatible: MockConfigEntry, away: Away, say: Say) -> Mo
 
 
 async def test_server_that_is_away_for_long_when_somebody_asks_is_an_issue_until_it_is_back(
-    asked_in_vain: MockConfigEntry, away: Away, say: Say, issues: Issues
+    failed_account: MockConfigEntry, away: Away, say: SayFn, issues: AwayIssues
 ) -> None:
 
     early = await issues.after(29)
@@ -278,12 +278,12 @@ async def test_server_that_is_away_for_long_when_somebody_asks_is_an_issue_until
     await away.server.start()
 
     assert early == []
-    assert late == later == [(f"{AWAY}_{asked_in_vain.entry_id}", {"account": "Server"})]
+    assert late == later == [(f"{AWAY}_{failed_account.entry_id}", {"account": "Server"})]
     assert await issues.after(6) == []
 
 
 async def test_server_that_is_away_while_nobody_asks_is_no_issue(
-    home: HomeAssistant, compatible: MockConfigEntry, away: Away, issues: Issues
+    home: HomeAssistant, compatible: MockConfigEntry, away: Away, issues: AwayIssues
 ) -> None:
     await away.refused()
     await home.config_entries.async_reload(compatible.entry_id)
@@ -293,7 +293,7 @@ async def test_server_that_is_away_while_nobody_asks_is_no_issue(
 
 
 async def test_server_that_came_back_while_nobody_asked_is_no_issue(
-    asked_in_vain: MockConfigEntry, away: Away, say: Say, issues: Issues
+    failed_account: MockConfigEntry, away: Away, say: SayFn, issues: AwayIssues
 ) -> None:
     await away.server.start()
 
@@ -302,9 +302,9 @@ async def test_server_that_came_back_while_nobody_asked_is_no_issue(
     assert await issues.after(600) == []
 
 
-@pytest.mark.parametrize("way", ["key_refused", "not_found"])
+@pytest.mark.parametrize("way", ["refuse_key", "not_found"])
 async def test_server_that_responds_without_a_list_is_no_issue(
-    asked_in_vain: MockConfigEntry, away: Away, say: Say, issues: Issues, way: str
+    failed_account: MockConfigEntry, away: Away, say: SayFn, issues: AwayIssues, way: str
 ) -> None:
     await away.server.start()
     await getattr(away, way)()
@@ -313,49 +313,56 @@ async def test_server_that_responds_without_a_list_is_no_issue(
 
 
 async def test_time_for_which_a_server_is_away_goes_on_over_a_reload(
-    home: HomeAssistant, asked_in_vain: MockConfigEntry, away: Away, say: Say, issues: Issues
+    home: HomeAssistant, failed_account: MockConfigEntry, away: Away, say: SayFn, issues: AwayIssues
 ) -> None:
-    known = (await async_account_state(home, asked_in_vain.entry_id)).server
+    known = (await async_load_account_state(home, failed_account.entry_id)).server
     assert known.unanswered_since is not None
     known.unanswered_since -= timedelta(minutes=28).total_seconds()
 
-    await home.config_entries.async_reload(asked_in_vain.entry_id)
+    await home.config_entries.async_reload(failed_account.entry_id)
     await listed(home)
 
     assert len(await issues.after(3)) == 1
 
 
-async def answer(home: HomeAssistant, entry: MockConfigEntry, away: Away, say: Say) -> None:
+async def answer(home: HomeAssistant, entry: MockConfigEntry, away: Away, say: SayFn) -> None:
     """Make the server available again and send it a request."""
     await away.server.start()
     await say("my name is Grace")
 
 
-async def move(home: HomeAssistant, entry: MockConfigEntry, away: Away, say: Say) -> None:
+async def move(home: HomeAssistant, entry: MockConfigEntry, away: Away, say: SayFn) -> None:
     """Change the address of the account."""
     home.config_entries.async_update_entry(entry, data={**entry.data, CONF_URL: "http://127.0.0.1:9"})
     await listed(home)
 
 
-async def remove(home: HomeAssistant, entry: MockConfigEntry, away: Away, say: Say) -> None:
+async def remove(home: HomeAssistant, entry: MockConfigEntry, away: Away, say: SayFn) -> None:
     """Remove the account."""
     await home.config_entries.async_remove(entry.entry_id)
 
 
 @pytest.mark.parametrize(("end", "minutes"), [(answer, 0), (move, 0), (remove, 31)])
 async def test_issue_of_a_server_that_is_away_clears(
-    home: HomeAssistant, asked_in_vain: MockConfigEntry, away: Away, say: Say, issues: Issues, *, end: End, minutes: int
+    home: HomeAssistant,
+    failed_account: MockConfigEntry,
+    away: Away,
+    say: SayFn,
+    issues: AwayIssues,
+    *,
+    end: End,
+    minutes: int,
 ) -> None:
     raised = await issues.after(31)
 
-    await end(home, asked_in_vain, away, say)
+    await end(home, failed_account, away, say)
 
     assert len(raised) == 1
     assert await issues.after(minutes) == []
 
 
 @pytest.fixture
-async def small(set_up: SetUp, away: Away) -> MockConfigEntry:
+async def small(set_up: SetUpFn, away: Away) -> MockConfigEntry:
     """Return an account with a server whose model list reports a small context size."""
     away.server.change(context_size=4000)
     return await set_up(account=GEMINI.account(away.server))
@@ -369,11 +376,11 @@ async def test_start_without_the_server_knows_what_its_model_reads(
     await start_again(home, [small])
     await listed(home)
 
-    assert context_tokens(small) == 4000
+    assert get_context_tokens(small) == 4000
 
 
 async def test_list_that_comes_late_reaches_the_agent_that_runs(
-    home: HomeAssistant, small: MockConfigEntry, away: Away, say: Say
+    home: HomeAssistant, small: MockConfigEntry, away: Away, say: SayFn
 ) -> None:
     await away.refused()
     await start_again(home, [small])
@@ -385,9 +392,9 @@ async def test_list_that_comes_late_reaches_the_agent_that_runs(
     await say("my name is Grace")
     await listed(home)
 
-    assert context_tokens(small) == 6000
+    assert get_context_tokens(small) == 6000
     assert small.runtime_data.agents == agents
-    assert "Grace" in speech(await say("what is my name?"))
+    assert "Grace" in get_speech(await say("what is my name?"))
 
 
 async def test_list_of_another_server_is_forgotten(
@@ -398,18 +405,18 @@ async def test_list_of_another_server_is_forgotten(
     home.config_entries.async_update_entry(small, data={**small.data, CONF_URL: nobody})
     await listed(home)
 
-    assert context_tokens(small) is None
+    assert get_context_tokens(small) is None
 
 
 async def test_list_goes_with_its_account(
-    home: HomeAssistant, small: MockConfigEntry, away: Away, set_up: SetUp, disk: Disk
+    home: HomeAssistant, small: MockConfigEntry, away: Away, set_up: SetUpFn, disk: Disk
 ) -> None:
     await set_up()
-    await written(home)
+    await flush_store(home)
     before = lists(disk)
 
     await home.config_entries.async_remove(small.entry_id)
     await listed(home)
-    await written(home)
+    await flush_store(home)
 
     assert before - lists(disk) == {small.entry_id}

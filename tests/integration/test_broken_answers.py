@@ -16,20 +16,20 @@ from homeassistant.helpers.intent import IntentResponseType
 import pytest
 
 from custom_components.windowed_conversation.bridge.chat_log import ChatLogReply
-from custom_components.windowed_conversation.bridge.errors import sentence_after
+from custom_components.windowed_conversation.bridge.errors import next_sentence
 from custom_components.windowed_conversation.const import (
     CONF_IDLE_TIMEOUT,
     CONF_LIMITS,
-    CONF_TOOL_ITERATIONS,
+    CONF_MAX_TOOL_ITERATIONS,
     CONF_TURN_TIMEOUT,
 )
 from custom_components.windowed_conversation.providers.events import TextDelta, ToolCallDone
 from custom_components.windowed_conversation.window import ToolCall
 from demo.model_server import ModelServer
 
-from .conftest import AGENT, Say, SetUp, speech
+from .conftest import AGENT, SayFn, SetUpFn, get_speech
 from .dashboard import PipelineClient, ending, streamed
-from .states import state_of
+from .states import get_state
 
 STORY = "tell me a story about the sea"
 UNREACHABLE = "The model's server cannot be reached right now."
@@ -41,7 +41,7 @@ async def dashboard(home: HomeAssistant, hass_ws_client) -> PipelineClient:
 
 
 @contextmanager
-def chat_log_of(home: HomeAssistant, listener=None):
+def open_chat_log(home: HomeAssistant, listener=None):
     """Yield a chat log, with Home Assistant's own tools, that contains a user's request."""
     asked = ConversationInput("turn on kitchen light", Context(), "log", None, None, "en", AGENT)
     with (
@@ -68,9 +68,9 @@ async def test_broken_answer_is_streamed_with_the_failure_as_its_last_sentence_a
 
 @pytest.mark.long
 async def test_answer_that_takes_too_long_is_what_was_streamed(
-    set_up: SetUp, dashboard: PipelineClient, model_server: ModelServer
+    set_up: SetUpFn, dashboard: PipelineClient, model_server: ModelServer
 ) -> None:
-    await set_up(**{CONF_LIMITS: {CONF_IDLE_TIMEOUT: 30, CONF_TURN_TIMEOUT: 1, CONF_TOOL_ITERATIONS: 10}})
+    await set_up(**{CONF_LIMITS: {CONF_IDLE_TIMEOUT: 30, CONF_TURN_TIMEOUT: 1, CONF_MAX_TOOL_ITERATIONS: 10}})
     pipeline = await dashboard.create(prefer_local_intents=False)
     model_server.change(delay=0.1)
 
@@ -97,17 +97,17 @@ async def test_failure_before_the_first_token_is_an_error_in_a_pipeline(
 
 
 async def test_broken_answer_to_an_automation_is_an_error_that_holds_both_once_as_the_chat_log_does(
-    home: HomeAssistant, entry, say: Say, model_server: ModelServer
+    home: HomeAssistant, entry, say: SayFn, model_server: ModelServer
 ) -> None:
     model_server.fault("cut_mid_stream", after_words=3)
 
     result = await say(STORY, "log")
 
-    with chat_log_of(home) as chat_log:
+    with open_chat_log(home) as chat_log:
         contents = [content.content or "" for content in chat_log.content if isinstance(content, AssistantContent)]
     assert result.response.response_type is IntentResponseType.ERROR
-    assert speech(result) == "".join(contents) == f"Once upon a …\n\n{UNREACHABLE}"
-    assert state_of(home, "sensor.ada_last_route").attributes["message"] == UNREACHABLE
+    assert get_speech(result) == "".join(contents) == f"Once upon a …\n\n{UNREACHABLE}"
+    assert get_state(home, "sensor.ada_last_route").attributes["message"] == UNREACHABLE
 
 
 async def test_failure_after_a_tool_is_a_message_of_its_own(home: HomeAssistant, entry) -> None:
@@ -117,14 +117,14 @@ async def test_failure_after_a_tool_is_a_message_of_its_own(home: HomeAssistant,
         yield TextDelta("One moment")
         yield ToolCallDone(ToolCall("call_a", "HassTurnOn", {"name": "kitchen light"}))
 
-    with chat_log_of(home, lambda _, delta: heard.append(delta)) as chat_log:
+    with open_chat_log(home, lambda _, delta: heard.append(delta)) as chat_log:
         chat_log.async_add_user_content(UserContent("turn on kitchen light"))
         context = llm.LLMContext("test", Context(), "en", "conversation", None)
         chat_log.llm_api = await llm.async_get_api(home, "assist", context)
         reply = ChatLogReply(chat_log, AGENT)
-        assert [message.role async for message in reply.add(deltas())] == ["assistant", "tool"]
+        assert [message.role async for message in reply.add_deltas(deltas())] == ["assistant", "tool"]
 
-        last = await reply.break_off(UNREACHABLE)
+        last = await reply.end_early(UNREACHABLE)
 
     assert last == UNREACHABLE
     assert heard[-1] == {"role": "assistant", "content": UNREACHABLE}
@@ -132,11 +132,11 @@ async def test_failure_after_a_tool_is_a_message_of_its_own(home: HomeAssistant,
 
 @pytest.mark.parametrize("said", ["Thi", "Once, ", "the 3", "(as I said", "say “yes”", "Über"])
 def test_words_that_break_off_end_with_an_ellipsis(said: str) -> None:
-    assert sentence_after(said, "Why.") == "…\n\nWhy."
+    assert next_sentence(said, "Why.") == "…\n\nWhy."
 
 
 @pytest.mark.parametrize(
     "said", ["Yes.", "Yes! ", "Yes?\n", "Well…", "(Yes.)", "“Yes.”", "**Yes.**", "はい。", "「はい。」"]
 )
 def test_whole_sentence_stays_as_it_is(said: str) -> None:
-    assert sentence_after(said, "Why.") == "\n\nWhy."
+    assert next_sentence(said, "Why.") == "\n\nWhy."

@@ -9,21 +9,21 @@ from homeassistant.core import HomeAssistant
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
-from custom_components.windowed_conversation.agents.reload_state import async_account_state
+from custom_components.windowed_conversation.agents.reload_state import async_load_account_state
 from custom_components.windowed_conversation.bridge.calibration import ExactCounter, ModelCalibrations
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema, Usage
 from custom_components.windowed_conversation.turn.model import BilledRequest
 from custom_components.windowed_conversation.window import Message
-from custom_components.windowed_conversation.window.tokens import Calibration, estimate_request, tool_text
+from custom_components.windowed_conversation.window.tokens import Calibration, estimate_request, format_tool_definition
 from demo.model_server import ModelServer
 from tests.exact_tokens import theirs
 
-from .conftest import Say, SetUp, listed, start, stop, written
+from .conftest import SayFn, SetUpFn, flush_store, listed, start, stop
 from .store_file import Disk
 
 
-async def async_calibrations(home: HomeAssistant, entry_id: str) -> ModelCalibrations:
-    return (await async_account_state(home, entry_id)).calibrations
+async def async_get_calibrations(home: HomeAssistant, entry_id: str) -> ModelCalibrations:
+    return (await async_load_account_state(home, entry_id)).calibrations
 
 
 FACTORS = {"fixed": 1.1, "prose": 1.25, "tools": 0.8}
@@ -38,7 +38,7 @@ DEARER = Usage(input=round(1.3 * EXACT.count(PROMPT.content)))
 
 def learned_on(disk: Disk, entry_id: str) -> Any:
     """Return the stored calibrations of an account's models, or None if none are stored."""
-    rows = disk.rows("SELECT value FROM value WHERE owner = ? AND name = 'calibrations'", entry_id)
+    rows = disk.execute("SELECT value FROM value WHERE owner = ? AND name = 'calibrations'", entry_id)
     return json.loads(rows[0][0]) if rows else None
 
 
@@ -53,26 +53,26 @@ def known(
     calibrations: ModelCalibrations, model: str = "scripted", exact: ExactCounter | None = None
 ) -> dict[str, float]:
     """Return the calibration factors that a new agent would use."""
-    return calibrations.counter("new agent", model, exact).calibrator.calibration.as_dict()
+    return calibrations.get_counter("new agent", model, exact).calibrator.calibration.as_dict()
 
 
 async def test_estimate_is_within_three_percent_of_what_is_billed_after_five_turns(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, model_server: ModelServer
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, model_server: ModelServer
 ) -> None:
-    calibrations = await async_calibrations(home, entry.entry_id)
+    calibrations = await async_get_calibrations(home, entry.entry_id)
     errors = []
-    learn = calibrations.learn
+    learn = calibrations.learn_usage
 
     def checked(billed: BilledRequest) -> None:
         request, usage = billed.request, billed.usage
-        schemas = [tool_text(tool.name, tool.description, tool.parameters) for tool in request.tools]
-        calibration = calibrations.counter("new agent", "scripted").calibrator.calibration
-        estimate = calibration.tokens(estimate_request(request.messages, schemas))
+        schemas = [format_tool_definition(tool.name, tool.description, tool.parameters) for tool in request.tools]
+        calibration = calibrations.get_counter("new agent", "scripted").calibrator.calibration
+        estimate = calibration.predict_tokens(estimate_request(request.messages, schemas))
         errors.append(abs(estimate / usage.input - 1))
         learn(request, usage)
 
     (agent,) = entry.runtime_data.agents.values()
-    agent.learn = checked
+    agent.learn_usage = checked
     for number in range(6):
         await say(f"consider that the locker number {number} is the {number} times seventh on the left")
 
@@ -82,20 +82,20 @@ async def test_estimate_is_within_three_percent_of_what_is_billed_after_five_tur
 
 
 async def test_answers_are_counted_by_what_their_own_request_has_taught(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn
 ) -> None:
-    calibrations = await async_calibrations(home, entry.entry_id)
+    calibrations = await async_get_calibrations(home, entry.entry_id)
 
     await say("my name is Ada")
 
     assert known(calibrations) != Calibration().as_dict()
     (agent,) = entry.runtime_data.agents.values()
-    answer = next(iter(agent.windows.loaded().values())).messages()[-1]
-    assert answer.tokens == 4 + calibrations.counter("new agent", "scripted").count(answer.content)
+    answer = next(iter(agent.windows.loaded_windows().values())).messages()[-1]
+    assert answer.tokens == 4 + calibrations.get_counter("new agent", "scripted").count(answer.content)
 
 
 async def test_what_is_stored_has_factors_and_nothing_that_was_said(
-    entry: MockConfigEntry, say: Say, disk: Disk
+    entry: MockConfigEntry, say: SayFn, disk: Disk
 ) -> None:
     await say("my name is Ada")
 
@@ -106,36 +106,36 @@ async def test_what_is_stored_has_factors_and_nothing_that_was_said(
 
 
 async def test_models_and_accounts_are_known_apart(home: HomeAssistant) -> None:
-    calibrations = await async_calibrations(home, "one")
+    calibrations = await async_get_calibrations(home, "one")
 
-    calibrations.learn(REQUEST, USAGE)
+    calibrations.learn_usage(REQUEST, USAGE)
 
     assert known(calibrations)["fixed"] == pytest.approx(1.5, rel=0.05)
     assert known(calibrations, "another")["fixed"] == 1
-    assert known(await async_calibrations(home, "two"))["fixed"] == 1
+    assert known(await async_get_calibrations(home, "two"))["fixed"] == 1
 
 
 async def test_what_a_provider_cleared_by_itself_was_sent_all_the_same(home: HomeAssistant) -> None:
-    calibrations = await async_calibrations(home, "one")
+    calibrations = await async_get_calibrations(home, "one")
 
-    calibrations.learn(REQUEST, replace(USAGE, input=USAGE.input // 2, cleared=USAGE.input - USAGE.input // 2))
+    calibrations.learn_usage(REQUEST, replace(USAGE, input=USAGE.input // 2, cleared=USAGE.input - USAGE.input // 2))
 
     assert known(calibrations)["fixed"] == pytest.approx(1.5, rel=0.05)
 
 
 async def test_nothing_is_learned_where_nobody_knows_what_the_server_reads_of_the_tools(home: HomeAssistant) -> None:
-    calibrations = await async_calibrations(home, "one")
+    calibrations = await async_get_calibrations(home, "one")
     tools = (ToolSchema("turn_on", "Turn something on.", {"type": "object"}),)
 
-    calibrations.learn(replace(REQUEST, tools=tools, may_call=False), USAGE)
+    calibrations.learn_usage(replace(REQUEST, tools=tools, may_call=False), USAGE)
 
     assert known(calibrations)["fixed"] == 1
 
 
 async def test_estimate_and_exact_counts_of_a_model_are_learned_apart(home: HomeAssistant) -> None:
-    calibrations = await async_calibrations(home, "one")
+    calibrations = await async_get_calibrations(home, "one")
 
-    calibrations.learn(REQUEST, DEARER, EXACT)
+    calibrations.learn_usage(REQUEST, DEARER, EXACT)
 
     assert known(calibrations, exact=EXACT)["fixed"] > 1.2
     assert known(calibrations)["fixed"] == 1
@@ -143,53 +143,53 @@ async def test_estimate_and_exact_counts_of_a_model_are_learned_apart(home: Home
 
 
 async def test_agent_that_changes_its_way_to_count_is_followed_by_its_windows(home: HomeAssistant) -> None:
-    calibrations = await async_calibrations(home, "one")
-    counter = calibrations.counter("agent", "scripted")
+    calibrations = await async_get_calibrations(home, "one")
+    counter = calibrations.get_counter("agent", "scripted")
     estimated = counter.count(PROMPT.content)
 
-    calibrations.counter("agent", "scripted", EXACT)
+    calibrations.get_counter("agent", "scripted", EXACT)
     assert counter.count(PROMPT.content) == EXACT.count(PROMPT.content) != estimated
 
-    calibrations.counter("agent", "scripted")
+    calibrations.get_counter("agent", "scripted")
     assert counter.count(PROMPT.content) == estimated
 
 
 async def test_what_was_learned_against_exact_counts_is_there_after_a_restart(
     home: HomeAssistant, entry: MockConfigEntry
 ) -> None:
-    calibrations = await async_calibrations(home, entry.entry_id)
-    calibrations.learn(REQUEST, USAGE)
-    calibrations.learn(REQUEST, DEARER, EXACT)
+    calibrations = await async_get_calibrations(home, entry.entry_id)
+    calibrations.learn_usage(REQUEST, USAGE)
+    calibrations.learn_usage(REQUEST, DEARER, EXACT)
 
     await stop(home, entry)
     await start(home, entry)
 
-    again = await async_calibrations(home, entry.entry_id)
+    again = await async_get_calibrations(home, entry.entry_id)
     assert again is not calibrations
     assert known(again) == known(calibrations)
     assert known(again, exact=EXACT) == known(calibrations, exact=EXACT) != known(again)
 
 
 async def test_agent_that_changes_its_model_counts_by_the_new_one(home: HomeAssistant) -> None:
-    calibrations = await async_calibrations(home, "one")
-    calibrations.learn(REQUEST, USAGE)
-    counter = calibrations.counter("agent", "scripted")
+    calibrations = await async_get_calibrations(home, "one")
+    calibrations.learn_usage(REQUEST, USAGE)
+    counter = calibrations.get_counter("agent", "scripted")
 
-    calibrations.counter("agent", "another")
+    calibrations.get_counter("agent", "another")
 
     assert counter.calibrator.calibration == Calibration()
 
 
 async def test_answer_after_the_account_is_gone_brings_nothing_back(
-    home: HomeAssistant, entry: MockConfigEntry, set_up: SetUp, disk: Disk
+    home: HomeAssistant, entry: MockConfigEntry, set_up: SetUpFn, disk: Disk
 ) -> None:
     await set_up()
-    calibrations = await async_calibrations(home, entry.entry_id)
+    calibrations = await async_get_calibrations(home, entry.entry_id)
     await home.config_entries.async_remove(entry.entry_id)
     await listed(home)
 
-    calibrations.learn(REQUEST, USAGE)
-    await written(home)
+    calibrations.learn_usage(REQUEST, USAGE)
+    await flush_store(home)
 
     assert learned_on(disk, entry.entry_id) is None
 
@@ -223,23 +223,23 @@ def test_what_cannot_be_read_is_ignored_with_one_line_in_the_log(
 
 
 async def test_account_is_set_up_and_learns_where_what_is_stored_cannot_be_read(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, disk: Disk
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, disk: Disk
 ) -> None:
     await say("hello there")
     await stop(home, entry)
-    disk.rows("UPDATE value SET value = '7' WHERE name = 'calibrations'")
+    disk.execute("UPDATE value SET value = '7' WHERE name = 'calibrations'")
 
     await start(home, entry)
     await say("my name is Ada")
 
-    assert known(await async_calibrations(home, entry.entry_id)) != Calibration().as_dict()
+    assert known(await async_get_calibrations(home, entry.entry_id)) != Calibration().as_dict()
     assert "scripted" in learned_on(disk, entry.entry_id)["models"]
 
 
 def test_no_more_than_a_hundred_models_are_kept() -> None:
     calibrations = ModelCalibrations()
     for number in range(120):
-        calibrations.learn(Request(f"model {number}", (PROMPT,)), USAGE)
+        calibrations.learn_usage(Request(f"model {number}", (PROMPT,)), USAGE)
 
     again = restored(calibrations.as_dict())
     assert [known(again, f"model {number}")["fixed"] > 1 for number in (0, 19, 20, 119)] == [False, False, True, True]

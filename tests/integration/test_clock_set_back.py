@@ -9,11 +9,11 @@ import pytest
 from demo.model_server import ModelServer
 
 from .actions import act
-from .conftest import Say
+from .conftest import SayFn
 from .dashboard import PipelineClient, ending
 
-AN_HOUR = timedelta(hours=1)
-A_SECOND = timedelta(seconds=1)
+ONE_HOUR = timedelta(hours=1)
+ONE_SECOND = timedelta(seconds=1)
 
 
 @pytest.fixture
@@ -33,11 +33,11 @@ async def test_what_the_pipeline_answered_after_the_clock_was_set_back_is_in_the
     pipeline = await dashboard.create(prefer_local_intents=True)
     events = await dashboard.run(pipeline, "my name is Ada")
     conversation_id = ending(events)["intent_output"]["conversation_id"]
-    freezer.tick(-AN_HOUR)
+    freezer.tick(-ONE_HOUR)
     for text in ("turn on kitchen light", "consider that the cat is Tom", "turn off kitchen light"):
-        freezer.tick(A_SECOND)
+        freezer.tick(ONE_SECOND)
         await dashboard.run(pipeline, text, conversation_id)
-    freezer.tick(A_SECOND)
+    freezer.tick(ONE_SECOND)
 
     await dashboard.run(pipeline, "what is my name?", conversation_id)
 
@@ -79,10 +79,10 @@ async def test_conversation_that_was_reset_does_not_get_back_what_the_pipeline_a
 
 
 async def test_question_from_the_future_does_not_keep_a_command_from_home_assistant(
-    entry, say: Say, freezer: FrozenDateTimeFactory, figure
+    entry, say: SayFn, freezer: FrozenDateTimeFactory, figure
 ) -> None:
     await say("I would like to order a pizza")
-    freezer.tick(-AN_HOUR)
+    freezer.tick(-ONE_HOUR)
 
     await say("turn on kitchen light")
 

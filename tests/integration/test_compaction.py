@@ -22,7 +22,7 @@ from custom_components.windowed_conversation.const import (
 )
 from demo.model_server import ModelServer
 
-from .conftest import Say, SetUp, speech
+from .conftest import SayFn, SetUpFn, get_speech
 from .more_agents import add_account
 
 CLAUDE = "claude-haiku-4-5"
@@ -41,7 +41,7 @@ async def house(home: HomeAssistant) -> HomeAssistant:
 
 
 @pytest.fixture
-def claude(house: HomeAssistant, set_up: SetUp, model_server: ModelServer) -> Callable[..., Any]:
+def claude(house: HomeAssistant, set_up: SetUpFn, model_server: ModelServer) -> Callable[..., Any]:
     """Return a function that sets up an agent that sends all text to Anthropic and keeps tool results in the window."""
 
     async def claude(compaction: Compaction | None = Compaction.PROVIDER, **agent: Any) -> MockConfigEntry:
@@ -66,12 +66,12 @@ def results_sent(body: dict[str, Any]) -> list[str]:
 
 
 async def test_provider_clears_old_results_that_are_sent_whole_and_the_turn_tells_how_much(
-    claude: Callable[..., Any], home: HomeAssistant, say: Say, model_server: ModelServer
+    claude: Callable[..., Any], home: HomeAssistant, say: SayFn, model_server: ModelServer
 ) -> None:
     await claude()
     told = async_capture_events(home, EVENT_TURN)
 
-    answers = [speech(await say(LOOK)) for _ in range(MANY)]
+    answers = [get_speech(await say(LOOK)) for _ in range(MANY)]
 
     assert len(set(answers)) == 1
     assert "corridor light 29" in answers[0]
@@ -86,7 +86,11 @@ async def test_provider_clears_old_results_that_are_sent_whole_and_the_turn_tell
 
 @pytest.mark.parametrize("compaction", [None, Compaction.OFF])
 async def test_nothing_is_cleared_unless_the_agent_says_so(
-    compaction: Compaction | None, claude: Callable[..., Any], home: HomeAssistant, say: Say, model_server: ModelServer
+    compaction: Compaction | None,
+    claude: Callable[..., Any],
+    home: HomeAssistant,
+    say: SayFn,
+    model_server: ModelServer,
 ) -> None:
     await claude(compaction)
     told = async_capture_events(home, EVENT_TURN)
@@ -98,7 +102,7 @@ async def test_nothing_is_cleared_unless_the_agent_says_so(
 
 
 async def test_provider_that_takes_over_is_sent_the_plain_history(
-    claude: Callable[..., Any], home: HomeAssistant, say: Say, model_server: ModelServer
+    claude: Callable[..., Any], home: HomeAssistant, say: SayFn, model_server: ModelServer
 ) -> None:
     server = {CONF_PROVIDER: PROVIDER_OPENAI_CHAT, CONF_URL: model_server.url}
     await add_account(home, "Bob", server, **{CONF_LLM_HASS_API: ["assist"]})
@@ -107,7 +111,7 @@ async def test_provider_that_takes_over_is_sent_the_plain_history(
         await say(LOOK)
     model_server.fault("503", times=1)
 
-    answer = speech(await say("what was the last thing I asked you about?"))
+    answer = get_speech(await say("what was the last thing I asked you about?"))
 
     request = model_server.requests[-1]
     assert answer

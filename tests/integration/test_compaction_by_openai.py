@@ -24,20 +24,20 @@ from custom_components.windowed_conversation.const import (
     Compaction,
     OpenAIFormat,
 )
-from custom_components.windowed_conversation.window import Native
+from custom_components.windowed_conversation.window import NativeData
 from custom_components.windowed_conversation.window.summary import is_summary
 from demo.model_server import ModelServer
 
 from .account_kinds import AZURE_RESPONSES, CLASSIC_RESPONSES
-from .agent_forms import fields_of, open_new
-from .conftest import Say, SetUp, speech, until
+from .agent_forms import get_selectors, open_new
+from .conftest import SayFn, SetUpFn, get_speech, until
 from .more_agents import add_account, change_agent
 from .summarizing import ASKED, STORY, the_window
 
-type Talk = Callable[..., Coroutine[Any, Any, Agent]]
+type TalkFn = Callable[..., Coroutine[Any, Any, Agent]]
 
 
-def natives(agent: Agent) -> list[Native | None]:
+def natives(agent: Agent) -> list[NativeData | None]:
     """Return the provider-native data of each summary in the window, which only the same model can read."""
     return [each.messages[-1].native for each in the_window(agent).exchanges() if is_summary(each)]
 
@@ -54,7 +54,9 @@ def texts(body: dict[str, Any]) -> list[str]:
 
 
 @pytest.fixture
-def talk(set_up: SetUp, say: Say, agent_of: Callable[[MockConfigEntry], Agent], model_server: ModelServer) -> Talk:
+def talk(
+    set_up: SetUpFn, say: SayFn, get_agent: Callable[[MockConfigEntry], Agent], model_server: ModelServer
+) -> TalkFn:
     """Return a function that sets up an agent, talks until evicted exchanges are summarized, and returns the agent."""
 
     async def talk(
@@ -67,18 +69,18 @@ def talk(set_up: SetUp, say: Say, agent_of: Callable[[MockConfigEntry], Agent], 
         model_server.change(models=("scripted", "another"))
         account = account or {CONF_PROVIDER: PROVIDER_OPENAI, CONF_URL: model_server.url}
         options = {CONF_HISTORY_TOKENS: tokens}
-        agent = agent_of(await set_up(account=account, options=options, **{CONF_COMPACTION: compaction}, **agent_data))
+        agent = get_agent(await set_up(account=account, options=options, **{CONF_COMPACTION: compaction}, **agent_data))
         await say("my name is Ada")
         while not the_window(agent).stats().trims:
             await say(STORY)
-        await until(lambda: not agent.summarizing)
+        await until(lambda: not agent.summarizing_windows)
         return agent
 
     return talk
 
 
 async def test_provider_shortens_what_a_trim_drops(
-    talk: Talk, say: Say, home: HomeAssistant, model_server: ModelServer
+    talk: TalkFn, say: SayFn, home: HomeAssistant, model_server: ModelServer
 ) -> None:
     told = async_capture_events(home, EVENT_SUMMARIZED)
     agent = await talk()
@@ -86,7 +88,7 @@ async def test_provider_shortens_what_a_trim_drops(
     (native,) = natives(agent)
     assert native is not None
     assert (native.provider, native.model) == ("openai_responses", "scripted")
-    assert speech(await say("what is my name?")) == "Your name is Ada."
+    assert get_speech(await say("what is my name?")) == "Your name is Ada."
     sent = model_server.requests[-1].body["input"]
     assert any(item["type"] == "compaction" for item in sent)
     assert not [text for text in texts({"input": sent}) if text.startswith("[What was said before")]
@@ -100,21 +102,21 @@ async def test_provider_shortens_what_a_trim_drops(
 
 @pytest.mark.long
 async def test_window_stays_in_its_budget_through_many_compactions(
-    talk: Talk, say: Say, model_server: ModelServer
+    talk: TalkFn, say: SayFn, model_server: ModelServer
 ) -> None:
     agent = await talk()
     while the_window(agent).stats().trims < 4:
         await say(STORY)
         assert not the_window(agent).stats().over_budget
-    await until(lambda: not agent.summarizing)
+    await until(lambda: not agent.summarizing_windows)
 
     assert len(compactions(model_server)) >= 3
-    assert speech(await say("what is my name?")) == "Your name is Ada."
+    assert get_speech(await say("what is my name?")) == "Your name is Ada."
     assert all(not record.violations for record in model_server.log.records)
 
 
 async def test_provider_that_takes_over_is_sent_plain_words(
-    talk: Talk, say: Say, home: HomeAssistant, model_server: ModelServer
+    talk: TalkFn, say: SayFn, home: HomeAssistant, model_server: ModelServer
 ) -> None:
     server = {CONF_PROVIDER: PROVIDER_OPENAI_CHAT, CONF_URL: model_server.url}
     await add_account(home, "Bob", server, **{CONF_LLM_HASS_API: ["assist"]})
@@ -130,7 +132,7 @@ async def test_provider_that_takes_over_is_sent_plain_words(
 
 
 async def test_another_model_is_sent_plain_words(
-    talk: Talk, say: Say, home: HomeAssistant, model_server: ModelServer
+    talk: TalkFn, say: SayFn, home: HomeAssistant, model_server: ModelServer
 ) -> None:
     await talk()
     (entry,) = home.config_entries.async_entries(DOMAIN)
@@ -144,7 +146,7 @@ async def test_another_model_is_sent_plain_words(
     assert "encrypted_content" not in request.raw.decode()
 
 
-async def test_model_is_asked_where_the_provider_s_way_is_too_long(talk: Talk, model_server: ModelServer) -> None:
+async def test_model_is_asked_where_the_provider_s_way_is_too_long(talk: TalkFn, model_server: ModelServer) -> None:
     agent = await talk(tokens=500)
 
     assert natives(agent) == [None]
@@ -152,29 +154,29 @@ async def test_model_is_asked_where_the_provider_s_way_is_too_long(talk: Talk, m
     assert texts(model_server.requests[-1].body)[-1].startswith(ASKED)
 
 
-async def test_azure_shortens_what_a_trim_drops(talk: Talk, say: Say, model_server: ModelServer) -> None:
+async def test_azure_shortens_what_a_trim_drops(talk: TalkFn, say: SayFn, model_server: ModelServer) -> None:
     agent = await talk(account=AZURE_RESPONSES.account(model_server))
 
     (native,) = natives(agent)
     assert native is not None
     assert native.provider == "openai_responses 127.0.0.1"
     assert len(compactions(model_server)) == 1
-    assert speech(await say("what is my name?")) == "Your name is Ada."
+    assert get_speech(await say("what is my name?")) == "Your name is Ada."
     assert all(not record.violations for record in model_server.log.records)
 
 
 async def test_model_is_asked_for_a_summary_where_azure_has_no_way_to_shorten(
-    talk: Talk, say: Say, model_server: ModelServer, caplog: pytest.LogCaptureFixture
+    talk: TalkFn, say: SayFn, model_server: ModelServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     agent = await talk(account=CLASSIC_RESPONSES.account(model_server))
 
     assert natives(agent) == [None]
     assert any(text.startswith(ASKED) for request in model_server.requests for text in texts(request.body))
-    assert speech(await say("what is my name?")) == "Your name is Ada."
+    assert get_speech(await say("what is my name?")) == "Your name is Ada."
     assert "No summary" not in caplog.text
 
 
-async def test_nothing_is_shortened_unless_the_agent_says_so(talk: Talk, model_server: ModelServer) -> None:
+async def test_nothing_is_shortened_unless_the_agent_says_so(talk: TalkFn, model_server: ModelServer) -> None:
     agent = await talk(Compaction.OFF)
 
     assert natives(agent) == []
@@ -193,11 +195,11 @@ async def test_nothing_is_shortened_unless_the_agent_says_so(talk: Talk, model_s
     ],
 )
 async def test_form_has_the_option_where_the_provider_has_the_means(
-    account: dict[str, Any], offers: bool, set_up: SetUp, home: HomeAssistant, model_server: ModelServer
+    account: dict[str, Any], offers: bool, set_up: SetUpFn, home: HomeAssistant, model_server: ModelServer
 ) -> None:
     urls = {PROVIDER_AZURE: model_server.azure_url, PROVIDER_ANTHROPIC: model_server.anthropic_url}
     url = urls.get(account[CONF_PROVIDER], model_server.url)
 
     form = await open_new(home, await set_up(account={CONF_URL: url, **account}))
 
-    assert (CONF_COMPACTION in fields_of(form)) is offers
+    assert (CONF_COMPACTION in get_selectors(form)) is offers

@@ -13,7 +13,7 @@ from demo.model_server import ModelServer
 from .actions import act
 from .conftest import AGENT
 
-_CONVERSATIONS = [f"conversation {letter}" for letter in "abcdefghij"]
+_CONVERSATION_IDS = [f"conversation {letter}" for letter in "abcdefghij"]
 _TURNS = range(10)
 
 
@@ -34,7 +34,7 @@ async def process(home: HomeAssistant, text: str, conversation_id: str) -> dict[
 async def answers(home: HomeAssistant, entry: MockConfigEntry, model_server: ModelServer) -> list[dict[str, Any]]:
     """Run 100 turns at the same time, ten in each of ten conversations, and return the responses."""
     model_server.change(delay=0.001)
-    turns = ((text, name) for number in _TURNS for name in _CONVERSATIONS for text in [said(name)[number]])
+    turns = ((text, name) for number in _TURNS for name in _CONVERSATION_IDS for text in [said(name)[number]])
     return await asyncio.gather(*(process(home, text, name) for text, name in turns))
 
 
@@ -49,10 +49,10 @@ def histories(answers: list[dict[str, Any]]) -> dict[str, list[tuple[str, str]]]
     return {
         name: [
             message
-            for question, answer in zip(said(name), heard[place :: len(_CONVERSATIONS)], strict=True)
+            for question, answer in zip(said(name), heard[place :: len(_CONVERSATION_IDS)], strict=True)
             for message in (("user", question), ("assistant", answer))
         ]
-        for place, name in enumerate(_CONVERSATIONS)
+        for place, name in enumerate(_CONVERSATION_IDS)
     }
 
 
@@ -62,7 +62,7 @@ async def test_model_is_sent_histories_that_alternate_and_lose_nothing(
     bodies = [request.body["messages"] for request in model_server.requests]
     sent = {
         name: [roles_and_words(body[1:]) for body in bodies if body[-1]["content"].endswith(f"of {name} is blue")]
-        for name in _CONVERSATIONS
+        for name in _CONVERSATION_IDS
     }
 
     assert sent == {
@@ -74,6 +74,6 @@ async def test_model_is_sent_histories_that_alternate_and_lose_nothing(
 async def test_windows_hold_every_question_with_its_answer_in_the_order_of_arrival(
     home: HomeAssistant, answers: list[dict[str, Any]]
 ) -> None:
-    windows = {name: (await act(home, "get_window", conversation_id=name))["messages"] for name in _CONVERSATIONS}
+    windows = {name: (await act(home, "get_window", conversation_id=name))["messages"] for name in _CONVERSATION_IDS}
 
     assert {name: roles_and_words(messages[1:]) for name, messages in windows.items()} == histories(answers)

@@ -8,7 +8,7 @@ from homeassistant.helpers import area_registry as ar, device_registry as dr, is
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
-from custom_components.windowed_conversation.agents.issues import UNEXPLAINED_MISSES
+from custom_components.windowed_conversation.agents.issues import UNEXPLAINED_MISS_LIMIT
 from custom_components.windowed_conversation.const import (
     CONF_CONTEXT_PLACEMENT,
     CONF_CONTEXT_TOKENS,
@@ -19,16 +19,16 @@ from custom_components.windowed_conversation.const import (
 from custom_components.windowed_conversation.turn.context import ContextPlacement
 from demo.model_server import ModelServer
 
-from .conftest import LONG, Say, SetUp, speech, until
+from .conftest import LONG, SayFn, SetUpFn, get_speech, until
 from .more_agents import change_agent
-from .summarizing import SMALL, STORY, asked_for, summaries_in
+from .summarizing import SMALL, STORY, asked_for, count_summaries
 
 IN_SYSTEM = {CONF_CONTEXT_PLACEMENT: ContextPlacement.SYSTEM, "routing": "llm_only"}
 MORNING = "2026-11-23 08:05:30+00:00"
 
 
 @pytest.fixture(autouse=True)
-async def _greenwich(home: HomeAssistant) -> None:
+async def _utc_time_zone(home: HomeAssistant) -> None:
     await home.config.async_set_time_zone("UTC")
 
 
@@ -53,7 +53,7 @@ def sent(model_server: ModelServer, request: int = -1) -> tuple[str, list[str]]:
 
 
 async def test_context_is_the_end_of_the_system_prompt_where_that_is_chosen(
-    set_up: SetUp, say: Say, device, model_server: ModelServer, freezer: FrozenDateTimeFactory
+    set_up: SetUpFn, say: SayFn, device, model_server: ModelServer, freezer: FrozenDateTimeFactory
 ) -> None:
     freezer.move_to(MORNING)
     entry = await set_up(prompt="Be brief.", **IN_SYSTEM)
@@ -68,7 +68,7 @@ async def test_context_is_the_end_of_the_system_prompt_where_that_is_chosen(
 
 
 async def test_conversation_goes_on_when_the_place_changes(
-    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, freezer: FrozenDateTimeFactory
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer, freezer: FrozenDateTimeFactory
 ) -> None:
     freezer.move_to(MORNING)
     entry = await set_up(routing="llm_only")
@@ -77,7 +77,7 @@ async def test_conversation_goes_on_when_the_place_changes(
     await say("who am I?")
     await change_agent(home, entry, **{CONF_CONTEXT_PLACEMENT: ContextPlacement.MESSAGE})
 
-    answer = speech(await say("what is my name?"))
+    answer = get_speech(await say("what is my name?"))
 
     prefix = "[CONTEXT: time: Monday 2026-11-23 08:05]\n\n"
     assert answer == "Your name is Ada."
@@ -89,7 +89,7 @@ async def test_conversation_goes_on_when_the_place_changes(
 
 
 async def test_fallback_agent_is_asked_as_the_first_one_was(
-    set_up: SetUp, say: Say, model_server: ModelServer, freezer: FrozenDateTimeFactory
+    set_up: SetUpFn, say: SayFn, model_server: ModelServer, freezer: FrozenDateTimeFactory
 ) -> None:
     freezer.move_to(MORNING)
     await set_up(**{CONF_FALLBACK_AGENTS: ["conversation.ada_2"]}, **IN_SYSTEM)
@@ -103,12 +103,12 @@ async def test_fallback_agent_is_asked_as_the_first_one_was(
 
 
 async def test_summary_is_asked_for_with_what_the_system_prompts_begin_with(
-    set_up: SetUp, say: Say, device, agent_of, model_server: ModelServer
+    set_up: SetUpFn, say: SayFn, device, get_agent, model_server: ModelServer
 ) -> None:
     entry = await set_up(options=SMALL, **IN_SYSTEM)
     for number in range(5):
         await say(STORY, device_id=device(entry, f"Box {number}", f"Room {number}"))
-    await until(lambda: summaries_in(agent_of(entry)) == 1)
+    await until(lambda: count_summaries(get_agent(entry)) == 1)
 
     summary, *_ = asked_for(model_server)
     before = [request.body for request in model_server.requests if request.body != summary]
@@ -118,15 +118,15 @@ async def test_summary_is_asked_for_with_what_the_system_prompts_begin_with(
 
 
 async def test_changing_minutes_let_nothing_go_from_a_model_that_is_full(
-    set_up: SetUp, say: Say, agent_of, model_server: ModelServer, freezer: FrozenDateTimeFactory
+    set_up: SetUpFn, say: SayFn, get_agent, model_server: ModelServer, freezer: FrozenDateTimeFactory
 ) -> None:
     small = {CONF_CONTEXT_TOKENS: 600, CONF_MAX_ANSWER_TOKENS: 100}
-    agent = agent_of(await set_up(prompt="Be brief.", llm_hass_api=[], **small, **IN_SYSTEM))
+    agent = get_agent(await set_up(prompt="Be brief.", llm_hass_api=[], **small, **IN_SYSTEM))
     trims = []
     for minute in range(40):
         freezer.move_to(f"2026-11-23 08:{minute:02}:00+00:00")
         await say(f"consider that {minute} is odd")
-        (window,) = agent.windows.loaded().values()
+        (window,) = agent.windows.loaded_windows().values()
         trims.append(window.stats().trims)
 
     assert model_server.requests[-1].body["messages"][0]["content"].count("\n## Time\nMonday 2026-11-23 08:39\n") == 1
@@ -134,13 +134,13 @@ async def test_changing_minutes_let_nothing_go_from_a_model_that_is_full(
 
 
 async def test_cache_that_cannot_serve_raises_no_issue(
-    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer
 ) -> None:
     await set_up(prompt=LONG, **IN_SYSTEM)
     await say("my name is Ada")
     await say("who am I?")
 
-    for _ in range(UNEXPLAINED_MISSES + 1):
+    for _ in range(UNEXPLAINED_MISS_LIMIT + 1):
         model_server.cache.clear()
         await say("who am I?")
 

@@ -15,7 +15,7 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents.agent import Agent
-from custom_components.windowed_conversation.bridge.account import ModelUsage, async_cost
+from custom_components.windowed_conversation.bridge.account import ModelUsage, async_calculate_cost
 from custom_components.windowed_conversation.const import (
     CONF_FALLBACK_AGENTS,
     CONF_FAMILY,
@@ -32,13 +32,15 @@ from custom_components.windowed_conversation.providers.models import Vendor
 from custom_components.windowed_conversation.sensor import AgentSensor, AgentSensorDescription
 from demo.model_server import ModelServer, call, words
 
-from .conftest import Say, SetUp, speech, start, stop, until, written
+from .conftest import SayFn, SetUpFn, flush_store, get_speech, start, stop, until
 from .more_agents import add_account
-from .states import state_of
+from .states import get_state
 from .store_file import Disk
 
 MINI, HAIKU, FLASH = "gpt-4o-mini", "claude-haiku-4-5", "gemini-2.5-flash"
-COST_OF_A_TURN = AgentSensorDescription(key="turn_cost", is_sum=True, value=lambda agent: agent.statistics.costs.turn)
+COST_OF_A_TURN = AgentSensorDescription(
+    key="turn_cost", is_sum=True, value_fn=lambda agent: agent.statistics.costs.turn
+)
 TURN_COST, TOTAL_COST = "sensor.ada_last_turn_cost", "sensor.ada_total_cost"
 
 
@@ -55,21 +57,21 @@ def openai(model_server: ModelServer) -> dict[str, Any]:
 
 
 @pytest.fixture
-def cost(home: HomeAssistant) -> Callable[[str], Decimal]:
+def get_cost(home: HomeAssistant) -> Callable[[str], Decimal]:
     """Return a function that returns the state of a cost sensor in US dollars."""
 
-    def cost(entity_id: str) -> Decimal:
-        state = state_of(home, entity_id)
+    def get_cost(entity_id: str) -> Decimal:
+        state = get_state(home, entity_id)
         assert state.attributes["unit_of_measurement"] == "USD"
         return Decimal(state.state)
 
-    return cost
+    return get_cost
 
 
 @pytest.fixture
-def without_price(home: HomeAssistant) -> Callable[[], int]:
+def count_unpriced(home: HomeAssistant) -> Callable[[], int]:
     """Return a function that returns the number of turns and summaries without a known price."""
-    return lambda: state_of(home, TOTAL_COST).attributes["without_price"]
+    return lambda: get_state(home, TOTAL_COST).attributes["without_price"]
 
 
 def prices(model_server: ModelServer, vendor: str, model: str) -> Iterator[Decimal]:
@@ -95,7 +97,15 @@ def prices(model_server: ModelServer, vendor: str, model: str) -> Iterator[Decim
     ],
 )
 async def test_turns_cost_what_the_vendor_asks_for_them(
-    *, provider: str, vendor: str, model: str, set_up: SetUp, say: Say, cost, without_price, model_server: ModelServer
+    *,
+    provider: str,
+    vendor: str,
+    model: str,
+    set_up: SetUpFn,
+    say: SayFn,
+    get_cost,
+    count_unpriced,
+    model_server: ModelServer,
 ) -> None:
     url = model_server.url if provider == PROVIDER_OPENAI else model_server.address
     await set_up(account={CONF_PROVIDER: provider, CONF_URL: url}, **{CONF_MODEL: model})
@@ -107,24 +117,24 @@ async def test_turns_cost_what_the_vendor_asks_for_them(
     first, *second = prices(model_server, vendor, model)
     assert sum(request.usage["cached"] for request in model_server.requests) > 0
     assert len(second) == 2
-    assert cost(TURN_COST) == sum(second)
-    assert cost(TOTAL_COST) == first + sum(second) > 0
-    assert without_price() == 0
+    assert get_cost(TURN_COST) == sum(second)
+    assert get_cost(TOTAL_COST) == first + sum(second) > 0
+    assert count_unpriced() == 0
 
 
 async def test_deployment_costs_what_the_model_costs_that_the_user_names(
-    set_up: SetUp, say: Say, cost, model_server: ModelServer
+    set_up: SetUpFn, say: SayFn, get_cost, model_server: ModelServer
 ) -> None:
     account = {CONF_PROVIDER: PROVIDER_AZURE, CONF_URL: model_server.azure_url}
     await set_up(account=account, **{CONF_MODEL: "kitchen", CONF_FAMILY: MINI})
 
     await say("my name is Ada")
 
-    assert cost(TURN_COST) == cost(TOTAL_COST) == sum(prices(model_server, "azure", MINI)) > 0
+    assert get_cost(TURN_COST) == get_cost(TOTAL_COST) == sum(prices(model_server, "azure", MINI)) > 0
 
 
 async def test_deployment_of_nobody_knows_what_has_no_price(
-    set_up: SetUp, say: Say, home: HomeAssistant, without_price, model_server: ModelServer
+    set_up: SetUpFn, say: SayFn, home: HomeAssistant, count_unpriced, model_server: ModelServer
 ) -> None:
     model_server.change(models=(MINI,))
     account = {CONF_PROVIDER: PROVIDER_AZURE, CONF_URL: model_server.azure_url}
@@ -132,31 +142,31 @@ async def test_deployment_of_nobody_knows_what_has_no_price(
 
     await say("my name is Ada")
 
-    assert state_of(home, TURN_COST).state == state_of(home, TOTAL_COST).state == "unknown"
-    assert without_price() == 1
+    assert get_state(home, TURN_COST).state == get_state(home, TOTAL_COST).state == "unknown"
+    assert count_unpriced() == 1
 
 
-async def test_turn_that_asked_no_model_has_cost_nothing(set_up: SetUp, say: Say, openai, cost) -> None:
+async def test_turn_that_asked_no_model_has_cost_nothing(set_up: SetUpFn, say: SayFn, openai, get_cost) -> None:
     await set_up(account=openai, **{CONF_MODEL: MINI})
     await say("my name is Ada")
-    total = cost(TOTAL_COST)
+    total = get_cost(TOTAL_COST)
 
     await say("turn on kitchen light")
 
-    assert cost(TURN_COST) == 0
-    assert cost(TOTAL_COST) == total > 0
+    assert get_cost(TURN_COST) == 0
+    assert get_cost(TOTAL_COST) == total > 0
 
 
 async def test_cost_of_a_turn_that_ends_before_its_sensor_is_added_is_shown(
-    home: HomeAssistant, entry: MockConfigEntry, agent_of
+    home: HomeAssistant, entry: MockConfigEntry, get_agent
 ) -> None:
     (subentry,) = entry.subentries.values()
-    sensor = AgentSensor(agent_of(entry), subentry, COST_OF_A_TURN)
-    agent_of(entry).statistics.on_cost(Decimal("0.25"), of_turn=True)
+    sensor = AgentSensor(get_agent(entry), subentry, COST_OF_A_TURN)
+    get_agent(entry).statistics.on_cost(Decimal("0.25"), of_turn=True)
 
     await home.data[DATA_COMPONENT].async_add_entities([sensor])
 
-    assert state_of(home, sensor.entity_id).state == "0.25"
+    assert get_state(home, sensor.entity_id).state == "0.25"
 
 
 @pytest.fixture
@@ -170,7 +180,7 @@ async def test_each_request_has_its_own_price(home: HomeAssistant) -> None:
     long = ModelUsage(Vendor.GOOGLE, "gemini-2.5-pro", Usage(input=150_000))
     longer = ModelUsage(Vendor.GOOGLE, "gemini-2.5-pro", Usage(input=300_000))
 
-    one, two, other = [await async_cost(home, uses) for uses in ((long,), (long, long), (longer,))]
+    one, two, other = [await async_calculate_cost(home, uses) for uses in ((long,), (long, long), (longer,))]
     assert one is not None
     assert two is not None
     assert other is not None
@@ -180,73 +190,73 @@ async def test_each_request_has_its_own_price(home: HomeAssistant) -> None:
 
 @pytest.mark.usefixtures("other")
 async def test_answer_of_a_fallback_agent_costs_what_its_model_costs(
-    *, set_up: SetUp, say: Say, home: HomeAssistant, openai, cost, model_server: ModelServer
+    *, set_up: SetUpFn, say: SayFn, home: HomeAssistant, openai, get_cost, model_server: ModelServer
 ) -> None:
     await set_up(account=openai, **{CONF_MODEL: MINI, CONF_FALLBACK_AGENTS: ["conversation.grace"]})
     model_server.fault("500", 1)
 
-    assert "Ada" in speech(await say("my name is Ada"))
+    assert "Ada" in get_speech(await say("my name is Ada"))
 
     failed, answered = model_server.requests
     model_server.log.records.remove(failed)
     assert (failed.usage, answered.format) == ({}, "anthropic")
-    assert cost(TURN_COST) == cost(TOTAL_COST) == sum(prices(model_server, "anthropic", HAIKU)) > 0
-    assert Decimal(state_of(home, "sensor.grace_total_cost").state) == 0
+    assert get_cost(TURN_COST) == get_cost(TOTAL_COST) == sum(prices(model_server, "anthropic", HAIKU)) > 0
+    assert Decimal(get_state(home, "sensor.grace_total_cost").state) == 0
 
 
 async def test_answer_of_a_stranger_costs_nobody_knows_what(
-    *, set_up: SetUp, say: Say, home: HomeAssistant, openai, without_price, model_server: ModelServer
+    *, set_up: SetUpFn, say: SayFn, home: HomeAssistant, openai, count_unpriced, model_server: ModelServer
 ) -> None:
     await set_up(account=openai, **{CONF_MODEL: MINI, CONF_FALLBACK_AGENTS: ["conversation.home_assistant"]})
     model_server.fault("500")
 
     await say("quietly, what time is it now?")
 
-    assert state_of(home, "sensor.ada_last_route").state == "fallback"
-    assert state_of(home, TURN_COST).state == "unknown"
-    assert without_price() == 1
+    assert get_state(home, "sensor.ada_last_route").state == "fallback"
+    assert get_state(home, TURN_COST).state == "unknown"
+    assert count_unpriced() == 1
 
 
 async def test_answer_that_breaks_off_costs_nobody_knows_what(
-    *, set_up: SetUp, say: Say, home: HomeAssistant, openai, cost, without_price, model_server: ModelServer
+    *, set_up: SetUpFn, say: SayFn, home: HomeAssistant, openai, get_cost, count_unpriced, model_server: ModelServer
 ) -> None:
     await set_up(account=openai, **{CONF_MODEL: MINI})
     await say("my name is Ada")
-    total = cost(TOTAL_COST)
+    total = get_cost(TOTAL_COST)
     model_server.fault("cut_mid_stream", after_words=3)
 
     await say("tell me a story about the sea")
 
-    assert state_of(home, TURN_COST).state == "unknown"
-    assert cost(TOTAL_COST) == total > 0
-    assert without_price() == 1
+    assert get_state(home, TURN_COST).state == "unknown"
+    assert get_cost(TOTAL_COST) == total > 0
+    assert count_unpriced() == 1
 
 
 @pytest.mark.long
 async def test_question_that_is_refused_at_once_has_cost_nothing(
-    *, set_up: SetUp, say: Say, openai, cost, without_price, model_server: ModelServer
+    *, set_up: SetUpFn, say: SayFn, openai, get_cost, count_unpriced, model_server: ModelServer
 ) -> None:
     await set_up(account=openai, **{CONF_MODEL: MINI})
     model_server.fault("429")
 
     await say("my name is Ada")
 
-    assert cost(TURN_COST) == cost(TOTAL_COST) == 0
-    assert without_price() == 0
+    assert get_cost(TURN_COST) == get_cost(TOTAL_COST) == 0
+    assert count_unpriced() == 0
 
 
 async def test_summary_is_part_of_the_total(
-    *, set_up: SetUp, say: Say, home: HomeAssistant, openai, agent_of, cost, model_server: ModelServer
+    *, set_up: SetUpFn, say: SayFn, home: HomeAssistant, openai, get_agent, get_cost, model_server: ModelServer
 ) -> None:
     entry = await set_up(account=openai, options={CONF_HISTORY_TOKENS: 600, CONF_SUMMARIZE: True}, **{CONF_MODEL: MINI})
-    while not sum(window.stats().trims for window in agent_of(entry).windows.loaded().values()):
+    while not sum(window.stats().trims for window in get_agent(entry).windows.loaded_windows().values()):
         await say("tell me a story in 120 words")
     await home.async_block_till_done(wait_background_tasks=True)
-    await written(home)
+    await flush_store(home)
 
     *_, last, summary = prices(model_server, "openai", MINI)
-    assert cost(TURN_COST) == last
-    assert cost(TOTAL_COST) == sum(prices(model_server, "openai", MINI))
+    assert get_cost(TURN_COST) == last
+    assert get_cost(TOTAL_COST) == sum(prices(model_server, "openai", MINI))
     assert summary > 0
 
 
@@ -257,38 +267,38 @@ def kept(home: HomeAssistant, disk: Disk) -> Callable[..., Coroutine[Any, Any, N
     async def kept(entry: MockConfigEntry, total: Any) -> None:
         await stop(home, entry)
         totals = json.dumps({"cost": total, "without_price": 2})
-        disk.rows("INSERT OR REPLACE INTO value VALUES (?, 'totals', ?)", *entry.subentries, totals)
+        disk.execute("INSERT OR REPLACE INTO value VALUES (?, 'totals', ?)", *entry.subentries, totals)
         await start(home, entry)
 
     return kept
 
 
 async def test_total_goes_on_after_a_restart(
-    *, set_up: SetUp, say: Say, openai, kept, cost, without_price, model_server: ModelServer
+    *, set_up: SetUpFn, say: SayFn, openai, kept, get_cost, count_unpriced, model_server: ModelServer
 ) -> None:
     await kept(await set_up(account=openai, **{CONF_MODEL: MINI}), "1.25")
     model_server.log.clear()
-    assert cost(TOTAL_COST) == Decimal("1.25")
+    assert get_cost(TOTAL_COST) == Decimal("1.25")
 
     await say("my name is Ada")
 
-    assert cost(TOTAL_COST) == Decimal("1.25") + sum(prices(model_server, "openai", MINI))
-    assert without_price() == 2
+    assert get_cost(TOTAL_COST) == Decimal("1.25") + sum(prices(model_server, "openai", MINI))
+    assert count_unpriced() == 2
 
 
 @pytest.mark.parametrize("total", ["0", "NaN", "Infinity", "-1", "1e999999", "much", 1.5, None, "1" * 100])
 async def test_total_of_which_nothing_was_known_is_still_unknown_after_a_restart(
-    *, home: HomeAssistant, set_up: SetUp, openai, kept, without_price, total: Any
+    *, home: HomeAssistant, set_up: SetUpFn, openai, kept, count_unpriced, total: Any
 ) -> None:
     await kept(await set_up(account=openai, **{CONF_MODEL: MINI}), total)
 
-    assert state_of(home, TOTAL_COST).state == "unknown"
-    assert without_price() == 2
+    assert get_state(home, TOTAL_COST).state == "unknown"
+    assert count_unpriced() == 2
 
 
-async def test_costs_are_money_on_the_agents_device(home: HomeAssistant, set_up: SetUp, openai) -> None:
+async def test_costs_are_money_on_the_agents_device(home: HomeAssistant, set_up: SetUpFn, openai) -> None:
     entry = await set_up(account=openai, **{CONF_MODEL: MINI})
-    turn, total = state_of(home, TURN_COST).attributes, state_of(home, TOTAL_COST).attributes
+    turn, total = get_state(home, TURN_COST).attributes, get_state(home, TOTAL_COST).attributes
 
     assert (turn["device_class"], turn.get("state_class")) == ("monetary", None)
     assert (total["device_class"], total["state_class"]) == ("monetary", "total")
@@ -296,7 +306,7 @@ async def test_costs_are_money_on_the_agents_device(home: HomeAssistant, set_up:
     assert len({entity.device_id for entity in entities}) == 1
 
 
-async def break_off(turn: asyncio.Task[Any], agent: Agent) -> None:
+async def cancel_turn(turn: asyncio.Task[Any], agent: Agent) -> None:
     """Cancel a turn and notify the listeners of its agent."""
     turn.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -305,34 +315,42 @@ async def break_off(turn: asyncio.Task[Any], agent: Agent) -> None:
 
 
 async def test_turn_that_was_cancelled_has_cost_what_nobody_knows(
-    *, home: HomeAssistant, openai, set_up: SetUp, say: Say, agent_of, cost, without_price, model_server: ModelServer
+    *,
+    home: HomeAssistant,
+    openai,
+    set_up: SetUpFn,
+    say: SayFn,
+    get_agent,
+    get_cost,
+    count_unpriced,
+    model_server: ModelServer,
 ) -> None:
     entry = await set_up(account=openai, **{CONF_MODEL: MINI})
     await say("my name is Ada")
-    known = cost(TOTAL_COST)
+    known = get_cost(TOTAL_COST)
     model_server.change(delay=0.05)
     turn = asyncio.create_task(say("tell me a story about the sea"))
     await until(lambda: len(model_server.requests) == 2)
 
-    await break_off(turn, agent_of(entry))
+    await cancel_turn(turn, get_agent(entry))
     await home.async_block_till_done()
-    await written(home)
+    await flush_store(home)
 
-    assert (without_price(), cost(TOTAL_COST)) == (1, known)
-    assert state_of(home, TURN_COST).state == "unknown"
+    assert (count_unpriced(), get_cost(TOTAL_COST)) == (1, known)
+    assert get_state(home, TURN_COST).state == "unknown"
 
 
 async def test_requests_of_a_cancelled_turn_that_were_billed_are_counted(
-    *, home: HomeAssistant, openai, set_up: SetUp, say: Say, agent_of, figure, model_server: ModelServer
+    *, home: HomeAssistant, openai, set_up: SetUpFn, say: SayFn, get_agent, figure, model_server: ModelServer
 ) -> None:
     entry = await set_up(account=openai, **{CONF_MODEL: MINI})
     model_server.change(delay=0.05)
     turn = asyncio.create_task(say("I would like the kitchen light switched on"))
     await until(lambda: len(model_server.requests) == 2)
 
-    await break_off(turn, agent_of(entry))
+    await cancel_turn(turn, get_agent(entry))
     await home.async_block_till_done()
-    await written(home)
+    await flush_store(home)
 
     assert figure("input_tokens") == str(model_server.requests[0].usage["prompt"])
     assert (figure("requests"), figure("tool_calls")) == ("2", "1")

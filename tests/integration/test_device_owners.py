@@ -31,8 +31,8 @@ from demo.model_server import ModelServer
 
 from .account_forms import open_options
 from .actions import act
-from .conftest import AGENT, Say, SetUp, Submit, speech, written
-from .remembered import facts_of
+from .conftest import AGENT, SayFn, SetUpFn, Submit, flush_store, get_speech
+from .remembered import list_facts
 from .states import add_satellite
 from .store_file import Disk
 from .test_options_flow import SMALL, suggested, suggested_in
@@ -72,7 +72,7 @@ def listed_in(form: Submit) -> list[dict[str, str]]:
 
 async def test_owner_is_known_in_a_pipeline_that_their_satellite_runs(
     home: HomeAssistant,
-    set_up: SetUp,
+    set_up: SetUpFn,
     disk: Disk,
     model_server: ModelServer,
     *,
@@ -92,14 +92,14 @@ async def test_owner_is_known_in_a_pipeline_that_their_satellite_runs(
             await given.execute()
         (agent,) = home.config_entries.async_loaded_entries(DOMAIN)[0].runtime_data.agents.values()
         agent.notify_listeners()
-        await written(home)
+        await flush_store(home)
 
     assert 'Ada: "my name is Ada Lovelace"' in asked(model_server)[1]
-    assert set(disk.rows("SELECT person FROM turn WHERE person IS NOT NULL")) == {(ada.user_id,)}
+    assert set(disk.execute("SELECT person FROM turn WHERE person IS NOT NULL")) == {(ada.user_id,)}
 
 
 async def test_satellite_without_its_device_is_the_owners_too(
-    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, *, owned: dict, ada: Context
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer, *, owned: dict, ada: Context
 ) -> None:
     await set_up(options=owned)
     await tell(home, ("Dentist on Tuesday", ada, True))
@@ -109,19 +109,26 @@ async def test_satellite_without_its_device_is_the_owners_too(
 
 
 async def test_fact_that_is_told_at_the_satellite_is_its_owners(
-    home: HomeAssistant, set_up: SetUp, say: Say, *, owned: dict, bedside: str, ada: Context
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, *, owned: dict, bedside: str, ada: Context
 ) -> None:
     await set_up(options=owned)
     answer = await say("remember that my dentist is on Tuesday", device_id=bedside)
 
-    assert speech(answer) == 'I will remember this for you: "my dentist is on Tuesday"'
-    assert await facts_of(home) == []
-    (fact,) = await facts_of(home, ada.user_id)
+    assert get_speech(answer) == 'I will remember this for you: "my dentist is on Tuesday"'
+    assert await list_facts(home) == []
+    (fact,) = await list_facts(home, ada.user_id)
     assert fact.private
 
 
 async def test_integrations_user_at_the_satellite_is_its_owner(
-    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, *, owned: dict, bedside: str, ada: Context
+    home: HomeAssistant,
+    set_up: SetUpFn,
+    say: SayFn,
+    model_server: ModelServer,
+    *,
+    owned: dict,
+    bedside: str,
+    ada: Context,
 ) -> None:
     voip = MockUser(name="Voice over IP", system_generated=True).add_to_hass(home)
     await set_up(options=owned, **{CONF_SCOPE: Scope.USER})
@@ -139,8 +146,8 @@ async def test_integrations_user_at_the_satellite_is_its_owner(
     ],
 )
 async def test_model_is_told_that_the_owner_speaks_and_how_that_is_known(
-    set_up: SetUp,
-    say: Say,
+    set_up: SetUpFn,
+    say: SayFn,
     model_server: ModelServer,
     *,
     owned: dict,
@@ -158,7 +165,7 @@ async def test_model_is_told_that_the_owner_speaks_and_how_that_is_known(
 
 
 async def test_conversation_at_the_satellite_is_seen_by_its_owner_alone(
-    home: HomeAssistant, set_up: SetUp, say: Say, *, owned: dict, bedside: str, ada: Context
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, *, owned: dict, bedside: str, ada: Context
 ) -> None:
     other = Context(user_id=MockUser(name="Leo", is_owner=True).add_to_hass(home).id)
     await set_up(options=owned)
@@ -170,7 +177,7 @@ async def test_conversation_at_the_satellite_is_seen_by_its_owner_alone(
 
 
 async def test_removed_owner_leaves_an_unknown_speaker(
-    home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk, *, bedside: str
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, disk: Disk, *, bedside: str
 ) -> None:
     leo = MockUser(name="Leo").add_to_hass(home)
     await set_up(options={CONF_DEVICE_OWNERS: [{"device": bedside, "person": leo.id}]})
@@ -178,7 +185,7 @@ async def test_removed_owner_leaves_an_unknown_speaker(
     await say("my name is Ada Lovelace", device_id=bedside)
     await say("hello there", device_id=bedside)
 
-    assert disk.rows("SELECT said, person FROM turn") == [("hello there", None)]
+    assert disk.execute("SELECT said, person FROM turn") == [("hello there", None)]
 
 
 async def test_form_offers_satellites_and_people_and_keeps_whose_they_are(
@@ -215,7 +222,7 @@ async def test_form_takes_a_device_only_once_and_none_without_a_person(
 
 
 async def test_form_does_not_show_a_person_who_is_not_there_any_more(
-    home: HomeAssistant, set_up: SetUp, bedside: str
+    home: HomeAssistant, set_up: SetUpFn, bedside: str
 ) -> None:
     entry = await set_up(options={CONF_DEVICE_OWNERS: [{"device": bedside, "person": "gone"}]})
     form = await open_options(home, entry)
@@ -235,7 +242,14 @@ async def test_form_takes_no_owner_that_it_does_not_offer(
 
 
 async def test_devices_of_one_account_are_those_of_all(
-    *, home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, owned: dict, bedside: str, ada: Context
+    *,
+    home: HomeAssistant,
+    set_up: SetUpFn,
+    say: SayFn,
+    model_server: ModelServer,
+    owned: dict,
+    bedside: str,
+    ada: Context,
 ) -> None:
     await set_up()
     other = await set_up(account={CONF_URL: f"{model_server.url}/"})
@@ -248,7 +262,14 @@ async def test_devices_of_one_account_are_those_of_all(
 
 
 async def test_device_leaves_the_list_of_all_accounts(
-    *, home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk, model_server: ModelServer, owned: dict, bedside: str
+    *,
+    home: HomeAssistant,
+    set_up: SetUpFn,
+    say: SayFn,
+    disk: Disk,
+    model_server: ModelServer,
+    owned: dict,
+    bedside: str,
 ) -> None:
     entry = await set_up(options=owned)
     other = await set_up(account={CONF_URL: f"{model_server.url}/"})
@@ -259,11 +280,11 @@ async def test_device_leaves_the_list_of_all_accounts(
 
     assert listed == owned[CONF_DEVICE_OWNERS]
     assert [dict(entry.options), dict(other.options)] == [{}, SMALL]
-    assert disk.rows("SELECT person FROM turn") == [(None,)]
+    assert disk.execute("SELECT person FROM turn") == [(None,)]
 
 
 async def test_form_without_the_section_leaves_the_list_as_it_is(
-    home: HomeAssistant, set_up: SetUp, owned: dict
+    home: HomeAssistant, set_up: SetUpFn, owned: dict
 ) -> None:
     entry = await set_up(options=owned)
     await (await open_options(home, entry))(**SMALL)
@@ -272,7 +293,14 @@ async def test_form_without_the_section_leaves_the_list_as_it_is(
 
 
 async def test_account_that_is_added_has_the_list_and_keeps_it_when_the_other_one_is_removed(
-    *, home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk, model_server: ModelServer, owned: dict, bedside: str
+    *,
+    home: HomeAssistant,
+    set_up: SetUpFn,
+    say: SayFn,
+    disk: Disk,
+    model_server: ModelServer,
+    owned: dict,
+    bedside: str,
 ) -> None:
     entry = await set_up(options=owned)
     await set_up(account={CONF_URL: f"{model_server.url}/"})
@@ -280,12 +308,12 @@ async def test_account_that_is_added_has_the_list_and_keeps_it_when_the_other_on
     await home.async_block_till_done(wait_background_tasks=True)
     await say("hello there", device_id=bedside, agent_id="conversation.ada_2")
 
-    ((person,),) = disk.rows("SELECT person FROM turn")
+    ((person,),) = disk.execute("SELECT person FROM turn")
     assert person == owned[CONF_DEVICE_OWNERS][0]["person"]
 
 
 async def test_first_account_that_names_a_device_counts(
-    home: HomeAssistant, set_up: SetUp, *, owned: dict, bedside: str, grace: Context, model_server: ModelServer
+    home: HomeAssistant, set_up: SetUpFn, *, owned: dict, bedside: str, grace: Context, model_server: ModelServer
 ) -> None:
     await set_up(options=owned)
     hers = {CONF_DEVICE_OWNERS: [{"device": bedside, "person": grace.user_id}]}

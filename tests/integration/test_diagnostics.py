@@ -21,13 +21,13 @@ from custom_components.windowed_conversation.const import (
 )
 from demo.model_server import ModelServer
 
-from .conftest import AGENT, Say, SetUp
+from .conftest import AGENT, SayFn, SetUpFn
 
-type Diagnostics = Callable[[MockConfigEntry], Coroutine[Any, Any, dict[str, Any]]]
+type DownloadFn = Callable[[MockConfigEntry], Coroutine[Any, Any, dict[str, Any]]]
 
 
 @pytest.fixture
-def download(home: HomeAssistant, hass_client: ClientSessionGenerator) -> Diagnostics:
+def download(home: HomeAssistant, hass_client: ClientSessionGenerator) -> DownloadFn:
     """Return a function that downloads the diagnostics of an account."""
 
     async def download(entry: MockConfigEntry) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def download(home: HomeAssistant, hass_client: ClientSessionGenerator) -> Diagno
 
 
 async def test_account_is_told_by_its_figures(
-    set_up: SetUp, say: Say, download: Diagnostics, model_server: ModelServer
+    set_up: SetUpFn, say: SayFn, download: DownloadFn, model_server: ModelServer
 ) -> None:
     model_server.change(models=("gpt-4o-mini",))
     account = {CONF_PROVIDER: PROVIDER_OPENAI, CONF_URL: model_server.url}
@@ -55,7 +55,7 @@ async def test_account_is_told_by_its_figures(
         "url": model_server.url,
         "options": options,
         "state": "loaded",
-        "models_listed": len(model_server.settings.listed_models()),
+        "models_listed": len(model_server.settings.list_model_ids()),
         "is_away": False,
     }
     (agent,) = found["agents"]
@@ -84,7 +84,7 @@ async def test_account_is_told_by_its_figures(
 
 
 async def test_size_that_was_learned_is_told(
-    set_up: SetUp, say: Say, download: Diagnostics, model_server: ModelServer
+    set_up: SetUpFn, say: SayFn, download: DownloadFn, model_server: ModelServer
 ) -> None:
     entry = await set_up(**{CONF_ROUTING: "llm_only"})
     await say("my name is Ada")
@@ -99,7 +99,7 @@ async def test_size_that_was_learned_is_told(
 
 
 async def test_account_without_a_model_has_diagnostics(
-    entry_without_model: MockConfigEntry, download: Diagnostics
+    entry_without_model: MockConfigEntry, download: DownloadFn
 ) -> None:
     found = await download(entry_without_model)
 
@@ -108,7 +108,7 @@ async def test_account_without_a_model_has_diagnostics(
 
 
 async def test_account_that_is_not_set_up_has_diagnostics(
-    home: HomeAssistant, entry: MockConfigEntry, download: Diagnostics
+    home: HomeAssistant, entry: MockConfigEntry, download: DownloadFn
 ) -> None:
     await home.config_entries.async_unload(entry.entry_id)
 
@@ -118,7 +118,7 @@ async def test_account_that_is_not_set_up_has_diagnostics(
     assert found["agents"] == []
 
 
-async def test_conversations_are_told_up_to_a_number(entry: MockConfigEntry, say: Say, download: Diagnostics) -> None:
+async def test_conversations_are_told_up_to_a_number(entry: MockConfigEntry, say: SayFn, download: DownloadFn) -> None:
     for number in range(22):
         await say("turn on kitchen light", f"conversation {number}")
 
@@ -141,7 +141,7 @@ SECRETS = {
 
 
 async def test_no_secret_and_nothing_that_was_said_or_written_is_in_it(
-    home: HomeAssistant, set_up: SetUp, say: Say, download: Diagnostics, model_server: ModelServer
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, download: DownloadFn, model_server: ModelServer
 ) -> None:
     host = model_server.url.removeprefix("http://")
     account = {
@@ -178,7 +178,7 @@ async def test_no_secret_and_nothing_that_was_said_or_written_is_in_it(
     ],
 )
 async def test_address_is_told_without_what_may_be_a_secret(
-    set_up: SetUp, download: Diagnostics, url: str, shown: str | None
+    set_up: SetUpFn, download: DownloadFn, url: str, shown: str | None
 ) -> None:
     found = await download(await set_up(account={CONF_URL: url}))
 

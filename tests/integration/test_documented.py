@@ -12,12 +12,12 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry, async_
 from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.const import CONF_PROVIDER, PROVIDER_OPENAI
 from custom_components.windowed_conversation.providers.events import Usage
-from custom_components.windowed_conversation.sensor import COSTS, SENSORS
+from custom_components.windowed_conversation.sensor import COST_SENSORS, SENSORS
 from demo.model_server import ModelServer
 from tests.documents import DOCS, column, table
 from tests.repository_files import TEXTS
 
-from .conftest import Say, SetUp, until
+from .conftest import SayFn, SetUpFn, until
 from .summarizing import SMALL, STORY
 
 # The pages are read at import time, because reading files in the event loop is not allowed.
@@ -26,12 +26,12 @@ ATTRIBUTES = table(DOCS / "sensors.md", "Attributes")
 
 
 @pytest.fixture
-async def priced(set_up: SetUp, model_server: ModelServer) -> MockConfigEntry:
+async def priced(set_up: SetUpFn, model_server: ModelServer) -> MockConfigEntry:
     """Return an account whose agent has cost sensors and a small window that is summarized."""
     return await set_up(options=SMALL, account={CONF_PROVIDER: PROVIDER_OPENAI, CONF_URL: model_server.url})
 
 
-async def test_events_hold_what_is_documented(home: HomeAssistant, priced, say: Say) -> None:
+async def test_events_hold_what_is_documented(home: HomeAssistant, priced, say: SayFn) -> None:
     fired = {event: async_capture_events(home, event) for event in EVENTS}
     for _ in range(5):
         await say(STORY)
@@ -49,11 +49,11 @@ def test_usage_in_events_is_what_is_documented() -> None:
     assert set(re.findall(r"`(\w+)`", usage)) == {field.name for field in fields(Usage)}
 
 
-def test_attributes_are_those_that_are_documented(priced, agent_of: Callable[[MockConfigEntry], Agent]) -> None:
-    named = [(each.key, each.attributes) for each in (*SENSORS, *COSTS) if each.attributes]
+def test_attributes_are_those_that_are_documented(priced, get_agent: Callable[[MockConfigEntry], Agent]) -> None:
+    named = [(each.key, each.attributes_fn) for each in (*SENSORS, *COST_SENSORS) if each.attributes_fn]
 
     attributes = {
-        (TEXTS["entity"]["sensor"][key]["name"], f"`{name}`") for key, read in named for name in read(agent_of(priced))
+        (TEXTS["entity"]["sensor"][key]["name"], f"`{name}`") for key, read in named for name in read(get_agent(priced))
     }
 
     assert {tuple(row[:2]) for row in ATTRIBUTES} == attributes

@@ -10,10 +10,10 @@ from homeassistant.setup import async_setup_component
 import pytest
 
 from custom_components.windowed_conversation.const import CONF_PROVIDER, PROVIDER_NONE
-from custom_components.windowed_conversation.turn.routing import Reason
+from custom_components.windowed_conversation.turn.routing import RouteReason
 from demo.model_server import ModelServer
 
-from .conftest import Say, SetUp, ShoppingList, speech
+from .conftest import SayFn, SetUpFn, ShoppingList, get_speech
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ async def satellite(home: HomeAssistant) -> None:
 
 
 @pytest.fixture
-def reason(home: HomeAssistant, say: Say):
+def reason(home: HomeAssistant, say: SayFn):
     """Return a function that sends text to the agent and returns the reason for the route of the turn."""
 
     async def reason(text: str, **more: str) -> str:
@@ -47,40 +47,40 @@ def reason(home: HomeAssistant, say: Say):
 @pytest.mark.parametrize(
     ("text", "doubt"),
     [
-        ("who is the president of France?", Reason.UNKNOWN_PLACE),
-        ("is anyone using the washing machine?", Reason.UNKNOWN_PLACE),
-        ("what will the weather be in 2 hours?", Reason.DELAYED_QUESTION),
-        ("is the kitchen light on in 5 minutes", Reason.DELAYED_QUESTION),
-        ("turn on who is at the door in 5 minutes", Reason.DELAYED_QUESTION),
-        ("add everything for a carbonara to the shopping list", Reason.LONG_ITEM),
-        ("remove everything from the shopping list", Reason.UNLISTED_ITEM),
-        ("announce who is at the door", Reason.INSTRUCTION),
-        ("kitchen light?", Reason.NAME_IN_QUESTION),
+        ("who is the president of France?", RouteReason.UNKNOWN_PLACE),
+        ("is anyone using the washing machine?", RouteReason.UNKNOWN_PLACE),
+        ("what will the weather be in 2 hours?", RouteReason.DELAYED_QUESTION),
+        ("is the kitchen light on in 5 minutes", RouteReason.DELAYED_QUESTION),
+        ("turn on who is at the door in 5 minutes", RouteReason.DELAYED_QUESTION),
+        ("add everything for a carbonara to the shopping list", RouteReason.LONG_ITEM),
+        ("remove everything from the shopping list", RouteReason.UNLISTED_ITEM),
+        ("announce who is at the door", RouteReason.INSTRUCTION),
+        ("kitchen light?", RouteReason.NAME_IN_QUESTION),
     ],
 )
 @pytest.mark.usefixtures("anna", "satellite", "shopping", "entry")
-async def test_a_capture_in_doubt_goes_to_the_model(text: str, doubt: Reason, reason) -> None:
+async def test_a_capture_in_doubt_goes_to_the_model(text: str, doubt: RouteReason, reason) -> None:
     assert await reason(text) == doubt
 
 
 async def test_nobody_who_is_known_is_a_doubt(entry, reason) -> None:
-    assert await reason("is anyone home?") == Reason.NOBODY_KNOWN
+    assert await reason("is anyone home?") == RouteReason.NOBODY_KNOWN
 
 
 async def test_an_announcement_that_no_satellite_makes_is_a_doubt(entry, home: HomeAssistant, reason) -> None:
     assert await async_setup_component(home, "assist_satellite", {})
 
-    assert await reason("announce dinner is ready") == Reason.NOBODY_HEARS
+    assert await reason("announce dinner is ready") == RouteReason.NOBODY_HEARS
 
 
 async def test_an_intent_without_a_handler_is_no_match(entry, reason) -> None:
-    assert await reason("announce dinner is ready") == Reason.NO_HANDLER
+    assert await reason("announce dinner is ready") == RouteReason.NO_HANDLER
 
 
 async def test_a_bare_name_after_the_models_answer_goes_to_the_model(entry, reason) -> None:
     await reason("tell me a story")
 
-    assert await reason("kitchen light") == Reason.NAME_AFTER_MODEL
+    assert await reason("kitchen light") == RouteReason.NAME_AFTER_MODEL
 
 
 WHO_IS_HOME = {
@@ -99,7 +99,7 @@ WHO_IS_HOME = {
 }
 
 
-async def seen_at_home(say: Say) -> dict[str, int]:
+async def seen_at_home(say: SayFn) -> dict[str, int]:
     """Ask who is home in every language, and return the number of persons found for each question."""
     results = {text: await say(text, language=language) for text, language in WHO_IS_HOME.items()}
     return {text: len(result.response.matched_states) for text, result in results.items()}
@@ -108,7 +108,7 @@ async def seen_at_home(say: Say) -> dict[str, int]:
 @pytest.mark.long
 @pytest.mark.parametrize("account", [{}, {CONF_PROVIDER: PROVIDER_NONE}], ids=["model", "no model"])
 async def test_who_is_home_is_known_in_every_language(
-    anna, set_up: SetUp, say: Say, model_server: ModelServer, account: dict[str, str]
+    anna, set_up: SetUpFn, say: SayFn, model_server: ModelServer, account: dict[str, str]
 ) -> None:
     await set_up(account=account)
 
@@ -117,13 +117,13 @@ async def test_who_is_home_is_known_in_every_language(
 
 
 @pytest.mark.long
-async def test_nobody_is_seen_at_home_who_is_away(anna, home: HomeAssistant, entry, say: Say) -> None:
+async def test_nobody_is_seen_at_home_who_is_away(anna, home: HomeAssistant, entry, say: SayFn) -> None:
     home.states.async_set("person.anna", "not_home", {"friendly_name": "Anna"})
 
     assert await seen_at_home(say) == dict.fromkeys(WHO_IS_HOME, 0)
 
 
-async def test_a_person_is_found_in_a_zone_and_away(anna, home: HomeAssistant, entry, say: Say) -> None:
+async def test_a_person_is_found_in_a_zone_and_away(anna, home: HomeAssistant, entry, say: SayFn) -> None:
     home.states.async_set("zone.school", "1", {"friendly_name": "School"})
     home.states.async_set("person.anna", "School", {"friendly_name": "Anna"})
 
@@ -143,29 +143,29 @@ async def test_a_person_is_found_in_a_zone_and_away(anna, home: HomeAssistant, e
 )
 @pytest.mark.usefixtures("anna", "entry_without_model")
 async def test_what_would_be_answered_wrongly_is_not_understood_without_a_model(
-    text: str, language: str, apology: str, say: Say
+    text: str, language: str, apology: str, say: SayFn
 ) -> None:
-    assert speech(await say(text, language=language)) == apology
+    assert get_speech(await say(text, language=language)) == apology
 
 
 async def test_what_is_only_doubted_is_done_without_a_model(
-    shopping: ShoppingList, entry_without_model, say: Say
+    shopping: ShoppingList, entry_without_model, say: SayFn
 ) -> None:
     await say("add everything for a carbonara to the shopping list")
 
-    assert shopping.summaries == ["Everything for a carbonara"]
+    assert shopping.item_names == ["Everything for a carbonara"]
 
 
-async def test_a_delayed_command_stays_local(entry, home: HomeAssistant, say: Say, reason) -> None:
+async def test_a_delayed_command_stays_local(entry, home: HomeAssistant, say: SayFn, reason) -> None:
     async_register_timer_handler(home, "box", lambda *_: None)
 
-    assert await reason("turn on the kitchen light in 5 minutes", device_id="box") == Reason.LOCAL_MATCH
+    assert await reason("turn on the kitchen light in 5 minutes", device_id="box") == RouteReason.LOCAL_MATCH
 
 
-async def test_an_item_on_the_list_is_taken_off_locally(shopping: ShoppingList, entry, say: Say, reason) -> None:
+async def test_an_item_on_the_list_is_taken_off_locally(shopping: ShoppingList, entry, say: SayFn, reason) -> None:
     await say("add milk to the shopping list")
 
-    assert await reason("remove Milk from the shopping list") == Reason.LOCAL_MATCH
+    assert await reason("remove Milk from the shopping list") == RouteReason.LOCAL_MATCH
 
 
 async def test_a_custom_sentence_is_never_doubted(home: HomeAssistant, entry, reason) -> None:
@@ -174,13 +174,13 @@ async def test_a_custom_sentence_is_never_doubted(home: HomeAssistant, entry, re
         get_config_intents(config, "configuration")
     )
 
-    assert await reason("kitchen light?") == Reason.LOCAL_MATCH
+    assert await reason("kitchen light?") == RouteReason.LOCAL_MATCH
 
 
-async def test_a_sentence_trigger_answers_after_the_models_question(home: HomeAssistant, entry, say: Say) -> None:
+async def test_a_sentence_trigger_answers_after_the_models_question(home: HomeAssistant, entry, say: SayFn) -> None:
     trigger = {"platform": "conversation", "command": ["a large one"]}
     action = {"set_conversation_response": "The trigger answers"}
     assert await async_setup_component(home, "automation", {"automation": {"trigger": trigger, "action": action}})
     await say("order pizza")
 
-    assert speech(await say("a large one")) == "The trigger answers"
+    assert get_speech(await say("a large one")) == "The trigger answers"

@@ -12,7 +12,7 @@ from custom_components.windowed_conversation.const import CONF_MEMORY, CONF_RECO
 from demo.model_server import ModelServer
 
 from .actions import act
-from .conftest import Say, SetUp, until, written
+from .conftest import SayFn, SetUpFn, flush_store, until
 from .remembered import memory_of
 from .store_file import Disk
 from .summarizing import SMALL, asked_for
@@ -23,11 +23,11 @@ __all__ = ["ada", "grace"]
 BINS = "consider that the paper bin is behind the quokka"
 MARK = "summary of an earlier conversation"
 
-type Talk = Callable[..., Coroutine[Any, Any, None]]
+type TalkFn = Callable[..., Coroutine[Any, Any, None]]
 
 
 @pytest.fixture
-def talk(home: HomeAssistant, say: Say, agent_of: Callable[[Any], Agent], model_server: ModelServer) -> Talk:
+def talk(home: HomeAssistant, say: SayFn, get_agent: Callable[[Any], Agent], model_server: ModelServer) -> TalkFn:
     """Return a function that sends texts to the agent and continues the conversation until it is summarized."""
 
     async def talk(*texts: str, conversation_id: str = "first", **more: Any) -> None:
@@ -41,19 +41,26 @@ def talk(home: HomeAssistant, say: Say, agent_of: Callable[[Any], Agent], model_
             for entry in home.config_entries.async_loaded_entries(DOMAIN)
             for agent in entry.runtime_data.agents.values()
         ]
-        await until(lambda: not any(agent.summarizing for agent in agents))
-        await written(home)
+        await until(lambda: not any(agent.summarizing_windows for agent in agents))
+        await flush_store(home)
 
     return talk
 
 
 def episodes(disk: Disk) -> list[tuple[str, str | None]]:
     """Return the text and the owner of each stored summary."""
-    return disk.rows("SELECT text, person FROM episode")
+    return disk.execute("SELECT text, person FROM episode")
 
 
 async def test_summary_is_recalled_after_its_conversation_has_ended(
-    home: HomeAssistant, set_up: SetUp, say: Say, talk: Talk, disk: Disk, *, ada: Context, model_server: ModelServer
+    home: HomeAssistant,
+    set_up: SetUpFn,
+    say: SayFn,
+    talk: TalkFn,
+    disk: Disk,
+    *,
+    ada: Context,
+    model_server: ModelServer,
 ) -> None:
     await set_up(options=SMALL)
     await talk("my name is Ada Lovelace", BINS, context=ada)
@@ -66,7 +73,7 @@ async def test_summary_is_recalled_after_its_conversation_has_ended(
 
 
 async def test_summary_that_the_window_holds_is_not_recalled(
-    set_up: SetUp, say: Say, talk: Talk, *, ada: Context, model_server: ModelServer
+    set_up: SetUpFn, say: SayFn, talk: TalkFn, *, ada: Context, model_server: ModelServer
 ) -> None:
     await set_up(options=SMALL)
     await talk(BINS, context=ada)
@@ -77,7 +84,7 @@ async def test_summary_that_the_window_holds_is_not_recalled(
 
 
 async def test_later_summary_takes_the_place_of_the_earlier_one(
-    set_up: SetUp, talk: Talk, disk: Disk, ada: Context
+    set_up: SetUpFn, talk: TalkFn, disk: Disk, ada: Context
 ) -> None:
     await set_up(options=SMALL)
     await talk(BINS, context=ada)
@@ -91,7 +98,7 @@ async def test_later_summary_takes_the_place_of_the_earlier_one(
 
 
 async def test_summary_of_a_satellites_conversation_is_the_homes(
-    set_up: SetUp, say: Say, talk: Talk, disk: Disk, *, grace: Context, model_server: ModelServer
+    set_up: SetUpFn, say: SayFn, talk: TalkFn, disk: Disk, *, grace: Context, model_server: ModelServer
 ) -> None:
     await set_up(options=SMALL)
     await talk(BINS, device_id="kitchen")
@@ -104,7 +111,7 @@ async def test_summary_of_a_satellites_conversation_is_the_homes(
 
 @pytest.mark.parametrize("personal", ["my name is Ada Lovelace", "remember that my name is Ada Lovelace"])
 async def test_what_unknown_speakers_say_of_themselves_is_in_no_summary_that_is_kept(
-    set_up: SetUp, say: Say, talk: Talk, disk: Disk, *, personal: str, model_server: ModelServer
+    set_up: SetUpFn, say: SayFn, talk: TalkFn, disk: Disk, *, personal: str, model_server: ModelServer
 ) -> None:
     await set_up(options=SMALL)
     await talk(BINS, personal, device_id="kitchen")
@@ -118,21 +125,21 @@ async def test_what_unknown_speakers_say_of_themselves_is_in_no_summary_that_is_
 
 
 async def test_agent_without_memory_keeps_no_summary(
-    home: HomeAssistant, set_up: SetUp, talk: Talk, disk: Disk, ada: Context
+    home: HomeAssistant, set_up: SetUpFn, talk: TalkFn, disk: Disk, ada: Context
 ) -> None:
     await set_up(options=SMALL, **{CONF_MEMORY: False, CONF_RECORD: RecordLevel.OFF})
     await talk(BINS, context=ada)
 
-    assert (disk.said, disk.rows("SELECT text FROM episode")) == ([], [])
+    assert (disk.said, disk.execute("SELECT text FROM episode")) == ([], [])
 
 
 async def test_summary_goes_with_a_turn_that_it_stands_for(
-    home: HomeAssistant, set_up: SetUp, talk: Talk, disk: Disk, ada: Context
+    home: HomeAssistant, set_up: SetUpFn, talk: TalkFn, disk: Disk, ada: Context
 ) -> None:
     await set_up(options=SMALL)
     await talk(BINS, context=ada)
-    ((row, text),) = disk.rows("SELECT id, text FROM episode")
-    ((turn,),) = disk.rows("SELECT id FROM turn WHERE said LIKE '%quokka'")
+    ((row, text),) = disk.execute("SELECT id, text FROM episode")
+    ((turn,),) = disk.execute("SELECT id FROM turn WHERE said LIKE '%quokka'")
 
     forgotten = await memory_of(home).async_change(lambda memory: memory.forget(ids=[("turn", turn)]))
 

@@ -10,14 +10,14 @@ from homeassistant.config_entries import ConfigEntryState
 from homeassistant.core import HomeAssistant
 import pytest
 
-from custom_components.windowed_conversation.bridge.calibration import ExactCounter, async_exact_counter
+from custom_components.windowed_conversation.bridge.calibration import ExactCounter, async_get_exact_counter
 from custom_components.windowed_conversation.const import CONF_COUNTING, CONF_TOOL_RESULTS, Counting
 from custom_components.windowed_conversation.window import EstimatedCounter, Message
-from custom_components.windowed_conversation.window.tokens import message_text
+from custom_components.windowed_conversation.window.tokens import format_counted_text
 from tests.exact_tokens import ENCODINGS, VOCABULARIES, exact_count, theirs, vocabulary
 
-from .agent_forms import FRIDAY, AgentForm, fields_of, open_change
-from .conftest import Say, SetUp, speech
+from .agent_forms import FRIDAY, AgentForm, get_selectors, open_agent_form
+from .conftest import SayFn, SetUpFn, get_speech
 
 # This model never reports usage. Usage would correct the count, because the server has another tokenizer.
 SILENT = "scripted+no_usage"
@@ -78,7 +78,7 @@ def damaged(damaged_folder: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -
 
 def cost(message: Message, encoding: str) -> int:
     """Return the tokens of a message: tiktoken's count of its text, four for its frame, and eight per tool call."""
-    return exact_count(encoding, message_text(message)) + 4 + 8 * len(message.tool_calls)
+    return exact_count(encoding, format_counted_text(message)) + 4 + 8 * len(message.tool_calls)
 
 
 def logged(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
@@ -88,7 +88,7 @@ def logged(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-async def test_window_holds_what_tiktoken_counts(encoding: str, set_up: SetUp, say: Say, agent_of) -> None:
+async def test_window_holds_what_tiktoken_counts(encoding: str, set_up: SetUpFn, say: SayFn, get_agent) -> None:
     entry = await set_up(
         model=SILENT, routing="llm_only", options={CONF_TOOL_RESULTS: "keep"}, **{CONF_COUNTING: encoding}
     )
@@ -96,7 +96,7 @@ async def test_window_holds_what_tiktoken_counts(encoding: str, set_up: SetUp, s
     await say("turn on the kitchen light")
     await say("mein Name ist Änne, und die Küche heißt 厨房 🍳")
 
-    (window,) = agent_of(entry).windows.loaded().values()
+    (window,) = get_agent(entry).windows.loaded_windows().values()
     system, *messages = window.messages()
     assert {message.role for message in messages} == {"user", "assistant", "tool"}
     assert [message.tokens for message in messages] == [cost(message, encoding) for message in messages]
@@ -105,28 +105,28 @@ async def test_window_holds_what_tiktoken_counts(encoding: str, set_up: SetUp, s
 
 
 async def test_vocabulary_is_read_once_for_all_agents(
-    home: HomeAssistant, set_up: SetUp, monkeypatch: pytest.MonkeyPatch
+    home: HomeAssistant, set_up: SetUpFn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = await set_up(counting="o200k_base")
-    known = await async_exact_counter(home, Counting.O200K_BASE)
+    known = await async_get_exact_counter(home, Counting.O200K_BASE)
     monkeypatch.setattr(f"{ExactCounter.__module__}._FOLDER", Path("gone"))
 
     await home.config_entries.async_reload(entry.entry_id)
 
     assert isinstance(known, ExactCounter)
-    assert await async_exact_counter(home, Counting.O200K_BASE) is known
+    assert await async_get_exact_counter(home, Counting.O200K_BASE) is known
 
 
 @pytest.mark.long
 async def test_damaged_vocabulary_is_told_once_and_tokens_are_estimated(
-    damaged: str, set_up: SetUp, say: Say, agent_of, caplog
+    damaged: str, set_up: SetUpFn, say: SayFn, get_agent, caplog
 ) -> None:
     entry = await set_up(model=SILENT, counting="o200k_base")
     await set_up(counting="o200k_base")
 
     assert entry.state is ConfigEntryState.LOADED
-    assert "Nice to meet you" in speech(await say("my name is Ada"))
-    (window,) = agent_of(entry).windows.loaded().values()
+    assert "Nice to meet you" in get_speech(await say("my name is Ada"))
+    (window,) = get_agent(entry).windows.loaded_windows().values()
     question = window.messages()[1]
     assert question.tokens == 4 + EstimatedCounter().count(question.content)
     told = f"The vocabulary o200k_base cannot be used, so tokens are estimated: {damaged}"
@@ -135,12 +135,12 @@ async def test_damaged_vocabulary_is_told_once_and_tokens_are_estimated(
 
 @pytest.mark.long
 async def test_other_vocabulary_is_used_where_one_is_damaged(damaged: str, home: HomeAssistant) -> None:
-    assert await async_exact_counter(home, Counting.O200K_BASE) is None
-    assert isinstance(await async_exact_counter(home, Counting.CL100K_BASE), ExactCounter)
+    assert await async_get_exact_counter(home, Counting.O200K_BASE) is None
+    assert isinstance(await async_get_exact_counter(home, Counting.CL100K_BASE), ExactCounter)
 
 
 async def test_package_that_does_not_load_is_logged_once_and_costs_no_account(
-    set_up: SetUp, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    set_up: SetUpFn, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "tiktoken", None)
     entries = [await set_up(model=SILENT, counting="o200k_base") for _ in range(2)]
@@ -151,32 +151,32 @@ async def test_package_that_does_not_load_is_logged_once_and_costs_no_account(
 
 
 @pytest.fixture
-async def change_form(home: HomeAssistant, entry) -> AgentForm:
+async def edit_agent_form(home: HomeAssistant, entry) -> AgentForm:
     """Open the form that changes the agent Ada, which uses estimated counts, and return it."""
-    return await open_change(home, entry)
+    return await open_agent_form(home, entry)
 
 
-async def test_form_offers_the_ways_to_count_and_estimates_by_itself(change_form: AgentForm, entry) -> None:
-    fields = fields_of(change_form)
+async def test_form_offers_the_ways_to_count_and_estimates_by_itself(edit_agent_form: AgentForm, entry) -> None:
+    fields = get_selectors(edit_agent_form)
     assert fields[CONF_COUNTING].config["options"] == ["estimate", "o200k_base", "cl100k_base"]
 
-    await change_form(**{key: value for key, value in FRIDAY.items() if key != CONF_COUNTING})
+    await edit_agent_form(**{key: value for key, value in FRIDAY.items() if key != CONF_COUNTING})
 
     (ada,) = entry.subentries.values()
     assert ada.data[CONF_COUNTING] == "estimate"
 
 
 async def test_change_to_exact_counts_keeps_the_conversation_and_counts_what_comes(
-    change_form: AgentForm, entry, say: Say, agent_of
+    edit_agent_form: AgentForm, entry, say: SayFn, get_agent
 ) -> None:
     await say("my name is Ada")
-    (window,) = agent_of(entry).windows.loaded().values()
+    (window,) = get_agent(entry).windows.loaded_windows().values()
     before = window.messages()[1:]
 
-    await change_form(**FRIDAY | {"model": SILENT, "scope": "conversation", CONF_COUNTING: "o200k_base"})
+    await edit_agent_form(**FRIDAY | {"model": SILENT, "scope": "conversation", CONF_COUNTING: "o200k_base"})
 
-    assert "Ada" in speech(await say("what is my name?"))
-    assert [*agent_of(entry).windows.loaded().values()] == [window]
+    assert "Ada" in get_speech(await say("what is my name?"))
+    assert [*get_agent(entry).windows.loaded_windows().values()] == [window]
     messages = window.messages()[1:]
     assert messages[: len(before)] == before
     assert [m.tokens for m in messages[len(before) :]] == [cost(m, "o200k_base") for m in messages[len(before) :]]

@@ -19,7 +19,7 @@ from custom_components.windowed_conversation.const import (
 from demo.model_server import ModelServer
 from tests.providers.byte_server import DONE, STOP, ByteServer, text
 
-from .conftest import Say, SetUp, speech
+from .conftest import SayFn, SetUpFn, get_speech
 
 HOME_ASSISTANT = "conversation.home_assistant"
 # The second agent gets a suffix, because the first one already uses the plain entity id.
@@ -33,7 +33,7 @@ async def second_server(socket_enabled: None) -> AsyncIterator[ModelServer]:
 
 
 @pytest.fixture
-async def both(set_up: SetUp, second_server: ModelServer) -> MockConfigEntry:
+async def both(set_up: SetUpFn, second_server: ModelServer) -> MockConfigEntry:
     """Return the first agent's account, whose fallback agent uses another account on a second server."""
     first = await set_up(**{CONF_FALLBACK_AGENTS: [SECOND], CONF_ROUTING: "llm_only"})
     await set_up(account={CONF_URL: second_server.url}, **{CONF_ROUTING: "llm_only"})
@@ -42,7 +42,7 @@ async def both(set_up: SetUp, second_server: ModelServer) -> MockConfigEntry:
 
 
 async def test_fallback_agent_may_act_on_the_home(
-    home: HomeAssistant, both: MockConfigEntry, say: Say, model_server: ModelServer
+    home: HomeAssistant, both: MockConfigEntry, say: SayFn, model_server: ModelServer
 ) -> None:
     model_server.fault("500")
 
@@ -54,12 +54,12 @@ async def test_fallback_agent_may_act_on_the_home(
 
 
 async def test_answer_of_a_fallback_agent_is_a_fallback_and_an_answer(
-    set_up: SetUp, say: Say, figure, model_server: ModelServer
+    set_up: SetUpFn, say: SayFn, figure, model_server: ModelServer
 ) -> None:
     await set_up(**{CONF_FALLBACK_AGENTS: [HOME_ASSISTANT], CONF_ROUTING: "llm_only"})
     model_server.fault("500", 1)
 
-    answer = speech(await say("turn on the kitchen light"))
+    answer = get_speech(await say("turn on the kitchen light"))
     await say("my name is Grace")
 
     assert answer == "Turned on the switch"
@@ -69,21 +69,21 @@ async def test_answer_of_a_fallback_agent_is_a_fallback_and_an_answer(
 
 @pytest.mark.parametrize("gone", ["conversation.nobody", "conversation.ada"])
 async def test_agent_that_is_not_there_is_passed_over(
-    gone: str, set_up: SetUp, second_server: ModelServer, say: Say, model_server: ModelServer
+    gone: str, set_up: SetUpFn, second_server: ModelServer, say: SayFn, model_server: ModelServer
 ) -> None:
     await set_up(**{CONF_FALLBACK_AGENTS: [gone, SECOND], CONF_ROUTING: "llm_only"})
     await set_up(account={CONF_URL: second_server.url})
     model_server.fault("500")
 
-    assert speech(await say("my name is Grace")) == "Nice to meet you, Grace."
+    assert get_speech(await say("my name is Grace")) == "Nice to meet you, Grace."
 
 
 async def test_refused_key_of_the_first_is_asked_for_again(
-    home: HomeAssistant, both: MockConfigEntry, say: Say, model_server: ModelServer
+    home: HomeAssistant, both: MockConfigEntry, say: SayFn, model_server: ModelServer
 ) -> None:
     model_server.fault("401")
 
-    assert speech(await say("my name is Grace")) == "Nice to meet you, Grace."
+    assert get_speech(await say("my name is Grace")) == "Nice to meet you, Grace."
 
     (flow,) = home.config_entries.flow.async_progress_by_handler(DOMAIN)
     assert flow["context"]["source"] == SOURCE_REAUTH
@@ -91,33 +91,33 @@ async def test_refused_key_of_the_first_is_asked_for_again(
 
 
 @pytest.fixture
-async def loading(set_up: SetUp, byte_server: ByteServer) -> MockConfigEntry:
+async def loading(set_up: SetUpFn, byte_server: ByteServer) -> MockConfigEntry:
     """Return the account of an agent whose server is still loading the model; its fallback timeout is one second."""
     asked = {CONF_FALLBACK_AGENTS: [SECOND], CONF_ROUTING: "llm_only", CONF_LIMITS: {CONF_FALLBACK_TIMEOUT: 1}}
     first = await set_up(account={CONF_URL: byte_server.url, CONF_API_KEY: None}, **asked)
     await set_up(**{CONF_ROUTING: "llm_only"})
-    byte_server.reply(text("The model is here."), STOP, DONE, before=2)
+    byte_server.set_reply(text("The model is here."), STOP, DONE, before=2)
     return first
 
 
 @pytest.mark.long
 async def test_model_at_home_is_loaded_while_a_fallback_agent_answers(
-    loading: MockConfigEntry, say: Say, byte_server: ByteServer
+    loading: MockConfigEntry, say: SayFn, byte_server: ByteServer
 ) -> None:
-    answers = [speech(await say(said)) for said in ("my name is Grace", "what is my name?")]
+    answers = [get_speech(await say(said)) for said in ("my name is Grace", "what is my name?")]
     await asyncio.sleep(2)
 
-    byte_server.reply(text("The model is here."), STOP, DONE)
-    answers.append(speech(await say("hello")))
+    byte_server.set_reply(text("The model is here."), STOP, DONE)
+    answers.append(get_speech(await say("hello")))
 
     assert answers == ["Nice to meet you, Grace.", "Your name is Grace.", "The model is here."]
 
 
 @pytest.mark.long
 async def test_load_ends_when_its_account_is_unloaded(
-    home: HomeAssistant, loading: MockConfigEntry, say: Say, byte_server: ByteServer
+    home: HomeAssistant, loading: MockConfigEntry, say: SayFn, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(text("The model is here."), STOP, DONE, before=100)
+    byte_server.set_reply(text("The model is here."), STOP, DONE, before=100)
     await say("my name is Grace")
 
     await home.config_entries.async_unload(loading.entry_id)
@@ -128,8 +128,8 @@ async def test_load_ends_when_its_account_is_unloaded(
 
 @pytest.mark.long
 async def test_slow_model_is_heard_if_no_fallback_agent_answers(
-    loading: MockConfigEntry, say: Say, byte_server: ByteServer, model_server: ModelServer
+    loading: MockConfigEntry, say: SayFn, byte_server: ByteServer, model_server: ModelServer
 ) -> None:
     model_server.fault("500")
 
-    assert speech(await say("hello")) == "The model is here."
+    assert get_speech(await say("hello")) == "The model is here."

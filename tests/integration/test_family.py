@@ -29,18 +29,18 @@ from custom_components.windowed_conversation.const import (
     Persistence,
     RecordLevel,
 )
-from custom_components.windowed_conversation.turn.context import said_in
+from custom_components.windowed_conversation.turn.context import extract_user_text
 from custom_components.windowed_conversation.turn.routing import WindowKey
 from custom_components.windowed_conversation.window import Exchange
 from demo.model_server import ModelServer, call, words
 
 from .actions import act
-from .conftest import Say, SetUp
+from .conftest import SayFn, SetUpFn
 from .real_files import _never_blocks, hass_config_dir, hass_storage
 
 __all__ = ["_never_blocks", "hass_config_dir", "hass_storage"]
 
-EVERYBODY = frozenset({"anna", "ben", "clara", "guest", "kitchen", "bedside", "automation"})
+ALL_SPEAKERS = frozenset({"anna", "ben", "clara", "guest", "kitchen", "bedside", "automation"})
 # Anna is the owner of the bedside satellite.
 HEARS_OWN = {
     "anna": frozenset({"anna", "bedside"}),
@@ -151,7 +151,7 @@ class Act:
     @property
     def hearers(self) -> frozenset[str]:
         """The speakers who may hear the fact."""
-        return EVERYBODY if self.whose == "home" else HEARS_OWN[self.teller]
+        return ALL_SPEAKERS if self.whose == "home" else HEARS_OWN[self.teller]
 
 
 def acts() -> list[Act]:
@@ -167,29 +167,29 @@ class Family:
     """The family at home, with the scripted model server and the folders to search."""
 
     home: HomeAssistant
-    say_it: Say
+    say_fn: SayFn
     model_server: ModelServer
     speakers: Mapping[str, dict[str, Any]]
     folders: tuple[Path, ...]
 
-    def context(self, who: str) -> Context:
+    def get_context(self, who: str) -> Context:
         return self.speakers[who].get("context") or Context()
 
     async def say(self, who: str, text: str, *answers: Any) -> Any:
         """Send a speaker's text in their conversation and return the result; `answers` are scripted for the model."""
         self.model_server.script(*(answers or (words("I do not know."),)))
         where = "house diary" if who == "automation" else f"of {who}"
-        return await self.say_it(text, where, **self.speakers[who])
+        return await self.say_fn(text, where, **self.speakers[who])
 
-    async def asked(self, who: str, act: Act) -> str:
+    async def ask_about(self, who: str, act: Act) -> str:
         """Ask as this speaker about the act's subject, and return the resulting requests as JSON."""
         self.model_server.log.clear()
         await self.say(who, f"where may the {act.thing} be?")
         return json.dumps([request.body for request in self.model_server.requests])
 
-    async def seen(self, who: str, about: Act) -> str:
+    async def read_all(self, who: str, about: Act) -> str:
         """Return, as JSON, all responses to this speaker of the actions that read memory, conversations and turns."""
-        look = partial(self.performed, who)
+        look = partial(self.call_action, who)
         memories = {"kinds": ["fact", "turn", "episode"], "limit": 100}
         seen = [
             await look("list_memories", **memories),
@@ -205,10 +205,10 @@ class Family:
         seen += [await look("get_turn", turn_id=each["turn_id"]) for each in turns["turns"][:20]]
         return json.dumps([*seen, conversations, turns], default=str)
 
-    async def performed(self, who: str, action: str, **data: Any) -> Any:
+    async def call_action(self, who: str, action: str, **data: Any) -> Any:
         """Call an action as this speaker and return its response, or the class name of the error."""
         try:
-            return await act(self.home, action, self.context(who), **data)
+            return await act(self.home, action, self.get_context(who), **data)
         except HomeAssistantError as err:
             return type(err).__name__
 
@@ -247,12 +247,14 @@ class Family:
         conditions: dict[str, dict[str, Any]] = {
             "id": {"ids": [fact]},
             "query": {"query": act.place},
-            "everything": {"person": self.context(act.teller).user_id, "everything": True},
+            "everything": {"person": self.get_context(act.teller).user_id, "everything": True},
         }
-        await self.performed(act.forgetter, "forget", **conditions[act.way])
+        await self.call_action(act.forgetter, "forget", **conditions[act.way])
 
 
-async def at_home(home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, *folders: Path) -> Family:
+async def at_home(
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer, *folders: Path
+) -> Family:
     """Set up the family; each speaker has a conversation that does not mention the acts."""
     source = MockConfigEntry(domain="wyoming")
     source.add_to_hass(home)
@@ -293,22 +295,22 @@ async def told(family: Family, act: Act) -> str | None:
 
 async def act_listed(family: Family, who: str) -> list[dict[str, Any]]:
     person = PERSON.get(who, "automation")
-    found = await act(family.home, "list_memories", family.context(person), kinds=["fact"], limit=100)
+    found = await act(family.home, "list_memories", family.get_context(person), kinds=["fact"], limit=100)
     memories: list[dict[str, Any]] = found["memories"]
     return memories
 
 
 def text_of(exchange: Exchange) -> str:
-    return " ".join(said_in(message.content) for message in exchange.messages)
+    return " ".join(extract_user_text(message.content) for message in exchange.messages)
 
 
-def lost_by_others(act: Act, family: Family, before: Any, after: Any, since: float) -> list[str]:
+def find_wrongly_lost(act: Act, family: Family, before: Any, after: Any, since: float) -> list[str]:
     """Return the texts of lost exchanges that should have been kept.
 
     An exchange may be lost if it repeats the fact, or if it belongs to the teller or the forgetter and began after
     `since`. For the ways `me` and `everything`, all exchanges of these two people may be lost.
     """
-    owners = {family.context(PERSON[who]).user_id for who in (act.teller, act.forgetter) if who in PERSON}
+    owners = {family.get_context(PERSON[who]).user_id for who in (act.teller, act.forgetter) if who in PERSON}
     lost = []
     for key, exchanges in before.items():
         left = {each.messages[0].created for each in after.get(key, ())}
@@ -325,25 +327,25 @@ def lost_by_others(act: Act, family: Family, before: Any, after: Any, since: flo
 async def wrongs(family: Family, act: Act) -> list[str]:
     """Play an act and return all violated expectations."""
     wrong = []
-    for who in sorted(EVERYBODY):
+    for who in sorted(ALL_SPEAKERS):
         await family.say(who, f"good morning number {act.number}")
     since = time.time()
     fact = await told(family, act)
-    heard = {who for who in EVERYBODY if act.place in await family.asked(who, act)}
+    heard = {who for who in ALL_SPEAKERS if act.place in await family.ask_about(who, act)}
     if heard != act.hearers:
         wrong.append(f"heard before by {sorted(heard)}")
     before = await family.exchanges()
     await family.forget(act, fact)
-    lost = lost_by_others(act, family, before, await family.exchanges(), since)
+    lost = find_wrongly_lost(act, family, before, await family.exchanges(), since)
     if lost:
         wrong.append(f"others have lost {lost}")
-    heard = {who for who in EVERYBODY if act.place in await family.asked(who, act)}
+    heard = {who for who in ALL_SPEAKERS if act.place in await family.ask_about(who, act)}
     if heard != (frozenset() if act.is_gone else act.hearers):
         wrong.append(f"heard afterwards by {sorted(heard)}")
     # An automation may see all conversations.
     may_see = act.hearers | {"automation"}
-    people = EVERYBODY - {"kitchen", "bedside"}
-    seen = {who for who in people if act.place in await family.seen(who, act)}
+    people = ALL_SPEAKERS - {"kitchen", "bedside"}
+    seen = {who for who in people if act.place in await family.read_all(who, act)}
     if seen - (frozenset() if act.is_gone else may_see):
         wrong.append(f"seen by {sorted(seen)}")
     if act.is_gone and (files := family.files_with(act.place)):
@@ -355,13 +357,13 @@ async def wrongs(family: Family, act: Act) -> list[str]:
 async def test_sixty_acts_of_telling_and_forgetting_in_a_family(
     *,
     home: HomeAssistant,
-    set_up: SetUp,
-    say: Say,
+    set_up: SetUpFn,
+    say: SayFn,
     model_server: ModelServer,
     hass_config_dir: str,
-    memory_file: Path,
+    store_path: Path,
 ) -> None:
-    family = await at_home(home, set_up, say, model_server, Path(hass_config_dir), memory_file.parent)
+    family = await at_home(home, set_up, say, model_server, Path(hass_config_dir), store_path.parent)
     played = acts()
 
     wrong = {str(act): found for act in played if (found := await wrongs(family, act))}

@@ -12,17 +12,17 @@ from custom_components.windowed_conversation.agents import turns
 from custom_components.windowed_conversation.const import (
     CONF_IDLE_TIMEOUT,
     CONF_LIMITS,
+    CONF_MAX_TOOL_ITERATIONS,
     CONF_ROUTING,
-    CONF_TOOL_ITERATIONS,
     CONF_TURN_TIMEOUT,
 )
 from demo.model_server import FAULTS, ModelServer
 
-from .conftest import Say, SetUp, speech
-from .states import state_of
+from .conftest import SayFn, SetUpFn, get_speech
+from .states import get_state
 from .test_turns import window_of
 
-SHORT_LIMITS = {CONF_IDLE_TIMEOUT: 0.3, CONF_TURN_TIMEOUT: 5, CONF_TOOL_ITERATIONS: 10}
+SHORT_TIMEOUTS = {CONF_IDLE_TIMEOUT: 0.3, CONF_TURN_TIMEOUT: 5, CONF_MAX_TOOL_ITERATIONS: 10}
 
 # The expected spoken text for each fault. Faults that a turn survives are not listed.
 HEARD = {
@@ -71,14 +71,14 @@ def test_every_fault_of_the_server_is_in_the_table() -> None:
 
 
 @pytest.fixture
-async def agent(set_up: SetUp):
+async def agent(set_up: SetUpFn):
     """Set up an account whose agent has short timeouts."""
-    return await set_up(**{CONF_LIMITS: SHORT_LIMITS})
+    return await set_up(**{CONF_LIMITS: SHORT_TIMEOUTS})
 
 
 @pytest.mark.parametrize("fault", HEARD)
 async def test_fault_is_spoken_and_leaves_no_trace(
-    *, fault: str, agent, say: Say, model_server: ModelServer, caplog: pytest.LogCaptureFixture, figure
+    *, fault: str, agent, say: SayFn, model_server: ModelServer, caplog: pytest.LogCaptureFixture, figure
 ) -> None:
     await say("my name is Ada")
     window = window_of(agent)
@@ -89,7 +89,7 @@ async def test_fault_is_spoken_and_leaves_no_trace(
 
     result = await say(SECRET)
 
-    assert HEARD[fault] in speech(result)
+    assert HEARD[fault] in get_speech(result)
     assert result.response.response_type is IntentResponseType.ERROR
     assert (window.messages(), window.stats()) == before
     assert figure("last_route") == "error"
@@ -106,70 +106,72 @@ async def test_fault_is_spoken_and_leaves_no_trace(
     ],
 )
 async def test_fault_is_told_in_the_nearest_language(
-    agent, say: Say, model_server: ModelServer, language: str, heard: str
+    agent, say: SayFn, model_server: ModelServer, language: str, heard: str
 ) -> None:
     model_server.fault("quota", 1)
 
-    assert speech(await say("tell me a story", language=language)) == heard
+    assert get_speech(await say("tell me a story", language=language)) == heard
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\t", "\x00\x07"])
-async def test_blank_input_is_answered_without_a_request(text: str, agent, say: Say, model_server: ModelServer) -> None:
-    assert speech(await say(text)) == "I did not hear anything."
+async def test_blank_input_is_answered_without_a_request(
+    text: str, agent, say: SayFn, model_server: ModelServer
+) -> None:
+    assert get_speech(await say(text)) == "I did not hear anything."
     assert model_server.requests == []
 
 
-async def test_a_hundred_thousand_characters_are_sent(agent, say: Say, model_server: ModelServer) -> None:
+async def test_a_hundred_thousand_characters_are_sent(agent, say: SayFn, model_server: ModelServer) -> None:
     await say("word " * 20_000)
 
     assert len(model_server.requests[-1].body["messages"][-1]["content"]) > 99_000
     assert model_server.requests[-1].violations == []
 
 
-async def test_control_characters_are_omitted_and_emoji_stay(agent, say: Say, model_server: ModelServer) -> None:
+async def test_control_characters_are_omitted_and_emoji_stay(agent, say: SayFn, model_server: ModelServer) -> None:
     await say("my\x00 name\ud800 is Ada \N{GRINNING FACE}\x1b")
 
     assert model_server.requests[-1].body["messages"][-1]["content"].endswith("my name is Ada \N{GRINNING FACE}")
 
 
 @pytest.mark.parametrize("conversation_id", [None, "unknown", "01HZZZZZZZZZZZZZZZZZZZZZZZ", "my own conversation"])
-async def test_any_conversation_id_is_answered(conversation_id, agent, say: Say) -> None:
+async def test_any_conversation_id_is_answered(conversation_id, agent, say: SayFn) -> None:
     result = await say("my name is Ada", conversation_id)
 
     assert result.response.response_type is IntentResponseType.ACTION_DONE
-    assert "Ada" in speech(await say("what is my name?", result.conversation_id))
+    assert "Ada" in get_speech(await say("what is my name?", result.conversation_id))
 
 
-async def test_expired_id_begins_a_new_conversation(agent, say: Say) -> None:
+async def test_expired_id_begins_a_new_conversation(agent, say: SayFn) -> None:
     expired = "01HZZZZZZZZZZZZZZZZZZZZZZZ"
 
     assert (await say("my name is Ada", expired)).conversation_id != expired
 
 
-async def test_template_error_in_the_instructions_is_spoken(set_up: SetUp, say: Say) -> None:
+async def test_template_error_in_the_instructions_is_spoken(set_up: SetUpFn, say: SayFn) -> None:
     await set_up(prompt="You live in {{ states.sensor.outside.state | float }}")
 
-    assert "instructions of this conversation agent contain an error" in speech(await say(SECRET))
+    assert "instructions of this conversation agent contain an error" in get_speech(await say(SECRET))
 
 
 async def test_nothing_is_asked_where_home_assistant_answers_alone(
-    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer
 ) -> None:
     await set_up(**{CONF_ROUTING: "local_only"})
 
     result = await say("switch the flux capacitor into reverse")
 
     # The message is omitted, because it may repeat the user's text.
-    shown = state_of(home, "sensor.ada_last_route").attributes
+    shown = get_state(home, "sensor.ada_last_route").attributes
     assert (shown["error"], shown["message"]) == ("local_answer_failed", None)
 
     assert result.response.response_type is IntentResponseType.ERROR
-    assert "Sorry" in speech(result)
+    assert "Sorry" in get_speech(result)
     assert model_server.requests == []
 
 
 async def test_chat_log_that_another_agent_never_leaves_is_waited_for_as_long_as_a_turn(
-    set_up: SetUp, say: Say, monkeypatch: pytest.MonkeyPatch
+    set_up: SetUpFn, say: SayFn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def busy(*_: object) -> None:
         raise InterruptedError
@@ -177,9 +179,9 @@ async def test_chat_log_that_another_agent_never_leaves_is_waited_for_as_long_as
     # Home Assistant 2026.11 and later raise an error while another turn uses the chat log.
     monkeypatch.setattr(turns, "BUSY_ERRORS", (InterruptedError,))
     monkeypatch.setattr(conversation, "async_get_chat_log", busy)
-    await set_up(**{CONF_LIMITS: SHORT_LIMITS | {CONF_TURN_TIMEOUT: 0.3}})
+    await set_up(**{CONF_LIMITS: SHORT_TIMEOUTS | {CONF_TURN_TIMEOUT: 0.3}})
 
     async with asyncio.timeout(30):
-        answer = speech(await say("hello"))
+        answer = get_speech(await say("hello"))
 
     assert answer == "I am still working on your last question. Please try again in a moment."

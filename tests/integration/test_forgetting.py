@@ -21,11 +21,11 @@ from custom_components.windowed_conversation.diagnostics import async_get_config
 from custom_components.windowed_conversation.memory import KINDS
 from demo.model_server import ModelServer, skills
 from demo.model_server.conversation import Answer, Call, Conversation
-from demo.model_server.delivery import Hold
-from demo.model_server.rules import Rule, pattern
+from demo.model_server.delivery import AnswerHold
+from demo.model_server.rules import Rule, compile_pattern
 
 from .actions import act
-from .conftest import Say, SetUp, speech, start, stop, until, written
+from .conftest import SayFn, SetUpFn, flush_store, get_speech, start, stop, until
 from .dashboard import PipelineClient, ending
 from .real_files import _never_blocks, hass_config_dir, hass_storage
 from .remembered import memory_of
@@ -47,13 +47,13 @@ def _forgetful_model(monkeypatch: pytest.MonkeyPatch) -> None:
     def unlearn(found: re.Match[str], conversation: Conversation) -> Answer:
         done = Answer(text=f"You need not worry about {found['what']} any more.")
         call = Call("forget", {"query": found["what"]})
-        return done if conversation.rounds else Answer(calls=(call,))
+        return done if conversation.tool_rounds else Answer(calls=(call,))
 
-    rule = Rule(pattern(r"please unlearn (?P<what>.+)"), unlearn)
+    rule = Rule(compile_pattern(r"please unlearn (?P<what>.+)"), unlearn)
     monkeypatch.setattr(skills, "_RULES", (rule, *skills._RULES))
 
 
-def elsewhere[T](call: Callable[[], T]) -> T:
+def run_in_thread[T](call: Callable[[], T]) -> T:
     """Return the result of a call in another thread, because the detector reports blocking calls in this one."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(call).result()
@@ -76,9 +76,9 @@ def indexed(path: Path) -> set[str]:
 
 
 @pytest.fixture
-def files(hass_config_dir: str, memory_file: Path) -> Callable[[], list[str]]:
+def files(hass_config_dir: str, store_path: Path) -> Callable[[], list[str]]:
     """Return a function that lists the names of the files that contain the secret."""
-    return lambda: elsewhere(lambda: holding((Path(hass_config_dir), memory_file.parent)))
+    return lambda: run_in_thread(lambda: holding((Path(hass_config_dir), store_path.parent)))
 
 
 async def windows_of(home: HomeAssistant) -> str:
@@ -95,20 +95,20 @@ def asked(model_server: ModelServer) -> str:
 
 async def unload(home: HomeAssistant, entry: MockConfigEntry) -> None:
     await home.config_entries.async_unload(entry.entry_id)
-    await written(home)
+    await flush_store(home)
 
 
-async def forget(say: Say, **more: Any) -> None:
-    assert speech(await say(f"forget that {TOLD}", "mine", **more)).startswith("I have forgotten")
+async def forget(say: SayFn, **more: Any) -> None:
+    assert get_speech(await say(f"forget that {TOLD}", "mine", **more)).startswith("I have forgotten")
 
 
 async def test_what_was_forgotten_by_words_is_nowhere(
     *,
     home: HomeAssistant,
     entry: MockConfigEntry,
-    say: Say,
+    say: SayFn,
     model_server: ModelServer,
-    memory_file: Path,
+    store_path: Path,
     files: Callable[[], list[str]],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -116,13 +116,13 @@ async def test_what_was_forgotten_by_words_is_nowhere(
     await say(f"remember that {TOLD}", "mine")
     await say("what is the wifi password?", "other")
     assert SECRET in asked(model_server)
-    assert SECRET in elsewhere(lambda: str(indexed(memory_file)))
+    assert SECRET in run_in_thread(lambda: str(indexed(store_path)))
     assert files() != []
 
     await forget(say)
 
     assert files() == []
-    assert SECRET not in elsewhere(lambda: str(indexed(memory_file)))
+    assert SECRET not in run_in_thread(lambda: str(indexed(store_path)))
     assert SECRET not in await windows_of(home)
     assert SECRET not in str([state.as_dict() for state in home.states.async_all()])
     assert SECRET not in str(await async_get_config_entry_diagnostics(home, entry))
@@ -132,12 +132,12 @@ async def test_what_was_forgotten_by_words_is_nowhere(
 
 
 async def test_what_a_model_forgot_in_its_turn_is_nowhere_after_it(
-    *, home: HomeAssistant, entry, say: Say, model_server: ModelServer, files: Callable[[], list[str]]
+    *, home: HomeAssistant, entry, say: SayFn, model_server: ModelServer, files: Callable[[], list[str]]
 ) -> None:
     await say(f"remember that {TOLD}", "other")
     await say("hello there", "mine")
 
-    answer = speech(await say(f"please unlearn {TOLD}", "mine"))
+    answer = get_speech(await say(f"please unlearn {TOLD}", "mine"))
 
     assert answer == f"You need not worry about {TOLD} any more."
     assert (files(), SECRET in await windows_of(home)) == ([], False)
@@ -145,7 +145,9 @@ async def test_what_a_model_forgot_in_its_turn_is_nowhere_after_it(
     assert SECRET not in asked(model_server)
 
 
-async def test_what_does_not_repeat_it_stays_in_a_window_without_an_owner(home: HomeAssistant, entry, say: Say) -> None:
+async def test_what_does_not_repeat_it_stays_in_a_window_without_an_owner(
+    home: HomeAssistant, entry, say: SayFn
+) -> None:
     await say("my name is Ada", "mine")
     await say(f"remember that {TOLD}", "other")
     await say("hello there", "mine")
@@ -158,7 +160,7 @@ async def test_what_does_not_repeat_it_stays_in_a_window_without_an_owner(home: 
 
 
 async def test_turn_in_progress_is_forgotten_when_it_ends(
-    home: HomeAssistant, entry, say: Say, model_server: ModelServer, files: Callable[[], list[str]]
+    home: HomeAssistant, entry, say: SayFn, model_server: ModelServer, files: Callable[[], list[str]]
 ) -> None:
     await say(f"remember that {TOLD}", "other")
     hold = model_server.hold(after_words=3)
@@ -173,11 +175,11 @@ async def test_turn_in_progress_is_forgotten_when_it_ends(
 
 
 async def test_summary_that_is_on_its_way_is_cancelled(
-    *, home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, files: Callable[[], list[str]]
+    *, home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer, files: Callable[[], list[str]]
 ) -> None:
     await set_up(options=SMALL)
     await say(f"remember that {TOLD}", "test")
-    holds = list[Hold]()
+    holds = list[AnswerHold]()
 
     @callback
     def hold(_event: Event) -> None:
@@ -193,14 +195,14 @@ async def test_summary_that_is_on_its_way_is_cancelled(
     await forget(say)
     holds[0].release()
     await home.async_block_till_done(wait_background_tasks=True)
-    await written(home)
+    await flush_store(home)
 
     assert (files(), SECRET in await windows_of(home)) == ([], False)
 
 
 @pytest.mark.parametrize("end", [unload, stop], ids=["unloaded", "not set up since the start"])
 async def test_conversations_of_an_account_that_is_not_set_up_are_reached(
-    *, home: HomeAssistant, set_up: SetUp, say: Say, files: Callable[[], list[str]], end: End
+    *, home: HomeAssistant, set_up: SetUpFn, say: SayFn, files: Callable[[], list[str]], end: End
 ) -> None:
     away = await set_up()
     await say("my name is Ada", "mine")
@@ -216,7 +218,7 @@ async def test_conversations_of_an_account_that_is_not_set_up_are_reached(
 
 
 async def test_what_the_pipeline_answered_before_does_not_enter_a_window_any_more(
-    home: HomeAssistant, entry, say: Say, model_server: ModelServer, hass_ws_client
+    home: HomeAssistant, entry, say: SayFn, model_server: ModelServer, hass_ws_client
 ) -> None:
     dashboard = PipelineClient(await hass_ws_client(home))
     pipeline = await dashboard.create(prefer_local_intents=True)
@@ -230,7 +232,7 @@ async def test_what_the_pipeline_answered_before_does_not_enter_a_window_any_mor
 
 
 async def test_what_was_set_aside_of_a_damaged_file_is_deleted(
-    entry, say: Say, disk: Disk, files: Callable[[], list[str]]
+    entry, say: SayFn, disk: Disk, files: Callable[[], list[str]]
 ) -> None:
     await say(f"remember that {TOLD}", "mine")
     disk(lambda path: path.with_name(f"{path.name}.damaged").write_text(f"half of it: {SECRET}"))
@@ -241,23 +243,23 @@ async def test_what_was_set_aside_of_a_damaged_file_is_deleted(
 
 
 async def test_text_that_was_set_aside_because_it_is_damaged_is_deleted(
-    *, home: HomeAssistant, entry, say: Say, disk: Disk, files: Callable[[], list[str]]
+    *, home: HomeAssistant, entry, say: SayFn, disk: Disk, files: Callable[[], list[str]]
 ) -> None:
     await say(f"consider that {TOLD}", "mine")
     await stop(home, entry)
-    disk.rot("the wifi password")
+    disk.corrupt("the wifi password")
     await start(home, entry)
-    assert disk.rows("SELECT count(*) > 0 FROM set_aside") == [(1,)]
+    assert disk.execute("SELECT count(*) > 0 FROM set_aside") == [(1,)]
     await say("remember that the bins go out on Friday", "mine")
 
     await say("forget that the bins go out on Friday", "mine")
 
-    assert disk.rows("SELECT count(*) FROM set_aside") == [(0,)]
+    assert disk.execute("SELECT count(*) FROM set_aside") == [(0,)]
     assert files() == []
 
 
 async def test_removed_person_takes_their_conversations_along(
-    home: HomeAssistant, entry, say: Say, files: Callable[[], list[str]]
+    home: HomeAssistant, entry, say: SayFn, files: Callable[[], list[str]]
 ) -> None:
     anna = MockUser(name="Anna").add_to_hass(home)
     await say(f"consider that {TOLD}", "hers", context=Context(user_id=anna.id))
@@ -265,30 +267,30 @@ async def test_removed_person_takes_their_conversations_along(
 
     await home.auth.async_remove_user(anna)
     await home.async_block_till_done(wait_background_tasks=True)
-    await written(home)
+    await flush_store(home)
 
     assert files() == []
     assert "Ada" in await windows_of(home)
 
 
 async def test_import_brings_nothing_back(
-    home: HomeAssistant, entry, say: Say, model_server: ModelServer, files: Callable[[], list[str]]
+    home: HomeAssistant, entry, say: SayFn, model_server: ModelServer, files: Callable[[], list[str]]
 ) -> None:
     await say(f"by the way, {TOLD}", "mine")
     await say(f"remember that {TOLD}", "mine")
     exported: list[str] = await memory_of(home).async_read(lambda memory: list(memory.export()), [])
     await forget(say)
 
-    loaded = await memory_of(home).async_change(lambda memory: memory.load(exported))
+    loaded = await memory_of(home).async_change(lambda memory: memory.load_lines(exported))
 
-    assert (loaded.added, loaded.refused) == (0, 2)
+    assert (loaded.added_count, loaded.refused_count) == (0, 2)
     assert files() == []
     await say("what is the wifi password?", "new")
     assert SECRET not in asked(model_server)
 
 
 async def test_import_of_a_conversation_brings_nothing_back(
-    home: HomeAssistant, entry, say: Say, model_server: ModelServer, files: Callable[[], list[str]]
+    home: HomeAssistant, entry, say: SayFn, model_server: ModelServer, files: Callable[[], list[str]]
 ) -> None:
     await say("how are you?", "mine")
     await say(f"by the way, {TOLD}", "mine")
@@ -304,7 +306,7 @@ async def test_import_of_a_conversation_brings_nothing_back(
 
 
 async def test_import_of_a_conversation_of_which_nothing_may_stay_is_refused(
-    home: HomeAssistant, entry, say: Say
+    home: HomeAssistant, entry, say: SayFn
 ) -> None:
     await say(f"by the way, {TOLD}", "mine")
     exported = await act(home, "export_conversation", conversation_id="mine")
@@ -318,12 +320,12 @@ async def test_import_of_a_conversation_of_which_nothing_may_stay_is_refused(
 
 @pytest.mark.parametrize("memory", [True, False])
 async def test_what_only_the_conversation_has_is_forgotten_by_words(
-    *, home: HomeAssistant, set_up: SetUp, say: Say, files: Callable[[], list[str]], memory: bool
+    *, home: HomeAssistant, set_up: SetUpFn, say: SayFn, files: Callable[[], list[str]], memory: bool
 ) -> None:
     await set_up(**{CONF_MEMORY: memory})
     await say(f"my wifi password is {SECRET}", "mine")
 
-    answer = speech(await say(f"forget that my wifi password is {SECRET}", "mine"))
+    answer = get_speech(await say(f"forget that my wifi password is {SECRET}", "mine"))
 
     assert answer == "I have forgotten what was said about that."
     assert (files(), SECRET in await windows_of(home)) == ([], False)
@@ -331,18 +333,18 @@ async def test_what_only_the_conversation_has_is_forgotten_by_words(
 
 @pytest.mark.parametrize("memory", [True, False])
 async def test_exchange_of_forgetting_keeps_no_words_of_what_was_not_found(
-    *, home: HomeAssistant, set_up: SetUp, say: Say, files: Callable[[], list[str]], memory: bool
+    *, home: HomeAssistant, set_up: SetUpFn, say: SayFn, files: Callable[[], list[str]], memory: bool
 ) -> None:
     await set_up(**{CONF_MEMORY: memory})
 
-    answer = speech(await say(f"forget that {TOLD}", "mine"))
+    answer = get_speech(await say(f"forget that {TOLD}", "mine"))
 
     assert answer == "I do not remember anything about that."
     assert (files(), SECRET in await windows_of(home)) == ([], False)
 
 
 async def test_turn_in_which_a_model_forgets_keeps_no_words_of_what_was_not_found(
-    home: HomeAssistant, entry, say: Say, files: Callable[[], list[str]]
+    home: HomeAssistant, entry, say: SayFn, files: Callable[[], list[str]]
 ) -> None:
     await say("my name is Ada", "mine")
 

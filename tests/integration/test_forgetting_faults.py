@@ -21,10 +21,10 @@ from custom_components.windowed_conversation.store import writer
 from demo.model_server import ModelServer
 
 from .actions import act
-from .conftest import Say, SetUp, speech, start, stop, written
+from .conftest import SayFn, SetUpFn, flush_store, get_speech, start, stop
 from .remembered import memory_of
 from .store_file import Disk
-from .test_memory_faults import full, locked, read_only
+from .test_memory_faults import full, lock_file, read_only
 
 SECRET = "swordfish"
 TOLD = f"the wifi password is {SECRET}"
@@ -35,7 +35,7 @@ type Fault = Callable[[Disk, Memory], AbstractContextManager[None]]
 def texts(disk: Disk) -> str:
     """Return all conversation text in the store's file."""
     tables = ("fact", "turn", "episode", "exchange", "record_words", "record_content")
-    return str([disk.rows(f"SELECT * FROM {table}") for table in tables])
+    return str([disk.execute(f"SELECT * FROM {table}") for table in tables])
 
 
 def is_in_files(disk: Disk) -> bool:
@@ -44,7 +44,7 @@ def is_in_files(disk: Disk) -> bool:
 
 
 async def test_a_kill_as_soon_as_memory_has_forgotten_leaves_nothing_in_any_conversation(
-    set_up: SetUp, say: Say, disk: Disk, monkeypatch: pytest.MonkeyPatch
+    set_up: SetUpFn, say: SayFn, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await set_up(**{CONF_RECORD: RecordLevel.FULL})
     await say(f"by the way, {TOLD}", "mine")
@@ -54,13 +54,13 @@ async def test_a_kill_as_soon_as_memory_has_forgotten_leaves_nothing_in_any_conv
     killed(lambda path: path.parent.mkdir())
     erase = Memory.erase
 
-    def as_it_is_after_the_commit(memory: Memory) -> bool:
+    def erase_and_copy_files(memory: Memory) -> bool:
         for each in disk.path.parent.iterdir():
             shutil.copy(each, killed.path.parent)
         return erase(memory)
 
-    monkeypatch.setattr(Memory, "erase", as_it_is_after_the_commit)
-    assert disk.exchanges.count(SECRET) > 2
+    monkeypatch.setattr(Memory, "erase", erase_and_copy_files)
+    assert disk.exchange_text.count(SECRET) > 2
 
     await say(f"forget that {TOLD}", "fourth")
 
@@ -68,16 +68,16 @@ async def test_a_kill_as_soon_as_memory_has_forgotten_leaves_nothing_in_any_conv
 
 
 async def test_words_that_memory_never_had_are_forgotten_in_conversations_and_counted(
-    home: HomeAssistant, entry, say: Say, disk: Disk, model_server: ModelServer
+    home: HomeAssistant, entry, say: SayFn, disk: Disk, model_server: ModelServer
 ) -> None:
     await say("how are you?", "mine", device_id="kitchen")
     await say(f"my {SECRET} is in the cellar", "mine", device_id="kitchen")
     await say("hello there", "mine", device_id="kitchen")
-    assert (SECRET in disk.exchanges, SECRET in str(disk.said)) == (True, False)
+    assert (SECRET in disk.exchange_text, SECRET in str(disk.said)) == (True, False)
 
     forgotten = await async_forget_everywhere(home, query=f"{SECRET} in the cellar")
 
-    assert (forgotten.turns, forgotten.exchanges) == ((), 1)
+    assert (forgotten.turns, forgotten.exchange_count) == ((), 1)
     assert not is_in_files(disk)
     await say("hello again", "mine", device_id="kitchen")
     sent = str(model_server.requests[-1].body)
@@ -85,11 +85,11 @@ async def test_words_that_memory_never_had_are_forgotten_in_conversations_and_co
 
 
 async def test_words_of_a_turn_that_memory_has_no_more_are_forgotten_in_conversations(
-    home: HomeAssistant, entry, say: Say, disk: Disk, model_server: ModelServer
+    home: HomeAssistant, entry, say: SayFn, disk: Disk, model_server: ModelServer
 ) -> None:
     await say(f"by the way, {TOLD}", "mine")
     await memory_of(home).async_change(lambda memory: memory.expire({}, time.time() + 60))
-    assert (SECRET in disk.exchanges, disk.said) == (True, [])
+    assert (SECRET in disk.exchange_text, disk.said) == (True, [])
 
     await act(home, "forget", query=TOLD)
 
@@ -100,7 +100,7 @@ async def test_words_of_a_turn_that_memory_has_no_more_are_forgotten_in_conversa
 
 @pytest.mark.parametrize("is_read", [True, False], ids=["in working memory", "only on disk"])
 async def test_words_are_forgotten_in_the_conversations_of_an_agent_without_memory(
-    *, home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk, model_server: ModelServer, is_read: bool
+    *, home: HomeAssistant, set_up: SetUpFn, say: SayFn, disk: Disk, model_server: ModelServer, is_read: bool
 ) -> None:
     entry = await set_up(**{CONF_MEMORY: False})
     await say(f"by the way, {TOLD}", "mine")
@@ -108,7 +108,7 @@ async def test_words_are_forgotten_in_the_conversations_of_an_agent_without_memo
 
     forgotten = await async_forget_everywhere(home, query=TOLD)
 
-    assert forgotten.exchanges == 1
+    assert forgotten.exchange_count == 1
     assert not is_in_files(disk)
     await say("hello again", "mine")
     assert SECRET not in str(model_server.requests[-1].body)
@@ -128,33 +128,33 @@ def _refusing(table: str) -> Fault:
 
     @contextmanager
     def refusing(disk: Disk, memory: Memory) -> Iterator[None]:
-        disk.rows(f"CREATE TRIGGER refusing BEFORE DELETE ON {table} BEGIN SELECT RAISE(ABORT, 'no'); END")
+        disk.execute(f"CREATE TRIGGER refusing BEFORE DELETE ON {table} BEGIN SELECT RAISE(ABORT, 'no'); END")
         yield
-        disk.rows("DROP TRIGGER refusing")
+        disk.execute("DROP TRIGGER refusing")
 
     return refusing
 
 
 @pytest.mark.parametrize(
     "fault",
-    [locked, read_only, _refusing("exchange"), _refusing("fact"), _refusing("turn")],
+    [lock_file, read_only, _refusing("exchange"), _refusing("fact"), _refusing("turn")],
     ids=["locked", "read-only", "conversations fail", "facts fail", "turns fail"],
 )
 async def test_forgetting_that_fails_is_told_does_nothing_by_half_and_can_be_repeated(
     *,
     home: HomeAssistant,
     entry,
-    say: Say,
+    say: SayFn,
     disk: Disk,
     model_server: ModelServer,
     monkeypatch: pytest.MonkeyPatch,
     fault: Fault,
 ) -> None:
-    monkeypatch.setattr(writer, "_FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(writer, "_FIRST_PAUSE_SECONDS", 0.01)
     await say(f"by the way, {TOLD}", "mine")
     await say(f"remember that {TOLD}", "other")
     before = texts(disk)
-    memory = memory_of(home).writer.opened
+    memory = memory_of(home).writer.open_store
     assert memory is not None
     with fault(disk, memory), pytest.raises(HomeAssistantError):
         await act(home, "forget", query=TOLD)
@@ -169,23 +169,23 @@ async def test_forgetting_that_fails_is_told_does_nothing_by_half_and_can_be_rep
     assert SECRET not in str(model_server.requests[-1].body)
 
 
-async def test_sentence_that_forgets_says_so_when_it_fails(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:
+async def test_sentence_that_forgets_says_so_when_it_fails(home: HomeAssistant, entry, say: SayFn, disk: Disk) -> None:
     await say(f"remember that {TOLD}", "other")
-    memory = memory_of(home).writer.opened
+    memory = memory_of(home).writer.open_store
     assert memory is not None
 
     with read_only(disk, memory):
-        answer = speech(await say(f"forget that {TOLD}", "mine"))
+        answer = get_speech(await say(f"forget that {TOLD}", "mine"))
 
     assert "cannot" in answer
 
 
 async def test_disk_that_is_full_keeps_nothing_from_being_forgotten(
-    *, home: HomeAssistant, entry, say: Say, disk: Disk, model_server: ModelServer
+    *, home: HomeAssistant, entry, say: SayFn, disk: Disk, model_server: ModelServer
 ) -> None:
     await say(f"by the way, {TOLD}", "mine")
     await say(f"remember that {TOLD}", "other")
-    memory = memory_of(home).writer.opened
+    memory = memory_of(home).writer.open_store
     assert memory is not None
 
     with full(disk, memory):
@@ -197,7 +197,7 @@ async def test_disk_that_is_full_keeps_nothing_from_being_forgotten(
 
 
 async def test_person_who_was_removed_while_nothing_was_set_up_leaves_nothing_behind(
-    *, home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk
+    *, home: HomeAssistant, set_up: SetUpFn, say: SayFn, disk: Disk
 ) -> None:
     entry = await set_up(**{CONF_RECORD: RecordLevel.FULL})
     anna = MockUser(name="Anna").add_to_hass(home)
@@ -208,14 +208,14 @@ async def test_person_who_was_removed_while_nothing_was_set_up_leaves_nothing_be
     await home.async_block_till_done()
 
     await start(home, entry)
-    await written(home)
+    await flush_store(home)
 
     assert not is_in_files(disk)
-    assert disk.conversations == ["mine"]
+    assert disk.conversation_ids == ["mine"]
 
 
 async def test_conversations_of_a_person_without_any_memory_go_with_the_person(
-    *, home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk
+    *, home: HomeAssistant, set_up: SetUpFn, say: SayFn, disk: Disk
 ) -> None:
     entry = await set_up(**{CONF_MEMORY: False, CONF_RECORD: RecordLevel.OFF})
     anna = MockUser(name="Anna").add_to_hass(home)
@@ -224,9 +224,9 @@ async def test_conversations_of_a_person_without_any_memory_go_with_the_person(
     await home.auth.async_remove_user(anna)
 
     await start(home, entry)
-    await written(home)
+    await flush_store(home)
 
-    assert (disk.conversations, is_in_files(disk)) == ([], False)
+    assert (disk.conversation_ids, is_in_files(disk)) == ([], False)
 
 
 @pytest.mark.parametrize("days", [1, -1], ids=["ahead", "behind"])
@@ -234,7 +234,7 @@ async def test_what_is_said_after_something_was_forgotten_by_a_wrong_clock_is_ke
     *,
     home: HomeAssistant,
     entry,
-    say: Say,
+    say: SayFn,
     disk: Disk,
     freezer: FrozenDateTimeFactory,
     monkeypatch: pytest.MonkeyPatch,
@@ -250,4 +250,4 @@ async def test_what_is_said_after_something_was_forgotten_by_a_wrong_clock_is_ke
     await say("hello pelican", "mine")
 
     assert disk.said == ["hello pelican"]
-    assert "pelican" in disk.exchanges
+    assert "pelican" in disk.exchange_text

@@ -9,18 +9,18 @@ from pytest_homeassistant_custom_component.common import async_capture_events
 from custom_components.windowed_conversation.agents.forgetting import async_forget_everywhere
 from custom_components.windowed_conversation.agents.reload_state import async_agent_states
 from custom_components.windowed_conversation.bridge.turn_report import EVENT_FORGOTTEN, EVENT_TRIMMED
-from custom_components.windowed_conversation.turn.context import said_in
+from custom_components.windowed_conversation.turn.context import extract_user_text
 from custom_components.windowed_conversation.turn.routing import WindowKey
 from custom_components.windowed_conversation.window import Window
 from demo.model_server import ModelServer, words
-from demo.model_server.delivery import Hold
+from demo.model_server.delivery import AnswerHold
 
 from .actions import act
-from .conftest import AGENT, Say, SetUp, speech, until, written
+from .conftest import AGENT, SayFn, SetUpFn, flush_store, get_speech, until
 from .remembered import add_fact
 from .store_file import Disk
 from .summarizing import SMALL, STORY, asked_for
-from .test_episodes import Talk, episodes, talk
+from .test_episodes import TalkFn, episodes, talk
 from .test_recall import ada, asked, grace
 
 __all__ = ["ada", "grace", "talk"]
@@ -36,7 +36,7 @@ async def left(home: HomeAssistant) -> dict[str, list[str]]:
     kept = async_agent_states(home).values()
     windows = [(key, await each.windows.load(key)) for each in kept for key in each.windows.stats()]
     return {
-        WindowKey.parse(key).conversation: [said_in(each.messages[0].content) for each in window.exchanges()]
+        WindowKey.parse(key).conversation: [extract_user_text(each.messages[0].content) for each in window.exchanges()]
         for key, window in windows
         if window is not None
     }
@@ -44,7 +44,7 @@ async def left(home: HomeAssistant) -> dict[str, list[str]]:
 
 def agent_windows(home: HomeAssistant) -> list[Window]:
     """Return the windows that are loaded in memory."""
-    return [window for each in async_agent_states(home).values() for window in each.windows.loaded().values()]
+    return [window for each in async_agent_states(home).values() for window in each.windows.loaded_windows().values()]
 
 
 def is_on_disk(disk: Disk, text: str) -> bool:
@@ -57,7 +57,7 @@ async def test_fact_of_the_home_takes_what_repeats_it_and_leaves_the_conversatio
     *,
     home: HomeAssistant,
     entry,
-    say: Say,
+    say: SayFn,
     ada: Context,
     grace: Context,
     disk: Disk,
@@ -71,7 +71,7 @@ async def test_fact_of_the_home_takes_what_repeats_it_and_leaves_the_conversatio
     assert FOOD in str(asked(model_server))
 
     who = {"context": grace} if is_known else {"device_id": "kitchen"}
-    answer = speech(await say(f"forget that {FOOD}", "forgetting", **who))
+    answer = get_speech(await say(f"forget that {FOOD}", "forgetting", **who))
 
     assert answer.startswith("I have forgotten")
     assert await left(home) == {"hers": [WIFI, PIZZA, "hello there"], "house diary": [WARM]}
@@ -81,7 +81,7 @@ async def test_fact_of_the_home_takes_what_repeats_it_and_leaves_the_conversatio
 
 
 async def test_fact_of_long_ago_leaves_what_others_and_automations_have_said_since(
-    home: HomeAssistant, entry, say: Say, *, ada: Context, grace: Context
+    home: HomeAssistant, entry, say: SayFn, *, ada: Context, grace: Context
 ) -> None:
     await add_fact(home, FOOD, at=time.time() - 60 * DAY, teller=grace.user_id, conversation="long ago")
     await say(WIFI, "hers", context=ada)
@@ -94,7 +94,7 @@ async def test_fact_of_long_ago_leaves_what_others_and_automations_have_said_sin
 
 
 async def test_each_of_two_tellers_loses_what_came_after_they_told_it(
-    home: HomeAssistant, entry, say: Say, *, ada: Context, grace: Context
+    home: HomeAssistant, entry, say: SayFn, *, ada: Context, grace: Context
 ) -> None:
     await add_fact(home, FOOD, at=time.time() - DAY, teller=ada.user_id)
     await say(WIFI, "hers", context=ada)
@@ -108,7 +108,7 @@ async def test_each_of_two_tellers_loses_what_came_after_they_told_it(
 
 
 async def test_private_fact_takes_all_since_it_was_told_from_its_owner_only(
-    home: HomeAssistant, entry, say: Say, *, ada: Context, grace: Context
+    home: HomeAssistant, entry, say: SayFn, *, ada: Context, grace: Context
 ) -> None:
     await say(WIFI, "hers", context=ada)
     await say("remember that my cat eats in the cellar", "hers", context=ada)
@@ -122,13 +122,13 @@ async def test_private_fact_takes_all_since_it_was_told_from_its_owner_only(
 
 
 async def test_turn_of_an_unknown_speaker_takes_its_exchange_and_what_repeats_it(
-    home: HomeAssistant, entry, say: Say, disk: Disk, *, ada: Context
+    home: HomeAssistant, entry, say: SayFn, disk: Disk, *, ada: Context
 ) -> None:
     for text in (WARM, REPEATED, PIZZA):
         await say(text, "kitchen", device_id="kitchen")
     for text in (WIFI, REPEATED, "hello there"):
         await say(text, "hers", context=ada)
-    ((turn,),) = disk.rows("SELECT id FROM turn WHERE said = ? AND person IS NULL", REPEATED)
+    ((turn,),) = disk.execute("SELECT id FROM turn WHERE said = ? AND person IS NULL", REPEATED)
 
     await async_forget_everywhere(home, ids=[("turn", turn)])
 
@@ -136,15 +136,15 @@ async def test_turn_of_an_unknown_speaker_takes_its_exchange_and_what_repeats_it
 
 
 async def test_exchange_for_which_it_was_recalled_goes_if_the_answer_has_it_from_there(
-    home: HomeAssistant, entry, say: Say, disk: Disk, *, ada: Context, model_server: ModelServer
+    home: HomeAssistant, entry, say: SayFn, disk: Disk, *, ada: Context, model_server: ModelServer
 ) -> None:
     await say("consider that the vault opens with pelican", "kitchen", device_id="kitchen")
     model_server.script(words("With pelican."))
     await say("what opens the vault?", "hers", context=ada)
     model_server.script(words("I would ask Ben."))
     await say("who knows what opens it, the vault?", "also hers", context=ada)
-    ((turn,),) = disk.rows("SELECT id FROM turn WHERE person IS NULL")
-    sources = [f"turn:{turn}" in text for (text,) in disk.rows("SELECT text FROM exchange ORDER BY id")]
+    ((turn,),) = disk.execute("SELECT id FROM turn WHERE person IS NULL")
+    sources = [f"turn:{turn}" in text for (text,) in disk.execute("SELECT text FROM exchange ORDER BY id")]
 
     await async_forget_everywhere(home, ids=[("turn", turn)])
 
@@ -153,7 +153,7 @@ async def test_exchange_for_which_it_was_recalled_goes_if_the_answer_has_it_from
 
 
 async def test_summary_that_covers_the_telling_goes_with_the_fact_in_whatever_words(
-    home: HomeAssistant, set_up: SetUp, say: Say, talk: Talk, *, disk: Disk, ada: Context, grace: Context
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, talk: TalkFn, *, disk: Disk, ada: Context, grace: Context
 ) -> None:
     await set_up(options=SMALL)
     await talk("consider that the paper bin is behind the shed", context=grace, conversation_id="his")
@@ -170,11 +170,11 @@ async def test_summary_that_covers_the_telling_goes_with_the_fact_in_whatever_wo
 
 
 async def test_summary_on_its_way_is_cancelled_if_only_evicted_exchanges_are_forgotten(
-    *, home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk, model_server: ModelServer
+    *, home: HomeAssistant, set_up: SetUpFn, say: SayFn, disk: Disk, model_server: ModelServer
 ) -> None:
     await set_up(options=SMALL)
     await say(REPEATED)
-    holds = list[Hold]()
+    holds = list[AnswerHold]()
 
     @callback
     def hold(_event: Event) -> None:
@@ -190,14 +190,14 @@ async def test_summary_on_its_way_is_cancelled_if_only_evicted_exchanges_are_for
     await async_forget_everywhere(home, query=FOOD)
     holds[0].release()
     await home.async_block_till_done(wait_background_tasks=True)
-    await written(home)
+    await flush_store(home)
 
     assert not is_on_disk(disk, "cellar")
     assert "cellar" not in str([window.messages() for window in agent_windows(home)])
 
 
 async def test_activity_has_a_row_for_each_conversation_that_lost_something(
-    home: HomeAssistant, entry, say: Say, *, ada: Context, grace: Context
+    home: HomeAssistant, entry, say: SayFn, *, ada: Context, grace: Context
 ) -> None:
     events = async_capture_events(home, EVENT_FORGOTTEN)
     await say(f"remember that {FOOD}", "his", context=grace)

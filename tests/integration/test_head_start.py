@@ -29,7 +29,7 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents.agent import Agent
-from custom_components.windowed_conversation.agents.lookup import async_agents
+from custom_components.windowed_conversation.agents.lookup import async_loaded_agents
 from custom_components.windowed_conversation.agents.server import HeadStart
 from custom_components.windowed_conversation.bridge.local_intents import async_prepare_sentences
 from custom_components.windowed_conversation.const import (
@@ -41,13 +41,13 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_NONE,
 )
 from demo.model_server import ModelServer
-from demo.model_server.request_log import Outcome, Record
+from demo.model_server.request_log import RequestOutcome, RequestRecord
 from demo.scripted_voice.stt import ScriptedSpeechToText
 from tests.front import Front
 from tests.waiting import until
 
 from .account_kinds import COMPATIBLE, KINDS, Kind
-from .conftest import AGENT, Say, SetUp, speech
+from .conftest import AGENT, SayFn, SetUpFn, get_speech
 
 AT_HOME = {CONF_API_KEY: None}
 TELL, ASK = "my name is Lovelace", "what is my name?"
@@ -55,19 +55,19 @@ TELL, ASK = "my name is Lovelace", "what is my name?"
 # Home Assistant's and the SDK's version determine which of the two packages is used.
 HTTP = [import_module(f"{name}._async.http11") for name in ("httpcore", "httpcore2") if find_spec(name)]
 
-type Prepare = Callable[[], Any]
+type PrepareFn = Callable[[], Any]
 type Later = Callable[[float], None]
 
 
 @pytest.fixture
-async def front(model_server: ModelServer) -> AsyncIterator[Front]:
+async def proxy(model_server: ModelServer) -> AsyncIterator[Front]:
     """Yield a proxy that counts the connections to the model server."""
     async with Front(model_server.address) as front:
         yield front
 
 
 @pytest.fixture
-def prepare(home: HomeAssistant) -> Prepare:
+def prepare(home: HomeAssistant) -> PrepareFn:
     """Return a function that prepares the agent, as a pipeline does when it starts listening, and awaits its tasks."""
 
     async def prepare() -> None:
@@ -78,7 +78,7 @@ def prepare(home: HomeAssistant) -> Prepare:
 
 
 @pytest.fixture
-async def at_home(set_up: SetUp) -> MockConfigEntry:
+async def at_home(set_up: SetUpFn) -> MockConfigEntry:
     """Return an account without a key."""
     return await set_up(account=AT_HOME)
 
@@ -91,7 +91,7 @@ def later(home: HomeAssistant) -> Later:
     def later(seconds: float) -> None:
         nonlocal passed
         passed += seconds
-        for agent in async_agents(home):
+        for agent in async_loaded_agents(home):
             assert agent.head_start is not None
             agent.head_start._clock = lambda: passed
 
@@ -106,7 +106,7 @@ def pass_by(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "time", later)
 
 
-def beginning(request: Record) -> tuple[str, str]:
+def beginning(request: RequestRecord) -> tuple[str, str]:
     """Return the system prompt and the tools of a request as JSON."""
     return json.dumps(request.body["messages"][0]), json.dumps(request.body["tools"])
 
@@ -116,61 +116,61 @@ def beginning(request: Record) -> tuple[str, str]:
 
 @pytest.mark.parametrize("kind", [*KINDS, COMPATIBLE], ids=lambda kind: kind.name)
 async def test_server_that_wants_a_key_gets_a_connection_without_it_and_no_request(
-    kind: Kind, set_up: SetUp, front: Front, *, model_server: ModelServer, prepare: Prepare, say: Say
+    kind: Kind, set_up: SetUpFn, proxy: Front, *, model_server: ModelServer, prepare: PrepareFn, say: SayFn
 ) -> None:
-    await set_up(account={**kind.account(model_server), CONF_URL: f"{front.address}{kind.path}"})
-    front.forget()
+    await set_up(account={**kind.account(model_server), CONF_URL: f"{proxy.address}{kind.url_path}"})
+    proxy.reset()
 
     await prepare()
-    await until(lambda: front.asked == ["HEAD /"])
+    await until(lambda: proxy.asked == ["HEAD /"])
 
-    assert (front.has_key, list(model_server.log.records)) == ([False], [])
+    assert (proxy.sent_keys, list(model_server.log.records)) == ([False], [])
 
     await say(TELL)
 
-    assert front.asked[1:] == [f"POST {model_server.requests[0].path}" + _query(model_server.requests[0])]
-    assert front.connections == 1
+    assert proxy.asked[1:] == [f"POST {model_server.requests[0].path}" + _query(model_server.requests[0])]
+    assert proxy.connections == 1
 
 
-def _query(request: Record) -> str:
+def _query(request: RequestRecord) -> str:
     return "".join(f"?{name}={value}" for name, value in request.query.items())
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 async def test_connection_is_kept_for_two_minutes(
     kind: Kind,
-    set_up: SetUp,
-    front: Front,
+    set_up: SetUpFn,
+    proxy: Front,
     model_server: ModelServer,
     *,
-    say: Say,
+    say: SayFn,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    await set_up(account={**kind.account(model_server), CONF_URL: f"{front.address}{kind.path}"})
-    front.forget()
+    await set_up(account={**kind.account(model_server), CONF_URL: f"{proxy.address}{kind.url_path}"})
+    proxy.reset()
 
     await say(TELL)
     pass_by(115, monkeypatch)
     await say(ASK)
 
-    assert front.connections == 1
+    assert proxy.connections == 1
 
     pass_by(240, monkeypatch)
     await say(ASK)
 
-    assert front.connections == 2
+    assert proxy.connections == 2
 
 
-async def test_connection_is_opened_while_the_person_speaks(home: HomeAssistant, set_up: SetUp, front: Front) -> None:
-    await set_up(account={CONF_URL: f"{front.address}/v1"})
+async def test_connection_is_opened_while_the_person_speaks(home: HomeAssistant, set_up: SetUpFn, proxy: Front) -> None:
+    await set_up(account={CONF_URL: f"{proxy.address}/v1"})
     assert await async_setup_component(home, "stt", {})
     ears = ScriptedSpeechToText()
     await home.data[DATA_STT].async_add_entities([ears])
-    front.forget()
+    proxy.reset()
 
-    async def speech_until_it_is_open() -> AsyncIterator[bytes]:
+    async def stream_until_connected() -> AsyncIterator[bytes]:
         yield bytes(320)
-        await until(lambda: front.asked == ["HEAD /"])
+        await until(lambda: proxy.asked == ["HEAD /"])
 
     metadata = SpeechMetadata(
         language="en",
@@ -194,18 +194,18 @@ async def test_connection_is_opened_while_the_person_speaks(home: HomeAssistant,
         context=Context(),
         event_callback=lambda _event: None,
         stt_metadata=metadata,
-        stt_stream=speech_until_it_is_open(),
+        stt_stream=stream_until_connected(),
         end_stage=PipelineStage.INTENT,
     )
 
-    assert front.asked == ["HEAD /"]
+    assert proxy.asked == ["HEAD /"]
 
 
 # Tests for loading a local model.
 
 
 async def test_model_at_home_reads_the_beginning_of_the_last_request(
-    at_home: MockConfigEntry, later: Later, model_server: ModelServer, prepare: Prepare, say: Say
+    at_home: MockConfigEntry, later: Later, model_server: ModelServer, prepare: PrepareFn, say: SayFn
 ) -> None:
     await say(TELL)
     later(300)
@@ -221,7 +221,7 @@ async def test_model_at_home_reads_the_beginning_of_the_last_request(
 
 
 async def test_model_at_home_is_loaded_before_the_first_question(
-    at_home: MockConfigEntry, model_server: ModelServer, prepare: Prepare
+    at_home: MockConfigEntry, model_server: ModelServer, prepare: PrepareFn
 ) -> None:
     await prepare()
 
@@ -232,7 +232,7 @@ async def test_model_at_home_is_loaded_before_the_first_question(
 
 
 async def test_model_that_was_asked_lately_is_not_asked(
-    at_home: MockConfigEntry, later: Later, model_server: ModelServer, prepare: Prepare, say: Say
+    at_home: MockConfigEntry, later: Later, model_server: ModelServer, prepare: PrepareFn, say: SayFn
 ) -> None:
     await say(TELL)
     later(230)
@@ -243,7 +243,7 @@ async def test_model_that_was_asked_lately_is_not_asked(
 
 
 async def test_no_head_start_follows_another_within_a_minute(
-    at_home: MockConfigEntry, later: Later, model_server: ModelServer, prepare: Prepare
+    at_home: MockConfigEntry, later: Later, model_server: ModelServer, prepare: PrepareFn
 ) -> None:
     await prepare()
     later(59)
@@ -263,11 +263,11 @@ async def test_model_at_home_is_loaded_where_the_last_conversation_is_gone(
     home: HomeAssistant,
     *,
     model_server: ModelServer,
-    prepare: Prepare,
-    say: Say,
+    prepare: PrepareFn,
+    say: SayFn,
 ) -> None:
     await say(TELL)
-    for agent in async_agents(home):
+    for agent in async_loaded_agents(home):
         for key in [*agent.windows.stats()]:
             agent.windows.drop(key)
     later(300)
@@ -278,12 +278,12 @@ async def test_model_at_home_is_loaded_where_the_last_conversation_is_gone(
 
 
 async def test_what_was_forgotten_is_not_sent_again(
-    at_home: MockConfigEntry, later: Later, model_server: ModelServer, prepare: Prepare, say: Say
+    at_home: MockConfigEntry, later: Later, model_server: ModelServer, prepare: PrepareFn, say: SayFn
 ) -> None:
     await say("remember that the bins go out on Friday")
     await say(TELL, "another")
     assert "bins" in model_server.requests[-1].raw.decode()
-    assert speech(await say("forget that the bins go out on Friday", "a third")).startswith("I have forgotten")
+    assert get_speech(await say("forget that the bins go out on Friday", "a third")).startswith("I have forgotten")
     model_server.log.clear()
     later(300)
 
@@ -293,7 +293,7 @@ async def test_what_was_forgotten_is_not_sent_again(
     assert "bins" not in head_start.raw.decode()
 
 
-def states_of(home: HomeAssistant) -> dict[str, State]:
+def list_states(home: HomeAssistant) -> dict[str, State]:
     """Return all states except the size of the memory file, which another thread updates."""
     return {each.entity_id: each for each in home.states.async_all() if "size_of_memory" not in each.entity_id}
 
@@ -302,26 +302,29 @@ async def test_head_start_leaves_no_trace(
     home: HomeAssistant,
     at_home: MockConfigEntry,
     later: Later,
-    agent_of: Callable[[MockConfigEntry], Agent],
+    get_agent: Callable[[MockConfigEntry], Agent],
     *,
     model_server: ModelServer,
-    prepare: Prepare,
-    say: Say,
-    memory_file: Path,
+    prepare: PrepareFn,
+    say: SayFn,
+    store_path: Path,
 ) -> None:
     await say(TELL)
-    agent = agent_of(at_home)
+    agent = get_agent(at_home)
     later(300)
-    states = states_of(home)
-    learned, window = agent.counter.count(TELL), next(iter(agent.windows.loaded().values())).messages()
-    written, totals = await home.async_add_executor_job(memory_file.read_bytes), agent.statistics.as_dict()
+    states = list_states(home)
+    learned, window = agent.counter.count(TELL), next(iter(agent.windows.loaded_windows().values())).messages()
+    written, totals = await home.async_add_executor_job(store_path.read_bytes), agent.statistics.as_dict()
 
     await prepare()
 
     assert len(model_server.requests) == 2
-    assert states_of(home) == states
-    assert (agent.counter.count(TELL), next(iter(agent.windows.loaded().values())).messages()) == (learned, window)
-    assert await home.async_add_executor_job(memory_file.read_bytes) == written
+    assert list_states(home) == states
+    assert (agent.counter.count(TELL), next(iter(agent.windows.loaded_windows().values())).messages()) == (
+        learned,
+        window,
+    )
+    assert await home.async_add_executor_job(store_path.read_bytes) == written
     assert agent.statistics.as_dict() == totals
 
 
@@ -335,19 +338,19 @@ async def test_head_start_leaves_no_trace(
 async def test_agent_that_wants_none_has_none(
     agent: dict[str, Any],
     account: dict[str, Any],
-    set_up: SetUp,
-    front: Front,
-    prepare: Prepare,
+    set_up: SetUpFn,
+    proxy: Front,
+    prepare: PrepareFn,
 ) -> None:
-    await set_up(account={**account, CONF_URL: f"{front.address}/v1"}, **agent)
-    front.forget()
+    await set_up(account={**account, CONF_URL: f"{proxy.address}/v1"}, **agent)
+    proxy.reset()
 
     await prepare()
 
-    assert (front.asked, front.connections) == ([], 0)
+    assert (proxy.asked, proxy.connections) == ([], 0)
 
 
-async def test_account_without_a_model_has_none(set_up: SetUp, model_server: ModelServer, prepare: Prepare) -> None:
+async def test_account_without_a_model_has_none(set_up: SetUpFn, model_server: ModelServer, prepare: PrepareFn) -> None:
     await set_up(account={CONF_PROVIDER: PROVIDER_NONE})
 
     await prepare()
@@ -364,14 +367,14 @@ async def test_server_that_fails_costs_nothing(
     fault: str,
     account: dict[str, Any],
     home: HomeAssistant,
-    set_up: SetUp,
+    set_up: SetUpFn,
     *,
     model_server: ModelServer,
-    prepare: Prepare,
+    prepare: PrepareFn,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(f"{HeadStart.__module__}._CONNECTING", 0.3)
+    monkeypatch.setattr(f"{HeadStart.__module__}._CONNECT_TIMEOUT", 0.3)
     await set_up(account=account, **{CONF_LIMITS: {CONF_TURN_TIMEOUT: 0.3}})
     # Sentences are loaded in a thread, during which timers of the set-up may fire on a busy machine.
     await async_prepare_sentences(home, "en")
@@ -392,8 +395,8 @@ async def test_server_that_fails_costs_nothing(
 
 @pytest.fixture
 async def loading(
-    home: HomeAssistant, at_home: MockConfigEntry, later: Later, model_server: ModelServer, say: Say
-) -> Record:
+    home: HomeAssistant, at_home: MockConfigEntry, later: Later, model_server: ModelServer, say: SayFn
+) -> RequestRecord:
     """Take a turn, trigger a head start whose request the server does not answer, and return that request."""
     await say(TELL)
     later(300)
@@ -404,29 +407,31 @@ async def loading(
 
 
 async def test_head_start_goes_on_while_the_turn_asks_for_the_same(
-    loading: Record, model_server: ModelServer, say_at_once: Callable[[str], Any]
+    loading: RequestRecord, model_server: ModelServer, say_at_once: Callable[[str], Any]
 ) -> None:
     await say_at_once(ASK)
 
-    assert (model_server.requests[2].outcome, loading.outcome) == (Outcome.ANSWERED, Outcome.OPEN)
+    assert (model_server.requests[2].outcome, loading.outcome) == (RequestOutcome.ANSWERED, RequestOutcome.OPEN)
 
 
 async def test_head_start_goes_on_while_the_turn_is_answered_locally(
-    loading: Record, model_server: ModelServer, say_at_once: Callable[[str], Any]
+    loading: RequestRecord, model_server: ModelServer, say_at_once: Callable[[str], Any]
 ) -> None:
     await say_at_once("turn on kitchen light")
 
-    assert (len(model_server.requests), loading.outcome) == (2, Outcome.OPEN)
+    assert (len(model_server.requests), loading.outcome) == (2, RequestOutcome.OPEN)
 
 
-async def test_head_start_ends_when_the_turn_asks_for_something_else(home: HomeAssistant, loading: Record) -> None:
+async def test_head_start_ends_when_the_turn_asks_for_something_else(
+    home: HomeAssistant, loading: RequestRecord
+) -> None:
     await conversation.async_converse(home, ASK, None, Context(), "en", AGENT, extra_system_prompt="Be brief.")
 
-    await until(lambda: loading.outcome is Outcome.CLIENT_LEFT)
+    await until(lambda: loading.outcome is RequestOutcome.CLIENT_LEFT)
 
 
 async def test_head_start_ends_with_the_turn_timeout(
-    home: HomeAssistant, set_up: SetUp, model_server: ModelServer, prepare: Prepare
+    home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer, prepare: PrepareFn
 ) -> None:
     await set_up(account=AT_HOME, **{CONF_LIMITS: {CONF_TURN_TIMEOUT: 0.3}})
     model_server.fault("no_answer")
@@ -434,13 +439,13 @@ async def test_head_start_ends_with_the_turn_timeout(
 
     await prepare()
 
-    await until(lambda: [request.outcome for request in model_server.requests] == [Outcome.CLIENT_LEFT])
+    await until(lambda: [request.outcome for request in model_server.requests] == [RequestOutcome.CLIENT_LEFT])
     assert home.loop.time() - began == pytest.approx(0.3, abs=0.1)
 
 
 async def test_head_start_ends_when_the_account_is_unloaded(
-    home: HomeAssistant, at_home: MockConfigEntry, loading: Record
+    home: HomeAssistant, at_home: MockConfigEntry, loading: RequestRecord
 ) -> None:
     await home.config_entries.async_unload(at_home.entry_id)
 
-    await until(lambda: loading.outcome is Outcome.CLIENT_LEFT)
+    await until(lambda: loading.outcome is RequestOutcome.CLIENT_LEFT)

@@ -8,11 +8,11 @@ from homeassistant.core import HomeAssistant
 from homeassistant.helpers import issue_registry as ir
 import pytest
 
-from custom_components.windowed_conversation.agents.issues import UNEXPLAINED_MISSES
+from custom_components.windowed_conversation.agents.issues import UNEXPLAINED_MISS_LIMIT
 from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, CONF_TRIM_SHARE, DOMAIN
 from demo.model_server import ModelServer
 
-from .conftest import LONG, Say, SetUp
+from .conftest import LONG, SayFn, SetUpFn
 from .more_agents import change_agent
 
 
@@ -41,7 +41,7 @@ def shown(home: HomeAssistant) -> Callable[[], list[dict[str, Any]]]:
 
 
 async def test_nothing_is_wrong_with_a_conversation_of_commands_and_questions(
-    set_up: SetUp, say: Say, issues, shown
+    set_up: SetUpFn, say: SayFn, issues, shown
 ) -> None:
     await set_up(prompt=LONG)
 
@@ -53,7 +53,7 @@ async def test_nothing_is_wrong_with_a_conversation_of_commands_and_questions(
 
 
 async def test_cache_that_is_lost_to_changing_instructions_is_told_without_their_words_and_goes(
-    home: HomeAssistant, set_up: SetUp, say: Say, issues, shown
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, issues, shown
 ) -> None:
     home.states.async_set("sensor.weather", "sunny")
     await set_up(prompt="It is {{ states('sensor.weather') }}. " + LONG)
@@ -75,7 +75,7 @@ async def test_cache_that_is_lost_to_changing_instructions_is_told_without_their
 
 
 async def test_cache_that_is_lost_to_changing_entities_is_told(
-    home: HomeAssistant, set_up: SetUp, say: Say, issues, shown
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, issues, shown
 ) -> None:
     for number in range(120):
         name = f"input_boolean.lamp_{number}"
@@ -93,7 +93,7 @@ async def test_cache_that_is_lost_to_changing_entities_is_told(
 
 
 async def test_cache_that_is_lost_to_changed_tools_is_told(
-    home: HomeAssistant, set_up: SetUp, say: Say, issues, shown
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, issues, shown
 ) -> None:
     entry = await set_up(prompt=LONG)
     await say("my name is Ada")
@@ -107,13 +107,13 @@ async def test_cache_that_is_lost_to_changed_tools_is_told(
 
 
 async def test_cache_that_a_server_loses_by_itself_is_told_when_it_goes_on_so(
-    set_up: SetUp, say: Say, model_server: ModelServer, issues, shown
+    set_up: SetUpFn, say: SayFn, model_server: ModelServer, issues, shown
 ) -> None:
     await set_up(prompt=LONG)
     await say("my name is Ada")
     await say("who am I?")
 
-    for _ in range(UNEXPLAINED_MISSES):
+    for _ in range(UNEXPLAINED_MISS_LIMIT):
         assert issues() == {}
         model_server.cache.clear()
         await say("who am I?")
@@ -124,7 +124,7 @@ async def test_cache_that_a_server_loses_by_itself_is_told_when_it_goes_on_so(
     assert (issues(), shown()) == ({}, [])
 
 
-async def test_trim_raises_no_issue(set_up: SetUp, say: Say, issues, figure) -> None:
+async def test_trim_raises_no_issue(set_up: SetUpFn, say: SayFn, issues, figure) -> None:
     await set_up(prompt=LONG, **{CONF_HISTORY_TOKENS: 300})
 
     for number in range(15):
@@ -136,7 +136,7 @@ async def test_trim_raises_no_issue(set_up: SetUp, say: Say, issues, figure) -> 
 
 @pytest.mark.long
 async def test_window_that_stays_full_is_told_until_there_is_room(
-    home: HomeAssistant, set_up: SetUp, say: Say, issues, shown
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, issues, shown
 ) -> None:
     entry = await set_up(options={CONF_HISTORY_TOKENS: 900, CONF_TRIM_SHARE: 0})
     for number in range(32):

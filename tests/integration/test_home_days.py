@@ -26,17 +26,17 @@ from custom_components.windowed_conversation.const import (
 )
 from custom_components.windowed_conversation.memory import PastTurn
 from custom_components.windowed_conversation.turn.context import ContextPlacement
-from custom_components.windowed_conversation.turn.routing import Routing
+from custom_components.windowed_conversation.turn.routing import RoutingMode
 from demo.model_server import ModelServer, call, words
 
-from .conftest import AGENT, Say, SetUp, start, stop
+from .conftest import AGENT, SayFn, SetUpFn, start, stop
 from .remembered import memory_of
 
 TURNS = 40
 LIGHTS = [f"input_boolean.{name}" for name in ("kitchen", "hall", "cellar")]
 LOOKS = [(), (call("get_states"),), (call("get_states", names=["light"]), call("get_states", domains=["light"]))]
 
-type Happening = Callable[[], Coroutine[Any, Any, None]]
+type EventFn = Callable[[], Coroutine[Any, Any, None]]
 
 
 def states_in(messages: list[dict[str, Any]]) -> tuple[dict[str, str], list[str]]:
@@ -59,12 +59,10 @@ class Day:
         self._home = home
         self._entry = entry
         self.random = Random(seed)
-        self.conversation = "first"
-        self._copies = 0
-        self._exported: dict[str, Any] = {}
-        self._happenings: list[Happening] = (
-            [self.switch] * 6 + [self.hide] * 3 + [self.rename, self.reload, self.restart]
-        )
+        self.conversation_id = "first"
+        self._copy_count = 0
+        self._last_export: dict[str, Any] = {}
+        self._happenings: list[EventFn] = [self.switch] * 6 + [self.hide] * 3 + [self.rename, self.reload, self.restart]
         self._happenings += [self.fork, self.export, self.bring_back]
 
     async def go_on(self) -> None:
@@ -109,22 +107,22 @@ class Day:
         await self._act("fork_conversation", new_conversation_id=self._copy())
 
     async def export(self) -> None:
-        self._exported = await self._act("export_conversation", answers=True) or self._exported
+        self._last_export = await self._act("export_conversation", answers=True) or self._last_export
 
     async def bring_back(self) -> None:
-        if self._exported:
-            self.conversation = self._copy()
-            await self._act("import_conversation", **self._exported)
+        if self._last_export:
+            self.conversation_id = self._copy()
+            await self._act("import_conversation", **self._last_export)
 
     def _copy(self) -> str:
-        self._copies += 1
-        return f"copy {self._copies}"
+        self._copy_count += 1
+        return f"copy {self._copy_count}"
 
     async def _act(self, action: str, *, answers: bool = False, **data: Any) -> dict[str, Any]:
-        here = {"entity_id": AGENT, "conversation_id": self.conversation}
+        here = {"entity_id": AGENT, "conversation_id": self.conversation_id}
         services = self._home.services
         if "new_conversation_id" in data:
-            self.conversation = data["new_conversation_id"]
+            self.conversation_id = data["new_conversation_id"]
         done = await services.async_call(DOMAIN, action, here | data, blocking=True, return_response=answers)
         return dict(done or {})
 
@@ -132,16 +130,16 @@ class Day:
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 async def test_request_says_how_the_home_is_and_nothing_of_what_is_hidden(
-    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, seed: int
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer, seed: int
 ) -> None:
     options = {CONF_PERSISTENCE: "all", CONF_TOOL_RESULTS: ("stub", "keep")[seed % 2], CONF_HISTORY_TOKENS: 1200}
     placement = (ContextPlacement.MESSAGE, ContextPlacement.SYSTEM)[seed // 2]
-    more = {CONF_CONTEXT_PLACEMENT: placement, CONF_ROUTING: Routing.LLM_ONLY}
+    more = {CONF_CONTEXT_PLACEMENT: placement, CONF_ROUTING: RoutingMode.LLM_ONLY}
     entry = await set_up(options=options, **{CONF_STATES: True, **more})
     past = PastTurn("past", time.time() - 86_400, "consider it twice", "I did.")
     await memory_of(home).async_change(lambda memory: memory.add_turn(past))
     day = Day(home, entry, seed)
-    await say("hello there", day.conversation)
+    await say("hello there", day.conversation_id)
     recalled: list[int] = []
     for _ in range(TURNS):
         await day.go_on()
@@ -151,7 +149,7 @@ async def test_request_says_how_the_home_is_and_nothing_of_what_is_hidden(
         model_server.log.clear()
         switches = (call("HassTurnOn", name=day.random.choice(lights).name),)
         model_server.script(*day.random.choice([*LOOKS, switches]), words("I see."))
-        await say("consider it", day.conversation)
+        await say("consider it", day.conversation_id)
         first = model_server.requests[0].body["messages"]
 
         listed, rest = states_in(first)
@@ -166,7 +164,7 @@ async def test_request_says_how_the_home_is_and_nothing_of_what_is_hidden(
 
 
 async def test_entity_that_is_hidden_in_the_middle_of_a_turn_is_in_no_later_result(
-    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer
 ) -> None:
     await set_up(**{CONF_STATES: True, CONF_MEMORY: False})
 

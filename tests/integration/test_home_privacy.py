@@ -12,7 +12,7 @@ from pytest_homeassistant_custom_component.typing import ClientSessionGenerator
 from custom_components.windowed_conversation.const import CONF_STATES
 from demo.model_server import ModelServer, call, words
 
-from .conftest import Say, SetUp
+from .conftest import SayFn, SetUpFn
 
 TV = "media_player.tv"
 SECRETS = ("capercaillie", "osprey")
@@ -26,10 +26,10 @@ def found(seen: object) -> list[str]:
 async def test_states_are_in_no_file_of_memory_no_log_no_sensor_and_no_diagnostics(
     *,
     home: HomeAssistant,
-    set_up: SetUp,
-    say: Say,
+    set_up: SetUpFn,
+    say: SayFn,
     model_server: ModelServer,
-    memory_file: Path,
+    store_path: Path,
     caplog: pytest.LogCaptureFixture,
     hass_client: ClientSessionGenerator,
 ) -> None:
@@ -42,7 +42,7 @@ async def test_states_are_in_no_file_of_memory_no_log_no_sensor_and_no_diagnosti
     await say("hello there")
 
     def read() -> list[str]:
-        paths = memory_file.parent.glob(f"{memory_file.name}*")
+        paths = store_path.parent.glob(f"{store_path.name}*")
         return [path.read_bytes().decode(errors="replace") for path in paths]
 
     assert "Capercaillie" in str(model_server.requests[-1].body)

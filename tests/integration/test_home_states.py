@@ -14,7 +14,7 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.bridge import home_states
-from custom_components.windowed_conversation.bridge.home_states import HomeStates, async_home_states
+from custom_components.windowed_conversation.bridge.home_states import HomeStates, async_get_home_states
 from custom_components.windowed_conversation.const import (
     CONF_MEMORY,
     CONF_PERSISTENCE,
@@ -22,30 +22,30 @@ from custom_components.windowed_conversation.const import (
     CONF_STATES,
     CONF_STATES_DOMAINS,
     DOMAIN,
-    MEMORY_API,
+    MEMORY_API_ID,
 )
-from custom_components.windowed_conversation.turn.home import HINT
-from custom_components.windowed_conversation.turn.routing import Routing
+from custom_components.windowed_conversation.turn.home import STATES_HINT
+from custom_components.windowed_conversation.turn.routing import RoutingMode
 from demo.model_server import ModelServer
 
-from .conftest import Say, SetUp, start, stop
+from .conftest import SayFn, SetUpFn, start, stop
 
-HELLO = "hello there"
+GREETING = "hello there"
 USUAL = "rest off"
 
 
 @pytest.fixture
-def set_up(set_up: SetUp) -> SetUp:
+def set_up(set_up: SetUpFn) -> SetUpFn:
     """Return a function that sets up an agent that sends states to its model, which answers every sentence."""
 
     async def with_states(**given: Any) -> MockConfigEntry:
-        return await set_up(**{CONF_STATES: True, CONF_ROUTING: Routing.LLM_ONLY, CONF_MEMORY: False, **given})
+        return await set_up(**{CONF_STATES: True, CONF_ROUTING: RoutingMode.LLM_ONLY, CONF_MEMORY: False, **given})
 
     return with_states
 
 
 @pytest.fixture
-async def entry(set_up: SetUp) -> MockConfigEntry:
+async def entry(set_up: SetUpFn) -> MockConfigEntry:
     return await set_up()
 
 
@@ -72,74 +72,74 @@ def put(home: HomeAssistant, entity_id: str, state: str, name: str = "", **attri
 
 
 def states_of(home: HomeAssistant) -> HomeStates:
-    states = async_home_states(home)
+    states = async_get_home_states(home)
     assert states is not None
     return states
 
 
 async def test_each_request_has_the_states_of_its_moment_and_no_other(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, model_server: ModelServer, kitchen: ar.AreaEntry
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, model_server: ModelServer, kitchen: ar.AreaEntry
 ) -> None:
-    await say(HELLO)
+    await say(GREETING)
     assert listed(model_server) == USUAL
 
     put(home, "input_boolean.kitchen", "on")
-    await say(HELLO)
+    await say(GREETING)
     assert listed(model_server) == f"Kitchen: kitchen light=on (changed) | {USUAL}"
-    assert HINT in sent(model_server)
+    assert STATES_HINT in sent(model_server)
 
-    await say(HELLO)
+    await say(GREETING)
     assert listed(model_server) == f"Kitchen: kitchen light=on | {USUAL}"
 
     put(home, "input_boolean.kitchen", "off")
-    await say(HELLO)
+    await say(GREETING)
     assert listed(model_server) == f"Kitchen: kitchen light=off (changed) | {USUAL}"
 
 
 @pytest.mark.parametrize(
     "agent",
-    [{CONF_STATES: False}, {"llm_hass_api": []}, {"llm_hass_api": [MEMORY_API]}],
+    [{CONF_STATES: False}, {"llm_hass_api": []}, {"llm_hass_api": [MEMORY_API_ID]}],
     ids=["off", "no API", "another API"],
 )
 async def test_no_states_are_sent_without_the_option_or_without_assist(
-    set_up: SetUp, say: Say, model_server: ModelServer, home: HomeAssistant, agent: dict[str, Any]
+    set_up: SetUpFn, say: SayFn, model_server: ModelServer, home: HomeAssistant, agent: dict[str, Any]
 ) -> None:
     await set_up(**agent)
-    await say(HELLO)
+    await say(GREETING)
 
-    assert (listed(model_server), HINT in sent(model_server)) == ("", False)
-    assert async_home_states(home) is None
+    assert (listed(model_server), STATES_HINT in sent(model_server)) == ("", False)
+    assert async_get_home_states(home) is None
     assert not list(details())
 
 
 async def test_agent_whose_form_was_never_submitted_with_the_option_sends_states(
-    set_up: SetUp, say: Say, model_server: ModelServer, home: HomeAssistant
+    set_up: SetUpFn, say: SayFn, model_server: ModelServer, home: HomeAssistant
 ) -> None:
     entry = await set_up()
     (subentry,) = entry.subentries.values()
     data = {name: value for name, value in subentry.data.items() if name != CONF_STATES}
     home.config_entries.async_update_subentry(entry, subentry, data=data)
     await home.async_block_till_done()
-    await say(HELLO)
+    await say(GREETING)
 
     assert listed(model_server) == USUAL
 
 
 async def test_hidden_entity_is_in_no_request(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, model_server: ModelServer
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, model_server: ModelServer
 ) -> None:
     put(home, "input_boolean.kitchen", "on")
-    await say(HELLO)
+    await say(GREETING)
     assert "cellar" not in sent(model_server)
 
     async_expose_entity(home, "conversation", "input_boolean.kitchen", should_expose=False)
-    await say(HELLO)
+    await say(GREETING)
     assert "kitchen" not in sent(model_server)
     assert listed(model_server) == USUAL
 
     async_expose_entity(home, "conversation", "input_boolean.cellar", should_expose=True)
     put(home, "input_boolean.cellar", "on")
-    await say(HELLO)
+    await say(GREETING)
     assert "no area: cellar light=on" in listed(model_server)
 
 
@@ -155,7 +155,7 @@ async def test_hidden_entity_is_in_no_request(
     ],
 )
 async def test_what_a_sentence_names_comes_first_also_in_a_full_home(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, model_server: ModelServer, *, said: str, first: str
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, model_server: ModelServer, *, said: str, first: str
 ) -> None:
     attic = ar.async_get(home).async_create("Attic", aliases={"Loft"})
     registry = er.async_get(home)
@@ -169,7 +169,7 @@ async def test_what_a_sentence_names_comes_first_also_in_a_full_home(
     put(home, "lock.gate", "unlocked", "gate")
     await home.async_block_till_done(wait_background_tasks=True)
 
-    await say(HELLO)
+    await say(GREETING)
     await say(said)
 
     assert listed(model_server).startswith(first)
@@ -177,7 +177,7 @@ async def test_what_a_sentence_names_comes_first_also_in_a_full_home(
 
 
 async def test_kinds_are_named_in_the_language_that_is_spoken(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, model_server: ModelServer
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, model_server: ModelServer
 ) -> None:
     for number in range(60):
         put(home, f"switch.{number}", "on", f"Pump {number}")
@@ -190,46 +190,48 @@ async def test_kinds_are_named_in_the_language_that_is_spoken(
     assert listed(model_server).startswith("no area: skylight=open")
 
 
-async def test_language_that_does_not_exist_is_not_read(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
+async def test_language_that_does_not_exist_is_not_read(
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn
+) -> None:
     await home.async_block_till_done(wait_background_tasks=True)
-    known = states_of(home).home().kinds
+    known = states_of(home).get_home().kind_names
     for language in ("../../de", "xx", ""):
-        await say(HELLO, language=language)
+        await say(GREETING, language=language)
     await home.async_block_till_done(wait_background_tasks=True)
 
-    assert states_of(home).home().kinds is known
+    assert states_of(home).get_home().kind_names is known
 
 
 async def test_name_that_was_taken_out_of_the_aliases_is_not_sent(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, model_server: ModelServer
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, model_server: ModelServer
 ) -> None:
     er.async_get(home).async_update_entity("input_boolean.kitchen", aliases=["worktop"])
     put(home, "input_boolean.kitchen", "on")
     await home.async_block_till_done()
 
-    await say(HELLO)
+    await say(GREETING)
 
     assert listed(model_server) == f"no area: worktop=on | {USUAL}"
 
 
 async def test_renamed_moved_and_removed_entities_are_as_they_are_now(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, model_server: ModelServer, kitchen: ar.AreaEntry
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, model_server: ModelServer, kitchen: ar.AreaEntry
 ) -> None:
     for light in ("kitchen", "hall"):
         put(home, f"input_boolean.{light}", "on")
-    await say(HELLO)
+    await say(GREETING)
     er.async_get(home).async_update_entity("input_boolean.kitchen", name="Big light")
     ar.async_get(home).async_update(kitchen.id, name="Galley")
     er.async_get(home).async_remove("input_boolean.hall")
     home.states.async_remove("input_boolean.hall")
     await home.async_block_till_done()
-    await say(HELLO)
+    await say(GREETING)
 
     assert listed(model_server) == "Galley: Big light=off (changed)"
 
 
 async def test_area_of_the_speaker_has_its_measurements(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, model_server: ModelServer, kitchen: ar.AreaEntry
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, model_server: ModelServer, kitchen: ar.AreaEntry
 ) -> None:
     devices = dr.async_get(home)
     satellite = devices.async_get_or_create(config_entry_id=entry.entry_id, identifiers={("test", "satellite")})
@@ -238,18 +240,18 @@ async def test_area_of_the_speaker_has_its_measurements(
     er.async_get(home).async_update_entity(sensor.entity_id, area_id=kitchen.id, name="stove")
     for entity_id in (sensor.entity_id, "sensor.attic"):
         put(home, entity_id, "21.3", device_class="temperature", unit_of_measurement="°C")
-    await say(HELLO, device_id=satellite.id)
+    await say(GREETING, device_id=satellite.id)
 
     assert listed(model_server) == f"Kitchen: stove=21.5 °C | not listed: 1 measurements | {USUAL}"
 
 
 async def test_domains_are_sent_that_the_user_adds(
-    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer
 ) -> None:
     for entity_id in ("timer.egg", "select.mode"):
         put(home, entity_id, "idle")
     await set_up(**{CONF_STATES_DOMAINS: ["timer"]})
-    await say(HELLO)
+    await say(GREETING)
 
     assert listed(model_server) == f"not listed: 1 timer, 1 others | {USUAL}"
 
@@ -265,8 +267,8 @@ async def test_domains_are_sent_that_the_user_adds(
 )
 async def test_odd_entity_hides_no_other(
     home: HomeAssistant,
-    set_up: SetUp,
-    say: Say,
+    set_up: SetUpFn,
+    say: SayFn,
     model_server: ModelServer,
     *,
     entity_id: str,
@@ -276,17 +278,17 @@ async def test_odd_entity_hides_no_other(
     put(home, "switch.later", "on", "later")
     await set_up()
 
-    await say(HELLO)
+    await say(GREETING)
 
     assert "later=on" in listed(model_server)
 
 
 async def test_conversation_that_is_stored_forked_or_exported_has_no_states(
-    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer
 ) -> None:
     entry = await set_up(options={CONF_PERSISTENCE: "all"})
     put(home, "input_boolean.hall", "on")
-    await say(HELLO)
+    await say(GREETING)
     here = {"entity_id": "conversation.ada", "conversation_id": "test"}
     for action in ("get_window", "export_conversation"):
         shown = await home.services.async_call(DOMAIN, action, here, blocking=True, return_response=True)
@@ -297,26 +299,26 @@ async def test_conversation_that_is_stored_forked_or_exported_has_no_states(
     await start(home, entry)
 
     for conversation in ("test", "copy"):
-        await say(HELLO, conversation)
+        await say(GREETING, conversation)
         assert listed(model_server) == USUAL
 
 
 @pytest.fixture
-def figures(entry: MockConfigEntry, agent_of: Callable[[MockConfigEntry], Agent]) -> Callable[[], dict[str, Any]]:
+def figures(entry: MockConfigEntry, get_agent: Callable[[MockConfigEntry], Agent]) -> Callable[[], dict[str, Any]]:
     """Return a function that returns the number of states listed in the last turn and the number of their tokens."""
 
     def figures() -> dict[str, Any]:
-        answer = agent_of(entry).statistics.last_answer
+        answer = get_agent(entry).statistics.last_answer
         return {name: answer[name] for name in ("states_listed", "states_tokens")}
 
     return figures
 
 
 async def test_figures_are_in_trace_and_last_turn(
-    home: HomeAssistant, say: Say, figures: Callable[[], dict[str, Any]]
+    home: HomeAssistant, say: SayFn, figures: Callable[[], dict[str, Any]]
 ) -> None:
     put(home, "input_boolean.hall", "on")
-    await say(HELLO)
+    await say(GREETING)
 
     assert figures()["states_listed"] == 1
     assert figures()["states_tokens"] > 5
@@ -330,14 +332,14 @@ def details() -> Iterator[dict[str, Any]]:
 
 
 async def test_states_are_followed_while_an_account_needs_them(home: HomeAssistant, entry: MockConfigEntry) -> None:
-    assert len(states_of(home).home().entities) == 2
+    assert len(states_of(home).get_home().entities) == 2
 
     await home.config_entries.async_unload(entry.entry_id)
-    assert async_home_states(home) is None
+    assert async_get_home_states(home) is None
 
 
 async def test_change_within_rounding_is_none(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, model_server: ModelServer
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, model_server: ModelServer
 ) -> None:
     attributes = {"unit_of_measurement": "°C", "device_class": "temperature"}
     put(home, "sensor.attic", "21.34", "attic", **attributes)
@@ -349,9 +351,9 @@ async def test_change_within_rounding_is_none(
 
 
 async def test_changes_of_registries_have_all_looked_at_once(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, monkeypatch: pytest.MonkeyPatch
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await say(HELLO)
+    await say(GREETING)
     looked: list[str] = []
 
     def counted(hass: HomeAssistant, assistant: str, entity_id: str) -> bool:
@@ -364,5 +366,5 @@ async def test_changes_of_registries_have_all_looked_at_once(
     await home.async_block_till_done()
     assert looked == []
 
-    await say(HELLO)
+    await say(GREETING)
     assert len(looked) == len(set(looked)) == len(home.states.async_all())

@@ -9,9 +9,9 @@ from custom_components.windowed_conversation.const import CONF_SCOPE
 from demo.model_server import ModelServer
 
 from .actions import WITH_AN_ID, act
-from .conftest import Say, SetUp, speech
+from .conftest import SayFn, SetUpFn, get_speech
 
-LONG = "x" * 256
+LONG_ID = "x" * 256
 TOLD = "The ID of a conversation can have at most 255 characters."
 
 
@@ -22,26 +22,26 @@ def ada(home: HomeAssistant) -> Context:
 
 
 async def test_turn_with_an_id_that_is_too_long_is_told_so_and_leaves_nothing(
-    entry: MockConfigEntry, say: Say, agent_of, model_server: ModelServer
+    entry: MockConfigEntry, say: SayFn, get_agent, model_server: ModelServer
 ) -> None:
-    result = await say("my name is Ada", LONG)
+    result = await say("my name is Ada", LONG_ID)
 
-    assert (speech(result), result.conversation_id) == (TOLD, None)
+    assert (get_speech(result), result.conversation_id) == (TOLD, None)
     assert model_server.requests == []
-    assert len(agent_of(entry).windows) == 0
+    assert len(get_agent(entry).windows) == 0
 
 
-async def test_turn_of_a_device_whose_id_is_too_long_is_told_so(set_up: SetUp, say: Say, agent_of) -> None:
+async def test_turn_of_a_device_whose_id_is_too_long_is_told_so(set_up: SetUpFn, say: SayFn, get_agent) -> None:
     entry = await set_up(**{CONF_SCOPE: "device"})
 
-    assert speech(await say("my name is Ada", None, device_id=LONG)) == TOLD
-    assert len(agent_of(entry).windows) == 0
+    assert get_speech(await say("my name is Ada", None, device_id=LONG_ID)) == TOLD
+    assert len(get_agent(entry).windows) == 0
 
 
-async def test_id_of_255_characters_is_a_conversation(entry: MockConfigEntry, say: Say) -> None:
-    await say("my name is Ada", LONG[1:])
+async def test_id_of_255_characters_is_a_conversation(entry: MockConfigEntry, say: SayFn) -> None:
+    await say("my name is Ada", LONG_ID[1:])
 
-    assert "Ada" in speech(await say("what is my name?", LONG[1:]))
+    assert "Ada" in get_speech(await say("what is my name?", LONG_ID[1:]))
 
 
 @pytest.mark.parametrize("action", WITH_AN_ID)
@@ -49,28 +49,28 @@ async def test_action_on_an_id_that_is_too_long_is_refused(
     home: HomeAssistant, entry: MockConfigEntry, action: str
 ) -> None:
     with pytest.raises(ServiceValidationError, match=TOLD[:-1]):
-        await act(home, action, conversation_id=LONG, **WITH_AN_ID[action])
+        await act(home, action, conversation_id=LONG_ID, **WITH_AN_ID[action])
 
 
 async def test_fork_with_an_id_that_is_too_long_is_refused(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn
 ) -> None:
     await say("my name is Ada")
 
     with pytest.raises(ServiceValidationError, match=TOLD[:-1]):
-        await act(home, "fork_conversation", new_conversation_id=LONG)
+        await act(home, "fork_conversation", new_conversation_id=LONG_ID)
 
 
 async def test_id_with_a_separator_is_not_somebody_elses_conversation(
-    entry: MockConfigEntry, say: Say, ada: Context
+    entry: MockConfigEntry, say: SayFn, ada: Context
 ) -> None:
     await say("my name is Ada", "diary", context=ada)
 
-    assert "Ada" not in speech(await say("what is my name?", f"diary\x1f{ada.user_id}"))
+    assert "Ada" not in get_speech(await say("what is my name?", f"diary\x1f{ada.user_id}"))
 
 
 async def test_conversation_whose_id_has_a_separator_is_found_by_it(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, ada: Context
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, ada: Context
 ) -> None:
     await say("the word is pelican", "a\x1fb", context=ada)
 

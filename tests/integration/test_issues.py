@@ -13,7 +13,7 @@ from custom_components.windowed_conversation.const import (
     DOMAIN,
 )
 
-from .conftest import Say, SetUp, speech
+from .conftest import SayFn, SetUpFn, get_speech
 from .more_agents import change_agent
 
 SMALL = {CONF_HISTORY_TOKENS: 100}
@@ -31,7 +31,7 @@ def issues(home: HomeAssistant) -> Callable[[], list[ir.IssueEntry]]:
     return issues
 
 
-async def test_window_that_one_exchange_overfills_raises_an_issue(set_up: SetUp, say: Say, issues, figure) -> None:
+async def test_window_that_one_exchange_overfills_raises_an_issue(set_up: SetUpFn, say: SayFn, issues, figure) -> None:
     entry = await set_up(options=SMALL)
 
     await say(LONG)
@@ -44,7 +44,7 @@ async def test_window_that_one_exchange_overfills_raises_an_issue(set_up: SetUp,
     assert issue.translation_placeholders == {"agent": "Ada", "needed": figure("window_tokens"), "window": "100"}
 
 
-async def test_issue_goes_when_the_next_exchange_fits(set_up: SetUp, say: Say, issues) -> None:
+async def test_issue_goes_when_the_next_exchange_fits(set_up: SetUpFn, say: SayFn, issues) -> None:
     await set_up(options=SMALL)
     await say(LONG)
 
@@ -54,7 +54,7 @@ async def test_issue_goes_when_the_next_exchange_fits(set_up: SetUp, say: Say, i
 
 
 async def test_issue_goes_and_comes_with_the_size_of_the_window(
-    home: HomeAssistant, set_up: SetUp, say: Say, issues
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, issues
 ) -> None:
     entry = await set_up(options=SMALL)
     await say(LONG)
@@ -67,11 +67,11 @@ async def test_issue_goes_and_comes_with_the_size_of_the_window(
 
 
 async def test_model_that_is_too_small_for_prompt_and_entities_raises_an_issue_with_the_numbers(
-    home: HomeAssistant, set_up: SetUp, say: Say, issues
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, issues
 ) -> None:
     await set_up(**{CONF_CONTEXT_TOKENS: 1000, CONF_MAX_ANSWER_TOKENS: 500})
 
-    assert "Ada" in speech(await say("my name is Ada"))
+    assert "Ada" in get_speech(await say("my name is Ada"))
 
     (issue,) = issues()
     told = issue.translation_placeholders
@@ -80,7 +80,9 @@ async def test_model_that_is_too_small_for_prompt_and_entities_raises_an_issue_w
     assert int(told["needed"].replace(",", "")) > 1000
 
 
-async def test_issue_goes_when_the_model_is_large_enough(home: HomeAssistant, set_up: SetUp, say: Say, issues) -> None:
+async def test_issue_goes_when_the_model_is_large_enough(
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, issues
+) -> None:
     entry = await set_up(**{CONF_CONTEXT_TOKENS: 1000})
     await say("my name is Ada")
 

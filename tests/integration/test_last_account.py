@@ -18,8 +18,8 @@ from homeassistant.util import dt as dt_util
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser, async_fire_time_changed
 
-from custom_components.windowed_conversation.agents.setup import async_leaving
-from custom_components.windowed_conversation.agents.store import async_store
+from custom_components.windowed_conversation.agents.setup import async_closing_lock
+from custom_components.windowed_conversation.agents.store import async_get_store
 from custom_components.windowed_conversation.const import (
     CONF_MEMORY_DAYS,
     CONF_PERSISTENCE,
@@ -29,12 +29,12 @@ from custom_components.windowed_conversation.const import (
 )
 from custom_components.windowed_conversation.memory import Memory, PastTurn, Summary
 
-from .conftest import Say, SetUp, listed, stop, until, written
-from .remembered import add_fact, facts_of, memory_of
+from .conftest import SayFn, SetUpFn, flush_store, listed, stop, until
+from .remembered import add_fact, list_facts, memory_of
 from .store_file import Disk, issues, placeholders
 
 ISSUE = "memory_left_all"
-WEEK = timedelta(days=7)
+ONE_WEEK = timedelta(days=7)
 # The marker words of a fact, of a turn and of a summary.
 MARKS = ("quokka", "wombat", "numbat")
 
@@ -42,7 +42,7 @@ type Choose = Callable[[str], Coroutine[Any, Any, Any]]
 
 
 @pytest.fixture
-async def told(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> MockConfigEntry:
+async def told(home: HomeAssistant, entry: MockConfigEntry, say: SayFn) -> MockConfigEntry:
     """Return an account whose agent has a stored fact, conversation turns, and a summary."""
     (agent_id,) = entry.subentries
     await add_fact(home, "the key is under the quokka")
@@ -52,7 +52,7 @@ async def told(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> MockCon
         writer.put(PastTurn("old", time.time() - 50 + place, f"hello {place}", "I see.", agent_id))
     now, said = time.time(), ("hello 0", "hello 1")
     writer.put(Summary("old", now - 60, now, said, "we spoke of the numbat", agent=agent_id))
-    await written(home)
+    await flush_store(home)
     return entry
 
 
@@ -80,13 +80,13 @@ async def choose(home: HomeAssistant) -> Choose:
 async def later(home: HomeAssistant, freezer: FrozenDateTimeFactory, days: float) -> None:
     """Advance the clock by some days and fire the timers. The code under test decides by the clock."""
     freezer.tick(timedelta(days=days))
-    async_fire_time_changed(home, dt_util.utcnow() + WEEK)
+    async_fire_time_changed(home, dt_util.utcnow() + ONE_WEEK)
     await home.async_block_till_done(wait_background_tasks=True)
 
 
 def age(memory: Memory) -> None:
     """Make all conversation turns in memory 170 days older."""
-    with memory.database.write() as connection:
+    with memory.database.write_transaction() as connection:
         connection.execute("UPDATE turn SET at = at - ?", (170 * 86_400,))
 
 
@@ -102,11 +102,11 @@ def marks(disk: Disk) -> list[str]:
 
 def kept(disk: Disk) -> tuple[list[tuple[Any, ...]], ...]:
     """Return all rows of memory: facts, turns, summaries and turn records."""
-    return tuple(disk.rows(f"SELECT * FROM {table}") for table in ("fact", "turn", "episode", "turn_record"))
+    return tuple(disk.execute(f"SELECT * FROM {table}") for table in ("fact", "turn", "episode", "turn_record"))
 
 
 async def test_memory_of_the_last_account_is_there_for_the_next_one(
-    home: HomeAssistant, told: MockConfigEntry, set_up: SetUp, disk: Disk
+    home: HomeAssistant, told: MockConfigEntry, set_up: SetUpFn, disk: Disk
 ) -> None:
     before = kept(disk)
 
@@ -115,16 +115,16 @@ async def test_memory_of_the_last_account_is_there_for_the_next_one(
     assert issues(home) == {"memory_left"}
     await set_up(account={CONF_PROVIDER: PROVIDER_NONE, CONF_URL: None})
     await home.async_block_till_done(wait_background_tasks=True)
-    await written(home)
+    await flush_store(home)
 
     assert [len(rows) for rows in before] == [1, 3, 1, 1]
     assert kept(disk) == before
-    assert [fact.text for fact in await facts_of(home)] == ["the key is under the quokka"]
+    assert [fact.text for fact in await list_facts(home)] == ["the key is under the quokka"]
     assert issues(home) == set()
 
 
 async def test_memory_is_still_there_after_the_next_starts(
-    home: HomeAssistant, told: MockConfigEntry, set_up: SetUp, disk: Disk, freezer: FrozenDateTimeFactory
+    home: HomeAssistant, told: MockConfigEntry, set_up: SetUpFn, disk: Disk, freezer: FrozenDateTimeFactory
 ) -> None:
     before = kept(disk)
     await remove(home, told)
@@ -134,7 +134,7 @@ async def test_memory_is_still_there_after_the_next_starts(
     await stop(home, entry)
     assert await home.config_entries.async_setup(entry.entry_id)
     await listed(home)
-    await written(home)
+    await flush_store(home)
 
     assert kept(disk) == before
 
@@ -145,8 +145,8 @@ async def test_conversations_and_totals_go_with_the_last_account(
     home.config_entries.async_update_entry(told, options={CONF_PERSISTENCE: "all"})
     await remove(home, told)
 
-    left = disk.rows("SELECT owner FROM value")
-    assert (disk.conversations, disk.exchanges, left) == ([], "", [("",)])
+    left = disk.execute("SELECT owner FROM value")
+    assert (disk.conversation_ids, disk.exchange_text, left) == ([], "", [("",)])
 
 
 async def test_issue_says_until_when_and_survives_a_restart(
@@ -175,7 +175,7 @@ async def test_deleting_now_leaves_no_byte(
 
 
 async def test_what_is_to_be_kept_is_there_after_the_days(
-    home: HomeAssistant, told: MockConfigEntry, choose: Choose, *, set_up: SetUp, disk: Disk, freezer
+    home: HomeAssistant, told: MockConfigEntry, choose: Choose, *, set_up: SetUpFn, disk: Disk, freezer
 ) -> None:
     before = kept(disk)
     await remove(home, told)
@@ -186,7 +186,7 @@ async def test_what_is_to_be_kept_is_there_after_the_days(
     assert (done["type"], issues(home)) == (FlowResultType.CREATE_ENTRY, set())
     assert kept(disk) == before
     await set_up()
-    await written(home)
+    await flush_store(home)
     assert kept(disk) == before
 
 
@@ -205,7 +205,7 @@ async def test_choice_that_cannot_be_made_is_told(
 
 
 async def test_nothing_is_deleted_that_is_in_use_again(
-    home: HomeAssistant, told: MockConfigEntry, choose: Choose, set_up: SetUp, disk: Disk
+    home: HomeAssistant, told: MockConfigEntry, choose: Choose, set_up: SetUpFn, disk: Disk
 ) -> None:
     await remove(home, told)
     flows = repairs_flow_manager(home)
@@ -232,22 +232,22 @@ async def test_file_is_deleted_after_the_days(
 
 
 async def test_file_that_is_due_at_the_next_start_is_deleted_before_anything_is_read(
-    home: HomeAssistant, told: MockConfigEntry, set_up: SetUp, disk: Disk
+    home: HomeAssistant, told: MockConfigEntry, set_up: SetUpFn, disk: Disk
 ) -> None:
     await remove(home, told)
     # No timer runs while there is no account, so the deadline is moved in the file.
-    disk.rows("UPDATE value SET value = json_set(value, '$.until', ?)", time.time() - 1)
+    disk.execute("UPDATE value SET value = json_set(value, '$.until', ?)", time.time() - 1)
 
     await set_up()
-    await written(home)
+    await flush_store(home)
 
     assert marks(disk) == []
-    assert await facts_of(home) == []
+    assert await list_facts(home) == []
     assert issues(home) == set()
 
 
 async def test_days_start_again_when_the_next_account_is_removed(
-    home: HomeAssistant, told: MockConfigEntry, set_up: SetUp, disk: Disk, freezer: FrozenDateTimeFactory
+    home: HomeAssistant, told: MockConfigEntry, set_up: SetUpFn, disk: Disk, freezer: FrozenDateTimeFactory
 ) -> None:
     await remove(home, told)
     await later(home, freezer, 5)
@@ -261,19 +261,19 @@ async def test_days_start_again_when_the_next_account_is_removed(
 
 
 async def test_turns_are_kept_for_the_days_of_their_own_account(
-    home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, disk: Disk
 ) -> None:
     entry = await set_up(options={CONF_MEMORY_DAYS: 365})
     (agent_id,) = entry.subentries
     memory_of(home).writer.put(PastTurn("mine", time.time() - 200 * 86_400, "long ago", "", agent_id))
-    await written(home)
+    await flush_store(home)
     await remove(home, entry)
 
     await set_up()
     await say("hello there")
     said = disk.said
     await memory_of(home).async_change(age)
-    memory_of(home).writer.check(repeat_daily=True)
+    memory_of(home).writer.request_upkeep(repeat_daily=True)
 
     await until(lambda: disk.said == [])
 
@@ -281,7 +281,7 @@ async def test_turns_are_kept_for_the_days_of_their_own_account(
 
 
 async def test_person_who_is_removed_meanwhile_is_forgotten(
-    home: HomeAssistant, told: MockConfigEntry, set_up: SetUp, say: Say, disk: Disk
+    home: HomeAssistant, told: MockConfigEntry, set_up: SetUpFn, say: SayFn, disk: Disk
 ) -> None:
     anna = MockUser(name="Anna").add_to_hass(home)
     await say("hello from Anna", context=Context(user_id=anna.id))
@@ -291,25 +291,25 @@ async def test_person_who_is_removed_meanwhile_is_forgotten(
 
     await set_up()
     await home.async_block_till_done(wait_background_tasks=True)
-    await written(home)
+    await flush_store(home)
 
     assert "hello from Anna" not in (disk.said or [])
     assert "quokka" in marks(disk)
 
 
 async def test_account_that_is_added_while_the_last_one_is_removed_has_its_memory(
-    home: HomeAssistant, told: MockConfigEntry, set_up: SetUp, disk: Disk
+    home: HomeAssistant, told: MockConfigEntry, set_up: SetUpFn, disk: Disk
 ) -> None:
-    async with async_leaving(home):
+    async with async_closing_lock(home):
         removing = asyncio.create_task(home.config_entries.async_remove(told.entry_id))
         await until(lambda: not home.config_entries.async_entries(DOMAIN))
         await asyncio.sleep(0.01)
         adding = asyncio.create_task(set_up())
         await until(lambda: bool(home.config_entries.async_entries(DOMAIN)))
     await asyncio.gather(removing, adding)
-    await written(home)
+    await flush_store(home)
 
-    assert disk.rows("SELECT value ->> '$.until' FROM value WHERE owner = ''") == [(None,)]
+    assert disk.execute("SELECT value ->> '$.until' FROM value WHERE owner = ''") == [(None,)]
     assert "quokka" in marks(disk)
 
 
@@ -328,14 +328,14 @@ async def test_issue_says_what_can_be_done_while_the_integration_is_not_loaded(
 
 
 async def test_one_of_two_accounts_leaves_no_issue(
-    home: HomeAssistant, told: MockConfigEntry, set_up: SetUp, disk: Disk
+    home: HomeAssistant, told: MockConfigEntry, set_up: SetUpFn, disk: Disk
 ) -> None:
     other = await set_up(account={CONF_URL: f"{told.data[CONF_URL]}/"})
 
     await remove(home, other)
 
     assert issues(home) == set()
-    assert async_store(home) is not None
+    assert async_get_store(home) is not None
 
 
 async def test_account_that_was_not_set_up_since_the_start_leaves_its_memory(
@@ -346,7 +346,7 @@ async def test_account_that_was_not_set_up_since_the_start_leaves_its_memory(
 
     await remove(home, told)
 
-    assert (kept(disk), disk.conversations, issues(home)) == (before, [], {"memory_left"})
+    assert (kept(disk), disk.conversation_ids, issues(home)) == (before, [], {"memory_left"})
 
 
 async def test_account_whose_memory_has_nothing_leaves_nothing(

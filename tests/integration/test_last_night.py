@@ -12,7 +12,7 @@ from homeassistant.util.yaml import parse_yaml
 import pytest
 from pytest_homeassistant_custom_component.common import async_capture_events, async_mock_service
 
-from custom_components.windowed_conversation.bridge.local_intents import LocalIntents
+from custom_components.windowed_conversation.bridge.local_intents import LocalAnswerer
 from custom_components.windowed_conversation.const import (
     CONF_PROVIDER,
     CONF_RECORD,
@@ -25,8 +25,8 @@ from demo.model_server import ModelServer, call, words
 from tests.documents import DOCS, blocks
 from tests.price_list import price
 
-from .conftest import AGENT, Say, SetUp
-from .states import add_satellite, state_of
+from .conftest import AGENT, SayFn, SetUpFn
+from .states import add_satellite, get_state
 
 MODEL = "gpt-4o-mini"
 LAST_ROUTE = "sensor.ada_last_route"
@@ -36,7 +36,7 @@ _ACTIONS: list[Any] = [parse_yaml(text) for text in blocks(DOCS / "troubleshooti
 LIST: dict[str, Any]
 GET: dict[str, Any]
 LIST, GET = _ACTIONS
-HALF_AN_HOUR = timedelta(minutes=30)
+HALF_HOUR = timedelta(minutes=30)
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ async def grace(home: HomeAssistant) -> Context:
 
 
 @pytest.fixture
-async def night(home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, grace: Context) -> None:
+async def night(home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer, grace: Context) -> None:
     """Run a turn that opens the garage door and another turn after it."""
     model_server.change(models=(MODEL,))
     model_server.script(call("HassTurnOn", name="garage door"), words(ANSWER), words("Good night."))
@@ -66,7 +66,7 @@ async def listed(home: HomeAssistant, grace: Context) -> list[dict[str, Any]]:
     """Call the first documented action with the time range of the test, and return the turns that it lists."""
     now = dt_util.now()
     assert LIST["data"].keys() == {"since", "until", "tool"}
-    times = {"since": str(now - HALF_AN_HOUR), "until": str(now + HALF_AN_HOUR)}
+    times = {"since": str(now - HALF_HOUR), "until": str(now + HALF_HOUR)}
     turns: list[dict[str, Any]] = (await perform(home, LIST, grace, **times))["turns"]
     return turns
 
@@ -85,7 +85,7 @@ async def test_turn_of_last_night_is_explained_by_the_actions_alone(
     (found,) = await listed(home, grace)
     turn = await perform(home, GET, grace, turn_id=found["turn_id"])
 
-    assert abs(dt_util.now() - datetime.fromisoformat(turn["time"])) < HALF_AN_HOUR
+    assert abs(dt_util.now() - datetime.fromisoformat(turn["time"])) < HALF_HOUR
     assert (turn["person"], turn["device"], turn["said"]) == ("Grace", "Landing", SAID)
     assert (turn["route"], turn["reason"], turn["answered_by"]) == ("llm", "no_local_match", AGENT)
     (made,) = turn["tool_calls"]
@@ -113,49 +113,49 @@ async def test_request_of_last_night_is_shown_as_the_server_got_it(
     assert second["messages"][-1]["role"] == "tool"
 
 
-async def test_sensor_and_event_lead_to_the_newest_turn(home: HomeAssistant, entry, say: Say, grace: Context) -> None:
+async def test_sensor_and_event_lead_to_the_newest_turn(home: HomeAssistant, entry, say: SayFn, grace: Context) -> None:
     events = async_capture_events(home, f"{DOMAIN}_turn")
     await say("hello there", context=grace)
 
-    turn_id = state_of(home, LAST_ROUTE).attributes["turn_id"]
+    turn_id = get_state(home, LAST_ROUTE).attributes["turn_id"]
 
     assert [event.data["turn_id"] for event in events] == [turn_id]
     assert (await perform(home, GET, grace, turn_id=turn_id))["person"] == "Grace"
 
 
 async def test_sensor_leads_to_a_turn_that_failed(
-    home: HomeAssistant, entry, say: Say, grace: Context, model_server: ModelServer
+    home: HomeAssistant, entry, say: SayFn, grace: Context, model_server: ModelServer
 ) -> None:
     model_server.fault("500")
     for _ in range(2):
         await say("hello there", context=grace)
 
-    turn = await perform(home, GET, grace, turn_id=state_of(home, LAST_ROUTE).attributes["turn_id"])
+    turn = await perform(home, GET, grace, turn_id=get_state(home, LAST_ROUTE).attributes["turn_id"])
 
     assert (turn["outcome"], turn["error"], turn["words"]) == ("error", "unavailable", "not_kept")
     assert [each["outcome"] for each in turn["attempts"]] == ["error"]
 
 
 async def test_sensor_leads_to_a_turn_that_a_fault_of_ours_has_ended(
-    home: HomeAssistant, entry, say: Say, grace: Context, monkeypatch: pytest.MonkeyPatch
+    home: HomeAssistant, entry, say: SayFn, grace: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def answer(self: LocalIntents, situation: Situation) -> None:
+    async def answer(self: LocalAnswerer, situation: Situation) -> None:
         raise RuntimeError("pelican")
 
-    monkeypatch.setattr(LocalIntents, "answer", answer)
+    monkeypatch.setattr(LocalAnswerer, "answer_input", answer)
     for _ in range(2):
         await say("hello there", context=grace)
 
     turns = (await perform(home, LIST | {"data": {}}, grace))["turns"]
 
     assert [(each["outcome"], each["error"]) for each in turns] == [("error", "unexpected")] * 2
-    assert state_of(home, LAST_ROUTE).attributes["turn_id"] == turns[0]["turn_id"]
+    assert get_state(home, LAST_ROUTE).attributes["turn_id"] == turns[0]["turn_id"]
 
 
-async def test_turn_that_is_not_recorded_has_no_id(home: HomeAssistant, set_up: SetUp, say: Say) -> None:
+async def test_turn_that_is_not_recorded_has_no_id(home: HomeAssistant, set_up: SetUpFn, say: SayFn) -> None:
     events = async_capture_events(home, f"{DOMAIN}_turn")
     await set_up(**{CONF_RECORD: RecordLevel.OFF})
     await say("hello there")
 
-    assert state_of(home, LAST_ROUTE).attributes["turn_id"] is None
+    assert get_state(home, LAST_ROUTE).attributes["turn_id"] is None
     assert [event.data["turn_id"] for event in events] == [None]

@@ -21,7 +21,7 @@ from custom_components.windowed_conversation.const import (
 from custom_components.windowed_conversation.memory import PastTurn
 from demo.model_server import ModelServer
 
-from .conftest import Say, SetUp, speech, start, stop
+from .conftest import SayFn, SetUpFn, get_speech, start, stop
 from .remembered import memory_of
 
 # The provider, the account data, the path of the server's URL, and the model.
@@ -46,15 +46,15 @@ def _story(number: int, tokens: int) -> str:
 def evicted(entry: MockConfigEntry) -> int:
     """Return the number of exchanges that the windows of the account's agent have evicted."""
     (agent,) = entry.runtime_data.agents.values()
-    return sum(window.stats().evicted_exchanges for window in agent.windows.loaded().values())
+    return sum(window.stats().evicted_exchanges for window in agent.windows.loaded_windows().values())
 
 
 @pytest.mark.parametrize("size", [3_600, 8_192])
 @pytest.mark.parametrize("kind", _KINDS)
 async def test_name_is_the_one_that_was_told_last(
     home: HomeAssistant,
-    set_up: SetUp,
-    say: Say,
+    set_up: SetUpFn,
+    say: SayFn,
     model_server: ModelServer,
     *,
     ada: Context,
@@ -72,7 +72,7 @@ async def test_name_is_the_one_that_was_told_last(
     async def ask(conversation: str) -> tuple[str, int]:
         """Ask for the name; return the answer, and how often the request contains "my name is Eve"."""
         await memory_of(home).async_change(lambda memory: None)
-        answer = speech(await say("what is my name?", conversation, context=ada))
+        answer = get_speech(await say("what is my name?", conversation, context=ada))
         return answer, str(model_server.requests[-1].body).count("my name is Eve")
 
     yesterday = time.time() - 86_400

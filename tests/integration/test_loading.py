@@ -17,8 +17,8 @@ from custom_components.windowed_conversation.const import CONF_PROVIDER, PROVIDE
 from demo.model_server import ModelServer
 
 from .account_forms import open_account
-from .conftest import Say, speech
-from .states import state_of
+from .conftest import SayFn, get_speech
+from .states import get_state
 
 PACKAGE = Path(custom_components.windowed_conversation.__path__[0])
 REPOSITORY = PACKAGE.parent.parent
@@ -27,9 +27,9 @@ OF_THE_SDK = ("openai", f"{INTEGRATION}.providers.openai")
 INTEROP = f"{INTEGRATION}.window.interop"
 # A turn does not need Google's packages.
 OF_GOOGLE = ("google", f"{INTEGRATION}.providers.gemini")
-OF_ANY_SDK = (*OF_THE_SDK, f"{INTEGRATION}.providers.anthropic", f"{INTEGRATION}.providers.gemini.sdk")
+SDK_PACKAGES = (*OF_THE_SDK, f"{INTEGRATION}.providers.anthropic", f"{INTEGRATION}.providers.gemini.sdk")
 
-IMPORT_ALL = """
+IMPORT_SCRIPT = """
 import importlib, sys
 for name in sys.argv[1:]:
     importlib.import_module(name)
@@ -37,22 +37,22 @@ print(*sorted(sys.modules))
 """
 
 
-def all_modules() -> list[str]:
+def list_modules() -> list[str]:
     """Return the names of all modules of the integration."""
     paths = [path.relative_to(REPOSITORY).with_suffix("") for path in PACKAGE.rglob("*.py")]
     return [".".join(path.parts).removesuffix(".__init__") for path in paths]
 
 
-ALL = all_modules()
+ALL = list_modules()
 # All modules except those that import an SDK and those for programs without Home Assistant.
-MODULES = [name for name in ALL if not name.startswith((*OF_ANY_SDK, INTEROP))]
+MODULES = [name for name in ALL if not name.startswith((*SDK_PACKAGES, INTEROP))]
 
 
 @pytest.fixture(scope="module")
 def loaded() -> set[str]:
     """Return the modules that a new interpreter has loaded after importing the integration and its platforms."""
     child = subprocess.run(
-        [sys.executable, "-c", IMPORT_ALL, *MODULES], cwd=REPOSITORY, capture_output=True, text=True, check=True
+        [sys.executable, "-c", IMPORT_SCRIPT, *MODULES], cwd=REPOSITORY, capture_output=True, text=True, check=True
     )
     return set(child.stdout.split())
 
@@ -83,14 +83,14 @@ def unloaded(packages: tuple[str, ...]) -> Iterator[None]:
 
 
 @pytest.fixture
-def sdk_unloaded() -> Iterator[None]:
+def unloaded_sdk() -> Iterator[None]:
     """Unload the SDK from this interpreter, as if Home Assistant had just started."""
     with unloaded(OF_THE_SDK):
         yield
 
 
 @pytest.fixture
-def google_unloaded() -> Iterator[None]:
+def unloaded_google() -> Iterator[None]:
     """Unload all Google packages from this interpreter, as if Home Assistant had just started."""
     with unloaded(OF_GOOGLE):
         yield
@@ -98,40 +98,40 @@ def google_unloaded() -> Iterator[None]:
 
 @pytest.mark.long
 async def test_sdk_is_loaded_outside_of_the_event_loop(
-    home: HomeAssistant, sdk_unloaded: None, set_up, say: Say, caplog: pytest.LogCaptureFixture
+    home: HomeAssistant, unloaded_sdk: None, set_up, say: SayFn, caplog: pytest.LogCaptureFixture
 ) -> None:
     entry = await set_up()
 
-    assert "Nice to meet you" in speech(await say("my name is Ada"))
+    assert "Nice to meet you" in get_speech(await say("my name is Ada"))
     assert entry.state is ConfigEntryState.LOADED
     assert "openai" in sys.modules
     assert "blocking call" not in caplog.text
 
 
 async def test_account_without_a_model_loads_no_sdk(
-    home: HomeAssistant, sdk_unloaded: None, entry_without_model, say: Say
+    home: HomeAssistant, unloaded_sdk: None, entry_without_model, say: SayFn
 ) -> None:
     await say("turn on kitchen light")
 
-    assert state_of(home, "input_boolean.kitchen").state == "on"
+    assert get_state(home, "input_boolean.kitchen").state == "on"
     assert "openai" not in sys.modules
 
 
 async def test_gemini_account_that_is_set_up_from_storage_and_its_turns_load_nothing_of_google(
-    home: HomeAssistant, google_unloaded: None, set_up, say: Say, model_server: ModelServer
+    home: HomeAssistant, unloaded_google: None, set_up, say: SayFn, model_server: ModelServer
 ) -> None:
     await set_up(account={CONF_PROVIDER: PROVIDER_GEMINI, CONF_URL: model_server.address})
     await home.async_block_till_done(wait_background_tasks=True)
 
-    assert "Nice to meet you" in speech(await say("my name is Ada"))
-    assert "Ada" in speech(await say("what is my name?"))
+    assert "Nice to meet you" in get_speech(await say("my name is Ada"))
+    assert "Ada" in get_speech(await say("what is my name?"))
     assert {request.format for request in model_server.log.records} == {"gemini"}
     assert [name for name in sys.modules if name.partition(".")[0] == "google"] == []
 
 
 @pytest.mark.long
 async def test_sdk_of_google_is_loaded_outside_of_the_event_loop_when_an_account_is_added(
-    home: HomeAssistant, google_unloaded: None, model_server: ModelServer, caplog: pytest.LogCaptureFixture
+    home: HomeAssistant, unloaded_google: None, model_server: ModelServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     form = await open_account(home, "gemini")
     await form(**{CONF_API_KEY: "key", "advanced": {CONF_URL: model_server.address}})

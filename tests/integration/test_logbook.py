@@ -9,13 +9,13 @@ from homeassistant.core import Context, Event, HomeAssistant
 import pytest
 from pytest_homeassistant_custom_component.common import async_capture_events
 
-from custom_components.windowed_conversation.bridge.errors import ERROR_KEYS
+from custom_components.windowed_conversation.bridge.errors import ERROR_KEY_BY_CLASS
 from custom_components.windowed_conversation.bridge.turn_report import EVENT_FORGOTTEN, EVENT_TURN
 from custom_components.windowed_conversation.const import DOMAIN
 from custom_components.windowed_conversation.logbook import async_describe_events
 from demo.model_server import ModelServer
 
-from .conftest import AGENT, Say, speech
+from .conftest import AGENT, SayFn, get_speech
 
 type Told = Callable[[], str]
 
@@ -36,7 +36,7 @@ def told(home: HomeAssistant) -> Told:
     return told
 
 
-async def test_local_turn_was_answered_locally(entry, say: Say, told: Told) -> None:
+async def test_local_turn_was_answered_locally(entry, say: SayFn, told: Told) -> None:
     await say("turn on kitchen light")
 
     assert told() == "answered locally"
@@ -56,7 +56,7 @@ async def test_answer_has_its_seconds_unless_it_came_at_once(
     assert told() == f"answered by {by}{seconds}"
 
 
-async def test_sentence_of_the_model_s_turn_has_no_text(entry, say: Say, told: Told) -> None:
+async def test_sentence_of_the_model_s_turn_has_no_text(entry, say: SayFn, told: Told) -> None:
     await say("my name is Grace")
 
     assert told().startswith("answered by the model")
@@ -64,22 +64,22 @@ async def test_sentence_of_the_model_s_turn_has_no_text(entry, say: Say, told: T
 
 
 async def test_turn_that_failed_has_the_reason_that_was_spoken(
-    entry, say: Say, told: Told, model_server: ModelServer
+    entry, say: SayFn, told: Told, model_server: ModelServer
 ) -> None:
     model_server.fault("quota")
 
-    spoken = speech(await say("my name is Grace"))
+    spoken = get_speech(await say("my name is Grace"))
 
     assert told() == f"failed: {spoken}"
 
 
-async def test_turn_without_a_model_that_failed_has_the_reason(entry_without_model, say: Say, told: Told) -> None:
+async def test_turn_without_a_model_that_failed_has_the_reason(entry_without_model, say: SayFn, told: Told) -> None:
     await say("why is the sky blue?")
 
     assert told() == "failed: Home Assistant did not understand it, or could not do it"
 
 
-@pytest.mark.parametrize("error", sorted({*ERROR_KEYS.values(), "unexpected"}))
+@pytest.mark.parametrize("error", sorted({*ERROR_KEY_BY_CLASS.values(), "unexpected"}))
 async def test_every_failure_has_a_reason_without_figures(home: HomeAssistant, entry, told: Told, error: str) -> None:
     home.bus.async_fire(EVENT_TURN, {"entity_id": AGENT, "error": error, "route": "llm", "duration": 1.0})
     await home.async_block_till_done()
@@ -103,7 +103,7 @@ async def test_conversation_that_lost_something_has_a_row(
     assert told() == text
 
 
-async def test_turn_is_the_speaker_s(home: HomeAssistant, entry, say: Say, hass_admin_user) -> None:
+async def test_turn_is_the_speaker_s(home: HomeAssistant, entry, say: SayFn, hass_admin_user) -> None:
     turns = async_capture_events(home, EVENT_TURN)
 
     await say("turn on kitchen light", context=Context(user_id=hass_admin_user.id))

@@ -22,7 +22,7 @@ from custom_components.windowed_conversation.memory import PastTurn
 from custom_components.windowed_conversation.turn.routing import Scope
 from demo.model_server import ModelServer
 
-from .conftest import Say, SayAtOnce, SetUp, speech, until, written
+from .conftest import SayAtOnce, SayFn, SetUpFn, flush_store, get_speech, until
 from .remembered import add_fact, memory_of
 from .store_file import Disk, issues
 
@@ -31,24 +31,24 @@ SECRET = "pelican"
 
 
 async def test_the_file_is_there_before_the_first_turn(home: HomeAssistant, entry, disk: Disk) -> None:
-    await written(home)
+    await flush_store(home)
 
     assert disk.said == []
 
 
-async def test_turn_of_the_model_is_in_the_file(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:
+async def test_turn_of_the_model_is_in_the_file(home: HomeAssistant, entry, say: SayFn, disk: Disk) -> None:
     anna = MockUser(id="anna", name="Anna").add_to_hass(home)
-    answer = speech(await say("hello there", "mine", context=Context(user_id=anna.id), device_id="satellite"))
+    answer = get_speech(await say("hello there", "mine", context=Context(user_id=anna.id), device_id="satellite"))
 
-    ((said, answered, *names),) = disk.rows("SELECT said, answer, conversation, person, device, agent FROM turn")
+    ((said, answered, *names),) = disk.execute("SELECT said, answer, conversation, person, device, agent FROM turn")
     assert (said, answered) == ("hello there", answer)
     assert names == ["mine", "anna", "satellite", *entry.subentries]
 
 
-async def test_of_tools_the_names_are_kept_and_of_the_prompt_nothing(entry, say: Say, disk: Disk) -> None:
+async def test_of_tools_the_names_are_kept_and_of_the_prompt_nothing(entry, say: SayFn, disk: Disk) -> None:
     await say("please turn on the hall light for us, will you")
 
-    ((said, answer, tools),) = disk.rows("SELECT said, answer, tools FROM turn")
+    ((said, answer, tools),) = disk.execute("SELECT said, answer, tools FROM turn")
     assert said == "please turn on the hall light for us, will you"
     assert tools == "intent__HassTurnOn"
     assert "CONTEXT" not in said + answer
@@ -56,40 +56,40 @@ async def test_of_tools_the_names_are_kept_and_of_the_prompt_nothing(entry, say:
 
 
 async def test_no_answer_is_kept_that_may_repeat_what_an_unknown_speaker_said_of_themselves(
-    entry, say: Say, disk: Disk
+    entry, say: SayFn, disk: Disk
 ) -> None:
     await say("my name is Ada", "one", device_id="kitchen")
     await say("hello there", "one", device_id="kitchen")
-    heard = speech(await say("hello there", "two", device_id="kitchen"))
+    heard = get_speech(await say("hello there", "two", device_id="kitchen"))
 
-    assert disk.rows("SELECT said, answer FROM turn") == [("hello there", ""), ("hello there", heard)]
+    assert disk.execute("SELECT said, answer FROM turn") == [("hello there", ""), ("hello there", heard)]
 
 
 async def test_no_answer_to_an_unknown_speaker_is_kept_of_a_window_that_all_share(
-    home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, disk: Disk
 ) -> None:
     anna = MockUser(name="Anna").add_to_hass(home)
     await set_up(**{CONF_SCOPE: Scope.AGENT})
-    heard = speech(await say("hello from Anna", context=Context(user_id=anna.id)))
+    heard = get_speech(await say("hello from Anna", context=Context(user_id=anna.id)))
     await say("hello there", device_id="kitchen")
 
-    assert disk.rows("SELECT said, answer FROM turn") == [("hello from Anna", heard), ("hello there", "")]
+    assert disk.execute("SELECT said, answer FROM turn") == [("hello from Anna", heard), ("hello there", "")]
 
 
 @pytest.mark.parametrize("user_id", ["system", "nobody"])
 async def test_users_that_are_no_persons_speak_for_the_home(
-    home: HomeAssistant, entry, say: Say, disk: Disk, *, user_id: str
+    home: HomeAssistant, entry, say: SayFn, disk: Disk, *, user_id: str
 ) -> None:
     MockUser(id="system", name="Voice over IP", system_generated=True).add_to_hass(home)
     context = Context(user_id=user_id)
     await say("my name is Ada", context=context)
     await say("hello there", context=context)
 
-    assert disk.rows("SELECT said, person FROM turn") == [("hello there", None)]
+    assert disk.execute("SELECT said, person FROM turn") == [("hello there", None)]
 
 
 async def test_turn_that_is_local_or_has_no_answer_is_not_kept(
-    entry, say: Say, disk: Disk, model_server: ModelServer
+    entry, say: SayFn, disk: Disk, model_server: ModelServer
 ) -> None:
     await say("turn on kitchen light")
     model_server.fault("401")
@@ -98,15 +98,15 @@ async def test_turn_that_is_local_or_has_no_answer_is_not_kept(
     assert disk.said == []
 
 
-async def test_agent_without_memory_and_record_keeps_nothing(set_up: SetUp, say: Say, disk: Disk) -> None:
+async def test_agent_without_memory_and_record_keeps_nothing(set_up: SetUpFn, say: SayFn, disk: Disk) -> None:
     await set_up(**{CONF_MEMORY: False, CONF_RECORD: RecordLevel.OFF})
     await say("hello there")
 
     assert disk.said == []
-    assert disk.rows("SELECT count(*) FROM turn_record") == [(0,)]
+    assert disk.execute("SELECT count(*) FROM turn_record") == [(0,)]
 
 
-async def test_reload_keeps_the_thread_that_writes(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:
+async def test_reload_keeps_the_thread_that_writes(home: HomeAssistant, entry, say: SayFn, disk: Disk) -> None:
     await say("hello there")
     before = memory_of(home)
 
@@ -117,10 +117,10 @@ async def test_reload_keeps_the_thread_that_writes(home: HomeAssistant, entry, s
     assert disk.said == ["hello there", "hello again"]
 
 
-async def test_stop_writes_what_waits_and_closes_the_file(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:
+async def test_stop_writes_what_waits_and_closes_the_file(home: HomeAssistant, entry, say: SayFn, disk: Disk) -> None:
     await say("hello there")
     memory_of(home).writer.put(PastTurn("mine", 1.0, "last words", ""))
-    await written(home)
+    await flush_store(home)
     home.bus.async_fire(EVENT_HOMEASSISTANT_CLOSE)
     await home.async_block_till_done()
 
@@ -130,18 +130,18 @@ async def test_stop_writes_what_waits_and_closes_the_file(home: HomeAssistant, e
 
 async def test_answer_waits_for_no_disk(home: HomeAssistant, entry, say_at_once: SayAtOnce, disk: Disk) -> None:
     writer, may_go_on = memory_of(home).writer, Event()
-    writer.call(lambda memory: may_go_on.wait())
+    writer.submit(lambda memory: may_go_on.wait())
     await say_at_once("hello there")
     for agent in entry.runtime_data.agents.values():
         agent.notify_listeners()
     may_go_on.set()
-    await written(home)
+    await flush_store(home)
 
     assert disk.said == ["hello there"]
 
 
 async def test_what_is_said_is_not_logged_when_it_cannot_be_written(
-    home: HomeAssistant, entry, say: Say, disk: Disk, caplog: pytest.LogCaptureFixture
+    home: HomeAssistant, entry, say: SayFn, disk: Disk, caplog: pytest.LogCaptureFixture
 ) -> None:
     await say("hello there")
     lock = disk.lock()
@@ -149,7 +149,7 @@ async def test_what_is_said_is_not_logged_when_it_cannot_be_written(
     await say(f"remember the {SECRET}")
     await until(lambda: issues(home) == {"memory_locked"})
     disk(lambda path: lock.close())
-    await written(home)
+    await flush_store(home)
     await until(lambda: issues(home) == set())
 
     ours = [record.getMessage() for record in caplog.records if record.name.startswith("custom_components")]
@@ -158,7 +158,7 @@ async def test_what_is_said_is_not_logged_when_it_cannot_be_written(
 
 
 async def test_what_was_changed_meanwhile_is_in_the_file_after_a_backup(
-    home: HomeAssistant, entry, say: Say, say_at_once: SayAtOnce, disk: Disk
+    home: HomeAssistant, entry, say: SayFn, say_at_once: SayAtOnce, disk: Disk
 ) -> None:
     await say("hello there")
     await backup.async_pre_backup(home)
@@ -168,28 +168,28 @@ async def test_what_was_changed_meanwhile_is_in_the_file_after_a_backup(
     assert disk(Path.read_bytes) == copy
 
     await backup.async_post_backup(home)
-    await written(home)
+    await flush_store(home)
 
     assert disk.said == ["hello there", "hello again"]
     disk(lambda path: path.with_name("copy").write_bytes(copy))
     assert Disk(disk.path.with_name("copy")).said == ["hello there"]
 
 
-async def test_removed_person_takes_along_what_is_theirs(home: HomeAssistant, entry, say: Say, disk: Disk) -> None:
+async def test_removed_person_takes_along_what_is_theirs(home: HomeAssistant, entry, say: SayFn, disk: Disk) -> None:
     anna = MockUser(name="Anna").add_to_hass(home)
     await say("hello from Anna", context=Context(user_id=anna.id))
     await say("hello there")
 
     await home.auth.async_remove_user(anna)
     await home.async_block_till_done()
-    await written(home)
+    await flush_store(home)
 
     assert disk.said == ["hello there"]
-    assert disk.rows("SELECT count(*) FROM turn_record") == [(1,)]
+    assert disk.execute("SELECT count(*) FROM turn_record") == [(1,)]
 
 
 async def test_turns_are_deleted_after_the_days_of_their_account(
-    home: HomeAssistant, entry, say: Say, disk: Disk
+    home: HomeAssistant, entry, say: SayFn, disk: Disk
 ) -> None:
     (agent_id,) = entry.subentries
     for days in (1, 20, 100):
@@ -201,7 +201,7 @@ async def test_turns_are_deleted_after_the_days_of_their_account(
     await until(lambda: disk.said == ["1 days", "hello there"])
 
 
-async def test_sensors_show_how_much_there_is(home: HomeAssistant, entry, say: Say, figure) -> None:
+async def test_sensors_show_how_much_there_is(home: HomeAssistant, entry, say: SayFn, figure) -> None:
     assert [figure(f"memory_{name}") for name in ("facts", "turns")] == ["0", "0"]
 
     await add_fact(home, "Tea at five")
@@ -211,14 +211,14 @@ async def test_sensors_show_how_much_there_is(home: HomeAssistant, entry, say: S
     assert float(figure("memory_size")) > 0
 
 
-async def test_agent_without_memory_has_no_sensors_for_it(set_up: SetUp, figure) -> None:
+async def test_agent_without_memory_has_no_sensors_for_it(set_up: SetUpFn, figure) -> None:
     await set_up(**{CONF_MEMORY: False})
 
     with pytest.raises(ValueError, match="unpack"):
         figure("memory_facts")
 
 
-async def test_diagnostics_have_figures_of_memory_and_no_text(home: HomeAssistant, entry, say: Say) -> None:
+async def test_diagnostics_have_figures_of_memory_and_no_text(home: HomeAssistant, entry, say: SayFn) -> None:
     await say(f"remember the {SECRET}")
 
     diagnostics = await async_get_config_entry_diagnostics(home, entry)

@@ -17,8 +17,8 @@ import pytest
 from custom_components.windowed_conversation.memory import PastTurn
 
 from .actions import MEMORY_ACTIONS, TURN_ACTIONS, act
-from .conftest import SetUp, stop, written
-from .remembered import add_fact, facts_of, memory_of
+from .conftest import SetUpFn, flush_store, stop
+from .remembered import add_fact, list_facts, memory_of
 
 BINS, DENTIST, TEA, HANSEN = (
     "The bins go out on Friday",
@@ -86,7 +86,7 @@ async def told(home: HomeAssistant, entry, people: People) -> None:
         await add_fact(home, text, person=whose.user_id if whose else None, private=private, at=at)
         at += 60
     memory_of(home).writer.put(PastTurn("mine", at, "book the dentist", "Done", person=people.ada.user_id))
-    await written(home)
+    await flush_store(home)
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ async def texts(home: HomeAssistant, context: Context | None = None, action: str
     return [each["text"] for each in (await act(home, action, context, **data))["memories"]]
 
 
-async def everything(home: HomeAssistant) -> set[str]:
+async def list_all_facts(home: HomeAssistant) -> set[str]:
     """Return the texts of all stored facts."""
     lines: list[str] = await memory_of(home).async_read(lambda opened: list(opened.export()), [])
     return {fact["text"] for line in lines if (fact := json.loads(line))["kind"] == "fact"}
@@ -179,7 +179,7 @@ async def test_person_forgets_what_is_theirs_and_by_name_what_is_the_homes(
     forgotten = await act(home, "forget", people.ada, **conditions)
 
     assert (forgotten["facts"], forgotten["erased"]) == (len(gone), True)
-    assert await everything(home) == {BINS, DENTIST, TEA, HANSEN} - gone
+    assert await list_all_facts(home) == {BINS, DENTIST, TEA, HANSEN} - gone
 
 
 async def test_dry_run_shows_what_would_go_and_leaves_it(home: HomeAssistant, told, people: People) -> None:
@@ -187,7 +187,7 @@ async def test_dry_run_shows_what_would_go_and_leaves_it(home: HomeAssistant, to
 
     assert (shown["facts"], shown["turns"]) == (1, 1)
     assert [each["text"] for each in shown["memories"]] == ["book the dentist\nDone", DENTIST]
-    assert len(await everything(home)) == 4
+    assert len(await list_all_facts(home)) == 4
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ async def test_unclear_wish_is_refused(
         await act(home, action, getattr(people, who), **data)
 
     assert refused.value.translation_key == key
-    assert len(await everything(home)) == 4
+    assert len(await list_all_facts(home)) == 4
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ async def test_who_may_only_read_sees_and_changes_nothing(home: HomeAssistant, t
         with pytest.raises(Unauthorized) as refused:
             await act(home, action, people.guest, **data)
         assert refused.value.permission == "control"
-    assert len(await everything(home)) == 4
+    assert len(await list_all_facts(home)) == 4
 
 
 @pytest.mark.parametrize("who", ["admin", "automation"])
@@ -268,7 +268,7 @@ async def test_administrator_and_automation_forget_unseen_all_of_a_person(
 
     assert [each["text"] for each in shown["memories"]] == [TEA]
     assert (forgotten["facts"], forgotten["turns"]) == (shown["facts"], shown["turns"]) == (2, 1)
-    assert await everything(home) == {BINS, HANSEN}
+    assert await list_all_facts(home) == {BINS, HANSEN}
 
 
 @pytest.mark.parametrize("conditions", [{"everything": True}, {"before": "2026-02-01T00:00:00"}])
@@ -277,7 +277,7 @@ async def test_administrator_forgets_everything_of_everyone(
 ) -> None:
     await act(home, "forget", people.admin, everyone=True, **conditions)
 
-    assert await everything(home) == set()
+    assert await list_all_facts(home) == set()
 
 
 @pytest.mark.parametrize("case", TRUSTED)
@@ -289,7 +289,7 @@ async def test_person_does_nothing_for_others(
     with pytest.raises(Unauthorized):
         await act(home, action, people.grace, **data)
 
-    assert len(await everything(home)) == 4
+    assert len(await list_all_facts(home)) == 4
 
 
 @pytest.mark.parametrize(
@@ -310,7 +310,7 @@ async def test_fact_is_the_homes_or_a_persons(
 ) -> None:
     await act(home, "remember", getattr(people, who), **data)
 
-    (fact,) = await facts_of(home, people.ada.user_id)
+    (fact,) = await list_facts(home, people.ada.user_id)
     assert (fact.person, fact.private) == (owner and getattr(people, owner).user_id, private)
 
 
@@ -338,25 +338,25 @@ async def test_export_in_pages_is_imported_again(home: HomeAssistant, told, peop
     }
     await act(home, "forget", people.ada, query="tea")
     assert (await act(home, "import_memories", memories=memories))["refused"] == 1
-    assert TEA not in await everything(home)
+    assert TEA not in await list_all_facts(home)
 
 
 async def test_everything_is_exported_to_a_private_file_and_imported_from_it(
-    *, home: HomeAssistant, set_up: SetUp, entry, told, folder: Path, memory_file: Path
+    *, home: HomeAssistant, set_up: SetUpFn, entry, told, folder: Path, store_path: Path
 ) -> None:
     file = folder / "memories.jsonl"
-    before = await everything(home)
+    before = await list_all_facts(home)
 
     assert await act(home, "export_memories", everyone=True, filename=str(file)) == {"written": 5}
     assert stat.S_IMODE((await home.async_add_executor_job(file.stat)).st_mode) == 0o600
     assert await home.async_add_executor_job(lambda: [each.name for each in folder.iterdir()]) == [file.name]
     await home.config_entries.async_remove(entry.entry_id)
-    await home.async_add_executor_job(memory_file.unlink)
+    await home.async_add_executor_job(store_path.unlink)
     await set_up()
     loaded = await act(home, "import_memories", filename="exports/memories.jsonl")
 
     assert loaded == {"added": 5, "known": 0, "refused": 0}
-    assert await everything(home) == before
+    assert await list_all_facts(home) == before
 
 
 @pytest.mark.parametrize(
@@ -420,7 +420,7 @@ async def test_after_a_bad_memory_nothing_is_imported(home: HomeAssistant, entry
 
     assert refused.value.translation_key == key
     assert refused.value.translation_placeholders == {"line": "2"}
-    assert await everything(home) == set()
+    assert await list_all_facts(home) == set()
 
 
 async def test_file_that_is_no_text_is_told(home: HomeAssistant, entry, folder: Path) -> None:
@@ -430,7 +430,7 @@ async def test_file_that_is_no_text_is_told(home: HomeAssistant, entry, folder: 
     with pytest.raises(ServiceValidationError, match="malformed"):
         await act(home, "import_memories", filename="exports/memories.jsonl")
 
-    assert await everything(home) == set()
+    assert await list_all_facts(home) == set()
 
 
 async def test_memories_of_one_person_of_another_home_become_those_of_one_of_this(
@@ -450,19 +450,19 @@ async def test_memories_of_several_people_do_not_become_those_of_one(home: HomeA
     with pytest.raises(ServiceValidationError, match="another person"):
         await act(home, "import_memories", memories=memories, person="person.ada")
 
-    assert await everything(home) == set()
+    assert await list_all_facts(home) == set()
 
 
 # Tests for a memory that is unavailable.
 @pytest.mark.parametrize("action", MEMORY_ACTIONS | TURN_ACTIONS)
 @pytest.mark.usefixtures("folder")
 async def test_memory_that_cannot_be_used_is_told(
-    home: HomeAssistant, set_up: SetUp, people: People, memory_file: Path, action: str
+    home: HomeAssistant, set_up: SetUpFn, people: People, store_path: Path, action: str
 ) -> None:
     entry = await set_up()
     await stop(home, entry)
-    await home.async_add_executor_job(memory_file.unlink)
-    await home.async_add_executor_job(memory_file.mkdir)
+    await home.async_add_executor_job(store_path.unlink)
+    await home.async_add_executor_job(store_path.mkdir)
     # The `set_up` helpers are not used, because they would wait for the store's background task.
     assert await home.config_entries.async_setup(entry.entry_id)
 
@@ -477,18 +477,18 @@ async def test_before_the_first_account_there_is_no_memory(home: HomeAssistant, 
     await home.config_entries.async_remove(entry.entry_id)
 
     with pytest.raises(HomeAssistantError) as refused:
-        await act(home, action, **MEMORY_ACTIONS[action] | {"person": await known_person(home)})
+        await act(home, action, **MEMORY_ACTIONS[action] | {"person": await create_user(home)})
 
     assert refused.value.translation_key == "memory_unavailable"
 
 
-async def known_person(home: HomeAssistant) -> str:
+async def create_user(home: HomeAssistant) -> str:
     """Create a user and return the user's id."""
     return (await home.auth.async_create_user("Ada")).id
 
 
 async def test_memory_that_is_full_is_told(home: HomeAssistant, entry, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("custom_components.windowed_conversation.memory.rows.MOST_FACTS", 1)
+    monkeypatch.setattr("custom_components.windowed_conversation.memory.rows.MAX_FACTS", 1)
     await act(home, "remember", text=BINS)
 
     for action, data in (("remember", {"text": TEA}), ("import_memories", {"memories": [fact(8, TEA)]})):

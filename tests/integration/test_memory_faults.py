@@ -14,7 +14,7 @@ import pytest
 from custom_components.windowed_conversation.const import DOMAIN
 from custom_components.windowed_conversation.memory import Memory
 
-from .conftest import Say, speech, until, written
+from .conftest import SayFn, flush_store, get_speech, until
 from .remembered import memory_of
 from .store_file import Disk, issues
 
@@ -24,7 +24,7 @@ _AFTER_OPEN = 4_096
 
 
 @contextmanager
-def locked(disk: Disk, memory: Memory) -> Iterator[None]:
+def lock_file(disk: Disk, memory: Memory) -> Iterator[None]:
     """Lock the file as another program would."""
     lock = disk.lock()
     yield
@@ -34,10 +34,10 @@ def locked(disk: Disk, memory: Memory) -> Iterator[None]:
 @contextmanager
 def full(disk: Disk, memory: Memory) -> Iterator[None]:
     """Limit the database to its current number of pages."""
-    writer = memory.database._writer
+    writer = memory.database._write_connection
 
     def set_limit(pages: int | None) -> None:
-        with memory.database._writing:
+        with memory.database._write_lock:
             used: int = writer.execute("PRAGMA page_count").fetchone()[0]
             writer.execute(f"PRAGMA max_page_count = {pages or used}")
 
@@ -51,14 +51,14 @@ def read_only(disk: Disk, memory: Memory) -> Iterator[None]:
     """Make the open database refuse writes, and refuse to open the file for writing."""
     as_it_is = os.open
 
-    def refuse(path: Any, flags: int, *more: Any, **named: Any) -> int:
+    def refuse(path: Any, flags: int, *args: Any, **named: Any) -> int:
         if Path(path) == disk.path and flags & os.O_RDWR:
             raise OSError(errno.EROFS, "read-only")
-        return as_it_is(path, flags, *more, **named)
+        return as_it_is(path, flags, *args, **named)
 
     def refuse_writing(path: Path) -> None:
-        with memory.database._writing:
-            memory.database._writer.execute("PRAGMA query_only = ON")
+        with memory.database._write_lock:
+            memory.database._write_connection.execute("PRAGMA query_only = ON")
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "open", refuse)
@@ -110,7 +110,7 @@ def raised(home: HomeAssistant) -> list[str]:
 _FAULTS = pytest.mark.parametrize(
     ("fault", "issue", "said_before"),
     [
-        (locked, "memory_locked", ["hello there"]),
+        (lock_file, "memory_locked", ["hello there"]),
         (full, "memory_full", ["hello there"]),
         (read_only, "memory_read_only", ["hello there"]),
         (deleted, "memory_away", []),
@@ -123,7 +123,7 @@ _FAULTS = pytest.mark.parametrize(
 async def test_fault_of_the_file_costs_no_turn_is_one_issue_and_heals(
     home: HomeAssistant,
     entry,
-    say: Say,
+    say: SayFn,
     *,
     disk: Disk,
     raised: list[str],
@@ -132,14 +132,14 @@ async def test_fault_of_the_file_costs_no_turn_is_one_issue_and_heals(
     said_before: list[str],
 ) -> None:
     await say("hello there")
-    memory = memory_of(home).writer.opened
+    memory = memory_of(home).writer.open_store
     assert memory is not None
     told = [f"hello {number} " + "again and again " * 300 for number in range(3)]
     with fault(disk, memory):
-        answers = [speech(await say(text)) for text in told]
+        answers = [get_speech(await say(text)) for text in told]
         await until(lambda: raised == [issue])
-    answers.append(speech(await say("hello pelican")))
-    await written(home)
+    answers.append(get_speech(await say("hello pelican")))
+    await flush_store(home)
     await until(lambda: issues(home) == set())
 
     assert all(answers)
@@ -151,8 +151,8 @@ async def test_fault_of_the_file_costs_no_turn_is_one_issue_and_heals(
         "hello 2",
         "hello pelican",
     ]
-    assert disk.rows("PRAGMA integrity_check") == [("ok",)]
-    assert disk.rows("SELECT count(*) FROM turn_record") == [(len(said_before) + 4,)]
+    assert disk.execute("PRAGMA integrity_check") == [("ok",)]
+    assert disk.execute("SELECT count(*) FROM turn_record") == [(len(said_before) + 4,)]
     assert memory_of(home).writer.counts.dropped == 0
     found = await memory_of(home).async_change(lambda memory: memory.recall("pelican"))
     assert found[0].text.startswith("hello pelican")

@@ -12,7 +12,7 @@ from custom_components.windowed_conversation.turn.context import ContextPlacemen
 from custom_components.windowed_conversation.turn.routing import Scope
 from demo.model_server import ModelServer, words
 
-from .conftest import Say, SetUp
+from .conftest import SayFn, SetUpFn
 from .private_house import (
     ADAS,
     ADAS_OPEN,
@@ -22,19 +22,19 @@ from .private_house import (
     GRACES_OPEN,
     HOMES,
     KNOWN,
-    NOTHING,
+    NO_WORDS,
     SHARED,
     Case,
     House,
-    Look,
+    Probe,
     answered,
     furnish,
-    inside_a_turn,
+    run_inside_turn,
     wrong,
 )
 
 
-def requests(who: str, scope: Scope) -> Look:
+def requests(who: str, scope: Scope) -> Probe:
     return lambda house: house.sent(who, scope=scope)
 
 
@@ -45,15 +45,15 @@ REQUESTS = tuple(
 )
 
 
-def tool(who: str, name: str, scope: Scope) -> Look:
+def tool(who: str, name: str, scope: Scope) -> Probe:
     return lambda house: house.used(who, name, scope, query="locker")
 
 
-def known_by_words(who: str, scope: Scope) -> Look:
+def probe_known_facts(who: str, scope: Scope) -> Probe:
     return lambda house: house.say(who, "what do you know about me?", scope)
 
 
-def api(who: str) -> Look:
+def api(who: str) -> Probe:
     return lambda house: house.found_by_others(who)
 
 
@@ -64,7 +64,9 @@ TOOLS = (
         for who in ("Ada", "Grace", "guest", "satellite", "Ada's satellite")
     ),
     *(
-        Case(f"{who} asks what is known with the scope {scope}", known_by_words(who, scope), KNOWN[scope][who] & FACTS)
+        Case(
+            f"{who} asks what is known with the scope {scope}", probe_known_facts(who, scope), KNOWN[scope][who] & FACTS
+        )
         for scope in (Scope.CONVERSATION, Scope.AGENT)
         for who in ("Ada", "Grace", "satellite", "Ada's satellite")
     ),
@@ -84,12 +86,12 @@ TOOLS = (
 )
 
 
-def looked_up(who: str, tool: str, **arguments: Any) -> Look:
+def probe_lookup(who: str, tool: str, **arguments: Any) -> Probe:
     return lambda house: house.used(who, tool, Scope.AGENT, **arguments)
 
 
 STATES = tuple(
-    Case(f"the model looks up {what} for {who}", looked_up(who, name, **arguments), NOTHING)
+    Case(f"the model looks up {what} for {who}", probe_lookup(who, name, **arguments), NO_WORDS)
     for who in ("Ada", "guest", "satellite")
     for what, name, arguments in (
         ("all states", "get_states", {}),
@@ -100,9 +102,9 @@ STATES = tuple(
 )
 
 
-def action(name: str, who: str, *, of: str | None = None, **data: Any) -> Look:
+def action(name: str, who: str, *, of: str | None = None, **data: Any) -> Probe:
     async def look(house: House) -> object:
-        named = {} if of is None else {"person": house.context(of).user_id}
+        named = {} if of is None else {"person": house.get_context(of).user_id}
         return await answered(house.act(name, who, **data, **named))
 
     return look
@@ -111,31 +113,31 @@ def action(name: str, who: str, *, of: str | None = None, **data: Any) -> Look:
 recalls = partial(action, "recall", query="locker")
 lists = partial(action, "list_memories", kinds=ALL)
 exports = partial(action, "export_memories")
-would_forget = partial(action, "forget", query="locker", dry_run=True)
+probe_forget = partial(action, "forget", query="locker", dry_run=True)
 
 ACTIONS = (
     *(Case(f"{who} recalls", recalls(who), ALONE[who]) for who in ("Ada", "Grace", "guest", "automation")),
     *(Case(f"{who} lists", lists(who), ALONE[who]) for who in ("Ada", "Grace", "guest", "automation")),
     *(Case(f"{who} exports", exports(who), ALONE[who]) for who in ("Grace", "guest")),
     Case("Ada exports, with what is no longer true", exports("Ada"), ALONE["Ada"] | {"dodo"}),
-    *(Case(f"{who} would forget", would_forget(who), ALONE[who]) for who in ("Ada", "Grace", "automation")),
+    *(Case(f"{who} would forget", probe_forget(who), ALONE[who]) for who in ("Ada", "Grace", "automation")),
     *(
         Case(f"{who} {does} what is Ada's", look(who, of="Ada"), HOMES | ADAS_OPEN)
         for who in ("admin", "automation")
-        for does, look in (("recalls", recalls), ("lists", lists), ("would forget", would_forget))
+        for does, look in (("recalls", recalls), ("lists", lists), ("would forget", probe_forget))
     ),
     *(
-        Case(f"a script in a turn {does} what is Ada's", inside_a_turn(look("Ada")), HOMES | ADAS_OPEN)
-        for does, look in (("recalls", recalls), ("lists", lists), ("would forget", would_forget))
+        Case(f"a script in a turn {does} what is Ada's", run_inside_turn(look("Ada")), HOMES | ADAS_OPEN)
+        for does, look in (("recalls", recalls), ("lists", lists), ("would forget", probe_forget))
     ),
     *(
-        Case(f"{who} {does} what is Ada's", look(who, of="Ada"), NOTHING)
+        Case(f"{who} {does} what is Ada's", look(who, of="Ada"), NO_WORDS)
         for who in ("Grace", "guest")
-        for does, look in (("recalls", recalls), ("lists", lists), ("exports", exports), ("would forget", would_forget))
+        for does, look in (("recalls", recalls), ("lists", lists), ("exports", exports), ("would forget", probe_forget))
     ),
-    Case("a script in a turn exports what is Ada's", inside_a_turn(exports("Ada")), NOTHING),
-    Case("admin exports what is Ada's", exports("admin", of="Ada"), NOTHING),
-    Case("automation exports everything", exports("automation", everyone=True), NOTHING),
+    Case("a script in a turn exports what is Ada's", run_inside_turn(exports("Ada")), NO_WORDS),
+    Case("admin exports what is Ada's", exports("admin", of="Ada"), NO_WORDS),
+    Case("automation exports everything", exports("automation", everyone=True), NO_WORDS),
 )
 
 
@@ -149,7 +151,7 @@ async def talked_with_ada(house: House, scope: Scope = Scope.CONVERSATION) -> No
     await house.say("Ada", scope=scope, conversation_id="talk")
 
 
-def on_adas_talk(name: str, who: str) -> Look:
+def on_adas_talk(name: str, who: str) -> Probe:
     """Return a function that returns the response to `who` of an action on a conversation of Ada's."""
 
     async def look(house: House) -> object:
@@ -159,7 +161,7 @@ def on_adas_talk(name: str, who: str) -> Look:
     return look
 
 
-def after_ada(who: str, scope: Scope) -> Look:
+def after_ada(who: str, scope: Scope) -> Probe:
     """Return a function that returns the requests when `who` continues a conversation under the id that Ada used."""
 
     async def look(house: House) -> object:
@@ -169,7 +171,7 @@ def after_ada(who: str, scope: Scope) -> Look:
     return look
 
 
-def forked(by: str, who: str) -> Look:
+def probe_fork(by: str, who: str) -> Probe:
     """Return a function that returns the requests when `who` continues a fork of Ada's conversation made by `by`."""
 
     async def look(house: House) -> object:
@@ -181,7 +183,7 @@ def forked(by: str, who: str) -> Look:
     return look
 
 
-def told(teller: str, text: str, asker: str, scope: Scope = Scope.CONVERSATION) -> Look:
+def told(teller: str, text: str, asker: str, scope: Scope = Scope.CONVERSATION) -> Probe:
     """Return a function that returns the requests when `asker` asks about something that `teller` told the agent."""
 
     async def look(house: House) -> object:
@@ -191,7 +193,7 @@ def told(teller: str, text: str, asker: str, scope: Scope = Scope.CONVERSATION) 
     return look
 
 
-def summarized(teller: str, text: str, asker: str, scope: Scope = Scope.CONVERSATION) -> Look:
+def summarized(teller: str, text: str, asker: str, scope: Scope = Scope.CONVERSATION) -> Probe:
     """Return a function that returns the requests when `asker` asks about `teller`'s summarized conversation."""
 
     async def look(house: House) -> object:
@@ -204,7 +206,7 @@ def summarized(teller: str, text: str, asker: str, scope: Scope = Scope.CONVERSA
     return look
 
 
-def forgotten(way: Callable[[House], Coroutine[Any, Any, object]], look: Look) -> Look:
+def forgotten(way: Callable[[House], Coroutine[Any, Any, object]], look: Probe) -> Probe:
     """Return a function that runs `look` after Ada has told a secret, asked about it, and had it forgotten by `way`."""
 
     async def after(house: House) -> object:
@@ -227,10 +229,10 @@ async def summary(house: House) -> object:
     return [request.body for request in house.model_server.requests]
 
 
-async def shown_by_a_script(house: House) -> object:
+async def read_window_by_script(house: House) -> object:
     """Return Ada's window as shown to a script without a user, which a model calls as a tool."""
     await talked_with_ada(house)
-    return await inside_a_turn(partial(show, "get_window", "automation"))(house)
+    return await run_inside_turn(partial(show, "get_window", "automation"))(house)
 
 
 async def show(name: str, who: str, house: House) -> object:
@@ -248,7 +250,7 @@ async def summarized_for_all(house: House) -> object:
     return await house.sent("satellite", BLUE)
 
 
-def asks(who: str, what: str, look: Look, found: frozenset[str] = NOTHING) -> Case:
+def asks(who: str, what: str, look: Probe, found: frozenset[str] = NO_WORDS) -> Case:
     """Return a case in which `who` asks for `what` and must see `found`; what `who` may always see is optional."""
     return Case(f"{who} asks for {what}", look, found, either=ALONE[who])
 
@@ -259,17 +261,17 @@ async def imported(house: House) -> object:
     return await house.sent("Ada")
 
 
-async def imported_and_listed(house: House) -> object:
+async def import_and_list(house: House) -> object:
     await house.act("import_memories", "automation", memories=house.exported)
     return await house.act("list_memories", "Ada", kinds=ALL)
 
 
-WAYS: dict[str, Look] = {
+WAYS: dict[str, Probe] = {
     "by words": lambda house: house.say("Ada", f"forget that {SECRET}"),
     "by an action": lambda house: house.act("forget", "Ada", query="cobra"),
     "by a tool": lambda house: house.used("Ada", "forget", query=SECRET),
 }
-LOOKS: dict[str, Look] = {
+LOOKS: dict[str, Probe] = {
     "goes on": lambda house: house.sent("Ada", conversation_id="talk"),
     "begins anew": lambda house: house.sent("Ada", conversation_id="new"),
     "has it summarized": summary,
@@ -282,20 +284,20 @@ CONVERSATIONS = (
         for how, way in WAYS.items()
         for what, look in LOOKS.items()
     ),
-    Case("a script in a turn shows Ada's conversation", shown_by_a_script, NOTHING),
-    *(Case(f"{who} shows Ada's conversation", on_adas_talk("get_window", who), NOTHING) for who in ("Grace", "admin")),
+    Case("a script in a turn shows Ada's conversation", read_window_by_script, NO_WORDS),
+    *(Case(f"{who} shows Ada's conversation", on_adas_talk("get_window", who), NO_WORDS) for who in ("Grace", "admin")),
     # Recalled memories are never stored in a conversation.
     Case("Ada shows her conversation", on_adas_talk("get_window", "Ada"), (HOMES | ADAS) & FACTS),
-    Case("Grace exports Ada's conversation", on_adas_talk("export_conversation", "Grace"), NOTHING),
+    Case("Grace exports Ada's conversation", on_adas_talk("export_conversation", "Grace"), NO_WORDS),
     *(
         Case(f"{who} goes on with Ada's conversation with the scope {scope}", after_ada(who, scope), ALONE[who])
         for scope in (Scope.CONVERSATION, Scope.DEVICE, Scope.USER)
         for who in ("Grace", "satellite")
     ),
     Case("Grace speaks after Ada in the window of all", after_ada("Grace", Scope.AGENT), HOMES | GRACES_OPEN),
-    Case("Ada goes on with her fork", forked("Ada", "Ada"), HOMES | ADAS),
-    *(Case(f"{who} goes on with Ada's fork", forked("Ada", who), ALONE[who]) for who in ("Grace", "satellite")),
-    Case("a satellite goes on with an automation's fork", forked("automation", "satellite"), HOMES),
+    Case("Ada goes on with her fork", probe_fork("Ada", "Ada"), HOMES | ADAS),
+    *(Case(f"{who} goes on with Ada's fork", probe_fork("Ada", who), ALONE[who]) for who in ("Grace", "satellite")),
+    Case("a satellite goes on with an automation's fork", probe_fork("automation", "satellite"), HOMES),
     asks("Ada", "what she told", told("Ada", SECRET, "Ada"), COBRA),
     asks("Ada", "what was told at her satellite", told("Ada's satellite", SECRET, "Ada"), COBRA),
     asks("satellite", "what one told of the home", told("satellite", PLAIN, "satellite"), VIPER),
@@ -315,13 +317,13 @@ CONVERSATIONS = (
     asks("Grace", "what was summarized for all", summarized("Ada", PLAIN, "Grace", Scope.AGENT)),
     asks("satellite", "what was summarized for all", summarized_for_all),
     Case("Ada asks after an old export was imported", imported, HOMES | ADAS),
-    Case("Ada lists after an old export was imported", imported_and_listed, HOMES | ADAS),
+    Case("Ada lists after an old export was imported", import_and_list, HOMES | ADAS),
 )
 
 
 @pytest.mark.parametrize("placement", ContextPlacement)
 async def test_request_has_what_the_speaker_may_know(
-    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, placement: ContextPlacement
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer, placement: ContextPlacement
 ) -> None:
     house = await furnish(home, set_up, say, model_server, placement)
     assert await wrong(house, REQUESTS) == {}
@@ -330,21 +332,21 @@ async def test_request_has_what_the_speaker_may_know(
 @pytest.mark.long
 @pytest.mark.parametrize("placement", ContextPlacement)
 async def test_request_with_states_has_what_the_speaker_may_know(
-    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, placement: ContextPlacement
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer, placement: ContextPlacement
 ) -> None:
     house = await furnish(home, set_up, say, model_server, placement, **{CONF_STATES: True})
     assert await wrong(house, (*REQUESTS, *STATES)) == {}
 
 
 async def test_tools_and_words_tell_what_the_speaker_may_know(
-    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer
 ) -> None:
     house = await furnish(home, set_up, say, model_server, ContextPlacement.MESSAGE)
     assert await wrong(house, TOOLS) == {}
 
 
 async def test_actions_show_what_their_caller_may_see(
-    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer
 ) -> None:
     house = await furnish(home, set_up, say, model_server, ContextPlacement.MESSAGE)
     assert await wrong(house, ACTIONS) == {}
@@ -352,7 +354,7 @@ async def test_actions_show_what_their_caller_may_see(
 
 @pytest.mark.parametrize("placement", ContextPlacement)
 async def test_what_becomes_of_a_conversation_is_its_owners(
-    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, placement: ContextPlacement
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer, placement: ContextPlacement
 ) -> None:
     house = await furnish(home, set_up, say, model_server, placement)
     assert await wrong(house, CONVERSATIONS) == {}

@@ -15,20 +15,20 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents.config import AgentConfig
-from custom_components.windowed_conversation.bridge.local_intents import LocalIntents
-from custom_components.windowed_conversation.bridge.memory_answers import Forget, MemoryAccess, MemoryAnswers
-from custom_components.windowed_conversation.bridge.memory_tools import MemoryAPI, RecallTool, memory_tools
-from custom_components.windowed_conversation.bridge.persons import async_speaker
-from custom_components.windowed_conversation.bridge.tools import ToolSchemas, async_get_tools
-from custom_components.windowed_conversation.const import DOMAIN, MEMORY_API
-from custom_components.windowed_conversation.memory import Forgotten, Memory
+from custom_components.windowed_conversation.bridge.local_intents import LocalAnswerer
+from custom_components.windowed_conversation.bridge.memory_answers import ForgetCallback, MemoryAccess, MemoryAnswerer
+from custom_components.windowed_conversation.bridge.memory_tools import MemoryAPI, RecallTool, make_tools
+from custom_components.windowed_conversation.bridge.persons import async_find_speaker
+from custom_components.windowed_conversation.bridge.tools import ToolSchemaCache, async_get_tools
+from custom_components.windowed_conversation.const import DOMAIN, MEMORY_API_ID
+from custom_components.windowed_conversation.memory import LostRows, Memory
 from custom_components.windowed_conversation.turn.remember_requests import LastAnswer, MemoryDialog, MemoryReply
-from custom_components.windowed_conversation.turn.routing import Reason, Situation, WindowKey
+from custom_components.windowed_conversation.turn.routing import RouteReason, Situation, WindowKey
 from custom_components.windowed_conversation.turn.speaker import Speaker
 from custom_components.windowed_conversation.window import Message
 
-from .agent_forms import fields_of, open_new
-from .conftest import AGENT, SetUp
+from .agent_forms import get_selectors, open_new
+from .conftest import AGENT, SetUpFn
 
 SAID = "By the way, my dentist is on Tuesday at four"
 TEXT = "Anna's dentist appointment is on Tuesday at four"
@@ -58,7 +58,7 @@ class Access:
     hass: HomeAssistant
     memory: Memory
 
-    async def async_read[Result](self, read: Callable[[Memory], Result], nothing: Result) -> Result:
+    async def async_read[Result](self, read: Callable[[Memory], Result], default: Result) -> Result:
         return await self.hass.async_add_executor_job(read, self.memory)
 
     async def async_change[Result](self, work: Callable[[Memory], Result]) -> Result:
@@ -76,12 +76,12 @@ async def anna(hass: HomeAssistant) -> User:
 
 
 @pytest.fixture
-def forgotten() -> list[Forgotten]:
+def forgotten() -> list[LostRows]:
     return []
 
 
 @pytest.fixture
-def forget(access: MemoryAccess, forgotten: list[Forgotten]) -> Forget:
+def forget(access: MemoryAccess, forgotten: list[LostRows]) -> ForgetCallback:
     """Return a function that runs a deletion in memory and appends its result to `forgotten`."""
 
     async def forget(work: Callable[[Memory], MemoryReply]) -> MemoryReply:
@@ -98,34 +98,36 @@ def last_answers() -> dict[str, LastAnswer]:
 
 
 @pytest.fixture
-def say(home: HomeAssistant, access: MemoryAccess, forget: Forget, last_answers: dict[str, LastAnswer]):
+def say(home: HomeAssistant, access: MemoryAccess, forget: ForgetCallback, last_answers: dict[str, LastAnswer]):
     """Return a function that answers a sentence locally and returns the answer and the messages for the window."""
 
     async def say(
         text: str, user: User | None = None, language: str = "en"
-    ) -> tuple[str, tuple[Message, ...]] | Reason:
+    ) -> tuple[str, tuple[Message, ...]] | RouteReason:
         context = Context(user_id=user.id if user else None)
         given = ConversationInput(text, context, None, None, None, language, AGENT)
-        speaker = (await async_speaker(home, given, {})).in_window(WindowKey("talk", context.user_id))
-        answers = MemoryAnswers(home, access, speaker, forget, MemoryDialog(last_answers, "talk", speaker))
+        speaker = (await async_find_speaker(home, given, {})).in_window(WindowKey("talk", context.user_id))
+        answers = MemoryAnswerer(home, access, speaker, forget, MemoryDialog(last_answers, "talk", speaker))
         with async_get_chat_session(home) as session, async_get_chat_log(home, session, given) as log:
-            local = LocalIntents(home, given, log, model_is_next=True, model_has_tools=False, memory=answers)
-            answer = await local.answer(Situation())
-            return answer if isinstance(answer, Reason) else (local.speech, answer())
+            local = LocalAnswerer(home, given, log, can_ask_model=True, model_has_tools=False, memory=answers)
+            answer = await local.answer_input(Situation())
+            return answer if isinstance(answer, RouteReason) else (local.answer_text, answer())
 
     return say
 
 
 @pytest.fixture
-def call(hass: HomeAssistant, access: MemoryAccess, anna: User, forget: Forget, last_answers: dict[str, LastAnswer]):
+def call(
+    hass: HomeAssistant, access: MemoryAccess, anna: User, forget: ForgetCallback, last_answers: dict[str, LastAnswer]
+):
     """Return a function that calls one of our agents' tools as a turn does, and returns the tool's result."""
 
     async def call(
         name: str, said: str = SAID, *, unknown: bool = False, by_device: bool = False, **arguments: str
     ) -> llm.ToolResult:
         person: dict[str, Any] = {} if unknown else {"person": anna.id, "name": "Anna", "is_alone": True}
-        speaker = Speaker(said, "en", **person, by_device=by_device)
-        own = memory_tools(access, speaker, forget, MemoryDialog(last_answers, "talk", speaker))
+        speaker = Speaker(said, "en", **person, is_known_by_device=by_device)
+        own = make_tools(access, speaker, forget, MemoryDialog(last_answers, "talk", speaker))
         api = await async_get_tools(hass, (), context_of(None), own)
         assert api is not None
         return await api.async_call_tool(llm.ToolInput(name, arguments))
@@ -139,7 +141,7 @@ def context_of(user: User | None) -> llm.LLMContext:
 
 
 async def test_a_fact_is_remembered_told_and_forgotten_by_words(
-    say, anna: User, memory: Memory, forgotten: list[Forgotten]
+    say, anna: User, memory: Memory, forgotten: list[LostRows]
 ) -> None:
     remembered, exchange = await say("Remember that my dentist is on Tuesday.", anna)
     known, _ = await say("What do you know about me?", anna)
@@ -179,13 +181,13 @@ async def test_a_memory_that_is_away_is_told(say, anna: User, memory: Memory) ->
 
 async def test_other_sentences_are_home_assistants_and_the_models(say, anna: User) -> None:
     assert (await say("turn on kitchen light", anna))[0] == "Turned on the switch"
-    assert await say("Remember to buy milk", anna) is Reason.NO_LOCAL_MATCH
+    assert await say("Remember to buy milk", anna) is RouteReason.NO_LOCAL_MATCH
 
 
 async def test_a_tool_remembers_what_the_user_said(call, memory: Memory, anna: User) -> None:
     result = await call("remember", text=TEXT, quote=QUOTE)
 
-    (fact,) = memory.facts(anna.id)
+    (fact,) = memory.get_facts(anna.id)
     assert result == llm.ToolResult(data={"remembered": TEXT, "for": "the user only"})
     assert (fact.text, fact.person, fact.private, fact.source, fact.quote) == (TEXT, anna.id, True, "tool", QUOTE)
 
@@ -223,7 +225,7 @@ async def test_a_tool_refuses_arguments_that_are_none(call, name: str, arguments
     assert result.error
 
 
-async def test_tools_recall_and_forget_what_was_remembered(call, memory: Memory, forgotten: list[Forgotten]) -> None:
+async def test_tools_recall_and_forget_what_was_remembered(call, memory: Memory, forgotten: list[LostRows]) -> None:
     await call("remember", text=TEXT, quote=QUOTE)
 
     recalled = await call("recall", "when is it?", query="when is my dentist appointment?")
@@ -265,29 +267,29 @@ async def test_tools_say_that_memory_is_away(call, memory: Memory) -> None:
 
 
 async def test_own_tools_stand_beside_others_and_give_way_to_their_names(
-    home: HomeAssistant, access: MemoryAccess, forget: Forget
+    home: HomeAssistant, access: MemoryAccess, forget: ForgetCallback
 ) -> None:
     class Others(llm.API):
         async def async_get_api_instance(self, llm_context: llm.LLMContext) -> llm.APIInstance:
             return llm.APIInstance(self, "", llm_context, [RecallTool(access, Speaker("", "en"))])
 
     llm.async_register_api(home, Others(hass=home, id="others", name="Others"))
-    own = memory_tools(access, NOBODY, forget, MemoryDialog({}, "", NOBODY))
+    own = make_tools(access, NOBODY, forget, MemoryDialog({}, "", NOBODY))
 
     api = await async_get_tools(home, ("others",), context_of(None), own)
 
     assert api is not None
     assert [tool.name for tool in api.tools] == ["recall", "remember", f"{DOMAIN}__recall", "forget"]
-    assert [schema.read_only for schema in ToolSchemas().convert(api)] == [False, True, False, True]
+    assert [schema.read_only for schema in ToolSchemaCache().convert_tools(api)] == [False, True, False, True]
 
 
 async def test_the_schemas_of_the_tools_are_the_same_in_every_turn(
-    hass: HomeAssistant, access: MemoryAccess, forget: Forget
+    hass: HomeAssistant, access: MemoryAccess, forget: ForgetCallback
 ) -> None:
-    schemas = ToolSchemas()
+    schemas = ToolSchemaCache()
 
-    own = [memory_tools(access, Speaker(said, "en"), forget, MemoryDialog({}, "", NOBODY)) for said in ("one", "two")]
-    turns = [schemas.convert(await async_get_tools(hass, (), context_of(None), each)) for each in own]
+    own = [make_tools(access, Speaker(said, "en"), forget, MemoryDialog({}, "", NOBODY)) for said in ("one", "two")]
+    turns = [schemas.convert_tools(await async_get_tools(hass, (), context_of(None), each)) for each in own]
 
     assert all(one is two for one, two in zip(*turns, strict=True))
     assert turns[0][2].parameters["required"] == ["text", "quote"]
@@ -296,13 +298,13 @@ async def test_the_schemas_of_the_tools_are_the_same_in_every_turn(
 async def test_other_agents_have_no_tools_where_there_is_no_memory(hass: HomeAssistant) -> None:
     llm.async_register_api(hass, MemoryAPI(hass, lambda: None))
 
-    api = await llm.async_get_api(hass, MEMORY_API, context_of(None))
+    api = await llm.async_get_api(hass, MEMORY_API_ID, context_of(None))
 
     assert (api.tools, api.api_prompt) == ([], "")
 
 
-async def test_our_agents_are_never_given_what_other_agents_are(home: HomeAssistant, set_up: SetUp) -> None:
-    entry = await set_up(llm_hass_api=["assist", MEMORY_API])
+async def test_our_agents_are_never_given_what_other_agents_are(home: HomeAssistant, set_up: SetUpFn) -> None:
+    entry = await set_up(llm_hass_api=["assist", MEMORY_API_ID])
 
     (subentry,) = entry.subentries.values()
     assert AgentConfig.from_entry(entry, subentry).llm_apis == ("assist",)
@@ -311,6 +313,6 @@ async def test_our_agents_are_never_given_what_other_agents_are(home: HomeAssist
 async def test_the_form_of_our_agents_does_not_offer_what_other_agents_are(
     home: HomeAssistant, entry: MockConfigEntry
 ) -> None:
-    offered = fields_of(await open_new(home, entry))["llm_hass_api"].config["options"]
+    offered = get_selectors(await open_new(home, entry))["llm_hass_api"].config["options"]
 
     assert [each["value"] for each in offered] == ["assist"]

@@ -7,7 +7,7 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents.agent import Agent
-from custom_components.windowed_conversation.agents.reload_state import async_account_state
+from custom_components.windowed_conversation.agents.reload_state import async_load_account_state
 from custom_components.windowed_conversation.bridge.calibration import ModelCalibrations
 from custom_components.windowed_conversation.const import (
     CONF_CONTEXT_TOKENS,
@@ -16,10 +16,10 @@ from custom_components.windowed_conversation.const import (
 )
 from custom_components.windowed_conversation.turn.model import Model
 from demo.model_server import ModelServer
-from demo.model_server.request_log import Record
+from demo.model_server.request_log import RequestRecord
 
 from .account_kinds import COMPATIBLE, KINDS
-from .conftest import Say, SetUp, speech, start, stop
+from .conftest import SayFn, SetUpFn, get_speech, start, stop
 from .more_agents import change_agent
 
 CONTEXT = 4000
@@ -40,7 +40,7 @@ _KINDS = (
 
 
 @pytest.fixture(params=_KINDS, ids=lambda each: each[0].name)
-async def entry(request: pytest.FixtureRequest, set_up: SetUp, model_server: ModelServer) -> MockConfigEntry:
+async def entry(request: pytest.FixtureRequest, set_up: SetUpFn, model_server: ModelServer) -> MockConfigEntry:
     """Return an account with a default agent on a server with a small context size."""
     kind, model = request.param
     model_server.change(models=(model,), context_size=CONTEXT)
@@ -48,35 +48,35 @@ async def entry(request: pytest.FixtureRequest, set_up: SetUp, model_server: Mod
 
 
 @pytest.fixture
-async def small(set_up: SetUp, model_server: ModelServer) -> MockConfigEntry:
+async def small(set_up: SetUpFn, model_server: ModelServer) -> MockConfigEntry:
     """Return an account with a compatible server that has a small context size."""
     model_server.change(context_size=CONTEXT)
     return await set_up(**{CONF_ROUTING: "llm_only"})
 
 
-def agent_of(entry: MockConfigEntry) -> Agent:
+def get_agent(entry: MockConfigEntry) -> Agent:
     (agent,) = entry.runtime_data.agents.values()
     return agent
 
 
-def model_of(entry: MockConfigEntry) -> Model:
-    model = agent_of(entry).model
+def get_model(entry: MockConfigEntry) -> Model:
+    model = get_agent(entry).model
     assert model is not None
     return model
 
 
-async def talk(say: Say, server: ModelServer, conversation_id: str) -> tuple[str, list[Record]]:
+async def talk(say: SayFn, server: ModelServer, conversation_id: str) -> tuple[str, list[RequestRecord]]:
     """Take 40 turns, with a name told near the end; return the last answer and all requests for answers."""
     server.log.clear()
     said = [FACT.format(number) for number in range(TURNS - 1)]
     said[-6] = "my name is Ada"
     for text in said:
         await say(text, conversation_id)
-    answer = speech(await say("what is my name?", conversation_id))
+    answer = get_speech(await say("what is my name?", conversation_id))
     return answer, [record for record in server.log.records if record.for_answer]
 
 
-def used(records: list[Record]) -> tuple[str, bool, bool]:
+def used(records: list[RequestRecord]) -> tuple[str, bool, bool]:
     """Return the last request's outcome, whether it used the context well, and whether at most a tenth were refused."""
     usage = records[-1].usage or {}
     refused = sum(record.status != 200 for record in records)
@@ -89,13 +89,13 @@ WELL = ("answered", True, True)
 @pytest.mark.long
 @pytest.mark.timeout(600)
 async def test_small_server_is_filled_and_refuses_little_in_one_conversation_after_the_other_and_after_a_restart(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, model_server: ModelServer
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, model_server: ModelServer
 ) -> None:
     found = [await talk(say, model_server, "first"), await talk(say, model_server, "second")]
-    before = model_of(entry).size.tokens()
+    before = get_model(entry).size.get_context_tokens()
     await stop(home, entry)
     await start(home, entry)
-    kept = model_of(entry).size.tokens()
+    kept = get_model(entry).size.get_context_tokens()
     found.append(await talk(say, model_server, "third"))
 
     assert [answer for answer, _ in found] == ["Your name is Ada."] * 3
@@ -105,12 +105,12 @@ async def test_small_server_is_filled_and_refuses_little_in_one_conversation_aft
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-async def test_one_413_changes_nothing(entry: MockConfigEntry, say: Say, model_server: ModelServer) -> None:
+async def test_one_413_changes_nothing(entry: MockConfigEntry, say: SayFn, model_server: ModelServer) -> None:
     for number in range(5):
         await say(FACT.format(number), "before")
     model_server.fault("413", 1)
     await say("hello", "before")
-    planned = model_of(entry).size.tokens()
+    planned = get_model(entry).size.get_context_tokens()
 
     answer, records = await talk(say, model_server, "after")
 
@@ -120,16 +120,16 @@ async def test_one_413_changes_nothing(entry: MockConfigEntry, say: Say, model_s
 
 @pytest.mark.parametrize("fault", ["413", "context_overflow"])
 async def test_conversation_is_remembered_after_a_single_refusal(
-    fault: str, small: MockConfigEntry, say: Say, model_server: ModelServer
+    fault: str, small: MockConfigEntry, say: SayFn, model_server: ModelServer
 ) -> None:
     await say("my name is Bob")
     model_server.fault(fault, 1)
     await say("hello")
 
-    assert speech(await say("what is my name?")) == "Your name is Bob."
+    assert get_speech(await say("what is my name?")) == "Your name is Bob."
 
 
-async def learn(say: Say, model_server: ModelServer) -> None:
+async def learn(say: SayFn, model_server: ModelServer) -> None:
     """Make the server report its context size in an error."""
     await say("my name is Ada")
     model_server.fault("context_overflow_llama", 1)
@@ -137,46 +137,46 @@ async def learn(say: Say, model_server: ModelServer) -> None:
 
 
 async def test_size_that_the_user_enters_applies_to_the_next_request(
-    home: HomeAssistant, small: MockConfigEntry, say: Say, model_server: ModelServer
+    home: HomeAssistant, small: MockConfigEntry, say: SayFn, model_server: ModelServer
 ) -> None:
     await learn(say, model_server)
 
     await change_agent(home, small, **{CONF_CONTEXT_TOKENS: 128_000})
 
-    planned = model_of(small).planned_budget
+    planned = get_model(small).planned_budget
     assert (planned.context_tokens, planned.max_answer_tokens) == (128_000, 1000)
 
 
 async def test_agent_that_is_configured_anew_begins_anew(
-    home: HomeAssistant, small: MockConfigEntry, say: Say, model_server: ModelServer
+    home: HomeAssistant, small: MockConfigEntry, say: SayFn, model_server: ModelServer
 ) -> None:
     await learn(say, model_server)
-    learned = model_of(small).planned_budget.context_tokens
+    learned = get_model(small).planned_budget.context_tokens
 
     await change_agent(home, small, **{CONF_HISTORY_TOKENS: 6000})
 
-    assert (learned, model_of(small).planned_budget.context_tokens) == (8192, None)
+    assert (learned, get_model(small).planned_budget.context_tokens) == (8192, None)
 
 
 async def test_account_that_is_configured_anew_begins_anew(
-    home: HomeAssistant, small: MockConfigEntry, say: Say, model_server: ModelServer
+    home: HomeAssistant, small: MockConfigEntry, say: SayFn, model_server: ModelServer
 ) -> None:
     await learn(say, model_server)
 
     home.config_entries.async_update_entry(small, data={**small.data, CONF_API_KEY: "another"})
     await home.async_block_till_done()
 
-    assert model_of(small).planned_budget.context_tokens is None
+    assert get_model(small).planned_budget.context_tokens is None
 
 
 async def test_reload_forgets_nothing(
-    home: HomeAssistant, small: MockConfigEntry, say: Say, model_server: ModelServer
+    home: HomeAssistant, small: MockConfigEntry, say: SayFn, model_server: ModelServer
 ) -> None:
     await learn(say, model_server)
 
     await home.config_entries.async_reload(small.entry_id)
 
-    assert model_of(small).planned_budget.context_tokens == 8192
+    assert get_model(small).planned_budget.context_tokens == 8192
 
 
 def test_limit_that_cannot_be_read_is_forgotten() -> None:
@@ -184,14 +184,14 @@ def test_limit_that_cannot_be_read_is_forgotten() -> None:
 
     calibrations.restore({"models": {}, "exact": {}, "limits": {"scripted": {"tokens": 1168, "at": 1795332846.0}}})
 
-    assert calibrations.size("scripted").tokens() is None
+    assert calibrations.get_size_tracker("scripted").get_context_tokens() is None
 
 
 async def test_issue_names_what_is_needed_and_what_the_model_has(
-    home: HomeAssistant, small: MockConfigEntry, say: Say, model_server: ModelServer
+    home: HomeAssistant, small: MockConfigEntry, say: SayFn, model_server: ModelServer
 ) -> None:
-    calibrations = (await async_account_state(home, small.entry_id)).calibrations
-    calibrations.size("scripted").on_named(600)
+    calibrations = (await async_load_account_state(home, small.entry_id)).calibrations
+    calibrations.get_size_tracker("scripted").on_size_named(600)
 
     await say("my name is Ada")
 
@@ -205,7 +205,7 @@ async def test_issue_names_what_is_needed_and_what_the_model_has(
 
 
 async def test_no_issue_is_raised_for_a_refusal_of_what_fits(
-    home: HomeAssistant, small: MockConfigEntry, say: Say, model_server: ModelServer
+    home: HomeAssistant, small: MockConfigEntry, say: SayFn, model_server: ModelServer
 ) -> None:
     await say("my name is Ada")
     model_server.fault("413", 1)

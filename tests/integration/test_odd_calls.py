@@ -9,20 +9,20 @@ from homeassistant.core import HomeAssistant
 from homeassistant.helpers import area_registry as ar, llm
 import pytest
 
-from custom_components.windowed_conversation.bridge.chat_log import call_tags, result_tags
+from custom_components.windowed_conversation.bridge.chat_log import get_call_tags, get_result_tags
 from custom_components.windowed_conversation.window import Role, Window
 from tests.providers.byte_server import CALLS, DONE, STOP, ByteServer, fragment, text
 
-from .conftest import Say, SetUp, speech
-from .states import state_of
+from .conftest import SayFn, SetUpFn, get_speech
+from .states import get_state
 
 TURN_ON = "intent__HassTurnOn"
 
 type Act = Callable[[str, str], Awaitable[tuple[str, Window]]]
 
 
-def nested(levels: int) -> str:
-    return '{"name": ' + '{"a":' * levels + "1" + "}" * levels + "}"
+def nested(depth: int) -> str:
+    return '{"name": ' + '{"a":' * depth + "1" + "}" * depth + "}"
 
 
 ODD = {
@@ -43,19 +43,19 @@ UNREADABLE = {"nested": nested(100_000), "digits": '{"name": ' + "9" * 5000 + "}
 
 
 @pytest.fixture
-async def act(home: HomeAssistant, set_up: SetUp, say: Say, byte_server: ByteServer) -> Act:
+async def act(home: HomeAssistant, set_up: SetUpFn, say: SayFn, byte_server: ByteServer) -> Act:
     """Return a function that takes a turn with a valid tool call and the given one, and returns answer and window."""
     models = {"object": "list", "data": [{"id": "scripted", "object": "model", "created": 1, "owned_by": "us"}]}
-    byte_server.reply(json.dumps(models).encode(), headers={"Content-Type": "application/json"})
+    byte_server.set_reply(json.dumps(models).encode(), headers={"Content-Type": "application/json"})
     entry = await set_up(account={CONF_URL: byte_server.url}, routing="llm_only")
     (agent,) = entry.runtime_data.agents.values()
 
     async def act(name: str, arguments: str) -> tuple[str, Window]:
         good = fragment('{"name": "hall light"}', TURN_ON, index=0, id="call_a")
-        byte_server.reply(good, fragment(arguments, name, index=1, id="call_b"), CALLS, DONE)
-        byte_server.then_reply(text("Good.") + STOP + DONE)
-        answer = speech(await say("switch on the hall light"))
-        (window,) = agent.windows.loaded().values()
+        byte_server.set_reply(good, fragment(arguments, name, index=1, id="call_b"), CALLS, DONE)
+        byte_server.add_reply(text("Good.") + STOP + DONE)
+        answer = get_speech(await say("switch on the hall light"))
+        (window,) = agent.windows.loaded_windows().values()
         return answer, window
 
     return act
@@ -73,7 +73,7 @@ async def test_turn_goes_on_after_an_odd_call(odd: str, act: Act, home: HomeAssi
     answer, window = await act(*ODD[odd])
 
     assert answer == "Good."
-    assert state_of(home, "input_boolean.hall").state == "on"
+    assert get_state(home, "input_boolean.hall").state == "on"
     assert "action_done" in known_results(window)["{'name': 'hall light'}"]
     assert "incomplete" not in window.stats().tag_distribution
 
@@ -89,27 +89,27 @@ async def test_good_call_of_an_answer_that_cannot_be_read_is_known(
     assert "incomplete" in window.stats().tag_distribution
 
 
-async def test_conversation_goes_on_after_an_odd_call(act: Act, say: Say, byte_server: ByteServer) -> None:
+async def test_conversation_goes_on_after_an_odd_call(act: Act, say: SayFn, byte_server: ByteServer) -> None:
     await act(*ODD["long domain"])
 
-    assert speech(await say("hello")) == "Good."
+    assert get_speech(await say("hello")) == "Good."
     assert "call_b" in str(byte_server.requests[-1]["messages"])
 
 
 @pytest.mark.parametrize("domain", ["a" * 100, "lights, please", "Light", "", "   ", "light.kitchen", "light\n"])
 def test_what_is_no_domain_is_no_tag(hass: HomeAssistant, domain: str) -> None:
-    assert call_tags(hass, {"domain": [domain, "light"]}) == {"context:light"}
+    assert get_call_tags(hass, {"domain": [domain, "light"]}) == {"context:light"}
 
 
 def test_area_whose_id_makes_too_long_a_tag_has_none(hass: HomeAssistant) -> None:
     ar.async_get(hass).async_create("Hall")
     ar.async_get(hass).async_create("A" * 200)
 
-    assert call_tags(hass, {"area": ["A" * 200, "Hall"]}) == {"context:hall"}
+    assert get_call_tags(hass, {"area": ["A" * 200, "Hall"]}) == {"context:hall"}
 
 
 @pytest.mark.parametrize("target", [("area", "a" * 200), ("domain", "no domain"), ("area", " "), ("domain", "a" * 200)])
 def test_target_of_a_result_that_makes_no_tag_has_none(hass: HomeAssistant, target: tuple[str, str]) -> None:
     targets: Any = [{"type": kind, "id": id_} for kind, id_ in (target, ("area", "hall"))]
 
-    assert result_tags(hass, llm.ToolResult(data={"data": {"success": targets}})) == {"context:hall"}
+    assert get_result_tags(hass, llm.ToolResult(data={"data": {"success": targets}})) == {"context:hall"}

@@ -15,21 +15,21 @@ from custom_components.windowed_conversation.const import (
     CONF_MAX_WINDOWS,
     CONF_MEMORY_DAYS,
     CONF_PERSISTENCE,
-    CONF_RESULT_CAP,
+    CONF_RESULT_CAP_TOKENS,
     CONF_SUMMARIZE,
     CONF_TOOL_RESULTS,
     CONF_TRIM_SHARE,
 )
-from custom_components.windowed_conversation.window import EstimatedCounter, Message, message_tokens
+from custom_components.windowed_conversation.window import EstimatedCounter, Message, count_message_tokens
 from demo.model_server import ModelServer
 
 from .account_forms import open_options
-from .conftest import Say, Submit, written
+from .conftest import SayFn, Submit, flush_store
 
 SMALL = {
     CONF_HISTORY_TOKENS: 1000,
     CONF_TOOL_RESULTS: "stub",
-    CONF_RESULT_CAP: 4000,
+    CONF_RESULT_CAP_TOKENS: 4000,
     CONF_MAX_WINDOWS: 100,
     CONF_EXPIRY_HOURS: 24,
     CONF_MEMORY_DAYS: 90,
@@ -58,7 +58,7 @@ def suggested_in(schema: Any) -> dict[str, Any]:
 def history_tokens(body: dict) -> int:
     """Return the estimated tokens of all messages after the system prompt."""
     counter = EstimatedCounter()
-    return sum(message_tokens(Message.user(message["content"]), counter) for message in body["messages"][1:])
+    return sum(count_message_tokens(Message.user(message["content"]), counter) for message in body["messages"][1:])
 
 
 async def test_defaults_are_suggested(options_form: Submit) -> None:
@@ -70,7 +70,7 @@ async def test_what_was_entered_is_kept_as_whole_numbers(home: HomeAssistant, op
         CONF_HISTORY_TOKENS: 1000,
         CONF_TRIM_SHARE: 10,
         CONF_MAX_TOOL_TURNS: 3,
-        CONF_RESULT_CAP: 500,
+        CONF_RESULT_CAP_TOKENS: 500,
         CONF_MAX_WINDOWS: 7,
         CONF_EXPIRY_HOURS: 48,
         CONF_MEMORY_DAYS: 30,
@@ -97,8 +97,8 @@ async def test_what_was_entered_is_kept_as_whole_numbers(home: HomeAssistant, op
         ({CONF_TRIM_SHARE: "nan"}, ("0", "90")),
         ({CONF_MAX_TOOL_TURNS: 0}, ("1", "100")),
         ({CONF_MAX_TOOL_TURNS: -3}, ("1", "100")),
-        ({CONF_RESULT_CAP: 99}, ("100", "2,000,000")),
-        ({CONF_RESULT_CAP: 2_000_001}, ("100", "2,000,000")),
+        ({CONF_RESULT_CAP_TOKENS: 99}, ("100", "2,000,000")),
+        ({CONF_RESULT_CAP_TOKENS: 2_000_001}, ("100", "2,000,000")),
         ({CONF_MAX_WINDOWS: 0}, ("1", "10,000")),
         ({CONF_MAX_WINDOWS: 10_001}, ("1", "10,000")),
         ({CONF_EXPIRY_HOURS: 0}, ("1", "8,760")),
@@ -143,7 +143,7 @@ async def test_what_is_no_value_is_refused(options_form: Submit, entry, wrong: d
             CONF_TRIM_SHARE: 0,
             CONF_TOOL_RESULTS: "stub",
             CONF_MAX_TOOL_TURNS: 1,
-            CONF_RESULT_CAP: 100,
+            CONF_RESULT_CAP_TOKENS: 100,
             CONF_MAX_WINDOWS: 1,
             CONF_EXPIRY_HOURS: 1,
         },
@@ -152,29 +152,29 @@ async def test_what_is_no_value_is_refused(options_form: Submit, entry, wrong: d
             CONF_TRIM_SHARE: 90,
             CONF_TOOL_RESULTS: "keep",
             CONF_MAX_TOOL_TURNS: 100,
-            CONF_RESULT_CAP: 2_000_000,
+            CONF_RESULT_CAP_TOKENS: 2_000_000,
             CONF_MAX_WINDOWS: 10_000,
             CONF_EXPIRY_HOURS: 8760,
         },
     ],
 )
-async def test_whole_range_reaches_the_agent(options_form: Submit, entry, agent_of, least_and_most: dict) -> None:
+async def test_whole_range_reaches_the_agent(options_form: Submit, entry, get_agent, least_and_most: dict) -> None:
     await options_form(**SMALL | least_and_most)
 
-    config = agent_of(entry).config
+    config = get_agent(entry).config
     assert config.policy.history_tokens == least_and_most[CONF_HISTORY_TOKENS]
     assert config.policy.trim_share == least_and_most[CONF_TRIM_SHARE] / 100
     assert config.policy.tool_results == least_and_most[CONF_TOOL_RESULTS]
     assert config.policy.max_tool_turns == least_and_most[CONF_MAX_TOOL_TURNS]
-    assert config.policy.result_cap_tokens == least_and_most[CONF_RESULT_CAP]
+    assert config.policy.result_cap_tokens == least_and_most[CONF_RESULT_CAP_TOKENS]
     assert config.max_windows == least_and_most[CONF_MAX_WINDOWS]
     assert config.expiry_seconds == least_and_most[CONF_EXPIRY_HOURS] * 3600
 
 
-async def test_options_that_are_left_empty_follow_the_others(options_form: Submit, entry, agent_of) -> None:
+async def test_options_that_are_left_empty_follow_the_others(options_form: Submit, entry, get_agent) -> None:
     await options_form(**SMALL | {CONF_HISTORY_TOKENS: 32_000})
 
-    policy = agent_of(entry).config.policy
+    policy = get_agent(entry).config.policy
     assert (policy.trim_share, policy.share) == (None, 0.15)
     assert (policy.max_tool_turns, policy.tool_results) == (None, "stub")
 
@@ -194,7 +194,7 @@ def tool_results(body: dict) -> list[str]:
 
 @pytest.mark.usefixtures("many_entities")
 async def test_newest_tool_turns_keep_their_results_from_now_on(
-    options_form: Submit, say: Say, model_server: ModelServer
+    options_form: Submit, say: SayFn, model_server: ModelServer
 ) -> None:
     await say("which devices are on at home?")
     await options_form(**SMALL | {CONF_HISTORY_TOKENS: 20_000, CONF_MAX_TOOL_TURNS: 3})
@@ -211,9 +211,9 @@ async def test_newest_tool_turns_keep_their_results_from_now_on(
 
 @pytest.mark.usefixtures("many_entities")
 async def test_next_result_of_a_tool_is_cut_at_a_shorter_length(
-    options_form: Submit, say: Say, model_server: ModelServer
+    options_form: Submit, say: SayFn, model_server: ModelServer
 ) -> None:
-    await options_form(**SMALL | {CONF_RESULT_CAP: 100})
+    await options_form(**SMALL | {CONF_RESULT_CAP_TOKENS: 100})
 
     await say("which devices are on at home?")
 
@@ -223,7 +223,7 @@ async def test_next_result_of_a_tool_is_cut_at_a_shorter_length(
 
 
 async def test_conversations_beyond_a_smaller_number_are_forgotten_at_once(
-    options_form: Submit, entry, say: Say, figure
+    options_form: Submit, entry, say: SayFn, figure
 ) -> None:
     for name in ("one", "two", "three"):
         await say("my name is Ada", name)
@@ -234,29 +234,29 @@ async def test_conversations_beyond_a_smaller_number_are_forgotten_at_once(
 
 
 async def test_nothing_is_set_up_again(
-    options_form: Submit, entry, agent_of, model_server: ModelServer, say: Say
+    options_form: Submit, entry, get_agent, model_server: ModelServer, say: SayFn
 ) -> None:
     await say("my name is Ada")
-    data, agent, (window,) = entry.runtime_data, agent_of(entry), agent_of(entry).windows.loaded().values()
+    data, agent, (window,) = entry.runtime_data, get_agent(entry), get_agent(entry).windows.loaded_windows().values()
     model_server.log.clear()
 
     await options_form(**SMALL)
 
     assert entry.runtime_data is data
-    assert agent_of(entry) is agent
-    assert [*agent.windows.loaded().values()] == [window]
+    assert get_agent(entry) is agent
+    assert [*agent.windows.loaded_windows().values()] == [window]
     assert len(model_server.log.records) == 0
 
 
 async def test_open_conversation_is_trimmed_at_once_and_the_next_request_fits_a_smaller_window(
-    *, home: HomeAssistant, options_form: Submit, entry, agent_of, model_server: ModelServer, say: Say, figure
+    *, home: HomeAssistant, options_form: Submit, entry, get_agent, model_server: ModelServer, say: SayFn, figure
 ) -> None:
     for _ in range(5):
         await say("tell me a story about the sea in 250 words")
     assert history_tokens(model_server.requests[-1].body) > 1000
 
     await options_form(**SMALL)
-    await written(home)
+    await flush_store(home)
     assert figure("window_size") == "1000"
     assert int(figure("window_tokens")) <= 750
     assert float(figure("window_utilization")) <= 75
@@ -264,7 +264,7 @@ async def test_open_conversation_is_trimmed_at_once_and_the_next_request_fits_a_
     await say("how many messages do you see?")
 
     assert history_tokens(model_server.requests[-1].body) <= 1000
-    (window,) = agent_of(entry).windows.loaded().values()
+    (window,) = get_agent(entry).windows.loaded_windows().values()
     assert window.stats().max_tokens == 1000
     assert window.stats().current_tokens <= 1000
 

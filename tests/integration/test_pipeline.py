@@ -7,7 +7,7 @@ import pytest
 
 from demo.model_server import ModelServer
 
-from .conftest import Say, speech
+from .conftest import SayFn, get_speech
 from .dashboard import PipelineClient, ending
 
 
@@ -39,7 +39,7 @@ async def test_turns_that_the_pipeline_answered_are_in_the_window_once(
 
 
 async def test_script_of_a_person_waits_for_the_pipeline(
-    home: HomeAssistant, dashboard: PipelineClient, say: Say, model_server: ModelServer, hass_admin_user
+    home: HomeAssistant, dashboard: PipelineClient, say: SayFn, model_server: ModelServer, hass_admin_user
 ) -> None:
     pipeline = await dashboard.create(prefer_local_intents=False)
     model_server.change(delay=0.02)
@@ -51,5 +51,5 @@ async def test_script_of_a_person_waits_for_the_pipeline(
     )
 
     assert ending(events)["intent_output"]["response"]["response_type"] == "action_done"
-    assert "Tom" in speech(await say("what is the cat?", "shared", context=person))
-    assert "Rex" in speech(await say("what is the dog?", "shared", context=person))
+    assert "Tom" in get_speech(await say("what is the cat?", "shared", context=person))
+    assert "Rex" in get_speech(await say("what is the dog?", "shared", context=person))

@@ -22,8 +22,8 @@ from custom_components.windowed_conversation.const import (
     CONF_IDLE_TIMEOUT,
     CONF_LIMITS,
     CONF_MAX_ANSWER_TOKENS,
+    CONF_MAX_TOOL_ITERATIONS,
     CONF_PROVIDER,
-    CONF_TOOL_ITERATIONS,
     CONF_TURN_TIMEOUT,
     PROVIDER_ANTHROPIC,
     PROVIDER_AZURE,
@@ -33,7 +33,7 @@ from custom_components.windowed_conversation.const import (
 )
 from demo.model_server import ModelServer
 
-from .conftest import Say, SetUp, speech
+from .conftest import SayFn, SetUpFn, get_speech
 from .dashboard import PipelineClient, ending, streamed
 
 # The provider, the account data that selects its wire format, and the path of the server's URL.
@@ -79,7 +79,7 @@ _FORMATS = {
 }
 
 # The idle timeout of the first provider, and the time within which the second must then answer, in seconds.
-_PATIENCE = 0.3
+_IDLE_TIMEOUT = 0.3
 _HAND_OVER = 1.0
 
 _SECOND = "conversation.ada_2"
@@ -97,14 +97,14 @@ def provider(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def asked(provider: str, set_up: SetUp, model_server: ModelServer) -> MockConfigEntry:
+async def asked(provider: str, set_up: SetUpFn, model_server: ModelServer) -> MockConfigEntry:
     """Return an account with the provider, whose agent has a fallback agent at a second one."""
     model_server.change(models=tuple(_MODELS.values()))
     limits = {
-        CONF_FALLBACK_TIMEOUT: _PATIENCE,
-        CONF_IDLE_TIMEOUT: _PATIENCE,
+        CONF_FALLBACK_TIMEOUT: _IDLE_TIMEOUT,
+        CONF_IDLE_TIMEOUT: _IDLE_TIMEOUT,
         CONF_TURN_TIMEOUT: 5,
-        CONF_TOOL_ITERATIONS: 10,
+        CONF_MAX_TOOL_ITERATIONS: 10,
     }
     return await set_up(
         account=account(provider, model_server),
@@ -113,7 +113,7 @@ async def asked(provider: str, set_up: SetUp, model_server: ModelServer) -> Mock
 
 
 @pytest.fixture
-async def second(provider: str, set_up: SetUp, asked: MockConfigEntry) -> AsyncIterator[ModelServer]:
+async def second(provider: str, set_up: SetUpFn, asked: MockConfigEntry) -> AsyncIterator[ModelServer]:
     """Set up a second account with the next provider in the list, and yield its server."""
     names = list(_ACCOUNTS)
     other = names[(names.index(provider) + 1) % len(names)]
@@ -136,19 +136,19 @@ async def test_answer_is_streamed(
 
 
 async def test_tool_call_changes_the_home(
-    home: HomeAssistant, asked: MockConfigEntry, say: Say, model_server: ModelServer
+    home: HomeAssistant, asked: MockConfigEntry, say: SayFn, model_server: ModelServer
 ) -> None:
     assert home.states.is_state("input_boolean.kitchen", "off")
 
     result = await say("I would like the kitchen light switched on")
 
     assert home.states.is_state("input_boolean.kitchen", "on")
-    assert "kitchen light" in speech(result)
+    assert "kitchen light" in get_speech(result)
     assert [request.violations for request in model_server.requests] == [[], []]
 
 
 async def test_script_without_a_lower_limit_costs_no_turn(
-    home: HomeAssistant, asked: MockConfigEntry, say: Say, model_server: ModelServer
+    home: HomeAssistant, asked: MockConfigEntry, say: SayFn, model_server: ModelServer
 ) -> None:
     endless = {"name": "Level", "selector": {"number": {"min": -math.inf, "max": 10, "mode": "box"}}}
     script = {"alias": "Dim", "description": "Dims the lamp", "fields": {"level": endless}, "sequence": []}
@@ -157,14 +157,14 @@ async def test_script_without_a_lower_limit_costs_no_turn(
 
     result = await say("I would like the kitchen light switched on")
 
-    assert "kitchen light" in speech(result)
+    assert "kitchen light" in get_speech(result)
     assert b'"level"' in model_server.requests[-1].raw
     assert b"Infinity" not in model_server.requests[-1].raw
 
 
 @pytest.mark.parametrize("effort", [None, "low"])
 async def test_limit_of_the_answer_is_sent(
-    effort: str | None, provider: str, set_up: SetUp, say: Say, model_server: ModelServer
+    effort: str | None, provider: str, set_up: SetUpFn, say: SayFn, model_server: ModelServer
 ) -> None:
     model_server.change(models=tuple(_MODELS.values()))
     chosen = {CONF_EFFORT: effort} if effort else {}
@@ -183,22 +183,22 @@ async def test_limit_of_the_answer_is_sent(
 
 
 async def test_follow_up_knows_what_was_said_and_done(
-    asked: MockConfigEntry, say: Say, model_server: ModelServer
+    asked: MockConfigEntry, say: SayFn, model_server: ModelServer
 ) -> None:
     await say("my name is Ada")
     await say("I would like the kitchen light switched on")
 
-    assert speech(await say("what is my name?")) == "Your name is Ada."
+    assert get_speech(await say("what is my name?")) == "Your name is Ada."
     assert all(request.violations == [] for request in model_server.requests)
 
 
 async def test_facts_are_remembered_by_a_tool_and_known_in_another_conversation(
-    asked: MockConfigEntry, say: Say, model_server: ModelServer
+    asked: MockConfigEntry, say: SayFn, model_server: ModelServer
 ) -> None:
-    kept = speech(await say("keep in memory that the bins go out on Friday"))
+    kept = get_speech(await say("keep in memory that the bins go out on Friday"))
 
     assert kept == "I have put it into my memory."
-    assert speech(await say("when do the bins go out?", "another")) == "The bins go out on Friday."
+    assert get_speech(await say("when do the bins go out?", "another")) == "The bins go out on Friday."
     assert all(request.violations == [] for request in model_server.requests)
 
 
@@ -207,7 +207,7 @@ async def test_facts_are_remembered_by_a_tool_and_known_in_another_conversation(
     [
         ("503", 0.0, "unavailable"),
         (None, 0.0, "unavailable"),
-        ("no_answer", _PATIENCE, "deadline_exceeded"),
+        ("no_answer", _IDLE_TIMEOUT, "deadline_exceeded"),
     ],
     ids=["503", "down", "no answer"],
 )
@@ -216,9 +216,9 @@ async def test_second_is_heard_within_a_second_of_the_failure(
     home: HomeAssistant,
     asked: MockConfigEntry,
     second: ModelServer,
-    say: Say,
+    say: SayFn,
     model_server: ModelServer,
-    agent_of: Callable[[MockConfigEntry], Agent],
+    get_agent: Callable[[MockConfigEntry], Agent],
     fault: str | None,
     failed_after: float,
     reason: str,
@@ -231,21 +231,21 @@ async def test_second_is_heard_within_a_second_of_the_failure(
         await model_server.stop()
     began = home.loop.time()
 
-    assert speech(await say("what is my name?")) == "Your name is Ada."
+    assert get_speech(await say("what is my name?")) == "Your name is Ada."
 
     assert home.loop.time() - began - failed_after < _HAND_OVER
-    assert agent_of(asked).statistics.time_to_first_token is not None
+    assert get_agent(asked).statistics.time_to_first_token is not None
     assert [(event.data["route"], event.data["reason"]) for event in told] == [("fallback", reason)]
     assert [request.violations for request in second.requests] == [[]]
 
 
 async def test_first_goes_on_with_what_the_second_answered(
-    asked: MockConfigEntry, second: ModelServer, say: Say, model_server: ModelServer
+    asked: MockConfigEntry, second: ModelServer, say: SayFn, model_server: ModelServer
 ) -> None:
     model_server.fault("503", 1)
     await say("my name is Ada")
     second.log.clear()
 
-    assert speech(await say("what is my name?")) == "Your name is Ada."
+    assert get_speech(await say("what is my name?")) == "Your name is Ada."
     assert model_server.requests[-1].violations == []
     assert second.requests == []

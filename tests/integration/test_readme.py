@@ -12,19 +12,19 @@ from pytest_homeassistant_custom_component.common import async_mock_service
 
 from custom_components.windowed_conversation.const import CONF_PROVIDER, PROVIDER_OPENAI
 from demo.model_server import ModelServer
-from tests.documents import DOCS, PAGES, blocks
+from tests.documents import DOC_PAGES, DOCS, blocks
 
-from .conftest import AGENT, Say, SetUp
+from .conftest import AGENT, SayFn, SetUpFn
 
 # `test_last_night` runs the examples of this page separately.
 BY_THEMSELVES = DOCS / "troubleshooting.md"
 # Duplicates are removed, because one example is on two pages.
-SHOWN = dict.fromkeys(block for page in PAGES if page != BY_THEMSELVES for block in blocks(page, "yaml"))
+SHOWN = dict.fromkeys(block for page in DOC_PAGES if page != BY_THEMSELVES for block in blocks(page, "yaml"))
 EXAMPLES: list[Any] = [parse_yaml(block.replace("openai_conversation", AGENT.partition(".")[2])) for block in SHOWN]
 
 
 @pytest.fixture
-async def notified(home: HomeAssistant, set_up: SetUp) -> list[Any]:
+async def notified(home: HomeAssistant, set_up: SetUpFn) -> list[Any]:
     """Set up the documented automation and return the list of its notifications."""
     (automation,) = [example for example in EXAMPLES if "triggers" in example]
     await set_up()
@@ -33,7 +33,7 @@ async def notified(home: HomeAssistant, set_up: SetUp) -> list[Any]:
 
 
 async def test_automation_notifies_when_the_credit_has_run_out(
-    notified: list[Any], say: Say, model_server: ModelServer
+    notified: list[Any], say: SayFn, model_server: ModelServer
 ) -> None:
     model_server.fault("quota")
 
@@ -42,7 +42,9 @@ async def test_automation_notifies_when_the_credit_has_run_out(
     assert [call.data["message"] for call in notified] == ["Ada needs credit."]
 
 
-async def test_automation_is_silent_about_other_turns(notified: list[Any], say: Say, model_server: ModelServer) -> None:
+async def test_automation_is_silent_about_other_turns(
+    notified: list[Any], say: SayFn, model_server: ModelServer
+) -> None:
     model_server.fault("500", 1)
 
     await say("my name is Ada")
@@ -51,7 +53,7 @@ async def test_automation_is_silent_about_other_turns(notified: list[Any], say: 
     assert notified == []
 
 
-async def test_actions_do_what_they_show(home: HomeAssistant, set_up: SetUp) -> None:
+async def test_actions_do_what_they_show(home: HomeAssistant, set_up: SetUpFn) -> None:
     actions = [example for example in EXAMPLES if "action" in example]
     results = {"variables": {"results": "{{ dict(window=window, forgotten=forgotten) }}"}}
     sequence = [*actions, results, {"stop": "", "response_variable": "results"}]
@@ -64,7 +66,7 @@ async def test_actions_do_what_they_show(home: HomeAssistant, set_up: SetUp) -> 
     assert [memory["text"] for memory in shown["forgotten"]["memories"]] == ["The bins go out on Friday"]
 
 
-async def test_card_shows_a_sensor_that_exists(home: HomeAssistant, set_up: SetUp, model_server: ModelServer) -> None:
+async def test_card_shows_a_sensor_that_exists(home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer) -> None:
     (card,) = [example for example in EXAMPLES if "type" in example]
     await set_up(account={CONF_PROVIDER: PROVIDER_OPENAI, CONF_URL: model_server.url})
 

@@ -22,7 +22,7 @@ from custom_components.windowed_conversation.turn.recall import HEADING, PromptF
 from demo.model_server import ModelServer
 
 from .account_kinds import VENDORS, Kind
-from .conftest import AGENT, Say, SayAtOnce, SetUp, speech, until
+from .conftest import AGENT, SayAtOnce, SayFn, SetUpFn, get_speech, until
 from .remembered import add_fact, memory_of
 from .store_file import Disk
 from .test_turns import window_of
@@ -55,7 +55,7 @@ def sent(model_server: ModelServer) -> str:
     return json.dumps([request.body for request in model_server.requests], ensure_ascii=False)
 
 
-async def fill(say: Say, turns: int = 12, **more: Any) -> ConversationResult:
+async def fill(say: SayFn, turns: int = 12, **more: Any) -> ConversationResult:
     """Take enough turns to evict earlier exchanges, and return the last result."""
     for number in range(turns):
         result = await say(
@@ -71,7 +71,7 @@ async def tell(home: HomeAssistant, *facts: tuple[str, Context | None, bool]) ->
 
 
 async def test_facts_stand_at_the_end_of_the_next_conversations_prompt(
-    home: HomeAssistant, entry, say: Say, ada: Context, model_server: ModelServer
+    home: HomeAssistant, entry, say: SayFn, ada: Context, model_server: ModelServer
 ) -> None:
     await tell(home, ("The bins go out on Friday", None, False), ("Likes [tea]", ada, False))
     await say("hello there", "new", context=ada)
@@ -79,17 +79,19 @@ async def test_facts_stand_at_the_end_of_the_next_conversations_prompt(
     system, _ = asked(model_server)
     head, found, profile = system.partition(f"\n\n{HEADING}")
     assert (bool(head), bool(found)) == (True, True)
-    assert profile == "\n\nKnown of Ada:\nLikes tea\n\nKnown of the home:\nThe bins go out on Friday" + dated(profile)
+    assert profile == "\n\nKnown of Ada:\nLikes tea\n\nKnown of the home:\nThe bins go out on Friday" + find_date(
+        profile
+    )
 
 
-def dated(profile: str) -> str:
+def find_date(profile: str) -> str:
     """Return the date at the end of a profile, or an empty text if there is none."""
     found = re.search(r" \(told \w{3} \d{4}-\d\d-\d\d\)$", profile)
     return found[0] if found else ""
 
 
 async def test_turn_that_left_the_window_is_recalled(
-    set_up: SetUp, say: Say, ada: Context, model_server: ModelServer
+    set_up: SetUpFn, say: SayFn, ada: Context, model_server: ModelServer
 ) -> None:
     entry = await set_up(**SMALL)
     await say("my name is Ada Lovelace", context=ada)
@@ -101,12 +103,12 @@ async def test_turn_that_left_the_window_is_recalled(
     prefix, _, question = asked(model_server)[1].partition("]\n\n")
     assert 'Ada: "my name is Ada Lovelace"' in prefix
     assert question == "what is my name?"
-    assert "CONTEXT" not in speech(await say("what is my name?", context=ada))
+    assert "CONTEXT" not in get_speech(await say("what is my name?", context=ada))
 
 
 @pytest.mark.parametrize("kind", [None, *VENDORS], ids=lambda each: getattr(each, "name", "chat"))
 async def test_between_trims_each_request_begins_with_the_one_before_up_to_its_question(
-    set_up: SetUp, say: Say, model_server: ModelServer, *, ada: Context, kind: Kind | None
+    set_up: SetUpFn, say: SayFn, model_server: ModelServer, *, ada: Context, kind: Kind | None
 ) -> None:
     entry = await set_up(account=kind.account(model_server) if kind else None, **SMALL)
     await fill(say, 8, conversation_id="other", context=ada)
@@ -133,13 +135,13 @@ def parts(body: dict[str, Any]) -> list[str]:
 
 
 async def test_profile_is_made_anew_only_for_facts_that_have_changed(
-    home: HomeAssistant, entry, say: Say, monkeypatch: pytest.MonkeyPatch, *, ada: Context, grace: Context
+    home: HomeAssistant, entry, say: SayFn, monkeypatch: pytest.MonkeyPatch, *, ada: Context, grace: Context
 ) -> None:
     made = []
 
-    def make(facts: list[Fact], *more: Any) -> PromptFacts:
+    def make(facts: list[Fact], *args: Any) -> PromptFacts:
         made.append([fact.text for fact in facts])
-        return build_prompt_facts(facts, *more)
+        return build_prompt_facts(facts, *args)
 
     monkeypatch.setattr(live_context, "build_prompt_facts", make)
     # Take turns until the model's tokens are calibrated.
@@ -157,7 +159,7 @@ async def test_profile_is_made_anew_only_for_facts_that_have_changed(
 
 
 async def test_agent_without_memory_is_told_nothing(
-    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer
 ) -> None:
     await set_up()
     await tell(home, ("The bins go out on Friday", None, False))
@@ -171,35 +173,35 @@ async def test_late_memory_leaves_the_turn_as_it_is(
     *,
     home: HomeAssistant,
     entry,
-    say: Say,
+    say: SayFn,
     say_at_once: SayAtOnce,
     model_server: ModelServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     await tell(home, ("The bins go out on Friday", None, False))
-    monkeypatch.setattr(live_context, "DEADLINE", 0.0)
+    monkeypatch.setattr(live_context, "MEMORY_TIMEOUT", 0.0)
 
     # Reads are blocked, because a fast result could be ready before the event loop checks the deadline.
-    memory = memory_of(home).writer.opened
+    memory = memory_of(home).writer.open_store
     assert memory is not None
-    with memory.database._reading:
-        assert speech(await say_at_once("when do the bins go out?"))
+    with memory.database._read_lock:
+        assert get_speech(await say_at_once("when do the bins go out?"))
     assert "Friday" not in sent(model_server)
 
-    monkeypatch.setattr(live_context, "DEADLINE", 60.0)
+    monkeypatch.setattr(live_context, "MEMORY_TIMEOUT", 60.0)
     await say("hello there")
     assert "Friday" in asked(model_server)[0]
 
 
 @pytest.mark.long
 async def test_locked_memory_leaves_the_prompt_as_it_is(
-    home: HomeAssistant, entry, say: Say, model_server: ModelServer, disk: Disk
+    home: HomeAssistant, entry, say: SayFn, model_server: ModelServer, disk: Disk
 ) -> None:
     await tell(home, ("The bins go out on Friday", None, False))
     await say("hello there")
     before, _ = asked(model_server)
     lock = disk.lock()
-    answer = speech(await say("hello again"))
+    answer = get_speech(await say("hello again"))
     disk(lambda path: lock.close())
     await until(lambda: memory_of(home).writer.state.reason is None)
 
@@ -207,7 +209,7 @@ async def test_locked_memory_leaves_the_prompt_as_it_is(
     assert asked(model_server) == (before, asked(model_server)[1])
 
 
-async def test_trace_has_figures_of_what_was_recalled(entry, say: Say, ada: Context, home: HomeAssistant) -> None:
+async def test_trace_has_figures_of_what_was_recalled(entry, say: SayFn, ada: Context, home: HomeAssistant) -> None:
     await say("my name is Ada Lovelace", "other", context=ada)
     await say("what is my name?", context=ada)
 

@@ -13,13 +13,13 @@ from homeassistant.core import Context, HomeAssistant
 import pytest
 from pytest_homeassistant_custom_component.common import MockUser
 
-from custom_components.windowed_conversation.agents.store import async_store
+from custom_components.windowed_conversation.agents.store import async_get_store
 from custom_components.windowed_conversation.const import CONF_ROUTING
 from custom_components.windowed_conversation.memory import Memory
-from custom_components.windowed_conversation.turn.routing import Routing
+from custom_components.windowed_conversation.turn.routing import RoutingMode
 from demo.model_server import ModelServer
 
-from .conftest import Say, SetUp
+from .conftest import SayFn, SetUpFn
 
 _FOLDER = Path(__file__).parents[2] / "benchmarks"
 _HOUSEHOLD: dict[str, Any] = json.loads((_FOLDER / "memory_household.json").read_text())
@@ -56,13 +56,13 @@ def tell(memory: Memory, people: dict[str | None, str | None]) -> None:
 
 @pytest.mark.long
 async def test_prompt_has_the_fact_that_answers_among_hundreds_of_others(
-    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer
 ) -> None:
-    await set_up(**{CONF_ROUTING: Routing.LLM_ONLY})
+    await set_up(**{CONF_ROUTING: RoutingMode.LLM_ONLY})
     people: dict[str | None, str | None] = {None: None}
     for name in ("anna", "ben"):
         people[name] = MockUser(name=name.title()).add_to_hass(home).id
-    memory = async_store(home)
+    memory = async_get_store(home)
     assert memory is not None
     await memory.async_change(lambda memory: tell(memory, people))
     facts = {told["id"]: told["fact"] for told in _HOUSEHOLD["told"]}

@@ -21,9 +21,9 @@ from custom_components.windowed_conversation.const import (
 from custom_components.windowed_conversation.providers.events import Usage
 from demo.model_server import ModelServer
 
-from .conftest import AGENT, Say, SetUp, speech
+from .conftest import AGENT, SayFn, SetUpFn, get_speech
 from .more_agents import add_account
-from .states import state_of
+from .states import get_state
 
 MODEL, HAIKU, FLASH = "gpt-4o-mini", "claude-haiku-4-5", "gemini-2.5-flash"
 GRACE = "conversation.grace"
@@ -45,7 +45,7 @@ async def other(home: HomeAssistant, model_server: ModelServer) -> None:
 
 
 @pytest.fixture
-async def ours(other: None, set_up: SetUp, model_server: ModelServer) -> MockConfigEntry:
+async def ours(other: None, set_up: SetUpFn, model_server: ModelServer) -> MockConfigEntry:
     """Return an OpenAI account whose agent has the Anthropic agent as its fallback agent."""
     account = {CONF_PROVIDER: PROVIDER_OPENAI, CONF_URL: model_server.url}
     return await set_up(account=account, **{CONF_MODEL: MODEL, CONF_FALLBACK_AGENTS: [GRACE]})
@@ -53,7 +53,7 @@ async def ours(other: None, set_up: SetUp, model_server: ModelServer) -> MockCon
 
 @pytest.mark.long
 async def test_event_tells_who_answered_and_all_that_was_used(
-    home: HomeAssistant, ours: MockConfigEntry, say: Say, model_server: ModelServer
+    home: HomeAssistant, ours: MockConfigEntry, say: SayFn, model_server: ModelServer
 ) -> None:
     events = async_capture_events(home, f"{DOMAIN}_turn")
 
@@ -71,53 +71,53 @@ async def test_event_tells_who_answered_and_all_that_was_used(
 
 @pytest.mark.parametrize(("fault", "error"), [("429", "rate_limited"), ("404", "model_not_found")])
 async def test_hand_over_is_told_by_event_trace_and_sensor(
-    *, home: HomeAssistant, ours: MockConfigEntry, say: Say, model_server: ModelServer, fault: str, error: str
+    *, home: HomeAssistant, ours: MockConfigEntry, say: SayFn, model_server: ModelServer, fault: str, error: str
 ) -> None:
     events = async_capture_events(home, f"{DOMAIN}_turn")
     model_server.fault(fault, 1)
 
-    assert "Ada" in speech(await say("my name is Ada"))
+    assert "Ada" in get_speech(await say("my name is Ada"))
 
     expected = {
         "reason": error,
         "answered_by": GRACE,
         "failures": [{"agent": AGENT, "error": error}],
     }
-    shown = state_of(home, "sensor.ada_last_route")
+    shown = get_state(home, "sensor.ada_last_route")
     assert shown.state == "fallback"
     for told in (events[-1].data, traced(), shown.attributes):
         assert {key: told[key] for key in expected} == expected
 
 
 async def test_error_the_sentence_that_was_spoken_and_all_who_failed_are_told(
-    home: HomeAssistant, ours: MockConfigEntry, say: Say, model_server: ModelServer
+    home: HomeAssistant, ours: MockConfigEntry, say: SayFn, model_server: ModelServer
 ) -> None:
     events = async_capture_events(home, f"{DOMAIN}_turn")
     model_server.fault("quota")
 
-    spoken = speech(await say("my name is Ada"))
+    spoken = get_speech(await say("my name is Ada"))
 
-    assert state_of(home, "sensor.ada_last_route").state == "error"
-    shown = state_of(home, "sensor.ada_last_route").attributes
+    assert get_state(home, "sensor.ada_last_route").state == "error"
+    shown = get_state(home, "sensor.ada_last_route").attributes
     assert (shown["error"], shown["message"]) == ("quota_error", spoken)
     assert (shown["answered_by"], shown["failures"]) == (None, [{"agent": AGENT, "error": "quota_error"}])
     assert (events[-1].data["error"], traced()["error"]) == ("quota_error", "quota_error")
 
 
 async def test_error_is_past_when_the_next_turn_is_answered(
-    home: HomeAssistant, ours: MockConfigEntry, say: Say, model_server: ModelServer
+    home: HomeAssistant, ours: MockConfigEntry, say: SayFn, model_server: ModelServer
 ) -> None:
     model_server.fault("quota", 2)
     await say("my name is Ada")
 
     await say("my name is Ada")
 
-    shown = state_of(home, "sensor.ada_last_route").attributes
+    shown = get_state(home, "sensor.ada_last_route").attributes
     assert (shown["error"], shown["message"]) == (None, None)
 
 
 async def test_stranger_is_told_by_its_entity(
-    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer
 ) -> None:
     await set_up(**{CONF_FALLBACK_AGENTS: ["conversation.home_assistant"], CONF_ROUTING: "llm_only"})
     model_server.fault("500")
@@ -128,7 +128,7 @@ async def test_stranger_is_told_by_its_entity(
 
 
 async def test_agent_is_told_by_the_name_that_its_entity_was_given(
-    home: HomeAssistant, ours: MockConfigEntry, say: Say
+    home: HomeAssistant, ours: MockConfigEntry, say: SayFn
 ) -> None:
     er.async_get(home).async_update_entity(AGENT, new_entity_id="conversation.lovelace")
     await home.async_block_till_done()
@@ -138,17 +138,17 @@ async def test_agent_is_told_by_the_name_that_its_entity_was_given(
     assert traced()["answered_by"] == "conversation.lovelace"
 
 
-async def test_local_turn_was_answered_by_no_agent(home: HomeAssistant, ours: MockConfigEntry, say: Say) -> None:
+async def test_local_turn_was_answered_by_no_agent(home: HomeAssistant, ours: MockConfigEntry, say: SayFn) -> None:
     await say("turn on kitchen light")
 
     assert (traced()["answered_by"], traced()["failures"], traced()["cache"]) == (None, [], None)
-    shown = state_of(home, "sensor.ada_last_route").attributes
+    shown = get_state(home, "sensor.ada_last_route").attributes
     assert (shown["reason"], shown["answered_by"], shown["failures"]) == ("local_match", None, [])
 
 
 @pytest.mark.long
 async def test_trace_tells_what_openai_was_asked_to_cache_and_did(
-    ours: MockConfigEntry, say: Say, model_server: ModelServer
+    ours: MockConfigEntry, say: SayFn, model_server: ModelServer
 ) -> None:
     await say(LONG)
     await say("what is the word?")
@@ -162,7 +162,7 @@ async def test_trace_tells_what_openai_was_asked_to_cache_and_did(
 
 
 async def test_trace_tells_where_anthropic_was_asked_to_cache_and_did(
-    set_up: SetUp, say: Say, model_server: ModelServer
+    set_up: SetUpFn, say: SayFn, model_server: ModelServer
 ) -> None:
     account = {CONF_PROVIDER: PROVIDER_ANTHROPIC, CONF_URL: model_server.address}
     await set_up(account=account, **{CONF_MODEL: HAIKU})
@@ -181,13 +181,13 @@ async def test_trace_tells_where_anthropic_was_asked_to_cache_and_did(
 
 
 async def test_record_holds_no_text(
-    home: HomeAssistant, ours: MockConfigEntry, say: Say, model_server: ModelServer
+    home: HomeAssistant, ours: MockConfigEntry, say: SayFn, model_server: ModelServer
 ) -> None:
     events = async_capture_events(home, f"{DOMAIN}_turn")
     model_server.fault("500", 1)
 
     await say(LONG)
 
-    told = f"{events[-1].data} {traced()} {state_of(home, 'sensor.ada_last_route').attributes}"
+    told = f"{events[-1].data} {traced()} {get_state(home, 'sensor.ada_last_route').attributes}"
     assert "pelican" not in told
     assert "key'" not in told.replace("prompt_cache_key'", "")

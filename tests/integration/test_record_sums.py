@@ -18,7 +18,7 @@ from homeassistant.core import Context, HomeAssistant
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
-from custom_components.windowed_conversation.agents.lookup import async_agents
+from custom_components.windowed_conversation.agents.lookup import async_loaded_agents
 from custom_components.windowed_conversation.const import (
     CONF_FALLBACK_AGENTS,
     CONF_HISTORY_TOKENS,
@@ -28,10 +28,10 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_OPENAI,
     RecordLevel,
 )
-from custom_components.windowed_conversation.memory import Memory, Tokens, TurnListing, TurnRecord
+from custom_components.windowed_conversation.memory import Memory, TokenUsage, TurnListQuery, TurnRecord
 from demo.model_server import ModelServer
 
-from .conftest import AGENT, SetUp, listed, until, written
+from .conftest import AGENT, SetUpFn, flush_store, listed, until
 from .more_agents import add_agent
 from .remembered import memory_of
 
@@ -84,7 +84,7 @@ class Traffic:
         kinds = self.random.choices(list(_KINDS), list(_KINDS.values()), k=turns)
         for number, kind in enumerate(kinds):
             await getattr(self, f"_{kind}")(number)
-            for agent in async_agents(self.home):
+            for agent in async_loaded_agents(self.home):
                 agent.notify_listeners()
             if number % 20 == 0:
                 await self._harvest()
@@ -161,13 +161,13 @@ class Traffic:
         await until(lambda: turn.done() or self.server.open_streams > before)
         await self.home.config_entries.async_reload(self.entry.entry_id)
         held.release()
-        self.server.held = None
+        self.server.current_hold = None
         await asyncio.wait([turn])
         await listed(self.home)
 
 
 @pytest.fixture
-async def traffic(home: HomeAssistant, set_up: SetUp, model_server: ModelServer) -> Traffic:
+async def traffic(home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer) -> Traffic:
     """Return a source of turns; its agent has a fallback agent, summaries, and a model with a known price."""
     model_server.change(models=(MODEL,))
     entry = await set_up(
@@ -185,18 +185,20 @@ async def recorded(home: HomeAssistant) -> list[TurnRecord]:
 
     def read(memory: Memory) -> list[TurnRecord]:
         found: list[TurnRecord] = []
-        while page := memory.record.newest(TurnListing(limit=1_000, after=found[-1].id if found else None)):
+        while page := memory.turn_records.list_newest(
+            TurnListQuery(limit=1_000, after=found[-1].id if found else None)
+        ):
             found += page
         return found
 
     return await memory_of(home).async_read(read, [])
 
 
-def tokens(turns: list[TurnRecord]) -> list[Tokens]:
+def tokens(turns: list[TurnRecord]) -> list[TokenUsage]:
     return [request.usage for turn in turns for request in turn.requests if request.usage is not None]
 
 
-def priced(usage: Tokens) -> Decimal:
+def priced(usage: TokenUsage) -> Decimal:
     return price(PricedUsage(input_tokens=usage.input, cache_read_tokens=usage.cached, output_tokens=usage.output))
 
 
@@ -204,12 +206,12 @@ def priced(usage: Tokens) -> Decimal:
 @pytest.mark.timeout(300 + TURNS)
 async def test_record_sensors_and_server_agree_to_the_token_and_the_cent(home: HomeAssistant, traffic: Traffic) -> None:
     await traffic.take(TURNS)
-    await written(home)
+    await flush_store(home)
 
     turns = await recorded(home)
     used, ends = tokens(turns), Counter(turn.end for turn in turns)
     taken = [turn for turn in turns if turn.route != "summary"]
-    statistics = next(agent for agent in async_agents(home) if agent.config.name == "Ada").statistics
+    statistics = next(agent for agent in async_loaded_agents(home) if agent.config.name == "Ada").statistics
     totals, costs = statistics.on_disk.totals, statistics.on_disk.costs
     answered = Counter(turn.route for turn in taken if turn.end == "answered")
     sums = {"prompt": sum(each.input for each in used), "cached": sum(each.cached for each in used)}
@@ -223,7 +225,7 @@ async def test_record_sensors_and_server_agree_to_the_token_and_the_cent(home: H
     assert sums["prompt"] == totals.input_tokens
     assert sums["cached"] == totals.cached_input_tokens
     assert sum(each.output for each in used) == totals.output_tokens
-    assert known == costs.priced
+    assert known == costs.known_total
     assert known + unknown == traffic.cost
     assert sum(turn.cost is None for turn in turns) == costs.without_price
     assert ends["cancelled"] == traffic.cancelled > 0

@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 from aiohttp import web
 import pytest
 
-from custom_components.windowed_conversation.bridge.errors import error_text_of
+from custom_components.windowed_conversation.bridge.errors import describe_error
 from custom_components.windowed_conversation.providers.errors import Redirected
 from demo.model_server import ModelServer
 
-from .conftest import Submit, serving
+from .conftest import Submit, run_server
 
 REDIRECTS = (301, 302, 303, 307, 308)
 
@@ -22,7 +22,7 @@ async def moved(request: pytest.FixtureRequest, model_server: ModelServer) -> As
         address = f"{model_server.url.removesuffix('/v1')}{asked.path}?secret=1"
         return web.Response(status=request.param, headers={"Location": address})
 
-    async with serving(redirect) as address:
+    async with run_server(redirect) as address:
         yield f"{address}/v1"
 
 
@@ -37,6 +37,6 @@ async def test_form_names_the_new_address_and_asks_nobody_there(
 
 
 def test_new_address_is_told() -> None:
-    failure = error_text_of(Redirected("https://new.example/v1/models"))
+    failure = describe_error(Redirected("https://new.example/v1/models"))
 
     assert (failure.key, failure.placeholders) == ("redirected", {"address": "https://new.example/v1/models"})

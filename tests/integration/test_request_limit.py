@@ -10,14 +10,14 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 from custom_components.windowed_conversation.const import (
     CONF_IDLE_TIMEOUT,
     CONF_LIMITS,
-    CONF_TOOL_ITERATIONS,
+    CONF_MAX_TOOL_ITERATIONS,
     CONF_TURN_TIMEOUT,
 )
-from custom_components.windowed_conversation.turn.model import MOST_REQUESTS
+from custom_components.windowed_conversation.turn.model import MAX_CONCURRENT_REQUESTS
 from demo.model_server import ModelServer
 from tests.at_once import most_at_once
 
-from .conftest import AGENT, SetUp
+from .conftest import AGENT, SetUpFn
 from .more_agents import add_agent
 
 _MANY = 300
@@ -39,21 +39,21 @@ async def test_hundreds_at_once_are_all_answered_a_few_at_a_time(
     answers = await asyncio.gather(*(talk(home, number) for number in range(_MANY)))
 
     assert answers == [f"Nice to meet you, Ada{number}." for number in range(_MANY)]
-    assert most_at_once(model_server) == MOST_REQUESTS
+    assert most_at_once(model_server) == MAX_CONCURRENT_REQUESTS
 
 
 @pytest.mark.long
 async def test_who_is_not_served_in_time_is_told_so_and_the_others_are_served(
-    home: HomeAssistant, set_up: SetUp, model_server: ModelServer
+    home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer
 ) -> None:
-    await set_up(**{CONF_LIMITS: {CONF_IDLE_TIMEOUT: 60, CONF_TURN_TIMEOUT: 5, CONF_TOOL_ITERATIONS: 10}})
+    await set_up(**{CONF_LIMITS: {CONF_IDLE_TIMEOUT: 60, CONF_TURN_TIMEOUT: 5, CONF_MAX_TOOL_ITERATIONS: 10}})
     model_server.change(delay=0.4)
 
     answers = await asyncio.gather(*(talk(home, number) for number in range(100)))
 
     whole = [answer for number, answer in enumerate(answers) if answer == f"Nice to meet you, Ada{number}."]
     told = [answer for answer in answers if answer.endswith("The model did not answer in time. Please try again.")]
-    assert len(whole) >= 2 * MOST_REQUESTS
+    assert len(whole) >= 2 * MAX_CONCURRENT_REQUESTS
     assert len(whole) + len(told) == len(answers)
 
 
@@ -68,4 +68,4 @@ async def test_agents_of_an_account_share_its_limit(
     agents = (AGENT, "conversation.grace")
     await asyncio.gather(*(talk(home, number, agent) for number in range(20) for agent in agents))
 
-    assert most_at_once(model_server) == MOST_REQUESTS
+    assert most_at_once(model_server) == MAX_CONCURRENT_REQUESTS

@@ -10,7 +10,7 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from .actions import MEMORY_ACTIONS, TURN_ACTIONS, act
-from .conftest import AGENT, Say
+from .conftest import AGENT, SayFn
 
 type Visitor = Callable[[str], Coroutine[Any, Any, Context]]
 
@@ -28,7 +28,7 @@ CHANGING: dict[str, dict[str, Any]] = {
     "import_conversation": {"conversation": {}},
 }
 EVERY_ACTION = READING | CHANGING
-WITH_MEMORY = EVERY_ACTION | MEMORY_ACTIONS | TURN_ACTIONS
+ALL_ACTIONS = EVERY_ACTION | MEMORY_ACTIONS | TURN_ACTIONS
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +38,7 @@ async def _owner(home: HomeAssistant) -> None:
 
 
 @pytest.fixture
-async def counting(home: HomeAssistant, set_up, model_server, say: Say) -> MockConfigEntry:
+async def counting(home: HomeAssistant, set_up, model_server, say: SayFn) -> MockConfigEntry:
     """Return an account whose provider counts tokens, with a conversation of two exchanges that has no user."""
     entry = await set_up(account={"provider": "openai", "url": model_server.url})
     for word in ("pelican", "heron"):
@@ -59,15 +59,15 @@ def visitor(home: HomeAssistant) -> Visitor:
 
 @pytest.mark.parametrize("action", CHANGING)
 async def test_who_may_only_read_changes_no_conversation(
-    home: HomeAssistant, counting, agent_of, visitor: Visitor, action: str
+    home: HomeAssistant, counting, get_agent, visitor: Visitor, action: str
 ) -> None:
-    before = [window.snapshot() for window in agent_of(counting).windows.loaded().values()]
+    before = [window.snapshot() for window in get_agent(counting).windows.loaded_windows().values()]
 
     with pytest.raises(Unauthorized) as refused:
         await act(home, action, context=await visitor(GROUP_ID_READ_ONLY), **CHANGING[action])
 
     assert (refused.value.entity_id, refused.value.permission) == (AGENT, "control")
-    assert [window.snapshot() for window in agent_of(counting).windows.loaded().values()] == before
+    assert [window.snapshot() for window in get_agent(counting).windows.loaded_windows().values()] == before
 
 
 @pytest.mark.parametrize("action", READING)
@@ -78,7 +78,7 @@ async def test_who_may_only_read_reads_conversations_that_are_nobodys(
 
 
 async def test_who_may_only_read_reads_their_own_conversation_and_does_not_forget_it(
-    home: HomeAssistant, counting, visitor: Visitor, say: Say
+    home: HomeAssistant, counting, visitor: Visitor, say: SayFn
 ) -> None:
     ada = await visitor(GROUP_ID_READ_ONLY)
     await say("the word is herring", "mine", context=ada)
@@ -90,7 +90,7 @@ async def test_who_may_only_read_reads_their_own_conversation_and_does_not_forge
 
 
 async def test_newest_conversation_and_list_are_what_a_person_may_see(
-    home: HomeAssistant, counting, visitor: Visitor, say: Say
+    home: HomeAssistant, counting, visitor: Visitor, say: SayFn
 ) -> None:
     ada, grace = await visitor(GROUP_ID_USER), await visitor(GROUP_ID_USER)
     await say("the word is herring", "ada's", context=ada)
@@ -104,11 +104,11 @@ async def test_newest_conversation_and_list_are_what_a_person_may_see(
 
 
 async def test_script_that_an_unknown_speaker_has_started_sees_no_persons_conversation(
-    home: HomeAssistant, counting, agent_of, visitor: Visitor, say: Say
+    home: HomeAssistant, counting, get_agent, visitor: Visitor, say: SayFn
 ) -> None:
     await say("the word is quokka", "diary", context=await visitor(GROUP_ID_USER))
 
-    async with agent_of(counting).windows.turn("a satellite's"):
+    async with get_agent(counting).windows.begin_turn("a satellite's"):
         listed = await act(home, "list_conversations")
         with pytest.raises(ServiceValidationError, match="diary"):
             await act(home, "get_window", conversation_id="diary")
@@ -133,18 +133,18 @@ async def test_who_may_control_the_agent_does_everything(
     await act(home, action, context=await visitor(group), **EVERY_ACTION[action])
 
 
-@pytest.mark.parametrize("action", WITH_MEMORY)
+@pytest.mark.parametrize("action", ALL_ACTIONS)
 async def test_who_has_no_rights_does_nothing(home: HomeAssistant, counting, action: str) -> None:
     guest = await home.auth.async_create_user("Grace")
 
     with pytest.raises(Unauthorized):
-        await act(home, action, Context(user_id=guest.id), **WITH_MEMORY[action])
+        await act(home, action, Context(user_id=guest.id), **ALL_ACTIONS[action])
 
 
-@pytest.mark.parametrize("action", WITH_MEMORY)
+@pytest.mark.parametrize("action", ALL_ACTIONS)
 async def test_who_is_gone_does_nothing(home: HomeAssistant, counting, action: str) -> None:
     with pytest.raises(UnknownUser):
-        await act(home, action, Context(user_id="gone"), **WITH_MEMORY[action])
+        await act(home, action, Context(user_id="gone"), **ALL_ACTIONS[action])
 
 
 async def test_who_has_no_rights_is_not_told_what_agents_there_are(home: HomeAssistant, counting) -> None:

@@ -7,26 +7,26 @@ from pytest_homeassistant_custom_component.common import MockUser
 from custom_components.windowed_conversation.const import CONF_SCOPE
 
 from .actions import act
-from .conftest import Say, SetUp, speech
+from .conftest import SayFn, SetUpFn, get_speech
 
 
-async def test_person_goes_on_on_any_device(home: HomeAssistant, set_up: SetUp, say: Say) -> None:
+async def test_person_goes_on_on_any_device(home: HomeAssistant, set_up: SetUpFn, say: SayFn) -> None:
     await set_up(**{CONF_SCOPE: "user"})
     ada, grace = (Context(user_id=MockUser(name=name).add_to_hass(home).id) for name in ("Ada", "Grace"))
     await say("my name is Ada", None, device_id="kitchen", context=ada)
 
-    assert "Ada" in speech(await say("what is my name?", None, device_id="hall", context=ada))
-    assert "Ada" not in speech(await say("what is my name?", None, device_id="hall", context=grace))
+    assert "Ada" in get_speech(await say("what is my name?", None, device_id="hall", context=ada))
+    assert "Ada" not in get_speech(await say("what is my name?", None, device_id="hall", context=grace))
 
 
-async def test_all_share_the_conversation_of_an_agent_that_has_only_one(set_up: SetUp, say: Say) -> None:
+async def test_all_share_the_conversation_of_an_agent_that_has_only_one(set_up: SetUpFn, say: SayFn) -> None:
     await set_up(**{CONF_SCOPE: "agent"})
     await say("my name is Ada", None, device_id="kitchen")
 
-    assert "Ada" in speech(await say("what is my name?", None, device_id="hall"))
+    assert "Ada" in get_speech(await say("what is my name?", None, device_id="hall"))
 
 
-async def test_action_returns_ones_own_conversation(home: HomeAssistant, entry, say: Say) -> None:
+async def test_action_returns_ones_own_conversation(home: HomeAssistant, entry, say: SayFn) -> None:
     users = [await home.auth.async_create_user(name, group_ids=[GROUP_ID_USER]) for name in ("Ada", "Grace")]
     ada, grace = (Context(user_id=user.id) for user in users)
     await say("the word is pelican", "diary", context=ada)

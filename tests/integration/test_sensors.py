@@ -15,12 +15,12 @@ import pytest
 from custom_components.windowed_conversation.agents.store import AgentStore
 from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, DOMAIN
 from custom_components.windowed_conversation.turn.limits import TurnLimits
-from custom_components.windowed_conversation.turn.routing import Decision, Reason, Route
+from custom_components.windowed_conversation.turn.routing import Decision, Route, RouteReason
 from custom_components.windowed_conversation.turn.state import Turn
 from demo.model_server import ModelServer, call, words
 
-from .conftest import Say, SayAtOnce, SetUp, Submit, start, stop, until, written
-from .states import state_of
+from .conftest import SayAtOnce, SayFn, SetUpFn, Submit, flush_store, start, stop, until
+from .states import get_state
 from .store_file import Disk
 
 LONG = "tell me a story about the sea in 300 words"
@@ -66,7 +66,7 @@ SENSORS = {
     "records_dropped": ("Dropped records", None, None, "total_increasing"),
 }
 
-DISABLED_AT_FIRST = (
+DISABLED_SENSOR_KEYS = (
     "window_messages",
     "window_exchanges",
     "window_size",
@@ -88,11 +88,11 @@ NEED_A_MODEL = {
     "output_tokens",
     "time_to_first_token",
 }
-UNKNOWN_AT_FIRST = ("last_route", "time_to_first_token", "turn_duration")
+UNKNOWN_SENSOR_KEYS = ("last_route", "time_to_first_token", "turn_duration")
 # The initial state of every sensor except the size of the memory file, which is still being created at that time.
-SHOWN_AT_FIRST = (
+INITIAL_STATES = (
     dict.fromkeys((key for key in SENSORS if key != "memory_size"), "0")
-    | dict.fromkeys(UNKNOWN_AT_FIRST, "unknown")
+    | dict.fromkeys(UNKNOWN_SENSOR_KEYS, "unknown")
     | {"window_size": "8000"}
 )
 
@@ -119,7 +119,7 @@ def conversations(home: HomeAssistant):
     """Return a function that returns the statistics of each conversation."""
 
     def conversations() -> list[dict[str, Any]]:
-        return state_of(home, "sensor.ada_window_utilization").attributes["conversations"]
+        return get_state(home, "sensor.ada_window_utilization").attributes["conversations"]
 
     return conversations
 
@@ -132,7 +132,7 @@ async def test_sensors_that_few_people_need_are_disabled_at_first(
 
     entities = er.async_get(home).entities.values()
     disabled = {entity.translation_key: entity.disabled_by for entity in entities if entity.disabled}
-    assert disabled == dict.fromkeys(DISABLED_AT_FIRST, er.RegistryEntryDisabler.INTEGRATION)
+    assert disabled == dict.fromkeys(DISABLED_SENSOR_KEYS, er.RegistryEntryDisabler.INTEGRATION)
 
 
 def test_account_without_a_model_has_the_sensors_that_can_move(home: HomeAssistant, entry_without_model) -> None:
@@ -162,7 +162,7 @@ async def test_sensors_are_what_they_should_be(home: HomeAssistant, entry, senso
 
     shown = {}
     for key, sensor in sensors.items():
-        attributes = state_of(home, sensor.entity_id).attributes
+        attributes = get_state(home, sensor.entity_id).attributes
         assert attributes["friendly_name"].startswith("Ada ")
         kinds = (attributes.get(name) for name in ("unit_of_measurement", "device_class", "state_class"))
         shown[key] = (attributes["friendly_name"].removeprefix("Ada "), *kinds)
@@ -180,15 +180,15 @@ def test_home_assistant_finds_no_fault_with_them(entry, caplog: pytest.LogCaptur
 
 
 async def test_nothing_has_been_said_at_first(entry, figure) -> None:
-    assert {key: figure(key) for key in SHOWN_AT_FIRST} == SHOWN_AT_FIRST
+    assert {key: figure(key) for key in INITIAL_STATES} == INITIAL_STATES
 
 
-async def test_local_turn_is_counted(entry, say: Say, figure) -> None:
+async def test_local_turn_is_counted(entry, say: SayFn, figure) -> None:
     await say("turn on kitchen light")
 
     shown = {key: figure(key) for key in SENSORS}
     still = ("evicted_messages", "turns_model", "input_tokens", "cached_input_tokens", "output_tokens", "window_size")
-    assert {key: shown[key] for key in still} == {key: SHOWN_AT_FIRST[key] for key in still}
+    assert {key: shown[key] for key in still} == {key: INITIAL_STATES[key] for key in still}
     assert shown["last_route"] == "local"
     assert shown["turns_local"] == shown["window_exchanges"] == shown["active_conversations"] == "1"
     assert shown["window_messages"] == "4"
@@ -196,7 +196,7 @@ async def test_local_turn_is_counted(entry, say: Say, figure) -> None:
     assert float(shown["turn_duration"]) > 0
 
 
-async def test_model_turn_is_counted(entry, say: Say, figure, model_server: ModelServer) -> None:
+async def test_model_turn_is_counted(entry, say: SayFn, figure, model_server: ModelServer) -> None:
     await say("my name is Ada")
     await say("what is my name?")
 
@@ -211,7 +211,7 @@ async def test_model_turn_is_counted(entry, say: Say, figure, model_server: Mode
 
 
 async def test_turn_with_tools_is_one_turn_with_all_of_its_tokens(
-    entry, say: Say, figure, model_server: ModelServer
+    entry, say: SayFn, figure, model_server: ModelServer
 ) -> None:
     await say("I would like the kitchen light switched on")
 
@@ -223,7 +223,7 @@ async def test_turn_with_tools_is_one_turn_with_all_of_its_tokens(
 
 
 async def test_turn_that_failed_is_counted_as_failed_and_not_as_answered(
-    entry, say: Say, totals, figure, model_server: ModelServer
+    entry, say: SayFn, totals, figure, model_server: ModelServer
 ) -> None:
     await say("my name is Ada")
     before = totals()
@@ -236,27 +236,27 @@ async def test_turn_that_failed_is_counted_as_failed_and_not_as_answered(
 
 
 async def test_sensors_follow_by_themselves_and_once_for_turns_that_end_together(
-    home: HomeAssistant, entry, agent_of
+    home: HomeAssistant, entry, get_agent
 ) -> None:
     shown: list[str] = []
     changed = asyncio.Event()
 
     @callback
     def on_change(event: Event[EventStateChangedData]) -> None:
-        shown.append(state_of(home, event.data["entity_id"]).state)
+        shown.append(get_state(home, event.data["entity_id"]).state)
         changed.set()
 
     async_track_state_change_event(home, "sensor.ada_total_local_turns", on_change)
     nothing: Any = None
-    turn = Turn(nothing, "", Decision(Route.LOCAL, Reason.LOCAL_MATCH), TurnLimits(), nothing, nothing)
+    turn = Turn(nothing, "", Decision(Route.LOCAL, RouteReason.LOCAL_MATCH), TurnLimits(), nothing, nothing)
     for _ in range(2):
-        agent_of(entry).statistics.on_turn(turn, 0)
+        get_agent(entry).statistics.on_turn(turn, 0)
     await asyncio.wait_for(changed.wait(), 30)
 
     assert shown == ["2"]
 
 
-async def test_window_figures_are_those_of_who_spoke_last(entry, say: Say, figure) -> None:
+async def test_window_figures_are_those_of_who_spoke_last(entry, say: SayFn, figure) -> None:
     await say("my name is Ada", "one")
     await say("what is my name?", "one")
     await say("who am I?", "two")
@@ -267,7 +267,7 @@ async def test_window_figures_are_those_of_who_spoke_last(entry, say: Say, figur
     assert (figure("window_messages"), figure("active_conversations")) == ("6", "2")
 
 
-async def test_utilization_is_the_share_of_the_window_in_percent(set_up: SetUp, say: Say, figure) -> None:
+async def test_utilization_is_the_share_of_the_window_in_percent(set_up: SetUpFn, say: SayFn, figure) -> None:
     await set_up(options={CONF_HISTORY_TOKENS: 1000})
 
     await say(LONG)
@@ -277,7 +277,7 @@ async def test_utilization_is_the_share_of_the_window_in_percent(set_up: SetUp, 
     assert 0 < float(figure("window_utilization")) <= 100
 
 
-async def test_evicted_messages_are_counted_wherever_they_went(set_up: SetUp, say: Say, figure, agent_of) -> None:
+async def test_evicted_messages_are_counted_wherever_they_went(set_up: SetUpFn, say: SayFn, figure, get_agent) -> None:
     entry = await set_up(options={CONF_HISTORY_TOKENS: 100})
     for _ in range(4):
         await say("turn on kitchen light", agent_id="conversation.home_assistant")
@@ -285,12 +285,12 @@ async def test_evicted_messages_are_counted_wherever_they_went(set_up: SetUp, sa
     await say("who am I?")
     await say("my name is Ada")
 
-    (window,) = agent_of(entry).windows.loaded().values()
+    (window,) = get_agent(entry).windows.loaded_windows().values()
     assert int(figure("evicted_messages")) == window.stats().evicted_messages > 0
     assert int(figure("evicted_messages")) + int(figure("window_messages")) == 4 * 4 + 2 * 2
 
 
-async def test_newest_twenty_conversations_are_shown(entry, say: Say, conversations, figure) -> None:
+async def test_newest_twenty_conversations_are_shown(entry, say: SayFn, conversations, figure) -> None:
     for number in range(22):
         await say("turn on kitchen light", f"conversation {number}")
 
@@ -299,7 +299,7 @@ async def test_newest_twenty_conversations_are_shown(entry, say: Say, conversati
 
 
 async def test_conversation_whose_only_turn_failed_is_not_shown_or_counted(
-    entry, say: Say, conversations, figure, model_server: ModelServer
+    entry, say: SayFn, conversations, figure, model_server: ModelServer
 ) -> None:
     await say("my name is Ada", "answered")
     model_server.fault("500")
@@ -310,7 +310,7 @@ async def test_conversation_whose_only_turn_failed_is_not_shown_or_counted(
     assert figure("active_conversations") == "1"
 
 
-async def test_conversations_are_ids_and_numbers(entry, say: Say, conversations) -> None:
+async def test_conversations_are_ids_and_numbers(entry, say: SayFn, conversations) -> None:
     await say("consider that the wifi password is swordfish")
 
     (shown,) = conversations()
@@ -327,14 +327,14 @@ async def test_conversations_are_ids_and_numbers(entry, say: Say, conversations)
 
 
 async def test_conversations_are_not_recorded(home: HomeAssistant, entry) -> None:
-    state = state_of(home, "sensor.ada_window_utilization")
+    state = get_state(home, "sensor.ada_window_utilization")
 
     assert state.state_info is not None
     assert "conversations" in state.state_info["unrecorded_attributes"]
 
 
 async def test_totals_go_on_after_a_restart(
-    home: HomeAssistant, set_up: SetUp, say: Say, totals, model_server: ModelServer
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, totals, model_server: ModelServer
 ) -> None:
     entry = await set_up(options={CONF_HISTORY_TOKENS: 100})
     for text in ("my name is Ada", LONG, "turn on kitchen light", "I would like the hall light switched on"):
@@ -356,12 +356,12 @@ async def test_totals_go_on_after_a_restart(
 
 @pytest.mark.parametrize("kept", [None, "many", -1, 1.5, True, 2**64, [], {}])
 async def test_total_that_cannot_be_read_begins_at_nothing_and_costs_no_other(
-    *, home: HomeAssistant, entry, say: Say, figure, disk: Disk, caplog: pytest.LogCaptureFixture, kept: Any
+    *, home: HomeAssistant, entry, say: SayFn, figure, disk: Disk, caplog: pytest.LogCaptureFixture, kept: Any
 ) -> None:
     await say("my name is Ada")
     await stop(home, entry)
     change = "UPDATE value SET value = json_set(value, '$.input_tokens', json(?)) WHERE name = 'totals'"
-    disk.rows(change, json.dumps(kept))
+    disk.execute(change, json.dumps(kept))
 
     await start(home, entry)
 
@@ -378,14 +378,14 @@ async def test_totals_show_what_is_on_disk(
         await until(lambda: figure("last_route") == "local")
         assert figure("turns_local") == "0"
 
-    await written(home)
+    await flush_store(home)
 
     assert figure("turns_local") == "1"
-    assert disk.rows("SELECT value ->> 'turns_local' FROM value WHERE name = 'totals'") == [(1,)]
-    assert len(disk.conversations) == 1
+    assert disk.execute("SELECT value ->> 'turns_local' FROM value WHERE name = 'totals'") == [(1,)]
+    assert len(disk.conversation_ids) == 1
 
 
-async def test_totals_are_not_counted_twice_by_a_reload(home: HomeAssistant, entry, say: Say, totals) -> None:
+async def test_totals_are_not_counted_twice_by_a_reload(home: HomeAssistant, entry, say: SayFn, totals) -> None:
     await say("my name is Ada")
     await say("turn on kitchen light")
     before = totals()

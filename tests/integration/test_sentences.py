@@ -12,7 +12,7 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry, async_
 
 from custom_components.windowed_conversation.const import CONF_ROUTING
 
-from .conftest import AGENT, SetUp
+from .conftest import AGENT, SetUpFn
 
 
 async def test_sentences_are_loaded_before_they_are_needed(home: HomeAssistant, entry: MockConfigEntry) -> None:
@@ -21,20 +21,20 @@ async def test_sentences_are_loaded_before_they_are_needed(home: HomeAssistant, 
 
     await agent.async_prepare("de")
 
-    own_agent = default_agent(home)
+    own_agent = get_default_agent(home)
     assert "de" in own_agent._lang_intents
 
 
-def default_agent(home: HomeAssistant) -> DefaultAgent:
+def get_default_agent(home: HomeAssistant) -> DefaultAgent:
     """Return Home Assistant's built-in conversation agent."""
     agent = conversation.agent_manager.async_get_agent(home)
     assert isinstance(agent, DefaultAgent)
     return agent
 
 
-async def names_after_a_change(home: HomeAssistant) -> dict | None:
+async def get_cached_names(home: HomeAssistant) -> dict | None:
     """Add an area, let six seconds pass, and return the name lists that Home Assistant has cached, or None."""
-    own_agent = default_agent(home)
+    own_agent = get_default_agent(home)
     await own_agent.async_prepare("en")
     ar.async_get(home).async_create("Attic")
     await home.async_block_till_done()
@@ -45,15 +45,15 @@ async def names_after_a_change(home: HomeAssistant) -> dict | None:
 
 
 @pytest.mark.parametrize("routing", ["local_first", "local_only"])
-async def test_names_are_collected_again_after_a_change(routing: str, home: HomeAssistant, set_up: SetUp) -> None:
+async def test_names_are_collected_again_after_a_change(routing: str, home: HomeAssistant, set_up: SetUpFn) -> None:
     await set_up(**{CONF_ROUTING: routing})
 
-    assert await names_after_a_change(home) is not None
+    assert await get_cached_names(home) is not None
 
 
 async def test_names_are_not_collected_for_an_agent_that_asks_the_model_only(
-    home: HomeAssistant, set_up: SetUp
+    home: HomeAssistant, set_up: SetUpFn
 ) -> None:
     await set_up(**{CONF_ROUTING: "llm_only"})
 
-    assert await names_after_a_change(home) is None
+    assert await get_cached_names(home) is None

@@ -5,8 +5,8 @@ from homeassistant.core import HomeAssistant
 import pytest
 
 from custom_components.windowed_conversation.const import CONF_PROVIDER, PROVIDER_OPENAI_CHAT
-from custom_components.windowed_conversation.flows.account_form import base_urls
-from custom_components.windowed_conversation.flows.account_trial import TriedAccount, async_try_account
+from custom_components.windowed_conversation.flows.account_form import parse_base_urls
+from custom_components.windowed_conversation.flows.account_trial import VerifiedAccount, async_try_account
 from demo.model_server import ModelServer
 
 from .conftest import Submit
@@ -58,7 +58,7 @@ async def test_address_is_found_however_it_is_written(
     ],
 )  # fmt: skip
 def test_missing_scheme_is_the_one_of_a_home_or_of_the_internet(entered: str, has_key: bool, urls: list[str]) -> None:
-    assert base_urls(entered, has_key=has_key) == urls
+    assert parse_base_urls(entered, has_key=has_key) == urls
 
 
 async def test_server_without_encryption_is_found_where_the_scheme_is_unknown(
@@ -68,7 +68,7 @@ async def test_server_without_encryption_is_found_where_the_scheme_is_unknown(
 
     tried = await async_try_account(home, {CONF_PROVIDER: PROVIDER_OPENAI_CHAT}, urls)
 
-    assert isinstance(tried, TriedAccount)
+    assert isinstance(tried, VerifiedAccount)
     assert tried.data[CONF_URL] == model_server.url
 
 

@@ -26,9 +26,9 @@ from custom_components.windowed_conversation.const import (
 )
 from demo.model_server import ModelServer
 
-from .conftest import AGENT, Say, SetUp, listed, speech
+from .conftest import AGENT, SayFn, SetUpFn, get_speech, listed
 from .more_agents import add_agent, remove_agent
-from .states import state_of
+from .states import get_state
 
 TOO_SMALL = {CONF_HISTORY_TOKENS: 100}
 LONG = "tell me a story about the sea in 300 words"
@@ -43,7 +43,7 @@ def to_evict(home: HomeAssistant) -> Callable[[], dict[str, int]]:
             "devices": len([d for d in dr.async_get(home).devices if next(iter(d.identifiers))[0] == DOMAIN]),
             "entities": len([e for e in er.async_get(home).entities.values() if e.platform == DOMAIN]),
             "issues": len([domain for domain, _ in ir.async_get(home).issues if domain == DOMAIN]),
-            "kept": sum(len(account.agents) for account in home.data[f"{DOMAIN}_account_states"].values()),
+            "kept": sum(len(account.agent_states) for account in home.data[f"{DOMAIN}_account_states"].values()),
         }
 
     return to_evict
@@ -74,7 +74,7 @@ async def test_account_without_a_model_opens_no_connection(entry_without_model, 
     assert model_server.open_connections == 0
 
 
-async def test_impossible_address_is_told_at_set_up(set_up: SetUp) -> None:
+async def test_impossible_address_is_told_at_set_up(set_up: SetUpFn) -> None:
     entry = await set_up(account={CONF_URL: "http://[::1"})
 
     assert entry.state is ConfigEntryState.SETUP_ERROR
@@ -96,7 +96,7 @@ async def test_impossible_address_is_told_at_set_up(set_up: SetUp) -> None:
         ({}, {CONF_LIMITS: {CONF_TURN_TIMEOUT: "long"}}),
     ],
 )
-async def test_impossible_settings_are_told(set_up: SetUp, options: dict[str, Any], agent: dict[str, Any]) -> None:
+async def test_impossible_settings_are_told(set_up: SetUpFn, options: dict[str, Any], agent: dict[str, Any]) -> None:
     entry = await set_up(options=options, **agent)
 
     assert entry.state is ConfigEntryState.SETUP_ERROR
@@ -108,12 +108,14 @@ async def test_unloaded_agent_is_unavailable(home: HomeAssistant, entry) -> None
     assert await home.config_entries.async_unload(entry.entry_id)
 
     assert entry.state is ConfigEntryState.NOT_LOADED
-    assert state_of(home, AGENT).state == STATE_UNAVAILABLE
+    assert get_state(home, AGENT).state == STATE_UNAVAILABLE
 
 
-async def test_idle_conversation_is_forgotten_in_time(home: HomeAssistant, entry, say: Say, figure, agent_of) -> None:
+async def test_idle_conversation_is_forgotten_in_time(
+    home: HomeAssistant, entry, say: SayFn, figure, get_agent
+) -> None:
     await say("my name is Ada")
-    agent_of(entry).windows._clock = lambda: time.monotonic() + 25 * 3600
+    get_agent(entry).windows._clock = lambda: time.monotonic() + 25 * 3600
 
     async_fire_time_changed(home, dt_util.utcnow() + timedelta(minutes=11))
     await home.async_block_till_done()
@@ -128,12 +130,12 @@ async def test_renamed_agent_is_renamed_everywhere(home: HomeAssistant, entry) -
     home.config_entries.async_update_subentry(entry, subentry, title="Grace")
     await home.async_block_till_done()
 
-    assert state_of(home, AGENT).name == "Grace"
-    assert state_of(home, "sensor.ada_window_size").name == "Grace Window size"
+    assert get_state(home, AGENT).name == "Grace"
+    assert get_state(home, "sensor.ada_window_size").name == "Grace Window size"
 
 
 async def test_removed_agent_leaves_nothing_behind(
-    home: HomeAssistant, set_up: SetUp, say: Say, to_evict: Callable[[], dict[str, int]]
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, to_evict: Callable[[], dict[str, int]]
 ) -> None:
     entry = await set_up(options=TOO_SMALL)
     before = to_evict()
@@ -153,18 +155,18 @@ async def test_removed_agent_leaves_nothing_behind(
     assert entry.state is ConfigEntryState.LOADED
 
 
-async def test_conversations_of_the_other_agents_stay(home: HomeAssistant, entry, say: Say) -> None:
+async def test_conversations_of_the_other_agents_stay(home: HomeAssistant, entry, say: SayFn) -> None:
     friday = await add_agent(home, entry, "Friday")
     await say("my name is Ada")
 
     await remove_agent(home, entry, friday)
 
-    assert "Ada" in speech(await say("what is my name?"))
+    assert "Ada" in get_speech(await say("what is my name?"))
 
 
 @pytest.mark.parametrize("unloaded_first", ["async_unload", "async_reload"])
 async def test_removed_account_leaves_nothing_behind(
-    home: HomeAssistant, set_up: SetUp, say: Say, to_evict, unloaded_first: str
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, to_evict, unloaded_first: str
 ) -> None:
     entry = await set_up(options=TOO_SMALL)
     await say(LONG)
@@ -177,7 +179,7 @@ async def test_removed_account_leaves_nothing_behind(
 
 
 async def test_agent_removed_while_its_account_is_away_leaves_nothing_behind(
-    home: HomeAssistant, set_up: SetUp, say: Say, to_evict
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, to_evict
 ) -> None:
     entry = await set_up(options=TOO_SMALL)
     await say(LONG)

@@ -9,10 +9,10 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, CONF_ROUTING
-from demo.model_server import Dropping, ModelServer
-from demo.model_server.usage import prompt_bytes, tokens
+from demo.model_server import ContextTruncation, ModelServer
+from demo.model_server.usage import encode_prompt, estimate_tokens
 
-from .conftest import Say, SetUp, listed, until
+from .conftest import SayFn, SetUpFn, listed, until
 
 LINE = (
     "consider that the locker number {0} with the {0} blue and {0} red boxes is on the left of the cellar, behind the "
@@ -21,9 +21,9 @@ LINE = (
 
 
 @pytest.fixture
-async def entry(set_up: SetUp, model_server: ModelServer) -> MockConfigEntry:
+async def entry(set_up: SetUpFn, model_server: ModelServer) -> MockConfigEntry:
     """Return an account without a key, whose server drops messages as Ollama does and reports its context size."""
-    model_server.dropping = Dropping(4096, is_ollama=True)
+    model_server.truncation = ContextTruncation(4096, is_ollama=True)
     return await set_up(account={CONF_API_KEY: None}, **{CONF_ROUTING: "llm_only"})
 
 
@@ -32,15 +32,15 @@ def issues(home: HomeAssistant) -> dict[str | None, Any]:
     return {each.translation_key: each.translation_placeholders for each in ir.async_get(home).issues.values()}
 
 
-async def asked(entry: MockConfigEntry, say: Say, reads: int) -> None:
+async def asked(entry: MockConfigEntry, say: SayFn, reads: int) -> None:
     """Send text, and wait until the server has reported that it reads `reads` tokens."""
     await say("my name is Ada")
     (agent,) = entry.runtime_data.agents.values()
-    await until(lambda: agent.model.size.reads == reads)
+    await until(lambda: agent.model.size.readable_tokens == reads)
 
 
 async def test_ollama_is_asked_after_its_first_answer_and_nothing_larger_is_planned(
-    entry: MockConfigEntry, say: Say, model_server: ModelServer
+    entry: MockConfigEntry, say: SayFn, model_server: ModelServer
 ) -> None:
     await asked(entry, say, 4096)
     (agent,) = entry.runtime_data.agents.values()
@@ -51,12 +51,12 @@ async def test_ollama_is_asked_after_its_first_answer_and_nothing_larger_is_plan
 
 
 async def test_issue_names_what_to_set_in_ollama_and_clears_once_it_is_set(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, model_server: ModelServer
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, model_server: ModelServer
 ) -> None:
     await asked(entry, say, 4096)
     await say("hello")
     raised = issues(home)
-    model_server.dropping = Dropping(32_768, is_ollama=True)
+    model_server.truncation = ContextTruncation(32_768, is_ollama=True)
     (agent,) = entry.runtime_data.agents.values()
     agent.model.size.may_have_changed = True
     await asked(entry, say, 32_768)
@@ -68,7 +68,7 @@ async def test_issue_names_what_to_set_in_ollama_and_clears_once_it_is_set(
     assert issues(home) == {}
 
 
-async def test_issue_clears_with_a_smaller_window(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
+async def test_issue_clears_with_a_smaller_window(home: HomeAssistant, entry: MockConfigEntry, say: SayFn) -> None:
     await asked(entry, say, 4096)
     await say("hello")
     home.config_entries.async_update_entry(entry, options={CONF_HISTORY_TOKENS: 1000})
@@ -79,7 +79,7 @@ async def test_issue_clears_with_a_smaller_window(home: HomeAssistant, entry: Mo
 
 
 async def test_issue_clears_when_the_account_has_another_server(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn
 ) -> None:
     await asked(entry, say, 4096)
     await say("hello")
@@ -90,9 +90,9 @@ async def test_issue_clears_when_the_account_has_another_server(
 
 
 async def test_server_with_a_key_is_not_asked(
-    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer
 ) -> None:
-    model_server.dropping = Dropping(4096, is_ollama=True)
+    model_server.truncation = ContextTruncation(4096, is_ollama=True)
     await set_up(**{CONF_ROUTING: "llm_only"})
     await say("my name is Ada")
     await listed(home)
@@ -101,16 +101,18 @@ async def test_server_with_a_key_is_not_asked(
 
 
 async def test_server_that_does_not_tell_is_found_out_and_the_issue_says_so(
-    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer
 ) -> None:
-    model_server.dropping = Dropping(4096)
+    model_server.truncation = ContextTruncation(4096)
     entry = await set_up(account={CONF_API_KEY: None}, **{CONF_ROUTING: "llm_only"})
     for number in range(40):
         await say(LINE.format(number))
 
     (agent,) = entry.runtime_data.agents.values()
-    (window,) = agent.windows.loaded().values()
-    dropped = [record for record in model_server.requests if model_server.dropping.read(record.body) != record.body]
+    (window,) = agent.windows.loaded_windows().values()
+    dropped = [
+        record for record in model_server.requests if model_server.truncation.truncate(record.body) != record.body
+    ]
     at = [model_server.requests.index(record) for record in dropped]
     assert at[-1] - at[0] <= 3
     assert issues(home)["server_reads_little"]["agent"] == "Ada"
@@ -118,16 +120,16 @@ async def test_server_that_does_not_tell_is_found_out_and_the_issue_says_so(
 
 
 async def test_utilization_is_true_while_messages_are_dropped_and_after(
-    set_up: SetUp, say: Say, model_server: ModelServer
+    set_up: SetUpFn, say: SayFn, model_server: ModelServer
 ) -> None:
-    model_server.dropping = Dropping(4096)
+    model_server.truncation = ContextTruncation(4096)
     entry = await set_up(account={CONF_API_KEY: None}, **{CONF_ROUTING: "llm_only"})
     for number in range(32):
         await say(LINE.format(number))
     (agent,) = entry.runtime_data.agents.values()
-    (window,) = agent.windows.loaded().values()
+    (window,) = agent.windows.loaded_windows().values()
     shown = window.stats().current_tokens
     await say("hello")
 
     newest = model_server.requests[-1].body["messages"]
-    assert shown == pytest.approx(tokens(prompt_bytes((), newest[1:-1])), rel=0.05)
+    assert shown == pytest.approx(estimate_tokens(encode_prompt((), newest[1:-1])), rel=0.05)

@@ -19,8 +19,8 @@ from custom_components.windowed_conversation.const import (
 from demo.model_server import ModelServer
 
 from .actions import act
-from .conftest import AGENT, Say, SetUp, speech, until
-from .summarizing import SMALL, STORY, asked_for, summaries_in, the_window
+from .conftest import AGENT, SayFn, SetUpFn, get_speech, until
+from .summarizing import SMALL, STORY, asked_for, count_summaries, the_window
 
 
 def wire(body: dict[str, Any]) -> list[str]:
@@ -28,21 +28,21 @@ def wire(body: dict[str, Any]) -> list[str]:
     return [json.dumps(message) for message in body["messages"]]
 
 
-def the_trims(agent: Agent) -> int:
+def count_trims(agent: Agent) -> int:
     """Return the total number of trims in all windows."""
-    return sum(window.stats().trims for window in agent.windows.loaded().values())
+    return sum(window.stats().trims for window in agent.windows.loaded_windows().values())
 
 
 @pytest.fixture
-async def entry_of_agent(set_up: SetUp) -> MockConfigEntry:
+async def entry_of_agent(set_up: SetUpFn) -> MockConfigEntry:
     """Return an account that summarizes evicted exchanges and has a small window."""
     return await set_up(options=SMALL, **{CONF_MEMORY: False})
 
 
 @pytest.fixture
-def agent(entry_of_agent: MockConfigEntry, agent_of: Callable[[MockConfigEntry], Agent]) -> Agent:
+def agent(entry_of_agent: MockConfigEntry, get_agent: Callable[[MockConfigEntry], Agent]) -> Agent:
     """Return the agent of `entry_of_agent`."""
-    return agent_of(entry_of_agent)
+    return get_agent(entry_of_agent)
 
 
 @pytest.fixture
@@ -60,40 +60,40 @@ def after(home: HomeAssistant) -> Callable[[str, Callable[[], Any]], None]:
 
 
 @pytest.fixture
-def fill(say: Say, agent: Agent) -> Callable[[], Any]:
+def fill(say: SayFn, agent: Agent) -> Callable[[], Any]:
     """Return a function that tells the agent a name and continues the conversation until a trim evicts the name."""
 
     async def fill() -> None:
         await say("my name is Ada")
-        while not the_trims(agent):
+        while not count_trims(agent):
             await say(STORY)
 
     return fill
 
 
-async def test_what_has_left_is_known_from_its_summary(say: Say, agent: Agent, fill) -> None:
+async def test_what_has_left_is_known_from_its_summary(say: SayFn, agent: Agent, fill) -> None:
     await fill()
-    await until(lambda: summaries_in(agent) == 1)
+    await until(lambda: count_summaries(agent) == 1)
 
-    assert speech(await say("what is my name?")) == "Your name is Ada."
+    assert get_speech(await say("what is my name?")) == "Your name is Ada."
     assert "important" in the_window(agent).stats().tag_distribution
 
 
 async def test_without_the_option_nothing_is_asked(
-    home: HomeAssistant, set_up: SetUp, say: Say, agent_of, model_server: ModelServer
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, get_agent, model_server: ModelServer
 ) -> None:
-    agent = agent_of(await set_up(options=SMALL | {CONF_SUMMARIZE: False}))
+    agent = get_agent(await set_up(options=SMALL | {CONF_SUMMARIZE: False}))
     await say("my name is Ada")
-    while the_trims(agent) < 2:
+    while count_trims(agent) < 2:
         await say(STORY)
 
     assert asked_for(model_server) == []
-    assert speech(await say("what is my name?")) == "I do not know your name."
+    assert get_speech(await say("what is my name?")) == "I do not know your name."
 
 
 async def test_request_begins_like_the_one_before_the_trim(agent: Agent, fill, model_server: ModelServer) -> None:
     await fill()
-    await until(lambda: summaries_in(agent) == 1)
+    await until(lambda: count_summaries(agent) == 1)
 
     (asked,) = asked_for(model_server)
     before = model_server.requests[-3].body
@@ -104,12 +104,12 @@ async def test_request_begins_like_the_one_before_the_trim(agent: Agent, fill, m
 
 
 async def test_request_after_a_summary_differs_only_before_the_newest_exchange(
-    say: Say, agent: Agent, fill, after, model_server: ModelServer
+    say: SayFn, agent: Agent, fill, after, model_server: ModelServer
 ) -> None:
     left: list[str] = []
     after("trimmed", lambda: left.extend(message.content for message in the_window(agent).messages()))
     await fill()
-    await until(lambda: summaries_in(agent) == 1)
+    await until(lambda: count_summaries(agent) == 1)
 
     await say("what is my name?")
 
@@ -120,7 +120,7 @@ async def test_request_after_a_summary_differs_only_before_the_newest_exchange(
 
 
 async def test_summary_is_told_and_counted(
-    home: HomeAssistant, say: Say, agent: Agent, fill, model_server: ModelServer
+    home: HomeAssistant, say: SayFn, agent: Agent, fill, model_server: ModelServer
 ) -> None:
     told = async_capture_events(home, "windowed_conversation_summarized")
     turns = async_capture_events(home, "windowed_conversation_turn")
@@ -138,13 +138,13 @@ async def test_summary_is_told_and_counted(
     assert agent.statistics.totals.requests == len(model_server.requests) == len(turns) + len(told)
 
 
-async def test_nobody_waits_for_a_summary(say: Say, agent: Agent, fill, after, model_server: ModelServer) -> None:
+async def test_nobody_waits_for_a_summary(say: SayFn, agent: Agent, fill, after, model_server: ModelServer) -> None:
     after("trimmed", lambda: model_server.fault("no_answer", 1))
     await fill()
     await until(lambda: len(asked_for(model_server)) == 1)
 
-    assert speech(await say("my name is Bob")) == "Nice to meet you, Bob."
-    assert the_window(agent) in agent.summarizing
+    assert get_speech(await say("my name is Bob")) == "Nice to meet you, Bob."
+    assert the_window(agent) in agent.summarizing_windows
     assert len(asked_for(model_server)) == 1
 
 
@@ -158,13 +158,13 @@ async def test_conversation_that_was_forgotten_gets_no_summary(
 
     await act(home, "reset_window")
 
-    await until(lambda: window not in agent.summarizing)
+    await until(lambda: window not in agent.summarizing_windows)
     assert len(agent.windows) == 0
     assert "summary" not in window.stats().tag_distribution
 
 
 async def test_failure_costs_the_summary_and_it_is_tried_once_more(
-    *, say: Say, agent: Agent, fill, after, model_server: ModelServer, caplog: pytest.LogCaptureFixture
+    *, say: SayFn, agent: Agent, fill, after, model_server: ModelServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     after("trimmed", lambda: model_server.fault("500", 1))
     await fill()
@@ -172,11 +172,11 @@ async def test_failure_costs_the_summary_and_it_is_tried_once_more(
     await until(lambda: "No summary from" in caplog.text)
 
     assert the_window(agent).messages() == before
-    assert summaries_in(agent) == 0
+    assert count_summaries(agent) == 0
     assert "Ada" not in caplog.text.partition("No summary from")[2].partition("\n")[0]
     await say("order pizza")
-    await until(lambda: summaries_in(agent) == 1)
-    assert speech(await say("what is my name?")) == "Your name is Ada."
+    await until(lambda: count_summaries(agent) == 1)
+    assert get_speech(await say("what is my name?")) == "Your name is Ada."
     assert agent.statistics.totals.requests == len(model_server.requests)
 
 
@@ -184,11 +184,11 @@ def failures(agent: Agent) -> int:
     """Return the number of failed attempts to write the pending summary."""
     unsummarized = the_window(agent).pending_summary
     assert unsummarized is not None
-    return unsummarized.failures
+    return unsummarized.failed_attempts
 
 
 async def test_it_is_not_tried_again_after_the_second_failure(
-    say: Say, agent: Agent, fill, after, model_server: ModelServer
+    say: SayFn, agent: Agent, fill, after, model_server: ModelServer
 ) -> None:
     after("trimmed", lambda: model_server.fault("500", 1))
     await fill()
@@ -201,26 +201,26 @@ async def test_it_is_not_tried_again_after_the_second_failure(
     assert len(asked_for(model_server)) == 2
 
 
-async def test_local_turn_sends_nothing(say: Say, agent: Agent, model_server: ModelServer) -> None:
-    while not the_trims(agent):
+async def test_local_turn_sends_nothing(say: SayFn, agent: Agent, model_server: ModelServer) -> None:
+    while not count_trims(agent):
         await say("turn on kitchen light")
     await asyncio.sleep(0.1)
     assert model_server.requests == []
 
     await say("my name is Ada")
 
-    await until(lambda: summaries_in(agent) == 1)
+    await until(lambda: count_summaries(agent) == 1)
 
 
 async def test_what_is_excluded_is_not_sent_for_a_summary(
-    set_up: SetUp, say: Say, agent_of, model_server: ModelServer
+    set_up: SetUpFn, say: SayFn, get_agent, model_server: ModelServer
 ) -> None:
-    agent = agent_of(await set_up(options=SMALL, excluded_tags=["route:local"]))
+    agent = get_agent(await set_up(options=SMALL, excluded_tags=["route:local"]))
     await say("turn on kitchen light")
     await say("my name is Ada")
-    while not the_trims(agent):
+    while not count_trims(agent):
         await say(STORY)
-    await until(lambda: summaries_in(agent) == 1)
+    await until(lambda: count_summaries(agent) == 1)
 
     assert "my name is Ada" in str(asked_for(model_server)[0])
     assert "turn on kitchen light" not in str(asked_for(model_server)[0])
@@ -236,12 +236,12 @@ async def test_summary_ends_with_the_account(
 
     await home.config_entries.async_unload(entry_of_agent.entry_id)
 
-    assert agent.summarizing == set()
+    assert agent.summarizing_windows == set()
     assert window.pending_summary is not None
 
 
 async def test_window_that_is_summarized_by_hand(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, agent_of, model_server: ModelServer
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, get_agent, model_server: ModelServer
 ) -> None:
     for text in ("my name is Ada", STORY, "hello", "order pizza"):
         await say(text)
@@ -249,17 +249,17 @@ async def test_window_that_is_summarized_by_hand(
 
     response = await act(home, "summarize_window")
 
-    agent = agent_of(entry)
+    agent = get_agent(entry)
     assert response["exchanges"] == 2
     assert response == told[0].data
-    assert summaries_in(agent) == 1
+    assert count_summaries(agent) == 1
     assert the_window(agent).stats().evicted_exchanges == agent.statistics.totals.evicted_messages / 2 == 2
-    assert speech(await say("a large one")) == "Your large pizza is on its way."
-    assert speech(await say("what is my name?")) == "Your name is Ada."
+    assert get_speech(await say("a large one")) == "Your large pizza is on its way."
+    assert get_speech(await say("what is my name?")) == "Your name is Ada."
 
 
 async def test_important_exchanges_are_not_summarized(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, agent_of
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, get_agent
 ) -> None:
     await say("my name is Ada")
     await act(home, "tag_exchange", add=["important"])
@@ -268,10 +268,10 @@ async def test_important_exchanges_are_not_summarized(
 
     assert (await act(home, "summarize_window", keep=1))["exchanges"] == 2
 
-    assert "my name is Ada" in str(the_window(agent_of(entry)).messages())
+    assert "my name is Ada" in str(the_window(get_agent(entry)).messages())
 
 
-async def test_nothing_to_summarize_is_told(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
+async def test_nothing_to_summarize_is_told(home: HomeAssistant, entry: MockConfigEntry, say: SayFn) -> None:
     await say("my name is Ada")
     await say("order pizza")
 
@@ -280,13 +280,13 @@ async def test_nothing_to_summarize_is_told(home: HomeAssistant, entry: MockConf
 
 
 async def test_conversation_is_summarized_once_at_a_time(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, agent_of, model_server: ModelServer
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, get_agent, model_server: ModelServer
 ) -> None:
     for text in ("my name is Ada", "hello", "hi"):
         await say(text)
     model_server.change(delay=0.01)
     first = asyncio.create_task(act(home, "summarize_window"))
-    await until(lambda: len(agent_of(entry).summarizing) == 1)
+    await until(lambda: len(get_agent(entry).summarizing_windows) == 1)
 
     with pytest.raises(ServiceValidationError, match="being summarized"):
         await act(home, "summarize_window")
@@ -295,7 +295,7 @@ async def test_conversation_is_summarized_once_at_a_time(
 
 
 async def test_conversation_that_is_forgotten_meanwhile_is_unknown(
-    home: HomeAssistant, entry: MockConfigEntry, say: Say, model_server: ModelServer
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, model_server: ModelServer
 ) -> None:
     for text in ("my name is Ada", "hello", "hi"):
         await say(text)
@@ -312,14 +312,21 @@ async def test_conversation_that_is_forgotten_meanwhile_is_unknown(
     ("fault", "told"), [("500", "cannot be reached"), ("same_call", "did not write a summary"), ("429", "too many")]
 )
 async def test_failure_of_the_model_is_told(
-    *, home: HomeAssistant, entry: MockConfigEntry, say: Say, agent_of, model_server: ModelServer, fault: str, told: str
+    *,
+    home: HomeAssistant,
+    entry: MockConfigEntry,
+    say: SayFn,
+    get_agent,
+    model_server: ModelServer,
+    fault: str,
+    told: str,
 ) -> None:
     for text in ("my name is Ada", "hello", "hi"):
         await say(text)
-    before = the_window(agent_of(entry)).snapshot()
+    before = the_window(get_agent(entry)).snapshot()
     model_server.fault(fault)
 
     with pytest.raises(HomeAssistantError, match=told):
         await act(home, "summarize_window")
 
-    assert the_window(agent_of(entry)).snapshot() == before
+    assert the_window(get_agent(entry)).snapshot() == before

@@ -20,10 +20,10 @@ from custom_components.windowed_conversation.store import writer
 from tests.documents import DOCS, column
 from tests.repository_files import TEXTS
 
-from .conftest import Say, SetUp, serving, until, written
+from .conftest import SayFn, SetUpFn, flush_store, run_server, until
 from .remembered import memory_of
 from .store_file import Disk, issues
-from .test_memory_faults import locked
+from .test_memory_faults import lock_file
 
 NAMES = TEXTS["system_health"]["info"]
 DOCUMENTED = column(DOCS / "troubleshooting.md", "System health")
@@ -50,7 +50,7 @@ async def listener() -> AsyncIterator[Listener]:
         listener.asked.append(request)
         return web.Response(status=404)
 
-    async with serving(answer) as listener.url:
+    async with run_server(answer) as listener.url:
         yield listener
 
 
@@ -84,12 +84,12 @@ def time(shown: Any) -> datetime:
 
 async def healed(home: HomeAssistant) -> None:
     """Wait until the queue is written and the issue has disappeared."""
-    await written(home)
+    await flush_store(home)
     await until(lambda: issues(home) == set())
 
 
 async def test_server_that_answers_is_reached_and_the_last_answer_is_now(
-    entry: MockConfigEntry, say: Say, page: Page
+    entry: MockConfigEntry, say: SayFn, page: Page
 ) -> None:
     before = await page()
     await say("hello there")
@@ -101,7 +101,7 @@ async def test_server_that_answers_is_reached_and_the_last_answer_is_now(
     assert abs(datetime.now(UTC) - time(shown["last_answer"])) < timedelta(minutes=5)
 
 
-async def test_one_server_of_several_that_is_away_is_shown(set_up: SetUp, page: Page) -> None:
+async def test_one_server_of_several_that_is_away_is_shown(set_up: SetUpFn, page: Page) -> None:
     await set_up()
     await set_up(account={CONF_URL: NOWHERE})
 
@@ -110,7 +110,7 @@ async def test_one_server_of_several_that_is_away_is_shown(set_up: SetUp, page: 
     assert shown["can_reach_openai_chat"] == {"type": "failed", "error": "unreachable"}
 
 
-async def test_no_key_and_no_path_is_sent_to_a_server(set_up: SetUp, page: Page, listener: Listener) -> None:
+async def test_no_key_and_no_path_is_sent_to_a_server(set_up: SetUpFn, page: Page, listener: Listener) -> None:
     address = listener.url.replace("http://", "http://ada:pelican@")
     await set_up(account={CONF_URL: f"{address}/secret/v1?token=marlin", CONF_API_KEY: "swordfish"})
     listener.asked.clear()
@@ -121,7 +121,7 @@ async def test_no_key_and_no_path_is_sent_to_a_server(set_up: SetUp, page: Page,
 
 
 async def test_memory_is_shown_with_its_figures(
-    entry: MockConfigEntry, say: Say, page: Page, home: HomeAssistant
+    entry: MockConfigEntry, say: SayFn, page: Page, home: HomeAssistant
 ) -> None:
     await say("hello there")
 
@@ -135,12 +135,12 @@ async def test_memory_is_shown_with_its_figures(
 
 
 async def test_memory_that_is_off_is_shown_with_the_reason(
-    entry: MockConfigEntry, say: Say, page: Page, disk: Disk, home: HomeAssistant
+    entry: MockConfigEntry, say: SayFn, page: Page, disk: Disk, home: HomeAssistant
 ) -> None:
     await say("hello there")
-    memory = memory_of(home).writer.opened
+    memory = memory_of(home).writer.open_store
     assert memory is not None
-    with locked(disk, memory):
+    with lock_file(disk, memory):
         await say("hello again")
         await until(lambda: memory_of(home).writer.state.reason == "locked")
         shown = await page()
@@ -155,16 +155,16 @@ async def test_records_for_which_there_is_no_room_are_shown_as_dropped(
     *,
     home: HomeAssistant,
     entry: MockConfigEntry,
-    say: Say,
+    say: SayFn,
     page: Page,
     disk: Disk,
     figure: Callable[[str], str],
 ) -> None:
     await say("hello there")
     memory = memory_of(home)
-    assert memory.writer.opened is not None
-    with locked(disk, memory.writer.opened):
-        for _ in range(writer._MOST_WAITING + 1):
+    assert memory.writer.open_store is not None
+    with lock_file(disk, memory.writer.open_store):
+        for _ in range(writer._MAX_QUEUED_RECORDS + 1):
             memory.writer.put(PastTurn("mine", 1.0, "hello", ""))
         await say("hello again")
         await until(lambda: figure("records_dropped") != "0")
@@ -178,7 +178,7 @@ async def test_account_without_a_model_has_no_server(entry_without_model: MockCo
     assert [key for key in await page() if key.startswith(("can_reach", "last"))] == []
 
 
-async def test_every_figure_has_a_name_that_is_documented(entry: MockConfigEntry, say: Say, page: Page) -> None:
+async def test_every_figure_has_a_name_that_is_documented(entry: MockConfigEntry, say: SayFn, page: Page) -> None:
     await say("hello there")
     providers = {value for name, value in vars(const).items() if name.startswith("PROVIDER_")} - {PROVIDER_NONE}
     of_servers = {f"can_reach_{provider}" for provider in providers}

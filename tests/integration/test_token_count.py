@@ -21,7 +21,7 @@ from custom_components.windowed_conversation.const import (
 from demo.model_server import ModelServer
 
 from .actions import act
-from .conftest import Say, SetUp
+from .conftest import SayFn, SetUpFn
 from .more_agents import change_agent
 
 QUESTION = "what is my name?"
@@ -31,7 +31,7 @@ COUNTING = (PROVIDER_OPENAI, PROVIDER_ANTHROPIC, PROVIDER_GEMINI)
 
 
 @pytest.fixture
-def account(set_up: SetUp, model_server: ModelServer) -> Callable[..., Any]:
+def account(set_up: SetUpFn, model_server: ModelServer) -> Callable[..., Any]:
     """Return a function that sets up an account with the given provider."""
 
     async def account(provider: str, **agent: Any) -> MockConfigEntry:
@@ -43,7 +43,7 @@ def account(set_up: SetUp, model_server: ModelServer) -> Callable[..., Any]:
 
 @pytest.mark.parametrize("provider", COUNTING)
 async def test_next_request_is_counted_as_it_will_be_sent(
-    home: HomeAssistant, account, say: Say, model_server: ModelServer, provider: str
+    home: HomeAssistant, account, say: SayFn, model_server: ModelServer, provider: str
 ) -> None:
     await account(provider)
     await say("I would like the kitchen light switched on")
@@ -60,7 +60,7 @@ async def test_next_request_is_counted_as_it_will_be_sent(
 
 
 @pytest.mark.parametrize("provider", COUNTING)
-async def test_what_the_tools_take_is_counted(home: HomeAssistant, account, say: Say, provider: str) -> None:
+async def test_what_the_tools_take_is_counted(home: HomeAssistant, account, say: SayFn, provider: str) -> None:
     await account(provider)
     await say("my name is Ada")
     with_tools = await act(home, "count_tokens")
@@ -73,10 +73,10 @@ async def test_what_the_tools_take_is_counted(home: HomeAssistant, account, say:
     assert with_tools["estimated"] - without["estimated"] > 500
 
 
-async def test_count_leaves_the_conversation_as_it_was(home: HomeAssistant, account, say: Say, agent_of) -> None:
-    agent = agent_of(await account(PROVIDER_OPENAI))
+async def test_count_leaves_the_conversation_as_it_was(home: HomeAssistant, account, say: SayFn, get_agent) -> None:
+    agent = get_agent(await account(PROVIDER_OPENAI))
     await say("my name is Ada")
-    (window,) = agent.windows.loaded().values()
+    (window,) = agent.windows.loaded_windows().values()
     before = window.snapshot()
 
     await act(home, "count_tokens")
@@ -84,7 +84,7 @@ async def test_count_leaves_the_conversation_as_it_was(home: HomeAssistant, acco
     assert window.snapshot() == before
 
 
-async def test_server_that_cannot_count_is_told(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
+async def test_server_that_cannot_count_is_told(home: HomeAssistant, entry: MockConfigEntry, say: SayFn) -> None:
     await say("my name is Ada")
 
     with pytest.raises(HomeAssistantError, match="cannot count tokens"):
@@ -102,7 +102,7 @@ async def test_server_that_cannot_count_is_told(home: HomeAssistant, entry: Mock
 )
 @pytest.mark.parametrize("provider", COUNTING)
 async def test_failure_of_the_provider_is_told(
-    *, home: HomeAssistant, account, say: Say, model_server: ModelServer, provider: str, fault: str, told: str
+    *, home: HomeAssistant, account, say: SayFn, model_server: ModelServer, provider: str, fault: str, told: str
 ) -> None:
     await account(provider)
     await say("my name is Ada")
@@ -113,9 +113,9 @@ async def test_failure_of_the_provider_is_told(
 
 
 async def test_provider_that_does_not_answer_is_not_waited_for(
-    home: HomeAssistant, account, say: Say, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+    home: HomeAssistant, account, say: SayFn, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conversations, "_COUNT_DEADLINE", 0.2)
+    monkeypatch.setattr(conversations, "_COUNT_TIMEOUT", 0.2)
     await account(PROVIDER_OPENAI)
     await say("my name is Ada")
     model_server.fault("no_answer")
@@ -124,7 +124,7 @@ async def test_provider_that_does_not_answer_is_not_waited_for(
         await act(home, "count_tokens")
 
 
-async def test_agent_that_answers_locally_has_nothing_to_count(home: HomeAssistant, account, say: Say) -> None:
+async def test_agent_that_answers_locally_has_nothing_to_count(home: HomeAssistant, account, say: SayFn) -> None:
     await account(PROVIDER_OPENAI, **{CONF_ROUTING: "local_only"})
     await say("turn on kitchen light")
 
@@ -132,7 +132,7 @@ async def test_agent_that_answers_locally_has_nothing_to_count(home: HomeAssista
         await act(home, "count_tokens")
 
 
-async def test_tools_that_are_not_there_are_told(home: HomeAssistant, account, say: Say, agent_of) -> None:
+async def test_tools_that_are_not_there_are_told(home: HomeAssistant, account, say: SayFn, get_agent) -> None:
     await account(PROVIDER_OPENAI, **{CONF_MODEL: "scripted", CONF_LLM_HASS_API: ["gone"]})
     await say("turn on kitchen light")
 

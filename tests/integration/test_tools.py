@@ -17,15 +17,15 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents.config import DEFAULT_POLICY
-from custom_components.windowed_conversation.bridge.local_intents import LocalIntents
-from custom_components.windowed_conversation.bridge.tools import ToolSchemas, async_get_tools
+from custom_components.windowed_conversation.bridge.local_intents import LocalAnswerer
+from custom_components.windowed_conversation.bridge.tools import ToolSchemaCache, async_get_tools
 from custom_components.windowed_conversation.providers.events import ToolSchema
 from custom_components.windowed_conversation.turn.routing import Situation
 from custom_components.windowed_conversation.window import EstimatedCounter
 from demo.model_server import ModelServer, call, words
 
-from .conftest import AGENT, Say, SetUp, speech
-from .states import state_of
+from .conftest import AGENT, SayFn, SetUpFn, get_speech
+from .states import get_state
 
 SECRET = "the pelican is my secret word"
 NAMED = {probatio.Required("name"): str}
@@ -58,7 +58,7 @@ class API(llm.API):
 
 
 @pytest.fixture
-def offer(home: HomeAssistant, set_up: SetUp):
+def offer(home: HomeAssistant, set_up: SetUpFn):
     """Return a function that sets up an agent with one tool, which calls `act`; `options` are the account's options."""
 
     async def offer(act: Callable[[], Awaitable[dict[str, Any]]], **options: Any) -> MockConfigEntry:
@@ -71,7 +71,7 @@ def offer(home: HomeAssistant, set_up: SetUp):
 
 
 async def test_tool_that_breaks_is_told_to_the_model_and_not_to_the_log(
-    offer, say: Say, model_server: ModelServer, caplog: pytest.LogCaptureFixture
+    offer, say: SayFn, model_server: ModelServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def act() -> dict[str, Any]:
         raise RuntimeError(SECRET)
@@ -80,7 +80,7 @@ async def test_tool_that_breaks_is_told_to_the_model_and_not_to_the_log(
     caplog.clear()
     caplog.set_level(logging.INFO)
 
-    answer = speech(await say("I would like the kitchen light switched on"))
+    answer = get_speech(await say("I would like the kitchen light switched on"))
 
     assert "could not" in answer
     assert "RuntimeError" in model_server.requests[-1].body["messages"][-1]["content"]
@@ -89,14 +89,14 @@ async def test_tool_that_breaks_is_told_to_the_model_and_not_to_the_log(
 
 
 async def test_result_of_ten_megabytes_is_cut_for_the_model_and_the_turn_goes_on(
-    offer, say: Say, model_server: ModelServer
+    offer, say: SayFn, model_server: ModelServer
 ) -> None:
     async def act() -> dict[str, Any]:
         return {"text": "lamp " * 2_000_000}
 
     await offer(act)
 
-    answer = speech(await say("I would like the kitchen light switched on"))
+    answer = get_speech(await say("I would like the kitchen light switched on"))
 
     result = model_server.requests[-1].body["messages"][-1]["content"]
     assert answer
@@ -105,7 +105,7 @@ async def test_result_of_ten_megabytes_is_cut_for_the_model_and_the_turn_goes_on
 
 
 async def test_debug_log_of_a_trim_that_only_shortens_a_result_has_the_conversation_and_no_eviction(
-    offer, say: Say, caplog: pytest.LogCaptureFixture
+    offer, say: SayFn, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def act() -> dict[str, Any]:
         return {"text": "lamp " * 1000}
@@ -120,11 +120,11 @@ async def test_debug_log_of_a_trim_that_only_shortens_a_result_has_the_conversat
 
 
 async def test_turn_that_leads_to_itself_is_told_that_it_is_busy(
-    home: HomeAssistant, offer, say: Say, model_server: ModelServer
+    home: HomeAssistant, offer, say: SayFn, model_server: ModelServer
 ) -> None:
     async def act() -> dict[str, Any]:
         result = await conversation.async_converse(home, "hello again", "test", Context(), "en", AGENT)
-        return {"answer": speech(result)}
+        return {"answer": get_speech(result)}
 
     await offer(act)
     await say("I would like the kitchen light switched on")
@@ -137,19 +137,19 @@ async def test_fault_of_ours_is_spoken_shown_and_logged_without_its_text(
     *,
     home: HomeAssistant,
     entry: MockConfigEntry,
-    say: Say,
+    say: SayFn,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def answer(self: LocalIntents, situation: Situation) -> None:
+    async def answer(self: LocalAnswerer, situation: Situation) -> None:
         raise RuntimeError(SECRET)
 
-    monkeypatch.setattr(LocalIntents, "answer", answer)
+    monkeypatch.setattr(LocalAnswerer, "answer_input", answer)
     caplog.set_level(logging.INFO)
 
-    assert speech(await say("turn on kitchen light")) == "Something went wrong. Please try again."
-    assert state_of(home, "sensor.ada_last_route").attributes["error"] == "unexpected"
-    assert state_of(home, "sensor.ada_total_failed_turns").state == "1"
+    assert get_speech(await say("turn on kitchen light")) == "Something went wrong. Please try again."
+    assert get_state(home, "sensor.ada_last_route").attributes["error"] == "unexpected"
+    assert get_state(home, "sensor.ada_total_failed_turns").state == "1"
     assert "A turn failed in an unexpected way: RuntimeError" in caplog.text
     assert "pelican" not in caplog.text
 
@@ -165,19 +165,19 @@ async def no_act() -> dict[str, Any]:
 
 
 @pytest.fixture
-def offered(hass: HomeAssistant) -> Callable[[ToolSchemas, llm.Tool], ToolSchema]:
+def offered(hass: HomeAssistant) -> Callable[[ToolSchemaCache, llm.Tool], ToolSchema]:
     """Return a function that converts a tool into a ToolSchema, as the only tool of an API."""
     context = llm.LLMContext(platform="test", context=None, language=None, assistant="", device_id=None)
 
-    def offered(schemas: ToolSchemas, tool: llm.Tool) -> ToolSchema:
-        (schema,) = schemas.convert(llm.APIInstance(API(hass=hass, id="test", name="Test"), "", context, [tool]))
+    def offered(schemas: ToolSchemaCache, tool: llm.Tool) -> ToolSchema:
+        (schema,) = schemas.convert_tools(llm.APIInstance(API(hass=hass, id="test", name="Test"), "", context, [tool]))
         return schema
 
     return offered
 
 
 def test_tool_that_is_made_anew_is_not_converted_again(offered) -> None:
-    schemas, marker = ToolSchemas(), probatio.Required("name")
+    schemas, marker = ToolSchemaCache(), probatio.Required("name")
     first = offered(schemas, switching(probatio.Schema({marker: str})))
 
     assert offered(schemas, switching(probatio.Schema({marker: str}))) is first
@@ -206,16 +206,16 @@ def reading() -> Any:
     ids=["description", "type", "another parameter", "description of the tool", "extra keys", "only reads"],
 )
 def test_tool_that_has_changed_is_converted_again(offered, changed: Any) -> None:
-    schemas = ToolSchemas()
+    schemas = ToolSchemaCache()
     before = offered(schemas, switching(probatio.Schema({DESCRIBED: str})))
 
-    assert before != offered(schemas, changed) == offered(ToolSchemas(), changed)
+    assert before != offered(schemas, changed) == offered(ToolSchemaCache(), changed)
 
 
 def test_choice_at_the_top_stays(offered) -> None:
     other = {probatio.Required("id"): int}
 
-    schema = offered(ToolSchemas(), switching(probatio.Schema(probatio.Any(NAMED, other))))
+    schema = offered(ToolSchemaCache(), switching(probatio.Schema(probatio.Any(NAMED, other))))
 
     assert [list(branch["properties"]) for branch in schema.parameters["anyOf"]] == [["name"], ["id"]]
 
@@ -226,7 +226,7 @@ def test_choice_at_the_top_stays(offered) -> None:
     ids=["mapping", "all", "schema of a schema"],
 )
 def test_parameters_that_are_no_schema_of_a_mapping_are_converted_as_well(offered, parameters: Any) -> None:
-    schemas = ToolSchemas()
+    schemas = ToolSchemaCache()
     first = offered(schemas, switching(parameters))
 
     assert first.parameters["properties"] == {"name": {"type": "string"}}
@@ -237,7 +237,7 @@ def test_tool_that_says_nothing_of_itself_may_change_something(offered) -> None:
     tool = switching(probatio.Schema({}))
     object.__setattr__(tool, "annotations", None)
 
-    assert not offered(ToolSchemas(), tool).read_only
+    assert not offered(ToolSchemaCache(), tool).read_only
 
 
 async def test_tools_of_home_assistant_that_only_read_are_known(home: HomeAssistant) -> None:
@@ -250,7 +250,7 @@ async def test_tools_of_home_assistant_that_only_read_are_known(home: HomeAssist
         platform="test", context=None, language="en", assistant=conversation.DOMAIN, device_id=None
     )
 
-    schemas = ToolSchemas().convert(await async_get_tools(home, ("assist",), context))
+    schemas = ToolSchemaCache().convert_tools(await async_get_tools(home, ("assist",), context))
 
     assert {schema.name for schema in schemas if schema.read_only} == {
         "calendar__get_events",
@@ -276,7 +276,7 @@ class AdministratorsAPI(llm.API):
 
 
 @pytest.fixture
-def offer_to_administrators(home: HomeAssistant, set_up: SetUp):
+def set_up_with_apis(home: HomeAssistant, set_up: SetUpFn):
     """Return a function that sets up an agent with these APIs; `keys` and `cellar` are only for administrators."""
 
     async def offer(*api_ids: str, **more: Any) -> MockConfigEntry:
@@ -295,26 +295,26 @@ def sent_tools(server: ModelServer) -> set[str]:
 
 @pytest.mark.parametrize("order", [("assist", "keys"), ("keys", "assist"), ("keys", "assist", "cellar")])
 async def test_api_that_the_speaker_may_not_use_is_left_out_and_the_rest_works(
-    *, home: HomeAssistant, offer_to_administrators, say: Say, model_server: ModelServer, order: tuple[str, ...]
+    *, home: HomeAssistant, set_up_with_apis, say: SayFn, model_server: ModelServer, order: tuple[str, ...]
 ) -> None:
-    await offer_to_administrators(*order)
+    await set_up_with_apis(*order)
 
-    answer = speech(await say("I would like the kitchen light switched on"))
+    answer = get_speech(await say("I would like the kitchen light switched on"))
 
     assert "kitchen light is on" in answer
-    assert state_of(home, "input_boolean.kitchen").state == "on"
+    assert get_state(home, "input_boolean.kitchen").state == "on"
     assert "restart_everything" not in sent_tools(model_server)
     assert "Follow" not in model_server.requests[-1].body["messages"][0]["content"]
 
 
 async def test_two_apis_that_the_speaker_may_use_stay_beside_one_that_they_may_not(
-    home: HomeAssistant, offer_to_administrators, say: Say, model_server: ModelServer
+    home: HomeAssistant, set_up_with_apis, say: SayFn, model_server: ModelServer
 ) -> None:
     other = API(hass=home, id="other", name="Other")
     object.__setattr__(other, "tool", switching(probatio.Schema({}), "Open the garage."))
     other.tool.name = "open_garage"
     llm.async_register_api(home, other)
-    await offer_to_administrators("assist", "keys", "other")
+    await set_up_with_apis("assist", "keys", "other")
 
     await say("hello there")
 
@@ -324,31 +324,31 @@ async def test_two_apis_that_the_speaker_may_use_stay_beside_one_that_they_may_n
 
 @pytest.mark.parametrize("memory", [True, False])
 async def test_turn_goes_on_without_tools_if_the_speaker_may_use_no_api(
-    offer_to_administrators, say: Say, model_server: ModelServer, *, memory: bool
+    set_up_with_apis, say: SayFn, model_server: ModelServer, *, memory: bool
 ) -> None:
-    await offer_to_administrators("keys", memory=memory)
+    await set_up_with_apis("keys", memory=memory)
 
-    answer = speech(await say("my name is Grace"))
+    answer = get_speech(await say("my name is Grace"))
 
     assert answer == "Nice to meet you, Grace."
     assert "restart_everything" not in sent_tools(model_server)
 
 
 async def test_api_that_does_not_exist_is_an_error_also_beside_one_that_the_speaker_may_not_use(
-    offer_to_administrators, say: Say, model_server: ModelServer
+    set_up_with_apis, say: SayFn, model_server: ModelServer
 ) -> None:
-    await offer_to_administrators("keys", "assist", "gone")
+    await set_up_with_apis("keys", "assist", "gone")
 
-    answer = speech(await say("hello there"))
+    answer = get_speech(await say("hello there"))
 
     assert answer == "The tools of this conversation agent are not available. Please check its settings."
     assert model_server.requests == []
 
 
 async def test_call_of_a_tool_from_the_history_that_the_speaker_may_not_use_is_an_error_for_the_model(
-    offer_to_administrators, say: Say, model_server: ModelServer, hass_admin_user
+    set_up_with_apis, say: SayFn, model_server: ModelServer, hass_admin_user
 ) -> None:
-    await offer_to_administrators("assist", "keys", scope="agent")
+    await set_up_with_apis("assist", "keys", scope="agent")
     model_server.script(call("restart_everything", name="all"), words("Done."))
     await say("restart everything", "ours", context=Context(user_id=hass_admin_user.id))
     called = model_server.requests[-1].body["messages"][-1]["tool_call_id"]
@@ -359,7 +359,7 @@ async def test_call_of_a_tool_from_the_history_that_the_speaker_may_not_use_is_a
     }
 
     model_server.script(call(name, name="all"), words("That did not work."))
-    answer = speech(await say("do that again", "ours"))
+    answer = get_speech(await say("do that again", "ours"))
 
     messages = model_server.requests[-1].body["messages"]
     assert answer == "That did not work."
@@ -369,7 +369,7 @@ async def test_call_of_a_tool_from_the_history_that_the_speaker_may_not_use_is_a
 
 @pytest.mark.long
 async def test_failing_tool_that_outlives_its_turn_is_not_logged(
-    home: HomeAssistant, offer, model_server: ModelServer, say: Say, caplog: pytest.LogCaptureFixture
+    home: HomeAssistant, offer, model_server: ModelServer, say: SayFn, caplog: pytest.LogCaptureFixture
 ) -> None:
     began, goes_on = asyncio.Event(), asyncio.Event()
 

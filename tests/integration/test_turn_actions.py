@@ -22,7 +22,7 @@ from tests.documents import DOCS, table
 from tests.memory.recorded import SYSTEM, record, request, whole
 
 from .actions import act
-from .conftest import AGENT, SetUp, written
+from .conftest import AGENT, SetUpFn, flush_store
 from .remembered import memory_of
 from .states import add_satellite
 from .test_memory_actions import People, folder, people
@@ -32,7 +32,7 @@ __all__ = ["folder", "people"]
 # The turns are from last night, because older ones may have expired.
 NIGHT = datetime.now(UTC).replace(hour=3, minute=0, second=0, microsecond=0) - timedelta(days=1)
 ADAS, GRACES, NOBODYS, EARLIER = "turn-0003", "turn-0002", "turn-0001", "turn-0000"
-EVERY_TURN = [ADAS, GRACES, NOBODYS, EARLIER]
+ALL_TURN_IDS = [ADAS, GRACES, NOBODYS, EARLIER]
 FIGURES = set(re.findall(r"`(\w+)`", " ".join(row[0] for row in table(DOCS / "actions.md", "The figures of a turn"))))
 # A word that occurs only in the texts of one turn, and the id of that turn.
 WORDS = {"pelican": ADAS, "heron": GRACES, "ibis": NOBODYS}
@@ -71,16 +71,16 @@ async def recorded(home: HomeAssistant, agent_id: str, people: People) -> list[T
 
 
 @pytest.fixture
-def inside_a_turn(agent_of, entry: MockConfigEntry) -> Callable[[], AbstractAsyncContextManager[Any]]:
+def open_turn(get_agent, entry: MockConfigEntry) -> Callable[[], AbstractAsyncContextManager[Any]]:
     """Return a function that opens a turn, so that an action is called as a model's tool would call it."""
-    return lambda: agent_of(entry).windows.turn("everyone's")
+    return lambda: get_agent(entry).windows.turn("everyone's")
 
 
 async def keep(home: HomeAssistant, *turns: TurnRecord) -> None:
     """Add turns to the record and write them to disk."""
     for turn in turns:
         memory_of(home).writer.put(turn)
-    await written(home)
+    await flush_store(home)
 
 
 async def listed(home: HomeAssistant, context: Context | None = None, **data: Any) -> list[str]:
@@ -91,13 +91,13 @@ async def listed(home: HomeAssistant, context: Context | None = None, **data: An
 async def read(home: HomeAssistant, context: Context | None = None) -> dict[str, str]:
     """Return the texts that `get_turn` shows to this caller, by turn id."""
     shown = {}
-    for turn_id in EVERY_TURN:
+    for turn_id in ALL_TURN_IDS:
         with suppress(ServiceValidationError):
             shown[turn_id] = (await act(home, "get_turn", context, turn_id=turn_id))["words"]
     return shown
 
 
-async def content(home: HomeAssistant, file: Path) -> str:
+async def read_file(home: HomeAssistant, file: Path) -> str:
     """Return the text of a file."""
     return await home.async_add_executor_job(file.read_text)
 
@@ -192,11 +192,11 @@ async def test_turn_of_which_only_figures_are_kept_says_so(home: HomeAssistant, 
         ({"since": later(60)}, [ADAS, GRACES]),
         ({"until": later(0)}, [NOBODYS, EARLIER]),
         ({"since": later(-30), "until": later(30).removesuffix("+00:00")}, [NOBODYS]),
-        ({"entity_id": AGENT}, EVERY_TURN),
+        ({"entity_id": AGENT}, ALL_TURN_IDS),
         ({"person": "person.ada"}, [ADAS]),
         ({"route": "local"}, [EARLIER]),
         ({"route": "summary"}, []),
-        ({"outcome": "answered"}, EVERY_TURN),
+        ({"outcome": "answered"}, ALL_TURN_IDS),
         ({"outcome": "cancelled"}, []),
         ({"tool": "HassTurnOn"}, [ADAS, GRACES, NOBODYS]),
         ({"tool": "HassTurnOff"}, []),
@@ -218,7 +218,7 @@ async def test_pages_of_the_list_hold_every_turn_once(home: HomeAssistant, recor
     first = await act(home, "list_turns", limit=3)
     second = await act(home, "list_turns", limit=3, after=first["next_after"])
 
-    assert [each["turn_id"] for page in (first, second) for each in page["turns"]] == EVERY_TURN
+    assert [each["turn_id"] for page in (first, second) for each in page["turns"]] == ALL_TURN_IDS
     assert second["next_after"] is None
 
 
@@ -265,9 +265,9 @@ async def test_figures_and_words_are_shown_to_those_who_may_see_them(
     ],
 )
 async def test_tool_of_a_model_is_shown_no_words_and_no_figures_of_others(
-    *, home: HomeAssistant, recorded, people: People, inside_a_turn, who: str, seen: dict[str, str]
+    *, home: HomeAssistant, recorded, people: People, open_turn, who: str, seen: dict[str, str]
 ) -> None:
-    async with inside_a_turn():
+    async with open_turn():
         assert await listed(home, getattr(people, who)) == list(seen)
         assert await read(home, getattr(people, who)) == seen
 
@@ -297,14 +297,14 @@ async def test_people_name_nobody_but_themselves(home: HomeAssistant, recorded, 
 
 @pytest.mark.parametrize("who", ["admin", "automation"])
 async def test_tool_of_a_model_names_nobody_else(
-    home: HomeAssistant, recorded, people: People, inside_a_turn, who: str
+    home: HomeAssistant, recorded, people: People, open_turn, who: str
 ) -> None:
-    async with inside_a_turn():
+    async with open_turn():
         with pytest.raises(Unauthorized):
             await listed(home, getattr(people, who), person="person.ada")
 
 
-async def test_turns_of_an_agent_are_for_those_who_may_read_it(home: HomeAssistant, recorded, set_up: SetUp) -> None:
+async def test_turns_of_an_agent_are_for_those_who_may_read_it(home: HomeAssistant, recorded, set_up: SetUpFn) -> None:
     other = await set_up()
     await keep(home, replace(whole(5, "the other one"), agent=next(iter(other.subentries))))
     limited = MockUser(name="Leo").add_to_hass(home)
@@ -312,7 +312,7 @@ async def test_turns_of_an_agent_are_for_those_who_may_read_it(home: HomeAssista
     context = Context(user_id=limited.id)
 
     assert await listed(home, context) == [NOBODYS, EARLIER]
-    assert await listed(home) == ["turn-0005", *EVERY_TURN]
+    assert await listed(home) == ["turn-0005", *ALL_TURN_IDS]
     with pytest.raises(Unauthorized):
         await listed(home, context, entity_id="conversation.ada_2")
     with pytest.raises(ServiceValidationError) as refused:
@@ -381,9 +381,9 @@ async def test_every_turn_is_exported_to_a_private_file(
     assert await act(home, "export_turns", people.admin, filename="exports/turns.jsonl") == {"written": 4}
 
     file = folder / "turns.jsonl"
-    text = await content(home, file)
+    text = await read_file(home, file)
     lines = [json.loads(line) for line in text.splitlines()]
-    assert [line["id"] for line in lines if line["kind"] == "turn_record"] == EVERY_TURN
+    assert [line["id"] for line in lines if line["kind"] == "turn_record"] == ALL_TURN_IDS
     assert {word for word in WORDS if word in text} == set(WORDS)
     assert stat.S_IMODE((await home.async_add_executor_job(file.stat)).st_mode) == 0o600
 
@@ -396,7 +396,7 @@ async def test_export_of_a_person_and_a_time_holds_no_other_turn(
 
     assert (of_ada, late) == ({"written": 1}, {"written": 1})
     for name in ("ada", "late"):
-        text = await content(home, folder / f"{name}.jsonl")
+        text = await read_file(home, folder / f"{name}.jsonl")
         assert {word for word in WORDS if word in text} == {"pelican"}
 
 
@@ -417,7 +417,7 @@ async def test_turns_that_are_forgotten_are_in_no_response_and_no_export(
     with pytest.raises(ServiceValidationError):
         await act(home, "get_turn", people.ada, turn_id=ADAS)
     await act(home, "export_turns", filename="exports/turns.jsonl")
-    assert "pelican" not in await content(home, folder / "turns.jsonl")
+    assert "pelican" not in await read_file(home, folder / "turns.jsonl")
 
 
 async def test_words_of_a_turn_go_with_what_is_forgotten_by_its_words(
@@ -429,7 +429,7 @@ async def test_words_of_a_turn_go_with_what_is_forgotten_by_its_words(
     assert (turn["tools"], turn["words"]) == (["HassTurnOn"], "not_kept")
     assert "pelican" not in json.dumps(turn)
     await act(home, "export_turns", filename="exports/turns.jsonl")
-    assert "pelican" not in await content(home, folder / "turns.jsonl")
+    assert "pelican" not in await read_file(home, folder / "turns.jsonl")
 
 
 async def test_empty_record_is_listed_and_exported(home: HomeAssistant, entry: MockConfigEntry, folder: Path) -> None:

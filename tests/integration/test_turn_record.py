@@ -24,11 +24,11 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_NONE,
     RecordLevel,
 )
-from custom_components.windowed_conversation.memory import TurnListing, TurnRecord, fingerprint
+from custom_components.windowed_conversation.memory import TurnListQuery, TurnRecord, calculate_fingerprint
 from demo.model_server import ModelServer, call, words
 
 from .actions import act
-from .conftest import AGENT, Say, SayAtOnce, SetUp, until, written
+from .conftest import AGENT, SayAtOnce, SayFn, SetUpFn, flush_store, until
 from .more_agents import add_agent
 from .remembered import memory_of, recorded_turns
 
@@ -42,27 +42,27 @@ def turns(home: HomeAssistant) -> Turns:
     """Return a function that writes the queue to disk and returns the turns in the record."""
 
     async def turns() -> list[TurnRecord]:
-        await written(home)
+        await flush_store(home)
         return await recorded_turns(home)
 
     return turns
 
 
 @pytest.fixture
-async def whole(set_up: SetUp) -> Any:
+async def whole(set_up: SetUpFn) -> Any:
     """Return an account whose agent records turns completely."""
     return await set_up(**{CONF_RECORD: RecordLevel.FULL})
 
 
 async def test_a_turn_of_the_model_leaves_its_figures(
-    set_up: SetUp, say: Say, turns: Turns, model_server: ModelServer, agent_of: Any
+    set_up: SetUpFn, say: SayFn, turns: Turns, model_server: ModelServer, get_agent: Any
 ) -> None:
     entry = await set_up(**{CONF_ROUTING: "llm_only"})
 
     await say("switch on the kitchen light")
 
     (turn,) = await turns()
-    agent, (first, second) = agent_of(entry), turn.requests
+    agent, (first, second) = get_agent(entry), turn.requests
     assert (turn.agent, turn.entity_id, turn.conversation) == (agent.id, AGENT, "test")
     assert (turn.route, turn.end, turn.error, turn.answered_by) == ("llm", "answered", None, agent.id)
     assert (turn.level, turn.words, turn.tools) == ("figures", None, ("intent__HassTurnOn",))
@@ -70,13 +70,13 @@ async def test_a_turn_of_the_model_leaves_its_figures(
     assert (second.called, second.finish) == ((), "stop")
     assert first.usage is not None
     assert first.usage.input == model_server.requests[0].usage["prompt"]
-    assert first.prompt == fingerprint(model_server.requests[0].body["messages"][0]["content"])
+    assert first.prompt == calculate_fingerprint(model_server.requests[0].body["messages"][0]["content"])
     assert (first.tools, first.sent) == (second.tools, None)
     assert 0 <= first.began <= second.began <= turn.duration
 
 
 async def test_tool_call_that_failed_is_a_figure_of_the_turn_its_event_its_trace_and_a_total(
-    *, home: HomeAssistant, set_up: SetUp, say: Say, turns: Turns, model_server: ModelServer, figure: Any
+    *, home: HomeAssistant, set_up: SetUpFn, say: SayFn, turns: Turns, model_server: ModelServer, figure: Any
 ) -> None:
     await set_up(**{CONF_ROUTING: "llm_only"})
     events = async_capture_events(home, EVENT_TURN)
@@ -94,18 +94,18 @@ async def test_tool_call_that_failed_is_a_figure_of_the_turn_its_event_its_trace
     assert (figure("tool_calls"), figure("failed_tool_calls")) == ("2", "1")
 
 
-async def test_figures_hold_no_word(home: HomeAssistant, entry: Any, say: Say, turns: Turns) -> None:
+async def test_figures_hold_no_word(home: HomeAssistant, entry: Any, say: SayFn, turns: Turns) -> None:
     await say(f"tell me about the {SECRET}")
 
     await turns()
     lines: list[str] = []
-    lines = await memory_of(home).async_read(lambda memory: list(memory.record.export(TurnListing())), lines)
+    lines = await memory_of(home).async_read(lambda memory: list(memory.turn_records.export(TurnListQuery())), lines)
     assert len(lines) == 1
     assert SECRET not in lines[0]
 
 
 async def test_whole_turn_has_what_was_said_sent_and_done(
-    set_up: SetUp, say: Say, turns: Turns, model_server: ModelServer
+    set_up: SetUpFn, say: SayFn, turns: Turns, model_server: ModelServer
 ) -> None:
     await set_up(**{CONF_RECORD: RecordLevel.FULL, CONF_ROUTING: "llm_only"})
     await say("my name is Ada")
@@ -130,7 +130,7 @@ async def test_whole_turn_has_what_was_said_sent_and_done(
         ]
 
 
-async def test_local_turn_has_its_answer_and_costs_nothing(whole: Any, say: Say, turns: Turns) -> None:
+async def test_local_turn_has_its_answer_and_costs_nothing(whole: Any, say: SayFn, turns: Turns) -> None:
     await say("turn on the kitchen light")
 
     (turn,) = await turns()
@@ -143,7 +143,7 @@ async def test_local_turn_has_its_answer_and_costs_nothing(whole: Any, say: Say,
     ("agent", "ends"), [({CONF_MEMORY: False}, ["answered"]), ({CONF_RECORD: RecordLevel.OFF}, [])]
 )
 async def test_record_depends_on_its_level_and_not_on_memory(
-    set_up: SetUp, say: Say, turns: Turns, agent: dict[str, Any], ends: list[str]
+    set_up: SetUpFn, say: SayFn, turns: Turns, agent: dict[str, Any], ends: list[str]
 ) -> None:
     await set_up(**agent)
 
@@ -152,7 +152,7 @@ async def test_record_depends_on_its_level_and_not_on_memory(
     assert [turn.end for turn in await turns()] == ends
 
 
-async def test_account_without_a_model_is_recorded(set_up: SetUp, say: Say, turns: Turns) -> None:
+async def test_account_without_a_model_is_recorded(set_up: SetUpFn, say: SayFn, turns: Turns) -> None:
     await set_up(account={CONF_PROVIDER: PROVIDER_NONE})
 
     await say("turn on the kitchen light")
@@ -164,7 +164,7 @@ async def test_account_without_a_model_is_recorded(set_up: SetUp, say: Say, turn
     ]
 
 
-async def test_failure_says_which_error_it_was(entry: Any, say: Say, turns: Turns, model_server: ModelServer) -> None:
+async def test_failure_says_which_error_it_was(entry: Any, say: SayFn, turns: Turns, model_server: ModelServer) -> None:
     model_server.fault("500", 1)
 
     await say(f"hello {SECRET}")
@@ -179,7 +179,7 @@ async def test_failure_says_which_error_it_was(entry: Any, say: Say, turns: Turn
 
 
 async def test_cancelled_turn_is_recorded(
-    entry: Any, say_at_once: SayAtOnce, turns: Turns, model_server: ModelServer, agent_of: Any
+    entry: Any, say_at_once: SayAtOnce, turns: Turns, model_server: ModelServer, get_agent: Any
 ) -> None:
     model_server.fault("no_answer", 1)
     turn = asyncio.create_task(say_at_once("hello there"))
@@ -187,7 +187,7 @@ async def test_cancelled_turn_is_recorded(
 
     turn.cancel()
     await asyncio.wait([turn])
-    agent_of(entry).notify_listeners()
+    get_agent(entry).notify_listeners()
 
     (recorded,) = await turns()
     assert (recorded.end, recorded.error) == ("cancelled", "CancelledError")
@@ -195,7 +195,7 @@ async def test_cancelled_turn_is_recorded(
 
 
 async def test_fallback_names_both_agents(
-    home: HomeAssistant, set_up: SetUp, say: Say, turns: Turns, model_server: ModelServer
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, turns: Turns, model_server: ModelServer
 ) -> None:
     entry = await set_up(**{CONF_FALLBACK_AGENTS: ["conversation.grace"]})
     grace = await add_agent(home, entry)
@@ -214,7 +214,7 @@ async def test_fallback_names_both_agents(
 
 
 async def test_summary_is_recorded_by_itself(
-    set_up: SetUp, say: Say, turns: Turns, model_server: ModelServer, home: HomeAssistant
+    set_up: SetUpFn, say: SayFn, turns: Turns, model_server: ModelServer, home: HomeAssistant
 ) -> None:
     await set_up(
         options={CONF_HISTORY_TOKENS: 300, CONF_SUMMARIZE: True},
@@ -234,7 +234,7 @@ async def test_summary_is_recorded_by_itself(
 
 
 async def test_words_go_when_something_is_forgotten_that_was_told_before(
-    home: HomeAssistant, whole: Any, say: Say, turns: Turns, memory_file: Path
+    home: HomeAssistant, whole: Any, say: SayFn, turns: Turns, store_path: Path
 ) -> None:
     await say(f"remember that the wifi password is {SECRET}")
     await say("hello there")
@@ -245,11 +245,11 @@ async def test_words_go_when_something_is_forgotten_that_was_told_before(
     found = await turns()
     assert {turn.level for turn in found} == {"figures"}
     assert SECRET not in str(found)
-    assert not await home.async_add_executor_job(_is_in_files, memory_file, SECRET)
+    assert not await home.async_add_executor_job(_is_in_files, store_path, SECRET)
 
 
 async def test_words_of_a_turn_that_failed_go_also_if_nothing_of_it_was_ever_remembered(
-    *, home: HomeAssistant, whole: Any, say: Say, turns: Turns, model_server: ModelServer, memory_file: Path
+    *, home: HomeAssistant, whole: Any, say: SayFn, turns: Turns, model_server: ModelServer, store_path: Path
 ) -> None:
     model_server.fault("401", 1)
     await say(f"consider that the wifi password is {SECRET}")
@@ -258,17 +258,17 @@ async def test_words_of_a_turn_that_failed_go_also_if_nothing_of_it_was_ever_rem
     await act(home, "forget", query=f"the wifi password is {SECRET}")
 
     assert (await turns())[0].level == "figures"
-    assert not await home.async_add_executor_job(_is_in_files, memory_file, SECRET)
+    assert not await home.async_add_executor_job(_is_in_files, store_path, SECRET)
 
 
 async def test_debug_log_has_a_line_for_each_turn_with_its_window_and_for_each_request_without_words(
-    entry: Any, say: Say, agent_of: Any, caplog: pytest.LogCaptureFixture
+    entry: Any, say: SayFn, get_agent: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG", logger=f"custom_components.{DOMAIN}")
 
     await say(f"switch on the kitchen light, {SECRET}", "mine")
 
-    (window,) = agent_of(entry).windows.loaded().values()
+    (window,) = get_agent(entry).windows.loaded_windows().values()
     tokens = window.stats().current_tokens
     share = f"{tokens:,}/8,000 tokens ({round(100 * tokens / 8000)} %)"
     assert f"Window: mine, {len(window.messages()) - 1} messages, {share}" in caplog.text

@@ -7,7 +7,7 @@ from homeassistant.helpers.intent import IntentResponseType
 from homeassistant.setup import async_setup_component
 import pytest
 
-from custom_components.windowed_conversation.bridge.chat_log import call_tags
+from custom_components.windowed_conversation.bridge.chat_log import get_call_tags
 from custom_components.windowed_conversation.const import (
     CONF_EXCLUDED_TAGS,
     CONF_HISTORY_TOKENS,
@@ -15,14 +15,14 @@ from custom_components.windowed_conversation.const import (
 from custom_components.windowed_conversation.window import Window
 from demo.model_server import Answer, ModelServer, call, thought, words
 
-from .conftest import AGENT, Say, SetUp, speech
-from .states import state_of
+from .conftest import AGENT, SayFn, SetUpFn, get_speech
+from .states import get_state
 
 
 def window_of(entry) -> Window:
     """Return the window of the most recently used conversation."""
     (agent,) = entry.runtime_data.agents.values()
-    return next(iter(agent.windows.loaded().values()))
+    return next(iter(agent.windows.loaded_windows().values()))
 
 
 def said(request) -> list[str]:
@@ -31,17 +31,17 @@ def said(request) -> list[str]:
 
 
 async def test_local_command_is_answered_without_a_request(
-    home: HomeAssistant, entry, say: Say, model_server: ModelServer, figure
+    home: HomeAssistant, entry, say: SayFn, model_server: ModelServer, figure
 ) -> None:
     result = await say("turn on kitchen light")
 
-    assert state_of(home, "input_boolean.kitchen").state == "on"
+    assert get_state(home, "input_boolean.kitchen").state == "on"
     assert result.response.response_type is IntentResponseType.ACTION_DONE
     assert figure("last_route") == "local"
     assert list(model_server.log.records) == []
 
 
-async def test_model_knows_what_was_answered_locally(entry, say: Say, model_server: ModelServer) -> None:
+async def test_model_knows_what_was_answered_locally(entry, say: SayFn, model_server: ModelServer) -> None:
     await say("turn on kitchen light")
     await say("my name is Ada")
 
@@ -51,17 +51,17 @@ async def test_model_knows_what_was_answered_locally(entry, say: Say, model_serv
 
 
 async def test_sentence_trigger_comes_before_the_model(
-    home: HomeAssistant, entry, say: Say, model_server: ModelServer
+    home: HomeAssistant, entry, say: SayFn, model_server: ModelServer
 ) -> None:
     trigger = {"platform": "conversation", "command": ["open sesame"]}
     action = {"set_conversation_response": "The cave is open"}
     assert await async_setup_component(home, "automation", {"automation": {"trigger": trigger, "action": action}})
 
-    assert speech(await say("open sesame")) == "The cave is open"
+    assert get_speech(await say("open sesame")) == "The cave is open"
     assert model_server.requests == []
 
 
-async def test_state_question_about_a_hidden_entity_goes_to_the_model(entry, say: Say, figure) -> None:
+async def test_state_question_about_a_hidden_entity_goes_to_the_model(entry, say: SayFn, figure) -> None:
     await say("is the cellar light on?")
 
     assert figure("last_route") == "model"
@@ -70,7 +70,9 @@ async def test_state_question_about_a_hidden_entity_goes_to_the_model(entry, say
 @pytest.mark.parametrize(
     "answer", ["kitchen light", "a large one", "never mind", "what time is it", "add milk to my list"]
 )
-async def test_answer_to_the_models_question_goes_to_the_model(answer: str, entry, say: Say, figure, shopping) -> None:
+async def test_answer_to_the_models_question_goes_to_the_model(
+    answer: str, entry, say: SayFn, figure, shopping
+) -> None:
     result = await say("order pizza")
     assert result.continue_conversation
 
@@ -79,7 +81,7 @@ async def test_answer_to_the_models_question_goes_to_the_model(answer: str, entr
     assert figure("last_route") == "model"
 
 
-async def test_whole_command_after_the_models_question_stays_local(entry, say: Say, figure) -> None:
+async def test_whole_command_after_the_models_question_stays_local(entry, say: SayFn, figure) -> None:
     await say("order pizza")
 
     await say("turn on kitchen light")
@@ -88,37 +90,39 @@ async def test_whole_command_after_the_models_question_stays_local(entry, say: S
 
 
 async def test_two_calls_at_once_change_the_home_twice(
-    home: HomeAssistant, entry, say: Say, model_server: ModelServer
+    home: HomeAssistant, entry, say: SayFn, model_server: ModelServer
 ) -> None:
     await say("switch on the kitchen light and the hall light", agent_id=AGENT)
 
-    assert state_of(home, "input_boolean.kitchen").state == "on"
-    assert state_of(home, "input_boolean.hall").state == "on"
+    assert get_state(home, "input_boolean.kitchen").state == "on"
+    assert get_state(home, "input_boolean.hall").state == "on"
 
 
 @pytest.mark.parametrize(("language", "success"), [("en", "Done"), ("de", "Fertig")])
 async def test_model_that_acts_and_says_nothing_has_succeeded(
-    home: HomeAssistant, entry, say: Say, model_server: ModelServer, *, language: str, success: str
+    home: HomeAssistant, entry, say: SayFn, model_server: ModelServer, *, language: str, success: str
 ) -> None:
     model_server.script(call("HassTurnOn", name="hall light"), words(""))
 
     result = await say("I would like the hall light switched on", language=language)
 
-    assert state_of(home, "input_boolean.hall").state == "on"
-    assert speech(result) == success
+    assert get_state(home, "input_boolean.hall").state == "on"
+    assert get_speech(result) == success
     assert result.response.response_type is IntentResponseType.ACTION_DONE
 
 
 @pytest.mark.parametrize(
     "answer", [thought("Pizza again.") + words("I like it."), words("<think>Pizza again.</think>I like it.")]
 )
-async def test_thoughts_are_never_spoken(answer: Answer, entry, say: Say, model_server: ModelServer) -> None:
+async def test_thoughts_are_never_spoken(answer: Answer, entry, say: SayFn, model_server: ModelServer) -> None:
     model_server.script(answer)
 
-    assert speech(await say("what do you say to pizza?")) == "I like it."
+    assert get_speech(await say("what do you say to pizza?")) == "I like it."
 
 
-async def test_system_prompt_and_tools_stay_the_same_between_turns(entry, say: Say, model_server: ModelServer) -> None:
+async def test_system_prompt_and_tools_stay_the_same_between_turns(
+    entry, say: SayFn, model_server: ModelServer
+) -> None:
     await say("my name is Ada")
     await say("what is my name?")
 
@@ -130,7 +134,7 @@ async def test_system_prompt_and_tools_stay_the_same_between_turns(entry, say: S
     )
 
 
-async def test_extra_system_prompt_is_kept_for_the_conversation(entry, say: Say, model_server: ModelServer) -> None:
+async def test_extra_system_prompt_is_kept_for_the_conversation(entry, say: SayFn, model_server: ModelServer) -> None:
     await say("my name is Ada", extra_system_prompt="The oven was just switched off.")
     await say("what is my name?")
 
@@ -138,7 +142,7 @@ async def test_extra_system_prompt_is_kept_for_the_conversation(entry, say: Say,
 
 
 async def test_small_window_forgets_whole_exchanges_in_blocks(
-    set_up: SetUp, say: Say, model_server: ModelServer, figure
+    set_up: SetUpFn, say: SayFn, model_server: ModelServer, figure
 ) -> None:
     entry = await set_up(**{CONF_HISTORY_TOKENS: 600})
     await say("my name is Ada")
@@ -146,12 +150,12 @@ async def test_small_window_forgets_whole_exchanges_in_blocks(
         await say(f"consider that the locker number {number} is the {number} times seventh on the left")
 
     assert int(figure("evicted_messages")) > 0
-    assert "Ada" not in speech(await say("what is my name?"))
+    assert "Ada" not in get_speech(await say("what is my name?"))
     assert all(request.violations == [] for request in model_server.requests)
     assert window_of(entry).stats().current_tokens <= 600
 
 
-async def test_trace_tells_route_budget_and_usage(entry, say: Say) -> None:
+async def test_trace_tells_route_budget_and_usage(entry, say: SayFn) -> None:
     await say("my name is Ada")
 
     details = [e.data for e in async_get_traces()[-1]._events if e.data and "route" in e.data]
@@ -162,7 +166,7 @@ async def test_trace_tells_route_budget_and_usage(entry, say: Say) -> None:
 
 
 async def test_exchange_is_tagged_with_what_it_touched(
-    home: HomeAssistant, entry, kitchen: ar.AreaEntry, say: Say
+    home: HomeAssistant, entry, kitchen: ar.AreaEntry, say: SayFn
 ) -> None:
     await say("turn on kitchen light")
     await say("I would like the kitchen light switched off")
@@ -174,15 +178,15 @@ async def test_exchange_is_tagged_with_what_it_touched(
 async def test_area_and_domains_that_a_call_names_are_tagged(home: HomeAssistant, kitchen: ar.AreaEntry) -> None:
     arguments = {"area": "KITCHEN", "domain": ["light", "fan"], "name": "everything"}
 
-    assert call_tags(home, arguments) == {"context:kitchen", "context:light", "context:fan"}
+    assert get_call_tags(home, arguments) == {"context:kitchen", "context:light", "context:fan"}
 
 
 async def test_call_that_names_nothing_known_is_not_tagged(home: HomeAssistant) -> None:
-    assert call_tags(home, {"area": "Atlantis", "domain": 7}) == set()
+    assert get_call_tags(home, {"area": "Atlantis", "domain": 7}) == set()
 
 
 async def test_exchanges_with_a_tag_that_is_excluded_are_kept_and_not_sent(
-    set_up: SetUp, say: Say, model_server: ModelServer
+    set_up: SetUpFn, say: SayFn, model_server: ModelServer
 ) -> None:
     entry = await set_up(**{CONF_EXCLUDED_TAGS: ["route:local"]})
     await say("turn on kitchen light")

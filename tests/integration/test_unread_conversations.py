@@ -7,7 +7,7 @@ from custom_components.windowed_conversation.const import CONF_MEMORY, DOMAIN
 from custom_components.windowed_conversation.store import writer
 from demo.model_server import ModelServer
 
-from .conftest import Say, SetUp, start, stop, until
+from .conftest import SayFn, SetUpFn, start, stop, until
 from .remembered import memory_of
 from .store_file import Disk, issues
 from .test_persistence import block, unblock
@@ -15,7 +15,7 @@ from .test_persistence import block, unblock
 SECRET = "swordfish"
 
 
-async def say_unread(home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk) -> None:
+async def say_unread(home: HomeAssistant, set_up: SetUpFn, say: SayFn, disk: Disk) -> None:
     """Say a secret in a stored conversation that cannot be loaded, because the store is unavailable since a restart."""
     entry = await set_up(**{CONF_MEMORY: False})
     await say("hello there", "mine")
@@ -28,7 +28,7 @@ async def say_unread(home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk) -
 
 
 async def test_what_was_said_before_a_conversation_could_be_read_is_forgotten(
-    home: HomeAssistant, set_up: SetUp, say: Say, model_server: ModelServer, disk: Disk
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer, disk: Disk
 ) -> None:
     await say_unread(home, set_up, say, disk)
 
@@ -44,13 +44,13 @@ async def test_what_was_said_before_a_conversation_could_be_read_is_forgotten(
 
 
 async def test_what_was_said_before_a_conversation_could_be_read_is_written_though_nobody_goes_on(
-    home: HomeAssistant, set_up: SetUp, say: Say, disk: Disk, monkeypatch: pytest.MonkeyPatch
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "_FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(writer, "_FIRST_PAUSE_SECONDS", 0.01)
     await say_unread(home, set_up, say, disk)
 
     disk(unblock)
     await until(lambda: memory_of(home).writer.state.reason is None)
-    await until(lambda: SECRET in disk.exchanges)
+    await until(lambda: SECRET in disk.exchange_text)
 
-    assert disk.rows("SELECT count(*) FROM conversation WHERE key = 'mine'") == [(1,)]
+    assert disk.execute("SELECT count(*) FROM conversation WHERE key = 'mine'") == [(1,)]

@@ -15,13 +15,13 @@ from demo.model_server import ModelServer
 
 from .account_forms import reconfigure
 from .account_kinds import AZURE_RESPONSES, CLASSIC_CHAT, CLASSIC_RESPONSES, KINDS, Kind, kind, one_of_each_vendor
-from .conftest import Say, SetUp, Submit, speech
+from .conftest import SayFn, SetUpFn, Submit, get_speech
 
 __all__ = ["kind"]
 
 
 @pytest.fixture
-async def entry(kind: Kind, set_up: SetUp, model_server: ModelServer) -> MockConfigEntry:
+async def entry(kind: Kind, set_up: SetUpFn, model_server: ModelServer) -> MockConfigEntry:
     """Return an account of this kind whose agent has the default settings."""
     return await set_up(account=kind.account(model_server))
 
@@ -32,7 +32,7 @@ def reauth_flows(home: HomeAssistant, entry: MockConfigEntry) -> list[Any]:
 
 
 async def test_key_that_is_refused_in_a_turn_is_asked_for_again(
-    home: HomeAssistant, entry: MockConfigEntry, model_server: ModelServer, say: Say
+    home: HomeAssistant, entry: MockConfigEntry, model_server: ModelServer, say: SayFn
 ) -> None:
     agents = dict(entry.subentries)
     await say("my name is Ada")
@@ -47,7 +47,7 @@ async def test_key_that_is_refused_in_a_turn_is_asked_for_again(
     assert (done["type"], done["reason"]) == (FlowResultType.ABORT, "reauth_successful")
     assert entry.data[CONF_API_KEY] == "new"
     assert entry.subentries == agents
-    assert "Ada" in speech(await say("what is my name?"))
+    assert "Ada" in get_speech(await say("what is my name?"))
 
 
 @one_of_each_vendor
@@ -65,7 +65,7 @@ async def test_only_the_key_changes_when_another_is_asked_for(
 
 @one_of_each_vendor
 async def test_key_that_is_refused_at_set_up_is_asked_for_again(
-    home: HomeAssistant, kind: Kind, set_up: SetUp, model_server: ModelServer
+    home: HomeAssistant, kind: Kind, set_up: SetUpFn, model_server: ModelServer
 ) -> None:
     model_server.change(key="new")
     entry = await set_up(account=kind.account(model_server))
@@ -80,7 +80,7 @@ async def test_key_that_is_refused_at_set_up_is_asked_for_again(
 
 @one_of_each_vendor
 async def test_key_that_only_lists_models_is_refused_again(
-    home: HomeAssistant, kind: Kind, set_up: SetUp, model_server: ModelServer
+    home: HomeAssistant, kind: Kind, set_up: SetUpFn, model_server: ModelServer
 ) -> None:
     entry = await set_up(account=kind.account(model_server), model="scripted+401")
     form = Submit(home, home.config_entries.flow, await entry.start_reauth_flow(home))
@@ -93,7 +93,7 @@ async def test_key_that_only_lists_models_is_refused_again(
 
 @pytest.mark.parametrize("whose", ["the first", "the one that helps out"])
 async def test_key_is_asked_for_of_the_account_whose_it_is(
-    home: HomeAssistant, set_up: SetUp, model_server: ModelServer, say: Say, whose: str
+    home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer, say: SayFn, whose: str
 ) -> None:
     anthropic, openai = KINDS[-1], KINDS[0]
     async with ModelServer(strict=True) as other_server:
@@ -105,7 +105,7 @@ async def test_key_is_asked_for_of_the_account_whose_it_is(
             model_server.fault("500")
             other_server.change(key="new")
 
-        said = speech(await say("my name is Grace"))
+        said = get_speech(await say("my name is Grace"))
 
     asked, left = (mine, other) if whose == "the first" else (other, mine)
     assert ("Nice to meet you" in said) is (asked is mine)
@@ -116,7 +116,7 @@ async def test_key_is_asked_for_of_the_account_whose_it_is(
 
 @one_of_each_vendor
 async def test_other_address_and_key_are_taken_over(
-    home: HomeAssistant, entry: MockConfigEntry, kind: Kind, say: Say
+    home: HomeAssistant, entry: MockConfigEntry, kind: Kind, say: SayFn
 ) -> None:
     agents = dict(entry.subentries)
     await say("my name is Ada")
@@ -124,7 +124,7 @@ async def test_other_address_and_key_are_taken_over(
 
     async with ModelServer(strict=True, key="other") as other:
         done = await form(**kind.entered(other, "other"))
-        said = speech(await say("what is my name?"))
+        said = get_speech(await say("what is my name?"))
 
     assert (done["type"], done["reason"]) == (FlowResultType.ABORT, "reconfigure_successful")
     assert entry.data == kind.account(other, "other")
@@ -134,7 +134,7 @@ async def test_other_address_and_key_are_taken_over(
 
 @one_of_each_vendor
 async def test_form_of_a_change_shows_everything_but_the_key(
-    home: HomeAssistant, kind: Kind, set_up: SetUp, model_server: ModelServer
+    home: HomeAssistant, kind: Kind, set_up: SetUpFn, model_server: ModelServer
 ) -> None:
     form = await reconfigure(home, await set_up(account=kind.account(model_server, "my-secret")))
 
@@ -174,7 +174,7 @@ async def test_change_that_does_not_work_changes_nothing(
 
 @pytest.mark.parametrize("kind", [KINDS[0], AZURE_RESPONSES], ids=lambda kind: kind.name, indirect=True)
 async def test_conversation_goes_on_in_the_other_format(
-    home: HomeAssistant, entry: MockConfigEntry, kind: Kind, model_server: ModelServer, say: Say
+    home: HomeAssistant, entry: MockConfigEntry, kind: Kind, model_server: ModelServer, say: SayFn
 ) -> None:
     await say("my name is Ada")
     form = await reconfigure(home, entry)
@@ -182,13 +182,13 @@ async def test_conversation_goes_on_in_the_other_format(
     await form(**kind.entered(model_server, format="chat"))
 
     assert entry.data[CONF_FORMAT] == "chat"
-    assert "Ada" in speech(await say("what is my name?"))
+    assert "Ada" in get_speech(await say("what is my name?"))
     assert model_server.requests[-1].path.endswith("/chat/completions")
 
 
 @pytest.mark.parametrize("kind", [CLASSIC_RESPONSES], ids=lambda kind: kind.name, indirect=True)
 async def test_version_can_be_emptied(
-    home: HomeAssistant, entry: MockConfigEntry, kind: Kind, model_server: ModelServer, say: Say
+    home: HomeAssistant, entry: MockConfigEntry, kind: Kind, model_server: ModelServer, say: SayFn
 ) -> None:
     form = await reconfigure(home, entry)
     entered = AZURE_RESPONSES.entered(model_server)

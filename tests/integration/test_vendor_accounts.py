@@ -17,7 +17,7 @@ from tests.model_lists import ANTHROPIC, GEMINI, OPENAI
 
 from .account_forms import open_account
 from .account_kinds import AZURE_RESPONSES, CLASSIC_CHAT, CLASSIC_RESPONSES, KINDS, Kind, kind, one_of_each_vendor
-from .conftest import Page, Say, SetUp, Submit, speech
+from .conftest import Page, SayFn, SetUpFn, Submit, get_speech
 
 __all__ = ["kind"]
 
@@ -48,14 +48,14 @@ async def test_account_is_made_as_it_was_entered(form: Submit, kind: Kind, model
     assert entry.title == kind.title.format(host=model_server.address.removeprefix("http://"))
 
 
-async def test_first_agent_answers_at_once(form: Submit, kind: Kind, model_server: ModelServer, say: Say) -> None:
+async def test_first_agent_answers_at_once(form: Submit, kind: Kind, model_server: ModelServer, say: SayFn) -> None:
     await form(**kind.entered(model_server))
     await form(**ADA)
     model_server.log.clear()
 
     await say("my name is Grace")
 
-    assert "Grace" in speech(await say("what is my name?"))
+    assert "Grace" in get_speech(await say("what is my name?"))
     assert [request.path for request in model_server.requests] == [kind.asked] * 2
     assert [request.violations for request in model_server.requests] == [[], []]
 
@@ -246,9 +246,9 @@ async def test_model_or_deployment_that_is_not_there_is_told(
 )
 def test_section_that_may_hold_the_mistake_stays_open(changed: dict[str, str], error: str, collapsed: bool) -> None:
     form = ACCOUNT_FORMS[PROVIDER_OPENAI]
-    known = {**form.account_data({}, {}), **changed}
+    known = {**form.build_account_data({}, {}), **changed}
 
-    schema = form.schema(known, key_only=False, key_exists=False, error=error).schema
+    schema = form.build_schema(known, key_only=False, key_exists=False, error=error).schema
 
     assert schema["advanced"].options["collapsed"] is collapsed
 
@@ -280,7 +280,7 @@ async def test_version_that_is_older_than_the_format_is_told(home: HomeAssistant
 
 @one_of_each_vendor
 async def test_same_account_is_not_made_twice(
-    form: Submit, kind: Kind, model_server: ModelServer, set_up: SetUp
+    form: Submit, kind: Kind, model_server: ModelServer, set_up: SetUpFn
 ) -> None:
     await set_up(account=kind.account(model_server))
 
@@ -290,7 +290,7 @@ async def test_same_account_is_not_made_twice(
 
 
 async def test_account_without_a_version_is_another_than_with_one(
-    home: HomeAssistant, model_server: ModelServer, set_up: SetUp
+    home: HomeAssistant, model_server: ModelServer, set_up: SetUpFn
 ) -> None:
     await set_up(account=CLASSIC_RESPONSES.account(model_server))
     form = await open_account(home, AZURE_RESPONSES.step)

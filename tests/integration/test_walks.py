@@ -18,9 +18,9 @@ from custom_components import windowed_conversation
 from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, CONF_ROUTING, CONF_STATES
 from demo.model_server import ModelServer, call, words
 
-from ..test_contributing import WALKS, Step
-from .conftest import Say, SetUp, listed, speech
-from .trace import Trace, traced
+from ..test_contributing import WALKS, WalkStep
+from .conftest import SayFn, SetUpFn, get_speech, listed
+from .trace import CallTrace, traced
 
 _LIGHTS = "switch on the kitchen light and the hall light"
 _BINS = "the bins go out on Friday"
@@ -56,19 +56,19 @@ async def shortest_way(sentence: Callable[[str], Awaitable[object]]) -> Way:
     return min(ways)
 
 
-def switch_both_on(model_server: ModelServer) -> None:
+def script_two_calls(model_server: ModelServer) -> None:
     """Script two consecutive tool calls and the final answer."""
     lights = (call("HassTurnOn", name=f"{name} light") for name in ("kitchen", "hall"))
     model_server.script(*lights, words("Both are on."))
 
 
 async def test_two_tool_calls_take_a_short_way(
-    set_up: SetUp, say: Say, model_server: ModelServer, ada: Context
+    set_up: SetUpFn, say: SayFn, model_server: ModelServer, ada: Context
 ) -> None:
     await set_up(**{CONF_ROUTING: "llm_only", CONF_STATES: True})
 
     async def sentence(conversation: str) -> None:
-        switch_both_on(model_server)
+        script_two_calls(model_server)
         await say(_LIGHTS, conversation, context=ada)
 
     await sentence("before")
@@ -103,16 +103,16 @@ async def core(home: HomeAssistant, monkeypatch: pytest.MonkeyPatch, model_serve
 
 
 async def test_core_takes_a_shorter_way(home: HomeAssistant, core: str, model_server: ModelServer) -> None:
-    switch_both_on(model_server)
+    script_two_calls(model_server)
 
     with traced(openai_conversation) as trace:
         result = await conversation.async_converse(home, _LIGHTS, "test", Context(), "en", core)
 
-    assert speech(result) == "Both are on."
+    assert get_speech(result) == "Both are on."
     assert (trace.functions, trace.modules) < (20, 7)
 
 
-async def test_local_command_takes_a_short_way(set_up: SetUp, say: Say, ada: Context) -> None:
+async def test_local_command_takes_a_short_way(set_up: SetUpFn, say: SayFn, ada: Context) -> None:
     await set_up(**{CONF_STATES: True})
     await say("turn on kitchen light", "before", context=ada)
 
@@ -121,7 +121,7 @@ async def test_local_command_takes_a_short_way(set_up: SetUp, say: Say, ada: Con
 
 
 @pytest.fixture
-async def facts(set_up: SetUp, say: Say, ada: Context) -> None:
+async def facts(set_up: SetUpFn, say: SayFn, ada: Context) -> None:
     """Set up an agent, have it remember facts and forget one, and let its model answer once."""
     await set_up(**{CONF_STATES: True})
     for number in range(3):
@@ -132,7 +132,7 @@ async def facts(set_up: SetUp, say: Say, ada: Context) -> None:
 
 
 @pytest.mark.usefixtures("facts")
-async def test_fact_takes_a_short_way(say: Say, ada: Context) -> None:
+async def test_fact_takes_a_short_way(say: SayFn, ada: Context) -> None:
     # Facts that resemble each other are compared, which is more work.
     texts = {"first": _BINS, "second": "Anna likes green tea", "third": "the router stands in the cellar"}
 
@@ -142,7 +142,7 @@ async def test_fact_takes_a_short_way(say: Say, ada: Context) -> None:
 
 
 @pytest.mark.usefixtures("facts")
-async def test_question_about_a_fact_takes_a_short_way(say: Say, model_server: ModelServer, ada: Context) -> None:
+async def test_question_about_a_fact_takes_a_short_way(say: SayFn, model_server: ModelServer, ada: Context) -> None:
     await say(f"remember that {_BINS}", "before", context=ada)
 
     way = await shortest_way(lambda conversation: say("when do the bins go out?", conversation, context=ada))
@@ -152,7 +152,7 @@ async def test_question_about_a_fact_takes_a_short_way(say: Say, model_server: M
 
 
 @pytest.mark.usefixtures("facts")
-async def test_forgetting_takes_a_short_way(say: Say, ada: Context) -> None:
+async def test_forgetting_takes_a_short_way(say: SayFn, ada: Context) -> None:
     numbers = {"first": 0, "second": 1, "third": 2}
 
     way = await shortest_way(
@@ -162,7 +162,7 @@ async def test_forgetting_takes_a_short_way(say: Say, ada: Context) -> None:
     assert way.fits(functions=270, modules=50, changes=350), way
 
 
-def missing_steps(walk: list[Step], trace: Trace) -> list[str]:
+def missing_steps(walk: list[WalkStep], trace: CallTrace) -> list[str]:
     """Return the steps of a documented path that are missing from a trace or out of order.
 
     A call of an inner function counts as a call of its outer function.
@@ -173,7 +173,7 @@ def missing_steps(walk: list[Step], trace: Trace) -> list[str]:
 
 @pytest.mark.parametrize("number", [0, 1])
 async def test_documented_way_of_a_sentence_is_its_way(
-    set_up: SetUp, say: Say, model_server: ModelServer, number: int
+    set_up: SetUpFn, say: SayFn, model_server: ModelServer, number: int
 ) -> None:
     await set_up()
 
@@ -183,7 +183,7 @@ async def test_documented_way_of_a_sentence_is_its_way(
     assert missing_steps(WALKS[number], trace) == []
 
 
-async def test_documented_way_of_an_option_is_its_way(home: HomeAssistant, entry: MockConfigEntry, say: Say) -> None:
+async def test_documented_way_of_an_option_is_its_way(home: HomeAssistant, entry: MockConfigEntry, say: SayFn) -> None:
     await say("tell me a story")
 
     with traced(windowed_conversation) as trace:
@@ -193,7 +193,7 @@ async def test_documented_way_of_an_option_is_its_way(home: HomeAssistant, entry
     assert missing_steps(WALKS[2], trace) == []
 
 
-async def test_documented_way_of_a_failure_is_its_way(set_up: SetUp, say: Say, model_server: ModelServer) -> None:
+async def test_documented_way_of_a_failure_is_its_way(set_up: SetUpFn, say: SayFn, model_server: ModelServer) -> None:
     await set_up()
     model_server.change(key="another")
 

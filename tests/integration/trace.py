@@ -14,7 +14,7 @@ _EVENTS = sys.monitoring.events
 
 
 @dataclass
-class Trace:
+class CallTrace:
     """The called functions in order, each by module and qualified name.
 
     A change is counted when a call, or the resumption of a coroutine, is in another module than the previous one in the
@@ -36,10 +36,10 @@ class Trace:
 
 
 @contextmanager
-def traced(package: ModuleType) -> Iterator[Trace]:
+def traced(package: ModuleType) -> Iterator[CallTrace]:
     """Trace the functions of a package and yield the trace. Only one trace can be active at a time."""
     folder = Path(str(package.__file__)).parent
-    trace = Trace()
+    trace = CallTrace()
     before = threading.local()
     modules: dict[str, str] = {}
 

@@ -4,7 +4,7 @@ import sqlite3
 from typing import Any
 
 from custom_components.windowed_conversation.memory import PastTurn
-from custom_components.windowed_conversation.memory.rows import insert
+from custom_components.windowed_conversation.memory.rows import insert_record
 from custom_components.windowed_conversation.memory.words import Words
 
 DAY = 86_400.0
@@ -23,15 +23,15 @@ def turn(said, answer="", *, conversation="c1", at=NOW, person=None):
 
 def add_episode(memory, episode):
     """Store an episode without checking its turns, and return its id."""
-    with memory.database.write() as connection:
-        return insert(connection, memory._words, episode)
+    with memory.database.write_transaction() as connection:
+        return insert_record(connection, memory._words, episode)
 
 
-def texts(found):
+def get_texts(found):
     return [recalled.text for recalled in found]
 
 
-def file_bytes(path):
+def read_all_files(path):
     """Return the content of all files of a memory on disk."""
     return b"".join(file.read_bytes() for file in sorted(path.parent.iterdir()))
 
@@ -63,8 +63,8 @@ def stored(path, languages):
         connection.close()
     places = set[tuple[Any, ...]]()
     for kind, row, text in rows:
-        terms = words.terms(text)
+        terms = words.build_index_terms(text)
         places.update((kind, row, "words", at, term) for at, term in enumerate(terms.words.split()))
-        parts = f"{terms.parts} {terms.ends}" if kind == "fact" else terms.parts
+        parts = f"{terms.word_parts} {terms.word_edges}" if kind == "fact" else terms.word_parts
         places.update((kind, row, "parts", at, term) for at, term in enumerate(parts.split()))
     return places

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 _FOLDER = Path(__file__).parent
 _SPEAKERS = {"N": "Nora", "T": "Tom"}
-_CHARACTERS_A_TOKEN = 4
+_CHARS_PER_TOKEN = 4
 
 
 type Search = Callable[[str], list[str]]
@@ -20,7 +20,7 @@ type Search = Callable[[str], list[str]]
 class Utterance(NamedTuple):
     """An utterance of a session, with its time and the name of the question that it answers."""
 
-    session: str
+    session_day: str
     at: float
     text: str
     answers: str | None
@@ -60,5 +60,5 @@ def found_in_tokens(search: Search, most: int) -> float:
 
 def _first(texts: list[str], most: int) -> list[str]:
     lengths = [len(text) for text in texts]
-    fitting = [number for number in range(len(texts)) if sum(lengths[: number + 1]) <= most * _CHARACTERS_A_TOKEN]
+    fitting = [number for number in range(len(texts)) if sum(lengths[: number + 1]) <= most * _CHARS_PER_TOKEN]
     return texts[: len(fitting)]

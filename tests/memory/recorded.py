@@ -7,12 +7,12 @@ from typing import Any
 from custom_components.windowed_conversation.memory import (
     CallRecord,
     FailureRecord,
+    RequestContent,
     RequestRecord,
-    Sent,
-    Tokens,
+    TokenUsage,
     TurnRecord,
-    TurnWords,
-    fingerprint,
+    TurnText,
+    calculate_fingerprint,
 )
 
 from .content import NOW
@@ -21,7 +21,7 @@ SYSTEM, TOOLS = "You speak for the house.", '[{"name": "HassTurnOn"}]'
 
 
 def sent(*said):
-    return Sent(SYSTEM, TOOLS, tuple(json.dumps({"role": "user", "content": each}) for each in said))
+    return RequestContent(SYSTEM, TOOLS, tuple(json.dumps({"role": "user", "content": each}) for each in said))
 
 
 def request(*said, **fields):
@@ -33,11 +33,11 @@ def request(*said, **fields):
         "end": "answered",
         "duration": 1.5,
         "parameters": '{"effort": "low"}',
-        "prompt": fingerprint(SYSTEM),
-        "tools": fingerprint(TOOLS),
+        "prompt": calculate_fingerprint(SYSTEM),
+        "tools": calculate_fingerprint(TOOLS),
         "called": ("HassTurnOn",),
         "finish": "stop",
-        "usage": Tokens(100, 80, 20, 5, 3, 1),
+        "usage": TokenUsage(100, 80, 20, 5, 3, 1),
         "sent": sent(*said) if said else None,
     }
     return RequestRecord(**known | fields)
@@ -68,11 +68,11 @@ def record(number, **fields):
 def whole(number, said, answer="Done.", **fields):
     """Return the record of a turn with its text: the user's input, the answer and a tool call."""
     calls = (CallRecord("HassTurnOn", '{"name": "hall"}', '{"success": true}'),)
-    words = TurnWords(said, answer, calls)
+    words = TurnText(said, answer, calls)
     return record(number, level="whole", words=words, requests=(request(said),), **fields)
 
 
-def figures(turn):
+def strip_texts(turn):
     """Return a record without its text, as in a list of turns."""
     requests = tuple(replace(each, sent=None) for each in turn.requests)
     return replace(turn, words=None, requests=requests)

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Episode, Listing, Memory, Summary
-from custom_components.windowed_conversation.memory.search import EXCERPT_LENGTH, excerpt
+from custom_components.windowed_conversation.memory import Episode, Memory, MemoryListQuery, Summary
+from custom_components.windowed_conversation.memory.search import MAX_EXCERPT_CHARS, extract_excerpt
 
 from .content import NOW, add_episode, turn
 
@@ -14,7 +14,7 @@ ANNAS = Summary("c1", NOW - 10, NOW + 3, SAID, "They planned a trip to Portugal.
 
 
 @pytest.fixture
-def told(memory: Memory) -> list[int]:
+def turn_ids(memory: Memory) -> list[int]:
     """Store the turns that the summaries are about, and return their ids."""
     spoken = [turn(said, at=NOW + at, person="anna") for at, said in enumerate(SAID)]
     return [memory.add_turn(replace(each, agent="a1")) for each in spoken]
@@ -28,16 +28,16 @@ def add_summary(memory: Memory, summary: Summary) -> int | None:
 
 
 def ids(memory: Memory) -> list[int]:
-    return [found.id for found in memory.newest(Listing("anna", kinds=("episode",)))]
+    return [found.id for found in memory.list_newest(MemoryListQuery("anna", kinds=("episode",)))]
 
 
 def spans(memory: Memory) -> list[tuple[float, float, str]]:
     """Return the start, end and text of each episode."""
-    with memory.database.read() as connection:
+    with memory.database.read_transaction() as connection:
         return connection.execute("SELECT since, at, text FROM episode ORDER BY id").fetchall()
 
 
-def test_a_summary_is_the_episode_of_its_turns_and_of_what_was_said_beside_them(memory, told) -> None:
+def test_a_summary_is_the_episode_of_its_turns_and_of_what_was_said_beside_them(memory, turn_ids) -> None:
     row = add_summary(memory, ANNAS)
 
     assert spans(memory) == [(NOW - 10, NOW + 3, ANNAS.text)]
@@ -46,19 +46,22 @@ def test_a_summary_is_the_episode_of_its_turns_and_of_what_was_said_beside_them(
     assert memory.recall("Portugal") == []
 
 
-def test_a_later_summary_takes_the_place_of_the_earlier_one(memory, told) -> None:
+def test_a_later_summary_takes_the_place_of_the_earlier_one(memory, turn_ids) -> None:
     add_summary(memory, ANNAS)
     memory.add_turn(replace(turn("Pack the quokka", at=NOW + 5, person="anna"), agent="a1"))
 
-    add_summary(memory, replace(ANNAS, said=("Pack the quokka",), text="They packed for Portugal.", earlier=ANNAS.text))
+    add_summary(
+        memory,
+        replace(ANNAS, user_texts=("Pack the quokka",), text="They packed for Portugal.", earlier_text=ANNAS.text),
+    )
 
     assert spans(memory) == [(NOW - 10, NOW + 5, "They packed for Portugal.")]
 
 
-def test_a_summary_of_nothing_but_the_earlier_one_has_its_times(memory, told) -> None:
+def test_a_summary_of_nothing_but_the_earlier_one_has_its_times(memory, turn_ids) -> None:
     add_summary(memory, ANNAS)
 
-    add_summary(memory, replace(ANNAS, said=(), text="Portugal.", earlier=ANNAS.text))
+    add_summary(memory, replace(ANNAS, user_texts=(), text="Portugal.", earlier_text=ANNAS.text))
 
     assert spans(memory) == [(NOW - 10, NOW + 3, "Portugal.")]
 
@@ -66,9 +69,9 @@ def test_a_summary_of_nothing_but_the_earlier_one_has_its_times(memory, told) ->
 @pytest.mark.parametrize(
     "summary",
     [
-        replace(ANNAS, said=(*SAID, "My code is 4711")),
-        replace(ANNAS, said=()),
-        replace(ANNAS, earlier="They spoke."),
+        replace(ANNAS, user_texts=(*SAID, "My code is 4711")),
+        replace(ANNAS, user_texts=()),
+        replace(ANNAS, earlier_text="They spoke."),
         replace(ANNAS, since=NOW + 0.5),
         replace(ANNAS, conversation="c2"),
         replace(ANNAS, agent="a2"),
@@ -78,31 +81,31 @@ def test_a_summary_of_nothing_but_the_earlier_one_has_its_times(memory, told) ->
     ],
     ids=["not kept", "nothing", "no earlier one", "too old", "conversation", "agent", "no agent", "person", "home"],
 )
-def test_a_summary_of_what_is_not_kept_is_not_stored(memory, told, summary: Summary) -> None:
+def test_a_summary_of_what_is_not_kept_is_not_stored(memory, turn_ids, summary: Summary) -> None:
     assert add_summary(memory, summary) is None
     assert spans(memory) == []
 
 
-def test_a_summary_of_what_was_forgotten_is_not_stored(memory, told) -> None:
-    memory.forget(ids=[("turn", told[0])])
+def test_a_summary_of_what_was_forgotten_is_not_stored(memory, turn_ids) -> None:
+    memory.forget(ids=[("turn", turn_ids[0])])
 
     assert add_summary(memory, ANNAS) is None
 
 
-def test_an_episode_is_forgotten_with_any_of_its_turns(memory, told) -> None:
+def test_an_episode_is_forgotten_with_any_of_its_turns(memory, turn_ids) -> None:
     row = add_summary(memory, ANNAS)
 
-    assert memory.forget(ids=[("turn", told[1])]).episodes == (row,)
+    assert memory.forget(ids=[("turn", turn_ids[1])]).episodes == (row,)
 
 
-def test_an_episode_of_another_person_or_agent_stays_when_a_turn_is_forgotten(memory, told) -> None:
+def test_an_episode_of_another_person_or_agent_stays_when_a_turn_is_forgotten(memory, turn_ids) -> None:
     others = [
         add_episode(memory, Episode("c1", NOW - 5, NOW + 5, "They spoke", agent=agent, person=person))
         for agent, person in (("a1", "ben"), ("a1", None), ("a2", "anna"))
     ]
     row = add_summary(memory, ANNAS)
 
-    assert memory.forget(ids=[("turn", told[0])]).episodes == (row,)
+    assert memory.forget(ids=[("turn", turn_ids[0])]).episodes == (row,)
     assert memory.statistics().episodes == len(others)
 
 
@@ -128,8 +131,8 @@ def test_an_excerpt_begins_with_the_sentence_that_has_most_of_the_words(wanted: 
     filler = "Filler one. " + "x" * 290 + ". "
     text = f"{filler}Anna's dentist is Hansen. {filler}She fears geese! 她怕鹅。{filler}"
 
-    assert excerpt(text, wanted) == part
+    assert extract_excerpt(text, wanted) == part
 
 
 def test_an_excerpt_is_bounded() -> None:
-    assert len(excerpt("word " * 1_000, ("word",))) <= EXCERPT_LENGTH
+    assert len(extract_excerpt("word " * 1_000, ("word",))) <= MAX_EXCERPT_CHARS

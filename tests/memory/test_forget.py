@@ -8,12 +8,12 @@ import sqlite3
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Episode, Forgotten, Memory, index, rows
-from custom_components.windowed_conversation.store import Room
+from custom_components.windowed_conversation.memory import Episode, LostRows, Memory, index, rows
+from custom_components.windowed_conversation.store import Schema
 
-from .content import DAY, NOW, add_episode, file_bytes, indexed, stored, turn
+from .content import DAY, NOW, add_episode, indexed, read_all_files, stored, turn
 
-NOTHING = Forgotten(erased=True)
+NOTHING = LostRows(is_erased=True)
 
 
 def turn_line(row, answer):
@@ -24,10 +24,10 @@ def turn_line(row, answer):
 def test_a_forgotten_fact_is_gone_with_its_bytes(memory, path) -> None:
     fact = memory.add_fact("The safe code is quokka", quote="quokka")
 
-    assert memory.forget(ids=[("fact", fact)]) == Forgotten(facts=(fact,), erased=True)
+    assert memory.forget(ids=[("fact", fact)]) == LostRows(facts=(fact,), is_erased=True)
 
-    assert memory.recall("quokka") == memory.facts() == []
-    assert b"quok" not in file_bytes(path)
+    assert memory.recall("quokka") == memory.get_facts() == []
+    assert b"quok" not in read_all_files(path)
     assert indexed(path) == set()
 
 
@@ -36,15 +36,15 @@ def test_the_names_that_nothing_else_has_are_gone_as_well(memory, path) -> None:
 
     memory.forget(person="quokka")
 
-    assert b"quokka" not in file_bytes(path)
-    assert b"wombat" not in file_bytes(path)
+    assert b"quokka" not in read_all_files(path)
+    assert b"wombat" not in read_all_files(path)
 
 
 def test_a_dry_run_says_what_would_go_and_leaves_it(memory) -> None:
     fact = memory.add_fact("The safe code is quokka")
 
     assert memory.forget(query="safe code", dry_run=True).facts == (fact,)
-    assert len(memory.facts()) == 1
+    assert len(memory.get_facts()) == 1
 
 
 def test_with_a_fact_goes_the_turn_it_was_said_in(memory) -> None:
@@ -62,7 +62,7 @@ def test_with_a_fact_go_those_that_it_replaced(memory, path) -> None:
     new = memory.add_fact("The safe code is quokka", replaces=older)
 
     assert memory.forget(ids=[("fact", new)]).facts == (old, older, new)
-    assert b"wombat" not in file_bytes(path)
+    assert b"wombat" not in read_all_files(path)
 
 
 def test_what_is_no_longer_true_is_forgotten_by_its_words(memory) -> None:
@@ -70,7 +70,7 @@ def test_what_is_no_longer_true_is_forgotten_by_its_words(memory) -> None:
     new = memory.add_fact("The door code is quokka", replaces=old)
 
     assert memory.forget(query="wombat").facts == (old,)
-    assert [fact.id for fact in memory.facts()] == [new]
+    assert [fact.id for fact in memory.get_facts()] == [new]
 
 
 def test_by_words_goes_what_has_all_of_them(memory) -> None:
@@ -85,7 +85,7 @@ def test_a_question_without_words_forgets_nothing(memory) -> None:
     memory.add_fact("Bins: Friday")
 
     assert memory.forget(query="what is it?") == NOTHING
-    assert len(memory.facts()) == 1
+    assert len(memory.get_facts()) == 1
 
 
 def test_nothing_said_is_refused(memory) -> None:
@@ -133,12 +133,12 @@ def test_with_a_fact_goes_the_episode_of_the_conversation_in_which_it_was_told(m
 
 def test_with_all_of_a_person_goes_that_they_told_a_fact_of_the_home(memory, path) -> None:
     memory.add_fact("Tea at five", teller="quokka")
-    assert memory.people() == {"quokka"}
+    assert memory.get_owner_ids() == {"quokka"}
 
     memory.forget(person="quokka")
 
-    assert (len(memory.facts()), memory.people()) == (1, frozenset())
-    assert b"quokka" not in file_bytes(path)
+    assert (len(memory.get_facts()), memory.get_owner_ids()) == (1, frozenset())
+    assert b"quokka" not in read_all_files(path)
 
 
 def test_by_person_goes_what_is_theirs_and_nothing_of_the_home(memory) -> None:
@@ -148,7 +148,7 @@ def test_by_person_goes_what_is_theirs_and_nothing_of_the_home(memory) -> None:
     memory.add_turn(turn("tea please", person="anna"))
 
     assert memory.forget(person="anna").facts == (1,)
-    assert sorted(fact.text for fact in memory.facts("ben")) == ["Ben likes tea", "The tea is green"]
+    assert sorted(fact.text for fact in memory.get_facts("ben")) == ["Ben likes tea", "The tea is green"]
     assert memory.recall("tea", person="anna", kinds=("turn",)) == []
 
 
@@ -163,9 +163,9 @@ def test_by_time_goes_what_is_older(memory) -> None:
     new = memory.add_turn(turn("bread", at=NOW))
     memory.add_fact("Bread at five", at=NOW - DAY)
 
-    assert memory.forget(before=NOW, kinds=("turn", "episode")) == Forgotten(turns=(old,), erased=True)
+    assert memory.forget(before=NOW, kinds=("turn", "episode")) == LostRows(turns=(old,), is_erased=True)
     assert [found.id for found in memory.recall("bread", kinds=("turn",))] == [new]
-    assert len(memory.facts()) == 1
+    assert len(memory.get_facts()) == 1
 
 
 def test_what_was_moved_between_pages_leaves_no_copy(memory, path) -> None:
@@ -175,26 +175,26 @@ def test_what_was_moved_between_pages_leaves_no_copy(memory, path) -> None:
     left = list[int]()
     for start in range(0, len(ids), 30):
         added = ids[start : start + 30]
-        memory.load(turn_line(row, "bread " * chance.randrange(300)) for row in added)
+        memory.load_lines(turn_line(row, "bread " * chance.randrange(300)) for row in added)
         kept.update(added)
         gone = chance.sample(sorted(kept), 25)
         memory.forget(ids=[("turn", row) for row in gone])
         kept.difference_update(gone)
-        left.extend(row for row in gone if f"quokka{row}x".encode() in file_bytes(path))
+        left.extend(row for row in gone if f"quokka{row}x".encode() in read_all_files(path))
 
     assert left == []
 
 
 def test_many_rows_at_once_leave_as_little(memory, path, monkeypatch) -> None:
-    monkeypatch.setattr(index, "_MANY", 10)
+    monkeypatch.setattr(index, "_REBUILD_FROM", 10)
     for number in range(60):
         memory.add_turn(turn(f"quokka{number}x bread", at=NOW + number))
 
     memory.forget(before=NOW + 50)
 
     assert indexed(path) == stored(path, ("en", "de"))
-    assert b"quokka49x" not in file_bytes(path)
-    assert b"quokka50x" in file_bytes(path)
+    assert b"quokka49x" not in read_all_files(path)
+    assert b"quokka50x" in read_all_files(path)
 
 
 def test_what_is_deleted_and_not_erased_when_it_is_killed_is_erased_later(
@@ -205,12 +205,12 @@ def test_what_is_deleted_and_not_erased_when_it_is_killed_is_erased_later(
     killed = tmp_path_factory.mktemp("killed") / path.name
     for each in path.parent.iterdir():
         shutil.copy(each, killed.with_name(each.name))
-    assert b"quokka" in file_bytes(killed)
+    assert b"quokka" in read_all_files(killed)
 
     again = Memory(killed, ("en", "de"))
-    assert again.expire({}, 0.0).erased
+    assert again.expire({}, 0.0).is_erased
 
-    assert b"quokka" not in file_bytes(killed)
+    assert b"quokka" not in read_all_files(killed)
     again.close()
 
 
@@ -219,19 +219,19 @@ def test_what_another_process_still_reads_is_erased_later(memory, path) -> None:
     beside = sqlite3.connect(path, isolation_level=None)
     beside.execute("BEGIN")
     beside.execute("SELECT text FROM fact").fetchall()
-    memory.database._writer.execute("PRAGMA busy_timeout = 0")
+    memory.database._write_connection.execute("PRAGMA busy_timeout = 0")
 
-    assert not memory.forget(ids=[("fact", fact)]).erased
-    assert memory.facts() == []
+    assert not memory.forget(ids=[("fact", fact)]).is_erased
+    assert memory.get_facts() == []
 
     beside.close()
-    assert memory.expire({}, 0.0).erased
-    assert b"quokka" not in file_bytes(path)
+    assert memory.expire({}, 0.0).is_erased
+    assert b"quokka" not in read_all_files(path)
 
 
 def test_what_made_room_is_gone_from_the_index(memory, path, monkeypatch) -> None:
-    monkeypatch.setitem(rows.MOST_ROWS, "turn", 1)
-    monkeypatch.setattr(rows, "_EVERY", 1)
+    monkeypatch.setitem(rows.MAX_ROWS_BY_KIND, "turn", 1)
+    monkeypatch.setattr(rows, "_LIMIT_CHECK_INTERVAL", 1)
     memory.add_turn(turn("quokka", at=NOW))
     memory.add_turn(turn("bread", at=NOW + 1))
 
@@ -261,13 +261,13 @@ def test_an_agent_takes_its_turns_and_their_episodes_along_and_leaves_facts_and_
     kept = [memory.add_turn(replace(turn("bread", conversation="c2"), agent=agent)) for agent in ("a2", None)]
     episode = add_episode(memory, Episode("c1", NOW - 1, NOW + 1, "They spoke of a quokka", agent="a1"))
 
-    assert memory.forget(agent="a1") == Forgotten((), (gone,), (episode,), erased=True)
+    assert memory.forget(agent="a1") == LostRows((), (gone,), (episode,), is_erased=True)
 
     assert {(found.kind, found.id) for found in memory.recall("bread")} == {
         ("fact", fact),
         *(("turn", row) for row in kept),
     }
-    assert b"quokka" not in file_bytes(path)
+    assert b"quokka" not in read_all_files(path)
 
 
 def test_turns_expire_by_the_time_of_their_agent(memory, path) -> None:
@@ -281,7 +281,7 @@ def test_turns_expire_by_the_time_of_their_agent(memory, path) -> None:
     expired = memory.expire({"a1": NOW - 10 * DAY}, NOW - 100 * DAY)
 
     assert set(expired.turns) == {rows["a1", 50], rows["a1", 500], rows["a2", 500], rows[None, 500]}
-    assert expired.erased
+    assert expired.is_erased
     assert memory.statistics().facts == 1
     assert indexed(path) == stored(path, ("en", "de"))
     assert memory.expire({"a1": NOW - 10 * DAY}, NOW - 100 * DAY) == NOTHING
@@ -308,35 +308,35 @@ def test_a_tombstone_is_of_what_a_person_had_forgotten(memory) -> None:
     fact, old = memory.add_fact("Tea at five", at=NOW), memory.add_turn(turn("bread", at=NOW))
     memory.forget(before=NOW + 1, kinds=("turn",))
     memory.forget(ids=[("fact", fact)])
-    memory.load([json.dumps({"kind": "forgotten", "of": "turn", "id": old + 1, "at": NOW})])
+    memory.load_lines([json.dumps({"kind": "forgotten", "of": "turn", "id": old + 1, "at": NOW})])
 
-    assert memory.tombstones() == {("fact", fact, NOW)}
+    assert memory.get_tombstones() == {("fact", fact, NOW)}
 
 
 def test_who_owns_something_is_known_until_it_is_forgotten(memory) -> None:
     memory.add_turn(turn("bread", person="anna"))
     memory.add_fact("Tea at five", person="ben")
-    assert memory.people() == {"anna", "ben"}
+    assert memory.get_owner_ids() == {"anna", "ben"}
 
     memory.forget(person="anna")
 
-    assert memory.people() == {"ben"}
+    assert memory.get_owner_ids() == {"ben"}
 
 
 @pytest.mark.parametrize("dry_run", [True, False])
 def test_others_forget_in_the_same_transaction_and_count_what_they_lose(path, dry_run) -> None:
     def forget(connection, erasure, dry_run):
         connection.execute("DELETE FROM copy" if not dry_run else "SELECT 1")
-        return erasure.selection.query == "tea"
+        return erasure.conditions.query == "tea"
 
-    memory = Memory(path, ("en",), rooms=(Room("CREATE TABLE IF NOT EXISTS copy (text TEXT)"),), companion=forget)
-    with memory.database.write() as connection:
+    memory = Memory(path, ("en",), rooms=(Schema("CREATE TABLE IF NOT EXISTS copy (text TEXT)"),), companion=forget)
+    with memory.database.write_transaction() as connection:
         connection.execute("INSERT INTO copy VALUES ('Tea at five')")
 
     forgotten = memory.forget(query="tea", dry_run=dry_run)
 
-    assert (forgotten.exchanges, forgotten.has_any) == (1, False)
-    with memory.database.read() as connection:
+    assert (forgotten.exchange_count, forgotten.has_memories) == (1, False)
+    with memory.database.read_transaction() as connection:
         assert connection.execute("SELECT count(*) FROM copy").fetchone() == (int(dry_run),)
     memory.close()
 

@@ -9,22 +9,22 @@ import pytest
 
 from custom_components.windowed_conversation.memory import KINDS, Episode, Memory, transfer
 
-from .content import NOW, add_episode, file_bytes, indexed, stored, turn
+from .content import NOW, add_episode, indexed, read_all_files, stored, turn
 
-_LANGUAGES = (("en", "de"), ("it",))
+_LANGUAGE_SETS = (("en", "de"), ("it",))
 
-people = st.sampled_from(["anna", "ben", None])
-conversations = st.sampled_from(["kitchen", "hall"])
+user_ids = st.sampled_from(["anna", "ben", None])
+conversation_ids = st.sampled_from(["kitchen", "hall"])
 said = st.lists(
     st.sampled_from(["tea", "Fußbodenheizung", "gardens", "is", "钥匙在抽屉", "flickering", "Tuesday"]), max_size=4
 )
 
 
-def may_reindex(machine):
+def needs_reindex(machine):
     return machine.memory.statistics().unindexed > 0
 
 
-class Histories(RuleBasedStateMachine):
+class MemoryMachine(RuleBasedStateMachine):
     """Random operations on a memory. Each row contains a unique word, so that the test can search for it."""
 
     def __init__(self):
@@ -33,29 +33,29 @@ class Histories(RuleBasedStateMachine):
         self.patch.setattr(transfer, "_MANY", 3)
         self.folder = TemporaryDirectory()
         self.path = Path(self.folder.name) / "memory.db"
-        self.languages = _LANGUAGES[0]
+        self.languages = _LANGUAGE_SETS[0]
         self.memory = Memory(self.path, self.languages)
-        self.number = 0
+        self.row_number = 0
         self.owners = {}
         self.words = {}
         self.lines = {}
 
     def own_word(self, person):
-        self.number += 1
-        word = f"quokka{self.number}x"
+        self.row_number += 1
+        word = f"quokka{self.row_number}x"
         self.owners[word] = person
         return word
 
-    @rule(words=said, person=people, conversation=conversations)
-    def a_turn_ends(self, words, person, conversation):
+    @rule(words=said, person=user_ids, conversation=conversation_ids)
+    def add_turn(self, words, person, conversation):
         word = self.own_word(person)
-        at = NOW + self.number
+        at = NOW + self.row_number
         row = self.memory.add_turn(turn(f"{word} {' '.join(words)}", at=at, person=person, conversation=conversation))
         self.words["turn", row] = word
 
-    @rule(words=said, person=people, private=st.booleans(), quoted=st.booleans(), replaces=st.booleans())
-    def a_fact_is_told(self, words, person, private, quoted, replaces):
-        old = [fact.id for fact in self.memory.facts(person) if fact.person == person]
+    @rule(words=said, person=user_ids, private=st.booleans(), quoted=st.booleans(), replaces=st.booleans())
+    def add_fact(self, words, person, private, quoted, replaces):
+        old = [fact.id for fact in self.memory.get_facts(person) if fact.person == person]
         word = self.own_word(person)
         row = self.memory.add_fact(
             f"{word} {' '.join(words)}",
@@ -63,68 +63,68 @@ class Histories(RuleBasedStateMachine):
             private=private and person is not None,
             quote=" ".join(words) if quoted else "",
             replaces=old[0] if replaces and old else None,
-            at=NOW + self.number,
+            at=NOW + self.row_number,
         )
         self.words["fact", row] = word
 
-    @rule(words=said, person=people, conversation=conversations, turns=st.integers(0, 4))
-    def a_summary_is_made(self, words, person, conversation, turns):
+    @rule(words=said, person=user_ids, conversation=conversation_ids, turns=st.integers(0, 4))
+    def add_summary(self, words, person, conversation, turns):
         word = self.own_word(person)
-        at = NOW + self.number
+        at = NOW + self.row_number
         text = f"{word} {' '.join(words)}"
         row = add_episode(self.memory, Episode(conversation, at - turns, at, text, person=person))
         self.words["episode", row] = word
 
     @precondition(lambda self: self.words)
     @rule(data=st.data())
-    def one_is_forgotten(self, data):
+    def forget_one_row(self, data):
         self.is_gone(self.memory.forget(ids=[data.draw(st.sampled_from(sorted(self.words)))]))
 
-    @rule(word=st.sampled_from(["tea", "Heizung", "garden", "钥匙"]), person=people)
-    def a_word_is_forgotten(self, word, person):
+    @rule(word=st.sampled_from(["tea", "Heizung", "garden", "钥匙"]), person=user_ids)
+    def forget_by_word(self, word, person):
         self.is_gone(self.memory.forget(query=word, person=person))
 
-    @rule(person=people)
-    def a_person_is_forgotten(self, person):
+    @rule(person=user_ids)
+    def forget_person(self, person):
         self.is_gone(self.memory.forget(person=person))
 
     @rule(age=st.integers(0, 8), kinds=st.sampled_from([KINDS, ("turn", "episode")]))
-    def what_is_old_is_forgotten(self, age, kinds):
-        self.is_gone(self.memory.forget(before=NOW + self.number - age, kinds=kinds))
+    def forget_old_rows(self, age, kinds):
+        self.is_gone(self.memory.forget(before=NOW + self.row_number - age, kinds=kinds))
 
     @rule()
-    def it_is_exported(self):
+    def export_lines(self):
         self.lines.update(dict.fromkeys(self.memory.export()))
 
     @rule()
-    def what_was_exported_is_loaded(self):
-        self.memory.load(self.lines)
+    def load_exported_lines(self):
+        self.memory.load_lines(self.lines)
 
-    @rule(languages=st.sampled_from(_LANGUAGES))
-    def it_is_opened_again(self, languages):
+    @rule(languages=st.sampled_from(_LANGUAGE_SETS))
+    def reopen_memory(self, languages):
         self.memory.close()
         self.languages = languages
         self.memory = Memory(self.path, languages)
 
-    @precondition(may_reindex)
+    @precondition(needs_reindex)
     @rule(most=st.integers(1, 5))
-    def some_of_it_is_indexed_anew(self, most):
+    def reindex_some_rows(self, most):
         self.memory.reindex(most)
 
     def is_gone(self, forgotten):
         assert forgotten.erased
         rows = {"fact": forgotten.facts, "turn": forgotten.turns, "episode": forgotten.episodes}
         gone = {self.words.pop((kind, row)) for kind, ids in rows.items() for row in ids}
-        self.memory.load(self.lines)
-        on_disk = file_bytes(self.path)
+        self.memory.load_lines(self.lines)
+        on_disk = read_all_files(self.path)
         assert not {word for word in gone if word.encode() in on_disk}
 
     @invariant()
-    def what_another_owns_is_found_by_nobody(self):
+    def recall_finds_only_own_rows(self):
         for person in ("anna", "ben", None):
             question = " ".join(["tea gardens 钥匙 Heizung", *self.words.values()])
             found = [found.text for found in self.memory.recall(question, person=person, limit=1_000)]
-            found += [fact.text for fact in self.memory.facts(person)]
+            found += [fact.text for fact in self.memory.get_facts(person)]
             assert {self.owners[text.split()[0]] for text in found} <= {person, None}
 
     def teardown(self):
@@ -134,7 +134,7 @@ class Histories(RuleBasedStateMachine):
         lines = list(self.memory.export())
         copy_path = self.path.with_name("copy.db")
         copy = Memory(copy_path, self.languages)
-        copy.load(lines)
+        copy.load_lines(lines)
         while copy.reindex():
             pass
         assert indexed(copy_path) == stored(copy_path, self.languages)
@@ -145,8 +145,8 @@ class Histories(RuleBasedStateMachine):
         self.patch.undo()
 
 
-TestHistories = pytest.mark.long(Histories.TestCase)
-TestHistories.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+TestMemoryMachine = pytest.mark.long(MemoryMachine.TestCase)
+TestMemoryMachine.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
 
 
 @pytest.mark.long

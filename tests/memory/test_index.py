@@ -35,7 +35,7 @@ def merge(memory: Memory) -> int:
 
 
 def test_the_index_is_merged_in_steps(many: Memory, path, monkeypatch) -> None:
-    monkeypatch.setattr(index, "_MERGED_PAGES", 3)
+    monkeypatch.setattr(index, "_PAGES_PER_MERGE", 3)
     assert segments(path) > 1
 
     assert merge(many) > 2
@@ -53,8 +53,8 @@ def test_a_merged_index_finds_the_same(many: Memory) -> None:
 
 
 def test_a_full_disk_fails_the_merge_alone(many: Memory, path) -> None:
-    full = many.database._writer.execute("PRAGMA page_count").fetchone()[0]
-    many.database._writer.execute(f"PRAGMA max_page_count = {full}")
+    full = many.database._write_connection.execute("PRAGMA page_count").fetchone()[0]
+    many.database._write_connection.execute(f"PRAGMA max_page_count = {full}")
 
     assert merge(many) == 1
     assert segments(path) > 1

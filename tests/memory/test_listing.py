@@ -2,9 +2,9 @@
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Episode, Listing
+from custom_components.windowed_conversation.memory import Episode, MemoryListQuery
 
-from .content import NOW, add_episode, texts, turn
+from .content import NOW, add_episode, get_texts, turn
 
 
 @pytest.fixture
@@ -21,13 +21,13 @@ def filled(memory):
 
 
 def test_newest_comes_first_and_what_is_no_longer_true_does_not_come(filled) -> None:
-    assert texts(filled.newest(Listing())) == ["They greeted", "Good night\nBye", "Bins: Friday"]
+    assert get_texts(filled.list_newest(MemoryListQuery())) == ["They greeted", "Good night\nBye", "Bins: Friday"]
 
 
 def test_a_person_has_their_own_listed_and_the_homes(filled) -> None:
-    listed = filled.newest(Listing("anna", kinds=("turn", "fact")))
+    listed = filled.list_newest(MemoryListQuery("anna", kinds=("turn", "fact")))
 
-    assert texts(listed) == [
+    assert get_texts(listed) == [
         "Good night\nBye",
         "Good morning\nHello",
         "Anna likes tea",
@@ -44,20 +44,20 @@ def test_a_person_has_their_own_listed_and_the_homes(filled) -> None:
 
 
 def test_what_is_private_is_not_listed_for_others(filled) -> None:
-    listed = filled.newest(Listing("anna", private=False))
+    listed = filled.list_newest(MemoryListQuery("anna", private=False))
 
-    assert texts(listed) == ["They greeted", "Good night\nBye", "Anna likes tea", "Bins: Friday"]
+    assert get_texts(listed) == ["They greeted", "Good night\nBye", "Anna likes tea", "Bins: Friday"]
 
 
 @pytest.mark.parametrize(
     ("listing", "told"),
     [
-        (Listing(limit=1, offset=1), ["Good night\nBye"]),
-        (Listing(since=NOW + 6, until=NOW + 6), ["Good night\nBye"]),
-        (Listing(ids=(("turn", 2), ("fact", 3))), ["Good night\nBye"]),
-        (Listing(kinds=()), []),
+        (MemoryListQuery(limit=1, offset=1), ["Good night\nBye"]),
+        (MemoryListQuery(since=NOW + 6, until=NOW + 6), ["Good night\nBye"]),
+        (MemoryListQuery(ids=(("turn", 2), ("fact", 3))), ["Good night\nBye"]),
+        (MemoryListQuery(kinds=()), []),
     ],
     ids=["page", "time", "ids", "no kind"],
 )
 def test_a_part_is_listed(filled, listing, told) -> None:
-    assert texts(filled.newest(listing)) == told
+    assert get_texts(filled.list_newest(listing)) == told

@@ -6,9 +6,9 @@ import sqlite3
 import pytest
 
 from custom_components.windowed_conversation.memory import Memory, PastTurn
-from custom_components.windowed_conversation.memory.words import stop_words
+from custom_components.windowed_conversation.memory.words import get_stop_words
 
-from .content import texts
+from .content import get_texts
 from .dialogues import found_in_tokens, found_in_turns, questions, utterances
 
 _MOST = 60
@@ -18,8 +18,8 @@ _MOST = 60
 def ours(tmp_path_factory):
     memory = Memory(tmp_path_factory.mktemp("dialogues") / "memory.db", ("en",))
     for said in utterances():
-        memory.add_turn(PastTurn(said.session, said.at, said.text, ""))
-    yield lambda question: texts(memory.recall(question, kinds=("turn",), limit=_MOST))
+        memory.add_turn(PastTurn(said.session_day, said.at, said.text, ""))
+    yield lambda question: get_texts(memory.recall(question, kinds=("turn",), limit=_MOST))
     memory.close()
 
 
@@ -28,7 +28,7 @@ def plain(request):
     index = sqlite3.connect(":memory:")
     index.execute(f"CREATE VIRTUAL TABLE said USING fts5(text, tokenize='{request.param}')")
     index.executemany("INSERT INTO said VALUES (?)", [(said.text,) for said in utterances()])
-    dropped = stop_words(("en",))
+    dropped = get_stop_words(("en",))
 
     def search(question):
         words = [word for word in re.findall(r"\w{3,}", question.lower()) if word not in dropped]

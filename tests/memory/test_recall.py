@@ -4,7 +4,7 @@ import pytest
 
 from custom_components.windowed_conversation.memory import Episode, RecallQuery, search
 
-from .content import DAY, NOW, add_episode, texts, turn
+from .content import DAY, NOW, add_episode, get_texts, turn
 
 
 def test_a_fact_is_found_in_other_words(memory) -> None:
@@ -70,7 +70,7 @@ def test_groups_of_kinds_are_recalled_apart(memory) -> None:
         memory.add_turn(turn(f"The bins go out on Friday, {number}", at=NOW + number))
         memory.add_fact(f"The bins of house {number} go out on Friday")
 
-    facts, turns = memory.recall_groups(
+    facts, turns = memory.recall_by_group(
         RecallQuery("when do the bins go out?", limit=3), ("fact",), ("turn", "episode")
     )
 
@@ -84,7 +84,7 @@ def test_what_was_said_in_a_time_is_found_by_it(memory) -> None:
 
     found = memory.recall("bread", since=NOW + 3 * DAY, until=NOW + 4 * DAY)
 
-    assert sorted(texts(found)) == ["Bread on day 3", "Bread on day 4"]
+    assert sorted(get_texts(found)) == ["Bread on day 3", "Bread on day 4"]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_question_of_any_kind_is_answered(memory, query) -> None:
 
 
 def test_where_words_are_in_too_many_rows_the_rarest_decide(memory, monkeypatch) -> None:
-    monkeypatch.setattr(search, "_ROWS", 6)
+    monkeypatch.setattr(search, "_MAX_SCORED_ROWS", 6)
     for number in range(10):
         memory.add_turn(turn("kitchen light on", conversation=f"c{number}"))
     rare = memory.add_turn(turn("the orchid in the kitchen", conversation="rare"))
@@ -120,7 +120,7 @@ def test_what_is_a_persons_is_found_by_nobody_else(memory, speaker) -> None:
     add_episode(memory, Episode("c1", NOW, NOW, "Anna drank tea", person="anna"))
 
     assert memory.recall("tea", person=speaker) == []
-    assert memory.facts(speaker) == []
+    assert memory.get_facts(speaker) == []
 
 
 def test_a_person_finds_what_is_theirs_and_the_homes(memory) -> None:
@@ -153,6 +153,6 @@ def test_what_is_private_stays_out_of_a_window_that_others_share(memory) -> None
 
     shared = memory.recall("tea", person="anna", private=False)
 
-    assert sorted(texts(shared)) == ["Anna likes tea", "Buy tea"]
-    assert [fact.text for fact in memory.facts("anna", private=False)] == ["Anna likes tea"]
+    assert sorted(get_texts(shared)) == ["Anna likes tea", "Buy tea"]
+    assert [fact.text for fact in memory.get_facts("anna", private=False)] == ["Anna likes tea"]
     assert not any(found.private for found in shared)

@@ -9,20 +9,20 @@ import pytest
 
 from custom_components.windowed_conversation.memory import (
     TurnCost,
-    TurnListing,
+    TurnListQuery,
     TurnRecord,
 )
 
 from .content import NOW, turn
-from .recorded import SYSTEM, TOOLS, figures, record, request, whole
+from .recorded import SYSTEM, TOOLS, record, request, strip_texts, whole
 
 
 def ids(records):
     return [each.id for each in records]
 
 
-def listed(memory, **conditions):
-    return ids(memory.record.newest(TurnListing(**conditions)))
+def listed(memory, **filters):
+    return ids(memory.turn_records.list_newest(TurnListQuery(**filters)))
 
 
 def test_what_was_put_is_read_as_it_was(memory) -> None:
@@ -31,7 +31,7 @@ def test_what_was_put_is_read_as_it_was(memory) -> None:
     )
     memory.add([put])
 
-    assert memory.record.get(put.id) == put
+    assert memory.turn_records.get_turn(put.id) == put
 
 
 def test_a_turn_of_which_little_is_known_is_read_as_it_was(memory) -> None:
@@ -39,18 +39,18 @@ def test_a_turn_of_which_little_is_known_is_read_as_it_was(memory) -> None:
     asked = replace(bare, id="u", requests=(request(usage=None, prompt=None, tools=None, called=(), finish=None),))
     memory.add([bare, asked])
 
-    assert (memory.record.get("t"), memory.record.get("u")) == (bare, asked)
+    assert (memory.turn_records.get_turn("t"), memory.turn_records.get_turn("u")) == (bare, asked)
 
 
 def test_nothing_is_read_of_an_unknown_turn(memory) -> None:
-    assert memory.record.get("nobody") is None
+    assert memory.turn_records.get_turn("nobody") is None
 
 
 def test_a_list_has_the_figures_newest_first(memory) -> None:
     first, second = record(1), whole(2, "Light on")
     memory.add([first, second])
 
-    assert memory.record.newest(TurnListing()) == [figures(second), first]
+    assert memory.turn_records.list_newest(TurnListQuery()) == [strip_texts(second), first]
 
 
 def test_the_next_page_begins_after_the_last_turn(memory) -> None:
@@ -120,7 +120,7 @@ def test_a_list_is_bounded(memory) -> None:
 def test_a_cost_that_is_known_later_is_added(memory) -> None:
     memory.add([record(1), TurnCost("turn-0001", "0.25"), TurnCost("nobody", "1")])
 
-    assert memory.record.get("turn-0001").cost == "0.25"
+    assert memory.turn_records.get_turn("turn-0001").cost == "0.25"
 
 
 def test_a_turn_is_stored_once(memory) -> None:
@@ -149,7 +149,7 @@ def test_absurd_figures_and_names_are_stored_as_far_as_there_is_room(memory) -> 
     usage = replace(request().usage, input=10**30, output=-1)
     memory.add([record(1, agent="a" * 10_000, message="m" * 10_000, requests=(request(usage=usage, model="\ud800"),))])
 
-    (stored,) = memory.record.newest(TurnListing())
+    (stored,) = memory.turn_records.list_newest(TurnListQuery())
 
     assert (len(stored.agent), len(stored.message)) == (500, 500)
     assert (stored.requests[0].usage.input, stored.requests[0].usage.output) == (2**53, 0)
@@ -169,7 +169,7 @@ def test_a_text_that_many_requests_send_is_stored_once(memory, path) -> None:
 def test_an_export_tells_each_text_once_before_the_turn_that_sent_it(memory) -> None:
     memory.add([whole(1, "Light on"), record(2), whole(3, "Light on", cost="0.5")])
 
-    lines = [json.loads(line) for line in memory.record.export(TurnListing(limit=1))]
+    lines = [json.loads(line) for line in memory.turn_records.export(TurnListQuery(limit=1))]
 
     assert [line["kind"] for line in lines] == ["content"] * 3 + ["turn_record"] * 3
     contents = {line["id"]: line["text"] for line in lines[:3]}
@@ -186,4 +186,4 @@ def test_an_export_tells_each_text_once_before_the_turn_that_sent_it(memory) -> 
 def test_an_export_goes_on_over_many_pages(memory) -> None:
     memory.add([record(number) for number in range(250)])
 
-    assert len(list(memory.record.export(TurnListing(since=NOW + 10)))) == 240
+    assert len(list(memory.turn_records.export(TurnListQuery(since=NOW + 10)))) == 240

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Memory, TurnListing, record as record_module
+from custom_components.windowed_conversation.memory import Memory, TurnListQuery, record as record_module
 
-from .content import DAY, NOW, file_bytes, turn
+from .content import DAY, NOW, read_all_files, turn
 from .recorded import record, whole
 
 SECRET = "pelican"
@@ -16,18 +16,18 @@ OTHERS = NOW - 90 * DAY
 
 def levels(memory: Memory) -> dict[str, str]:
     """Return the recording level of each turn by its id, oldest first."""
-    return {each.id: each.level for each in memory.record.newest(TurnListing(limit=1_000))[::-1]}
+    return {each.id: each.level for each in memory.turn_records.list_newest(TurnListQuery(limit=1_000))[::-1]}
 
 
 def test_words_go_after_their_days_and_figures_stay(memory, path) -> None:
     memory.add([whole(0, f"The {SECRET} is old"), whole(10, "Hello")])
 
-    expired = memory.expire({}, OTHERS, whole_before=NOW + 5)
+    expired = memory.expire({}, OTHERS, text_cutoff=NOW + 5)
 
-    assert expired.erased
+    assert expired.is_erased
     assert levels(memory) == {"turn-0000": "figures", "turn-0010": "whole"}
-    assert memory.record.get("turn-0000").requests[0].usage.input == 100
-    assert SECRET.encode() not in file_bytes(path)
+    assert memory.turn_records.get_turn("turn-0000").requests[0].usage.input == 100
+    assert SECRET.encode() not in read_all_files(path)
 
 
 def test_figures_go_when_the_turns_of_their_agent_do(memory, path) -> None:
@@ -36,15 +36,15 @@ def test_figures_go_when_the_turns_of_their_agent_do(memory, path) -> None:
     memory.expire({"short": NOW + 9, "long": NOW}, NOW + 2.5)
 
     assert list(levels(memory)) == ["turn-0002", "turn-0003"]
-    assert b"short" not in file_bytes(path)
+    assert b"short" not in read_all_files(path)
 
 
 def test_text_that_a_younger_turn_has_sent_as_well_stays(memory) -> None:
     memory.add([whole(0, "Hello"), whole(10, "Hello")])
 
-    memory.expire({}, OTHERS, whole_before=NOW + 5)
+    memory.expire({}, OTHERS, text_cutoff=NOW + 5)
 
-    assert memory.record.get("turn-0010") == whole(10, "Hello")
+    assert memory.turn_records.get_turn("turn-0010") == whole(10, "Hello")
 
 
 def test_forgotten_fact_takes_the_words_of_the_turns_that_may_have_heard_it_also_before_memory_did(
@@ -56,9 +56,9 @@ def test_forgotten_fact_takes_the_words_of_the_turns_that_may_have_heard_it_also
 
     lost = memory.forget(ids=[("fact", fact)])
 
-    assert (len(lost.wordless), lost.records, lost.erased) == (3, (), True)
+    assert (len(lost.textless_records), lost.records, lost.is_erased) == (3, (), True)
     assert set(levels(memory).values()) == {"figures"}
-    assert SECRET.encode() not in file_bytes(path)
+    assert SECRET.encode() not in read_all_files(path)
 
 
 def test_private_fact_takes_the_words_of_its_owner_and_of_who_shared_a_window_with_them(memory) -> None:
@@ -83,7 +83,7 @@ def test_forgotten_turn_takes_its_words_along(memory, path) -> None:
     memory.forget(ids=[("turn", row)], person="anna")
 
     assert levels(memory) == {"turn-0010": "figures", "turn-0012": "whole"}
-    assert SECRET.encode() not in file_bytes(path)
+    assert SECRET.encode() not in read_all_files(path)
 
 
 def test_words_that_memory_does_not_know_leave_the_record(memory, path) -> None:
@@ -92,9 +92,9 @@ def test_words_that_memory_does_not_know_leave_the_record(memory, path) -> None:
 
     lost = memory.forget(query=SECRET, person="anna")
 
-    assert (len(lost.wordless), lost.recorded, lost.has_any) == (2, 1, False)
+    assert (len(lost.textless_records), lost.matching_record_count, lost.has_memories) == (2, 1, False)
     assert levels(memory) == {"turn-0001": "figures", "turn-0002": "whole", "turn-0003": "figures"}
-    assert SECRET.encode() not in file_bytes(path)
+    assert SECRET.encode() not in read_all_files(path)
 
 
 @pytest.mark.parametrize(
@@ -129,12 +129,12 @@ def test_export_of_everything_can_be_loaded_after_rows_were_forgotten(memory) ->
     memory.add([record(1, person="anna")])
     memory.forget(person="anna")
 
-    assert memory.load(list(memory.export())).refused == 0
+    assert memory.load_lines(list(memory.export())).refused_count == 0
 
 
 def test_oldest_turns_and_words_make_room(memory, monkeypatch) -> None:
-    monkeypatch.setattr(record_module, "MOST_TURN_RECORDS", 400)
-    monkeypatch.setattr(record_module, "MOST_WHOLE", 50)
+    monkeypatch.setattr(record_module, "MAX_TURN_RECORDS", 400)
+    monkeypatch.setattr(record_module, "MAX_TEXT_RECORDS", 50)
 
     memory.add([whole(number, f"Hello {number}") for number in range(500)])
 
@@ -149,5 +149,5 @@ def test_names_that_only_the_record_has_go_with_it(memory, path) -> None:
     memory.add([*turns, replace(record(9), requests=(replace(turns[0].requests[0], model="llama"),))])
     memory.forget(person="anna")
 
-    assert b"attic" not in file_bytes(path)
-    assert memory.record.get("turn-0009").requests[0].model == "llama"
+    assert b"attic" not in read_all_files(path)
+    assert memory.turn_records.get_turn("turn-0009").requests[0].model == "llama"

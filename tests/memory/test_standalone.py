@@ -8,7 +8,7 @@ import custom_components.windowed_conversation.memory as package
 
 _FOLDER = Path(str(package.__file__)).parents[1]
 
-_STORY = """
+_PROGRAM = """
 import sys
 
 sys.modules["homeassistant"] = None
@@ -27,7 +27,7 @@ print(*sorted({name.partition(".")[0] for name in set(sys.modules) - before} - s
 
 def test_memory_imports_and_works_without_home_assistant_or_any_other_package(path) -> None:
     ran = subprocess.run(
-        [sys.executable, "-I", "-c", _STORY, str(_FOLDER), str(path)],
+        [sys.executable, "-I", "-c", _PROGRAM, str(_FOLDER), str(path)],
         check=True,
         capture_output=True,
         text=True,

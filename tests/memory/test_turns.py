@@ -7,7 +7,7 @@ import pytest
 
 from custom_components.windowed_conversation.memory import PastTurn, rows
 
-from .content import NOW, texts, turn
+from .content import NOW, get_texts, turn
 
 
 def test_a_turn_is_recalled_as_what_was_said_and_answered(memory) -> None:
@@ -16,7 +16,7 @@ def test_a_turn_is_recalled_as_what_was_said_and_answered(memory) -> None:
     (found,) = memory.recall("bins", person="anna")
 
     assert (found.kind, found.id, found.text) == ("turn", row, "Where are the bins?\nIn the yard.")
-    assert (found.at, found.person, found.conversation, found.private) == (NOW, "anna", "c1", True)
+    assert (found.time, found.person, found.conversation, found.private) == (NOW, "anna", "c1", True)
 
 
 def test_everything_of_a_turn_is_kept(memory) -> None:
@@ -49,12 +49,12 @@ def test_the_texts_of_a_turn_are_bounded(memory) -> None:
 
 
 def test_the_oldest_turns_make_room(memory, monkeypatch) -> None:
-    monkeypatch.setitem(rows.MOST_ROWS, "turn", 3)
-    monkeypatch.setattr(rows, "_EVERY", 1)
+    monkeypatch.setitem(rows.MAX_ROWS_BY_KIND, "turn", 3)
+    monkeypatch.setattr(rows, "_LIMIT_CHECK_INTERVAL", 1)
     for number in range(6):
         memory.add_turn(turn(f"bread {number}", at=NOW + number))
 
-    assert sorted(texts(memory.recall("bread"))) == ["bread 3", "bread 4", "bread 5"]
+    assert sorted(get_texts(memory.recall("bread"))) == ["bread 3", "bread 4", "bread 5"]
 
 
 @pytest.mark.parametrize("at", [math.nan, math.inf, True])

@@ -7,8 +7,8 @@ from custom_components.windowed_conversation.memory.words import Words
 _WORDS = Words(("en", "de", "it", "zh-Hans"))
 
 
-def shares_words(said, asked):
-    return not set(_WORDS.question(asked).words).isdisjoint(_WORDS.terms(said).words.split())
+def has_common_word(said, asked):
+    return not set(_WORDS.search_terms(asked).words).isdisjoint(_WORDS.build_index_terms(said).words.split())
 
 
 @pytest.mark.parametrize(
@@ -28,43 +28,45 @@ def shares_words(said, asked):
     ],
 )
 def test_a_word_is_found_however_it_is_written(said, asked) -> None:
-    assert shares_words(said, asked)
+    assert has_common_word(said, asked)
 
 
 def test_a_part_of_a_long_word_is_found() -> None:
-    asked = _WORDS.question("Heizung")
+    asked = _WORDS.search_terms("Heizung")
 
-    assert set(asked.parts) <= set(_WORDS.terms("Die Fußbodenheizung im Bad").parts.split())
+    assert set(asked.word_parts) <= set(_WORDS.build_index_terms("Die Fußbodenheizung im Bad").word_parts.split())
 
 
 @pytest.mark.parametrize(("asked", "told"), [("nuts", "hazelnuts"), ("nonne", "la nonna"), ("Haus", "Treppenhaus")])
 def test_words_that_begin_or_end_alike_have_that_in_common(asked: str, told: str) -> None:
-    assert not set(_WORDS.question(asked).ends).isdisjoint(_WORDS.terms(told).ends.split())
+    assert not set(_WORDS.search_terms(asked).word_edges).isdisjoint(_WORDS.build_index_terms(told).word_edges.split())
 
 
 def test_stop_words_are_omitted_from_questions_only() -> None:
-    assert _WORDS.question("What is the name of my cat?").words == ("nam", "cat")
-    assert "of" in _WORDS.terms("the name of the cat").words.split()
+    assert _WORDS.search_terms("What is the name of my cat?").words == ("nam", "cat")
+    assert "of" in _WORDS.build_index_terms("the name of the cat").words.split()
 
 
 @pytest.mark.parametrize("asked", ["When is my birthday?", "Wann habe ich Geburtstag?", "我的生日是什么时候？"])
 def test_a_speaker_is_what_my_stands_for(asked) -> None:
-    assert "ada" in _WORDS.question(asked, "Ada").words
-    assert "ada" not in _WORDS.question(asked).words
+    assert "ada" in _WORDS.search_terms(asked, "Ada").words
+    assert "ada" not in _WORDS.search_terms(asked).words
 
 
 def test_a_speaker_is_not_looked_for_in_what_is_not_theirs() -> None:
-    assert _WORDS.question("When does Ben get up?", "Ada").words == _WORDS.question("When does Ben get up?").words
+    assert (
+        _WORDS.search_terms("When does Ben get up?", "Ada").words == _WORDS.search_terms("When does Ben get up?").words
+    )
 
 
 def test_one_character_stands_for_what_begins_with_it() -> None:
-    assert _WORDS.question("猫").beginnings == ("猫",)
+    assert _WORDS.search_terms("猫").word_beginnings == ("猫",)
 
 
 @pytest.mark.parametrize("text", ["", "   ", "?!", "🎉", "\ud800"])
 def test_a_text_without_words_has_none(text) -> None:
-    assert _WORDS.terms(text).words == ""
-    assert _WORDS.question(text).words == ()
+    assert _WORDS.build_index_terms(text).words == ""
+    assert _WORDS.search_terms(text).words == ()
 
 
 def test_languages_are_the_same_in_any_order_and_region() -> None:
@@ -72,12 +74,12 @@ def test_languages_are_the_same_in_any_order_and_region() -> None:
 
 
 def test_a_language_without_stemmer_is_split_all_the_same() -> None:
-    assert Words(("xx",)).terms("zwei Wörter").words == "zwei worter"
+    assert Words(("xx",)).build_index_terms("zwei Wörter").words == "zwei worter"
 
 
 def test_question_in_a_language_that_is_not_the_homes_has_its_small_words() -> None:
     english = Words(("en",))
 
-    assert "nicht" not in english.question("Was verträgt Ben nicht?").words
-    assert "ada" in english.question("Wo wohnt meine Großmutter?", "Ada").words
-    assert english.question("door").words == ("door",)
+    assert "nicht" not in english.search_terms("Was verträgt Ben nicht?").words
+    assert "ada" in english.search_terms("Wo wohnt meine Großmutter?", "Ada").words
+    assert english.search_terms("door").words == ("door",)

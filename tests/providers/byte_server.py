@@ -36,9 +36,9 @@ def fragment(arguments: Any, name: Any = None, **fields: Any) -> bytes:
     return chunk({"tool_calls": [{**fields, "type": "function", "function": function}]})
 
 
-def usage(**figures: Any) -> bytes:
-    """Return the event that reports the usage; `figures` are its counts."""
-    return event({"id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": [], "usage": figures})
+def usage(**counts: Any) -> bytes:
+    """Return the event that reports the usage; `counts` are its counts."""
+    return event({"id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": [], "usage": counts})
 
 
 STOP = chunk({}, "stop")
@@ -82,7 +82,7 @@ class ByteServer:
         self._replies: list[_Reply] = [_Reply()]
         self._runner: web.AppRunner | None = None
 
-    def reply(
+    def set_reply(
         self,
         *pieces: Piece,
         status: int = 200,
@@ -96,7 +96,7 @@ class ByteServer:
         """
         self._replies = [_Reply(pieces, status, headers, cut, before)]
 
-    def then_reply(self, *pieces: Piece, status: int = 200, headers: Mapping[str, str] = _EVENT_STREAM) -> None:
+    def add_reply(self, *pieces: Piece, status: int = 200, headers: Mapping[str, str] = _EVENT_STREAM) -> None:
         """Add a reply with these pieces after the replies that were set before."""
         self._replies.append(_Reply(pieces, status, headers))
 

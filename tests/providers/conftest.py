@@ -10,7 +10,7 @@ import pytest
 from custom_components.windowed_conversation.providers.events import Event, ToolSchema
 
 from .byte_server import ByteServer, Piece
-from .heard import Failure, Heard
+from .heard import ErrorTypes, Heard
 
 KEY = "sk-a-made-up-key"
 # A text that no error message may contain.
@@ -30,7 +30,7 @@ type Hear = Callable[..., Awaitable[Heard]]
 
 
 @pytest.fixture(autouse=True)
-def _on_any_machine(leaping_clock: None) -> None:
+def _no_deadline_waits(leaping_clock: None) -> None:
     """Make tests independent of the speed of the machine, without waiting for deadlines."""
 
 
@@ -50,8 +50,8 @@ def hear(ask: Ask, byte_server: ByteServer) -> Hear:
     """
 
     async def hear(*pieces: Piece, **asked: Any) -> Heard:
-        byte_server.reply(*pieces)
-        return await Heard().listen(ask(**asked))
+        byte_server.set_reply(*pieces)
+        return await Heard().read(ask(**asked))
 
     return hear
 
@@ -60,11 +60,11 @@ def hear(ask: Ask, byte_server: ByteServer) -> Hear:
 def fail(ask: Ask, byte_server: ByteServer) -> Hear:
     """Return a function that makes the server reply with the given pieces and returns the events up to this error.
 
-    Its keyword arguments are passed to `ByteServer.reply`.
+    Its keyword arguments are passed to `ByteServer.set_reply`.
     """
 
-    async def fail(error: Failure, *pieces: Piece, **reply: Any) -> Heard:
-        byte_server.reply(*pieces, **reply)
+    async def fail(error: ErrorTypes, *pieces: Piece, **reply: Any) -> Heard:
+        byte_server.set_reply(*pieces, **reply)
         return await Heard().fail(ask(), error)
 
     return fail

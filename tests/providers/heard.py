@@ -9,8 +9,8 @@ import pytest
 
 from custom_components.windowed_conversation.providers.errors import ProviderError
 from custom_components.windowed_conversation.providers.events import (
+    AnswerDone,
     Event,
-    Finished,
     ReasoningDelta,
     TextDelta,
     ToolCallDone,
@@ -18,7 +18,7 @@ from custom_components.windowed_conversation.providers.events import (
 )
 from custom_components.windowed_conversation.window import ToolCall
 
-type Failure = type[ProviderError] | tuple[type[ProviderError], ...]
+type ErrorTypes = type[ProviderError] | tuple[type[ProviderError], ...]
 
 
 def closing(stream: AsyncIterator[Event]) -> aclosing[AsyncGenerator[Event]]:
@@ -34,16 +34,16 @@ class Heard:
     events: list[Event] = field(default_factory=list)
     error: Any = None
 
-    async def listen(self, stream: AsyncIterator[Event]) -> Heard:
+    async def read(self, stream: AsyncIterator[Event]) -> Heard:
         """Read a stream up to its end or its failure."""
         async for event in stream:
             self.events.append(event)
         return self
 
-    async def fail(self, stream: AsyncIterator[Event], error: Failure = ProviderError) -> Heard:
+    async def fail(self, stream: AsyncIterator[Event], error: ErrorTypes = ProviderError) -> Heard:
         """Read a stream up to its failure, which has to be one of these errors or a subclass."""
         with pytest.raises(error) as caught:
-            await self.listen(stream)
+            await self.read(stream)
         self.error = caught.value
         return self
 
@@ -77,5 +77,5 @@ class Heard:
         return [event for event in self.events if isinstance(event, Usage)]
 
     @property
-    def finished(self) -> list[Finished]:
-        return [event for event in self.events if isinstance(event, Finished)]
+    def done_events(self) -> list[AnswerDone]:
+        return [event for event in self.events if isinstance(event, AnswerDone)]

@@ -8,12 +8,12 @@ import pytest
 from custom_components.windowed_conversation.providers.json_values import SurrogateJoiner
 
 FIRST, SECOND = "\ud83d", "\ude00"
-LETTERS = ("a", "\n", "é", "照", "\N{GRINNING FACE}", FIRST, SECOND, FIRST + SECOND)
+CHARACTERS = ("a", "\n", "é", "照", "\N{GRINNING FACE}", FIRST, SECOND, FIRST + SECOND)
 
 
 def random_pieces(seed: int) -> list[str]:
     random = Random(seed)
-    return ["".join(random.choices(LETTERS, k=random.randrange(4))) for _ in range(random.randrange(1, 9))]
+    return ["".join(random.choices(CHARACTERS, k=random.randrange(4))) for _ in range(random.randrange(1, 9))]
 
 
 PIECES = [[FIRST, "", SECOND], [FIRST, "a", SECOND], [FIRST, FIRST, SECOND], *map(random_pieces, range(200))]

@@ -10,10 +10,10 @@ from custom_components.windowed_conversation.providers.models import (
     Effort,
     ModelProfile,
     Vendor,
-    accepted_effort,
-    profile_of,
+    find_accepted_effort,
+    find_profile,
 )
-from custom_components.windowed_conversation.providers.prices import context_tokens_of, cost_of
+from custom_components.windowed_conversation.providers.prices import calculate_cost, find_context_tokens
 
 # The reasoning style, the lowest effort and the caching of each model, and whether it accepts a temperature.
 PROFILES = {
@@ -75,8 +75,8 @@ PROFILES = {
     [(vendor, model, facts) for vendor, models in PROFILES.items() for model, facts in models.items()],
 )
 def test_model_has_the_profile_of_its_family(vendor: Vendor, model: str, facts: str) -> None:
-    profile = profile_of(vendor, model)
-    least = accepted_effort(profile, Effort.NONE)
+    profile = find_profile(vendor, model)
+    least = find_accepted_effort(profile, Effort.NONE)
 
     assert facts.split() == [profile.reasoning, least, profile.caching, *(["sampling"] if profile.sampling else [])]
 
@@ -96,42 +96,42 @@ def test_model_has_the_profile_of_its_family(vendor: Vendor, model: str, facts: 
 def test_effort_that_a_model_does_not_take_is_the_next_cheaper_one(
     taken: tuple[Effort, ...], asked: Effort | None, sent: Effort | None
 ) -> None:
-    assert accepted_effort(ModelProfile(efforts=taken), asked) is sent
+    assert find_accepted_effort(ModelProfile(efforts=taken), asked) is sent
 
 
 @pytest.mark.parametrize("effort", Effort)
 def test_effort_is_what_was_asked_for_where_nobody_knows_the_model(effort: Effort) -> None:
-    assert accepted_effort(UNKNOWN_MODEL, effort) is effort
+    assert find_accepted_effort(UNKNOWN_MODEL, effort) is effort
 
 
 @pytest.mark.parametrize(
     ("vendor", "model"), [(None, "gpt-5"), (Vendor.AZURE, "kitchen"), (Vendor.OPENAI, "llama3:8b")]
 )
 def test_nothing_is_guessed_about_an_unknown_model(vendor: Vendor | None, model: str) -> None:
-    assert profile_of(vendor, model) is UNKNOWN_MODEL
+    assert find_profile(vendor, model) is UNKNOWN_MODEL
 
 
 def test_price_counts_cached_tokens_once() -> None:
     usage = Usage(input=1_000_000, cached=500_000, output=0)
 
-    assert cost_of(Vendor.OPENAI, "gpt-4o-mini", usage) == Decimal("0.1125")
+    assert calculate_cost(Vendor.OPENAI, "gpt-4o-mini", usage) == Decimal("0.1125")
 
 
 def test_writing_to_the_cache_is_dearer_than_reading_at_anthropic() -> None:
-    plain = cost_of(Vendor.ANTHROPIC, "claude-haiku-4-5", Usage(input=100_000))
-    written = cost_of(Vendor.ANTHROPIC, "claude-haiku-4-5", Usage(input=100_000, cache_written=100_000))
-    read = cost_of(Vendor.ANTHROPIC, "claude-haiku-4-5", Usage(input=100_000, cached=100_000))
+    plain = calculate_cost(Vendor.ANTHROPIC, "claude-haiku-4-5", Usage(input=100_000))
+    written = calculate_cost(Vendor.ANTHROPIC, "claude-haiku-4-5", Usage(input=100_000, cache_written=100_000))
+    read = calculate_cost(Vendor.ANTHROPIC, "claude-haiku-4-5", Usage(input=100_000, cached=100_000))
 
     assert (plain, written, read) == (Decimal("0.1"), Decimal("0.125"), Decimal("0.01"))
 
 
 def test_price_of_a_usage_that_contradicts_itself_is_unknown() -> None:
-    assert cost_of(Vendor.OPENAI, "gpt-4o-mini", Usage(input=5, cached=10)) is None
+    assert calculate_cost(Vendor.OPENAI, "gpt-4o-mini", Usage(input=5, cached=10)) is None
 
 
 @pytest.mark.parametrize(("vendor", "model"), [(Vendor.AZURE, "kitchen"), (Vendor.OPENAI, "llama3:8b")])
 def test_price_of_an_unknown_model_is_unknown(vendor: Vendor, model: str) -> None:
-    assert cost_of(vendor, model, Usage(input=1000)) is None
+    assert calculate_cost(vendor, model, Usage(input=1000)) is None
 
 
 @pytest.mark.parametrize(
@@ -145,4 +145,4 @@ def test_price_of_an_unknown_model_is_unknown(vendor: Vendor, model: str) -> Non
     ],
 )
 def test_context_size_is_what_the_table_says(vendor: Vendor, model: str, tokens: int | None) -> None:
-    assert context_tokens_of(vendor, model) == tokens
+    assert find_context_tokens(vendor, model) == tokens

@@ -2,7 +2,7 @@
 
 import pytest
 
-from custom_components.windowed_conversation.providers.models import Vendor, conversation_models, recommended_model
+from custom_components.windowed_conversation.providers.models import Vendor, filter_conversation_models, recommend_model
 from tests.model_lists import (
     ANTHROPIC,
     GEMINI,
@@ -11,7 +11,7 @@ from tests.model_lists import (
     LOCAL_OTHER,
     OLLAMA,
     OPENAI,
-    OPENAI_CONVERSES,
+    OPENAI_CHAT_MODELS,
     OPENAI_NEWER,
     ROUTER,
     ROUTER_OTHER,
@@ -21,12 +21,12 @@ from tests.model_lists import (
 @pytest.mark.parametrize(
     ("vendor", "listed", "offered"),
     [
-        (Vendor.OPENAI, OPENAI, OPENAI_CONVERSES),
+        (Vendor.OPENAI, OPENAI, OPENAI_CHAT_MODELS),
         (Vendor.ANTHROPIC, ANTHROPIC, ANTHROPIC),
         (None, OLLAMA, ("llama3.2-vision:11b", "llama3.2:3b-instruct-q4_K_M", "qwen3:8b")),
         (None, LOCAL + LOCAL_OTHER, LOCAL),
         (None, ROUTER + ROUTER_OTHER, ROUTER),
-        (None, OPENAI, OPENAI_CONVERSES),
+        (None, OPENAI, OPENAI_CHAT_MODELS),
         (None, LOCAL_OTHER, LOCAL_OTHER),
         (None, (), ()),
     ],
@@ -34,11 +34,11 @@ from tests.model_lists import (
 def test_models_that_cannot_converse_are_not_offered(
     vendor: Vendor | None, listed: tuple[str, ...], offered: tuple[str, ...]
 ) -> None:
-    assert conversation_models(vendor, listed) == list(offered)
+    assert filter_conversation_models(vendor, listed) == list(offered)
 
 
 def test_models_of_google_that_cannot_converse_are_not_offered() -> None:
-    gone = set(GEMINI + GEMINI_OTHER) - set(conversation_models(Vendor.GOOGLE, GEMINI + GEMINI_OTHER))
+    gone = set(GEMINI + GEMINI_OTHER) - set(filter_conversation_models(Vendor.GOOGLE, GEMINI + GEMINI_OTHER))
 
     assert gone == {
         *GEMINI_OTHER,
@@ -82,4 +82,4 @@ def test_models_of_google_that_cannot_converse_are_not_offered() -> None:
     ],
 )
 def test_newest_stable_small_model_is_recommended(vendor: Vendor | None, listed: list[str], recommended: str) -> None:
-    assert recommended_model(vendor, conversation_models(vendor, listed)) == recommended
+    assert recommend_model(vendor, filter_conversation_models(vendor, listed)) == recommended

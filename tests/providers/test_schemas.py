@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers.encoder import with_items, without_choice
+from custom_components.windowed_conversation.providers.encoder import add_items, flatten_choices
 
 TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
 _TYPES: dict[str, Any] = {"string": str, "integer": int, "boolean": bool, "null": type(None), "object": dict}
@@ -28,20 +28,20 @@ def choice(dice: Random, depth: int = 0) -> dict[str, Any]:
     return {dice.choice(("anyOf", "oneOf")): branches}
 
 
-def members(dice: Random) -> dict[str, Any]:
+def make_object(dice: Random) -> dict[str, Any]:
     """Return an object that some choices accept."""
     return {name: dice.choice(VALUES) for name in dice.sample("abcd", dice.randint(0, 3))}
 
 
-def is_taken(value: Any, schema: dict[str, Any]) -> bool:
+def is_accepted(value: Any, schema: dict[str, Any]) -> bool:
     """Return whether a schema accepts a value, by the part of the JSON Schema standard that these schemas use."""
     kind = schema.get("type")
     return (
         (kind is None or type(value) is _TYPES[kind])
         and (not isinstance(value, dict) or _are_taken(value, schema))
-        and ("anyOf" not in schema or any(is_taken(value, each) for each in schema["anyOf"]))
-        and ("oneOf" not in schema or sum(is_taken(value, each) for each in schema["oneOf"]) == 1)
-        and all(is_taken(value, each) for each in schema.get("allOf", ()))
+        and ("anyOf" not in schema or any(is_accepted(value, each) for each in schema["anyOf"]))
+        and ("oneOf" not in schema or sum(is_accepted(value, each) for each in schema["oneOf"]) == 1)
+        and all(is_accepted(value, each) for each in schema.get("allOf", ()))
     )
 
 
@@ -49,7 +49,7 @@ def _are_taken(value: dict[str, Any], schema: dict[str, Any]) -> bool:
     properties = schema.get("properties", {})
     return (
         all(name in value for name in schema.get("required", ()))
-        and all(is_taken(value[name], properties[name]) for name in value.keys() & properties.keys())
+        and all(is_accepted(value[name], properties[name]) for name in value.keys() & properties.keys())
         and (schema.get("additionalProperties") is not False or value.keys() <= properties.keys())
     )
 
@@ -58,14 +58,14 @@ def _are_taken(value: dict[str, Any], schema: dict[str, Any]) -> bool:
 def test_what_a_branch_takes_the_object_takes(seed: int) -> None:
     dice = Random(seed)
     schema = choice(dice)
-    taken = [value for value in (members(dice) for _ in range(200)) if is_taken(value, schema)]
+    taken = [value for value in (make_object(dice) for _ in range(200)) if is_accepted(value, schema)]
 
-    assert [value for value in taken if not is_taken(value, without_choice(schema))] == []
+    assert [value for value in taken if not is_accepted(value, flatten_choices(schema))] == []
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_no_choice_is_left_at_the_top(seed: int) -> None:
-    assert not {"anyOf", "oneOf", "allOf", "enum", "not"} & without_choice(choice(Random(seed))).keys()
+    assert not {"anyOf", "oneOf", "allOf", "enum", "not"} & flatten_choices(choice(Random(seed))).keys()
 
 
 def test_choice_keeps_every_name_type_and_word() -> None:
@@ -79,7 +79,7 @@ def test_choice_keeps_every_name_type_and_word() -> None:
         ],
     }
 
-    assert without_choice(schema) == {
+    assert flatten_choices(schema) == {
         "type": "object",
         "description": "What to play",
         "properties": {"room": {"anyOf": [TEXT, NUMBER]}, "song": TEXT, "album": TEXT},
@@ -96,7 +96,7 @@ def test_object_of_which_one_of_two_members_is_required_keeps_both() -> None:
         "anyOf": [{"required": ["a"]}, {"required": ["b"]}],
     }
 
-    assert without_choice(schema) == {name: value for name, value in schema.items() if name != "anyOf"}
+    assert flatten_choices(schema) == {name: value for name, value in schema.items() if name != "anyOf"}
 
 
 def test_all_of_several_objects_is_all_of_their_members() -> None:
@@ -108,14 +108,14 @@ def test_all_of_several_objects_is_all_of_their_members() -> None:
         ]
     }
 
-    assert without_choice(schema) == {"properties": {"a": TEXT, "b": NUMBER}, "required": ["a", "b"]}
+    assert flatten_choices(schema) == {"properties": {"a": TEXT, "b": NUMBER}, "required": ["a", "b"]}
 
 
 @pytest.mark.parametrize("branch", [True, {}, {"type": ["object", "null"]}])
 def test_branch_that_takes_anything_leaves_nothing_required(branch: Any) -> None:
     closed = {"type": "object", "properties": {"a": TEXT}, "required": ["a"], "additionalProperties": False}
 
-    assert without_choice({"anyOf": [closed, branch]}) == {"properties": {"a": TEXT}}
+    assert flatten_choices({"anyOf": [closed, branch]}) == {"properties": {"a": TEXT}}
 
 
 @pytest.mark.parametrize("where", ["top", "property", "items", "choice", "other"])
@@ -129,10 +129,10 @@ def test_array_says_what_is_in_it(where: str) -> None:
         "other": lambda each: {"type": "object", "additionalProperties": each},
     }
 
-    assert with_items(schemas[where](silent)) == schemas[where](array)
+    assert add_items(schemas[where](silent)) == schemas[where](array)
 
 
 def test_value_that_looks_like_an_array_stays() -> None:
     schema = {"type": "object", "default": {"type": "array"}, "enum": [{"type": "array"}]}
 
-    assert with_items(schema) == schema
+    assert add_items(schema) == schema

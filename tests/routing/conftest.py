@@ -8,18 +8,18 @@ from typing import Any
 from homeassistant.core import HomeAssistant
 import pytest
 
-from tests.integration.done_once import done_once
+from tests.integration.done_once import cache_setup
 
-from .homes import Home, Plan, build
+from .homes import Home, HomePlan, build
 from .stub import Stub
 
-type Build = Callable[[Plan], Coroutine[Any, Any, Home]]
+type Build = Callable[[HomePlan], Coroutine[Any, Any, Home]]
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _done_once() -> Iterator[None]:
+def _cached_setup() -> Iterator[None]:
     """Let all homes share the parts that are the same in each of them."""
-    with done_once():
+    with cache_setup():
         yield
 
 
@@ -48,7 +48,7 @@ async def build_home(hass: HomeAssistant, tmp_path: Path) -> AsyncIterator[Build
     hass.config.config_dir = str(tmp_path)
     homes: list[Home] = []
 
-    async def build_home(plan: Plan) -> Home:
+    async def build_home(plan: HomePlan) -> Home:
         homes.append(await build(hass, plan))
         return homes[-1]
 

@@ -51,12 +51,12 @@ class Fixture(Entity):
         self._attr_name = spec.name
         self._put(spec.state, dict(spec.attributes))
 
-    def put(self, state: str | None = None, attributes: Mapping[str, Any] | None = None) -> None:
+    def restore(self, state: str | None = None, attributes: Mapping[str, Any] | None = None) -> None:
         """Restore the entity, except for the given state and attributes."""
         self._put(state or self.spec.state, {**self.spec.attributes, **(attributes or {})})
-        self.changed()
+        self.write_state()
 
-    def changed(self) -> None:
+    def write_state(self) -> None:
         """Write the current state to Home Assistant."""
         if self.hass:
             self.async_write_ha_state()
@@ -94,12 +94,12 @@ class Light(Fixture, LightEntity):
         self._attr_is_on = True
         self._attr_brightness = what.get("brightness", self._attr_brightness)
         self._attr_rgb_color = what.get("rgb_color", self._attr_rgb_color)
-        self.changed()
+        self.write_state()
 
     async def async_turn_off(self, **_: Any) -> None:
         """See `LightEntity`."""
         self._attr_is_on = False
-        self.changed()
+        self.write_state()
 
 
 class Switch(Fixture, SwitchEntity):
@@ -112,12 +112,12 @@ class Switch(Fixture, SwitchEntity):
     @override
     async def async_turn_on(self, **_: Any) -> None:
         self._attr_is_on = True
-        self.changed()
+        self.write_state()
 
     @override
     async def async_turn_off(self, **_: Any) -> None:
         self._attr_is_on = False
-        self.changed()
+        self.write_state()
 
 
 class Cover(Fixture, CoverEntity):
@@ -136,21 +136,21 @@ class Cover(Fixture, CoverEntity):
 
     @override
     async def async_open_cover(self, **_: Any) -> None:
-        self._move(100)
+        self._move_to(100)
 
     @override
     async def async_close_cover(self, **_: Any) -> None:
-        self._move(0)
+        self._move_to(0)
 
     @override
     async def async_set_cover_position(self, **what: Any) -> None:
-        self._move(what["position"])
+        self._move_to(what["position"])
 
-    def _move(self, position: int) -> None:
+    def _move_to(self, position: int) -> None:
         self._attr_is_closed = position == 0
         if self._attr_current_cover_position is not None:
             self._attr_current_cover_position = position
-        self.changed()
+        self.write_state()
 
 
 class Lock(Fixture, LockEntity):
@@ -163,12 +163,12 @@ class Lock(Fixture, LockEntity):
     @override
     async def async_lock(self, **_: Any) -> None:
         self._attr_is_locked = True
-        self.changed()
+        self.write_state()
 
     @override
     async def async_unlock(self, **_: Any) -> None:
         self._attr_is_locked = False
-        self.changed()
+        self.write_state()
 
 
 class Fan(Fixture, FanEntity):
@@ -191,7 +191,7 @@ class Fan(Fixture, FanEntity):
     @override
     async def async_set_percentage(self, percentage: int) -> None:
         self._attr_percentage = percentage
-        self.changed()
+        self.write_state()
 
 
 class Vacuum(Fixture, StateVacuumEntity):
@@ -227,7 +227,7 @@ class Vacuum(Fixture, StateVacuumEntity):
 
     def _go(self, activity: VacuumActivity) -> None:
         self._attr_activity = activity
-        self.changed()
+        self.write_state()
 
 
 class Valve(Fixture, ValveEntity):
@@ -251,4 +251,4 @@ class Valve(Fixture, ValveEntity):
     @override
     async def async_set_valve_position(self, position: int) -> None:
         self._attr_current_valve_position = position
-        self.changed()
+        self.write_state()

@@ -20,18 +20,18 @@ from homeassistant.helpers import (
 from homeassistant.setup import async_setup_component
 
 from .entities import Fixture, Json, Spec
-from .household import Satellite, ShoppingList, Timers, add_persons, add_satellites, put_person
+from .household import Satellite, ShoppingList, Timers, add_persons, add_satellites, move_person
 from .things import CLASSES, TodoList
 
 _COMPONENTS = ("homeassistant", "conversation", "intent", "assist_pipeline")
-_ASSISTANT = "conversation"
+_ASSISTANT_ID = "conversation"
 
 # Home Assistant's shopping list has this name here, because its entity id depends on the language of the home.
 SHOPPING_LIST = "shopping_list"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class HomePlan:
     """The plan of a home. A person's place is a zone's name, `home` or `not_home`; each satellite is in an area."""
 
     specs: tuple[Spec, ...]
@@ -44,7 +44,7 @@ class Plan:
     shopping_list: tuple[str, ...] | None = None
 
     @classmethod
-    def read(cls, fixtures: Json, **more: Any) -> Plan:
+    def read(cls, fixtures: Json, **more: Any) -> HomePlan:
         """Return the plan in a file of the data sets; `more` has the values of fields that these files do not have."""
         return cls(
             specs=tuple(_spec(each) for each in fixtures["entities"]),
@@ -79,8 +79,8 @@ class Home:
     """A home that was built, with access to its current state."""
 
     hass: HomeAssistant
-    plan: Plan
-    fixtures: Mapping[str, Fixture]
+    plan: HomePlan
+    entity_by_id: Mapping[str, Fixture]
     satellites: tuple[Satellite, ...]
     shopping: ShoppingList | None
     timers: Timers
@@ -97,20 +97,20 @@ class Home:
         return self.satellites[0].entity_id if self.satellites else None
 
     @property
-    def announced(self) -> list[str]:
+    def announcements(self) -> list[str]:
         """The announcements of all satellites, without repetitions."""
-        return list(dict.fromkeys(text for satellite in self.satellites for text in satellite.announced))
+        return list(dict.fromkeys(text for satellite in self.satellites for text in satellite.announcements))
 
     def seen(self) -> Seen:
         """Return the state, attributes and open items of every entity of the home."""
         seen = {entity_id: self._seen(self.hass.states.get(entity_id)) for entity_id in self._entity_ids()}
         return seen | ({SHOPPING_LIST: ("", {}, self.shopping.open_items)} if self.shopping else {})
 
-    async def put_back(self, setup: Mapping[str, Json], timers: Iterable[str] = ()) -> None:
+    async def restore(self, setup: Mapping[str, Json], timers: Iterable[str] = ()) -> None:
         """Restore the home as it was built, except for the states and attributes in `setup`, and start the timers."""
         self.timers.clear()
         for satellite in self.satellites:
-            satellite.announced.clear()
+            satellite.announcements.clear()
         now = self.seen()
         for entity_id in [each for each, before in self.first.items() if each in setup or now[each] != before]:
             await self._put(entity_id, setup.get(entity_id, {}))
@@ -119,20 +119,20 @@ class Home:
         await self.hass.async_block_till_done()
 
     async def _put(self, entity_id: str, given: Json) -> None:
-        if fixture := self.fixtures.get(entity_id):
-            fixture.put(None if "state" not in given else str(given["state"]), given.get("attributes"))
+        if fixture := self.entity_by_id.get(entity_id):
+            fixture.restore(None if "state" not in given else str(given["state"]), given.get("attributes"))
         elif self.shopping and entity_id == SHOPPING_LIST:
             self.shopping.put(given.get("attributes", {}).get("todo_items", self.plan.shopping_list or ()))
         else:
-            put_person(self.hass, entity_id, given.get("state") or self.first[entity_id][0])
+            move_person(self.hass, entity_id, given.get("state") or self.first[entity_id][0])
 
     def _entity_ids(self) -> Iterable[str]:
-        yield from self.fixtures
+        yield from self.entity_by_id
         yield from self.hass.states.async_entity_ids("person")
 
     def _seen(self, state: State | None) -> tuple[str, Mapping[str, Any], tuple[str, ...]]:
         assert state
-        fixture = self.fixtures.get(state.entity_id)
+        fixture = self.entity_by_id.get(state.entity_id)
         if isinstance(fixture, TodoList):
             return state.state, {}, tuple(fixture.open_items)
         if state.domain == "person":
@@ -140,7 +140,7 @@ class Home:
         return state.state, state.attributes, ()
 
 
-async def build(hass: HomeAssistant, plan: Plan) -> Home:
+async def build(hass: HomeAssistant, plan: HomePlan) -> Home:
     """Build a home in a Home Assistant that does not have one yet."""
     hass.config.language = plan.language
     for component in _COMPONENTS:
@@ -154,13 +154,13 @@ async def build(hass: HomeAssistant, plan: Plan) -> Home:
         hass,
         {name: _add_device(hass, entry, name, areas[area]) for name, area in plan.satellites.items()},
     )
-    shopping = await ShoppingList.add(hass, plan.shopping_list) if plan.shopping_list is not None else None
+    shopping = await ShoppingList.set_up(hass, plan.shopping_list) if plan.shopping_list is not None else None
     await hass.async_block_till_done()
     home = Home(hass, plan, fixtures, satellites, shopping, Timers(hass))
     home.first = home.seen()
     for entity_id in home.first:
         exposed = shopping.entity_id if shopping and entity_id == SHOPPING_LIST else entity_id
-        async_expose_entity(hass, _ASSISTANT, exposed, should_expose=True)
+        async_expose_entity(hass, _ASSISTANT_ID, exposed, should_expose=True)
     return home
 
 
@@ -182,7 +182,7 @@ async def _owner(hass: HomeAssistant) -> ConfigEntry:
     return entry
 
 
-def _add_areas(hass: HomeAssistant, plan: Plan) -> dict[str, str]:
+def _add_areas(hass: HomeAssistant, plan: HomePlan) -> dict[str, str]:
     """Add the areas, and return their registry ids by their ids in the plan."""
     floors = {name: fr.async_get(hass).async_create(name).floor_id for name in _floors(plan)}
     registry = ar.async_get(hass)
@@ -192,7 +192,7 @@ def _add_areas(hass: HomeAssistant, plan: Plan) -> dict[str, str]:
     }
 
 
-def _floors(plan: Plan) -> list[str]:
+def _floors(plan: HomePlan) -> list[str]:
     return list(dict.fromkeys(floor for _, floor in plan.areas.values() if floor))
 
 
@@ -204,7 +204,7 @@ def _add_device(hass: HomeAssistant, entry: ConfigEntry, name: str, area_id: str
 
 
 async def _add_entities(
-    hass: HomeAssistant, plan: Plan, areas: Mapping[str, str], devices: Mapping[str, str]
+    hass: HomeAssistant, plan: HomePlan, areas: Mapping[str, str], devices: Mapping[str, str]
 ) -> dict[str, Fixture]:
     fixtures: dict[str, Fixture] = {}
     for domain, specs in groupby(sorted(plan.specs, key=lambda spec: spec.domain), lambda spec: spec.domain):

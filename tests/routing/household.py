@@ -28,7 +28,7 @@ async def add_persons(hass: HomeAssistant, persons: Mapping[str, str], zones: It
     far = [{"name": name, "latitude": 50 + at, "longitude": 5} for at, name in enumerate(zones)]
     assert await async_setup_component(hass, "zone", {"zone": far})
     for name, place in persons.items():
-        put_person(hass, f"person.{slugify(name)}", place)
+        move_person(hass, f"person.{slugify(name)}", place)
     config = [
         {"id": slugify(name), "name": name, "device_trackers": [f"device_tracker.{slugify(name)}"]} for name in persons
     ]
@@ -36,7 +36,7 @@ async def add_persons(hass: HomeAssistant, persons: Mapping[str, str], zones: It
     await hass.async_block_till_done()
 
 
-def put_person(hass: HomeAssistant, entity_id: str, place: str) -> None:
+def move_person(hass: HomeAssistant, entity_id: str, place: str) -> None:
     """Make a person's phone report a place."""
     phone = f"device_tracker.{entity_id.partition('.')[2]}"
     hass.states.async_set(phone, place, {"source_type": "router"}, force_update=True)
@@ -51,11 +51,11 @@ class Satellite(AssistSatelliteEntity):
         self._attr_name = name
         self._attr_unique_id = slugify(name)
         self.device_id = device_id
-        self.announced: list[str] = []
+        self.announcements: list[str] = []
 
     @override
     async def async_internal_announce(self, message: str | None = None, *_: Any, **__: Any) -> None:
-        self.announced.append(message or "")
+        self.announcements.append(message or "")
 
     @override
     def async_get_configuration(self) -> AssistSatelliteConfiguration:
@@ -115,7 +115,7 @@ class ShoppingList:
         self._data = data
 
     @classmethod
-    async def add(cls, hass: HomeAssistant, items: Iterable[str]) -> ShoppingList:
+    async def set_up(cls, hass: HomeAssistant, items: Iterable[str]) -> ShoppingList:
         """Set up the shopping list as a user does, and add these items."""
         flow = await hass.config_entries.flow.async_init(_SHOPPING_LIST, context={"source": SOURCE_USER})
         await hass.config_entries.flow.async_configure(flow["flow_id"], {})

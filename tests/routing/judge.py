@@ -34,8 +34,8 @@ class Heard:
     """An agent's answer, and whether it needs a model: it sent a request to one, or has none and did not understand."""
 
     speech: str
-    to_model: bool
-    failed: bool = False
+    needs_model: bool
+    is_error: bool = False
 
     @classmethod
     def of(cls, response: Json, *, asked: bool) -> Heard:
@@ -49,23 +49,23 @@ type Say = Callable[[Case], Awaitable[Heard]]
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedCase:
     """A sentence with its verdict, and the reason for the verdict if it is not obvious."""
 
     case: Case
     verdict: Verdict
-    why: str = ""
+    reason: str = ""
 
     @property
-    def wrong(self) -> bool:
+    def is_wrong(self) -> bool:
         """Whether the sentence got a wrong local result."""
         return self.verdict is Verdict.WRONG_LOCAL
 
     def __str__(self) -> str:
-        return f"{self.verdict}: [{self.case.language} {self.case.group}] {self.case.sentence!r} {self.why}".rstrip()
+        return f"{self.verdict}: [{self.case.language} {self.case.group}] {self.case.sentence!r} {self.reason}".rstrip()
 
 
-type Converse = Callable[[str, str, str], Awaitable[Json]]
+type ConverseFn = Callable[[str, str, str], Awaitable[Json]]
 
 
 def sayer(home: Home, agent_id: str, stub: Stub | None = None) -> Say:
@@ -84,10 +84,10 @@ def sayer(home: Home, agent_id: str, stub: Stub | None = None) -> Say:
         )
         return result.response.as_dict()
 
-    return sayer_by(converse, stub)
+    return make_sender(converse, stub)
 
 
-def sayer_by(converse: Converse, stub: Stub | None) -> Say:
+def make_sender(converse: ConverseFn, stub: Stub | None) -> Say:
     """Return a function that sends each sentence in a new conversation, after a model's answer if the case has one."""
 
     async def say(case: Case) -> Heard:
@@ -103,36 +103,36 @@ def sayer_by(converse: Converse, stub: Stub | None) -> Say:
     return say
 
 
-async def judge(home: Home, one_set: Set, say: Say) -> list[Judged]:
+async def judge_set(home: Home, one_set: Set, say: Say) -> list[JudgedCase]:
     """Send every sentence of a set, restoring the home as it was built before each."""
     return [await judge_case(home, case, say) for case in one_set.cases]
 
 
-async def judge_case(home: Home, case: Case, say: Say) -> Judged:
+async def judge_case(home: Home, case: Case, say: Say) -> JudgedCase:
     """Send a sentence in the home as it was built, except for the setup of the case."""
-    await home.put_back(case.setup, case.given_timers)
+    await home.restore(case.setup, case.initial_timers)
     before = home.seen()
     heard = await say(case)
     await home.hass.async_block_till_done()
-    if heard.to_model:
+    if heard.needs_model:
         verdict = Verdict.NEEDLESS if case.route == LOCAL else Verdict.RIGHTLY_TO_MODEL
         acted = "" if home.seen() == before else "and yet it acted"
-        return Judged(case, Verdict.WRONG_LOCAL if acted else verdict, acted)
+        return JudgedCase(case, Verdict.WRONG_LOCAL if acted else verdict, acted)
     wrong = "; ".join(_wrong(home, case, before, heard))
     if wrong or case.route == MODEL:
         what = wrong or f"said {heard.speech!r}"
-        return Judged(case, Verdict.WRONG_LOCAL, f"{what} ({await _in_words(home, case)})")
-    return Judged(case, Verdict.RIGHT_LOCAL)
+        return JudgedCase(case, Verdict.WRONG_LOCAL, f"{what} ({await _in_words(home, case)})")
+    return JudgedCase(case, Verdict.RIGHT_LOCAL)
 
 
-def count(judged: Iterable[Judged]) -> Mapping[Verdict, int]:
+def count(judged: Iterable[JudgedCase]) -> Mapping[Verdict, int]:
     """Return the number of cases of each verdict."""
     return Counter(each.verdict for each in judged)
 
 
 def _wrong(home: Home, case: Case, before: Seen, heard: Heard) -> Iterator[str]:
     """Yield a description of each difference between the local result and the expected one."""
-    if heard.failed:
+    if heard.is_error:
         yield f"an error: {heard.speech!r}"
     if case.says and not any(word.casefold() in heard.speech.casefold() for word in case.says):
         yield f"said {heard.speech!r}"
@@ -143,8 +143,8 @@ def _wrong(home: Home, case: Case, before: Seen, heard: Heard) -> Iterator[str]:
             yield f"{entity_id} changed to {', '.join(now[2]) or now[0]}"
         if declared is not None:
             yield from _differences(entity_id, declared, now, case.ignored.get(entity_id, ()))
-    if case.announces is not None and "".join(home.announced).casefold() != case.announces.casefold():
-        yield f"announced {home.announced}"
+    if case.announces is not None and "".join(home.announcements).casefold() != case.announces.casefold():
+        yield f"announced {home.announcements}"
     if case.timers is not None and _timers(home) != [(name.casefold(), minutes) for name, minutes in case.timers]:
         yield f"timers {_timers(home)}"
 

@@ -25,20 +25,20 @@ async def kept(home: Home, file: Json, say: Say, count: int) -> Kept:
     timers = tuple(timer_names(file)[:1])
     right, lost = 0, []
     for drawn in draw(home.plan, file, count):
-        case = Case(drawn.sentence, LOCAL, drawn.intent, home.plan.language, given_timers=timers)
-        if not await _is_understood(home, case, drawn):
+        case = Case(drawn.sentence, LOCAL, drawn.intent, home.plan.language, initial_timers=timers)
+        if not await _is_recognized(home, case, drawn):
             continue
         heard, *did = await _effect(home, case, own)
-        if heard.to_model or heard.failed:
+        if heard.needs_model or heard.is_error:
             continue
         right += 1
         answered, *done = await _effect(home, case, say)
-        if answered.to_model or done != did:
+        if answered.needs_model or done != did:
             lost.append(f"{drawn.intent} {dict(drawn.slots)} {drawn.sentence!r}: {answered.speech!r}")
     return Kept(right, tuple(lost))
 
 
-async def _is_understood(home: Home, case: Case, drawn: Drawn) -> bool:
+async def _is_recognized(home: Home, case: Case, drawn: Drawn) -> bool:
     """Return whether Home Assistant recognises the sentence as the intent and slots that it was drawn from."""
     result = await recognise(home, case)
     if result is None or result.intent.name != drawn.intent:
@@ -52,7 +52,7 @@ async def _is_understood(home: Home, case: Case, drawn: Drawn) -> bool:
 
 async def _effect(home: Home, case: Case, say: Say) -> tuple[Heard, Seen, list[str], int]:
     """Return the answer and the effects of a sentence in the home as it was built."""
-    await home.put_back({}, case.given_timers)
+    await home.restore({}, case.initial_timers)
     heard = await say(case)
     await home.hass.async_block_till_done()
-    return heard, home.seen(), home.announced, len(home.timers.now())
+    return heard, home.seen(), home.announcements, len(home.timers.now())

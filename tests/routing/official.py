@@ -13,12 +13,12 @@ from hassil.util import normalize_whitespace
 from home_assistant_intents import get_intents
 
 from .entities import Json
-from .homes import Plan
+from .homes import HomePlan
 
 LANGUAGES = ("en", "de", "fr", "es", "it", "nl")
 
 # These homes have no media player that could provide this intent's search results.
-_NO_SENTENCES = ("HassMediaSearchAndPlay",)
+_EXCLUDED_INTENTS = ("HassMediaSearchAndPlay",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +34,14 @@ class _Impossible(Exception):
     """Raised when a template needs something that this home does not have."""
 
 
-def draw(plan: Plan, file: Json, count: int, seed: int = 1) -> list[Drawn]:
+def draw(plan: HomePlan, file: Json, count: int, seed: int = 1) -> list[Drawn]:
     """Draw different sentences, as far as possible equally many with and without a wildcard for each intent."""
     intents = Intents.from_dict(get_intents(plan.language, json_load=json.load) or {})
     random = Random(seed)
     sources = [
         _sentences(name, templates, _Filler(intents, plan, _texts(plan, file, name), random), random)
         for name in sorted(intents.intents)
-        if name not in _NO_SENTENCES
+        if name not in _EXCLUDED_INTENTS
         for templates in _templates(intents, name)
     ]
     drawn: dict[str, Drawn] = {}
@@ -85,7 +85,7 @@ def _sentences(name: str, templates: list[_Template], filler: _Filler, random: R
             yield Drawn(text, name, filler.slots)
 
 
-def _texts(plan: Plan, file: Json, intent: str) -> Mapping[str, Sequence[str]]:
+def _texts(plan: HomePlan, file: Json, intent: str) -> Mapping[str, Sequence[str]]:
     """Return the possible texts for the slot lists of the home, and for each wildcard."""
     is_new = "Add" in intent
     return {
@@ -113,7 +113,7 @@ def _added(file: Json, group: str, of: str) -> str:
 class _Filler:
     """Fills a template by drawing one option at each choice."""
 
-    def __init__(self, intents: Intents, plan: Plan, texts: Mapping[str, Sequence[str]], random: Random) -> None:
+    def __init__(self, intents: Intents, plan: HomePlan, texts: Mapping[str, Sequence[str]], random: Random) -> None:
         self._intents = intents
         self._names = [(spec.domain, spec.name) for spec in plan.specs] + [("person", name) for name in plan.persons]
         self._texts = texts
@@ -126,13 +126,13 @@ class _Filler:
         if isinstance(expression, parts.TextChunk):
             return expression.original_text
         if isinstance(expression, parts.ListReference):
-            return self._from_list(expression)
+            return self._fill_list(expression)
         if isinstance(expression, parts.RuleReference):
             rules = {**self._intents.expansion_rules, **self.block.expansion_rules}
             return self.fill(rules[expression.rule_name].expression)
-        return self._from_group(expression)
+        return self._fill_group(expression)
 
-    def _from_group(self, group: parts.Expression) -> str:
+    def _fill_group(self, group: parts.Expression) -> str:
         if isinstance(group, parts.Alternative):
             return self.fill(self._random.choice(group.items))
         if isinstance(group, parts.Permutation):
@@ -140,7 +140,7 @@ class _Filler:
         assert isinstance(group, parts.Sequence)
         return "".join(map(self.fill, group.items))
 
-    def _from_list(self, reference: parts.ListReference) -> str:
+    def _fill_list(self, reference: parts.ListReference) -> str:
         text, value = self._value(reference.list_name)
         self.slots[reference.slot_name] = value
         return text
@@ -150,7 +150,7 @@ class _Filler:
         domains = self.block.requires_context.get("domain") or self.block.slots.get("domain") or ()
         return [name for domain, name in self._names if domain in ([domains] if isinstance(domains, str) else domains)]
 
-    def _one_of(self, texts: Sequence[str]) -> tuple[str, str]:
+    def _draw_text(self, texts: Sequence[str]) -> tuple[str, str]:
         if not texts:
             raise _Impossible
         text = self._random.choice(texts)
@@ -159,7 +159,7 @@ class _Filler:
     def _value(self, name: str) -> tuple[str, str]:
         texts = self._named() if name == "name" else self._texts.get(name)
         if texts is not None:
-            return self._one_of(texts)
+            return self._draw_text(texts)
         values: Any = self.block.slot_lists.get(name) or self._intents.slot_lists[name]
         if isinstance(values, RangeSlotList):
             number = str(self._random.choice(list(values.get_numbers())))

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .entities import Json, Spec
-from .homes import SHOPPING_LIST, Plan
+from .homes import SHOPPING_LIST, HomePlan
 from .sets import EITHER, FOLDER, LOCAL, MODEL, Case, Set, load
 
 LANGUAGES = ("en", "de", "fr", "es", "it", "nl", "pl")
@@ -31,14 +31,14 @@ def own(language: str) -> Set:
     return Set(f"own/{language}", full_home(file), tuple(_cases(language, groups)))
 
 
-def own_in_empty_home(language: str) -> Set:
+def read_empty_home_set(language: str) -> Set:
     """Return the sentences in a language for a home without people, satellites, timers and lists."""
     file = file_of(language)
     groups = {_EMPTY_HOME: file[_EMPTY_HOME]}
     return Set(f"own/{language}, empty home", _plan(file, without=("todo",)), tuple(_cases(language, groups)))
 
 
-def full_home(file: Json) -> Plan:
+def full_home(file: Json) -> HomePlan:
     """Return the plan of the full home, with the names from a language's file."""
     return _plan(
         file,
@@ -49,7 +49,7 @@ def full_home(file: Json) -> Plan:
     )
 
 
-def _plan(file: Json, without: tuple[str, ...] = (), **more: Any) -> Plan:
+def _plan(file: Json, without: tuple[str, ...] = (), **more: Any) -> HomePlan:
     home, names = load(FOLDER / "own" / "_home.yaml"), file["names"]
     specs = (
         Spec(
@@ -62,7 +62,7 @@ def _plan(file: Json, without: tuple[str, ...] = (), **more: Any) -> Plan:
         )
         for entity_id, entity in home["entities"].items()
     )
-    return Plan(
+    return HomePlan(
         specs=tuple(spec for spec in specs if spec.domain not in without),
         areas={key: (names[key], names.get(floor)) for key, floor in home["areas"].items()},
         language=file["language"],
@@ -90,7 +90,7 @@ def _case(language: str, group: str, route: str, sentence: str, expected: Json) 
         language,
         _AFTER.get(group, ""),
         setup={entity_id: {"state": state} for entity_id, state in given.items()},
-        given_timers=timers,
+        initial_timers=timers,
         changes={key: _change(value) for key, value in expected.items() if "." in key or key == SHOPPING_LIST},
         says=tuple(expected.get("says", ())),
         announces=expected.get("announces", ""),

@@ -8,7 +8,7 @@ from typing import Any
 from homeassistant.util.yaml import load_yaml
 
 from .entities import Json
-from .homes import Plan
+from .homes import HomePlan
 
 FOLDER = Path(__file__).parent / "sets"
 
@@ -32,7 +32,7 @@ class Case:
     language: str = "en"
     after: str = ""
     setup: Mapping[str, Json] = field(default_factory=dict)
-    given_timers: tuple[str, ...] = ()
+    initial_timers: tuple[str, ...] = ()
     changes: Mapping[str, Json] = field(default_factory=dict)
     ignored: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     says: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class Set:
     """Sentences for the same home."""
 
     name: str
-    plan: Plan
+    plan: HomePlan
     cases: tuple[Case, ...]
 
 
@@ -61,17 +61,17 @@ def hard() -> Set:
         "satellites": {"Puck": "living_room", "Kitchen satellite": "kitchen"},
         "shopping_list": (),
     }
-    return _dataset("hard", FOLDER / "hard" / "house", people)
+    return _read_set("hard", FOLDER / "hard" / "house", people)
 
 
 def intents() -> Set:
     """Return the set of sentences that were taken from Home Assistant's own tests."""
-    return _dataset("intents", FOLDER / "intents" / "en", {})
+    return _read_set("intents", FOLDER / "intents" / "en", {})
 
 
 def assist_mini(name: str) -> Set:
     """Return the set for one of the homes of `assist-mini`."""
-    return _dataset(f"assist-mini/{name}", FOLDER / "assist-mini" / name, {})
+    return _read_set(f"assist-mini/{name}", FOLDER / "assist-mini" / name, {})
 
 
 def assist_mini_names() -> list[str]:
@@ -79,8 +79,8 @@ def assist_mini_names() -> list[str]:
     return sorted(path.parent.name for path in (FOLDER / "assist-mini").glob("*/_fixtures.yaml"))
 
 
-def _dataset(name: str, folder: Path, more: Json) -> Set:
-    plan = Plan.read(load(folder / "_fixtures.yaml"), **more)
+def _read_set(name: str, folder: Path, more: Json) -> Set:
+    plan = HomePlan.read(load(folder / "_fixtures.yaml"), **more)
     files = sorted(path for path in folder.glob("*.yaml") if path.name != "_fixtures.yaml")
     return Set(name, plan, tuple(case for path in files for case in _cases(load(path))))
 

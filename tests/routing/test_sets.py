@@ -5,8 +5,8 @@ import pytest
 
 from .agents import add_agent
 from .conftest import Build
-from .judge import Judged, Verdict, count, judge, sayer
-from .own_sets import LANGUAGES, NEVER_ACTS, own, own_in_empty_home
+from .judge import JudgedCase, Verdict, count, judge_set, sayer
+from .own_sets import LANGUAGES, NEVER_ACTS, own, read_empty_home_set
 from .sets import Set, assist_mini, hard, intents
 from .stub import Stub
 
@@ -15,28 +15,28 @@ from .stub import Stub
 def judged(hass: HomeAssistant, build_home: Build, stub: Stub):
     """Return a function that sends all sentences of a set to an agent with default options and returns the verdicts."""
 
-    async def judged(one_set: Set) -> list[Judged]:
+    async def judged(one_set: Set) -> list[JudgedCase]:
         home = await build_home(one_set.plan)
         agent_id = await add_agent(hass, stub.url)
-        return await judge(home, one_set, sayer(home, agent_id, stub))
+        return await judge_set(home, one_set, sayer(home, agent_id, stub))
 
     return judged
 
 
-def named(judged: list[Judged], verdict: Verdict) -> str:
+def named(judged: list[JudgedCase], verdict: Verdict) -> str:
     """Return the sentences with this verdict, one per line, so that a failed assertion lists them all."""
     return "\n".join(str(each) for each in judged if each.verdict is verdict)
 
 
-def wrong(judged: list[Judged]) -> str:
+def wrong(judged: list[JudgedCase]) -> str:
     return named(judged, Verdict.WRONG_LOCAL)
 
 
-def to_model(judged: list[Judged], group: str) -> int:
+def to_model(judged: list[JudgedCase], group: str) -> int:
     return sum(each.case.group == group and each.verdict is Verdict.RIGHTLY_TO_MODEL for each in judged)
 
 
-def needless(judged: list[Judged]) -> str:
+def needless(judged: list[JudgedCase]) -> str:
     return named(judged, Verdict.NEEDLESS)
 
 
@@ -91,7 +91,7 @@ async def test_own_sentences_in_a_home_with_people_satellites_timers_and_lists(j
 
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_own_sentences_in_a_home_without_them(judged, language: str) -> None:
-    results = await judged(own_in_empty_home(language))
+    results = await judged(read_empty_home_set(language))
 
     assert not wrong(results), wrong(results)
     assert not needless(results), needless(results)

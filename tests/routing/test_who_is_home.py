@@ -7,7 +7,7 @@ import pytest
 
 from .agents import add_agent
 from .conftest import Build
-from .homes import Home, Plan
+from .homes import Home, HomePlan
 from .judge import Heard, Say, sayer
 from .sets import FOLDER, LOCAL, Case, load
 from .stub import Stub
@@ -17,13 +17,13 @@ LANGUAGES = load(FOLDER / "who_is_home.yaml")
 
 @pytest.fixture
 async def home(build_home: Build) -> Home:
-    return await build_home(Plan((), persons={"Anna": "home", "Ben": "not_home"}))
+    return await build_home(HomePlan((), persons={"Anna": "home", "Ben": "not_home"}))
 
 
 def is_wrong(heard: Heard, says: str | None, does_not_say: str | None) -> bool:
     """Return whether the question got a local answer that is wrong."""
     words = heard.speech.casefold().replace(",", " ").replace(".", " ").split()
-    return not heard.to_model and ((says is not None and says not in words) or does_not_say in words)
+    return not heard.needs_model and ((says is not None and says not in words) or does_not_say in words)
 
 
 async def wrong(home: Home, say: Say) -> list[str]:
@@ -33,7 +33,7 @@ async def wrong(home: Home, say: Say) -> list[str]:
         yes_or_no = (of["yes"], of["no"]) if at_home else (of["no"], of["yes"])
         expected = {"anyone": yes_or_no, "anna": yes_or_no, "who": ("anna", None) if at_home else (None, "anna")}
         for key, (says, does_not_say) in expected.items():
-            await home.put_back({"person.anna": {"state": "home" if at_home else "not_home"}})
+            await home.restore({"person.anna": {"state": "home" if at_home else "not_home"}})
             heard = await say(Case(of[key], LOCAL, language=language))
             answered += [f"{language}: {of[key]} {heard.speech}"] if is_wrong(heard, says, does_not_say) else []
     return answered

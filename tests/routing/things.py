@@ -50,7 +50,7 @@ class MediaPlayer(Fixture, MediaPlayerEntity):
 
     def _go(self, state: MediaPlayerState) -> None:
         self._attr_state = state
-        self.changed()
+        self.write_state()
 
     @override
     async def async_turn_on(self) -> None:
@@ -82,12 +82,12 @@ class MediaPlayer(Fixture, MediaPlayerEntity):
 
     def _skip(self, tracks: int) -> None:
         self._attr_media_track = (self._attr_media_track or 0) + tracks
-        self.changed()
+        self.write_state()
 
     @override
     async def async_set_volume_level(self, volume: float) -> None:
         self._attr_volume_level = volume
-        self.changed()
+        self.write_state()
 
     @override
     async def async_mute_volume(self, mute: bool) -> None:
@@ -118,12 +118,12 @@ class Climate(Fixture, ClimateEntity):
     @override
     async def async_set_temperature(self, **what: Any) -> None:
         self._attr_target_temperature = what["temperature"]
-        self.changed()
+        self.write_state()
 
     @override
     async def async_set_hvac_mode(self, hvac_mode: HVACMode) -> None:
         self._attr_hvac_mode = hvac_mode
-        self.changed()
+        self.write_state()
 
 
 class Sensor(Fixture, SensorEntity):
@@ -185,17 +185,17 @@ class TodoList(Fixture, TodoListEntity):
     async def async_create_todo_item(self, item: TodoItem) -> None:
         item.uid = item.summary
         self._attr_todo_items = [*(self._attr_todo_items or ()), item]
-        self.changed()
+        self.write_state()
 
     @override
     async def async_update_todo_item(self, item: TodoItem) -> None:
         self._attr_todo_items = [item if each.uid == item.uid else each for each in self._attr_todo_items or ()]
-        self.changed()
+        self.write_state()
 
     @override
     async def async_delete_todo_items(self, uids: list[str]) -> None:
         self._attr_todo_items = [item for item in self._attr_todo_items or () if item.uid not in uids]
-        self.changed()
+        self.write_state()
 
 
 CLASSES: dict[str, type[Fixture]] = {

@@ -4,10 +4,10 @@ from contextlib import closing
 import sqlite3
 
 from custom_components.windowed_conversation.memory import Memory
-from custom_components.windowed_conversation.store import VALUES, write_value
+from custom_components.windowed_conversation.store import VALUE_TABLE, write_value
 from custom_components.windowed_conversation.turn.forgetting import CONVERSATIONS
 from custom_components.windowed_conversation.window import EstimatedCounter, Message, Window, WindowPolicy
-from custom_components.windowed_conversation.window.codecs.snapshot import ConversationChange, write_change
+from custom_components.windowed_conversation.window.codecs.snapshot import ConversationChange, write_conversation_change
 
 LANGUAGES = ("en", "de")
 PAGE = 4_096
@@ -15,26 +15,26 @@ PAGE = 4_096
 
 def opened(path):
     """Open the file with all rooms, as the agents do."""
-    return Memory(path, LANGUAGES, rooms=(CONVERSATIONS, VALUES))
+    return Memory(path, LANGUAGES, rooms=(CONVERSATIONS, VALUE_TABLE))
 
 
 def conversation(*said, key="c1"):
     """Return a conversation of the home with these user messages."""
     window = Window(key, WindowPolicy(10**9), EstimatedCounter())
     for each in said:
-        window.record((Message.user(each), Message.assistant("I see.")))
+        window.add_exchange((Message.user(each), Message.assistant("I see.")))
     return ConversationChange("a1", key, 1.0, window.stats(), window.exchanges())
 
 
 def add_conversation(memory, *said, key="c1"):
     """Store a conversation with these user messages."""
-    with memory.database.write() as connection:
-        write_change(connection, conversation(*said, key=key))
+    with memory.database.write_transaction() as connection:
+        write_conversation_change(connection, conversation(*said, key=key))
 
 
 def add_value(memory, name, value):
     """Store a value for agent "a1"."""
-    with memory.database.write() as connection:
+    with memory.database.write_transaction() as connection:
         write_value(connection, "a1", name, value)
 
 
@@ -45,14 +45,14 @@ def rows(path, query):
         return connection.execute(query).fetchall()
 
 
-def overwrite(path, text, other):
+def replace_bytes(path, text, other):
     """Replace a text in a closed file, which must contain it exactly once."""
     content = path.read_bytes()
     assert content.count(text) == 1
     path.write_bytes(content.replace(text, other))
 
 
-def break_page_of(path, text):
+def overwrite_page(path, text):
     """Overwrite the page with this text in a closed file, which must contain the text exactly once."""
     content = bytearray(path.read_bytes())
     assert content.count(text) == 1

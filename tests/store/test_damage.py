@@ -7,18 +7,18 @@ from traceback import format_exception
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Episode, TurnListing
+from custom_components.windowed_conversation.memory import Episode, TurnListQuery
 from custom_components.windowed_conversation.store import (
     StoreUnavailable,
-    delete_set_aside,
+    delete_damaged_file,
     file,
+    get_damaged_path,
     read_value,
-    set_aside,
 )
-from tests.memory.content import NOW, add_episode, file_bytes, indexed, stored, texts, turn
+from tests.memory.content import NOW, add_episode, get_texts, indexed, read_all_files, stored, turn
 from tests.memory.recorded import request, whole
 
-from .files import LANGUAGES, add_conversation, add_value, break_page_of, opened, overwrite, rows
+from .files import LANGUAGES, add_conversation, add_value, opened, overwrite_page, replace_bytes, rows
 
 # Each table with texts, and a text that occurs only there in the file. It is in upper case, because indexes are in
 # lower case.
@@ -54,7 +54,7 @@ def reindexed(path):
     return memory
 
 
-def contents(path):
+def read_tables(path):
     return {table: rows(path, f"SELECT rowid, * FROM {table}") for table in TEXTS}
 
 
@@ -62,21 +62,21 @@ def broken(path):
     """Return the reason why opening the file fails, and check that the file is set aside."""
     with pytest.raises(StoreUnavailable) as refused:
         opened(path)
-    assert refused.value.set_aside == set_aside(path)
+    assert refused.value.damaged_path == get_damaged_path(path)
     return refused.value.reason
 
 
 @pytest.mark.parametrize("byte", [b"R", b"\xff"], ids=["another letter", "no letter"])
 @pytest.mark.parametrize("table", TEXTS)
 def test_one_flipped_byte_sets_aside_the_one_row(full, table, byte) -> None:
-    before, text = contents(full), TEXTS[table].encode()
-    overwrite(full, text, text.replace(b"Q", byte))
+    before, text = read_tables(full), TEXTS[table].encode()
+    replace_bytes(full, text, text.replace(b"Q", byte))
 
     memory = reindexed(full)
 
     assert memory.rows_set_aside == 1
     memory.close()
-    lost = {name: set(before[name]).difference(kept) for name, kept in contents(full).items()}
+    lost = {name: set(before[name]).difference(kept) for name, kept in read_tables(full).items()}
     assert {name: len(each) for name, each in lost.items() if each} == {table: 1}
     assert indexed(full) == stored(full, LANGUAGES)
     ((of, content),) = rows(full, "SELECT of, content FROM set_aside")
@@ -85,30 +85,30 @@ def test_one_flipped_byte_sets_aside_the_one_row(full, table, byte) -> None:
 
 @pytest.mark.parametrize("table", TEXTS)
 def test_what_is_left_beside_a_row_that_was_set_aside_is_still_read(full, table) -> None:
-    overwrite(full, TEXTS[table].encode(), TEXTS[table].replace("Q", "R").encode())
+    replace_bytes(full, TEXTS[table].encode(), TEXTS[table].replace("Q", "R").encode())
 
     memory = reindexed(full)
 
-    assert {"FACT WOMBAT", "TURN WOMBAT", "EPISODE WOMBAT"}.issubset(texts(memory.recall("wombat")))
-    assert [memory.record.get(f"turn-000{number}").id for number in range(2)] == ["turn-0000", "turn-0001"]
-    assert len(list(memory.record.export(TurnListing()))) >= 5
-    assert memory.forget(query="wombat").erased
+    assert {"FACT WOMBAT", "TURN WOMBAT", "EPISODE WOMBAT"}.issubset(get_texts(memory.recall("wombat")))
+    assert [memory.turn_records.get_turn(f"turn-000{number}").id for number in range(2)] == ["turn-0000", "turn-0001"]
+    assert len(list(memory.turn_records.export(TurnListQuery()))) >= 5
+    assert memory.forget(query="wombat").is_erased
     memory.close()
 
 
 def test_letters_that_are_none_stop_nothing_and_are_in_no_error(full, caplog) -> None:
     memory = opened(full)
     with closing(sqlite3.connect(full)) as beside:
-        beside.create_function("text_sum", -1, file.text_sum, deterministic=True)
+        beside.create_function("text_sum", -1, file.calculate_checksum, deterministic=True)
         beside.execute("UPDATE fact SET text = CAST(x'ff' || text AS TEXT)")
         beside.execute("UPDATE record_sent SET messages = '[QUOKKA' WHERE turn = 2")
         beside.commit()
 
-    assert {fact.text for fact in memory.facts()} == {"\ufffdFACT QUOKKA", "\ufffdFACT WOMBAT"}
+    assert {fact.text for fact in memory.get_facts()} == {"\ufffdFACT QUOKKA", "\ufffdFACT WOMBAT"}
     assert list(memory.export())
-    assert memory.expire({}, 0.0, NOW + 0.5).erased
-    assert memory.forget(query="turn quokka").erased
-    with pytest.raises(StoreUnavailable) as refused, memory.database.read() as connection:
+    assert memory.expire({}, 0.0, NOW + 0.5).is_erased
+    assert memory.forget(query="turn quokka").is_erased
+    with pytest.raises(StoreUnavailable) as refused, memory.database.read_transaction() as connection:
         connection.execute("SELECT json_extract(text, '$[QUOKKA') FROM fact").fetchall()
     assert "QUOKKA'" not in "".join(format_exception(refused.value.__class__, refused.value, None))
     assert "QUOKKA" not in caplog.text
@@ -116,25 +116,25 @@ def test_letters_that_are_none_stop_nothing_and_are_in_no_error(full, caplog) ->
 
 
 def test_forgetting_empties_what_was_set_aside_and_deletes_the_damaged_file_also_if_it_finds_nothing(full) -> None:
-    overwrite(full, b"FACT QUOKKA", b"FACT ZUOKKA")
-    set_aside(full).write_bytes(b"ZUOKKA")
+    replace_bytes(full, b"FACT QUOKKA", b"FACT ZUOKKA")
+    get_damaged_path(full).write_bytes(b"ZUOKKA")
     memory = opened(full)
     memory.forget(before=NOW - 1)
     assert memory.rows_set_aside == 1
-    assert set_aside(full).exists()
+    assert get_damaged_path(full).exists()
 
-    assert memory.forget(query="platypus").erased
+    assert memory.forget(query="platypus").is_erased
 
     assert memory.rows_set_aside == 0
-    assert b"ZUOKKA" not in file_bytes(full)
+    assert b"ZUOKKA" not in read_all_files(full)
     memory.close()
 
 
 def test_a_damaged_file_that_cannot_be_deleted_is_not_erased(memory, path) -> None:
-    (set_aside(path) / "in the way").mkdir(parents=True)
+    (get_damaged_path(path) / "in the way").mkdir(parents=True)
 
-    assert not memory.forget(query="platypus").erased
-    assert not delete_set_aside(path)
+    assert not memory.forget(query="platypus").is_erased
+    assert not delete_damaged_file(path)
 
 
 @pytest.fixture
@@ -163,7 +163,7 @@ def places(path, table):
 
 def break_middle(path, table):
     text = f"MIDDLE {'crumb ' * 30}{PLACES[table][1]}".encode()
-    break_page_of(path, text)
+    overwrite_page(path, text)
 
 
 @pytest.mark.parametrize("table", PLACES)
@@ -203,7 +203,7 @@ def test_a_file_that_is_damaged_again_loses_only_what_is_damaged_then(many) -> N
 
 def test_what_was_set_aside_when_it_was_killed_is_taken_over_at_the_next_opening(many) -> None:
     break_middle(many, "turn")
-    many.replace(set_aside(many))
+    many.replace(get_damaged_path(many))
 
     memory = opened(many)
 
@@ -212,14 +212,14 @@ def test_what_was_set_aside_when_it_was_killed_is_taken_over_at_the_next_opening
 
 
 def test_rows_that_are_not_what_was_written_are_not_taken_over(full) -> None:
-    before = contents(full)
+    before = read_tables(full)
     for text in TEXTS.values():
-        overwrite(full, text.encode(), text.replace("Q", "R").encode())
-    full.replace(set_aside(full))
+        replace_bytes(full, text.encode(), text.replace("Q", "R").encode())
+    full.replace(get_damaged_path(full))
 
     opened(full).close()
 
-    after = contents(full)
+    after = read_tables(full)
     assert {table: len(before[table]) - len(after[table]) for table in TEXTS} == dict.fromkeys(TEXTS, 1)
 
 
@@ -233,27 +233,27 @@ def test_ids_are_not_given_again_by_the_file_that_takes_over(many) -> None:
     memory = opened(many)
 
     assert memory.add_turn(turn("bread")) == 401
-    assert len(memory.tombstones()) == 1
+    assert len(memory.get_tombstones()) == 1
     memory.close()
 
 
 def test_figures_of_a_file_are_not_those_of_the_one_that_takes_over(many) -> None:
     memory = opened(many)
-    before = memory.facts_revision()
+    before = memory.get_facts_revision()
     memory.close()
-    many.replace(set_aside(many))
+    many.replace(get_damaged_path(many))
 
     memory = opened(many)
 
-    assert memory.facts_revision() != before
-    with memory.database.read() as connection:
+    assert memory.get_facts_revision() != before
+    with memory.database.read_transaction() as connection:
         assert str(read_value(connection, "a1", "200")).startswith("MIDDLE")
     memory.close()
 
 
 @pytest.mark.parametrize("content", [b"", b"no database at all" * 1_000, b"SQLite format 3\x00" + b"\xff" * 8_000])
 def test_nothing_is_taken_over_where_nothing_can_be_read(path, content) -> None:
-    set_aside(path).write_bytes(content)
+    get_damaged_path(path).write_bytes(content)
 
     memory = opened(path)
 
@@ -279,8 +279,8 @@ def test_a_damaged_index_is_no_damaged_file(full, table) -> None:
 
     memory = reindexed(full)
 
-    assert {"FACT WOMBAT", "TURN WOMBAT", "EPISODE WOMBAT"}.issubset(texts(memory.recall("wombat")))
-    assert not set_aside(full).exists()
+    assert {"FACT WOMBAT", "TURN WOMBAT", "EPISODE WOMBAT"}.issubset(get_texts(memory.recall("wombat")))
+    assert not get_damaged_path(full).exists()
     memory.close()
 
 
@@ -292,13 +292,13 @@ def test_an_index_that_cannot_be_made_anew_is_a_damaged_file(full) -> None:
     memory = opened(full)
     failure = sqlite3.DatabaseError()
     failure.sqlite_errorcode = sqlite3.SQLITE_CORRUPT_VTAB
-    memory.database._rooms = (file.Room("", mend=fail),)
+    memory.database._schemas = (file.Schema("", mend=fail),)
 
-    with pytest.raises(StoreUnavailable) as refused, memory.database.read():
+    with pytest.raises(StoreUnavailable) as refused, memory.database.read_transaction():
         raise failure
 
     assert refused.value.reason == "damaged"
-    assert set_aside(full).exists()
+    assert get_damaged_path(full).exists()
 
 
 def test_who_finds_the_damage_second_sets_nothing_aside(memory, path) -> None:
@@ -306,7 +306,7 @@ def test_who_finds_the_damage_second_sets_nothing_aside(memory, path) -> None:
     failure.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
     memory.close()
 
-    with pytest.raises(StoreUnavailable) as refused, memory.database.read():
+    with pytest.raises(StoreUnavailable) as refused, memory.database.read_transaction():
         raise failure
 
     assert refused.value.reason == "closed"

@@ -8,13 +8,20 @@ import stat
 import pytest
 
 from custom_components.windowed_conversation.memory import Memory, index
-from custom_components.windowed_conversation.store import Room, StoreUnavailable, delete_file, file, set_aside, size
+from custom_components.windowed_conversation.store import (
+    Schema,
+    StoreUnavailable,
+    delete_file,
+    file,
+    get_damaged_path,
+    get_disk_size,
+)
 from tests.memory.content import indexed, stored, turn
 
 from .files import LANGUAGES, opened, rows
 
 
-def reason_to_open(path):
+def get_open_failure(path):
     with pytest.raises(StoreUnavailable) as refused:
         opened(path)
     return refused.value.reason
@@ -56,7 +63,7 @@ def test_a_copy_of_the_one_file_has_everything_after_a_checkpoint(memory, path, 
 
     restored = opened(copy)
 
-    assert restored.facts() == memory.facts()
+    assert restored.get_facts() == memory.get_facts()
     restored.close()
 
 
@@ -76,12 +83,12 @@ def test_a_damaged_index_is_made_anew(memory, path) -> None:
 
 
 def test_what_was_committed_survives_a_power_cut(memory) -> None:
-    assert memory.database._writer.execute("PRAGMA synchronous").fetchone() == (2,)
+    assert memory.database._write_connection.execute("PRAGMA synchronous").fetchone() == (2,)
 
 
 def test_a_room_that_cannot_be_set_up_changes_nothing(memory, path) -> None:
     with pytest.raises(sqlite3.OperationalError):
-        Memory(path, LANGUAGES, rooms=(Room("CREATE TABLE pantry (bread TEXT); CREATE TABLE pantry (butter TEXT)"),))
+        Memory(path, LANGUAGES, rooms=(Schema("CREATE TABLE pantry (bread TEXT); CREATE TABLE pantry (butter TEXT)"),))
 
     assert rows(path, "SELECT name FROM sqlite_schema WHERE name = 'pantry'") == []
 
@@ -90,18 +97,18 @@ def test_a_room_that_is_new_finds_the_file_of_the_others_as_it_was(memory, path)
     memory.add_fact("Tea at five")
     memory.close()
 
-    again = Memory(path, LANGUAGES, rooms=(Room("CREATE TABLE IF NOT EXISTS pantry (bread TEXT)"),))
+    again = Memory(path, LANGUAGES, rooms=(Schema("CREATE TABLE IF NOT EXISTS pantry (bread TEXT)"),))
 
-    assert [fact.text for fact in again.facts()] == ["Tea at five"]
+    assert [fact.text for fact in again.get_facts()] == ["Tea at five"]
     assert rows(path, "SELECT * FROM pantry") == []
     again.close()
 
 
 def test_nothing_is_left_of_a_file_that_is_deleted(memory, path) -> None:
     memory.add_fact("Tea at five")
-    assert size(path) > 0
+    assert get_disk_size(path) > 0
     memory.close()
-    set_aside(path).write_bytes(b"tea")
+    get_damaged_path(path).write_bytes(b"tea")
 
     delete_file(path)
 
@@ -109,13 +116,13 @@ def test_nothing_is_left_of_a_file_that_is_deleted(memory, path) -> None:
 
 
 def test_without_fts5_it_says_so(path, monkeypatch) -> None:
-    monkeypatch.setattr(index, "_PROBE", ("CREATE VIRTUAL TABLE temp.probe USING fts0(words)",))
+    monkeypatch.setattr(index, "_PROBE_STATEMENTS", ("CREATE VIRTUAL TABLE temp.probe USING fts0(words)",))
 
-    assert reason_to_open(path) == "no_fts5"
+    assert get_open_failure(path) == "no_fts5"
 
 
 def test_a_folder_that_is_not_there_is_away(tmp_path) -> None:
-    assert reason_to_open(tmp_path / "nowhere" / "memory.db") == "away"
+    assert get_open_failure(tmp_path / "nowhere" / "memory.db") == "away"
 
 
 def test_what_another_process_writes_to_for_long_is_locked(path, monkeypatch) -> None:
@@ -137,14 +144,14 @@ def test_what_another_process_writes_to_for_long_is_locked(path, monkeypatch) ->
 
 def test_a_full_disk_leaves_what_was_stored(memory) -> None:
     memory.add_fact("Tea at five")
-    pages = memory.database._writer.execute("PRAGMA page_count").fetchone()[0]
-    memory.database._writer.execute(f"PRAGMA max_page_count = {pages}")
+    pages = memory.database._write_connection.execute("PRAGMA page_count").fetchone()[0]
+    memory.database._write_connection.execute(f"PRAGMA max_page_count = {pages}")
 
     with pytest.raises(StoreUnavailable) as refused:
-        memory.load(f'{{"kind": "forgotten", "of": "turn", "id": {row}, "at": 1.5}}' for row in range(1, 10_000))
+        memory.load_lines(f'{{"kind": "forgotten", "of": "turn", "id": {row}, "at": 1.5}}' for row in range(1, 10_000))
 
     assert refused.value.reason == "full"
-    assert len(memory.facts()) == 1
+    assert len(memory.get_facts()) == 1
 
 
 @pytest.mark.parametrize(
@@ -159,7 +166,7 @@ def test_a_full_disk_leaves_what_was_stored(memory) -> None:
     ],
 )
 def test_an_error_says_why(error, reason) -> None:
-    assert file.reason_of(error) == reason
+    assert file.reason_for(error) == reason
 
 
 def test_many_threads_write_and_read_at_once(memory, path) -> None:

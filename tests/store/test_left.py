@@ -4,9 +4,9 @@ import pytest
 
 from custom_components.windowed_conversation.store import (
     cancel_deletion,
-    cancel_deletion_of,
+    cancel_file_deletion,
     delete_overdue,
-    owners_of_values,
+    list_value_owners,
     schedule_deletion,
 )
 
@@ -36,7 +36,7 @@ def test_a_file_that_somebody_keeps_is_kept_and_its_days_as_well(memory, path) -
     schedule_deletion(memory.database, 100.0, {"a1": 30})
     memory.close()
 
-    cancel_deletion_of(path)
+    cancel_file_deletion(path)
 
     assert not delete_overdue(path, 1e9)
     again = opened(path)
@@ -54,8 +54,8 @@ def test_days_of_agents_that_were_gone_before_stay(memory) -> None:
 def test_what_the_file_says_of_itself_has_no_owner(memory) -> None:
     schedule_deletion(memory.database, 100.0, {})
 
-    with memory.database.read() as connection:
-        assert owners_of_values(connection) == set()
+    with memory.database.read_transaction() as connection:
+        assert list_value_owners(connection) == set()
 
 
 @pytest.mark.parametrize("rotten", ["7", '{"until": "soon", "days": {}}', '{"until": 1.0}'])
@@ -67,7 +67,7 @@ def test_a_file_of_which_nobody_knows_until_when_is_kept(memory, path, rotten: s
 
 
 def test_there_is_nothing_to_do_without_a_file_that_can_be_read(path) -> None:
-    cancel_deletion_of(path)
+    cancel_file_deletion(path)
     assert not delete_overdue(path, 1e9)
     assert not path.exists()
 

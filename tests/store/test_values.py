@@ -2,18 +2,18 @@
 
 import pytest
 
-from custom_components.windowed_conversation.store import delete_values, owners_of_values, read_value, write_value
+from custom_components.windowed_conversation.store import delete_values, list_value_owners, read_value, write_value
 
 from .files import opened
 
 
 def read(memory, owner="a1", name="totals"):
-    with memory.database.read() as connection:
+    with memory.database.read_transaction() as connection:
         return read_value(connection, owner, name)
 
 
 def write(memory, value, owner="a1", name="totals"):
-    with memory.database.write() as connection:
+    with memory.database.write_transaction() as connection:
         write_value(connection, owner, name, value)
 
 
@@ -33,7 +33,7 @@ def test_a_value_is_read_as_it_was_written_also_by_the_next_one_who_opens_the_fi
 def test_nothing_is_read_where_there_is_nothing_that_can_be_read(memory, text) -> None:
     write(memory, 1)
 
-    with memory.database.write() as connection:
+    with memory.database.write_transaction() as connection:
         connection.execute("UPDATE value SET value = ?", (text,))
 
     assert read(memory) is None
@@ -43,9 +43,9 @@ def test_values_go_with_their_owner(memory) -> None:
     for owner in ("a1", "a2", "a3"):
         write(memory, 1, owner)
 
-    with memory.database.write() as connection:
+    with memory.database.write_transaction() as connection:
         delete_values(connection, {"a1", "a3", "nobody"})
 
     assert (read(memory, "a1"), read(memory, "a2"), read(memory, "a2", "costs")) == (None, 1, None)
-    with memory.database.read() as connection:
-        assert owners_of_values(connection) == {"a2"}
+    with memory.database.read_transaction() as connection:
+        assert list_value_owners(connection) == {"a2"}

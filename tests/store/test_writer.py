@@ -19,16 +19,16 @@ from custom_components.windowed_conversation.memory import Memory, TurnCost, tra
 from custom_components.windowed_conversation.store import (
     StoreState,
     StoreUnavailable,
-    Write,
-    Writer,
+    StoreWriter,
+    WriteJob,
     file,
     queue,
     writer as module,
 )
-from tests.memory.content import file_bytes, indexed, stored, turn
+from tests.memory.content import indexed, read_all_files, stored, turn
 from tests.memory.recorded import record, whole
 
-from .files import LANGUAGES, opened, overwrite
+from .files import LANGUAGES, opened, replace_bytes
 
 _FOLDER = Path(file.__file__).parents[1]
 _SAID = "bread"
@@ -39,8 +39,8 @@ _ENOUGH = 60
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch) -> None:
     """Retry failed operations immediately, and report a locked file immediately."""
-    monkeypatch.setattr(module, "_FIRST_PAUSE", 0.001)
-    monkeypatch.setattr(module, "_LONGEST_PAUSE", 0.001)
+    monkeypatch.setattr(module, "_FIRST_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(module, "_MAX_PAUSE_SECONDS", 0.001)
     monkeypatch.setattr(file, "_BUSY_SECONDS", 0.0)
 
 
@@ -55,7 +55,7 @@ def make(path, states):
     made = []
 
     def make(**more):
-        made.append(Writer(path, opened, **{"on_state": states.append} | more))
+        made.append(StoreWriter(path, opened, **{"on_state": states.append} | more))
         return made[-1]
 
     yield make
@@ -127,7 +127,7 @@ def test_nothing_of_what_was_put_together_is_written_without_the_rest(make, path
             raise failure
 
     writer = make()
-    writer.put(turn("bread"), Write(fail_once), turn("butter"))
+    writer.put(turn("bread"), WriteJob(fail_once), turn("butter"))
     writer.start()
 
     assert not writer.drain(_ENOUGH)
@@ -141,7 +141,7 @@ def test_what_there_is_no_room_for_is_counted_and_what_waits_is_kept(make, path)
     writer.put(turn("too much"), turn("too much"))
     writer.put(turn("bread 2"))
     with pytest.raises(StoreUnavailable) as refused:
-        writer.call(Memory.facts).result(_ENOUGH)
+        writer.submit(Memory.get_facts).result(_ENOUGH)
 
     assert refused.value.reason == "locked"
     assert (writer.counts.queued, writer.counts.lost) == (3, 2)
@@ -152,10 +152,10 @@ def test_what_there_is_no_room_for_is_counted_and_what_waits_is_kept(make, path)
 
 def test_what_is_written_by_a_function_is_told_after_the_commit_and_not_if_it_was_refused(writer, path) -> None:
     seen: list[object] = []
-    writer.put(turn("bread"), Write(lambda connection: None, lambda: seen.extend(said(path))))
+    writer.put(turn("bread"), WriteJob(lambda connection: None, lambda: seen.extend(said(path))))
     assert writer.drain(_ENOUGH)
 
-    writer.put(Write(lambda connection: int("bread"), lambda: seen.append("refused")))
+    writer.put(WriteJob(lambda connection: int("bread"), lambda: seen.append("refused")))
 
     assert writer.drain(_ENOUGH)
     assert (seen, writer.counts.refused) == (["bread"], 1)
@@ -163,7 +163,7 @@ def test_what_is_written_by_a_function_is_told_after_the_commit_and_not_if_it_wa
 
 def test_what_was_written_is_not_written_again_for_what_cannot_be_read_then(make, path) -> None:
     writer = make()
-    writer.put(turn("bread"), Write(lambda connection: connection.execute("DROP TABLE set_aside")))
+    writer.put(turn("bread"), WriteJob(lambda connection: connection.execute("DROP TABLE set_aside")))
     writer.start()
 
     assert writer.drain(_ENOUGH)
@@ -187,7 +187,7 @@ def test_where_no_file_may_be_created_what_is_put_is_dropped_and_told_so(writer,
     writer.may_create = False
     done = Event()
 
-    writer.put(turn("bread"), Write(lambda connection: None, done.set))
+    writer.put(turn("bread"), WriteJob(lambda connection: None, done.set))
 
     assert done.wait(_ENOUGH)
     assert writer.counts.rows_written == 0
@@ -198,11 +198,11 @@ def fail(memory: Memory) -> None:
     raise StoreUnavailable("full")
 
 
-@pytest.mark.parametrize("work", [Memory.facts, fail])
+@pytest.mark.parametrize("work", [Memory.get_facts, fail])
 def test_where_no_file_may_be_created_a_call_leaves_none(writer, path, work) -> None:
     writer.may_create = False
 
-    writer.call(work).exception(_ENOUGH)
+    writer.submit(work).exception(_ENOUGH)
 
     writer.drain(_ENOUGH)
     assert list(path.parent.iterdir()) == []
@@ -213,7 +213,7 @@ def test_each_opening_is_told_and_whether_the_file_is_new(make, path) -> None:
     seen: list[bool] = []
     writer = make(on_opened=lambda memory: seen.append(memory.database.is_new))
     writer.start()
-    writer.call(Memory.facts).result(_ENOUGH)
+    writer.submit(Memory.get_facts).result(_ENOUGH)
     path.unlink()
     writer.put(turn("bread"))
     writer.drain(_ENOUGH)
@@ -240,7 +240,7 @@ def test_a_locked_file_is_tried_again_until_it_is_free(make, path, states) -> No
     assert states[-1].reason == "locked"
 
     beside.close()
-    refused = writer.call(lambda memory: None)
+    refused = writer.submit(lambda memory: None)
 
     refused.exception(_ENOUGH)
     writer.close(_ENOUGH)
@@ -252,7 +252,7 @@ def test_a_locked_file_is_tried_again_until_it_is_free(make, path, states) -> No
 def test_a_call_is_done_after_what_was_put_before_in_the_thread_that_writes(writer) -> None:
     writer.put(turn("bread"))
 
-    found, thread = writer.call(lambda memory: (memory.statistics().turns, current_thread())).result(_ENOUGH)
+    found, thread = writer.submit(lambda memory: (memory.statistics().turns, current_thread())).result(_ENOUGH)
 
     assert found == 1
     assert thread is not main_thread()
@@ -260,7 +260,7 @@ def test_a_call_is_done_after_what_was_put_before_in_the_thread_that_writes(writ
 
 def test_a_call_has_the_error_of_its_own_work(writer) -> None:
     with pytest.raises(ValueError, match="words"):
-        writer.call(lambda memory: memory.add_fact("...")).result(_ENOUGH)
+        writer.submit(lambda memory: memory.add_fact("...")).result(_ENOUGH)
     assert writer.state.reason is None
 
 
@@ -274,7 +274,7 @@ def test_a_damaged_file_is_set_aside_and_what_was_put_is_in_a_new_one(make, path
     assert writer.drain(_ENOUGH)
     assert said(path) == ["bread"]
     assert {state.reason for state in states} == {None}
-    assert states[-1].set_aside.read_bytes() == content
+    assert states[-1].damaged_path.read_bytes() == content
 
 
 def test_a_file_that_is_deleted_while_it_is_used_is_made_again(writer, path) -> None:
@@ -292,19 +292,19 @@ def test_a_reader_that_finds_damage_has_the_file_made_anew(writer, path) -> None
     for number in range(200):
         writer.put(turn(f"bread {number}"))
     # the upkeep of the writer thread may find the damage first
-    memory = writer.call(lambda memory: memory.checkpoint() and memory).result(_ENOUGH)
+    memory = writer.submit(lambda memory: memory.checkpoint() and memory).result(_ENOUGH)
     with path.open("r+b") as damaged:
         damaged.seek(4_096)
         damaged.write(b"\xff" * (path.stat().st_size - 4_096))
     with pytest.raises(StoreUnavailable):
         list(memory.export())
 
-    writer.check()
+    writer.request_upkeep()
     writer.put(turn("butter"))
 
     assert writer.drain(_ENOUGH)
     assert said(path) == ["butter"]
-    assert writer.call(lambda memory: memory.facts()).result(_ENOUGH) == []
+    assert writer.submit(lambda memory: memory.get_facts()).result(_ENOUGH) == []
 
 
 def test_a_newer_file_is_left_alone(make, path, states) -> None:
@@ -330,7 +330,7 @@ def test_nothing_is_written_while_it_is_held_and_all_of_it_afterwards(writer, pa
 
     writer.put(turn("butter"))
     with pytest.raises(StoreUnavailable) as refused:
-        writer.call(lambda memory: memory.facts()).result(_ENOUGH)
+        writer.submit(lambda memory: memory.facts()).result(_ENOUGH)
 
     assert refused.value.reason == "backup"
     assert not writer.hold(_ENOUGH)
@@ -349,7 +349,7 @@ def test_a_queue_that_is_half_full_ends_what_holds_it(make, path) -> None:
     assert writer.hold(_ENOUGH)
     written = Event()
 
-    writer.put(turn("butter"), Write(lambda connection: None, written.set))
+    writer.put(turn("butter"), WriteJob(lambda connection: None, written.set))
 
     assert written.wait(_ENOUGH)
 
@@ -383,13 +383,13 @@ def test_what_waits_is_written_before_it_is_closed_and_nothing_afterwards(make, 
     assert writer.counts.dropped == 1
     assert not Path(f"{path}-wal").exists()
     with pytest.raises(StoreUnavailable):
-        writer.call(lambda memory: None).result(_ENOUGH)
+        writer.submit(lambda memory: None).result(_ENOUGH)
 
 
 def test_a_call_that_is_cancelled_while_it_waits_is_not_made(make, path) -> None:
     writer = make()
-    cancelled = writer.call(lambda memory: memory.add_turn(turn("bread")))
-    made = writer.call(lambda memory: memory.add_turn(turn("butter")))
+    cancelled = writer.submit(lambda memory: memory.add_turn(turn("bread")))
+    made = writer.submit(lambda memory: memory.add_turn(turn("butter")))
     assert cancelled.cancel()
     writer.start()
 
@@ -401,8 +401,8 @@ def test_a_call_that_is_cancelled_while_it_waits_is_not_made(make, path) -> None
 def test_a_call_fails_where_the_file_turns_out_to_be_damaged_at_the_end(make, path) -> None:
     path.write_bytes(b"no database at all" * 1_000)
     writer = make()
-    writer.call(Memory.facts).cancel()
-    refused = writer.call(Memory.facts)
+    writer.submit(Memory.get_facts).cancel()
+    refused = writer.submit(Memory.get_facts)
     assert writer.close(0)
 
     writer.start()
@@ -421,7 +421,7 @@ def test_five_thousand_records_that_wait_are_written_before_it_is_closed(make, p
     assert writer.close(_ENOUGH)
     assert (recorded(path), writer.counts.queued, writer.counts.dropped) == (5_000, 0, 0)
     memory = opened(path)
-    assert memory.record.get("turn-4999") == whole(4_999, f"Hello {4_999 % 7}", cost="0.25")
+    assert memory.turn_records.get_turn("turn-4999") == whole(4_999, f"Hello {4_999 % 7}", cost="0.25")
     memory.close()
 
 
@@ -462,46 +462,46 @@ def test_a_state_tells_how_many_rows_were_damaged_until_they_are_forgotten(make,
     memory = opened(path)
     memory.add([turn("BREAD"), turn("BUTTER")])
     memory.close()
-    overwrite(path, b"BREAD", b"BREAK")
+    replace_bytes(path, b"BREAD", b"BREAK")
     told = SimpleQueue[StoreState]()
     writer = make(on_state=told.put)
     writer.start()
     until(told, lambda state: state.rows_set_aside == 1 and _turns(state) == 1)
 
-    writer.call(lambda memory: memory.forget(query="bread")).result(_ENOUGH)
+    writer.submit(lambda memory: memory.forget(query="bread")).result(_ENOUGH)
 
     until(told, lambda state: state.rows_set_aside == 0)
 
 
 def test_what_was_loaded_at_once_is_found_a_little_later(telling, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(transfer, "_MANY", 2)
+    monkeypatch.setattr(transfer, "_POSTPONE_INTERVAL", 2)
     other = Memory(tmp_path / "other.db", LANGUAGES)
     other.add(turn(f"bread {number}") for number in range(5))
     lines = list(other.export())
     other.close()
     writer, told = telling
 
-    writer.call(lambda memory: memory.load(lines)).result(_ENOUGH)
+    writer.submit(lambda memory: memory.load_lines(lines)).result(_ENOUGH)
 
     until(told, lambda state: _turns(state) == 5 and state.statistics.unindexed == 0)
-    assert writer.opened is not None
-    assert len(writer.opened.recall("bread")) == 5
+    assert writer.open_store is not None
+    assert len(writer.open_store.recall("bread")) == 5
 
 
 def test_what_could_not_be_erased_is_erased_later(telling, path, monkeypatch) -> None:
-    monkeypatch.setattr(queue, "_ERASE_AGAIN", 0.0)
+    monkeypatch.setattr(queue, "_ERASE_RETRY_SECONDS", 0.0)
     writer, told = telling
     writer.put(turn("QUOKKA"))
     assert writer.drain(_ENOUGH)
     with closing(sqlite3.connect(path, isolation_level=None)) as beside:
         beside.execute("BEGIN")
         beside.execute("SELECT said FROM turn").fetchall()
-        assert not writer.call(lambda memory: memory.forget(query="quokka")).result(_ENOUGH).erased
+        assert not writer.submit(lambda memory: memory.forget(query="quokka")).result(_ENOUGH).is_erased
         until(told, lambda state: state.statistics and state.statistics.unerased)
 
     until(told, lambda state: not state.statistics.unerased)
 
-    assert b"QUOKKA" not in file_bytes(path)
+    assert b"QUOKKA" not in read_all_files(path)
 
 
 def test_the_daily_work_is_repeated_when_that_is_asked_for_or_when_it_failed(make, path) -> None:
@@ -517,7 +517,7 @@ def test_the_daily_work_is_repeated_when_that_is_asked_for_or_when_it_failed(mak
     writer.start()
     done.get(timeout=_ENOUGH)
 
-    writer.check(repeat_daily=True)
+    writer.request_upkeep(repeat_daily=True)
 
     done.get(timeout=_ENOUGH)
 
@@ -570,18 +570,18 @@ _KILLS = 20
 def test_kills_lose_at_most_the_turn_in_progress_and_leave_a_whole_file(path) -> None:
     kept = 0
     for kill in range(_KILLS):
-        finished = written_until_killed(path, 3 + kill * 2, kill)
+        finished = kill_during_writes(path, 3 + kill * 2, kill)
         memory = opened(path)
 
         assert kept + finished + 1 <= memory.statistics().turns <= kept + finished + 2
         assert recorded(path) == memory.statistics().turns
-        assert memory.database._writer.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert memory.database._write_connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert indexed(path) == stored(path, LANGUAGES)
         kept = memory.statistics().turns
         memory.close()
 
 
-def written_until_killed(path, turns, kill) -> int:
+def kill_during_writes(path, turns, kill) -> int:
     """Start a process that writes turns, and kill it after at least this many. Return the last finished one."""
     command = [sys.executable, "-c", _WRITES, _FOLDER, path, str(kill)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

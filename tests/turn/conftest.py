@@ -8,10 +8,10 @@ import httpx2
 from openai import AsyncOpenAI
 import pytest
 
-from custom_components.windowed_conversation.providers.openai.clients import ChatCompletions
+from custom_components.windowed_conversation.providers.openai.clients import ChatCompletionsProvider
 from custom_components.windowed_conversation.turn.limits import Budget, TurnLimits
 from custom_components.windowed_conversation.turn.model import Model, Question
-from custom_components.windowed_conversation.turn.routing import Routing
+from custom_components.windowed_conversation.turn.routing import RoutingMode
 from custom_components.windowed_conversation.turn.state import Turn
 from custom_components.windowed_conversation.window import EstimatedCounter, Window, WindowPolicy
 from demo.model_server import ModelServer
@@ -25,7 +25,7 @@ type Take = Callable[..., Coroutine[Any, Any, Turn]]
 
 
 @pytest.fixture(autouse=True)
-def _on_any_machine(leaping_clock: None) -> None:
+def _no_real_waits(leaping_clock: None) -> None:
     """Make the tests independent of the machine's speed: the clock leaps over every wait."""
 
 
@@ -46,7 +46,7 @@ def home() -> Home:
 
 
 @pytest.fixture
-def ear(home: Home) -> Ear:
+def reply(home: Home) -> Ear:
     return Ear(home.tools)
 
 
@@ -55,16 +55,16 @@ def question(http_client: Any, model_server: ModelServer) -> Question:
     """Return a question whose model is served by the scripted model server."""
     return Question(
         model=Model("own", provider(http_client, model_server.url), "scripted", Budget(WindowPolicy())),
-        system="You are a voice assistant.",
+        system_prompt="You are a voice assistant.",
         prefix=PREFIX,
         tools=TOOLS,
-        done="Done.",
+        done_phrase="Done.",
     )
 
 
-def provider(http_client: Any, url: str) -> ChatCompletions:
+def provider(http_client: Any, url: str) -> ChatCompletionsProvider:
     sdk = AsyncOpenAI(api_key="made-up", base_url=url, http_client=http_client, max_retries=0)
-    return ChatCompletions(sdk)
+    return ChatCompletionsProvider(sdk)
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def byte_question(http_client: Any, byte_server: ByteServer, question: Question)
 
 
 @pytest.fixture
-def take(window: Window, ear: Ear, question: Question) -> Take:
+def take(window: Window, reply: Ear, question: Question) -> Take:
     """Return a function that takes a turn with the given text.
 
     Its other arguments are the question, the routing, the local answer, and the limits of the turn in seconds.
@@ -84,11 +84,11 @@ def take(window: Window, ear: Ear, question: Question) -> Take:
         text: str,
         *,
         asked: Question | Exception | None = None,
-        routing: Routing = Routing.LLM_ONLY,
+        routing: RoutingMode = RoutingMode.LLM_ONLY,
         local: Local | None = None,
         **limits: Any,
     ) -> Turn:
         more: dict[str, Any] = {"routing": routing, "local": local, "limits": TurnLimits(**limits)}
-        return await take_turn(window, text, asked or question, ear, **more)
+        return await take_turn(window, text, asked or question, reply, **more)
 
     return take

@@ -6,7 +6,7 @@ import re
 
 _WORDS = r"[\w.=: -]"
 _CHANNEL_ENDS = re.compile(r"<\|(?:end|return|call|start|channel)\|>", re.IGNORECASE)
-_CONSTRAINED = rf"(?:<\|constrain\|>{_WORDS}{{0,40}})?<\|message\|>"
+_MESSAGE_START = rf"(?:<\|constrain\|>{_WORDS}{{0,40}})?<\|message\|>"
 _NOTES = (
     r"shortened result of ",
     r"cut: these are the first ",
@@ -23,11 +23,11 @@ type Ends = Callable[[str, int], tuple[int, int]]
 
 
 def _until(closing: str, *, kept: bool = False) -> Ends:
-    def ends(text: str, at: int) -> tuple[int, int]:
+    def find_end(text: str, at: int) -> tuple[int, int]:
         found = re.compile(closing, re.IGNORECASE).search(text, at)
         return (found.start(), found.start() if kept else found.end()) if found else (len(text), len(text))
 
-    return ends
+    return find_end
 
 
 def _alone(_text: str, at: int) -> tuple[int, int]:
@@ -78,18 +78,18 @@ def _call(text: str, at: int) -> tuple[int, int]:
 
 
 def _json_call(depth: int) -> Ends:
-    def ends(text: str, at: int) -> tuple[int, int]:
+    def find_end(text: str, at: int) -> tuple[int, int]:
         end = _groups(text, at, depth)
         return end, end
 
-    return ends
+    return find_end
 
 
 @dataclass(frozen=True)
 class _Mark:
     opens: str
-    ends: Ends = _alone
-    is_thought: bool = False
+    find_end: Ends = _alone
+    is_reasoning: bool = False
 
     def match(self, text: str, at: int) -> re.Match[str] | None:
         return re.compile(self.opens, re.IGNORECASE).match(text, at)
@@ -102,12 +102,14 @@ _FENCED_CALL = _Mark(r"[ \t]{0,3}```tool_(?:call|code)[ \t]{0,3}\r?\n", _until("
 _ANYWHERE = (
     _Mark(r"\[[ \t]{0,3}context[ \t]{0,3}:", _until("]")),
     *(_Mark(rf"\[{note}", _note) for note in _NOTES),
-    _Mark("<think>", _until("</think>"), is_thought=True),
-    _Mark("<thinking>", _until("</thinking>"), is_thought=True),
+    _Mark("<think>", _until("</think>"), is_reasoning=True),
+    _Mark("<thinking>", _until("</thinking>"), is_reasoning=True),
     _Mark("</think(?:ing)?>|</tool_call>"),
-    _Mark(rf"<\|channel\|>[ \t]{{0,3}}final{_WORDS}{{0,100}}{_CONSTRAINED}"),
-    _Mark(rf"<\|channel\|>commentary to={_WORDS}{{0,100}}{_CONSTRAINED}", _until(_CHANNEL_ENDS.pattern, kept=True)),
-    _Mark(rf"<\|channel\|>{_WORDS}{{1,100}}{_CONSTRAINED}", _until(_CHANNEL_ENDS.pattern, kept=True), is_thought=True),
+    _Mark(rf"<\|channel\|>[ \t]{{0,3}}final{_WORDS}{{0,100}}{_MESSAGE_START}"),
+    _Mark(rf"<\|channel\|>commentary to={_WORDS}{{0,100}}{_MESSAGE_START}", _until(_CHANNEL_ENDS.pattern, kept=True)),
+    _Mark(
+        rf"<\|channel\|>{_WORDS}{{1,100}}{_MESSAGE_START}", _until(_CHANNEL_ENDS.pattern, kept=True), is_reasoning=True
+    ),
     _Mark(rf"<\|start\|>{_WORDS}{{0,100}}(?=<\|)"),
     _Mark("<tool_call>", _until("</tool_call>")),
     _Mark(r"<function=[\w.-]{1,100}>", _until("</function>")),
@@ -126,14 +128,14 @@ _JSON_CALL = re.compile(
 
 
 class PlainSpeech:
-    """Separates a complete text into `spoken` and `thought`. `tools` are the names of the offered tools."""
+    """Separates a complete text into `speech` and `reasoning`. `tools` are the names of the offered tools."""
 
     def __init__(self, text: str, tools: frozenset[str] = frozenset()) -> None:
-        self.spoken = ""
-        self.thought = ""
+        self.speech = ""
+        self.reasoning = ""
         self._tools = tools
         self._trims = True
-        self._begins_line = True
+        self._is_line_start = True
         self._in_sections = False
         at = 0
         while at < len(text):
@@ -143,31 +145,31 @@ class PlainSpeech:
         for mark in self._marks():
             if found := mark.match(text, at):
                 return self._take(text, found.end(), mark)
-        if not self.spoken and (named := _JSON_CALL.match(text, at)) and named["name"] in self._tools:
+        if not self.speech and (named := _JSON_CALL.match(text, at)) and named["name"] in self._tools:
             ends = _until("```") if named["fence"] else _json_call(2 if named["list"] else 1)
             return self._take(text, named.end(), _Mark("", ends))
-        if self.spoken or not UNHEARD.match(text[at]):
+        if self.speech or not UNHEARD.match(text[at]):
             self._say(text[at])
         return at + 1
 
     def _marks(self) -> Iterator[_Mark]:
-        if self._begins_line:
+        if self._is_line_start:
             yield from (_TIME, _LINE_CALL, _FENCED_CALL)
-        if self._begins_line and self._in_sections:
+        if self._is_line_start and self._in_sections:
             yield _SECTION
         yield from _ANYWHERE
 
     def _take(self, text: str, at: int, mark: _Mark) -> int:
-        ends, goes_on = mark.ends(text, at)
-        if mark.is_thought:
-            self.thought += text[at:ends]
+        ends, goes_on = mark.find_end(text, at)
+        if mark.is_reasoning:
+            self.reasoning += text[at:ends]
         self._in_sections = self._in_sections or mark is _TIME
-        self._trims = not self.spoken or self.spoken[-1].isspace()
+        self._trims = not self.speech or self.speech[-1].isspace()
         return goes_on
 
     def _say(self, char: str) -> None:
-        self._begins_line = char == "\n"
+        self._is_line_start = char == "\n"
         self._in_sections = self._in_sections and char.isspace()
         if not (self._trims and char.isspace()):
-            self.spoken += char
+            self.speech += char
             self._trims = False

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 
-from custom_components.windowed_conversation.providers import UNSEEN
+from custom_components.windowed_conversation.providers import UNSEEN_NOTE
 from custom_components.windowed_conversation.providers.events import ReasoningDelta, TextDelta
 from custom_components.windowed_conversation.turn.speech_filter import SpeechFilter
-from custom_components.windowed_conversation.turn.state import REPEATED
+from custom_components.windowed_conversation.turn.state import REPETITION_NOTE
 from custom_components.windowed_conversation.window import INTERRUPTED_ANSWER, INTERRUPTED_CALL
 from custom_components.windowed_conversation.window.summary import QUESTION
-from custom_components.windowed_conversation.window.tool_results import CUT_BEGINS, STUB_BEGINS
+from custom_components.windowed_conversation.window.tool_results import CUT_MARK_PREFIX, STUB_PREFIX
 
 CONTEXT = "[CONTEXT: time: Monday 2026-11-23 08:00; speaker: Ada; area: Attic]"
 RECALL = (
@@ -18,14 +18,14 @@ RECALL = (
 TIME = "## Time\nMonday 2026-11-23 08:05"
 SECTIONS = f"{TIME}\n\n## Speaker\nAda\n\n## Area\nAttic"
 RECALL_SECTIONS = f'{SECTIONS}\n\n## Memory\n2026-11-20 home: "The bins go out"; 2026-11-21 Ada: "hi"'
-STUB = f'{STUB_BEGINS}GetState {{"area":["Attic"]}}: 412 tokens, beginning with {{"lights":["a","b"]}}]'
-CUT = f"{CUT_BEGINS}2000 of 90000 characters.]"
-NOTES = (INTERRUPTED_ANSWER, INTERRUPTED_CALL, QUESTION, REPEATED, UNSEEN, STUB, CUT)
+STUB = f'{STUB_PREFIX}GetState {{"area":["Attic"]}}: 412 tokens, beginning with {{"lights":["a","b"]}}]'
+CUT = f"{CUT_MARK_PREFIX}2000 of 90000 characters.]"
+ALL_NOTES = (INTERRUPTED_ANSWER, INTERRUPTED_CALL, QUESTION, REPETITION_NOTE, UNSEEN_NOTE, STUB, CUT)
 TOOLS = frozenset({"intent__HassTurnOn", "GetState"})
 JSON_CALL = '{"name": "HassTurnOn", "arguments": {"name": "kitchen \\"} light", "area": ["}"]}}'
 
 
-def sorted_out(pieces: Iterable[str]) -> tuple[str, str]:
+def filter_pieces(pieces: Iterable[str]) -> tuple[str, str]:
     """Return the complete speech and the complete reasoning of a text that arrives in these pieces."""
     speech = SpeechFilter(TOOLS)
     deltas = [delta for piece in pieces for delta in speech.feed(piece)] + [*speech.flush()]

@@ -10,7 +10,7 @@ import pytest
 from custom_components.windowed_conversation.providers.errors import RateLimited, Refused, Unavailable
 from custom_components.windowed_conversation.turn.limits import Budget, Pause
 from custom_components.windowed_conversation.turn.model import Model, Question
-from custom_components.windowed_conversation.turn.routing import Decision, Reason, Route
+from custom_components.windowed_conversation.turn.routing import Decision, Route, RouteReason
 from custom_components.windowed_conversation.window import Window, WindowPolicy
 from demo.model_server import ModelServer
 
@@ -23,7 +23,7 @@ class Elsewhere:
     """A `FallbackAgent` that returns an answer or raises an error."""
 
     outcome: str | Exception
-    agent: str = "conversation.elsewhere"
+    agent_id: str = "conversation.elsewhere"
 
     async def answer(self) -> str:
         """See `FallbackAgent.answer`."""
@@ -49,21 +49,21 @@ def chain(question: Question, second: Model) -> Question:
 
 
 HANDS_OVER = {
-    "401": Reason.AUTH_ERROR,
-    "404": Reason.MODEL_NOT_FOUND,
-    "429": Reason.RATE_LIMITED,
-    "quota": Reason.QUOTA_ERROR,
-    "500": Reason.UNAVAILABLE,
-    "context_overflow": Reason.CONTEXT_OVERFLOW,
-    "cut_before_headers": Reason.UNAVAILABLE,
-    "no_answer": Reason.DEADLINE_EXCEEDED,
-    "malformed_event": Reason.BAD_STREAM,
+    "401": RouteReason.AUTH_ERROR,
+    "404": RouteReason.MODEL_NOT_FOUND,
+    "429": RouteReason.RATE_LIMITED,
+    "quota": RouteReason.QUOTA_ERROR,
+    "500": RouteReason.UNAVAILABLE,
+    "context_overflow": RouteReason.CONTEXT_OVERFLOW,
+    "cut_before_headers": RouteReason.UNAVAILABLE,
+    "no_answer": RouteReason.DEADLINE_EXCEEDED,
+    "malformed_event": RouteReason.BAD_STREAM,
 }
 
 
 @pytest.mark.parametrize(("fault", "reason"), HANDS_OVER.items())
 async def test_next_model_answers_for_one_that_fails(
-    fault: str, reason: Reason, take: Take, chain: Question, model_server: ModelServer
+    fault: str, reason: RouteReason, take: Take, chain: Question, model_server: ModelServer
 ) -> None:
     model_server.fault(fault, after_words=0)
 
@@ -107,13 +107,13 @@ async def test_nobody_else_is_asked_after_the_first_token(
 
 
 async def test_tools_that_ran_are_not_run_again(
-    take: Take, chain: Question, ear: Ear, home: Home, model_server: ModelServer
+    take: Take, chain: Question, reply: Ear, home: Home, model_server: ModelServer
 ) -> None:
     async def turn_on(name: str) -> None:
         await home.tools["intent__HassTurnOn"](name)
         model_server.fault("500")
 
-    ear.tools = {**home.tools, "intent__HassTurnOn": turn_on}
+    reply.tools = {**home.tools, "intent__HassTurnOn": turn_on}
 
     outcome = await take("switch on the kitchen light", asked=chain)
 
@@ -232,7 +232,7 @@ def test_pause_that_is_over_says_nothing_of_the_next_one() -> None:
     now[0] += 61
     pause.begin(5)
 
-    assert (pause.seconds_left, pause.seconds_asked) == (5, 5)
+    assert (pause.remaining_seconds, pause.requested_seconds) == (5, 5)
 
 
 def test_pause_never_gets_shorter() -> None:
@@ -242,7 +242,7 @@ def test_pause_never_gets_shorter() -> None:
     pause.begin(5)
     now[0] = 110.0
 
-    assert pause.seconds_left == 20
+    assert pause.remaining_seconds == 20
 
 
 async def test_whole_turn_has_one_deadline(take: Take, chain: Question, model_server: ModelServer) -> None:

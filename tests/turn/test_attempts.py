@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers import Finished, RateLimited, Usage
+from custom_components.windowed_conversation.providers import AnswerDone, RateLimited, Usage
 from custom_components.windowed_conversation.providers.events import FinishReason
 from custom_components.windowed_conversation.turn.attempts import Attempt, AttemptResult, OpenAttempt, Purpose
 from custom_components.windowed_conversation.turn.model import Question
@@ -17,12 +17,14 @@ from demo.model_server import ModelServer
 from tests.waiting import until
 
 from .conftest import Take
-from .world import Ear, new_turn
+from .world import Ear, make_turn
 
 
 def told(outcome: Turn) -> list[tuple[str, str | None, bool, bool]]:
     """Return for each request its result, its error, whether it was billed, and whether it may have an unknown cost."""
-    return [(each.result, each.error, each.billed is not None, each.is_unbilled) for each in outcome.attempts]
+    return [
+        (each.result, each.error_name, each.billed_request is not None, each.is_unbilled) for each in outcome.attempts
+    ]
 
 
 async def test_each_round_of_tools_is_a_request(take: Take, model_server: ModelServer) -> None:
@@ -30,12 +32,12 @@ async def test_each_round_of_tools_is_a_request(take: Take, model_server: ModelS
 
     assert told(outcome) == [("answered", None, True, False)] * 2
     first, second = outcome.attempts
-    assert [call.name for call in first.calls] == ["intent__HassTurnOn"]
-    assert (first.finish, second.finish, second.calls) == ("tool_calls", "stop", ())
+    assert [call.name for call in first.tool_calls] == ["intent__HassTurnOn"]
+    assert (first.finish_reason, second.finish_reason, second.tool_calls) == ("tool_calls", "stop", ())
     assert {each.purpose for each in outcome.attempts} == {Purpose.ANSWER}
-    assert first.ended <= second.began
-    assert outcome.usage == sum((each.usage for each in outcome.billed), Usage())
-    assert len(outcome.billed) == 2
+    assert first.ended_at <= second.started_at
+    assert outcome.usage == sum((each.usage for each in outcome.billed_requests), Usage())
+    assert len(outcome.billed_requests) == 2
     assert outcome.usage.input == sum(request.usage["prompt"] for request in model_server.requests)
 
 
@@ -84,12 +86,12 @@ async def test_turn_that_took_too_long_has_cancelled_its_request(take: Take, mod
 
 
 async def test_request_of_a_cancelled_turn_is_cancelled(
-    window: Window, question: Question, ear: Ear, model_server: ModelServer
+    window: Window, question: Question, reply: Ear, model_server: ModelServer
 ) -> None:
     model_server.fault("silence_mid_stream", 1)
-    outcome = new_turn(window, "hello you", question, ear)
+    outcome = make_turn(window, "hello you", question, reply)
     turn = asyncio.create_task(run_turn(outcome))
-    await until(lambda: bool(ear.heard))
+    await until(lambda: bool(reply.heard))
 
     turn.cancel()
     await asyncio.wait([turn])
@@ -109,20 +111,20 @@ async def test_pause_that_a_server_asked_for_sends_nothing(take: Take, question:
 
 def test_answer_that_was_whole_is_not_cancelled(question: Question) -> None:
     ended: list[Attempt] = []
-    request = question.request((), ())
+    request = question.build_request((), ())
     with (
         suppress(asyncio.CancelledError),
         OpenAttempt(question.model, request, Purpose.ANSWER, ended.append) as asked,
     ):
-        asked.on_event(Finished(FinishReason.STOP, "stop"))
+        asked.on_event(AnswerDone(FinishReason.STOP, "stop"))
         raise asyncio.CancelledError
 
-    assert [(each.result, each.error) for each in ended] == [(AttemptResult.ANSWERED, None)]
+    assert [(each.result, each.error_name) for each in ended] == [(AttemptResult.ANSWERED, None)]
 
 
 def test_discarded_request_is_not_recorded(question: Question) -> None:
     ended: list[Attempt] = []
-    with OpenAttempt(question.model, question.request((), ()), Purpose.COMPACTION, ended.append) as asked:
+    with OpenAttempt(question.model, question.build_request((), ()), Purpose.COMPACTION, ended.append) as asked:
         asked.discard()
 
     assert ended == []

@@ -10,8 +10,8 @@ from hypothesis import given, settings, strategies as st
 import pytest
 
 from custom_components.windowed_conversation.providers import Request, ToolSchema, Usage
-from custom_components.windowed_conversation.turn.model_size import Bills
-from custom_components.windowed_conversation.window import EstimatedCounter, Message, ToolCall, message_tokens
+from custom_components.windowed_conversation.turn.model_size import BillHistory
+from custom_components.windowed_conversation.window import EstimatedCounter, Message, ToolCall, count_message_tokens
 
 SERVER = "fp_made_up scripted"
 TOOLS = (ToolSchema("turn_on", "Turn something on. " * 100, {"type": "object"}),)
@@ -30,7 +30,7 @@ class Counting:
     per_word: float = 1.3
     frame: int = 5
     reads: int | None = None
-    names: str = SERVER
+    identity: str = SERVER
 
     def tokens(self, messages: Any) -> int:
         return sum(self.frame + int(self.per_word * _words(message)) for message in messages)
@@ -66,7 +66,7 @@ def _words(message: Message) -> int:
 
 def counted(message: Message) -> Message:
     """Return the message with its token count, as a window stores it."""
-    return replace(message, tokens=message_tokens(message, EstimatedCounter()))
+    return replace(message, tokens=count_message_tokens(message, EstimatedCounter()))
 
 
 def requests_of(talk: Any, *, stubs: bool = True) -> Iterator[list[Request]]:
@@ -89,8 +89,8 @@ def requests_of(talk: Any, *, stubs: bool = True) -> Iterator[list[Request]]:
 
 def sizes(talk: Any, usage: Any, server: Any = lambda _request: SERVER) -> list[int]:
     """Return the context sizes that the bills of a conversation reveal."""
-    bills = Bills()
-    found = (bills.take(each, usage(each), server(each)) for turn in requests_of(talk) for each in turn)
+    bills = BillHistory()
+    found = (bills.add_bill(each, usage(each), server(each)) for turn in requests_of(talk) for each in turn)
     return [size for size in found if size is not None]
 
 
@@ -99,9 +99,11 @@ def sizes(talk: Any, usage: Any, server: Any = lambda _request: SERVER) -> list[
 def test_server_that_reads_everything_is_never_taken_for_one_that_drops(
     talk: Any, per_word: float, frame: int, stubs: bool
 ) -> None:
-    counting, bills = Counting(per_word, frame), Bills()
+    counting, bills = Counting(per_word, frame), BillHistory()
 
-    found = [bills.take(each, counting.usage(each), SERVER) for turn in requests_of(talk, stubs=stubs) for each in turn]
+    found = [
+        bills.add_bill(each, counting.usage(each), SERVER) for turn in requests_of(talk, stubs=stubs) for each in turn
+    ]
 
     assert set(found) == {None}
 
@@ -177,14 +179,14 @@ def test_chat_template_that_leaves_results_out_is_no_drop() -> None:
 
 
 def test_fewer_tools_in_a_last_round_are_no_drop() -> None:
-    bills, counting = Bills(), Counting()
+    bills, counting = BillHistory(), Counting()
     *_, (first, second) = requests_of([(20, [100], 10)] * 4)
     for turn in requests_of([(20, [100], 10)] * 4):
         for each in turn:
-            bills.take(each, counting.usage(each), SERVER)
+            bills.add_bill(each, counting.usage(each), SERVER)
     last = Request(second.model, (*second.messages, *first.messages[-1:]), TOOLS, may_call=False)
 
-    assert bills.take(last, Usage(counting.tokens(last.messages), output=5), SERVER) is None
+    assert bills.add_bill(last, Usage(counting.tokens(last.messages), output=5), SERVER) is None
 
 
 @pytest.mark.long
@@ -194,8 +196,8 @@ def test_fewer_tools_in_a_last_round_are_no_drop() -> None:
 def test_drops_are_noticed_within_three_turns_and_the_size_is_never_more_than_what_is_read(
     reads: int, talk: Any, per_word: float
 ) -> None:
-    counting, bills = Counting(per_word, reads=reads), Bills()
-    noticed = [(_is_dropped(counting, turn), _found(counting, bills, turn)) for turn in requests_of(talk)]
+    counting, bills = Counting(per_word, reads=reads), BillHistory()
+    noticed = [(_is_truncated(counting, turn), _found(counting, bills, turn)) for turn in requests_of(talk)]
 
     first_drop = next((at for at, (is_dropped, _) in enumerate(noticed) if is_dropped), len(talk))
     found = [size for _, size in noticed if size is not None]
@@ -204,10 +206,10 @@ def test_drops_are_noticed_within_three_turns_and_the_size_is_never_more_than_wh
     assert max(found, default=0) <= reads
 
 
-def _is_dropped(counting: Counting, turn: list[Request]) -> bool:
+def _is_truncated(counting: Counting, turn: list[Request]) -> bool:
     return any(map(counting.dropped, turn))
 
 
-def _found(counting: Counting, bills: Bills, turn: list[Request]) -> int | None:
-    sizes = [bills.take(each, counting.usage(each), SERVER) for each in turn]
+def _found(counting: Counting, bills: BillHistory, turn: list[Request]) -> int | None:
+    sizes = [bills.add_bill(each, counting.usage(each), SERVER) for each in turn]
     return next((size for size in sizes if size is not None), None)

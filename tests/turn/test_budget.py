@@ -8,7 +8,13 @@ import pytest
 
 from custom_components.windowed_conversation.providers.events import ModelSettings
 from custom_components.windowed_conversation.providers.models import UNKNOWN_MODEL, Effort, ModelProfile, ReasoningStyle
-from custom_components.windowed_conversation.turn.limits import Budget, Shortfall, answer_limit, room, shortfall
+from custom_components.windowed_conversation.turn.limits import (
+    Budget,
+    Shortfall,
+    calculate_answer_limit,
+    find_shortfall,
+    free_tokens,
+)
 from custom_components.windowed_conversation.turn.model import Question
 from custom_components.windowed_conversation.window import Message, Window, WindowPolicy
 
@@ -20,32 +26,32 @@ TOKENS = integers(min_value=0, max_value=20_000)
 
 
 def test_model_of_unknown_size_has_no_limit() -> None:
-    assert room(Budget(POLICY, schema_tokens=5000), 9000) is None
+    assert free_tokens(Budget(POLICY, schema_tokens=5000), 9000) is None
 
 
 @given(TOKENS, TOKENS, TOKENS, TOKENS)
 def test_request_that_fills_the_room_fits(context: int, reply: int, schemas: int, system: int) -> None:
     budget = Budget(POLICY, context_tokens=context, max_answer_tokens=reply, schema_tokens=schemas)
-    history = room(budget, system)
+    history = free_tokens(budget, system)
 
     assert history is not None
-    assert shortfall(budget, system, history) is None
-    assert shortfall(budget, system, history + 1) is not None
+    assert find_shortfall(budget, system, history) is None
+    assert find_shortfall(budget, system, history + 1) is not None
 
 
 def test_model_that_is_too_small_is_told_with_the_numbers() -> None:
     budget = Budget(POLICY, context_tokens=8192, max_answer_tokens=1000, schema_tokens=6000)
 
-    assert shortfall(budget, 2000, 120) == Shortfall(needed=9120, context=8192)
+    assert find_shortfall(budget, 2000, 120) == Shortfall(needed_tokens=9120, context_tokens=8192)
 
 
 def test_thoughts_have_the_room_that_the_model_has_left() -> None:
-    assert answer_limit(Budget(POLICY, context_tokens=8192, max_answer_tokens=500), 4000, 8192) == 3192
+    assert calculate_answer_limit(Budget(POLICY, context_tokens=8192, max_answer_tokens=500), 4000, 8192) == 3192
 
 
 @given(TOKENS, integers(min_value=16, max_value=20_000), TOKENS, TOKENS)
 def test_what_is_reserved_is_always_for_the_answer(context: int, reply: int, sent: int, thoughts: int) -> None:
-    limit = answer_limit(Budget(POLICY, context_tokens=context, max_answer_tokens=reply), sent, thoughts)
+    limit = calculate_answer_limit(Budget(POLICY, context_tokens=context, max_answer_tokens=reply), sent, thoughts)
 
     assert limit is not None
     assert reply <= limit <= max(reply, context - sent)
@@ -76,21 +82,21 @@ def test_request_has_room_for_the_thoughts_of_its_model(
         settings=ModelSettings(effort=effort),
     )
 
-    assert replace(question, model=model).request((Message.user("hello"),), ()).max_answer_tokens == limit
+    assert replace(question, model=model).build_request((Message.user("hello"),), ()).max_answer_tokens == limit
 
 
-def with_budget(question: Question, budget: Budget) -> Question:
+def replace_budget(question: Question, budget: Budget) -> Question:
     return replace(question, model=replace(question.model, budget=budget))
 
 
 async def test_policy_that_changes_while_a_tool_runs_is_in_force_at_once_and_stays(
-    take: Take, question: Question, window: Window, home: Home, ear: Ear
+    take: Take, question: Question, window: Window, home: Home, reply: Ear
 ) -> None:
     async def turn_on(name: str) -> dict[str, str]:
         window.set_policy(WindowPolicy(history_tokens=500))
         return {"response_type": "action_done"}
 
-    ear.tools = {**home.tools, "intent__HassTurnOn": turn_on}
+    reply.tools = {**home.tools, "intent__HassTurnOn": turn_on}
     await take("turn on the kitchen light", asked=question)
 
     assert window.policy.history_tokens == 500

@@ -18,48 +18,48 @@ from custom_components.windowed_conversation.window import (
     WindowRegistry,
 )
 from demo.model_server import ModelServer, call, words
-from tests.providers.wires import WIRES
+from tests.providers.wires import ALL_WIRES
 from tests.providers.wires.parts import Wire
-from tests.suspensions import each_suspension_point
+from tests.suspensions import cancel_at_each_point
 
 from .world import Ear, Home, Tool, take_turn
 
 BEFORE = (Message.user("my name is Ada"), Message.assistant("Nice to meet you, Ada."))
 # The task of a server connection, which outlives the requests on it.
-_OF_THE_SERVER = "RequestHandler.start"
+_SERVER_TASK_NAME = "RequestHandler.start"
 
 type Turn = Callable[[str, str], Awaitable[None]]
 
 
 @dataclass
-class Broken:
-    """A home whose tools take some time, and its `Ear`; `on_tool` is called when a tool has run."""
+class SlowHome:
+    """A home whose tools take some time, and its `Ear`; `on_tool_run` is called when a tool has run."""
 
     home: Home = field(default_factory=lambda: Home({"kitchen light": "off", "bedroom light": "off"}))
-    on_tool: Callable[[], None] = lambda: None
+    on_tool_run: Callable[[], None] = lambda: None
 
     @property
-    def ear(self) -> Ear:
-        return Ear({name: self._slowly(tool) for name, tool in self.home.tools.items()})
+    def reply(self) -> Ear:
+        return Ear({name: self._slow_down(tool) for name, tool in self.home.tools.items()})
 
-    def _slowly(self, tool: Tool) -> Tool:
+    def _slow_down(self, tool: Tool) -> Tool:
         async def run(**arguments: Any) -> Any:
             await asyncio.sleep(0)
             result = await tool(**arguments)
-            self.on_tool()
+            self.on_tool_run()
             await asyncio.sleep(0)
             return result
 
         return run
 
 
-def new_window(_key: str) -> Window:
+def make_window(_key: str) -> Window:
     window = Window("conversation", WindowPolicy(), EstimatedCounter())
-    window.record(BEFORE)
+    window.add_exchange(BEFORE)
     return window
 
 
-@pytest.fixture(params=WIRES, ids=lambda wire: wire.name)
+@pytest.fixture(params=ALL_WIRES, ids=lambda wire: wire.name)
 async def asked(
     request: pytest.FixtureRequest, question: Question, model_server: ModelServer
 ) -> AsyncIterator[Question]:
@@ -90,10 +90,10 @@ def calls_in(window: Window) -> list[str]:
 def running() -> set[str]:
     """Return the names of the running tasks, except for this test and the server."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    return {str(getattr(task.get_coro(), "__qualname__", task.get_coro())) for task in tasks} - {_OF_THE_SERVER}
+    return {str(getattr(task.get_coro(), "__qualname__", task.get_coro())) for task in tasks} - {_SERVER_TASK_NAME}
 
 
-async def assert_nothing_runs_on() -> None:
+async def assert_no_running_tasks() -> None:
     """Assert that no task is still running after all had the chance to end."""
     for _ in range(200):
         if not running():
@@ -102,28 +102,28 @@ async def assert_nothing_runs_on() -> None:
     assert running() == set()
 
 
-async def sweep(asked: Question, text: str, begin: Callable[[Broken], None] = lambda broken: None) -> list[str]:
+async def sweep(asked: Question, text: str, begin: Callable[[SlowHome], None] = lambda broken: None) -> list[str]:
     """Cancel the turn at each suspension point, and assert that no task still runs and the window is valid.
 
     Returns how the turns that were not cancelled in time ended.
     """
     ended: list[str] = []
-    broken, windows = Broken(), WindowRegistry(new_window)
+    broken, windows = SlowHome(), WindowRegistry(make_window)
 
-    async def turn() -> None:
-        async with windows.turn("key", timeout=0) as window:
-            outcome = await take_turn(window, text, asked, broken.ear)
+    async def run_turn() -> None:
+        async with windows.begin_turn("key", timeout=0) as window:
+            outcome = await take_turn(window, text, asked, broken.reply)
             ended.append(type(outcome.error).__name__ if outcome.error else outcome.speech)
 
     async def start() -> None:
         nonlocal broken, windows
-        broken, windows = Broken(), WindowRegistry(new_window)
+        broken, windows = SlowHome(), WindowRegistry(make_window)
         begin(broken)
-        await turn()
+        await run_turn()
 
-    async for _ in each_suspension_point(start):
-        await assert_nothing_runs_on()
-        async with windows.turn("key", timeout=0) as window:
+    async for _ in cancel_at_each_point(start):
+        await assert_no_running_tasks()
+        async with windows.begin_turn("key", timeout=0) as window:
             assert_valid(window)
             assert window.exchanges()[0].messages[0].content == BEFORE[0].content
             assert len(window.exchanges()) == 2 or broken.home.ran == []
@@ -136,10 +136,10 @@ async def test_turn_that_looks_acts_and_answers(asked: Question) -> None:
 
 
 async def test_turn_that_speaks_before_it_acts_and_then_breaks(asked: Question, model_server: ModelServer) -> None:
-    def begin(broken: Broken) -> None:
+    def begin(broken: SlowHome) -> None:
         model_server.faults.armed = None
         model_server.script(words("One moment. ") + call("HassTurnOn", name="kitchen light"))
-        broken.on_tool = lambda: model_server.fault("cut_mid_stream")
+        broken.on_tool_run = lambda: model_server.fault("cut_mid_stream")
 
     ended = await sweep(asked, "switch on the kitchen light", begin)
 
@@ -147,7 +147,7 @@ async def test_turn_that_speaks_before_it_acts_and_then_breaks(asked: Question, 
 
 
 async def test_turn_in_which_another_model_takes_over(asked: Question, model_server: ModelServer) -> None:
-    chain = replace(asked, fallback_agents=(replace(asked.model, agent="second"),))
+    chain = replace(asked, fallback_agents=(replace(asked.model, agent_id="second"),))
 
     ended = await sweep(chain, "switch on the kitchen light", lambda broken: model_server.fault("500", 1))
 
@@ -157,10 +157,10 @@ async def test_turn_in_which_another_model_takes_over(asked: Question, model_ser
 async def test_turn_in_which_another_model_takes_over_after_a_tool_ran(
     asked: Question, model_server: ModelServer
 ) -> None:
-    chain = replace(asked, fallback_agents=(replace(asked.model, agent="second"),))
+    chain = replace(asked, fallback_agents=(replace(asked.model, agent_id="second"),))
 
-    def begin(broken: Broken) -> None:
+    def begin(broken: SlowHome) -> None:
         model_server.faults.armed = None
-        broken.on_tool = lambda: model_server.fault("500", 1)
+        broken.on_tool_run = lambda: model_server.fault("500", 1)
 
     assert await sweep(chain, "switch on the kitchen light", begin) == ["Done, the kitchen light is on."]

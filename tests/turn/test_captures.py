@@ -4,11 +4,11 @@ import pytest
 
 from custom_components.windowed_conversation.turn.routing import (
     cuts_word,
-    is_bare,
+    have_same_words,
+    is_bare_template,
     is_instruction,
     is_long_name,
     is_question,
-    same_words,
 )
 
 
@@ -64,7 +64,7 @@ def test_an_announcement_that_begins_like_a_question_is_an_instruction(
     ],
 )
 def test_a_bare_template_has_no_word_that_must_be_said(template: str, bare: bool) -> None:
-    assert is_bare(template) is bare
+    assert is_bare_template(template) is bare
 
 
 @pytest.mark.parametrize(("text", "asks"), [("kitchen light?", True), ("厨房灯？", True), ("kitchen light.", False)])
@@ -74,7 +74,7 @@ def test_a_question_mark_makes_a_question(text: str, asks: bool) -> None:
 
 @pytest.mark.parametrize(("one", "other", "same"), [("milk, eggs", "milk eggs", True), ("nna ", "Anna", False)])
 def test_words_are_the_same_whatever_stands_between_them(one: str, other: str, same: bool) -> None:
-    assert same_words(one, other) is same
+    assert have_same_words(one, other) is same
 
 
 @pytest.mark.parametrize(

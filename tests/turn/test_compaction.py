@@ -10,17 +10,17 @@ import pytest
 
 from custom_components.windowed_conversation.providers.errors import DeadlineExceeded
 from custom_components.windowed_conversation.providers.events import DEFAULT_SETTINGS, ModelSettings, Usage
-from custom_components.windowed_conversation.providers.openai.clients import Responses
+from custom_components.windowed_conversation.providers.openai.clients import ResponsesProvider
 from custom_components.windowed_conversation.turn.attempts import Attempt
 from custom_components.windowed_conversation.turn.limits import TurnLimits
 from custom_components.windowed_conversation.turn.model import Question
-from custom_components.windowed_conversation.turn.summary import compact, compaction_messages
-from custom_components.windowed_conversation.window import EstimatedCounter, Exchange, Message, Native
+from custom_components.windowed_conversation.turn.summary import ask_for_compaction, collect_compaction_messages
+from custom_components.windowed_conversation.window import EstimatedCounter, Exchange, Message, NativeData
 from custom_components.windowed_conversation.window.messages import SUMMARY
 from custom_components.windowed_conversation.window.summary import SummaryInput
 from tests.providers.byte_server import ByteServer
 
-NOTHING: frozenset[str] = frozenset()
+NO_TAGS: frozenset[str] = frozenset()
 COUNTER = EstimatedCounter()
 COMPACTS = ModelSettings(compaction=True)
 MESSAGES = (Message.user("hello"), Message.assistant("Hello!"))
@@ -40,33 +40,33 @@ DOCUMENT = {
     },
 }
 SUMMARY_EXCHANGE = Exchange(
-    (Message.user("[What was said?]", tags=frozenset({SUMMARY})), Message.assistant("User: hello")), NOTHING, 10, 3
+    (Message.user("[What was said?]", tags=frozenset({SUMMARY})), Message.assistant("User: hello")), NO_TAGS, 10, 3
 )
 
 
 def talked(number: int) -> Exchange:
-    return Exchange((Message.user(f"question {number}"), Message.assistant("yes")), NOTHING, 10, number)
+    return Exchange((Message.user(f"question {number}"), Message.assistant("yes")), NO_TAGS, 10, number)
 
 
 @pytest.fixture
 async def asked(http_client: Any, byte_server: ByteServer, question: Question) -> Question:
     """Return a question whose provider supports compaction."""
-    byte_server.reply(json.dumps(DOCUMENT).encode(), headers={"Content-Type": "application/json"})
+    byte_server.set_reply(json.dumps(DOCUMENT).encode(), headers={"Content-Type": "application/json"})
     sdk = AsyncOpenAI(api_key="key", base_url=byte_server.url, http_client=http_client, max_retries=0)
-    return replace(question, model=replace(question.model, provider=Responses(sdk), settings=COMPACTS))
+    return replace(question, model=replace(question.model, provider=ResponsesProvider(sdk), settings=COMPACTS))
 
 
-async def compacted(question: Question, **limits: Any) -> tuple[Native | None, list[Usage]]:
+async def compacted(question: Question, **limits: Any) -> tuple[NativeData | None, list[Usage]]:
     """Return the compaction, or None, and the usage of each request for it."""
     attempts: list[Attempt] = []
-    native = await compact(question, MESSAGES, COUNTER, TurnLimits(**limits), attempts.append)
-    return native, [each.billed.usage for each in attempts if each.billed]
+    native = await ask_for_compaction(question, MESSAGES, COUNTER, TurnLimits(**limits), attempts.append)
+    return native, [each.billed_request.usage for each in attempts if each.billed_request]
 
 
 async def test_result_is_stamped_and_costs_what_is_sent_back(asked: Question) -> None:
     native, usage = await compacted(asked)
 
-    assert native == Native(
+    assert native == NativeData(
         "openai_responses", asked.model.name, {"compacted": OUTPUT}, 4 + COUNTER.count("hello") + 40 - 10
     )
     assert usage == [Usage(input=70, output=40, reasoning=10)]
@@ -93,7 +93,7 @@ async def test_nothing_is_asked_of_a_provider_without_the_means(question: Questi
 
 async def test_provider_that_takes_too_long_times_out(asked: Question, byte_server: ByteServer) -> None:
     never = asyncio.Event()
-    byte_server.reply(never, headers={"Content-Type": "application/json"})
+    byte_server.set_reply(never, headers={"Content-Type": "application/json"})
 
     with pytest.raises(DeadlineExceeded):
         await compacted(asked, turn=0.05)
@@ -103,7 +103,7 @@ async def test_provider_that_takes_too_long_times_out(asked: Question, byte_serv
 def test_summary_so_far_comes_after_the_passage_as_it_was_sent() -> None:
     passage = SummaryInput(Message.system("Be brief."), (talked(1), talked(2)), frozenset({1, 2}))
 
-    messages = compaction_messages(passage, (SUMMARY_EXCHANGE, talked(4)), NOTHING)
+    messages = collect_compaction_messages(passage, (SUMMARY_EXCHANGE, talked(4)), NO_TAGS)
 
     assert [message.content for message in messages] == [
         "Be brief.",
@@ -115,6 +115,6 @@ def test_summary_so_far_comes_after_the_passage_as_it_was_sent() -> None:
 def test_summary_that_is_in_the_passage_is_not_sent_twice() -> None:
     passage = SummaryInput(None, (talked(1), SUMMARY_EXCHANGE, talked(4)), frozenset({1, 4}))
 
-    messages = compaction_messages(passage, (SUMMARY_EXCHANGE, talked(5)), NOTHING)
+    messages = collect_compaction_messages(passage, (SUMMARY_EXCHANGE, talked(5)), NO_TAGS)
 
     assert [message.content for message in messages].count("User: hello") == 1

@@ -8,12 +8,12 @@ from hypothesis import given, strategies as st
 import pytest
 
 from custom_components.windowed_conversation.turn.context import (
-    HEADINGS,
+    SECTION_HEADINGS,
     Stamp,
-    as_typed,
-    context_sections,
-    plain_name,
-    readable,
+    clean_name,
+    live_sections,
+    mark_typed_prefixes,
+    remove_control_chars,
 )
 
 MORNING = datetime(2026, 11, 23, 8, 5, tzinfo=UTC)
@@ -39,12 +39,12 @@ MORNING = datetime(2026, 11, 23, 8, 5, tzinfo=UTC)
     ],
 )
 def test_prefix(stamp: Stamp, prefix: str) -> None:
-    assert stamp.prefix() == prefix
+    assert stamp.format_prefix() == prefix
 
 
 @given(st.text(), st.text(), st.text())
 def test_no_name_breaks_out_of_the_prefix(speaker: str, device: str, area: str) -> None:
-    prefix = Stamp(MORNING, speaker, device, area).prefix()
+    prefix = Stamp(MORNING, speaker, device, area).format_prefix()
 
     assert re.fullmatch(r"\[CONTEXT: [^\[\]\n]*\]\n\n", prefix)
 
@@ -62,7 +62,7 @@ def test_no_name_breaks_out_of_the_prefix(speaker: str, device: str, area: str) 
     ],
 )
 def test_sections(stamp: Stamp, sections: dict[str, str]) -> None:
-    written = {name: line for name, line in stamp.sections().items() if line}
+    written = {name: line for name, line in stamp.format_sections().items() if line}
 
     assert written == {"time": "Monday 2026-11-23 08:05", **sections}
 
@@ -72,10 +72,10 @@ names = st.text() | st.text(alphabet="# -=>`\n\r\x0b\x85\u2028a")
 
 @given(names, names, names)
 def test_no_name_begins_a_line_or_a_section(speaker: str, device: str, area: str) -> None:
-    lines = context_sections(Stamp(MORNING, speaker, device, area), "", ()).strip().splitlines()
+    lines = live_sections(Stamp(MORNING, speaker, device, area), "", ()).strip().splitlines()
 
     headings = [line for line in lines if line.startswith("## ")]
-    assert headings == [heading for heading in HEADINGS if heading in lines]
+    assert headings == [heading for heading in SECTION_HEADINGS if heading in lines]
     assert len(lines) == 3 * len(headings) - 1
     assert not any(line.startswith(tuple("#>*+-=_~`| ")) for line in lines[1::3])
 
@@ -86,17 +86,17 @@ ODD = "A\x00d\x1b[31ma\u202e of\u200b \u00ad\n\ud83dthe\u2028hills\U000e0041\ufe
 def test_what_nobody_sees_of_a_name_is_not_told() -> None:
     stamp = Stamp(MORNING, speaker=ODD)
 
-    assert stamp.prefix() == "[CONTEXT: time: Monday 2026-11-23 08:05; speaker: Ad 31ma of the hills]\n\n"
-    assert stamp.sections()["speaker"] == "Ad[31ma of the hills"
+    assert stamp.format_prefix() == "[CONTEXT: time: Monday 2026-11-23 08:05; speaker: Ad 31ma of the hills]\n\n"
+    assert stamp.format_sections()["speaker"] == "Ad[31ma of the hills"
 
 
 @given(st.text(alphabet=st.characters()))
 def test_plain_name_is_one_line_of_what_can_be_seen(name: str) -> None:
-    plain = plain_name(name)
+    plain = clean_name(name)
 
     assert not {unicodedata.category(char) for char in plain} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
     assert plain == " ".join(plain.split())
-    assert plain_name(plain) == plain
+    assert clean_name(plain) == plain
 
 
 @pytest.mark.parametrize(
@@ -113,15 +113,15 @@ def test_plain_name_is_one_line_of_what_can_be_seen(name: str) -> None:
     ],
 )
 def test_prefix_that_a_user_types_is_marked(text: str, sent: str) -> None:
-    assert as_typed(text) == sent
+    assert mark_typed_prefixes(text) == sent
 
 
 @given(st.lists(st.sampled_from(["[", "CONTEXT", "context", "C", "ONTEXT", ":", " ", "]", "\u200b", "a"])).map("".join))
 def test_nothing_that_a_user_types_begins_like_the_prefix(text: str) -> None:
-    sent = as_typed(text)
+    sent = mark_typed_prefixes(text)
 
     assert "[context:" not in sent.lower().replace(" ", "").replace("\u200b", "")
-    assert as_typed(sent) == sent
+    assert mark_typed_prefixes(sent) == sent
 
 
 @pytest.mark.parametrize(
@@ -140,17 +140,17 @@ def test_nothing_that_a_user_types_begins_like_the_prefix(text: str) -> None:
     ],
 )
 def test_readable(text: str, read: str) -> None:
-    assert readable(text) == read
+    assert remove_control_chars(text) == read
 
 
 @given(st.text(alphabet=st.characters()))
 def test_readable_text_can_always_be_sent_and_stays_as_it_is(text: str) -> None:
-    read = readable(text)
+    read = remove_control_chars(text)
 
-    assert readable(read) == read
+    assert remove_control_chars(read) == read
     assert read.encode().decode() == read
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cc", "Cs"])))
 def test_text_without_control_characters_loses_only_outer_space(text: str) -> None:
-    assert readable(text) == text.strip()
+    assert remove_control_chars(text) == text.strip()

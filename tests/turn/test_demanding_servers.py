@@ -13,7 +13,7 @@ from custom_components.windowed_conversation.turn.limits import Budget
 from custom_components.windowed_conversation.turn.model import Model, Question
 from custom_components.windowed_conversation.window import Role, Window, WindowPolicy
 from demo.model_server import ModelServer
-from demo.model_server.shapes import DEMANDS
+from demo.model_server.shapes import DEMAND_SHAPES
 from tests.providers.wires.chat import ChatWire
 from tests.providers.wires.gemini import GeminiWire
 from tests.providers.wires.parts import Wire
@@ -26,7 +26,7 @@ ON, OFF = "switch on the kitchen light", "switch off the kitchen light"
 
 type Ask = Callable[[Wire, str], Question]
 
-by_each_server = pytest.mark.parametrize("server", DEMANDS)
+with_each_server = pytest.mark.parametrize("server", DEMAND_SHAPES)
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ async def ten_turns(take: Take, asked: Question) -> list[Exception | None]:
 
 
 @pytest.mark.parametrize("begun", [None, GeminiWire()], ids=lambda wire: getattr(wire, "name", "new"))
-@by_each_server
+@with_each_server
 async def test_ten_turns_with_tools_are_answered(
     *, server: str, begun: Wire | None, ask: Ask, take: Take, window: Window, home: Home
 ) -> None:
@@ -66,10 +66,10 @@ async def test_ten_turns_with_tools_are_answered(
 
     assert errors == [None] * 10
     assert home.ran[-10:] == ["on kitchen light", "off kitchen light"] * 5
-    assert (asked.model.size.tokens(None), window.stats().evicted_exchanges) == (None, 0)
+    assert (asked.model.size.get_context_tokens(None), window.stats().evicted_exchanges) == (None, 0)
 
 
-@by_each_server
+@with_each_server
 async def test_server_refuses_once_at_most(server: str, ask: Ask, take: Take, model_server: ModelServer) -> None:
     await take(ON, asked=ask(ResponsesWire(), "scripted+reasoning"))
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from custom_components.windowed_conversation.providers import tools_tokens
+from custom_components.windowed_conversation.providers import count_tools_tokens
 from custom_components.windowed_conversation.turn.limits import Budget
 from custom_components.windowed_conversation.turn.model import BilledRequest, Question
 from custom_components.windowed_conversation.turn.state import Turn
@@ -15,9 +15,9 @@ from custom_components.windowed_conversation.window import (
     WindowPolicy,
     estimate_request,
 )
-from demo.model_server import Dropping, ModelServer, call, words
-from demo.model_server.request_log import Record
-from demo.model_server.usage import prompt_bytes, tokens
+from demo.model_server import ContextTruncation, ModelServer, call, words
+from demo.model_server.request_log import RequestRecord
+from demo.model_server.usage import encode_prompt, estimate_tokens
 
 from .conftest import Take
 from .world import Ear, Home, take_turn
@@ -26,17 +26,17 @@ READS = 4096
 LINE = "consider that the locker number {0} with the {0} blue boxes is left in the cellar, behind the wooden door"
 STORY = "tell me a story about lamp {0} in 300 words"
 LOOK = "what is the state of the kitchen light in room {0}?"
-EVERY_LIGHT = {f"light number {number} in the cellar": "off" for number in range(30)}
+STATE_BY_LIGHT = {f"light number {number} in the cellar": "off" for number in range(30)}
 
 
 @dataclass
 class Talk:
     """The requests of a conversation, with the numbers of tokens that were sent and that were read."""
 
-    records: list[Record]
+    records: list[RequestRecord]
 
-    def sent(self, record: Record) -> int:
-        return tokens(prompt_bytes(record.body["tools"], record.body["messages"]))
+    def sent(self, record: RequestRecord) -> int:
+        return estimate_tokens(encode_prompt(record.body["tools"], record.body["messages"]))
 
     @property
     def is_dropped(self) -> list[bool]:
@@ -64,27 +64,27 @@ def window(calibrator: Calibrator) -> Window:
 @pytest.fixture
 def asked(question: Question, calibrator: Calibrator, model_server: ModelServer) -> Question:
     """Return a question for a server that drops messages, with a system prompt as long as that of a real home."""
-    model_server.dropping = Dropping(READS)
+    model_server.truncation = ContextTruncation(READS)
     model = replace(question.model, budget=Budget(WindowPolicy(), max_answer_tokens=1000))
     return replace(
-        question, system="Always be brief and friendly, and never say what nobody asked. " * 100, model=model
+        question, system_prompt="Always be brief and friendly, and never say what nobody asked. " * 100, model=model
     )
 
 
 @pytest.fixture
-def take(window: Window, ear: Ear, asked: Question, calibrator: Calibrator) -> Take:
+def take(window: Window, reply: Ear, asked: Question, calibrator: Calibrator) -> Take:
     """Return a function that takes a turn and learns from its bills, as an agent does."""
 
     def learn(billed: BilledRequest) -> None:
         request = billed.request
-        if not billed.is_cut:
+        if not billed.is_request_cut:
             texts = (tool.text for tool in request.tools)
             calibrator.learn(estimate_request(request.messages, texts), billed.usage.input)
 
     async def take(text: str) -> Turn:
-        tools = tools_tokens(asked.tools, CalibratedCounter(calibrator))
+        tools = count_tools_tokens(asked.tools, CalibratedCounter(calibrator))
         model = replace(asked.model, budget=replace(asked.model.budget, schema_tokens=tools))
-        return await take_turn(window, text, replace(asked, model=model), ear, on_billed=learn)
+        return await take_turn(window, text, replace(asked, model=model), reply, on_billed=learn)
 
     return take
 
@@ -106,8 +106,8 @@ async def test_dropped_messages_are_noticed_within_three_turns_and_nothing_large
 
     talk = Talk(model_server.requests)
     first = talk.is_dropped.index(True)
-    assert asked.model.size.reads is not None
-    assert asked.model.size.reads <= READS
+    assert asked.model.size.readable_tokens is not None
+    assert asked.model.size.readable_tokens <= READS
     assert talk.dropped_turns <= 3
     assert not any(talk.is_dropped[first + 3 :])
 
@@ -123,7 +123,7 @@ async def test_window_holds_what_is_read(
     await take("hello")
 
     newest = model_server.requests[-1]
-    read = tokens(prompt_bytes((), newest.body["messages"][1:-1]))
+    read = estimate_tokens(encode_prompt((), newest.body["messages"][1:-1]))
     assert newest.usage["prompt"] == Talk([newest]).sent(newest)
     assert shown == pytest.approx(read, rel=0.05)
 
@@ -131,7 +131,7 @@ async def test_window_holds_what_is_read(
 @pytest.fixture
 def home() -> Home:
     """Return a home whose states make a long tool result."""
-    return Home(dict(EVERY_LIGHT))
+    return Home(dict(STATE_BY_LIGHT))
 
 
 async def test_drops_in_a_tool_loop_are_noticed_within_three_turns(
@@ -143,7 +143,7 @@ async def test_drops_in_a_tool_loop_are_noticed_within_three_turns(
 
     talk = Talk(model_server.requests)
     first = talk.is_dropped.index(True)
-    assert asked.model.size.reads is not None
+    assert asked.model.size.readable_tokens is not None
     assert not any(talk.is_dropped[first + 9 :])
 
 

@@ -20,7 +20,7 @@ class Stranger:
     """An agent of another integration that switches the light on itself; `asked` counts the calls of `answer`."""
 
     home: Home
-    agent: str = "conversation.stranger"
+    agent_id: str = "conversation.stranger"
     asked: int = 0
 
     async def answer(self) -> str:
@@ -38,8 +38,8 @@ def stranger(home: Home) -> Stranger:
 async def test_agent_of_another_integration_is_not_asked_after_tools_ran(
     take: Take, byte_question: Question, byte_server: ByteServer, home: Home, stranger: Stranger
 ) -> None:
-    byte_server.reply(calls({"name": "lamp"}))
-    byte_server.then_reply(b"")
+    byte_server.set_reply(calls({"name": "lamp"}))
+    byte_server.add_reply(b"")
 
     outcome = await take("switch on the lamp", asked=replace(byte_question, fallback_agents=(stranger,)))
 
@@ -50,7 +50,7 @@ async def test_agent_of_another_integration_is_not_asked_after_tools_ran(
 async def test_agent_of_another_integration_is_asked_before_tools_ran(
     take: Take, byte_question: Question, byte_server: ByteServer, home: Home, stranger: Stranger
 ) -> None:
-    byte_server.reply(b"")
+    byte_server.set_reply(b"")
 
     outcome = await take("switch on the lamp", asked=replace(byte_question, fallback_agents=(stranger,)))
 
@@ -60,8 +60,8 @@ async def test_agent_of_another_integration_is_asked_before_tools_ran(
 async def test_answer_that_overflows_after_its_first_token_is_not_asked_for_again(
     take: Take, byte_question: Question, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(text("Once upon a time"), OVERFLOW)
-    byte_server.then_reply(said("A whole story."))
+    byte_server.set_reply(text("Once upon a time"), OVERFLOW)
+    byte_server.add_reply(said("A whole story."))
 
     outcome = await take("tell me a story", asked=byte_question)
 

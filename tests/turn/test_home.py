@@ -9,27 +9,27 @@ from hypothesis import given, settings, strategies as st
 import pytest
 
 from custom_components.windowed_conversation.turn.home import (
-    NO_STATES,
-    STATES_TOKENS,
+    MAX_STATES_TOKENS,
+    NO_STATES_TEXT,
     Home,
-    KindWords,
+    KindNames,
     StatesText,
-    build_listing,
+    build_entity_listing,
     build_states_text,
 )
 from custom_components.windowed_conversation.turn.state_text import (
     EntityState,
-    Standing,
+    StateCategory,
     area_name,
-    kind_of,
-    one_name,
-    standing_of,
+    entity_kind,
+    format_name,
+    rank_state,
     state_text,
 )
 from custom_components.windowed_conversation.window import EstimatedCounter
 
-tokens_of = EstimatedCounter().count
-ENGLISH = KindWords(
+count_tokens = EstimatedCounter().count
+ENGLISH = KindNames(
     ("en",), [("window", "Window"), ("door", "Door"), ("light", "Light"), ("temperature", "Temperature")]
 )
 
@@ -56,8 +56,8 @@ def entity(kind: str, area: str, name: str = "", *, odd: bool = False, state: st
         area,
         name or f"{area} {kind}".strip(),
         text,
-        kind_of(domain, device_class),
-        standing_of(domain, device_class, value, text),
+        entity_kind(domain, device_class),
+        rank_state(domain, device_class, value, text),
         at,
         domain,
         domain if domain == "select" else "",
@@ -65,21 +65,21 @@ def entity(kind: str, area: str, name: str = "", *, odd: bool = False, state: st
     )
 
 
-def home_of(entities: Mapping[str, EntityState]) -> Home:
+def make_home(entities: Mapping[str, EntityState]) -> Home:
     return Home(dict(entities), {area: (area,) for area in AREAS if area}, ENGLISH)
 
 
 def states_text(
-    home: Home, sentence: str = "hello", area: str = "", before: StatesText = NO_STATES, **more: Any
+    home: Home, sentence: str = "hello", area: str = "", before: StatesText = NO_STATES_TEXT, **more: Any
 ) -> StatesText:
-    limits = {"limit": STATES_TOKENS, "count": tokens_of, **more}
-    return build_states_text(home.entities, home.named(sentence), area, before, **limits)
+    limits = {"limit": MAX_STATES_TOKENS, "count": count_tokens, **more}
+    return build_states_text(home.entities, home.find_mentions(sentence), area, before, **limits)
 
 
 @pytest.fixture
 def home() -> Home:
     """Return a home in which a light in the office is on and a window in the hall is open."""
-    return home_of(
+    return make_home(
         {
             f"{kind}.{area}": entity(kind, area, odd=(kind, area) in {("light", "Office"), ("window", "Hall")})
             for area in AREAS[:3]
@@ -173,15 +173,15 @@ def test_entity_without_a_state_comes_after_what_is_known(home: Home) -> None:
 
 
 def test_what_does_not_fit_is_counted_by_kind_and_state() -> None:
-    home = home_of({f"light.{number}": entity("light", f"Area {number}", odd=True) for number in range(90)})
+    home = make_home({f"light.{number}": entity("light", f"Area {number}", odd=True) for number in range(90)})
     states = states_text(home)
 
-    assert states.text.endswith(f" | not listed: {90 - len(states.listed)} light on")
-    assert 150 < states.tokens == tokens_of(states.text) <= STATES_TOKENS
+    assert states.text.endswith(f" | not listed: {90 - len(states.state_by_key)} light on")
+    assert 150 < states.tokens == count_tokens(states.text) <= MAX_STATES_TOKENS
 
 
 def test_domain_that_the_agent_does_not_get_is_counted_unless_it_is_named() -> None:
-    home = home_of({"select.mode": entity("mode", "", "boiler mode")})
+    home = make_home({"select.mode": entity("mode", "", "boiler mode")})
 
     assert states_text(home).text == "not listed: 1 others"
     assert states_text(home, domains=("select",)).text == "not listed: 1 select"
@@ -201,7 +201,7 @@ def test_entity_that_moves_or_is_dropped_is_nowhere_else(home: Home) -> None:
 
 
 def test_listing_has_the_unusual_first_and_says_what_the_rest_is(home: Home) -> None:
-    states = build_listing(home.entities, "Kitchen", 50, tokens_of)
+    states = build_entity_listing(home.entities, "Kitchen", 50, count_tokens)
 
     assert states.text.startswith("Hall: Hall window=open | Office: Office light=on | Kitchen: ")
     assert states.text.endswith("rest closed, locked, off")
@@ -221,7 +221,7 @@ HOSTILE = (
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_name_stays_one_name(text: str) -> None:
-    name = one_name(text)
+    name = format_name(text)
 
     assert not re.search(r"[\[\];=|,\n\u202e\u200b\u2066\ud800]", name)
     assert len(name) <= 60
@@ -242,25 +242,25 @@ words = st.sampled_from([*KINDS, *AREAS, "windows", "Lamp", "rest", "is", "open"
 def test_text_is_true_of_every_entity_and_within_the_limit(
     things: list[tuple[str, str, str, bool]], later: list[tuple[str, str, str, bool]], said: str, limit: int
 ) -> None:
-    made = [entity(kind, area_name(area), one_name(name) or kind, odd=odd) for kind, area, name, odd in things]
-    home = home_of({str(number): each for number, each in enumerate(made)})
+    made = [entity(kind, area_name(area), format_name(name) or kind, odd=odd) for kind, area, name, odd in things]
+    home = make_home({str(number): each for number, each in enumerate(made)})
     before = states_text(home, said, limit=limit, now=1.0)
     for number, (kind, area, name, odd) in enumerate(later):
-        home.entities[str(number)] = entity(kind, area_name(area), one_name(name) or kind, odd=odd, at=2.0)
+        home.entities[str(number)] = entity(kind, area_name(area), format_name(name) or kind, odd=odd, at=2.0)
 
     _check(home, states_text(home, said, "Kitchen", before, limit=limit), limit)
 
 
 def _check(home: Home, states: StatesText, limit: int) -> None:
     """Assert that a text lists, counts and describes as usual the right entities, within the limit."""
-    assert tokens_of(states.text) == states.tokens <= limit
+    assert count_tokens(states.text) == states.tokens <= limit
     assert not re.search(r"[\[\];\n]", states.text)
-    assert states.listed == {key: home.entities[key].state for key in states.listed}
+    assert states.state_by_key == {key: home.entities[key].state for key in states.state_by_key}
     parts = states.text.split(" | ") if states.text else []
     usual = [part.removeprefix("rest ").split(", ") for part in parts if part.startswith("rest ")]
     numbers = [re.findall(r"(?:^|, )(\d+) ", part[12:]) for part in parts if part.startswith("not listed: ")]
-    left = [each for key, each in home.entities.items() if key not in states.listed]
-    as_usual = [each for each in left if each.standing is Standing.USUAL and not each.extra]
+    left = [each for key, each in home.entities.items() if key not in states.state_by_key]
+    as_usual = [each for each in left if each.category is StateCategory.USUAL and not each.is_extra]
     assert not parts or {word for each in usual for word in each} == {each.label for each in as_usual}
     assert not parts or sum(int(each) for part in numbers for each in part) == len(left) - len(as_usual)
 
@@ -306,30 +306,31 @@ def test_state_of_an_entity(domain: str, state: str, attributes: dict[str, Any],
 @pytest.mark.parametrize(
     ("domain", "device_class", "state", "standing"),
     [
-        ("light", None, "on", Standing.UNUSUAL),
-        ("cover", "garage", "open", Standing.UNUSUAL),
-        ("cover", "blind", "open", Standing.MEASURED),
-        ("binary_sensor", "connectivity", "on", Standing.USUAL),
-        ("binary_sensor", "connectivity", "off", Standing.UNUSUAL),
-        ("binary_sensor", "presence", "on", Standing.MEASURED),
-        ("media_player", None, "paused", Standing.UNUSUAL),
-        ("media_player", "tv", "idle", Standing.USUAL),
-        ("sensor", "battery", "12", Standing.UNUSUAL),
-        ("sensor", "battery", "90", Standing.MEASURED),
-        ("sensor", ["odd"], "1", Standing.MEASURED),
-        ("vacuum", None, "docked", Standing.USUAL),
-        ("climate", None, "heat", Standing.MEASURED),
-        ("person", None, "unknown", Standing.UNUSUAL),
+        ("light", None, "on", StateCategory.UNUSUAL),
+        ("cover", "garage", "open", StateCategory.UNUSUAL),
+        ("cover", "blind", "open", StateCategory.MEASURED),
+        ("binary_sensor", "connectivity", "on", StateCategory.USUAL),
+        ("binary_sensor", "connectivity", "off", StateCategory.UNUSUAL),
+        ("binary_sensor", "presence", "on", StateCategory.MEASURED),
+        ("media_player", None, "paused", StateCategory.UNUSUAL),
+        ("media_player", "tv", "idle", StateCategory.USUAL),
+        ("sensor", "battery", "12", StateCategory.UNUSUAL),
+        ("sensor", "battery", "90", StateCategory.MEASURED),
+        ("sensor", ["odd"], "1", StateCategory.MEASURED),
+        ("vacuum", None, "docked", StateCategory.USUAL),
+        ("climate", None, "heat", StateCategory.MEASURED),
+        ("person", None, "unknown", StateCategory.UNUSUAL),
     ],
 )
-def test_what_is_as_usual(domain: str, device_class: Any, state: str, standing: Standing) -> None:
-    assert standing_of(domain, device_class, state, state_text(domain, state, {}, "°C")) is standing
+def test_what_is_as_usual(domain: str, device_class: Any, state: str, standing: StateCategory) -> None:
+    assert rank_state(domain, device_class, state, state_text(domain, state, {}, "°C")) is standing
 
 
 def test_low_battery_is_not_as_usual() -> None:
     text = state_text("vacuum", "docked", {"battery_level": 12}, "°C")
 
-    assert standing_of("vacuum", None, "docked", text) is Standing.UNUSUAL
+    assert rank_state("vacuum", None, "docked", text) is StateCategory.UNUSUAL
     assert (
-        replace(entity("temperature", "", state="5"), kind="battery", standing=Standing.UNUSUAL).label == "battery low"
+        replace(entity("temperature", "", state="5"), kind="battery", category=StateCategory.UNUSUAL).label
+        == "battery low"
     )

@@ -8,15 +8,15 @@ from hypothesis import given, settings, strategies as st
 import pytest
 
 from custom_components.windowed_conversation.providers import (
-    Finished,
+    AnswerDone,
     ListedModel,
     Request,
     TextDelta,
-    messages_tokens,
+    count_messages_tokens,
 )
 from custom_components.windowed_conversation.providers.events import FinishReason
-from custom_components.windowed_conversation.turn.context import LIVE_TOKENS, LiveContext, recalled_text
-from custom_components.windowed_conversation.turn.limits import Budget, live_room, room
+from custom_components.windowed_conversation.turn.context import MAX_LIVE_TOKENS, LiveContext, format_recalled_lines
+from custom_components.windowed_conversation.turn.limits import Budget, calculate_max_live_tokens, free_tokens
 from custom_components.windowed_conversation.turn.model import Model, Question
 from custom_components.windowed_conversation.window import EstimatedCounter, Exchange, Window, WindowPolicy
 from demo.model_server import ModelServer, call, words
@@ -35,11 +35,11 @@ class Source:
     """Builds live contexts with a new source id each time, and records the arguments that it was called with."""
 
     text: str = _LIVE
-    asked: list[tuple[list[int], int]] = field(default_factory=list)
+    calls: list[tuple[list[int], int]] = field(default_factory=list)
 
     def live(self, exchanges: Sequence[Exchange], limit: int) -> LiveContext:
-        self.asked.append(([exchange.number for exchange in exchanges], limit))
-        return LiveContext(self.text, _COUNT(self.text), frozenset({f"fact:{len(self.asked)}"}))
+        self.calls.append(([exchange.number for exchange in exchanges], limit))
+        return LiveContext(self.text, _COUNT(self.text), frozenset({f"fact:{len(self.calls)}"}))
 
 
 @pytest.fixture
@@ -49,12 +49,12 @@ def source() -> Source:
 
 @pytest.fixture
 def asked(question: Question, source: Source) -> Question:
-    return _planned(replace(question, live=source.live))
+    return _planned(replace(question, build_live_context=source.live))
 
 
 def _planned(question: Question, **budget: Any) -> Question:
     model = question.model
-    return replace(question, model=replace(model, budget=replace(model.budget, live_tokens=LIVE_TOKENS, **budget)))
+    return replace(question, model=replace(model, budget=replace(model.budget, live_tokens=MAX_LIVE_TOKENS, **budget)))
 
 
 def _contents(request: Any, role: str = "user") -> list[str]:
@@ -70,7 +70,7 @@ async def test_all_requests_of_a_turn_have_the_same_context(
 
     lines = [_contents(request)[-1] for request in model_server.requests]
     assert lines == [f"{PREFIX[:-3]}{_LIVE}]\n\nturn it on"] * 2
-    assert len(source.asked) == 1
+    assert len(source.calls) == 1
 
 
 async def test_context_of_the_system_prompt_is_at_its_end_and_not_in_the_window(
@@ -81,8 +81,8 @@ async def test_context_of_the_system_prompt_is_at_its_end_and_not_in_the_window(
     await take("hello", asked=replace(asked, prefix=""))
 
     (request,) = model_server.requests
-    assert _contents(request, "system") == [f"{asked.system}{_SECTIONS}"]
-    assert window.messages()[0].content == asked.system
+    assert _contents(request, "system") == [f"{asked.system_prompt}{_SECTIONS}"]
+    assert window.messages()[0].content == asked.system_prompt
 
 
 async def test_context_is_the_whole_system_prompt_if_there_are_no_instructions(
@@ -90,7 +90,7 @@ async def test_context_is_the_whole_system_prompt_if_there_are_no_instructions(
 ) -> None:
     source.text = _SECTIONS
 
-    await take("hello", asked=replace(asked, prefix="", system=""))
+    await take("hello", asked=replace(asked, prefix="", system_prompt=""))
 
     assert _contents(model_server.requests[-1], "system") == [_SECTIONS.strip()]
 
@@ -109,7 +109,7 @@ async def test_context_is_made_for_the_exchanges_that_a_trim_has_left(
     for number in range(12):
         await take(f"remember that the number {number} is lucky", asked=small)
 
-    sent, _ = source.asked[-1]
+    sent, _ = source.calls[-1]
     assert sent == [exchange.number for exchange in window.exchanges()[:-1]]
     assert window.stats().evicted_exchanges > 0
 
@@ -117,29 +117,29 @@ async def test_context_is_made_for_the_exchanges_that_a_trim_has_left(
 async def test_context_is_made_again_for_what_is_left_after_a_refusal(
     take: Take, byte_question: Question, byte_server: ByteServer, source: Source
 ) -> None:
-    asked = _planned(replace(byte_question, live=source.live))
-    byte_server.reply(text("Good day."), STOP, DONE)
+    asked = _planned(replace(byte_question, build_live_context=source.live))
+    byte_server.set_reply(text("Good day."), STOP, DONE)
     for number in range(6):
         await take(f"remember that the number {number} is lucky", asked=asked)
-    byte_server.reply(b'{"error": {"code": "context_length_exceeded", "message": "too long"}}', status=400)
-    byte_server.then_reply(text("Good day."), STOP, DONE)
+    byte_server.set_reply(b'{"error": {"code": "context_length_exceeded", "message": "too long"}}', status=400)
+    byte_server.add_reply(text("Good day."), STOP, DONE)
 
     await take("hello", asked=asked)
 
-    (refused, _), (served, _) = source.asked[-2:]
+    (refused, _), (served, _) = source.calls[-2:]
     assert set(served) < set(refused)
 
 
 async def test_context_is_all_that_is_left_to_remove_after_a_refusal(
     take: Take, byte_question: Question, byte_server: ByteServer, source: Source
 ) -> None:
-    asked = _planned(replace(byte_question, live=source.live))
-    byte_server.reply(b'{"error": {"code": "context_length_exceeded", "message": "too long"}}', status=400)
-    byte_server.then_reply(text("Good day."), STOP, DONE)
+    asked = _planned(replace(byte_question, build_live_context=source.live))
+    byte_server.set_reply(b'{"error": {"code": "context_length_exceeded", "message": "too long"}}', status=400)
+    byte_server.add_reply(text("Good day."), STOP, DONE)
 
     await take("hello", asked=asked)
 
-    (_, first), (_, second) = source.asked
+    (_, first), (_, second) = source.calls
     assert first > second == 0
 
 
@@ -151,7 +151,7 @@ async def test_context_is_made_again_when_results_have_left_less_room_for_it(
 
     await take("turn it on", asked=small)
 
-    (_, first), (_, second) = source.asked
+    (_, first), (_, second) = source.calls
     assert first > second
 
 
@@ -160,7 +160,7 @@ async def test_excluded_exchanges_are_not_taken_for_sent(take: Take, asked: Ques
 
     await take("hello", asked=replace(asked, excluded_tags=frozenset({"route:llm"})))
 
-    assert source.asked[-1][0] == []
+    assert source.calls[-1][0] == []
 
 
 budgets = st.builds(
@@ -169,13 +169,13 @@ budgets = st.builds(
     st.none() | st.integers(1, 20_000),
     st.integers(0, 1_000),
     st.integers(0, 3_000),
-    st.integers(0, LIVE_TOKENS),
+    st.integers(0, MAX_LIVE_TOKENS),
 )
 
 
 @given(budgets, st.integers(0, 3_000), st.integers(0, 20_000))
 def test_context_takes_at_most_its_share_and_what_is_left(budget: Budget, system: int, history: int) -> None:
-    live = live_room(budget, system, history)
+    live = calculate_max_live_tokens(budget, system, history)
 
     assert 0 <= live <= min(budget.live_tokens, 0.15 * budget.policy.history_tokens)
     assert (
@@ -187,9 +187,13 @@ def test_context_takes_at_most_its_share_and_what_is_left(budget: Budget, system
 
 @given(budgets, st.integers(0, 3_000))
 def test_room_for_exchanges_leaves_the_whole_share(budget: Budget, system: int) -> None:
-    left = room(budget, system)
+    left = free_tokens(budget, system)
 
-    assert left is None or left <= 0 or live_room(budget, system, left) == live_room(budget, system, 0)
+    assert (
+        left is None
+        or left <= 0
+        or calculate_max_live_tokens(budget, system, left) == calculate_max_live_tokens(budget, system, 0)
+    )
 
 
 @dataclass
@@ -202,17 +206,17 @@ class Recorder:
     async def stream(self, request: Request, on_bytes: Any = None) -> AsyncGenerator[Any]:
         self.requests.append(request)
         yield TextDelta("All right.")
-        yield Finished(FinishReason.STOP, "stop")
+        yield AnswerDone(FinishReason.STOP, "stop")
 
     async def list_models(self) -> list[ListedModel]:
         return []
 
-    def caching(self, request: Request) -> Mapping[str, Any]:
+    def cache_settings(self, request: Request) -> Mapping[str, Any]:
         return {}
 
 
 @dataclass
-class Notebook:
+class SimpleMemory:
     """A simple replacement for memory: recalls past inputs that are not in the request, newest first."""
 
     said: list[str] = field(default_factory=list)
@@ -223,9 +227,9 @@ class Notebook:
         lines, self.limit = tuple[str, ...](), limit
         for line in reversed(self.said):
             longer = (line, *lines)
-            if f"\n\n{line}" not in sent and _COUNT(recalled_text(longer)) <= limit:
+            if f"\n\n{line}" not in sent and _COUNT(format_recalled_lines(longer)) <= limit:
                 lines = longer
-        text = recalled_text(lines)
+        text = format_recalled_lines(lines)
         return LiveContext(text, _COUNT(text))
 
 
@@ -245,18 +249,18 @@ async def test_what_was_said_last_is_in_the_request_if_it_fits(
     told: list[str], context_tokens: int, history_tokens: int, prefix: str
 ) -> None:
     policy = WindowPolicy(history_tokens)
-    provider, notebook, window = Recorder(), Notebook(), Window("c", policy, EstimatedCounter())
-    budget = Budget(policy, context_tokens, 50, 100, LIVE_TOKENS)
+    provider, notebook, window = Recorder(), SimpleMemory(), Window("c", policy, EstimatedCounter())
+    budget = Budget(policy, context_tokens, 50, 100, MAX_LIVE_TOKENS)
     model = Model("own", provider, "recorded", budget)
-    question = Question(model, "Be brief.", prefix, (), "Done.", live=notebook.live)
+    question = Question(model, "Be brief.", prefix, (), "Done.", build_live_context=notebook.live)
 
     for text_said in told:
         outcome = await take_turn(window, text_said, question, Ear({}))
         assert outcome.error is None
         request = provider.requests[-1]
-        size = messages_tokens(request.messages) + budget.schema_tokens + budget.max_answer_tokens
+        size = count_messages_tokens(request.messages) + budget.schema_tokens + budget.max_answer_tokens
         assert size <= context_tokens or outcome.shortfall
         before = notebook.said[-1] if notebook.said else ""
         is_there = any(before in message.content for message in request.messages)
-        assert is_there or _COUNT(recalled_text((before,))) > notebook.limit
+        assert is_there or _COUNT(format_recalled_lines((before,))) > notebook.limit
         notebook.said.append(text_said)

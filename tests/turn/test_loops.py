@@ -3,7 +3,7 @@
 import pytest
 
 from custom_components.windowed_conversation.turn.model import Question
-from custom_components.windowed_conversation.turn.state import REPEATED
+from custom_components.windowed_conversation.turn.state import REPETITION_NOTE
 from custom_components.windowed_conversation.window import EstimatedCounter, Role, Window, WindowPolicy
 from demo.model_server import ModelServer
 from tests.providers.byte_server import ByteServer
@@ -28,7 +28,7 @@ def results(window: Window) -> list[str]:
 
 def told(window: Window) -> list[bool]:
     """Return for each tool result whether it has the note that it is a repetition."""
-    return [result.startswith(f"{REPEATED}\n") for result in results(window)]
+    return [result.startswith(f"{REPETITION_NOTE}\n") for result in results(window)]
 
 
 async def test_loop_is_told_and_ends_in_an_answer(
@@ -51,7 +51,7 @@ async def test_result_that_came_before_is_read_behind_the_line_that_says_so(
     await take("my name is Ada")
 
     first, _, third = results(window)
-    assert third == f"{REPEATED}\n{first}"
+    assert third == f"{REPETITION_NOTE}\n{first}"
 
 
 async def test_line_survives_the_cut_of_a_long_result(
@@ -69,12 +69,12 @@ async def test_line_survives_the_cut_of_a_long_result(
 async def test_model_that_checks_its_work_is_left_to_it(
     take: Take, byte_question: Question, byte_server: ByteServer, window: Window, home: Home
 ) -> None:
-    byte_server.reply(calls({}, name=LOOK))
-    byte_server.then_reply(calls({"name": "kitchen light"}))
-    byte_server.then_reply(calls({}, name=LOOK))
-    byte_server.then_reply(calls({"name": "bedroom light"}))
-    byte_server.then_reply(calls({}, name=LOOK))
-    byte_server.then_reply(said("Both are on."))
+    byte_server.set_reply(calls({}, name=LOOK))
+    byte_server.add_reply(calls({"name": "kitchen light"}))
+    byte_server.add_reply(calls({}, name=LOOK))
+    byte_server.add_reply(calls({"name": "bedroom light"}))
+    byte_server.add_reply(calls({}, name=LOOK))
+    byte_server.add_reply(said("Both are on."))
 
     outcome = await take("switch on both", asked=byte_question)
 
@@ -86,10 +86,10 @@ async def test_model_that_checks_its_work_is_left_to_it(
 async def test_call_that_alternates_with_another_is_a_loop(
     take: Take, byte_question: Question, byte_server: ByteServer, window: Window, home: Home
 ) -> None:
-    byte_server.reply(calls({"name": "kitchen light"}))
+    byte_server.set_reply(calls({"name": "kitchen light"}))
     for name in (TURN_OFF, TURN_ON, TURN_OFF, TURN_ON, TURN_OFF):
-        byte_server.then_reply(calls({"name": "kitchen light"}, name=name))
-    byte_server.then_reply(said("It blinked."))
+        byte_server.add_reply(calls({"name": "kitchen light"}, name=name))
+    byte_server.add_reply(said("It blinked."))
 
     outcome = await take("make it blink", asked=byte_question)
 
@@ -102,10 +102,10 @@ async def test_call_that_alternates_with_another_is_a_loop(
 async def test_model_that_never_stops_calling_ends_in_an_answer(
     *, words: str, take: Take, byte_question: Question, byte_server: ByteServer, window: Window, home: Home
 ) -> None:
-    byte_server.reply(calls({}, name=LOOK))
+    byte_server.set_reply(calls({}, name=LOOK))
     for _ in range(3):
-        byte_server.then_reply(calls({}, name=LOOK))
-    byte_server.then_reply(said(words) if words else calls({}, name=LOOK))
+        byte_server.add_reply(calls({}, name=LOOK))
+    byte_server.add_reply(said(words) if words else calls({}, name=LOOK))
 
     outcome = await take("look", asked=byte_question)
 

@@ -5,9 +5,9 @@ import pytest
 from custom_components.windowed_conversation.providers.events import TextDelta
 from custom_components.windowed_conversation.turn.speech_filter import SpeechFilter
 from custom_components.windowed_conversation.window import INTERRUPTED_ANSWER
-from custom_components.windowed_conversation.window.tool_results import STUB_BEGINS
+from custom_components.windowed_conversation.window.tool_results import STUB_PREFIX
 
-from .spoken import CONTEXT, JSON_CALL, NOTES, RECALL, RECALL_SECTIONS, SECTIONS, TIME, TOOLS, sorted_out
+from .spoken import ALL_NOTES, CONTEXT, JSON_CALL, RECALL, RECALL_SECTIONS, SECTIONS, TIME, TOOLS, filter_pieces
 
 
 def cuts(text: str) -> list[list[str]]:
@@ -17,7 +17,7 @@ def cuts(text: str) -> list[list[str]]:
 
 
 def spoken_at_any_cut(text: str) -> set[str]:
-    return {sorted_out(pieces)[0] for pieces in cuts(text)}
+    return {filter_pieces(pieces)[0] for pieces in cuts(text)}
 
 
 @pytest.mark.parametrize("size", range(1, 12))
@@ -25,7 +25,7 @@ def spoken_at_any_cut(text: str) -> set[str]:
 def test_thinking_is_kept_apart_at_any_border(tag: str, size: int) -> None:
     text = f"<{tag}>The user says <hello>.\n</{tag}>\n\nHello there!"
 
-    spoken, thought = sorted_out(text[at : at + size] for at in range(0, len(text), size))
+    spoken, thought = filter_pieces(text[at : at + size] for at in range(0, len(text), size))
 
     assert spoken == "Hello there!"
     assert thought == "The user says <hello>.\n"
@@ -58,7 +58,7 @@ def test_thinking_is_kept_apart_at_any_border(tag: str, size: int) -> None:
     ],
 )
 def test_spoken_and_thought(text: str, spoken: str, thought: str) -> None:
-    assert sorted_out([text]) == (spoken, thought)
+    assert filter_pieces([text]) == (spoken, thought)
 
 
 @pytest.mark.parametrize(
@@ -70,10 +70,10 @@ def test_spoken_and_thought(text: str, spoken: str, thought: str) -> None:
         f"{SECTIONS}\n\nHello.",
         f"{SECTIONS}\nHello.".replace("\n", "\r\n"),
         f"<think>hm</think>\n\n{SECTIONS}\n\nHello.",
-        *(f"{note}\nHello." for note in NOTES),
-        *(f"{note} Hello." for note in NOTES),
-        *(f"Hello.{note}" for note in NOTES),
-        f"{STUB_BEGINS}GetState {{}}: 5000 tokens, beginning with [[{{…]\nHello.",
+        *(f"{note}\nHello." for note in ALL_NOTES),
+        *(f"{note} Hello." for note in ALL_NOTES),
+        *(f"Hello.{note}" for note in ALL_NOTES),
+        f"{STUB_PREFIX}GetState {{}}: 5000 tokens, beginning with [[{{…]\nHello.",
         "<THINK>hm</Think>Hello.",
         "<|channel|>analysis<|message|>hmm<|end|><|start|>assistant<|channel|>final<|message|>Hello.",
         "<|channel|>analysis<|message|>hmm<|start|>assistant<|channel|>final<|message|>Hello.<|return|>",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import BadStream
-from custom_components.windowed_conversation.providers.openai.clients import openai_chat
+from custom_components.windowed_conversation.providers.openai.clients import create_openai_chat
 from custom_components.windowed_conversation.turn.errors import EmptyAnswer
 from custom_components.windowed_conversation.turn.model import Question
 from custom_components.windowed_conversation.window import Role, Window
@@ -49,8 +49,8 @@ async def test_model_looks_and_then_acts(take: Take, home: Home, window: Window)
 async def test_words_of_two_messages_are_kept_apart(
     take: Take, byte_question: Question, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(text("One moment.") + calls({"name": "lamp"}))
-    byte_server.then_reply(said("It is on."))
+    byte_server.set_reply(text("One moment.") + calls({"name": "lamp"}))
+    byte_server.add_reply(said("It is on."))
 
     outcome = await take("hello", asked=byte_question)
 
@@ -58,14 +58,14 @@ async def test_words_of_two_messages_are_kept_apart(
 
 
 async def test_first_token_is_passed_on_before_the_answer_is_complete(
-    take: Take, byte_question: Question, byte_server: ByteServer, ear: Ear
+    take: Take, byte_question: Question, byte_server: ByteServer, reply: Ear
 ) -> None:
     rest = asyncio.Event()
-    byte_server.reply(text("Hello"), rest, text(" there."), STOP, DONE)
+    byte_server.set_reply(text("Hello"), rest, text(" there."), STOP, DONE)
     turn = asyncio.create_task(take("hello", asked=byte_question))
-    await ear.spoke.wait()
+    await reply.spoke.wait()
 
-    assert ear.text == "Hello"
+    assert reply.text == "Hello"
     rest.set()
     outcome = await turn
 
@@ -76,13 +76,13 @@ async def test_first_token_is_passed_on_before_the_answer_is_complete(
 
 
 async def test_call_is_run_before_the_answer_is_complete(
-    take: Take, byte_question: Question, byte_server: ByteServer, home: Home, ear: Ear
+    take: Take, byte_question: Question, byte_server: ByteServer, home: Home, reply: Ear
 ) -> None:
     rest = asyncio.Event()
-    byte_server.reply(fragment('{"name": "lamp"}', TURN_ON, index=0), text("On it."), rest, CALLS, DONE)
-    byte_server.then_reply(said("It is on."))
+    byte_server.set_reply(fragment('{"name": "lamp"}', TURN_ON, index=0), text("On it."), rest, CALLS, DONE)
+    byte_server.add_reply(said("It is on."))
     turn = asyncio.create_task(take("hello", asked=byte_question))
-    await ear.spoke.wait()
+    await reply.spoke.wait()
     await asyncio.sleep(0)
 
     assert home.ran == ["on lamp"]
@@ -103,7 +103,7 @@ async def test_last_request_begins_to_openai_with_the_bytes_of_the_one_before_it
     take: Take, question: Question, http_client: Any, model_server: ModelServer
 ) -> None:
     model_server.fault("same_call")
-    provider = openai_chat("made-up", http_client, model_server.url)
+    provider = create_openai_chat("made-up", http_client, model_server.url)
 
     outcome = await take(
         "my name is Ada", asked=replace(question, model=replace(question.model, provider=provider)), tool_iterations=2
@@ -119,7 +119,7 @@ async def test_last_request_begins_to_openai_with_the_bytes_of_the_one_before_it
 async def test_call_of_a_model_without_tools_is_ignored(
     take: Take, byte_question: Question, byte_server: ByteServer, home: Home, window: Window
 ) -> None:
-    byte_server.reply(text("I cannot switch it.") + calls({"name": "one"}))
+    byte_server.set_reply(text("I cannot switch it.") + calls({"name": "one"}))
 
     outcome = await take("hello", asked=replace(byte_question, tools=()))
 
@@ -130,7 +130,7 @@ async def test_call_of_a_model_without_tools_is_ignored(
 async def test_model_without_tools_that_only_calls_one_has_failed(
     take: Take, byte_question: Question, byte_server: ByteServer, home: Home
 ) -> None:
-    byte_server.reply(calls({"name": "one"}))
+    byte_server.set_reply(calls({"name": "one"}))
 
     outcome = await take("hello", asked=replace(byte_question, tools=()))
 
@@ -141,8 +141,8 @@ async def test_model_without_tools_that_only_calls_one_has_failed(
 async def test_model_that_calls_where_it_may_not_after_tools_ran_has_succeeded(
     take: Take, byte_question: Question, byte_server: ByteServer, home: Home, window: Window
 ) -> None:
-    byte_server.reply(calls({"name": "one"}))
-    byte_server.then_reply(calls({"name": "two"}))
+    byte_server.set_reply(calls({"name": "one"}))
+    byte_server.add_reply(calls({"name": "two"}))
 
     outcome = await take("hello", asked=byte_question, tool_iterations=1)
 
@@ -154,8 +154,8 @@ async def test_model_that_calls_where_it_may_not_after_tools_ran_has_succeeded(
 async def test_tool_that_does_not_exist_is_told_to_the_model(
     take: Take, byte_question: Question, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(calls({}, name="no_such_tool"))
-    byte_server.then_reply(said("I cannot do that."))
+    byte_server.set_reply(calls({}, name="no_such_tool"))
+    byte_server.add_reply(said("I cannot do that."))
 
     outcome = await take("hello", asked=byte_question)
 
@@ -166,9 +166,9 @@ async def test_tool_that_does_not_exist_is_told_to_the_model(
 async def test_ids_that_a_server_uses_in_every_answer_are_told_apart(
     take: Take, byte_question: Question, byte_server: ByteServer, window: Window
 ) -> None:
-    byte_server.reply(calls({"name": "one"}))
-    byte_server.then_reply(calls({"name": "two"}, {"name": "three"}))
-    byte_server.then_reply(said("All are on."))
+    byte_server.set_reply(calls({"name": "one"}))
+    byte_server.add_reply(calls({"name": "two"}, {"name": "three"}))
+    byte_server.add_reply(said("All are on."))
 
     outcome = await take("hello", asked=byte_question)
 
@@ -180,7 +180,7 @@ async def test_ids_that_a_server_uses_in_every_answer_are_told_apart(
 async def test_call_that_began_before_a_break_has_its_result(
     take: Take, byte_question: Question, byte_server: ByteServer, home: Home, window: Window
 ) -> None:
-    byte_server.reply(fragment('{"name": "lamp"}', TURN_ON, index=0), chunk(5), CALLS, DONE)
+    byte_server.set_reply(fragment('{"name": "lamp"}', TURN_ON, index=0), chunk(5), CALLS, DONE)
 
     outcome = await take("hello", asked=byte_question)
 
@@ -194,8 +194,8 @@ async def test_call_that_began_before_a_break_has_its_result(
 async def test_half_a_character_does_not_spoil_the_conversation(
     take: Take, byte_question: Question, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(fragment('{"name": "\\ud83d"}', TURN_ON, index=0), CALLS, DONE)
-    byte_server.then_reply(said("It is \ud83d on."))
+    byte_server.set_reply(fragment('{"name": "\\ud83d"}', TURN_ON, index=0), CALLS, DONE)
+    byte_server.add_reply(said("It is \ud83d on."))
     await take("hello", asked=byte_question)
 
     outcome = await take("hello again", asked=byte_question)

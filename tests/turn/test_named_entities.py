@@ -2,7 +2,7 @@
 
 import pytest
 
-from custom_components.windowed_conversation.turn.home import Home, KindWords
+from custom_components.windowed_conversation.turn.home import Home, KindNames
 from custom_components.windowed_conversation.turn.state_text import EntityState
 
 NAMES = {
@@ -17,8 +17,8 @@ NAMES = {
 
 @pytest.fixture
 def home() -> Home:
-    made = Home(area_names={each: (each,) for _, each in NAMES.values()})
-    made.area_names = {**made.area_names, "Attic": ("Attic", "loft"), "Yard": ("Yard",)}
+    made = Home(names_by_area={each: (each,) for _, each in NAMES.values()})
+    made.names_by_area = {**made.names_by_area, "Attic": ("Attic", "loft"), "Yard": ("Yard",)}
     for key, (name, area) in NAMES.items():
         put(made, key, area, name)
     put(made, "lock.front", "Hall", "Front door", "entrance")
@@ -46,17 +46,17 @@ def put(home: Home, key: str, area: str, *names: str) -> None:
     ],
 )
 def test_sentence_names_entities_and_areas(home: Home, said: str, entities: set[str], areas: set[str]) -> None:
-    named = home.named(said)
+    named = home.find_mentions(said)
     assert (set(named.entities), set(named.areas)) == (entities, areas)
 
 
 def test_entity_in_another_area_is_found_there(home: Home) -> None:
     put(home, "sensor.bed", "Attic", "Temperature")
-    assert home.named("what is the temperature in the attic?").entities == ("sensor.bed",)
+    assert home.find_mentions("what is the temperature in the attic?").entities == ("sensor.bed",)
 
 
 def test_long_sentence_is_read_only_at_its_beginning(home: Home) -> None:
-    assert not home.named("well " * 60 + "is the garage door open?").entities
+    assert not home.find_mentions("well " * 60 + "is the garage door open?").entities
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_long_sentence_is_read_only_at_its_beginning(home: Home) -> None:
     ],
 )
 def test_sentence_names_a_kind_in_any_number(language: str, name: str, said: str) -> None:
-    kinds = KindWords((language, "en"), [("window", name), ("garage door", "Garage door")])
+    kinds = KindNames((language, "en"), [("window", name), ("garage door", "Garage door")])
 
-    assert kinds.named(said) == kinds.named(name) == {"window"}
-    assert kinds.named("hello") == frozenset()
+    assert kinds.find_kinds(said) == kinds.find_kinds(name) == {"window"}
+    assert kinds.find_kinds("hello") == frozenset()

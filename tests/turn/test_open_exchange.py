@@ -23,14 +23,14 @@ SYSTEM = "You are a voice assistant for a home. Answer in plain text. " * 45
 
 
 @pytest.fixture
-def pages(ear: Ear, home: Home) -> Any:
+def pages(reply: Ear, home: Home) -> Any:
     """Return a function that makes the home's tool return pages of about the given number of tokens."""
 
     def pages(tokens: int) -> None:
         async def look(name: str) -> dict[str, str]:
             return {"result": f"{name}: " + "the lamp in the hall is on and the door is closed; " * (tokens // 12)}
 
-        ear.tools = {**home.tools, "homeassistant__GetLiveContext": look}
+        reply.tools = {**home.tools, "homeassistant__GetLiveContext": look}
 
     return pages
 
@@ -52,17 +52,17 @@ def shared(before: str, now: str) -> int:
 
 
 @pytest.fixture
-def question_of_50_rounds(question: Question) -> Question:
-    return replace(question, system=SYSTEM)
+def long_system_question(question: Question) -> Question:
+    return replace(question, system_prompt=SYSTEM)
 
 
 async def test_requests_of_many_rounds_begin_like_the_one_before(
-    take: Take, question_of_50_rounds: Question, pages: Any, model_server: ModelServer
+    take: Take, long_system_question: Question, pages: Any, model_server: ModelServer
 ) -> None:
     pages(1000)
     model_server.script(*read(ROUNDS))
 
-    outcome = await take("read the book", asked=question_of_50_rounds, tool_iterations=ROUNDS)
+    outcome = await take("read the book", asked=long_system_question, tool_iterations=ROUNDS)
 
     assert outcome.speech == "I have read them."
     assert mean(shared(before, now) / len(now) for before, now in pairwise(sent(model_server))) >= 0.75
@@ -70,11 +70,11 @@ async def test_requests_of_many_rounds_begin_like_the_one_before(
 
 @pytest.mark.parametrize("tokens", [1000, 4000])
 async def test_requests_of_many_rounds_keep_to_the_room_of_the_model(
-    tokens: int, take: Take, question_of_50_rounds: Question, pages: Any, model_server: ModelServer
+    tokens: int, take: Take, long_system_question: Question, pages: Any, model_server: ModelServer
 ) -> None:
     room = 7000
     budget = Budget(WindowPolicy(), context_tokens=room + 1000, max_answer_tokens=1000)
-    asked = replace(question_of_50_rounds, model=replace(question_of_50_rounds.model, budget=budget))
+    asked = replace(long_system_question, model=replace(long_system_question.model, budget=budget))
     pages(tokens)
     model_server.script(*read(ROUNDS))
 
@@ -82,17 +82,17 @@ async def test_requests_of_many_rounds_keep_to_the_room_of_the_model(
 
     assert outcome.speech == "I have read them."
     assert outcome.shortfall is None
-    requests = [billed.request for billed in outcome.billed]
+    requests = [billed.request for billed in outcome.billed_requests]
     assert max(sum(message.tokens or 0 for message in request.messages) for request in requests) <= room
 
 
 async def test_question_and_newest_round_of_many_stay_whole(
-    take: Take, question_of_50_rounds: Question, pages: Any, model_server: ModelServer
+    take: Take, long_system_question: Question, pages: Any, model_server: ModelServer
 ) -> None:
     pages(1000)
     model_server.script(*read(ROUNDS))
 
-    await take("read the book", asked=question_of_50_rounds, tool_iterations=ROUNDS)
+    await take("read the book", asked=long_system_question, tool_iterations=ROUNDS)
 
     for number, request in enumerate(model_server.requests[1:], start=1):
         messages = request.body["messages"]

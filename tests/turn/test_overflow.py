@@ -10,8 +10,8 @@ from custom_components.windowed_conversation.providers.errors import BadRequest,
 from custom_components.windowed_conversation.providers.models import ModelProfile
 from custom_components.windowed_conversation.turn.limits import Budget, Shortfall
 from custom_components.windowed_conversation.turn.model import Question
-from custom_components.windowed_conversation.turn.model_size import ModelSize
-from custom_components.windowed_conversation.turn.routing import Decision, Reason, Route
+from custom_components.windowed_conversation.turn.model_size import ContextSizeTracker
+from custom_components.windowed_conversation.turn.routing import Decision, Route, RouteReason
 from custom_components.windowed_conversation.window import Window, WindowPolicy
 from demo.model_server import ModelServer
 from tests.providers.byte_server import DONE, STOP, ByteServer, text
@@ -36,14 +36,14 @@ async def second_server(socket_enabled: None) -> AsyncIterator[ModelServer]:
 @pytest.fixture
 def chain(byte_question: Question, http_client: Any, second_server: ModelServer) -> Question:
     """Return a question for the server that replies with given bytes, with a second agent as the fallback."""
-    second = replace(byte_question.model, agent="second", provider=provider(http_client, second_server.url))
-    return replace(byte_question, fallback_agents=(replace(second, size=ModelSize()),))
+    second = replace(byte_question.model, agent_id="second", provider=provider(http_client, second_server.url))
+    return replace(byte_question, fallback_agents=(replace(second, size=ContextSizeTracker()),))
 
 
 @pytest.fixture
 async def talked(take: Take, byte_question: Question, byte_server: ByteServer) -> None:
     """Take six turns with the server that replies with given bytes."""
-    byte_server.reply(*ANSWER)
+    byte_server.set_reply(*ANSWER)
     for number in range(6):
         await take(f"remember that the number {number} is lucky", asked=byte_question)
     byte_server.requests.clear()
@@ -52,15 +52,15 @@ async def talked(take: Take, byte_question: Question, byte_server: ByteServer) -
 def refuse(server: ByteServer, *bodies: Body) -> None:
     """Make the server refuse the next requests with these bodies, and answer the requests after them."""
     first, *others = bodies
-    server.reply(first.content, status=first.status, headers=first.headers)
+    server.set_reply(first.content, status=first.status, headers=first.headers)
     for body in others:
-        server.then_reply(body.content, status=body.status, headers=body.headers)
-    server.then_reply(*ANSWER)
+        server.add_reply(body.content, status=body.status, headers=body.headers)
+    server.add_reply(*ANSWER)
 
 
 def refuse_all(server: ByteServer, body: Body) -> None:
     """Make the server refuse every request with this body."""
-    server.reply(body.content, status=body.status, headers=body.headers)
+    server.set_reply(body.content, status=body.status, headers=body.headers)
 
 
 def sizes(server: ByteServer) -> list[int]:
@@ -145,10 +145,10 @@ async def test_newest_exchange_alone_is_not_sent_again(
 async def test_refusal_without_a_known_reason_of_what_fits_is_told_at_once(
     take: Take, window: Window, chain: Question, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(*ANSWER)
+    byte_server.set_reply(*ANSWER)
     await take("a long story " * 50, asked=chain)
     await take("another long story " * 50, asked=chain)
-    chain.model.size.on_served(5000)
+    chain.model.size.on_answered(5000)
     byte_server.requests.clear()
     refuse_all(byte_server, UNEXPLAINED)
 
@@ -166,13 +166,13 @@ async def test_reason_of_the_next_agents_answer_is_the_length(
 
     outcome = await take("my name is Ada", asked=chain)
 
-    assert outcome.decision == Decision(Route.FALLBACK, Reason.CONTEXT_OVERFLOW)
+    assert outcome.decision == Decision(Route.FALLBACK, RouteReason.CONTEXT_OVERFLOW)
 
 
 async def test_nothing_is_sent_again_after_the_first_token(
     talked: None, take: Take, chain: Question, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(text("Good "), BODIES["lm_studio_stream"].content)
+    byte_server.set_reply(text("Good "), BODIES["lm_studio_stream"].content)
 
     outcome = await take("hello", asked=chain)
 
@@ -205,7 +205,7 @@ async def test_second_refusal_in_a_row_is_planned_with(
 
     await take("hello", asked=byte_question)
 
-    assert byte_question.model.size.tokens() is not None
+    assert byte_question.model.size.get_context_tokens() is not None
     assert window.stats().evicted_messages > 0
 
 
@@ -225,7 +225,7 @@ async def test_what_is_refused_in_vain_is_not_learned(
     for _ in range(3):
         await take("hello", asked=byte_question)
 
-    assert byte_question.model.size.tokens() is None
+    assert byte_question.model.size.get_context_tokens() is None
 
 
 async def test_tools_belong_to_what_is_learned(take: Take, question: Question, model_server: ModelServer) -> None:
@@ -236,8 +236,8 @@ async def test_tools_belong_to_what_is_learned(take: Take, question: Question, m
 
 
 async def test_figure_of_the_user_wins_over_what_was_learned(question: Question) -> None:
-    size = ModelSize()
-    size.on_named(2000)
+    size = ContextSizeTracker()
+    size.on_size_named(2000)
     model = replace(
         question.model, size=size, budget=Budget(WindowPolicy(), context_tokens=128_000, max_answer_tokens=900)
     )
@@ -256,9 +256,9 @@ async def test_answer_has_a_sixteenth_at_most_of_a_size_that_the_user_has_not_en
 
 
 async def test_shortfall_has_the_figures_of_the_size_that_the_server_names(
-    take: Take, ear: Ear, window: Window, question: Question
+    take: Take, reply: Ear, window: Window, question: Question
 ) -> None:
-    question.model.size.on_named(160)
+    question.model.size.on_size_named(160)
     budget = Budget(WindowPolicy(), max_answer_tokens=1000, schema_tokens=500)
     asked = replace(question, model=replace(question.model, budget=budget))
 
@@ -268,7 +268,7 @@ async def test_shortfall_has_the_figures_of_the_size_that_the_server_names(
     answer_tokens = window.messages()[-1].tokens
     assert answer_tokens is not None
     newest = stats.current_tokens - answer_tokens
-    assert outcome.shortfall == Shortfall(needed=stats.prefix_tokens + 500 + newest + 10, context=160)
+    assert outcome.shortfall == Shortfall(needed_tokens=stats.prefix_tokens + 500 + newest + 10, context_tokens=160)
 
 
 async def test_small_server_is_learned_and_filled(

@@ -23,20 +23,20 @@ UNEXPLAINED = BODIES["lm_studio"]
 @pytest.fixture
 async def acted(take: Take, byte_question: Question, byte_server: ByteServer) -> None:
     """Take a turn without a tool call, and then one with a tool call."""
-    byte_server.reply(*ANSWER)
+    byte_server.set_reply(*ANSWER)
     await take("remember that the number 7 is lucky", asked=byte_question)
-    byte_server.reply(*CALL)
-    byte_server.then_reply(*ANSWER)
+    byte_server.set_reply(*CALL)
+    byte_server.add_reply(*ANSWER)
     await take("make the kitchen cosier", asked=byte_question)
     byte_server.requests.clear()
 
 
 def refuse(server: ByteServer, times: int) -> None:
     """Make the server refuse the next requests without a reason, and answer the requests after them."""
-    server.reply(UNEXPLAINED.content, status=UNEXPLAINED.status, headers=UNEXPLAINED.headers)
+    server.set_reply(UNEXPLAINED.content, status=UNEXPLAINED.status, headers=UNEXPLAINED.headers)
     for _ in range(times - 1):
-        server.then_reply(UNEXPLAINED.content, status=UNEXPLAINED.status, headers=UNEXPLAINED.headers)
-    server.then_reply(*ANSWER)
+        server.add_reply(UNEXPLAINED.content, status=UNEXPLAINED.status, headers=UNEXPLAINED.headers)
+    server.add_reply(*ANSWER)
 
 
 def roles(request: Any) -> list[str]:
@@ -74,7 +74,7 @@ async def test_exchange_whose_form_was_refused_stays_text_and_nothing_is_learned
 
     assert len(byte_server.requests) == 3
     assert not called(byte_server.requests[-1])
-    assert byte_question.model.size.tokens() is None
+    assert byte_question.model.size.get_context_tokens() is None
     assert window.stats().evicted_messages == 0
     assert any(message.tool_calls for message in window.messages())
 
@@ -84,8 +84,8 @@ async def test_exchange_that_was_served_before_keeps_its_form(
     take: Take, byte_question: Question, byte_server: ByteServer
 ) -> None:
     await take("hello", asked=byte_question)
-    byte_server.reply(*CALL)
-    byte_server.then_reply(*ANSWER)
+    byte_server.set_reply(*CALL)
+    byte_server.add_reply(*ANSWER)
     await take("make the kitchen cosier again", asked=byte_question)
     byte_server.requests.clear()
     refuse(byte_server, 1)
@@ -115,9 +115,9 @@ class Demanding(ByteServer):
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         sent = json.loads(await request.read())
         if called(sent):
-            self.reply(UNEXPLAINED.content, status=UNEXPLAINED.status, headers=UNEXPLAINED.headers)
+            self.set_reply(UNEXPLAINED.content, status=UNEXPLAINED.status, headers=UNEXPLAINED.headers)
         else:
-            self.reply(*(CALL if "cosier" in sent["messages"][-1]["content"] else ANSWER))
+            self.set_reply(*(CALL if "cosier" in sent["messages"][-1]["content"] else ANSWER))
         return await super()._handle(request)
 
 
@@ -131,7 +131,7 @@ async def test_server_that_refuses_calls_teaches_no_size_and_the_window_keeps_it
             outcomes = [await take(f"remember that the number {number}{each} is lucky", asked=asked) for each in "abc"]
             assert [outcome.error for outcome in outcomes] == [None] * 3
 
-    assert asked.model.size.tokens() is None
+    assert asked.model.size.get_context_tokens() is None
     assert asked.model.planned_budget.context_tokens is None
     assert window.stats().evicted_messages == 0
 
@@ -139,31 +139,31 @@ async def test_server_that_refuses_calls_teaches_no_size_and_the_window_keeps_it
 async def test_empty_answer_to_the_largest_request_so_far_gets_one_smaller_try_and_teaches_nothing(
     take: Take, window: Window, byte_question: Question, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(*ANSWER)
+    byte_server.set_reply(*ANSWER)
     for number in range(6):
         await take(f"remember that the number {number} is lucky", asked=byte_question)
     byte_server.requests.clear()
     for number in range(3):
-        byte_server.reply(*EMPTY)
-        byte_server.then_reply(*ANSWER)
+        byte_server.set_reply(*EMPTY)
+        byte_server.add_reply(*ANSWER)
         outcome = await take(f"hello {number}", asked=byte_question)
 
     assert outcome.speech == "Good day."
     empty, smaller = byte_server.requests[-2:]
     assert len(smaller["messages"]) < len(empty["messages"])
-    assert byte_question.model.size.tokens() is None
+    assert byte_question.model.size.get_context_tokens() is None
     assert window.stats().evicted_messages == 0
 
 
 async def test_empty_answer_to_a_request_that_fits_is_not_asked_again(
     take: Take, byte_question: Question, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(*ANSWER)
+    byte_server.set_reply(*ANSWER)
     await take("a long story " * 50, asked=byte_question)
     await take("another long story " * 50, asked=byte_question)
-    byte_question.model.size.on_served(5000)
+    byte_question.model.size.on_answered(5000)
     byte_server.requests.clear()
-    byte_server.reply(*EMPTY)
+    byte_server.set_reply(*EMPTY)
 
     outcome = await take("hello", asked=byte_question)
 

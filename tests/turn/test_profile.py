@@ -10,17 +10,17 @@ import pytest
 from custom_components.windowed_conversation.memory import Fact
 from custom_components.windowed_conversation.turn.recall import (
     HEADING,
-    PROFILE_TOKENS,
-    Narrator,
+    MAX_PROFILE_TOKENS,
     PromptFacts,
+    RecallText,
+    append_profile,
     build_prompt_facts,
-    with_profile,
 )
 from custom_components.windowed_conversation.window import EstimatedCounter
 
 DAY = 86_400.0
 NOW = 1_795_000_000.0
-ADA = Narrator("Ada", datetime.fromtimestamp(NOW, UTC))
+ADA = RecallText("Ada", datetime.fromtimestamp(NOW, UTC))
 
 count = EstimatedCounter().count
 
@@ -31,7 +31,7 @@ def fact(number: int, text: str = "Tea at five", **fields: Any) -> Fact:
     return Fact(number, text, NOW, **(values | fields))
 
 
-def profile_of(*facts: Fact) -> PromptFacts:
+def build_facts(*facts: Fact) -> PromptFacts:
     return build_prompt_facts(facts, ADA, count)
 
 
@@ -39,7 +39,7 @@ def test_facts_are_sentences_under_whose_they_are_the_newest_first() -> None:
     mine = fact(1, "I say [no]; never", person="ada")
     older = replace(fact(3, "The spare key is in the shed"), at=NOW - DAY)
 
-    assert profile_of(older, fact(2), mine).text == (
+    assert build_facts(older, fact(2), mine).text == (
         f"{HEADING}\n\nKnown of Ada:\nI say no, never\n\nKnown of the home:\nTea at five\nThe spare key is in the shed"
     )
 
@@ -64,21 +64,21 @@ def test_facts_are_sentences_under_whose_they_are_the_newest_first() -> None:
     ],
 )
 def test_sentence_is_dated_only_if_it_says_a_day_that_moves(text: str, is_dated: bool) -> None:
-    assert ADA.fact(fact(1, text)) == (f"{text} (told Wed 2026-11-18)" if is_dated else text)
+    assert ADA.format_fact(fact(1, text)) == (f"{text} (told Wed 2026-11-18)" if is_dated else text)
 
 
 def test_time_that_no_calendar_has_is_left_out() -> None:
-    assert ADA.fact(replace(fact(1, "today"), at=1e30)) == "today"
+    assert ADA.format_fact(replace(fact(1, "today"), at=1e30)) == "today"
 
 
 def test_it_has_room_for_a_hundred_facts_of_a_home() -> None:
     facts = [replace(fact(each, "The bins are behind the old shed"), at=NOW - 3 * DAY * each) for each in range(120)]
 
-    assert len(profile_of(*facts).sources) >= 100
+    assert len(build_facts(*facts).sources) >= 100
 
 
 def test_nothing_to_tell_is_no_heading() -> None:
-    assert profile_of() == PromptFacts()
+    assert build_facts() == PromptFacts()
 
 
 @pytest.mark.parametrize(
@@ -93,14 +93,14 @@ def test_nothing_to_tell_is_no_heading() -> None:
 def test_where_not_all_have_room_it_has(first: Fact, second: Fact) -> None:
     long = "word " * 400
 
-    assert profile_of(replace(second, text=long), replace(first, text=long)).sources == ("fact:1",)
+    assert build_facts(replace(second, text=long), replace(first, text=long)).sources == ("fact:1",)
 
 
 @given(st.lists(st.text(min_size=1, max_size=300), min_size=1, max_size=120))
 def test_it_has_a_line_for_each_fact_and_no_more_tokens_than_it_may(texts: list[str]) -> None:
-    profile = profile_of(*(fact(number, text) for number, text in enumerate(texts)))
+    profile = build_facts(*(fact(number, text) for number, text in enumerate(texts)))
 
-    assert profile.tokens == count(profile.text) <= PROFILE_TOKENS
+    assert profile.tokens == count(profile.text) <= MAX_PROFILE_TOKENS
     assert len(profile.text.removeprefix(HEADING).splitlines()) == (3 + len(profile.sources) if profile.sources else 0)
 
 
@@ -113,4 +113,4 @@ def test_it_has_a_line_for_each_fact_and_no_more_tokens_than_it_may(texts: list[
     ],
 )
 def test_it_is_at_the_end_of_the_prompt(system: str, profile: PromptFacts | None, prompt: str) -> None:
-    assert with_profile(system, profile) == prompt
+    assert append_profile(system, profile) == prompt

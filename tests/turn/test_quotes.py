@@ -3,7 +3,7 @@
 import pytest
 
 from custom_components.windowed_conversation.memory.words import Words
-from custom_components.windowed_conversation.turn.speaker import is_quoted, is_supported_by, speaks_of_oneself
+from custom_components.windowed_conversation.turn.speaker import is_about_speaker, is_quoted, is_supported_by
 
 SAID = "By the way, my dentist is now on  Tuesday at four, and turn on the café lamp!"
 
@@ -91,7 +91,7 @@ def test_a_fact_that_its_quote_does_not_say_is_not_taken(fact: str, quote: str) 
     ],
 )
 def test_a_text_speaks_of_its_speaker(language: str, text: str) -> None:
-    assert speaks_of_oneself(text, language)
+    assert is_about_speaker(text, language)
 
 
 @pytest.mark.parametrize(
@@ -112,4 +112,4 @@ def test_a_text_speaks_of_its_speaker(language: str, text: str) -> None:
     ],
 )
 def test_a_text_speaks_of_the_home(language: str, text: str) -> None:
-    assert not speaks_of_oneself(text, language)
+    assert not is_about_speaker(text, language)

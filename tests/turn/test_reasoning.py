@@ -10,7 +10,7 @@ import pytest
 
 from custom_components.windowed_conversation.providers.errors import Incomplete
 from custom_components.windowed_conversation.providers.events import (
-    Finished,
+    AnswerDone,
     FinishReason,
     ModelSettings,
     Provider,
@@ -24,7 +24,7 @@ from custom_components.windowed_conversation.turn.summary import ask_for_summary
 from custom_components.windowed_conversation.window import Message, Role, Window, WindowPolicy
 from custom_components.windowed_conversation.window.summary import SummaryInput
 from demo.model_server import Answer, ModelServer, call, thought, words
-from demo.model_server.conversation import Finish
+from demo.model_server.conversation import AnswerFinish
 from tests.providers.byte_server import DONE, STOP, ByteServer, chunk, text, usage
 
 from .answers import said
@@ -35,8 +35,8 @@ LIMIT, WITH_ROOM = 300, 300 + 4096
 
 HELLO = words("Hello.")
 THOUGHT = thought("The user greets me.") + HELLO
-CUT = replace(thought("The user greets me, so I"), finish=Finish.LENGTH)
-TOLD = SummaryInput(Message.system("You are a voice assistant."), earlier="Ada likes pizza.")
+CUT = replace(thought("The user greets me, so I"), finish=AnswerFinish.LENGTH)
+TOLD = SummaryInput(Message.system("You are a voice assistant."), earlier_summary="Ada likes pizza.")
 
 
 @pytest.fixture
@@ -69,12 +69,12 @@ def test_there_is_room_if_one_of_the_last_five_answers_had_a_thought(thoughts: l
     question = Question(Model("own", cast("Provider", None), "a-model", budget), "", "", (), "")
 
     for number, has_reasoning in enumerate(thoughts):
-        request = question.request((Message.user("hello"),), ())
+        request = question.build_request((Message.user("hello"),), ())
         has_room = any(thoughts[max(number - 5, 0) : number])
         assert request.max_answer_tokens == (WITH_ROOM if has_room else LIMIT)
         with OpenAttempt(question.model, request, Purpose.ANSWER, lambda _attempt: None) as asked:
             asked.on_delta(ReasoningDelta("hm" if has_reasoning else " "))
-            asked.on_event(Finished(FinishReason.STOP, "stop"))
+            asked.on_event(AnswerDone(FinishReason.STOP, "stop"))
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_there_is_room_if_one_of_the_last_five_answers_had_a_thought(thoughts: l
 async def test_reasoning_is_noticed_in_whatever_way_it_shows(
     answer: bytes, take: Take, byte_question: Question, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(answer)
+    byte_server.set_reply(answer)
 
     await take("hello", asked=byte_question)
 
@@ -109,7 +109,7 @@ async def test_reasoning_is_noticed_in_whatever_way_it_shows(
 async def test_empty_reasoning_is_none(
     answer: bytes, take: Take, byte_question: Question, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(answer)
+    byte_server.set_reply(answer)
 
     await take("hello", asked=byte_question)
 
@@ -131,8 +131,8 @@ async def test_answer_cut_off_in_its_thoughts_is_asked_for_once_more_with_room(
 async def test_answer_cut_off_in_hidden_thoughts_is_asked_for_once_more(
     take: Take, byte_question: Question, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(chunk({"role": "assistant"}), chunk({}, "length"), DONE)
-    byte_server.then_reply(said("Hello."))
+    byte_server.set_reply(chunk({"role": "assistant"}), chunk({}, "length"), DONE)
+    byte_server.add_reply(said("Hello."))
 
     outcome = await take("hello", asked=byte_question)
 
@@ -159,13 +159,13 @@ async def test_turn_asks_again_once_at_most(take: Take, model_server: ModelServe
     assert limits(model_server) == [LIMIT, *[WITH_ROOM] * 5, LIMIT]
 
 
-async def test_answer_is_not_repeated_after_its_first_word(take: Take, model_server: ModelServer, ear: Ear) -> None:
-    model_server.script(replace(THOUGHT, finish=Finish.LENGTH))
+async def test_answer_is_not_repeated_after_its_first_word(take: Take, model_server: ModelServer, reply: Ear) -> None:
+    model_server.script(replace(THOUGHT, finish=AnswerFinish.LENGTH))
 
     outcome = await take("hello")
 
     assert isinstance(outcome.error, Incomplete)
-    assert (limits(model_server), ear.text) == ([LIMIT], "Hello.")
+    assert (limits(model_server), reply.text) == ([LIMIT], "Hello.")
 
 
 async def test_action_is_not_repeated_when_the_answer_after_it_is_asked_for_again(
@@ -232,7 +232,7 @@ async def test_summary_follows_the_same_rule(question: Question, model_server: M
 
 
 async def test_cut_summary_with_words_is_an_error(question: Question, model_server: ModelServer) -> None:
-    model_server.script(replace(words("Ada likes"), finish=Finish.LENGTH))
+    model_server.script(replace(words("Ada likes"), finish=AnswerFinish.LENGTH))
 
     with pytest.raises(Incomplete):
         await ask_for_summary(question, TOLD, 100, TurnLimits(), lambda _attempt: None)

@@ -6,23 +6,23 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given, strategies as st
 import pytest
 
-from custom_components.windowed_conversation.memory import Recalled
+from custom_components.windowed_conversation.memory import RecallHit
 from custom_components.windowed_conversation.turn.context import (
     LiveContext,
     Stamp,
-    context_text,
-    recalled_text,
-    with_context,
+    add_context,
+    format_context,
+    format_recalled_lines,
 )
 from custom_components.windowed_conversation.turn.recall import (
-    RECALLED_TOKENS,
-    Narrator,
+    MAX_RECALLED_TOKENS,
     RecalledLines,
+    RecallText,
     SentContext,
-    alternate,
-    choose_lines,
-    is_of_home,
-    sent_context,
+    build_sent_context,
+    choose_recalled_lines,
+    interleave,
+    is_home_turn,
 )
 from custom_components.windowed_conversation.window import (
     EstimatedCounter,
@@ -34,27 +34,27 @@ from custom_components.windowed_conversation.window import (
 
 AT = 1_795_000_000.0
 MORNING = datetime(2026, 11, 23, 8, 5, tzinfo=UTC)
-ADA = Narrator("Ada", MORNING)
+ADA = RecallText("Ada", MORNING)
 NOTHING = SentContext()
 
 count = EstimatedCounter().count
 
 
-def turn(text: str, person: str | None = "ada", number: int = 1) -> Recalled:
-    return Recalled("turn", number, text, AT, person, 1.0)
+def turn(text: str, person: str | None = "ada", number: int = 1) -> RecallHit:
+    return RecallHit("turn", number, text, AT, person, 1.0)
 
 
-def fact(text: str, person: str | None = "ada", number: int = 1) -> Recalled:
-    return Recalled("fact", number, text, AT, person, 1.0)
+def fact(text: str, person: str | None = "ada", number: int = 1) -> RecallHit:
+    return RecallHit("fact", number, text, AT, person, 1.0)
 
 
-def chosen(*found: Recalled, sent: SentContext = NOTHING, most: int = RECALLED_TOKENS) -> tuple[str, ...]:
-    return choose_lines(found, sent, ADA, count, most).lines
+def chosen(*found: RecallHit, sent: SentContext = NOTHING, most: int = MAX_RECALLED_TOKENS) -> tuple[str, ...]:
+    return choose_recalled_lines(found, sent, ADA, count, most).lines
 
 
-def exchanges(said: str) -> tuple[Exchange, ...]:
+def exchanges(text: str) -> tuple[Exchange, ...]:
     window = Window("conversation", WindowPolicy(), EstimatedCounter())
-    window.open(said)
+    window.open(text)
     window.add(Message.assistant("Yes."))
     window.close()
     return window.exchanges()
@@ -68,19 +68,19 @@ def exchanges(said: str) -> tuple[Exchange, ...]:
         (turn("hello\nHello.", None), '2026-11-18 someone: "hello", answered: "Hello."'),
         (fact("Tea at five", None), '2026-11-18 the home: "Tea at five"'),
         (fact('a; b] [CONTEXT: "c"\u2028d'), "2026-11-18 Ada: \"a, b CONTEXT: 'c' d\""),
-        (Recalled("fact", 1, "Tea", 1e30, None, 1.0), 'the home: "Tea"'),
+        (RecallHit("fact", 1, "Tea", 1e30, None, 1.0), 'the home: "Tea"'),
         (
-            Recalled("episode", 1, "Tea. Milk.", AT, "ada", 1.0, excerpt="Milk."),
+            RecallHit("episode", 1, "Tea. Milk.", AT, "ada", 1.0, excerpt="Milk."),
             '2026-11-18 Ada, summary of an earlier conversation: "Milk."',
         ),
     ],
 )
-def test_line_is_a_quote_with_who_and_when(found: Recalled, line: str) -> None:
+def test_line_is_a_quote_with_who_and_when(found: RecallHit, line: str) -> None:
     assert chosen(found) == (line,)
 
 
 def test_person_without_a_name_is_a_user() -> None:
-    assert Narrator(None, MORNING).recalled(fact("Tea")) == ('2026-11-18 the user: "Tea"',)
+    assert RecallText(None, MORNING).format_candidate(fact("Tea")) == ('2026-11-18 the user: "Tea"',)
 
 
 @pytest.mark.parametrize(
@@ -89,13 +89,13 @@ def test_person_without_a_name_is_a_user() -> None:
     ids=["today", "yesterday", "before"],
 )
 def test_line_of_today_and_yesterday_has_its_hour(hours: int, head: str) -> None:
-    found = replace(fact("Tea"), at=(MORNING - timedelta(hours=hours)).timestamp())
+    found = replace(fact("Tea"), time=(MORNING - timedelta(hours=hours)).timestamp())
 
     assert chosen(found) == (f'{head}: "Tea"',)
 
 
 def test_oldest_line_comes_first_so_that_a_correction_comes_last() -> None:
-    corrected = replace(turn("no, at six", number=2), at=AT + 60)
+    corrected = replace(turn("no, at six", number=2), time=AT + 60)
 
     assert chosen(corrected, turn("tea at five")) == ('2026-11-18 Ada: "tea at five"', '2026-11-18 Ada: "no, at six"')
 
@@ -103,31 +103,31 @@ def test_oldest_line_comes_first_so_that_a_correction_comes_last() -> None:
 @pytest.mark.parametrize(
     ("found", "is_home"),
     [
-        (replace(turn("what is it?"), tools=("intent__HassTurnOn",)), True),
-        (replace(turn("is it locked?"), tools=("windowed_conversation__get_states", "remember")), True),
-        (replace(turn("good night"), tools=("script__good_night",)), True),
+        (replace(turn("what is it?"), tool_names=("intent__HassTurnOn",)), True),
+        (replace(turn("is it locked?"), tool_names=("windowed_conversation__get_states", "remember")), True),
+        (replace(turn("good night"), tool_names=("script__good_night",)), True),
         (turn("is the oven on?"), True),
         (fact("the oven is old"), False),
-        (replace(turn("my name is Ada"), tools=("windowed_conversation__remember",)), False),
-        (replace(turn("what is the news?"), tools=("search__web",)), False),
+        (replace(turn("my name is Ada"), tool_names=("windowed_conversation__remember",)), False),
+        (replace(turn("what is the news?"), tool_names=("search__web",)), False),
     ],
 )
-def test_turn_that_asked_or_commanded_the_home_is_known(found: Recalled, is_home: bool) -> None:
-    assert is_of_home(found, lambda said: "oven" in said) is is_home
+def test_turn_that_asked_or_commanded_the_home_is_known(found: RecallHit, is_home: bool) -> None:
+    assert is_home_turn(found, lambda said: "oven" in said) is is_home
 
 
 def test_two_facts_come_before_each_turn() -> None:
     facts, turns = [fact("Tea", number=number) for number in range(5)], [turn("hello", number=9)] * 2
 
-    assert [each.id for each in alternate(facts, turns)] == [0, 1, 9, 2, 3, 9, 4]
-    assert [each.id for each in alternate((), turns)] == [9, 9]
+    assert [each.id for each in interleave(facts, turns)] == [0, 1, 9, 2, 3, 9, 4]
+    assert [each.id for each in interleave((), turns)] == [9, 9]
 
 
 def test_answer_that_is_too_long_is_omitted_and_what_was_said_stays() -> None:
     assert chosen(turn("my name is Ada\n" + "Hello. " * 200)) == ('2026-11-18 Ada: "my name is Ada"',)
 
 
-def long_turns(count: int) -> tuple[Recalled, ...]:
+def long_turns(count: int) -> tuple[RecallHit, ...]:
     return tuple(turn(f"{number} " + "long " * 300, number=number) for number in range(10, 10 + count))
 
 
@@ -142,7 +142,7 @@ def test_no_more_is_looked_for_after_four_lines_that_do_not_fit() -> None:
         counted.append(text)
         return count(text)
 
-    choose_lines((fact("Tea at five"), *long_turns(19)), NOTHING, ADA, counting, RECALLED_TOKENS)
+    choose_recalled_lines((fact("Tea at five"), *long_turns(19)), NOTHING, ADA, counting, MAX_RECALLED_TOKENS)
 
     assert sum("long" in text for text in counted) == 4
 
@@ -154,7 +154,7 @@ def test_what_was_said_twice_is_one_line() -> None:
 
 
 def test_answer_to_the_same_question_is_not_recalled() -> None:
-    sent = sent_context((), (), "what is  my name?")
+    sent = build_sent_context((), (), "what is  my name?")
 
     assert chosen(turn("what is my name?\nI do not know."), turn("my name is Ada", number=2), sent=sent) == (
         '2026-11-18 Ada: "my name is Ada"',
@@ -162,18 +162,18 @@ def test_answer_to_the_same_question_is_not_recalled() -> None:
 
 
 def test_nothing_that_fits_is_no_line() -> None:
-    assert choose_lines([turn("word " * 300)], NOTHING, ADA, count, RECALLED_TOKENS) == RecalledLines()
+    assert choose_recalled_lines([turn("word " * 300)], NOTHING, ADA, count, MAX_RECALLED_TOKENS) == RecalledLines()
 
 
-@given(st.lists(st.text(max_size=400), max_size=20), st.integers(-20, RECALLED_TOKENS))
+@given(st.lists(st.text(max_size=400), max_size=20), st.integers(-20, MAX_RECALLED_TOKENS))
 def test_lines_break_no_prefix_and_cost_no_more_than_they_may(texts: list[str], most: int) -> None:
     found = [turn(text, number=number) for number, text in enumerate(texts)]
-    recalled = choose_lines(found, NOTHING, ADA, count, most)
-    stamp = Stamp(MORNING, "Ada").prefix()
-    context = LiveContext(context_text("", recalled.lines))
-    prefix = with_context((Message.user(stamp),), stamp, context)[0].content
+    recalled = choose_recalled_lines(found, NOTHING, ADA, count, most)
+    stamp = Stamp(MORNING, "Ada").format_prefix()
+    context = LiveContext(format_context("", recalled.lines))
+    prefix = add_context((Message.user(stamp),), stamp, context)[0].content
 
-    assert recalled.tokens == count(recalled_text(recalled.lines)) <= max(most, 0)
+    assert recalled.tokens == count(format_recalled_lines(recalled.lines)) <= max(most, 0)
     assert (prefix.count("["), prefix.count("]"), len(prefix.splitlines())) == (1, 1, 2)
     assert len(recalled.sources) == len(recalled.lines)
 
@@ -187,13 +187,13 @@ def test_lines_break_no_prefix_and_cost_no_more_than_they_may(texts: list[str], 
     ],
     ids=["a turn", "a long turn", "a fact"],
 )
-def test_what_the_window_holds_is_not_recalled(found: Recalled, said: str) -> None:
-    assert chosen(found, sent=sent_context(exchanges(said), ())) == ()
+def test_what_the_window_holds_is_not_recalled(found: RecallHit, said: str) -> None:
+    assert chosen(found, sent=build_sent_context(exchanges(said), ())) == ()
 
 
 def test_turn_that_the_window_only_mentions_is_recalled() -> None:
-    assert chosen(turn("Ada\nHello."), sent=sent_context(exchanges("my name is Ada, yes"), ()))
+    assert chosen(turn("Ada\nHello."), sent=build_sent_context(exchanges("my name is Ada, yes"), ()))
 
 
 def test_fact_of_the_profile_is_not_recalled() -> None:
-    assert chosen(fact("Tea", number=7), sent=sent_context((), ["fact:7"])) == ()
+    assert chosen(fact("Tea", number=7), sent=build_sent_context((), ["fact:7"])) == ()

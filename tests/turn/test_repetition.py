@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from custom_components.windowed_conversation.turn.state import Repetition
+from custom_components.windowed_conversation.turn.state import RepetitionDetector
 from custom_components.windowed_conversation.window import ToolCall
 
 READS = frozenset({"look", "look_there", "clock"})
@@ -15,13 +15,13 @@ def told(*rounds: Iterable[tuple[str, str]]) -> tuple[list[bool], bool]:
 
     A round consists of tool names with their results. The tools in `READS` are read-only.
     """
-    repetition, found = Repetition(), list[bool]()
+    repetition, found = RepetitionDetector(), list[bool]()
     for calls in rounds:
         repetition.begin_round()
         for name, result in calls:
             call = ToolCall(f"call_{len(found)}", name, {"name": "lamp"})
-            found.append(repetition.add(call, result, read_only=name in READS))
-    return found, repetition.goes_on
+            found.append(repetition.add_call(call, result, read_only=name in READS))
+    return found, repetition.is_note_ignored
 
 
 def one_by_one(*names: str) -> tuple[list[bool], bool]:
@@ -92,9 +92,9 @@ def test_equal_calls_of_one_answer_are_one() -> None:
 
 
 def test_other_arguments_make_another_call() -> None:
-    repetition = Repetition()
+    repetition = RepetitionDetector()
     found = [
-        repetition.add(ToolCall(f"call_{at}", "look", {"area": area}), "nothing", read_only=True)
+        repetition.add_call(ToolCall(f"call_{at}", "look", {"area": area}), "nothing", read_only=True)
         for at, area in enumerate(("Kitchen", "Hall", "Attic", "Cellar"))
     ]
 
@@ -102,9 +102,9 @@ def test_other_arguments_make_another_call() -> None:
 
 
 def test_arguments_in_another_order_are_the_same() -> None:
-    repetition, found = Repetition(), []
+    repetition, found = RepetitionDetector(), []
     for at, arguments in enumerate(({"a": 1, "b": {"c": 2, "d": 3}}, {"b": {"d": 3, "c": 2}, "a": 1}) * 2):
         repetition.begin_round()
-        found.append(repetition.add(ToolCall(f"call_{at}", "act", arguments), "done", read_only=False))
+        found.append(repetition.add_call(ToolCall(f"call_{at}", "act", arguments), "done", read_only=False))
 
     assert found == [False, False, True, True]

@@ -12,7 +12,7 @@ import pytest
 
 from custom_components.windowed_conversation.providers.errors import RateLimited
 from custom_components.windowed_conversation.turn.limits import TurnLimits
-from custom_components.windowed_conversation.turn.model import Question, RequestLimit
+from custom_components.windowed_conversation.turn.model import Question, RequestLimiter
 from custom_components.windowed_conversation.turn.state import Turn
 from custom_components.windowed_conversation.window import EstimatedCounter, Window, WindowPolicy
 from demo.model_server import ModelServer
@@ -26,7 +26,7 @@ type Start = Callable[..., asyncio.Task[Turn]]
 @pytest.fixture
 def one_at_a_time(question: Question) -> Question:
     """Return a question for a server that gets only one request at a time."""
-    return replace(question, model=replace(question.model, limit=RequestLimit(1)))
+    return replace(question, model=replace(question.model, request_limiter=RequestLimiter(1)))
 
 
 @pytest.fixture
@@ -125,4 +125,4 @@ async def test_who_waited_does_not_ask_a_server_that_asked_for_a_pause_meanwhile
 
     assert [type(outcome.error) for outcome in outcomes] == [RateLimited] * 5
     assert len(model_server.requests) == 1
-    assert one_at_a_time.model.pause.seconds_left <= 60
+    assert one_at_a_time.model.pause.remaining_seconds <= 60

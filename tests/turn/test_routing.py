@@ -3,18 +3,18 @@
 import pytest
 
 from custom_components.windowed_conversation.turn.routing import (
-    LONGEST_COMMAND,
+    MAX_COMMAND_CHARS,
     Decision,
-    Reason,
     Route,
-    Routing,
-    asks_back,
-    first_choice,
+    RouteReason,
+    RoutingMode,
+    decide_first_route,
+    expects_reply,
 )
 from custom_components.windowed_conversation.window import Message, ToolCall
 
 COMMAND = "turn on the light"
-LETTER = "x" * (LONGEST_COMMAND + 1)
+LONG_TEXT = "x" * (MAX_COMMAND_CHARS + 1)
 
 NOW = 1_800_000_000.0
 
@@ -22,17 +22,17 @@ NOW = 1_800_000_000.0
 @pytest.mark.parametrize(
     ("routing", "text", "route", "reason"),
     [
-        (Routing.LOCAL_FIRST, COMMAND, Route.LOCAL, Reason.LOCAL_MATCH),
-        (Routing.LOCAL_FIRST, LETTER[1:], Route.LOCAL, Reason.LOCAL_MATCH),
-        (Routing.LOCAL_FIRST, LETTER, Route.LLM, Reason.TOO_LONG),
-        (Routing.LLM_ONLY, COMMAND, Route.LLM, Reason.LLM_ONLY),
-        (Routing.LLM_ONLY, LETTER, Route.LLM, Reason.LLM_ONLY),
-        (Routing.LOCAL_ONLY, COMMAND, Route.LOCAL, Reason.LOCAL_ONLY),
-        (Routing.LOCAL_ONLY, LETTER, Route.LOCAL, Reason.LOCAL_ONLY),
+        (RoutingMode.LOCAL_FIRST, COMMAND, Route.LOCAL, RouteReason.LOCAL_MATCH),
+        (RoutingMode.LOCAL_FIRST, LONG_TEXT[1:], Route.LOCAL, RouteReason.LOCAL_MATCH),
+        (RoutingMode.LOCAL_FIRST, LONG_TEXT, Route.LLM, RouteReason.TOO_LONG),
+        (RoutingMode.LLM_ONLY, COMMAND, Route.LLM, RouteReason.LLM_ONLY),
+        (RoutingMode.LLM_ONLY, LONG_TEXT, Route.LLM, RouteReason.LLM_ONLY),
+        (RoutingMode.LOCAL_ONLY, COMMAND, Route.LOCAL, RouteReason.LOCAL_ONLY),
+        (RoutingMode.LOCAL_ONLY, LONG_TEXT, Route.LOCAL, RouteReason.LOCAL_ONLY),
     ],
 )
-def test_first_choice(routing: Routing, text: str, route: Route, reason: Reason) -> None:
-    assert first_choice(routing, text) == Decision(route, reason)
+def test_first_choice(routing: RoutingMode, text: str, route: Route, reason: RouteReason) -> None:
+    assert decide_first_route(routing, text) == Decision(route, reason)
 
 
 @pytest.mark.parametrize(
@@ -56,4 +56,4 @@ def test_first_choice(routing: Routing, text: str, route: Route, reason: Reason)
     ],
 )
 def test_agent_waits_for_an_answer_to_its_own_question(last: Message, asks: bool) -> None:
-    assert asks_back(last, NOW) is asks
+    assert expects_reply(last, NOW) is asks

@@ -3,7 +3,7 @@
 import pytest
 
 from custom_components.windowed_conversation.turn.errors import IdTooLong
-from custom_components.windowed_conversation.turn.routing import Scope, WindowKey, window_key
+from custom_components.windowed_conversation.turn.routing import Scope, WindowKey, build_window_key
 from custom_components.windowed_conversation.turn.speaker import Speaker
 
 
@@ -25,7 +25,7 @@ from custom_components.windowed_conversation.turn.speaker import Speaker
 def test_input_belongs_to_the_window_of_its_scope(
     scope: Scope, device: str | None, user: str | None, key: WindowKey
 ) -> None:
-    assert window_key(scope, "talk", device=device, user=user) == key
+    assert build_window_key(scope, "talk", device=device, user=user) == key
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_input_belongs_to_the_window_of_its_scope(
     ],
 )
 def test_owner_of_a_device_has_its_windows(scope: Scope, user: str | None, key: WindowKey) -> None:
-    assert window_key(scope, "talk", device="box", user=user, owner="ada") == key
+    assert build_window_key(scope, "talk", device="box", user=user, owner="ada") == key
 
 
 KEYS = [
@@ -70,15 +70,15 @@ def test_no_id_makes_the_key_of_another_conversation() -> None:
 @pytest.mark.parametrize("scope", [Scope.CONVERSATION, Scope.DEVICE])
 def test_id_that_is_longer_than_any_is_refused(scope: Scope) -> None:
     with pytest.raises(IdTooLong):
-        window_key(scope, "x" * 256, device="x" * 250, user=None)
+        build_window_key(scope, "x" * 256, device="x" * 250, user=None)
 
 
 def test_id_of_255_characters_is_taken() -> None:
-    assert window_key(Scope.CONVERSATION, "x" * 255, device=None, user=None) == WindowKey("x" * 255)
+    assert build_window_key(Scope.CONVERSATION, "x" * 255, device=None, user=None) == WindowKey("x" * 255)
 
 
 def test_users_who_give_the_same_name_have_windows_of_their_own() -> None:
-    ada, grace = (window_key(Scope.CONVERSATION, "talk", device=None, user=user) for user in ("ada", "grace"))
+    ada, grace = (build_window_key(Scope.CONVERSATION, "talk", device=None, user=user) for user in ("ada", "grace"))
 
     assert str(ada) != str(grace)
 

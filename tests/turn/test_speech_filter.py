@@ -11,10 +11,10 @@ from custom_components.windowed_conversation.providers.events import TextDelta
 from custom_components.windowed_conversation.turn.speech_filter import SpeechFilter
 
 from .plain_speech import UNHEARD, PlainSpeech
-from .spoken import CONTEXT, JSON_CALL, NOTES, SECTIONS, TIME, TOOLS, sorted_out
+from .spoken import ALL_NOTES, CONTEXT, JSON_CALL, SECTIONS, TIME, TOOLS, filter_pieces
 
 MARKS = (
-    *(CONTEXT, "[context :", "[CONTEXT:", "]", TIME, SECTIONS, "## Speaker\n", "## Time\n", *NOTES),
+    *(CONTEXT, "[context :", "[CONTEXT:", "]", TIME, SECTIONS, "## Speaker\n", "## Time\n", *ALL_NOTES),
     *("<think>", "</think>", "<Thinking>", "</THINKING>", "<|im_end|>", "<|eot_id|>", "<|end|>", "<|return|>"),
     *("<|channel|>analysis<|message|>", "<|channel|>final<|message|>", "<|channel|>", "<|message|>", "<|call|>"),
     *("<|channel|>commentary to=functions.HassTurnOn <|constrain|>json<|message|>", "<|constrain|>json"),
@@ -28,7 +28,7 @@ MARKS = (
 )
 # The parts of a tool call as fenced JSON, between which the filter accepts a limited amount of white space.
 _SPACED_MARKS = ("[", "{", '"name"', ":", f'"{"a" * 100}"', ",", '"parameters"', ":")
-LONGEST_MARK = len(f"```{'a' * 12}") + sum(8 + len(mark) for mark in _SPACED_MARKS)
+MAX_MARK_CHARS = len(f"```{'a' * 12}") + sum(8 + len(mark) for mark in _SPACED_MARKS)
 
 words = st.sampled_from(
     [" ", "\n", "\n\n", "    ", "word", "e", "<", "[", "#", "t", "\u200b", "\N{GRINNING FACE}", "\N{BLACK SQUARE}"]
@@ -52,13 +52,13 @@ def cut(text: str, at: list[int]) -> list[str]:
 def test_text_is_read_as_if_it_had_come_whole_and_slowly(text: str, at: list[int]) -> None:
     plain = PlainSpeech(text, TOOLS | {"HassTurnOn"})
 
-    assert sorted_out(cut(text, at)) == (plain.spoken, plain.thought)
-    assert sorted_out([text]) == (plain.spoken, plain.thought)
+    assert filter_pieces(cut(text, at)) == (plain.speech, plain.reasoning)
+    assert filter_pieces([text]) == (plain.speech, plain.reasoning)
 
 
 @given(plain_texts, plain_texts, borders)
 def test_echo_of_the_context_is_never_spoken(before: str, after: str, at: list[int]) -> None:
-    spoken, thought = sorted_out(cut(f"{before}{CONTEXT}\n\n{after}", at))
+    spoken, thought = filter_pieces(cut(f"{before}{CONTEXT}\n\n{after}", at))
 
     assert "CONTEXT" not in spoken + thought
     assert "Ada" not in (spoken + thought).removeprefix(before.lstrip()).removesuffix(after)
@@ -69,7 +69,7 @@ def test_echo_of_the_context_is_never_spoken(before: str, after: str, at: list[i
 def test_text_without_marks_is_spoken_as_it_is_but_for_leading_space(text: str, at: list[int]) -> None:
     leading = UNHEARD.match(text)
 
-    assert sorted_out(cut(text, at)) == (text[leading.end() if leading else 0 :], "")
+    assert filter_pieces(cut(text, at)) == (text[leading.end() if leading else 0 :], "")
 
 
 @given(st.lists(plain_texts.filter(str.strip)))
@@ -114,7 +114,7 @@ def test_no_more_is_held_back_than_the_longest_mark(text: str) -> None:
     for char in text:
         speech.feed(char)
 
-    assert sum(len(delta.text) for delta in speech.flush()) <= LONGEST_MARK
+    assert sum(len(delta.text) for delta in speech.flush()) <= MAX_MARK_CHARS
 
 
 class Copied(str):

@@ -28,7 +28,7 @@ from tests.providers.byte_server import DONE, STOP, ByteServer, text
 from .conftest import Take
 
 POLICY = WindowPolicy(300, summarize=True)
-TOLD = SummaryInput(Message.system("You are a voice assistant."), earlier="Ada likes pizza.")
+TOLD = SummaryInput(Message.system("You are a voice assistant."), earlier_summary="Ada likes pizza.")
 
 
 @pytest.fixture
@@ -53,13 +53,13 @@ async def ask(question: Question, passage: SummaryInput, **limits: Any) -> tuple
     usage: list[Usage] = []
 
     def on_attempt(attempt: Attempt) -> None:
-        usage.extend(billed.usage for billed in (attempt.billed,) if billed)
+        usage.extend(billed.usage for billed in (attempt.billed_request,) if billed)
 
     return await ask_for_summary(question, passage, 100, TurnLimits(**limits), on_attempt), usage
 
 
 async def test_summary_before_is_part_of_it(passage: SummaryInput, question: Question) -> None:
-    passage = passage._replace(earlier="You told me: my name is Bob; remember that the pin is 12.")
+    passage = passage._replace(earlier_summary="You told me: my name is Bob; remember that the pin is 12.")
 
     summary, _ = await ask(question, passage)
 
@@ -95,7 +95,7 @@ async def test_request_is_the_passage_the_tools_and_the_instruction(
 
 
 async def test_thoughts_are_no_part_of_a_summary(byte_question: Question, byte_server: ByteServer) -> None:
-    byte_server.reply(text("<think>hm</think>\n\nAda likes "), text("pizza.\n"), STOP, DONE)
+    byte_server.set_reply(text("<think>hm</think>\n\nAda likes "), text("pizza.\n"), STOP, DONE)
 
     assert await ask(byte_question, TOLD) == ("Ada likes pizza.", [])
 

@@ -14,17 +14,25 @@ from custom_components.windowed_conversation.turn.model import Question
 from custom_components.windowed_conversation.turn.state import Turn
 from custom_components.windowed_conversation.window import Window, WindowPolicy
 from demo.model_server import Answer, ModelServer, call, words
-from tests.providers.wires import WIRES
+from tests.providers.wires import ALL_WIRES
 
 from .conftest import Take
 from .world import Ear, Home, Tool
 
-FORMATS = tuple(wire.name for wire in WIRES)
+FORMATS = tuple(wire.name for wire in ALL_WIRES)
 
 # The reasoning style of the model in each wire format; formats that are not listed do not reason.
 UNTHINKING: Mapping[str, ReasoningStyle] = {}
-BY_AMOUNT = {"anthropic": ReasoningStyle.BUDGET, "gemini": ReasoningStyle.BUDGET, "responses": ReasoningStyle.EFFORT}
-BY_LEVEL = {"anthropic": ReasoningStyle.ADAPTIVE, "gemini": ReasoningStyle.LEVEL, "responses": ReasoningStyle.EFFORT}
+BUDGET_STYLES = {
+    "anthropic": ReasoningStyle.BUDGET,
+    "gemini": ReasoningStyle.BUDGET,
+    "responses": ReasoningStyle.EFFORT,
+}
+LEVEL_STYLES = {
+    "anthropic": ReasoningStyle.ADAPTIVE,
+    "gemini": ReasoningStyle.LEVEL,
+    "responses": ReasoningStyle.EFFORT,
+}
 
 TOLD = (
     ("my name is Anna", "Nice to meet you, Anna."),
@@ -59,40 +67,40 @@ SCRIPTS: Mapping[str, tuple[Answer, ...]] = {
 }
 
 # Every order of the formats, each with one of the reasoning styles in turn.
-ORDERS = tuple(zip(permutations(FORMATS), cycle((BY_LEVEL, BY_AMOUNT, UNTHINKING)), strict=False))
+ORDERS = tuple(zip(permutations(FORMATS), cycle((LEVEL_STYLES, BUDGET_STYLES, UNTHINKING)), strict=False))
 
 type Asked = Callable[[str], Question]
 
 
 @dataclass
-class Receipts:
-    """Adds a unique receipt to each tool result of a home; `given` has the receipts in the order of the calls."""
+class ReceiptTools:
+    """Adds a unique receipt to each tool result of a home; `receipts` has the receipts in the order of the calls."""
 
     home: Home
-    given: list[str] = field(default_factory=list)
+    receipts: list[str] = field(default_factory=list)
     on_call: Callable[[], None] = lambda: None
 
     @property
     def tools(self) -> Mapping[str, Tool]:
-        return {name: self._with_receipt(tool) for name, tool in self.home.tools.items()}
+        return {name: self._add_receipt(tool) for name, tool in self.home.tools.items()}
 
-    def _with_receipt(self, tool: Tool) -> Callable[..., Awaitable[Any]]:
+    def _add_receipt(self, tool: Tool) -> Callable[..., Awaitable[Any]]:
         async def act(**arguments: Any) -> Any:
             self.on_call()
-            self.given.append(f"<receipt {len(self.given)}>")
-            receipt = self.given[-1]
+            self.receipts.append(f"<receipt {len(self.receipts)}>")
+            receipt = self.receipts[-1]
             return {**await tool(**arguments), "receipt": receipt}
 
         return act
 
 
 @pytest.fixture
-def receipts(home: Home) -> Receipts:
-    return Receipts(home)
+def receipts(home: Home) -> ReceiptTools:
+    return ReceiptTools(home)
 
 
 @pytest.fixture
-def ear(receipts: Receipts) -> Ear:
+def reply(receipts: ReceiptTools) -> Ear:
     return Ear(receipts.tools)
 
 
@@ -106,9 +114,9 @@ def window(window: Window) -> Window:
 @pytest.fixture
 async def http_clients() -> AsyncIterator[Mapping[str, Any]]:
     """Yield an HTTP client for each wire format."""
-    packages = {wire.clients[0] for wire in WIRES}
+    packages = {wire.clients[0] for wire in ALL_WIRES}
     clients = {package: import_module(package).AsyncClient(verify=False) for package in packages}
-    yield {wire.name: clients[wire.clients[0]] for wire in WIRES}
+    yield {wire.name: clients[wire.clients[0]] for wire in ALL_WIRES}
     for client in clients.values():
         await client.aclose()
 
@@ -120,7 +128,7 @@ def asked(
     """Return a function that builds the question for a wire format; models reason in the style of the parameter."""
     styles: Mapping[str, ReasoningStyle] = request.param
 
-    providers = {wire.name: wire.connect(model_server.address, http_clients[wire.name]) for wire in WIRES}
+    providers = {wire.name: wire.connect(model_server.address, http_clients[wire.name]) for wire in ALL_WIRES}
     model_server.change(models=("scripted", "gemini-2.5-flash"))
 
     def asked(name: str) -> Question:
@@ -130,7 +138,7 @@ def asked(
         caching = Caching.BREAKPOINTS if name == "anthropic" else Caching.AUTOMATIC
         model = replace(
             question.model,
-            agent=name,
+            agent_id=name,
             provider=providers[name],
             name=f"{base}+reasoning",
             profile=ModelProfile(reasoning=style, caching=caching),
@@ -147,14 +155,14 @@ def violations(server: ModelServer) -> list[Any]:
 
 @pytest.mark.parametrize(("order", "asked"), ORDERS, indirect=["asked"], ids=["-".join(order) for order, _ in ORDERS])
 async def test_conversation_goes_on_whoever_answers(
-    order: tuple[str, ...], take: Take, asked: Asked, receipts: Receipts, model_server: ModelServer
+    order: tuple[str, ...], take: Take, asked: Asked, receipts: ReceiptTools, model_server: ModelServer
 ) -> None:
     outcomes, lost = list[Turn](), list[str]()
     for name, (said, _) in zip(cycle(order), TOLD, strict=False):
         model_server.script(*SCRIPTS.get(said, ()))
         outcomes.append(await take(said, asked=asked(name)))
         sent = model_server.requests[-1].raw.decode()
-        lost += [receipt for receipt in receipts.given if receipt not in sent]
+        lost += [receipt for receipt in receipts.receipts if receipt not in sent]
 
     assert violations(model_server) == []
     assert [outcome.error for outcome in outcomes] == [None] * len(TOLD)
@@ -163,10 +171,10 @@ async def test_conversation_goes_on_whoever_answers(
     assert lost == []
 
 
-@pytest.mark.parametrize("asked", [BY_AMOUNT, BY_LEVEL], indirect=True, ids=["by amount", "by level"])
+@pytest.mark.parametrize("asked", [BUDGET_STYLES, LEVEL_STYLES], indirect=True, ids=["by amount", "by level"])
 @pytest.mark.parametrize("pair", permutations(FORMATS, 2), ids="-".join)
 async def test_turn_goes_on_with_another_provider_after_its_tools_ran(
-    pair: tuple[str, str], take: Take, asked: Asked, receipts: Receipts, model_server: ModelServer
+    pair: tuple[str, str], take: Take, asked: Asked, receipts: ReceiptTools, model_server: ModelServer
 ) -> None:
     first, second = pair
     question = replace(asked(first), fallback_agents=(asked(second).model,))
@@ -181,4 +189,4 @@ async def test_turn_goes_on_with_another_provider_after_its_tools_ran(
     assert (handed_over.answered_by, afterwards.answered_by) == (second, first)
     assert handed_over.speech == "Done, the kitchen light and the bedroom light are on."
     assert afterwards.speech == "Done, the kitchen light and the bedroom light are off."
-    assert len(receipts.given) == 4
+    assert len(receipts.receipts) == 4

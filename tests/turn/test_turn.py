@@ -6,11 +6,11 @@ from custom_components.windowed_conversation.providers.errors import DeadlineExc
 from custom_components.windowed_conversation.turn.errors import LocalAnswerFailed, NothingSaid, PromptFailed, TurnError
 from custom_components.windowed_conversation.turn.model import BilledRequest, Question
 from custom_components.windowed_conversation.turn.routing import (
-    LONGEST_COMMAND,
+    MAX_COMMAND_CHARS,
     Decision,
-    Reason,
     Route,
-    Routing,
+    RouteReason,
+    RoutingMode,
     Situation,
 )
 from custom_components.windowed_conversation.window import Message, ToolCall, Window
@@ -40,7 +40,7 @@ async def test_answer_is_kept_with_its_question(take: Take, window: Window) -> N
 
 
 async def test_what_each_request_has_cost_is_told_before_its_answer_is_kept(
-    window: Window, question: Question, ear: Ear, model_server: ModelServer
+    window: Window, question: Question, reply: Ear, model_server: ModelServer
 ) -> None:
     told = []
 
@@ -48,13 +48,13 @@ async def test_what_each_request_has_cost_is_told_before_its_answer_is_kept(
         sent = billed.request.messages
         told.append((sent == window.messages(), len(sent), billed.usage.input > 0))
 
-    await take_turn(window, "switch on the kitchen light", question, ear, on_billed=on_billed)
+    await take_turn(window, "switch on the kitchen light", question, reply, on_billed=on_billed)
 
     assert told == [(True, 2, True), (True, 4, True)]
 
 
 async def test_every_request_is_valid(take: Take, model_server: ModelServer) -> None:
-    await take("turn on the kitchen light", routing=Routing.LOCAL_FIRST, local=Local(LIGHT_IS_ON))
+    await take("turn on the kitchen light", routing=RoutingMode.LOCAL_FIRST, local=Local(LIGHT_IS_ON))
     await take("switch on the kitchen light and the bedroom light")
     model_server.script(words("One moment. ") + call("HassTurnOff", name="bedroom light"))
     await take("switch off the bedroom light")
@@ -97,7 +97,7 @@ async def test_turn_that_takes_too_long_times_out(take: Take, model_server: Mode
 async def test_blank_input_is_answered_by_nobody(take: Take, model_server: ModelServer, window: Window) -> None:
     local = Local(LIGHT_IS_ON)
 
-    outcome = await take("", routing=Routing.LOCAL_FIRST, local=local)
+    outcome = await take("", routing=RoutingMode.LOCAL_FIRST, local=local)
 
     assert isinstance(outcome.error, NothingSaid)
     assert (local.asked, model_server.requests, window.messages()) == ([], [], ())
@@ -113,9 +113,9 @@ async def test_question_that_cannot_be_prepared_asks_nobody(
 
 
 async def test_local_answer_is_kept_and_asks_no_model(take: Take, model_server: ModelServer, window: Window) -> None:
-    outcome = await take("turn on the kitchen light", routing=Routing.LOCAL_FIRST, local=Local(LIGHT_IS_ON))
+    outcome = await take("turn on the kitchen light", routing=RoutingMode.LOCAL_FIRST, local=Local(LIGHT_IS_ON))
 
-    assert outcome.decision == Decision(Route.LOCAL, Reason.LOCAL_MATCH)
+    assert outcome.decision == Decision(Route.LOCAL, RouteReason.LOCAL_MATCH)
     assert [message.role for message in window.messages()] == ["user", "assistant", "tool", "assistant"]
     assert window.messages()[0].content == "turn on the kitchen light"
     assert window.stats().tag_distribution["route:local"] == 1
@@ -125,16 +125,16 @@ async def test_local_answer_is_kept_and_asks_no_model(take: Take, model_server: 
 async def test_what_nothing_local_understood_is_put_to_the_model(take: Take, window: Window) -> None:
     local = Local()
 
-    outcome = await take("my name is Ada", routing=Routing.LOCAL_FIRST, local=local)
+    outcome = await take("my name is Ada", routing=RoutingMode.LOCAL_FIRST, local=local)
 
-    assert outcome.decision == Decision(Route.LLM, Reason.NO_LOCAL_MATCH)
+    assert outcome.decision == Decision(Route.LLM, RouteReason.NO_LOCAL_MATCH)
     assert (len(local.asked), outcome.speech) == (1, "Nice to meet you, Ada.")
     assert window.stats().tag_distribution["route:llm"] == 1
 
 
-@pytest.mark.parametrize("routing", [Routing.LOCAL_FIRST, Routing.LOCAL_ONLY])
+@pytest.mark.parametrize("routing", [RoutingMode.LOCAL_FIRST, RoutingMode.LOCAL_ONLY])
 async def test_local_answer_that_failed_is_not_put_to_the_model(
-    routing: Routing, take: Take, model_server: ModelServer, window: Window
+    routing: RoutingMode, take: Take, model_server: ModelServer, window: Window
 ) -> None:
     outcome = await take("turn on the sun", routing=routing, local=Local(LocalAnswerFailed("no such thing")))
 
@@ -143,16 +143,16 @@ async def test_local_answer_that_failed_is_not_put_to_the_model(
 
 
 async def test_local_answer_that_tells_no_messages_leaves_nothing_in_the_window(take: Take, window: Window) -> None:
-    outcome = await take("forget my name", routing=Routing.LOCAL_FIRST, local=Local(()))
+    outcome = await take("forget my name", routing=RoutingMode.LOCAL_FIRST, local=Local(()))
 
     assert (outcome.error, window.messages()) == (None, ())
 
 
 async def test_local_answer_is_no_models(take: Take) -> None:
-    await take("turn on the kitchen light", routing=Routing.LOCAL_FIRST, local=Local(LIGHT_IS_ON))
+    await take("turn on the kitchen light", routing=RoutingMode.LOCAL_FIRST, local=Local(LIGHT_IS_ON))
     local = Local(LIGHT_IS_ON)
 
-    await take("turn it off", routing=Routing.LOCAL_FIRST, local=local)
+    await take("turn it off", routing=RoutingMode.LOCAL_FIRST, local=local)
 
     assert local.asked == [Situation()]
 
@@ -160,7 +160,7 @@ async def test_local_answer_is_no_models(take: Take) -> None:
 async def test_long_input_goes_to_the_model_at_once(take: Take) -> None:
     local = Local(LIGHT_IS_ON)
 
-    outcome = await take("word " * LONGEST_COMMAND, routing=Routing.LOCAL_FIRST, local=local)
+    outcome = await take("word " * MAX_COMMAND_CHARS, routing=RoutingMode.LOCAL_FIRST, local=local)
 
-    assert outcome.decision == Decision(Route.LLM, Reason.TOO_LONG)
+    assert outcome.decision == Decision(Route.LLM, RouteReason.TOO_LONG)
     assert (local.asked, outcome.error) == ([], None)

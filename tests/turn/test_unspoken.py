@@ -8,7 +8,7 @@ from typing import override
 import pytest
 
 from custom_components.windowed_conversation.turn.errors import EmptyAnswer
-from custom_components.windowed_conversation.turn.model import Question, Spoken
+from custom_components.windowed_conversation.turn.model import Question, ReplyDelta
 from custom_components.windowed_conversation.window import INTERRUPTED_ANSWER, Message, Window
 from tests.providers.byte_server import CALLS, DONE, STOP, ByteServer, fragment, text
 
@@ -44,7 +44,7 @@ def said(words: str) -> bytes:
 async def test_answer_of_which_nothing_is_spoken_is_empty(
     answer: str, take: Take, byte_question: Question, byte_server: ByteServer, home: Home
 ) -> None:
-    byte_server.reply(said(answer))
+    byte_server.set_reply(said(answer))
 
     outcome = await take("hello", asked=byte_question)
 
@@ -55,8 +55,8 @@ async def test_answer_of_which_nothing_is_spoken_is_empty(
 async def test_model_that_acts_and_then_only_thinks_has_succeeded(
     take: Take, byte_question: Question, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(LOOK)
-    byte_server.then_reply(said("<think>It is on.</think>"))
+    byte_server.set_reply(LOOK)
+    byte_server.add_reply(said("<think>It is on.</think>"))
 
     outcome = await take("hello", asked=byte_question)
 
@@ -66,8 +66,8 @@ async def test_model_that_acts_and_then_only_thinks_has_succeeded(
 async def test_model_that_acts_and_then_writes_a_call_as_text_has_not_succeeded(
     take: Take, byte_question: Question, byte_server: ByteServer, window: Window, home: Home
 ) -> None:
-    byte_server.reply(LOOK)
-    byte_server.then_reply(said(TEXT_CALL))
+    byte_server.set_reply(LOOK)
+    byte_server.add_reply(said(TEXT_CALL))
 
     outcome = await take("hello", asked=byte_question)
 
@@ -80,8 +80,8 @@ async def test_model_that_acts_and_then_writes_a_call_as_text_has_not_succeeded(
 async def test_call_as_text_where_none_is_allowed_is_no_failure(
     take: Take, byte_question: Question, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(LOOK)
-    byte_server.then_reply(said(TEXT_CALL))
+    byte_server.set_reply(LOOK)
+    byte_server.add_reply(said(TEXT_CALL))
 
     outcome = await take("hello", asked=byte_question, tool_iterations=1)
 
@@ -89,13 +89,13 @@ async def test_call_as_text_where_none_is_allowed_is_no_failure(
 
 
 async def test_answer_that_ends_like_the_beginning_of_a_mark_is_spoken_whole(
-    take: Take, byte_question: Question, byte_server: ByteServer, ear: Ear
+    take: Take, byte_question: Question, byte_server: ByteServer, reply: Ear
 ) -> None:
-    byte_server.reply(said("Type <th"))
+    byte_server.set_reply(said("Type <th"))
 
     outcome = await take("hello", asked=byte_question)
 
-    assert outcome.speech == ear.text == "Type <th"
+    assert outcome.speech == reply.text == "Type <th"
 
 
 class Listener(Ear):
@@ -104,7 +104,7 @@ class Listener(Ear):
     ran: list[int]
 
     @override
-    async def add(self, deltas: AsyncIterator[Spoken]) -> AsyncGenerator[Message]:
+    async def add_deltas(self, deltas: AsyncIterator[ReplyDelta]) -> AsyncGenerator[Message]:
         self.ran, turns = [], count()
 
         async def run() -> None:
@@ -112,13 +112,13 @@ class Listener(Ear):
                 next(turns)
                 await asyncio.sleep(0)
 
-        async def noted() -> AsyncGenerator[Spoken]:
+        async def noted() -> AsyncGenerator[ReplyDelta]:
             async for delta in deltas:
                 self.ran.append(next(turns))
                 yield delta
 
         other = asyncio.create_task(run())
-        async for message in super().add(noted()):
+        async for message in super().add_deltas(noted()):
             yield message
         other.cancel()
 
@@ -126,7 +126,7 @@ class Listener(Ear):
 async def test_others_have_their_turn_while_a_long_text_is_read(
     byte_question: Question, byte_server: ByteServer, window: Window, home: Home
 ) -> None:
-    byte_server.reply(said("a<|im_end|>" * 40_000))
+    byte_server.set_reply(said("a<|im_end|>" * 40_000))
     listener = Listener(home.tools)
 
     await take_turn(window, "hello", byte_question, listener)

@@ -18,7 +18,7 @@ from custom_components.windowed_conversation.providers import DeadlineExceeded, 
 from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
 from custom_components.windowed_conversation.turn.limits import IDLE_TIMEOUT, Budget, TurnLimits
 from custom_components.windowed_conversation.turn.model import Model, Question
-from custom_components.windowed_conversation.turn.routing import Decision, Reason, Route
+from custom_components.windowed_conversation.turn.routing import Decision, Route, RouteReason
 from custom_components.windowed_conversation.turn.state import Turn
 from custom_components.windowed_conversation.window import Window, WindowPolicy
 from demo.model_server import ModelServer, call
@@ -35,7 +35,7 @@ from .world import Ear, Home, take_turn
 DELAYS = (3, 14, 25, 45, 100)
 COMMENT = b": keep-alive\n\n"
 ANSWER = "It is in."
-OWN, OTHER, NOBODY = "own", "conversation.elsewhere", None
+OWN, OTHER, NO_AGENT = "own", "conversation.elsewhere", None
 
 # The SDKs' default timeout of ten minutes, which is longer than any turn.
 _SDK_TIMEOUT = 600.0
@@ -46,10 +46,10 @@ class Server:
     """A model's server: its wire format, and whether it is at home."""
 
     wire: Wire
-    at_home: bool = False
+    is_at_home: bool = False
 
     def __str__(self) -> str:
-        return f"{self.wire.name}{' at home' if self.at_home else ''}"
+        return f"{self.wire.name}{' at home' if self.is_at_home else ''}"
 
 
 VENDORS = (
@@ -58,8 +58,8 @@ VENDORS = (
     Server(GeminiWire()),
     Server(ResponsesWire()),
 )
-AT_HOME = Server(ChatWire(), at_home=True)
-SERVERS = (*VENDORS, Server(ChatWire()), AT_HOME)
+HOME_SERVER = Server(ChatWire(), is_at_home=True)
+ALL_SERVERS = (*VENDORS, Server(ChatWire()), HOME_SERVER)
 
 
 def nothing(delay: float, answer: list[bytes]) -> tuple[float, list[Piece]]:
@@ -93,7 +93,7 @@ ALL_OWN = [OWN] * 5
 
 # The agent that answers after each of the delays, by the server's way of waiting.
 ALONE = {"nothing": ALL_OWN, "headers": ALL_OWN, "each second": ALL_OWN, "each 30 s": ALL_OWN, "begun": ALL_OWN}
-VENDOR_ALONE = {**ALONE, "begun": [OWN, OWN, OWN, OWN, NOBODY]}
+VENDOR_ALONE = {**ALONE, "begun": [OWN, OWN, OWN, OWN, NO_AGENT]}
 QUICK = [OWN, OTHER, OTHER, OTHER, OTHER]
 STANDBY = {
     "nothing": QUICK,
@@ -126,7 +126,7 @@ class House:
             server.wire.connect(address or self.server.address, client, timeout=_SDK_TIMEOUT),
             "scripted",
             Budget(WindowPolicy()),
-            is_at_home=server.at_home,
+            is_at_home=server.is_at_home,
         )
         return replace(self._question, model=model, fallback_agents=others)
 
@@ -136,7 +136,7 @@ class House:
             "is the pelican in?",
             question,
             self._ear,
-            background=self._in_background,
+            run_in_background=self._in_background,
             limits=TurnLimits(**limits),
         )
 
@@ -145,9 +145,9 @@ class House:
 
 
 @pytest.fixture
-async def house(byte_server: ByteServer, question: Question, window: Window, ear: Ear) -> AsyncIterator[House]:
+async def session(byte_server: ByteServer, question: Question, window: Window, reply: Ear) -> AsyncIterator[House]:
     async with httpx.AsyncClient(verify=False) as old, httpx2.AsyncClient(verify=False) as new:
-        house = House(byte_server, question, window, ear, {"httpx": old, "httpx2": new})
+        house = House(byte_server, question, window, reply, {"httpx": old, "httpx2": new})
         yield house
         await asyncio.gather(*house.left_open)
 
@@ -156,7 +156,7 @@ async def answered(house: House, server: Server, way: str, *others: Any) -> list
     outcomes = []
     for delay in DELAYS:
         before, pieces = WAYS[way](delay, server.wire.answer(Reasoning(("hm",)), Text((ANSWER,))))
-        house.server.reply(*pieces, before=before)
+        house.server.set_reply(*pieces, before=before)
         outcomes.append(await house.ask(house.question(server, *others)))
     return outcomes
 
@@ -167,140 +167,140 @@ def who(outcomes: list[Turn]) -> list[str | None]:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("server", VENDORS, ids=str)
-async def test_vendor_is_heard_unless_it_is_silent_after_it_has_begun(way: str, server: Server, house: House) -> None:
-    assert who(await answered(house, server, way)) == VENDOR_ALONE[way]
+async def test_vendor_is_heard_unless_it_is_silent_after_it_has_begun(way: str, server: Server, session: House) -> None:
+    assert who(await answered(session, server, way)) == VENDOR_ALONE[way]
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_server_at_home_is_heard_whenever_it_speaks(way: str, house: House) -> None:
-    assert who(await answered(house, AT_HOME, way)) == ALONE[way]
+async def test_server_at_home_is_heard_whenever_it_speaks(way: str, session: House) -> None:
+    assert who(await answered(session, HOME_SERVER, way)) == ALONE[way]
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("server", SERVERS, ids=str)
+@pytest.mark.parametrize("server", ALL_SERVERS, ids=str)
 async def test_fallback_agent_is_asked_after_ten_silent_seconds_or_a_minute_of_signs(
-    way: str, server: Server, house: House
+    way: str, server: Server, session: House
 ) -> None:
-    outcomes = await answered(house, server, way, Elsewhere("Ask the harbour."))
+    outcomes = await answered(session, server, way, Elsewhere("Ask the harbour."))
 
     assert who(outcomes) == STANDBY[way]
 
 
-@pytest.mark.parametrize("server", SERVERS, ids=str)
-async def test_model_that_nobody_heard_is_heard_when_the_fallback_agent_fails(server: Server, house: House) -> None:
-    house.server.reply(*server.wire.answer(Text((ANSWER,))), before=25)
+@pytest.mark.parametrize("server", ALL_SERVERS, ids=str)
+async def test_model_that_nobody_heard_is_heard_when_the_fallback_agent_fails(server: Server, session: House) -> None:
+    session.server.set_reply(*server.wire.answer(Text((ANSWER,))), before=25)
 
-    outcome = await house.ask(house.question(server, Elsewhere(DeadlineExceeded("gone"))))
+    outcome = await session.ask(session.question(server, Elsewhere(DeadlineExceeded("gone"))))
 
     assert (outcome.speech, outcome.answered_by, len(outcome.attempts)) == (ANSWER, OWN, 1)
-    assert outcome.decision == Decision(Route.LLM, Reason.LLM_ONLY)
+    assert outcome.decision == Decision(Route.LLM, RouteReason.LLM_ONLY)
     assert outcome.duration < 120
-    assert len(house.server.requests) == 1
+    assert len(session.server.requests) == 1
 
 
 async def test_model_that_nobody_heard_does_not_answer_after_a_tool_of_another_has_run(
-    house: House, question: Question, home: Home, ear: Ear, model_server: ModelServer
+    session: House, question: Question, home: Home, reply: Ear, model_server: ModelServer
 ) -> None:
     async def turn_on(name: str) -> None:
         await home.tools["intent__HassTurnOn"](name)
         model_server.fault("500")
 
-    ear.tools = {**home.tools, "intent__HassTurnOn": turn_on}
+    reply.tools = {**home.tools, "intent__HassTurnOn": turn_on}
     model_server.script(call("intent__HassTurnOn", name="kitchen light"))
-    house.server.reply(*AT_HOME.wire.answer(Text((ANSWER,))), before=25)
+    session.server.set_reply(*HOME_SERVER.wire.answer(Text((ANSWER,))), before=25)
 
-    outcome = await house.ask(house.question(AT_HOME, replace(question.model, agent="other")))
+    outcome = await session.ask(session.question(HOME_SERVER, replace(question.model, agent_id="other")))
 
     assert isinstance(outcome.error, Unavailable)
     assert home.ran == ["on kitchen light"]
 
 
-async def test_nobody_is_heard_when_all_fail(house: House) -> None:
-    house.server.reply(*AT_HOME.wire.answer(Text((ANSWER,))), before=500)
+async def test_nobody_is_heard_when_all_fail(session: House) -> None:
+    session.server.set_reply(*HOME_SERVER.wire.answer(Text((ANSWER,))), before=500)
 
-    outcome = await house.ask(house.question(AT_HOME, Elsewhere(DeadlineExceeded("gone"))))
+    outcome = await session.ask(session.question(HOME_SERVER, Elsewhere(DeadlineExceeded("gone"))))
 
     assert isinstance(outcome.error, DeadlineExceeded)
-    assert house.window.exchanges() == ()
+    assert session.window.exchanges() == ()
 
 
-@pytest.mark.parametrize("server", SERVERS, ids=str)
-async def test_thoughts_are_signs_of_life(server: Server, house: House) -> None:
+@pytest.mark.parametrize("server", ALL_SERVERS, ids=str)
+async def test_thoughts_are_signs_of_life(server: Server, session: House) -> None:
     begin, *rest = server.wire.answer(Reasoning(("hm", "well")), Text((ANSWER,)))
-    house.server.reply(begin, *(piece for event in rest for piece in (Pause(4), event)))
+    session.server.set_reply(begin, *(piece for event in rest for piece in (Pause(4), event)))
 
-    outcome = await house.ask(house.question(server, Elsewhere("Ask the harbour.")))
+    outcome = await session.ask(session.question(server, Elsewhere("Ask the harbour.")))
 
     assert (outcome.answered_by, outcome.speech) == (OWN, ANSWER)
 
 
-@pytest.mark.parametrize("server", SERVERS, ids=str)
-async def test_nobody_waits_beyond_the_turn_for_a_server_that_pings_for_ever(server: Server, house: House) -> None:
-    house.server.reply(*(piece for _ in range(200) for piece in (COMMENT, Pause(1))))
+@pytest.mark.parametrize("server", ALL_SERVERS, ids=str)
+async def test_nobody_waits_beyond_the_turn_for_a_server_that_pings_for_ever(server: Server, session: House) -> None:
+    session.server.set_reply(*(piece for _ in range(200) for piece in (COMMENT, Pause(1))))
     loop = asyncio.get_running_loop()
     began = loop.time()
 
-    outcome = await house.ask(house.question(server))
+    outcome = await session.ask(session.question(server))
 
     assert isinstance(outcome.error, DeadlineExceeded)
     assert loop.time() - began == pytest.approx(120, abs=0.5)
 
 
-@pytest.mark.parametrize("server", SERVERS, ids=str)
-async def test_minute_of_pings_is_enough_where_a_fallback_agent_stands_by(server: Server, house: House) -> None:
-    house.server.reply(*(piece for _ in range(200) for piece in (COMMENT, Pause(1))))
+@pytest.mark.parametrize("server", ALL_SERVERS, ids=str)
+async def test_minute_of_pings_is_enough_where_a_fallback_agent_stands_by(server: Server, session: House) -> None:
+    session.server.set_reply(*(piece for _ in range(200) for piece in (COMMENT, Pause(1))))
     loop = asyncio.get_running_loop()
     began = loop.time()
 
-    outcome = await house.ask(house.question(server, Elsewhere("Ask the harbour.")))
+    outcome = await session.ask(session.question(server, Elsewhere("Ask the harbour.")))
 
     assert outcome.answered_by == OTHER
     assert loop.time() - began == pytest.approx(60, abs=0.5)
 
 
 @pytest.mark.parametrize("delay", DELAYS)
-@pytest.mark.parametrize("server", SERVERS, ids=str)
+@pytest.mark.parametrize("server", ALL_SERVERS, ids=str)
 async def test_answer_after_a_tool_is_waited_for_although_a_fallback_agent_stands_by(
-    delay: float, server: Server, house: House
+    delay: float, server: Server, session: House
 ) -> None:
     call = Call("call_1", "homeassistant__GetLiveContext", ("{}",))
-    house.server.reply(*server.wire.answer(Calls((call,))), before=3)
-    house.server.then_reply(Pause(delay), *server.wire.answer(Text((ANSWER,))))
+    session.server.set_reply(*server.wire.answer(Calls((call,))), before=3)
+    session.server.add_reply(Pause(delay), *server.wire.answer(Text((ANSWER,))))
 
-    outcome = await house.ask(house.question(server, Elsewhere("Ask the harbour.")))
+    outcome = await session.ask(session.question(server, Elsewhere("Ask the harbour.")))
 
     assert (outcome.speech, outcome.answered_by, outcome.tool_calls) == (ANSWER, OWN, 1)
 
 
 @pytest.mark.parametrize("server", VENDORS, ids=str)
-async def test_silence_in_the_middle_of_a_vendors_answer_ends_it(server: Server, house: House) -> None:
+async def test_silence_in_the_middle_of_a_vendors_answer_ends_it(server: Server, session: House) -> None:
     *begin, _ = server.wire.answer(Text(("It is", " in.")))
-    house.server.reply(*begin[:3], Pause(100), *begin[3:])
+    session.server.set_reply(*begin[:3], Pause(100), *begin[3:])
     loop = asyncio.get_running_loop()
     began = loop.time()
 
-    outcome = await house.ask(house.question(server))
+    outcome = await session.ask(session.question(server))
 
     assert isinstance(outcome.error, DeadlineExceeded)
     assert loop.time() - began == pytest.approx(IDLE_TIMEOUT, abs=0.5)
 
 
-async def test_server_at_home_may_write_a_tool_call_without_a_sign(house: House) -> None:
-    *begin, last = AT_HOME.wire.answer(Text(("It is", " in.")))
-    house.server.reply(*begin, Pause(100), last)
+async def test_server_at_home_may_write_a_tool_call_without_a_sign(session: House) -> None:
+    *begin, last = HOME_SERVER.wire.answer(Text(("It is", " in.")))
+    session.server.set_reply(*begin, Pause(100), last)
 
-    assert (await house.ask(house.question(AT_HOME))).speech == ANSWER
+    assert (await session.ask(session.question(HOME_SERVER))).speech == ANSWER
 
 
-async def test_server_at_home_goes_on_loading_while_another_agent_answers(house: House) -> None:
-    house.server.reply(*AT_HOME.wire.answer(Text((ANSWER,))), before=14)
+async def test_server_at_home_goes_on_loading_while_another_agent_answers(session: House) -> None:
+    session.server.set_reply(*HOME_SERVER.wire.answer(Text((ANSWER,))), before=14)
 
-    outcome = await house.ask(house.question(AT_HOME, Elsewhere("Ask the harbour.")))
-    (load,) = house.left_open
+    outcome = await session.ask(session.question(HOME_SERVER, Elsewhere("Ask the harbour.")))
+    (load,) = session.left_open
     await load
 
     assert (outcome.answered_by, outcome.speech) == (OTHER, "Ask the harbour.")
-    assert house.server.left == 0
+    assert session.server.left == 0
 
 
 class LoadingServer:
@@ -309,15 +309,15 @@ class LoadingServer:
     def __init__(self) -> None:
         self.is_loaded = False
         self.loads = 0
-        self._loading = asyncio.Lock()
+        self._load_lock = asyncio.Lock()
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        async with self._loading:
+        async with self._load_lock:
             if not self.is_loaded:
                 self.loads += 1
                 await asyncio.sleep(14)
                 self.is_loaded = True
-        return web.Response(body=b"".join(AT_HOME.wire.answer(Text((ANSWER,)))), content_type="text/event-stream")
+        return web.Response(body=b"".join(HOME_SERVER.wire.answer(Text((ANSWER,)))), content_type="text/event-stream")
 
 
 @pytest.fixture
@@ -337,57 +337,57 @@ async def loading(socket_enabled: None) -> AsyncIterator[tuple[LoadingServer, st
 async def test_model_that_a_server_loads_again_when_a_client_leaves_answers(
     others: tuple[Elsewhere, ...],
     expected: list[str],
-    house: House,
+    session: House,
     loading: tuple[LoadingServer, str],
 ) -> None:
     server, address = loading
-    question = house.question(AT_HOME, *others, address=address)
+    question = session.question(HOME_SERVER, *others, address=address)
 
-    assert who([await house.ask(question) for _ in range(4)]) == expected
+    assert who([await session.ask(question) for _ in range(4)]) == expected
     assert server.loads == 1
 
 
-async def test_load_is_given_up_with_the_time_of_its_turn(house: House) -> None:
-    house.server.reply(*AT_HOME.wire.answer(Text((ANSWER,))), before=500)
+async def test_load_is_given_up_with_the_time_of_its_turn(session: House) -> None:
+    session.server.set_reply(*HOME_SERVER.wire.answer(Text((ANSWER,))), before=500)
     loop = asyncio.get_running_loop()
     began = loop.time()
 
-    await house.ask(house.question(AT_HOME, Elsewhere("Ask the harbour.")))
-    await asyncio.gather(*house.left_open)
+    await session.ask(session.question(HOME_SERVER, Elsewhere("Ask the harbour.")))
+    await asyncio.gather(*session.left_open)
 
     assert loop.time() - began <= 121
 
 
-async def test_only_one_request_at_a_time_stays_open_beyond_its_turn(house: House) -> None:
-    question = house.question(AT_HOME, Elsewhere("Ask the harbour."))
-    house.server.reply(*AT_HOME.wire.answer(Text((ANSWER,))), before=100)
+async def test_only_one_request_at_a_time_stays_open_beyond_its_turn(session: House) -> None:
+    question = session.question(HOME_SERVER, Elsewhere("Ask the harbour."))
+    session.server.set_reply(*HOME_SERVER.wire.answer(Text((ANSWER,))), before=100)
 
     for _ in range(3):
-        await house.ask(question)
+        await session.ask(question)
 
-    assert len(house.left_open) == 1
+    assert len(session.left_open) == 1
 
 
 @pytest.mark.parametrize("server", VENDORS, ids=str)
-async def test_vendor_that_nobody_hears_is_left_at_once(server: Server, house: House) -> None:
-    house.server.reply(*server.wire.answer(Text((ANSWER,))), before=30)
+async def test_vendor_that_nobody_hears_is_left_at_once(server: Server, session: House) -> None:
+    session.server.set_reply(*server.wire.answer(Text((ANSWER,))), before=30)
 
-    outcome = await house.ask(house.question(server, Elsewhere("Ask the harbour.")))
+    outcome = await session.ask(session.question(server, Elsewhere("Ask the harbour.")))
     await asyncio.sleep(1)
 
-    assert house.left_open == []
-    assert house.server.left == 1
-    assert [(attempt.error, attempt.is_unbilled) for attempt in outcome.attempts] == [("DeadlineExceeded", True)]
+    assert session.left_open == []
+    assert session.server.left == 1
+    assert [(attempt.error_name, attempt.is_unbilled) for attempt in outcome.attempts] == [("DeadlineExceeded", True)]
 
 
-async def test_cancelled_turn_leaves_the_model_that_nobody_heard(house: House) -> None:
+async def test_cancelled_turn_leaves_the_model_that_nobody_heard(session: House) -> None:
     class Slow(Elsewhere):
         async def answer(self) -> str:
             await asyncio.sleep(50)
             return "Ask the harbour."
 
-    house.server.reply(*AT_HOME.wire.answer(Text((ANSWER,))), before=100)
-    turn = asyncio.create_task(house.ask(house.question(AT_HOME, Slow(""))))
+    session.server.set_reply(*HOME_SERVER.wire.answer(Text((ANSWER,))), before=100)
+    turn = asyncio.create_task(session.ask(session.question(HOME_SERVER, Slow(""))))
     await asyncio.sleep(20)
 
     turn.cancel()
@@ -395,4 +395,4 @@ async def test_cancelled_turn_leaves_the_model_that_nobody_heard(house: House) -
     await asyncio.sleep(1)
 
     assert turn.cancelled()
-    assert (house.left_open, house.server.left) == ([], 1)
+    assert (session.left_open, session.server.left) == ([], 1)

@@ -8,9 +8,9 @@ from typing import Any
 
 from custom_components.windowed_conversation.providers.events import ReasoningDelta, TextDelta, ToolCallDone, ToolSchema
 from custom_components.windowed_conversation.turn.limits import TurnLimits
-from custom_components.windowed_conversation.turn.model import Question, Reply, Spoken
-from custom_components.windowed_conversation.turn.routing import Reason, Routing, Situation, first_choice
-from custom_components.windowed_conversation.turn.state import Turn, TurnHandlers
+from custom_components.windowed_conversation.turn.model import Question, Reply, ReplyDelta
+from custom_components.windowed_conversation.turn.routing import RouteReason, RoutingMode, Situation, decide_first_route
+from custom_components.windowed_conversation.turn.state import Turn, TurnCallbacks
 from custom_components.windowed_conversation.turn.turn import run_turn
 from custom_components.windowed_conversation.window import Message, ToolCall, Window
 
@@ -63,19 +63,19 @@ class Ear:
     """The `Reply` of a turn: collects the answer as it arrives, and starts each tool call at once."""
 
     tools: Mapping[str, Tool]
-    heard: list[Spoken] = field(default_factory=list)
+    heard: list[ReplyDelta] = field(default_factory=list)
     spoke: asyncio.Event = field(default_factory=asyncio.Event)
-    failed_calls: int = 0
+    failed_call_count: int = 0
 
     @property
     def text(self) -> str:
         return "".join(delta.text for delta in self.heard if isinstance(delta, TextDelta))
 
     @property
-    def thoughts(self) -> str:
+    def reasoning(self) -> str:
         return "".join(delta.text for delta in self.heard if isinstance(delta, ReasoningDelta))
 
-    async def add(self, deltas: AsyncIterator[Spoken]) -> AsyncGenerator[Message]:
+    async def add_deltas(self, deltas: AsyncIterator[ReplyDelta]) -> AsyncGenerator[Message]:
         """See `Reply.add`."""
         text, running = "", dict[str, tuple[ToolCall, asyncio.Task[str]]]()
         try:
@@ -97,7 +97,7 @@ class Ear:
 
     async def _run(self, call: ToolCall) -> str:
         tool = self.tools.get(call.name)
-        self.failed_calls += tool is None
+        self.failed_call_count += tool is None
         return json.dumps(await tool(**call.arguments) if tool else {"error": "no such tool"})
 
 
@@ -105,14 +105,14 @@ class Ear:
 class Local:
     """A source of local answers: returns an answer or a reason, or raises an error; `asked` are the situations."""
 
-    outcome: tuple[Message, ...] | Exception | Reason = Reason.NO_LOCAL_MATCH
+    outcome: tuple[Message, ...] | Exception | RouteReason = RouteReason.NO_LOCAL_MATCH
     asked: list[Situation] = field(default_factory=list)
 
-    async def answer(self, situation: Situation) -> Callable[[], tuple[Message, ...]] | Reason:
-        """See `TurnHandlers.answer_locally`."""
+    async def answer(self, situation: Situation) -> Callable[[], tuple[Message, ...]] | RouteReason:
+        """See `TurnCallbacks.answer_locally`."""
         self.asked.append(situation)
         match self.outcome:
-            case Reason():
+            case RouteReason():
                 return self.outcome
             case Exception():
                 raise self.outcome
@@ -120,13 +120,13 @@ class Local:
                 return lambda: messages
 
 
-def new_turn(
+def make_turn(
     window: Window,
     text: str,
     question: Question | Exception,
     reply: Reply,
     *,
-    routing: Routing = Routing.LLM_ONLY,
+    routing: RoutingMode = RoutingMode.LLM_ONLY,
     local: Local | None = None,
     limits: TurnLimits | None = None,
     **handlers: Any,
@@ -138,12 +138,12 @@ def new_turn(
             raise question
         return question
 
-    functions = TurnHandlers((local or Local()).answer, build_question, **handlers)
-    return Turn(window, text, first_choice(routing, text), limits or TurnLimits(), reply, functions)
+    functions = TurnCallbacks((local or Local()).answer, build_question, **handlers)
+    return Turn(window, text, decide_first_route(routing, text), limits or TurnLimits(), reply, functions)
 
 
 async def take_turn(window: Window, text: str, question: Question | Exception, reply: Reply, **more: Any) -> Turn:
     """Run a turn, and return it with its outcome."""
-    turn = new_turn(window, text, question, reply, **more)
+    turn = make_turn(window, text, question, reply, **more)
     await run_turn(turn)
     return turn

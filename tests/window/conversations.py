@@ -4,10 +4,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from custom_components.windowed_conversation.window import Message, Native, ToolCall, Window, WindowPolicy
+from custom_components.windowed_conversation.window import Message, NativeData, ToolCall, Window, WindowPolicy
 from custom_components.windowed_conversation.window.codecs import dump_snapshot, load_snapshot
 
-from .histories import LengthCounter, calls, new_window, policies, results, tags
+from .histories import LengthCounter, all_policies, calls, create_window, results, tag_sets
 
 NO_NUMBERS = '{"level": 1e999, "other": [NaN, -Infinity, 2]}'
 NULLS = {"level": None, "other": [None, None, 2]}
@@ -30,7 +30,9 @@ def with_call(arguments: dict[str, object]) -> Window:
     """Return a window without a system message, with one exchange that contains one tool call."""
     window = Window("test", WindowPolicy(), LengthCounter())
     call = ToolCall("call", "dim", arguments)
-    window.record((Message.user("dim"), Message.assistant(tool_calls=(call,)), Message.tool("call", "dim", "done")))
+    window.add_exchange(
+        (Message.user("dim"), Message.assistant(tool_calls=(call,)), Message.tool("call", "dim", "done"))
+    )
     return window
 
 
@@ -41,13 +43,13 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3),
     max_leaves=5,
 )
-natives = st.none() | st.builds(Native, words, words, values)
+natives = st.none() | st.builds(NativeData, words, words, values)
 
 
 @st.composite
 def exchanges(draw: st.DrawFn) -> tuple[Message, ...]:
     """Draw an exchange with any content that JSON can represent."""
-    messages = [Message.user(draw(words), tags=draw(tags), created=draw(st.none() | st.floats(0, 2e9)))]
+    messages = [Message.user(draw(words), tags=draw(tag_sets), created=draw(st.none() | st.floats(0, 2e9)))]
     for amount in draw(st.lists(st.integers(1, 2), max_size=2)):
         called = tuple(
             ToolCall(call.id, draw(words), draw(st.dictionaries(keys, values, max_size=3))) for call in calls(amount)
@@ -61,7 +63,7 @@ def exchanges(draw: st.DrawFn) -> tuple[Message, ...]:
 @st.composite
 def windows(draw: st.DrawFn) -> Window:
     """Draw a window with recorded exchanges."""
-    window = new_window(draw(policies), draw(words))
+    window = create_window(draw(all_policies), draw(words))
     for exchange in draw(st.lists(exchanges(), max_size=6)):
-        window.record(exchange, draw(tags))
+        window.add_exchange(exchange, draw(tag_sets))
     return window

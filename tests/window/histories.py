@@ -32,21 +32,21 @@ _ids = count()
 
 texts = st.integers(0, 60).map("x".__mul__)
 long_texts = st.sampled_from([0, 20, 60, 150, 200, 400, 900]).map("x".__mul__)
-budgets, shares, tool_turns = st.integers(1, 800), st.none() | st.floats(0, 0.9), st.integers(1, 3)
+budgets, shares, max_tool_turns = st.integers(1, 800), st.none() | st.floats(0, 0.9), st.integers(1, 3)
 keeping = st.builds(WindowPolicy, budgets, shares, st.just("keep"))
 stubbing = st.builds(WindowPolicy, budgets, shares)
-stubbing_late = st.builds(WindowPolicy, budgets, shares, max_tool_turns=tool_turns)
-policies = keeping | stubbing | stubbing_late
+stubbing_late = st.builds(WindowPolicy, budgets, shares, max_tool_turns=max_tool_turns)
+all_policies = keeping | stubbing | stubbing_late
 capping = st.builds(
     WindowPolicy,
     budgets,
     shares,
     st.sampled_from(["stub", "keep"]),
-    st.none() | tool_turns,
+    st.none() | max_tool_turns,
     result_cap_tokens=st.sampled_from([100, 300, 4000]),
     summarize=st.booleans(),
 )
-tags = st.frozensets(st.sampled_from(["important", "ephemeral", "route:llm", "context:lights", "input"]))
+tag_sets = st.frozensets(st.sampled_from(["important", "ephemeral", "route:llm", "context:lights", "input"]))
 
 
 def calls(amount: int) -> tuple[ToolCall, ...]:
@@ -76,13 +76,13 @@ def exchanges(
 histories = st.lists(exchanges(), min_size=1, max_size=12)
 short_histories = st.lists(exchanges(most_rounds=1), min_size=1, max_size=12)
 tool_loops = exchanges(fewest_rounds=2, most_rounds=8)
-tagged_histories = st.lists(st.tuples(exchanges(), tags), min_size=1, max_size=12)
+tagged_histories = st.lists(st.tuples(exchanges(), tag_sets), min_size=1, max_size=12)
 
 
-def new_window(policy: WindowPolicy, system: str = "") -> Window:
+def create_window(policy: WindowPolicy, system: str = "") -> Window:
     """Return an empty window that counts characters and whose clock never advances."""
     window = Window("conversation", policy, LengthCounter(), clock=lambda: 1_000.0)
-    window.set_system(system)
+    window.set_system_prompt(system)
     return window
 
 
@@ -108,16 +108,16 @@ def play(window: Window, history: list[Exchange]) -> None:
 
 def played(history: list[Exchange], policy: WindowPolicy, system: str = "") -> Window:
     """Return a window to which a history was added message by message."""
-    window = new_window(policy, system)
+    window = create_window(policy, system)
     play(window, history)
     return window
 
 
 def recorded(history: list[Tagged], policy: WindowPolicy) -> Window:
     """Return a window with recorded exchanges and their tags."""
-    window = new_window(policy)
+    window = create_window(policy)
     for exchange, tagged in history:
-        window.record(exchange, tagged)
+        window.add_exchange(exchange, tagged)
     return window
 
 
@@ -151,7 +151,7 @@ def said(messages: tuple[Message, ...]) -> list[tuple[object, ...]]:
     return [(m.role, m.content, m.tool_calls, m.tool_call_id, m.name) for m in messages]
 
 
-def less_volatile_tail(messages: tuple[Message, ...], policy: WindowPolicy) -> tuple[Message, ...]:
+def keep_stable_prefix(messages: tuple[Message, ...], policy: WindowPolicy) -> tuple[Message, ...]:
     """Return the part of a request that is unchanged after its newest exchange is closed and stubs replace results."""
     stays = messages
     for place in range(len(messages) - 1, -1, -1):

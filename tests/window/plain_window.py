@@ -10,7 +10,7 @@ from custom_components.windowed_conversation.window import Message, WindowPolicy
 
 from .histories import cost
 
-_NOTHING_CUT: Mapping[str | None, Message] = MappingProxyType({})
+_NO_CUT_RESULTS: Mapping[str | None, Message] = MappingProxyType({})
 
 
 def after_trim(
@@ -19,7 +19,7 @@ def after_trim(
     """Return the indexes of the exchanges that remain after a trim, if it is `due` or the budget is exceeded."""
     kept = list(range(len(exchanges)))
     if due or _cost(exchanges) > policy.history_tokens:
-        low_water = (1 - policy.share) * policy.history_tokens
+        low_water = (1 - policy.effective_trim_share) * policy.history_tokens
         for going, limit in (("ephemeral", low_water), ("ordinary", low_water), ("important", policy.history_tokens)):
             for place in range(len(exchanges) - 1):
                 if goes_with(tags[place]) == going and _cost([exchanges[left] for left in kept]) > limit:
@@ -27,7 +27,7 @@ def after_trim(
     return kept
 
 
-def with_stubs(exchange: list[Message], uncut: Mapping[str | None, Message] = _NOTHING_CUT) -> list[Message]:
+def stub_results(exchange: list[Message], uncut: Mapping[str | None, Message] = _NO_CUT_RESULTS) -> list[Message]:
     """Return an exchange in which stubs replace the tool results that are longer than their stub."""
     return [
         _stub(message, uncut.get(message.tool_call_id, message)) if message.role == "tool" else message
@@ -107,7 +107,9 @@ class PlainWindow:
         if self.limit is None or self.limit >= self.policy.history_tokens:
             return self.policy
         # a temporary limit frees a smaller share than a policy's own budget, unless the user has chosen the share
-        share = min(self.policy.share, 0.15) if self.policy.trim_share is None else self.policy.trim_share
+        share = (
+            min(self.policy.effective_trim_share, 0.15) if self.policy.trim_share is None else self.policy.trim_share
+        )
         return replace(self.policy, history_tokens=max(1, self.limit), trim_share=share)
 
     def over(self) -> int:
@@ -147,9 +149,9 @@ class PlainWindow:
             self.stub(len(self.exchanges) - 1)
         self.limit, self.uncut = None, {}
 
-    def stub(self, place: int) -> None:
-        self.exchanges[place] = with_stubs(self.exchanges[place], self.uncut)
-        self.whole[place] = False
+    def stub(self, index: int) -> None:
+        self.exchanges[index] = stub_results(self.exchanges[index], self.uncut)
+        self.whole[index] = False
 
     def abort(self) -> None:
         before, policy = self.before, self.policy
@@ -195,11 +197,11 @@ class PlainWindow:
     def stub_older_rounds(self) -> bool:
         *closed, newest = self.exchanges
         room = self.in_force.history_tokens - _cost(closed)
-        low_water = (1 - max(0.5, self.in_force.share)) * room
+        low_water = (1 - max(0.5, self.in_force.effective_trim_share)) * room
         before = list(newest)
         for begin, end in pairwise(round_places(newest) if self.before else []):
             if cost(tuple(newest)) > low_water:
-                newest[begin:end] = with_stubs(newest[begin:end], self.uncut)
+                newest[begin:end] = stub_results(newest[begin:end], self.uncut)
         return newest != before
 
     def stub_old_results(self) -> bool:
@@ -226,7 +228,7 @@ class PlainWindow:
         system = [Message.system(self.system)] if self.system else []
         return (*system, *(message for exchange in [*older, *self.exchanges[-1:]] for message in exchange))
 
-    def tag_distribution(self) -> dict[str, int]:
+    def count_tags(self) -> dict[str, int]:
         return {tag: sum(tag in tags for tags in self.tags) for tag in set[str]().union(*self.tags)}
 
     def protected_tokens(self) -> int:

@@ -9,11 +9,11 @@ from typing import Any
 from hypothesis import given, settings, strategies as st
 import pytest
 
-from benchmarks.counting_day import SHARES, worst_by_hour
+from benchmarks.counting_day import BILLED_SHARES, measure_worst_errors
 from custom_components.windowed_conversation.window import EstimatedCounter, Message, ToolCall, Window, WindowPolicy
 from custom_components.windowed_conversation.window.tokens import (
-    GREATEST_FACTOR,
-    LEAST_FACTOR,
+    MAX_FACTOR,
+    MIN_FACTOR,
     CalibratedCounter,
     Calibration,
     Calibrator,
@@ -39,7 +39,7 @@ class Model:
     def reported(self, estimate: RequestEstimate) -> int:
         """Return the usage in tokens that the provider would report for a request."""
         texts = estimate.fixed * self.fixed + estimate.prose * self.prose + estimate.tools * self.tools
-        return round(estimate.frames + texts)
+        return round(estimate.frame_tokens + texts)
 
 
 models = st.builds(Model, factors, factors, factors)
@@ -60,7 +60,7 @@ def requests(fixed: int, history: list[tuple[int, int, int]]) -> Iterator[Reques
         messages += 1
 
 
-def after(calibration: Calibration, model: Model, estimates: Iterator[RequestEstimate]) -> Calibration:
+def calibrate(calibration: Calibration, model: Model, estimates: Iterator[RequestEstimate]) -> Calibration:
     """Return the calibration after these requests to a model."""
     for estimate in estimates:
         calibration = calibration.after_request(estimate, model.reported(estimate))
@@ -69,7 +69,7 @@ def after(calibration: Calibration, model: Model, estimates: Iterator[RequestEst
 
 def off(calibration: Calibration, model: Model, estimate: RequestEstimate) -> float:
     """Return the relative error of a calibrated estimate, as a share of the reported tokens."""
-    return abs(calibration.tokens(estimate) / model.reported(estimate) - 1)
+    return abs(calibration.predict_tokens(estimate) / model.reported(estimate) - 1)
 
 
 def mixed_turns(seed: int, count: int) -> list[tuple[int, int, int]]:
@@ -83,7 +83,7 @@ def mixed_turns(seed: int, count: int) -> list[tuple[int, int, int]]:
 def test_requests_are_within_three_percent_after_five_mixed_turns(model: Model, fixed: int, seed: int) -> None:
     history = mixed_turns(seed, 6)
 
-    calibration = after(Calibration(), model, requests(fixed, history[:5]))
+    calibration = calibrate(Calibration(), model, requests(fixed, history[:5]))
 
     assert max(off(calibration, model, each) for each in list(requests(fixed, history))[-2:]) <= 0.03
 
@@ -94,7 +94,7 @@ def test_each_kind_of_text_gets_its_own_factor_where_mixtures_differ(model: Mode
     number = random.Random(seed).randint
     history = [(number(15, 80), number(0, 1) * number(40, 600), number(15, 80)) for _ in range(30)]
 
-    calibration = after(Calibration(), model, requests(fixed, history))
+    calibration = calibrate(Calibration(), model, requests(fixed, history))
 
     assert calibration.as_dict()[TextKind.PROSE] == pytest.approx(model.prose, rel=0.2)
     assert calibration.as_dict()[TextKind.TOOLS] == pytest.approx(model.tools, rel=0.2)
@@ -105,33 +105,33 @@ def exact(text: str) -> int:
     return exact_count("o200k_base", text)
 
 
-@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("share", BILLED_SHARES)
 @pytest.mark.parametrize("day", range(1, 6))
 def test_live_contexts_weigh_what_a_server_counts_after_each_hour_of_a_day(day: int, share: float) -> None:
-    assert max(map(abs, worst_by_hour(day, share, exact))) <= 0.1
+    assert max(map(abs, measure_worst_errors(day, share, exact))) <= 0.1
 
 
-@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("share", BILLED_SHARES)
 @pytest.mark.parametrize(("day", "factor"), [(10, 0.7), (15, 0.7), (9, 1.35), (11, 1.35)])
 def test_live_contexts_weigh_what_another_tokenizer_counts_after_a_morning(
     day: int, factor: float, share: float
 ) -> None:
-    worst = worst_by_hour(day, share, lambda text: round(factor * exact(text)))
+    worst = measure_worst_errors(day, share, lambda text: round(factor * exact(text)))
 
     assert max(map(abs, worst[5:])) <= 0.1
 
 
 def test_request_that_is_sent_again_costs_what_was_billed() -> None:
-    estimate = RequestEstimate(fixed=3000, frames=8)
+    estimate = RequestEstimate(fixed=3000, frame_tokens=8)
 
     calibration = Calibration().after_request(estimate, 3700).after_request(estimate, 3700)
 
-    assert calibration.tokens(estimate) == pytest.approx(3700, rel=0.001)
+    assert calibration.predict_tokens(estimate) == pytest.approx(3700, rel=0.001)
 
 
 @given(factors)
 def test_large_fixed_part_says_nothing_of_what_is_said(fixed: float) -> None:
-    calibration = after(Calibration(), Model(fixed=fixed), requests(6000, [(40, 0, 40)] * 5))
+    calibration = calibrate(Calibration(), Model(fixed=fixed), requests(6000, [(40, 0, 40)] * 5))
 
     assert calibration.as_dict()[TextKind.PROSE] == pytest.approx(1, abs=0.05)
 
@@ -139,23 +139,23 @@ def test_large_fixed_part_says_nothing_of_what_is_said(fixed: float) -> None:
 @given(factors)
 def test_fixed_part_that_changes_says_nothing_of_what_is_said(fixed: float) -> None:
     said = [(40, 100, 40)] * 5
-    calibration = after(Calibration(), Model(), requests(2000, said))
+    calibration = calibrate(Calibration(), Model(), requests(2000, said))
 
-    calibration = after(calibration, Model(fixed=fixed), requests(6000, said))
+    calibration = calibrate(calibration, Model(fixed=fixed), requests(6000, said))
 
     assert calibration.as_dict()[TextKind.PROSE] == pytest.approx(1, abs=0.08)
 
 
 def test_kind_that_is_not_in_the_requests_keeps_its_factor() -> None:
-    calibration = after(Calibration(), Model(prose=1.4), requests(500, [(60, 0, 60)] * 20))
+    calibration = calibrate(Calibration(), Model(prose=1.4), requests(500, [(60, 0, 60)] * 20))
 
     assert calibration.as_dict()[TextKind.TOOLS] == 1
 
 
 def test_another_language_is_learned_when_the_window_holds_it() -> None:
-    calibration = after(Calibration(), Model(prose=0.9), requests(1000, [(60, 0, 60)] * 20))
+    calibration = calibrate(Calibration(), Model(prose=0.9), requests(1000, [(60, 0, 60)] * 20))
 
-    calibration = after(calibration, Model(prose=1.3), requests(1000, [(60, 0, 60)] * 20))
+    calibration = calibrate(calibration, Model(prose=1.3), requests(1000, [(60, 0, 60)] * 20))
 
     assert calibration.as_dict()[TextKind.PROSE] == pytest.approx(1.3, rel=0.05)
 
@@ -166,7 +166,7 @@ def test_slow_change_is_learned_over_a_hundred_conversations(kind: str) -> None:
     for weight in range(100, 120):
         model = Model(**{kind: weight / 100})
         for _ in range(5):
-            calibration = after(calibration, model, requests(1000, [(60, 120, 60)] * 3))
+            calibration = calibrate(calibration, model, requests(1000, [(60, 120, 60)] * 3))
 
     assert calibration.as_dict()[TextKind(kind)] == pytest.approx(1.19, rel=0.05)
 
@@ -183,7 +183,7 @@ SMALL = RequestEstimate(500, 400, 100, 20)
         pytest.param(SMALL, 10**12, 0, id="more than any model"),
         pytest.param(SMALL, 600, 700, id="what was cached apart"),
         pytest.param(RequestEstimate(), 0, 0, id="nothing of nothing"),
-        pytest.param(RequestEstimate(frames=4), 4, 0, id="no text"),
+        pytest.param(RequestEstimate(frame_tokens=4), 4, 0, id="no text"),
     ],
 )
 def test_usage_that_cannot_be_the_requests_is_ignored(estimate: RequestEstimate, reported: int, cached: int) -> None:
@@ -194,10 +194,10 @@ def test_usage_that_cannot_be_the_requests_is_ignored(estimate: RequestEstimate,
 
 def test_one_usage_that_is_far_off_does_little_to_what_is_known() -> None:
     history = [(40, 100, 40)] * 15
-    calibration = after(Calibration(), Model(), requests(1500, history))
+    calibration = calibrate(Calibration(), Model(), requests(1500, history))
     *_, newest = requests(1500, history)
 
-    misled = calibration.after_request(newest, newest.frames + newest.texts // 2 + 1)
+    misled = calibration.after_request(newest, newest.frame_tokens + newest.text_tokens // 2 + 1)
 
     assert misled.factors == pytest.approx((1, 1, 1), abs=0.1)
     assert off(misled, Model(), newest) <= 0.03
@@ -205,7 +205,7 @@ def test_one_usage_that_is_far_off_does_little_to_what_is_known() -> None:
 
 def test_another_model_behind_the_same_name_is_learned_from_its_second_usage_on() -> None:
     history = [(40, 100, 40)] * 15
-    calibration = after(Calibration(), Model(), requests(3000, history))
+    calibration = calibrate(Calibration(), Model(), requests(3000, history))
     *_, newest = requests(3000, history)
 
     for _ in range(2):
@@ -229,14 +229,14 @@ estimates = st.builds(RequestEstimate, *(st.integers(0, 10**6),) * 4)
 def test_factors_stay_within_their_bounds_whatever_is_billed(reports: list[tuple[RequestEstimate, float]]) -> None:
     calibration = Calibration()
     for estimate, share in reports:
-        calibration = calibration.after_request(estimate, estimate.frames + round(estimate.texts * share))
+        calibration = calibration.after_request(estimate, estimate.frame_tokens + round(estimate.text_tokens * share))
 
-    assert all(LEAST_FACTOR <= factor <= GREATEST_FACTOR for factor in calibration.factors)
+    assert all(MIN_FACTOR <= factor <= MAX_FACTOR for factor in calibration.factors)
     assert all(-1e-9 <= row[kind] <= 0.0901 for kind, row in enumerate(calibration.covariance))
 
 
 def test_what_was_learned_is_remembered() -> None:
-    learned = after(Calibration(), Model(1.2, 0.8, 1.4), requests(800, [(40, 100, 40)] * 8))
+    learned = calibrate(Calibration(), Model(1.2, 0.8, 1.4), requests(800, [(40, 100, 40)] * 8))
 
     remembered = Calibration.from_dict(learned.as_dict())
 
@@ -276,7 +276,7 @@ def test_request_is_estimated_by_kind_of_text() -> None:
         fixed=count("You are Ada.") + count("a schema"),
         prose=count("Lights, please.") + count("They are on."),
         tools=count('At once.\nturn_on\n{"area":"kitchen"}') + count('turn_on\n{"done":true}'),
-        frames=5 * 4 + 8,
+        frame_tokens=5 * 4 + 8,
     )
 
 
@@ -287,7 +287,7 @@ def knowing(**learned: float) -> Calibrator:
 
 def test_counter_scales_each_kind_by_its_factor() -> None:
     window = Window("conversation", WindowPolicy(), CalibratedCounter(knowing(fixed=2, tools=0.5), LengthCounter()))
-    window.set_system("x" * 100)
+    window.set_system_prompt("x" * 100)
     window.open("x" * 100)
     window.add(Message.assistant(tool_calls=(ToolCall("call-1", "x" * 97, {}),)))
     window.add(Message.tool("call-1", "x", "x" * 98))

@@ -7,20 +7,27 @@ from hypothesis import given, settings
 import pytest
 
 from custom_components.windowed_conversation.providers.openai.chat_encoding import encode_messages
-from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall, Window, WindowPolicy
+from custom_components.windowed_conversation.window import (
+    Attachment,
+    Message,
+    NativeData,
+    ToolCall,
+    Window,
+    WindowPolicy,
+)
 from custom_components.windowed_conversation.window.interop import from_langgraph_state, to_langgraph_state
 
 from .conversations import NO_NUMBERS, NULLS, dump, load, windows, with_call
-from .histories import LengthCounter, new_window
+from .histories import LengthCounter, create_window
 
 type Codec = Callable[[Window], Window]
 
 
-def through_snapshot(window: Window) -> Window:
+def round_trip_snapshot(window: Window) -> Window:
     return load(json.loads(json.dumps(dump(window))), window.policy)
 
 
-def through_langgraph(window: Window) -> Window:
+def round_trip_langgraph(window: Window) -> Window:
     state = json.loads(json.dumps(to_langgraph_state(window)))
     return from_langgraph_state(state, window.policy, LengthCounter(), clock=lambda: 1_000.0)
 
@@ -31,7 +38,7 @@ def next_request(window: Window) -> bytes:
     return json.dumps(encode_messages(window.messages())).encode()
 
 
-both = pytest.mark.parametrize("codec", [through_snapshot, through_langgraph])
+both = pytest.mark.parametrize("codec", [round_trip_snapshot, round_trip_langgraph])
 
 
 @both
@@ -58,8 +65,8 @@ def test_next_request_has_the_same_bytes(codec: Codec, window: Window) -> None:
 
 @both
 def test_nothing_is_counted_again(codec: Codec) -> None:
-    window = new_window(WindowPolicy(), "obey")
-    window.record((Message.user("a"), Message.assistant("b")))
+    window = create_window(WindowPolicy(), "obey")
+    window.add_exchange((Message.user("a"), Message.assistant("b")))
 
     again = codec(window)
 
@@ -70,11 +77,11 @@ def test_nothing_is_counted_again(codec: Codec) -> None:
 
 @both
 def test_exchange_that_is_open_is_not_written(codec: Codec) -> None:
-    window = new_window(WindowPolicy(history_tokens=40), "obey")
-    window.record((Message.user("x" * 10), Message.assistant("y" * 10)))
+    window = create_window(WindowPolicy(history_tokens=40), "obey")
+    window.add_exchange((Message.user("x" * 10), Message.assistant("y" * 10)))
     before, stats = window.messages(), window.stats()
     window.open("z" * 30)
-    window.set_system("obey better")
+    window.set_system_prompt("obey better")
 
     again = codec(window)
 
@@ -84,18 +91,18 @@ def test_exchange_that_is_open_is_not_written(codec: Codec) -> None:
 
 @both
 def test_attachments_come_back(codec: Codec) -> None:
-    window = new_window(WindowPolicy())
+    window = create_window(WindowPolicy())
     picture = Attachment("image/png", bytes(range(256)), "door.png")
-    window.record((Message.user("who is there?", attachments=(picture,)), Message.assistant("Ada")))
+    window.add_exchange((Message.user("who is there?", attachments=(picture,)), Message.assistant("Ada")))
 
     assert codec(window).messages()[0].attachments == (picture,)
 
 
 @both
 def test_policy_in_force_trims_what_comes_back(codec: Codec) -> None:
-    window = new_window(WindowPolicy(history_tokens=1000))
+    window = create_window(WindowPolicy(history_tokens=1000))
     for _ in range(4):
-        window.record((Message.user("x" * 10), Message.assistant("y" * 10)))
+        window.add_exchange((Message.user("x" * 10), Message.assistant("y" * 10)))
     window.policy = WindowPolicy(history_tokens=60, trim_share=0)
 
     again = codec(window)
@@ -105,11 +112,11 @@ def test_policy_in_force_trims_what_comes_back(codec: Codec) -> None:
 
 
 def test_numbers_and_the_order_of_arguments_come_back_as_they_were() -> None:
-    window = new_window(WindowPolicy())
+    window = create_window(WindowPolicy())
     called = (ToolCall("call", "set", {"z": 10**30, "a": 0.1, "m": {"y": -0.0, "b": 1}}),)
-    window.record((Message.user("a"), Message.assistant(tool_calls=called), Message.tool("call", "set", "done")))
+    window.add_exchange((Message.user("a"), Message.assistant(tool_calls=called), Message.tool("call", "set", "done")))
 
-    (_, call, _) = through_snapshot(window).messages()
+    (_, call, _) = round_trip_snapshot(window).messages()
 
     assert json.dumps(dict(call.tool_calls[0].arguments)) == json.dumps(dict(called[0].arguments))
 
@@ -129,11 +136,11 @@ def test_numbers_that_json_has_not_are_null_in_the_residue_that_is_read() -> Non
 
     (exchange,) = load(data, WindowPolicy()).exchanges()
 
-    assert exchange.messages[1].native == Native("p", "m", NULLS)
+    assert exchange.messages[1].native == NativeData("p", "m", NULLS)
 
 
 def test_residue_that_is_no_json_is_omitted() -> None:
-    window = new_window(WindowPolicy())
-    window.record((Message.user("a"), Message.assistant("b", native=Native("provider", "model", object()))))
+    window = create_window(WindowPolicy())
+    window.add_exchange((Message.user("a"), Message.assistant("b", native=NativeData("provider", "model", object()))))
 
-    assert through_snapshot(window).messages()[-1].native is None
+    assert round_trip_snapshot(window).messages()[-1].native is None

@@ -8,17 +8,17 @@ import pytest
 
 from custom_components.windowed_conversation.window import Message, ToolCall, WindowPolicy
 from custom_components.windowed_conversation.window.codecs import (
-    Malformed,
+    DataTooLarge,
+    MalformedData,
     NewerVersion,
-    NotOurs,
-    TooLarge,
+    UnknownFormat,
     load_snapshot,
 )
-from custom_components.windowed_conversation.window.codecs.fields import MAX_CHARACTERS, Allowance, Fields
-from custom_components.windowed_conversation.window.tokens import arguments_json
+from custom_components.windowed_conversation.window.codecs.fields import MAX_CHARS, Allowance, Fields
+from custom_components.windowed_conversation.window.tokens import dump_arguments
 
 from .conversations import dump
-from .histories import new_window
+from .histories import create_window
 
 SECRET = "the safe opens with 1234"
 # A lone surrogate, which JSON and YAML can contain but UTF-8 cannot encode.
@@ -28,30 +28,30 @@ HALF = "1234 \ud800"
 class Absence(Enum):
     """The marker for a field to be removed."""
 
-    MISSING = auto()
+    REMOVED = auto()
 
 
-MISSING = Absence.MISSING
+REMOVED = Absence.REMOVED
 
 
 def whole() -> dict[str, Any]:
     """Return a valid conversation in our own JSON form."""
-    window = new_window(WindowPolicy(), SECRET)
+    window = create_window(WindowPolicy(), SECRET)
     called = (ToolCall("call", "unlock", {"code": SECRET}),)
-    window.record(
+    window.add_exchange(
         (Message.user(SECRET), Message.assistant(SECRET, tool_calls=called), Message.tool("call", "unlock", ""))
     )
     return dump(window)
 
 
 def changed(path: tuple[Any, ...], value: Any) -> dict[str, Any]:
-    """Return a copy of the conversation with one value replaced, or removed if the value is `MISSING`."""
+    """Return a copy of the conversation with one value replaced, or removed if the value is `REMOVED`."""
     data = deepcopy(whole())
     *parents, last = path
     part: Any = data
     for name in parents:
         part = part[name]
-    if value is MISSING:
+    if value is REMOVED:
         del part[last]
     else:
         part[last] = value
@@ -66,7 +66,7 @@ CALL = (*CALLING, "tool_calls", 0)
     "data", [None, [], "conversation", 7, {}, {"messages": []}, {"format": "another", "version": 1}, {"version": 1}]
 )
 def test_what_is_something_else_is_not_ours(data: Any) -> None:
-    with pytest.raises(NotOurs):
+    with pytest.raises(UnknownFormat):
         load_snapshot(data)
 
 
@@ -87,28 +87,28 @@ def test_newer_version_is_refused(version: int) -> None:
         (("system",), "obey"),
         (("system", "role"), "user"),
         (("system", "content"), ""),
-        (("exchanges",), MISSING),
+        (("exchanges",), REMOVED),
         (("exchanges",), {}),
         (("exchanges", 0), []),
         (("exchanges", 0, "messages"), []),
-        (("exchanges", 0, "messages"), MISSING),
+        (("exchanges", 0, "messages"), REMOVED),
         (("exchanges", 0, "tags"), "important"),
         (("exchanges", 0, "tags"), [" "]),
         (("exchanges", 0, "tags"), ["x" * 10_000]),
         (("exchanges", 0, "tags"), [1]),
         (("exchanges", 0, "colour"), "blue"),
-        (("evicted",), MISSING),
+        (("evicted",), REMOVED),
         (("evicted", "tokens"), -1),
         (("evicted", "tokens"), 1.5),
         (("evicted", "tokens"), 10**16),
-        (("evicted", "tokens"), MISSING),
+        (("evicted", "tokens"), REMOVED),
         (("colour",), "blue"),
         ((*USER, "role"), "assistant"),
         ((*USER, "role"), "narrator"),
-        ((*USER, "role"), MISSING),
-        ((*USER, "content"), MISSING),
+        ((*USER, "role"), REMOVED),
+        ((*USER, "content"), REMOVED),
         ((*USER, "content"), 5),
-        ((*USER, "tokens"), MISSING),
+        ((*USER, "tokens"), REMOVED),
         ((*USER, "tokens"), -1),
         ((*USER, "tokens"), 10**9 + 1),
         ((*USER, "tokens"), 10**400),
@@ -132,13 +132,13 @@ def test_newer_version_is_refused(version: int) -> None:
         ((*CALL, "id"), ""),
         ((*CALL, "id"), "another"),
         ((*CALL, "name"), None),
-        ((*RESULT,), MISSING),
+        ((*RESULT,), REMOVED),
         ((*RESULT, "tool_call_id"), "another"),
     ],
     ids=str,
 )
 def test_malformed_conversation_is_refused_without_repeating_what_was_said(path: tuple[Any, ...], value: Any) -> None:
-    with pytest.raises(Malformed) as refused:
+    with pytest.raises(MalformedData) as refused:
         load_snapshot(changed(path, value))
 
     assert SECRET not in str(refused.value)
@@ -170,7 +170,7 @@ def test_malformed_conversation_is_refused_without_repeating_what_was_said(path:
     ids=ascii,
 )
 def test_half_a_character_is_refused_as_no_request_could_be_sent_with_it(path: tuple[Any, ...], value: Any) -> None:
-    with pytest.raises(Malformed, match="half a character"):
+    with pytest.raises(MalformedData, match="half a character"):
         load_snapshot(changed(path, value))
 
 
@@ -183,13 +183,13 @@ def test_character_that_json_writes_in_two_halves_is_read() -> None:
 
 
 def test_as_many_characters_as_no_conversation_has_are_refused() -> None:
-    with pytest.raises(TooLarge):
-        load_snapshot(changed((*USER, "content"), "x" * (MAX_CHARACTERS + 1)))
+    with pytest.raises(DataTooLarge):
+        load_snapshot(changed((*USER, "content"), "x" * (MAX_CHARS + 1)))
 
 
 def long_exchange(rounds: int, calls: int) -> dict[str, Any]:
     """Return a conversation with one exchange that has this many tool rounds with this many calls each."""
-    window = new_window(WindowPolicy(history_tokens=10**9))
+    window = create_window(WindowPolicy(history_tokens=10**9))
     window.open("hello")
     for number in range(rounds):
         called = tuple(ToolCall(f"{number}.{each}", "f", {}) for each in range(calls))
@@ -201,7 +201,7 @@ def long_exchange(rounds: int, calls: int) -> dict[str, Any]:
 
 
 def test_exchange_with_as_many_messages_as_none_has_is_refused() -> None:
-    with pytest.raises(TooLarge):
+    with pytest.raises(DataTooLarge):
         load_snapshot(long_exchange(5_000, 1))
 
 
@@ -212,11 +212,11 @@ def test_exchange_of_the_longest_turn_is_read() -> None:
 
 
 def test_as_many_empty_objects_as_no_conversation_has_are_refused() -> None:
-    allowance = Allowance(characters=100)
+    allowance = Allowance(char_count=100)
 
-    with pytest.raises(TooLarge):
+    with pytest.raises(DataTooLarge):
         [Fields({}, "message", allowance) for _ in range(4)]
 
 
 def test_json_is_written_for_anything_in_as_few_characters_as_it_takes() -> None:
-    assert arguments_json(ToolCall("call", "look", {"ä": {1}})) == '{"ä":"{1}"}'
+    assert dump_arguments(ToolCall("call", "look", {"ä": {1}})) == '{"ä":"{1}"}'

@@ -7,20 +7,20 @@ from custom_components.windowed_conversation.window import (
     EstimatedCounter,
     Exchange,
     Message,
-    Native,
+    NativeData,
     ToolCall,
     Window,
     WindowPolicy,
 )
-from custom_components.windowed_conversation.window.summary import SummaryInput, is_summary, plain_text
+from custom_components.windowed_conversation.window.summary import SummaryInput, format_plain_summary, is_summary
 
 POLICY = WindowPolicy(2000, 0.25, summarize=True)
 COUNTER = EstimatedCounter()
-NOTHING: frozenset[str] = frozenset()
+NO_TAGS: frozenset[str] = frozenset()
 COMPACTED = {"compacted": [{"type": "compaction", "encrypted_content": "gAAAA"}]}
 
 
-def exchange(number: int, *messages: Message, tags: frozenset[str] = NOTHING) -> Exchange:
+def exchange(number: int, *messages: Message, tags: frozenset[str] = NO_TAGS) -> Exchange:
     return Exchange(messages, tags, 10, number)
 
 
@@ -32,8 +32,8 @@ def talked(number: int, words: str = "") -> Exchange:
     return exchange(number, Message.user(f"question {number}"), Message.assistant(f"answer {number} {words}".strip()))
 
 
-def text_of(passage: SummaryInput, excluded_tags: frozenset[str] = NOTHING, policy: WindowPolicy = POLICY) -> str:
-    return plain_text(passage, excluded_tags, policy, COUNTER)
+def text_of(passage: SummaryInput, excluded_tags: frozenset[str] = NO_TAGS, policy: WindowPolicy = POLICY) -> str:
+    return format_plain_summary(passage, excluded_tags, policy, COUNTER)
 
 
 @pytest.fixture
@@ -41,13 +41,13 @@ def window() -> Window:
     """Return a window that has evicted exchanges and waits for their summary."""
     window = Window("conversation", POLICY, COUNTER)
     while window.pending_summary is None:
-        window.record((Message.user("question"), Message.assistant("word " * 100)))
+        window.add_exchange((Message.user("question"), Message.assistant("word " * 100)))
     return window
 
 
 def summarized(window: Window, tokens: int, text: str = "User: question") -> Exchange:
     assert window.pending_summary is not None
-    return window.summarize(window.pending_summary, text, Native("provider", "model", COMPACTED, tokens))
+    return window.summarize(window.pending_summary, text, NativeData("provider", "model", COMPACTED, tokens))
 
 
 def test_summary_keeps_what_only_its_model_reads(window: Window) -> None:

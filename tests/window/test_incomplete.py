@@ -14,7 +14,7 @@ from custom_components.windowed_conversation.window import (
     WindowPolicy,
 )
 
-from .histories import Exchange, calls, defects, exchanges, new_window, policies, said
+from .histories import Exchange, all_policies, calls, create_window, defects, exchanges, said
 
 CALL = ToolCall("call-1", "add_item", {"item": "milk"})
 NEXT = ToolCall("call-2", "add_item", {"item": "bread"})
@@ -22,7 +22,7 @@ NEXT = ToolCall("call-2", "add_item", {"item": "bread"})
 
 @pytest.fixture
 def window() -> Window:
-    return new_window(WindowPolicy(8000), "You are a helpful home.")
+    return create_window(WindowPolicy(8000), "You are a helpful home.")
 
 
 @pytest.fixture
@@ -118,11 +118,11 @@ def test_window_says_whether_the_open_exchange_holds_a_tool_call(window: Window)
 
 
 @settings(deadline=None, max_examples=150)
-@given(exchanges(), policies, st.data())
+@given(exchanges(), all_policies, st.data())
 def test_rule_1_holds_wherever_an_exchange_was_interrupted(
     exchange: Exchange, policy: WindowPolicy, data: st.DataObject
 ) -> None:
-    window = new_window(policy)
+    window = create_window(policy)
     window.open(exchange[0].content)
     for message in exchange[1 : data.draw(st.integers(1, len(exchange)))]:
         window.add(message)

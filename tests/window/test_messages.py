@@ -8,12 +8,12 @@ import pytest
 from custom_components.windowed_conversation.window import (
     Attachment,
     Message,
-    Native,
+    NativeData,
     Role,
     ToolCall,
-    message_tokens,
+    count_message_tokens,
 )
-from custom_components.windowed_conversation.window.messages import MAX_COUNT, is_count, new_message
+from custom_components.windowed_conversation.window.messages import MAX_TOKENS, build_message, is_count
 
 from .histories import LengthCounter
 
@@ -26,13 +26,13 @@ _EVERY_FIELD: dict[str, Any] = {
     "tags": frozenset({"output"}),
     "created": 1_000.0,
     "tokens": 7,
-    "native": Native("provider", "model", {}),
+    "native": NativeData("provider", "model", {}),
     "attachments": (Attachment("image/png", b"png"),),
 }
 
 
 def test_message_that_is_made_past_its_constructor_is_equal() -> None:
-    assert new_message(**_EVERY_FIELD) == Message(**_EVERY_FIELD)
+    assert build_message(**_EVERY_FIELD) == Message(**_EVERY_FIELD)
 
 
 def test_message_that_is_made_past_its_constructor_cannot_be_changed() -> None:
@@ -47,23 +47,25 @@ def test_arguments_of_a_call_are_apart_from_the_dictionary_that_they_came_in() -
     assert call.arguments == {"area": "kitchen"}
 
 
-@pytest.mark.parametrize("value", [0, 1, MAX_COUNT])
+@pytest.mark.parametrize("value", [0, 1, MAX_TOKENS])
 def test_integer_within_the_bounds_is_a_count(value: object) -> None:
     assert is_count(value)
 
 
-@pytest.mark.parametrize("value", [-1, MAX_COUNT + 1, 10**400, True, False, 1.0, float("nan"), "1", None, [1]], ids=str)
+@pytest.mark.parametrize(
+    "value", [-1, MAX_TOKENS + 1, 10**400, True, False, 1.0, float("nan"), "1", None, [1]], ids=str
+)
 def test_anything_else_is_no_count(value: object) -> None:
     assert not is_count(value)
 
 
-@pytest.mark.parametrize(("reported", "tokens"), [(-100_000, 0), (7, 7), (10**400, MAX_COUNT)], ids=str)
+@pytest.mark.parametrize(("reported", "tokens"), [(-100_000, 0), (7, 7), (10**400, MAX_TOKENS)], ids=str)
 def test_residue_costs_no_less_than_nothing_and_no_more_than_any_message(reported: int, tokens: int) -> None:
-    assert Native("provider", "model", "signed", reported).tokens == tokens
+    assert NativeData("provider", "model", "signed", reported).tokens == tokens
 
 
 @pytest.mark.parametrize("calls", [(), (ToolCall("call", "look", {}),)], ids=["text", "calls"])
 def test_message_with_an_absurd_residue_costs_no_more_than_what_is_read_again(calls: tuple[ToolCall, ...]) -> None:
-    message = Message.assistant("hello", tool_calls=calls, native=Native("provider", "model", "signed", 10**400))
+    message = Message.assistant("hello", tool_calls=calls, native=NativeData("provider", "model", "signed", 10**400))
 
-    assert message_tokens(message, LengthCounter()) == MAX_COUNT
+    assert count_message_tokens(message, LengthCounter()) == MAX_TOKENS

@@ -34,16 +34,16 @@ def test_share_may_be_from_none_to_nine_tenths(share: float) -> None:
     [(1, 0.25), (8_000, 0.25), (16_000, 0.25), (20_000, 0.225), (24_000, 0.2), (32_000, 0.15), (1_000_000, 0.15)],
 )
 def test_share_follows_the_budget_where_none_is_given(budget: int, share: float) -> None:
-    assert WindowPolicy(budget).share == pytest.approx(share)
+    assert WindowPolicy(budget).effective_trim_share == pytest.approx(share)
 
 
 def test_given_share_stays_whatever_the_budget() -> None:
-    assert WindowPolicy(100_000, trim_share=0.4).share == 0.4
+    assert WindowPolicy(100_000, trim_share=0.4).effective_trim_share == 0.4
 
 
 @given(st.integers(1, 100_000), st.integers(1, 100_000))
 def test_larger_budget_never_retains_less_after_a_trim(one: int, other: int) -> None:
-    assert (one <= other) == (WindowPolicy(one).low_water <= WindowPolicy(other).low_water)
+    assert (one <= other) == (WindowPolicy(one).low_water_tokens <= WindowPolicy(other).low_water_tokens)
 
 
 def test_policy_is_made_as_the_contract_says() -> None:
@@ -58,23 +58,23 @@ def test_whole_number_from_a_form_becomes_an_integer() -> None:
 
 
 def test_low_water_mark_is_the_budget_less_the_share() -> None:
-    assert WindowPolicy(8000, 0.25).low_water == 6000
+    assert WindowPolicy(8000, 0.25).low_water_tokens == 6000
 
 
 @pytest.mark.parametrize("tokens", [8000, 9000])
 def test_limit_that_is_no_smaller_changes_nothing(tokens: int) -> None:
     policy = WindowPolicy(8000)
 
-    assert policy.limited(tokens) is policy
+    assert policy.with_limit(tokens) is policy
 
 
 def test_trim_frees_less_of_a_limit() -> None:
-    assert WindowPolicy(8000).limited(3000).low_water == 0.85 * 3000
+    assert WindowPolicy(8000).with_limit(3000).low_water_tokens == 0.85 * 3000
 
 
 def test_share_that_the_user_has_chosen_is_that_of_a_limit_too() -> None:
-    assert WindowPolicy(8000, trim_share=0.5).limited(3000).low_water == 1500
+    assert WindowPolicy(8000, trim_share=0.5).with_limit(3000).low_water_tokens == 1500
 
 
 def test_limit_may_leave_no_room_at_all() -> None:
-    assert WindowPolicy(8000).limited(-500).history_tokens == 1
+    assert WindowPolicy(8000).with_limit(-500).history_tokens == 1

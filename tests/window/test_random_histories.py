@@ -22,47 +22,47 @@ from custom_components.windowed_conversation.window import (
     UnknownToolCall,
     WindowPolicy,
 )
-from custom_components.windowed_conversation.window.summary import SummaryInput, older_summary_input
+from custom_components.windowed_conversation.window.summary import SummaryInput, build_older_summary_input
 
 from .histories import (
     Exchange,
     calls,
     capping,
     cost,
+    create_window,
     defects,
     exchanges,
-    less_volatile_tail,
+    keep_stable_prefix,
     long_texts,
-    new_window,
     results,
     said,
-    tags,
+    tag_sets,
     texts,
 )
 from .plain_window import PlainWindow
 
 
 def is_open(machine: WindowMachine) -> bool:
-    return machine.plain.before is not None
+    return machine.reference.before is not None
 
 
-def may_go_on(machine: WindowMachine) -> bool:
-    return is_open(machine) and not machine.unanswered
+def can_continue(machine: WindowMachine) -> bool:
+    return is_open(machine) and not machine.pending_calls
 
 
-def waits_for_results(machine: WindowMachine) -> bool:
-    return bool(machine.unanswered)
+def has_pending_calls(machine: WindowMachine) -> bool:
+    return bool(machine.pending_calls)
 
 
 def is_closed(machine: WindowMachine) -> bool:
     return not is_open(machine)
 
 
-def holds_closed_ones(machine: WindowMachine) -> bool:
-    return is_closed(machine) and bool(machine.plain.numbers)
+def has_closed_exchanges(machine: WindowMachine) -> bool:
+    return is_closed(machine) and bool(machine.reference.numbers)
 
 
-def may_summarize(machine: WindowMachine) -> bool:
+def can_summarize(machine: WindowMachine) -> bool:
     return is_closed(machine) and machine.window.pending_summary is not None
 
 
@@ -74,52 +74,52 @@ class WindowMachine(RuleBasedStateMachine):
 
     @initialize(policy=capping)
     def begin(self, policy: WindowPolicy) -> None:
-        self.window = new_window(policy)
-        self.plain = PlainWindow(policy)
-        self.unanswered: list[ToolCall] = []
+        self.window = create_window(policy)
+        self.reference = PlainWindow(policy)
+        self.pending_calls: list[ToolCall] = []
         self.answered: list[ToolCall] = []
         self.lengths: dict[str | None, int] = {}
         self.sent: list[tuple[object, ...]] = []
         self.trims = 0
 
     @precondition(is_closed)
-    @rule(text=texts, tagged=tags)
+    @rule(text=texts, tagged=tag_sets)
     def open(self, text: str, tagged: frozenset[str]) -> None:
         self.window.open(text, tagged)
-        self.plain.open(Message.user(text), tagged)
+        self.reference.open(Message.user(text), tagged)
 
-    @precondition(may_go_on)
+    @precondition(can_continue)
     @rule(text=texts)
-    def speak(self, text: str) -> None:
+    def add_text(self, text: str) -> None:
         self._add(Message.assistant(text))
 
-    @precondition(may_go_on)
+    @precondition(can_continue)
     @rule(text=texts, amount=st.integers(1, 3))
     def call(self, text: str, amount: int) -> None:
         called = calls(amount)
         self._add(Message.assistant(text, tool_calls=called))
-        self.unanswered.extend(called)
+        self.pending_calls.extend(called)
 
-    @precondition(waits_for_results)
+    @precondition(has_pending_calls)
     @rule(text=long_texts, data=st.data())
-    def answer(self, text: str, data: st.DataObject) -> None:
-        call = self.unanswered.pop(data.draw(st.integers(0, len(self.unanswered) - 1)))
+    def add_result(self, text: str, data: st.DataObject) -> None:
+        call = self.pending_calls.pop(data.draw(st.integers(0, len(self.pending_calls) - 1)))
         self.answered.append(call)
         self.lengths[call.id] = len(text)
-        result, limit = Message.tool(call.id, call.name, text), self.plain.policy.result_cap_tokens
+        result, limit = Message.tool(call.id, call.name, text), self.reference.policy.result_cap_tokens
         self.window.add(result)
         entered = replace(result, content=self.window.messages()[-1].content)
         kept = entered.content.count("x")
         cut = f"{'x' * kept}\n[Cut: these are the first {kept} of {len(text)} characters.]"
         assert entered.content == (cut if cost((result,)) > limit else text)
         assert cost((entered,)) <= limit
-        self.plain.add(entered)
+        self.reference.add(entered)
 
     @precondition(is_open)
     @rule(limit=st.none() | st.integers(-50, 1500))
     def limit(self, limit: int | None) -> None:
-        self.window.limit(limit)
-        most, to_cut = self.plain.set_limit(limit)
+        self.window.set_turn_limit(limit)
+        most, to_cut = self.reference.set_limit(limit)
         sent = {message.tool_call_id: message.content for message in self.window.messages()}
         cuts = [replace(result, content=sent[result.tool_call_id]) for result in to_cut]
         for cut in cuts:
@@ -127,117 +127,117 @@ class WindowMachine(RuleBasedStateMachine):
             length = self.lengths[cut.tool_call_id]
             assert cut.content == f"{'x' * kept}\n[Cut: these are the first {kept} of {length} characters.]"
             assert most / 2 < cost((cut,)) <= most
-        self.plain.cut(cuts)
+        self.reference.cut(cuts)
 
     @precondition(is_open)
     @rule(text=texts, amount=st.integers(0, 2), data=st.data())
     def close_incomplete(self, text: str, amount: int, data: st.DataObject) -> None:
         new = calls(amount)
-        under_way = data.draw(st.permutations([*new, *new[:1], *self.answered[:1], *self.unanswered[:1]]))
+        under_way = data.draw(st.permutations([*new, *new[:1], *self.answered[:1], *self.pending_calls[:1]]))
         added = tuple(dict.fromkeys(call.id for call in under_way if call in new))
         called = tuple(call for known in added for call in new if call.id == known)
         self.window.close_incomplete(text, tuple(under_way))
-        interrupted = [*results(tuple(self.unanswered), INTERRUPTED_CALL)]
+        interrupted = [*results(tuple(self.pending_calls), INTERRUPTED_CALL)]
         interrupted += [Message.assistant(tool_calls=called), *results(called, INTERRUPTED_CALL)] * bool(called)
         interrupted.append(Message.assistant(f"{text}\n{INTERRUPTED_ANSWER}".lstrip()))
-        self.plain.close_incomplete(interrupted)
-        self.unanswered.clear()
+        self.reference.close_incomplete(interrupted)
+        self.pending_calls.clear()
         self.answered.clear()
         self.sent = []
 
     def _add(self, message: Message) -> None:
         self.window.add(message)
-        self.plain.add(message)
+        self.reference.add(message)
 
     @precondition(is_open)
-    @rule(tagged=tags)
+    @rule(tagged=tag_sets)
     def tag(self, tagged: frozenset[str]) -> None:
         self.window.tag(*tagged)
-        self.plain.tag(tagged)
+        self.reference.tag(tagged)
 
-    @precondition(may_go_on)
+    @precondition(can_continue)
     @rule()
     def close(self) -> None:
-        self.sent = said(less_volatile_tail(self.window.messages(), self.window.policy))
+        self.sent = said(keep_stable_prefix(self.window.messages(), self.window.policy))
         self.window.close()
-        self.plain.close()
+        self.reference.close()
         self.answered.clear()
 
     @precondition(is_open)
     @rule()
     def abort(self) -> None:
         self.window.abort()
-        self.plain.abort()
-        self.unanswered.clear()
+        self.reference.abort()
+        self.pending_calls.clear()
         self.answered.clear()
         self.sent = []
 
     @precondition(is_closed)
-    @rule(exchange=exchanges(texts), tagged=tags)
+    @rule(exchange=exchanges(texts), tagged=tag_sets)
     def record(self, exchange: Exchange, tagged: frozenset[str]) -> None:
-        self.window.record(exchange, tagged)
-        self.plain.open(exchange[0], tagged)
+        self.window.add_exchange(exchange, tagged)
+        self.reference.open(exchange[0], tagged)
         for message in exchange[1:]:
-            self.plain.add(message)
-        self.plain.close()
+            self.reference.add(message)
+        self.reference.close()
 
-    @precondition(holds_closed_ones)
-    @rule(added=tags, removed=tags, data=st.data())
+    @precondition(has_closed_exchanges)
+    @rule(added=tag_sets, removed=tag_sets, data=st.data())
     def tag_exchange(self, added: frozenset[str], removed: frozenset[str], data: st.DataObject) -> None:
-        place = data.draw(st.integers(0, len(self.plain.numbers) - 1))
-        self.window.tag_exchange(self.plain.numbers[place], add=added, remove=removed - {"input"})
-        self.plain.tags[place] = self.plain.tags[place] - (removed - {"input"}) | added
+        place = data.draw(st.integers(0, len(self.reference.numbers) - 1))
+        self.window.tag_exchange(self.reference.numbers[place], add=added, remove=removed - {"input"})
+        self.reference.tags[place] = self.reference.tags[place] - (removed - {"input"}) | added
 
-    @precondition(may_summarize)
+    @precondition(can_summarize)
     @rule(text=long_texts)
-    def summarize_what_was_dropped(self, text: str) -> None:
+    def summarize_evicted_exchanges(self, text: str) -> None:
         passage = self.window.pending_summary
         assert passage is not None
         self._summarize(passage, text)
 
-    @precondition(holds_closed_ones)
+    @precondition(has_closed_exchanges)
     @rule(text=long_texts, keep=st.integers(1, 3))
-    def summarize_what_is_older(self, text: str, keep: int) -> None:
-        passage = older_summary_input(None, self.window.exchanges(), keep, frozenset())
+    def summarize_older_exchanges(self, text: str, keep: int) -> None:
+        passage = build_older_summary_input(None, self.window.exchanges(), keep, frozenset())
         self._summarize(passage or SummaryInput(), text)
 
     def _summarize(self, passage: SummaryInput, text: str) -> None:
-        going = passage.numbers & set(self.plain.numbers)
-        newest = self.plain.exchanges[-1]
+        going = passage.numbers & set(self.reference.numbers)
+        newest = self.reference.exchanges[-1]
         self.sent = [] if going else said(self.window.messages())[: -len(newest)]
         question, answer = self.window.summarize(passage, text).messages
-        assert cost((question, answer)) <= self.plain.policy.summary_tokens
+        assert cost((question, answer)) <= self.reference.policy.summary_tokens
         kept = answer.content.count("x")
         cut = f"{'x' * kept}\n[Cut: these are the first {kept} of {len(text)} characters.]"
         assert answer.content in (text, cut)
-        self.plain.summarize(passage.numbers, [question, answer])
+        self.reference.summarize(passage.numbers, [question, answer])
         assert not passage.numbers & (self.window.pending_summary or SummaryInput()).numbers
 
-    @precondition(may_summarize)
+    @precondition(can_summarize)
     @rule()
     def fail_to_summarize(self) -> None:
         passage = self.window.pending_summary
         assert passage is not None
-        self.window.fail_to_summarize(passage)
+        self.window.record_summary_failure(passage)
         left = self.window.pending_summary
-        assert left == (None if passage.failures else passage._replace(failures=1))
+        assert left == (None if passage.failed_attempts else passage._replace(failed_attempts=1))
 
-    @rule(wanted=tags, match=st.sampled_from(["any", "all"]), excluded=tags)
+    @rule(wanted=tag_sets, match=st.sampled_from(["any", "all"]), excluded=tag_sets)
     def view(self, wanted: frozenset[str], match: Literal["any", "all"], excluded: frozenset[str]) -> None:
         view = self.window.messages(tags=wanted, match=match, exclude=excluded)
-        assert said(view) == said(self.plain.view(wanted, match, excluded))
-        assert bool(defects(view)) == bool(self.unanswered)
+        assert said(view) == said(self.reference.view(wanted, match, excluded))
+        assert bool(defects(view)) == bool(self.pending_calls)
 
     @rule(prompt=texts)
     def set_system(self, prompt: str) -> None:
-        self.window.set_system(prompt)
-        self.plain.system = prompt
+        self.window.set_system_prompt(prompt)
+        self.reference.system = prompt
         self.sent = []
 
     @rule(policy=capping)
     def set_policy(self, policy: WindowPolicy) -> None:
         self.window.set_policy(policy)
-        self.plain.set_policy(policy)
+        self.reference.set_policy(policy)
 
     @precondition(is_open)
     @rule(exchange=exchanges(texts))
@@ -245,7 +245,7 @@ class WindowMachine(RuleBasedStateMachine):
         with pytest.raises(ExchangeStillOpen):
             self.window.open("again")
         with pytest.raises(ExchangeStillOpen):
-            self.window.record(exchange)
+            self.window.add_exchange(exchange)
         with pytest.raises(ExchangeStillOpen):
             self.window.tag_exchange(1, add={"important"})
         with pytest.raises(ExchangeStillOpen):
@@ -263,36 +263,36 @@ class WindowMachine(RuleBasedStateMachine):
         with pytest.raises(NoOpenExchange):
             self.window.close_incomplete()
         with pytest.raises(NoOpenExchange):
-            self.window.limit(100)
+            self.window.set_turn_limit(100)
         with pytest.raises(NoOpenExchange):
             self.window.abort()
         with pytest.raises(UnknownExchange):
-            self.window.tag_exchange(self.plain.closed + 1, add={"important"})
+            self.window.tag_exchange(self.reference.closed + 1, add={"important"})
 
     @precondition(is_open)
     @rule(role=st.sampled_from([Message.user("and?"), Message.system("obey")]))
-    def fail_to_add_what_has_no_place(self, role: Message) -> None:
+    def fail_to_add_misplaced_message(self, role: Message) -> None:
         with pytest.raises(InvalidMessage):
             self.window.add(role)
 
     @precondition(is_open)
     @rule(data=st.data())
-    def fail_to_answer_what_was_not_asked(self, data: st.DataObject) -> None:
+    def fail_to_add_unrequested_result(self, data: st.DataObject) -> None:
         known = data.draw(st.sampled_from([*self.answered, *calls(1)]))
         with pytest.raises(UnknownToolCall):
             self.window.add(Message.tool(known.id, known.name, "done"))
 
-    @precondition(may_go_on)
+    @precondition(can_continue)
     @rule(data=st.data())
-    def fail_to_call_twice_by_one_id(self, data: st.DataObject) -> None:
+    def fail_to_reuse_call_id(self, data: st.DataObject) -> None:
         (new,) = calls(1)
         twice = data.draw(st.sampled_from([(new, new), *((new, call) for call in self.answered)]))
         with pytest.raises(DuplicateToolCall):
             self.window.add(Message.assistant(tool_calls=twice))
 
-    @precondition(waits_for_results)
+    @precondition(has_pending_calls)
     @rule()
-    def fail_to_go_on_without_the_results(self) -> None:
+    def fail_to_continue_without_results(self) -> None:
         with pytest.raises(UnansweredToolCalls):
             self.window.close()
         with pytest.raises(UnansweredToolCalls):
@@ -300,57 +300,57 @@ class WindowMachine(RuleBasedStateMachine):
 
     @precondition(is_closed)
     @rule(exchange=exchanges(texts), broken=st.sampled_from([Message.user("and?"), Message.tool("no", "no", "no")]))
-    def fail_to_record_what_is_broken(self, exchange: Exchange, broken: Message) -> None:
+    def fail_to_add_invalid_exchange(self, exchange: Exchange, broken: Message) -> None:
         with pytest.raises(InvalidMessage):
-            self.window.record((*exchange, broken))
+            self.window.add_exchange((*exchange, broken))
         with pytest.raises(InvalidTag):
-            self.window.record(exchange, {" "})
+            self.window.add_exchange(exchange, {" "})
         with pytest.raises(InvalidTag):
-            self.window.record((*exchange, Message.assistant("done", tags=frozenset({""}))))
+            self.window.add_exchange((*exchange, Message.assistant("done", tags=frozenset({""}))))
 
     @invariant()
-    def step_is_counted(self) -> None:
+    def count_step(self) -> None:
         WindowMachine.steps += 1
 
     @invariant()
-    def window_is_what_the_rules_say(self) -> None:
-        assert said(self.window.messages()) == said(self.plain.messages())
-        history = [message for exchange in self.plain.exchanges for message in exchange]
-        tokens, budget = cost(tuple(history)), self.plain.policy.history_tokens
+    def window_equals_reference(self) -> None:
+        assert said(self.window.messages()) == said(self.reference.messages())
+        history = [message for exchange in self.reference.exchanges for message in exchange]
+        tokens, budget = cost(tuple(history)), self.reference.policy.history_tokens
         assert self.window.stats() == (
             len(history),
-            len(self.plain.exchanges),
+            len(self.reference.exchanges),
             tokens,
             budget,
             min(100, 100 * tokens / budget),
-            cost((Message.system(self.plain.system),)) if self.plain.system else 0,
-            tokens > self.plain.in_force.history_tokens,
-            self.plain.tag_distribution(),
-            *self.plain.evicted,
-            self.plain.protected_tokens(),
+            cost((Message.system(self.reference.system),)) if self.reference.system else 0,
+            tokens > self.reference.in_force.history_tokens,
+            self.reference.count_tags(),
+            *self.reference.evicted,
+            self.reference.protected_tokens(),
         )
 
     @invariant()
-    def closed_exchanges_are_numbered_as_they_were_closed(self) -> None:
-        closed = len(self.plain.numbers) - is_open(self)
-        assert [exchange.number for exchange in self.window.exchanges()] == self.plain.numbers[:closed]
+    def exchange_numbers_are_increasing(self) -> None:
+        closed = len(self.reference.numbers) - is_open(self)
+        assert [exchange.number for exchange in self.window.exchanges()] == self.reference.numbers[:closed]
 
     @invariant()
-    def nothing_is_held_that_is_not_to_be_summarized(self) -> None:
+    def only_pending_exchanges_are_held(self) -> None:
         held = self.window.pending_summary or SummaryInput()
-        assert self.plain.policy.summarize or not held.numbers
-        assert not held.numbers & set(self.plain.numbers)
+        assert self.reference.policy.summarize or not held.numbers
+        assert not held.numbers & set(self.reference.numbers)
 
     @invariant()
-    def at_most_one_summary_counts(self) -> None:
-        assert sum("summary" in exchange.tags for exchange in self.window.exchanges()) == bool(self.plain.summary)
+    def at_most_one_summary_exists(self) -> None:
+        assert sum("summary" in exchange.tags for exchange in self.window.exchanges()) == bool(self.reference.summary)
 
     @invariant()
-    def request_is_valid_once_every_call_has_its_result(self) -> None:
-        assert bool(defects(self.window.messages())) == bool(self.unanswered)
+    def answered_request_is_valid(self) -> None:
+        assert bool(defects(self.window.messages())) == bool(self.pending_calls)
 
     @invariant()
-    def nothing_but_a_trim_changes_what_was_sent(self) -> None:
+    def only_trims_change_sent_messages(self) -> None:
         sent, self.sent = self.sent, said(self.window.messages())
         trimmed = self.window.stats().trims > self.trims
         self.trims = self.window.stats().trims
@@ -375,5 +375,5 @@ def test_limit_of_a_turn_frees_the_smaller_share() -> None:
         machine.record(exchange=(Message.user("x" * length),), tagged=frozenset({"ephemeral"}))
     machine.open(tagged=frozenset(), text="")
     machine.limit(limit=176)
-    machine.closed_exchanges_are_numbered_as_they_were_closed()
-    machine.window_is_what_the_rules_say()
+    machine.exchange_numbers_are_increasing()
+    machine.window_equals_reference()

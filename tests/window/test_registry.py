@@ -38,7 +38,7 @@ def create(key: str) -> Window:
     return Window(key, WindowPolicy(), EstimatedCounter())
 
 
-def traced_bytes() -> int:
+def get_traced_bytes() -> int:
     """Return the number of bytes allocated by Python since tracing began."""
     gc.collect()
     return tracemalloc.get_traced_memory()[0]
@@ -65,11 +65,11 @@ def elsewhere_at_once(work: Coroutine[Any, Any, Any]) -> None:
 
 
 async def use(registry: WindowRegistry, key: str, within: float | None = None) -> None:
-    async with registry.turn(key, timeout=within) as window:
-        window.record((Message.user("hello"),))
+    async with registry.begin_turn(key, timeout=within) as window:
+        window.add_exchange((Message.user("hello"),))
 
 
-async def use_all(registry: WindowRegistry, *keys: str) -> None:
+async def take_turns(registry: WindowRegistry, *keys: str) -> None:
     for key in keys:
         await use(registry, key)
 
@@ -81,18 +81,18 @@ async def settle() -> None:
 
 
 def ids(registry: WindowRegistry) -> list[str]:
-    return [window.conversation_id for window in registry.loaded().values()]
+    return [window.conversation_id for window in registry.loaded_windows().values()]
 
 
 async def test_window_is_made_for_a_new_key_and_found_again(registry: WindowRegistry) -> None:
-    async with registry.turn("a") as first:
+    async with registry.begin_turn("a") as first:
         pass
-    async with registry.turn("a") as second:
+    async with registry.begin_turn("a") as second:
         assert second is first
 
 
 async def test_last_use_of_a_window_is_the_end_of_its_last_turn(registry: WindowRegistry, clock: Clock) -> None:
-    async with registry.turn("a"):
+    async with registry.begin_turn("a"):
         clock.now += 5
         assert registry.idle_seconds("a") == 5
 
@@ -105,7 +105,7 @@ async def test_turns_have_a_window_in_the_order_in_which_they_came(registry: Win
     order: list[int] = []
 
     async def turn(number: int) -> None:
-        async with registry.turn("a"):
+        async with registry.begin_turn("a"):
             await asyncio.sleep(0)
             order.append(number)
 
@@ -117,7 +117,7 @@ async def test_100_turns_at_once_on_10_windows_lose_nothing_and_do_not_mix(clock
     registry = WindowRegistry(create, clock=clock)
 
     async def turn(number: int) -> None:
-        async with registry.turn(str(number % 10)) as window:
+        async with registry.begin_turn(str(number % 10)) as window:
             window.open(f"question {number}")
             # turns of different windows take different times, so that they overtake each other
             for _ in range(1 + number % 7):
@@ -127,7 +127,7 @@ async def test_100_turns_at_once_on_10_windows_lose_nothing_and_do_not_mix(clock
             window.close()
 
     await asyncio.gather(*(turn(number) for number in range(100)))
-    heard = {w.conversation_id: [m.content for m in w.messages()] for w in registry.loaded().values()}
+    heard = {w.conversation_id: [m.content for m in w.messages()] for w in registry.loaded_windows().values()}
     assert heard == {
         str(key): [f"{kind} {number}" for number in range(key, 100, 10) for kind in ("question", "answer")]
         for key in range(10)
@@ -135,13 +135,13 @@ async def test_100_turns_at_once_on_10_windows_lose_nothing_and_do_not_mix(clock
 
 
 async def test_turn_that_waits_too_long_hears_that_the_window_is_busy(registry: WindowRegistry) -> None:
-    async with registry.turn("a"):
+    async with registry.begin_turn("a"):
         with pytest.raises(WindowBusy):
             await elsewhere(use(registry, "a", within=0.01))
 
 
 async def test_turn_that_is_cancelled_while_it_waits_lets_the_next_one_in(registry: WindowRegistry) -> None:
-    async with registry.turn("a"):
+    async with registry.begin_turn("a"):
         cancelled, waiting = elsewhere(use(registry, "a")), elsewhere(use(registry, "a"))
         await settle()
         cancelled.cancel()
@@ -152,7 +152,7 @@ async def test_turn_that_is_cancelled_while_it_waits_lets_the_next_one_in(regist
 
 
 async def test_turn_that_is_cancelled_just_as_its_wait_ends_lets_the_next_one_in(registry: WindowRegistry) -> None:
-    async with registry.turn("a"):
+    async with registry.begin_turn("a"):
         cancelled, waiting = elsewhere(use(registry, "a")), elsewhere(use(registry, "a"))
         await settle()
     cancelled.cancel()
@@ -162,7 +162,7 @@ async def test_turn_that_is_cancelled_just_as_its_wait_ends_lets_the_next_one_in
 
 async def test_turn_that_is_cancelled_at_work_frees_the_window(registry: WindowRegistry) -> None:
     async def turn() -> None:
-        async with registry.turn("a"):
+        async with registry.begin_turn("a"):
             await asyncio.sleep(60)
 
     working = elsewhere(turn())
@@ -174,14 +174,14 @@ async def test_turn_that_is_cancelled_at_work_frees_the_window(registry: WindowR
 
 async def test_exchange_that_a_failed_turn_left_open_is_aborted(registry: WindowRegistry) -> None:
     async def turn() -> None:
-        async with registry.turn("a") as window:
+        async with registry.begin_turn("a") as window:
             window.open("what is 1 / 0?")
             window.add(Message.assistant(str(1 // 0)))
 
     await use(registry, "a")
     with pytest.raises(ZeroDivisionError):
         await turn()
-    async with registry.turn("a") as window:
+    async with registry.begin_turn("a") as window:
         assert len(window.messages()) == 1
 
 
@@ -189,7 +189,7 @@ async def test_exchange_that_a_failed_turn_left_open_is_aborted(registry: Window
     "look",
     [
         lambda registry: registry.peek("a"),
-        lambda registry: registry.loaded(),
+        lambda registry: registry.loaded_windows(),
         lambda registry: registry.stats(),
     ],
     ids=["peek", "loaded", "stats"],
@@ -197,7 +197,7 @@ async def test_exchange_that_a_failed_turn_left_open_is_aborted(registry: Window
 async def test_window_that_holds_nothing_after_its_turn_is_not_found(
     look: Callable[[WindowRegistry], object], registry: WindowRegistry
 ) -> None:
-    async with registry.turn("a"):
+    async with registry.begin_turn("a"):
         pass
 
     assert not look(registry)
@@ -205,20 +205,20 @@ async def test_window_that_holds_nothing_after_its_turn_is_not_found(
 
 
 async def test_window_stays_when_its_first_exchange_is_recorded_after_the_turn(registry: WindowRegistry) -> None:
-    async with registry.turn("a") as window:
-        registry.after_turn("a", lambda: window.record((Message.user("hello"),)))
+    async with registry.begin_turn("a") as window:
+        registry.defer_work("a", lambda: window.add_exchange((Message.user("hello"),)))
 
     assert ids(registry) == ["a"]
 
 
 async def test_window_that_holds_nothing_stays_for_the_turn_that_waits_for_it(registry: WindowRegistry) -> None:
-    async with registry.turn("a") as window:
+    async with registry.begin_turn("a") as window:
         waiting = elsewhere(use(registry, "a"))
         await settle()
     registry.finish_turns()
     await waiting
 
-    assert [*registry.loaded().values()] == [window]
+    assert [*registry.loaded_windows().values()] == [window]
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ async def test_window_that_holds_nothing_stays_for_the_turn_that_waits_for_it(re
 async def test_turn_that_leads_to_its_own_window_is_refused_at_once(
     registry: WindowRegistry, way: Callable[[WindowRegistry, str], Awaitable[None]]
 ) -> None:
-    async with registry.turn("a"), registry.turn("b"):
+    async with registry.begin_turn("a"), registry.begin_turn("b"):
         for key in ("a", "b"):
             with pytest.raises(WindowBusy):
                 await way(registry, key)
@@ -242,7 +242,7 @@ async def test_task_that_outlives_its_turn_may_have_the_window_afterwards(regist
         await ended.wait()
         await use(registry, "a", within=1)
 
-    async with registry.turn("a"):
+    async with registry.begin_turn("a"):
         task = asyncio.create_task(summarise())
     ended.set()
     await task
@@ -250,21 +250,21 @@ async def test_task_that_outlives_its_turn_may_have_the_window_afterwards(regist
 
 
 async def test_least_recently_used_window_goes_first(registry: WindowRegistry) -> None:
-    await use_all(registry, "a", "b", "c", "a", "d")
+    await take_turns(registry, "a", "b", "c", "a", "d")
     assert ids(registry) == ["d", "a", "c"]
 
 
 async def test_windows_in_use_stay_beyond_the_limit_until_they_are_free(registry: WindowRegistry) -> None:
     registry.set_limits(max_windows=1)
-    async with registry.turn("a") as window, registry.turn("b"):
-        window.record((Message.user("hello"),))
+    async with registry.begin_turn("a") as window, registry.begin_turn("b"):
+        window.add_exchange((Message.user("hello"),))
         assert ids(registry) == ["b", "a"]
     assert ids(registry) == ["a"]
 
 
 async def test_window_that_a_turn_waits_for_stays(registry: WindowRegistry) -> None:
     registry.set_limits(max_windows=1)
-    async with registry.turn("a") as window:
+    async with registry.begin_turn("a") as window:
         waiting = elsewhere(use(registry, "a"))
         await settle()
     await use(registry, "b")
@@ -277,10 +277,10 @@ async def test_memory_is_bounded_with_twenty_thousand_ids(clock: Clock) -> None:
     registry = WindowRegistry(create, max_windows=100, clock=clock)
     tracemalloc.start()
     try:
-        await use_all(registry, *map(str, range(5000)))
-        after_5000 = traced_bytes()
-        await use_all(registry, *map(str, range(5000, 20_000)))
-        assert traced_bytes() < 1.1 * after_5000
+        await take_turns(registry, *map(str, range(5000)))
+        after_5000 = get_traced_bytes()
+        await take_turns(registry, *map(str, range(5000, 20_000)))
+        assert get_traced_bytes() < 1.1 * after_5000
     finally:
         tracemalloc.stop()
 
@@ -290,20 +290,20 @@ async def test_idle_windows_expire(registry: WindowRegistry, clock: Clock) -> No
     clock.now += 30
     await use(registry, "b")
     clock.now += 30
-    assert (registry.expire(), ids(registry)) == (1, ["b"])
+    assert (registry.expire_windows(), ids(registry)) == (1, ["b"])
 
 
 async def test_window_in_use_does_not_expire(registry: WindowRegistry, clock: Clock) -> None:
-    async with registry.turn("a"):
+    async with registry.begin_turn("a"):
         clock.now += 600
-        assert registry.expire() == 0
+        assert registry.expire_windows() == 0
 
 
 async def test_windows_never_expire_when_idle_for_ever_is_allowed(registry: WindowRegistry, clock: Clock) -> None:
     registry.set_limits(idle_seconds=inf)
     await use(registry, "a")
     clock.now += 1e9
-    assert registry.expire() == 0
+    assert registry.expire_windows() == 0
 
 
 async def test_shorter_idle_time_counts_at_once(registry: WindowRegistry, clock: Clock) -> None:
@@ -314,7 +314,7 @@ async def test_shorter_idle_time_counts_at_once(registry: WindowRegistry, clock:
 
 
 async def test_smaller_number_of_windows_counts_at_once(registry: WindowRegistry) -> None:
-    await use_all(registry, "a", "b", "c")
+    await take_turns(registry, "a", "b", "c")
     registry.set_limits(max_windows=2)
     assert ids(registry) == ["c", "b"]
 
@@ -331,22 +331,22 @@ async def test_dropped_window_is_forgotten(registry: WindowRegistry) -> None:
 
 
 async def test_window_in_use_cannot_be_dropped(registry: WindowRegistry) -> None:
-    async with registry.turn("a") as window:
+    async with registry.begin_turn("a") as window:
         with pytest.raises(WindowBusy):
             registry.drop("a")
         assert registry.peek("a") is window
 
 
 async def test_changed_policy_reaches_every_window(registry: WindowRegistry) -> None:
-    await use_all(registry, "a", "b")
+    await take_turns(registry, "a", "b")
     registry.set_policy(WindowPolicy(500))
-    assert [window.policy.history_tokens for window in registry.loaded().values()] == [500, 500]
+    assert [window.policy.history_tokens for window in registry.loaded_windows().values()] == [500, 500]
 
 
 async def test_changed_policy_reaches_windows_that_are_made_later(registry: WindowRegistry) -> None:
     registry.set_policy(WindowPolicy(500))
     await use(registry, "a")
-    assert next(iter(registry.loaded().values())).policy == WindowPolicy(500)
+    assert next(iter(registry.loaded_windows().values())).policy == WindowPolicy(500)
 
 
 async def test_window_that_cannot_be_made_leaves_nothing_behind() -> None:
@@ -360,7 +360,7 @@ async def test_window_that_cannot_be_made_leaves_nothing_behind() -> None:
 
 
 async def test_between_turns_nobody_else_has_the_window_and_it_is_no_use(registry: WindowRegistry) -> None:
-    await use_all(registry, "a", "b")
+    await take_turns(registry, "a", "b")
     window = registry.peek("a")
     assert window is not None
     async with registry.between_turns(window) as is_there:
@@ -384,7 +384,7 @@ async def test_between_turns_waits_for_the_turn_before_it(registry: WindowRegist
         async with registry.between_turns(window):
             order.append("between")
 
-    async with registry.turn("a") as window:
+    async with registry.begin_turn("a") as window:
         waiting = elsewhere(wait(window))
         await settle()
         order.append("turn")
@@ -404,7 +404,7 @@ async def test_window_that_was_dropped_has_no_turns(registry: WindowRegistry) ->
 
 
 async def test_turn_cannot_wait_for_its_own_end(registry: WindowRegistry) -> None:
-    async with registry.turn("a") as window:
+    async with registry.begin_turn("a") as window:
         with pytest.raises(WindowBusy):
             await registry.between_turns(window).__aenter__()
     await use(registry, "a", within=1)
@@ -415,9 +415,9 @@ async def done(registry: WindowRegistry) -> list[str]:
     """Return a list to which the two tasks deferred by the last turn of "a" add their names when they finish."""
     done: list[str] = []
     await use(registry, "a")
-    async with registry.turn("a"):
-        registry.after_turn("a", lambda: done.append("first"))
-        registry.after_turn("a", lambda: done.append("second"))
+    async with registry.begin_turn("a"):
+        registry.defer_work("a", lambda: done.append("first"))
+        registry.defer_work("a", lambda: done.append("second"))
     return done
 
 
@@ -447,28 +447,28 @@ async def test_deferred_work_is_done_before_the_next_turn(
 ) -> None:
     clock.now += idle_for
 
-    async with registry.turn("a"):
+    async with registry.begin_turn("a"):
         assert done == ["first", "second"]
 
 
-LOOK_AT_ALL: dict[str, Callable[[WindowRegistry], object]] = {
-    "loaded": lambda registry: registry.loaded(),
+READ_ALL_CASES: dict[str, Callable[[WindowRegistry], object]] = {
+    "loaded": lambda registry: registry.loaded_windows(),
     "finish_turns": lambda registry: registry.finish_turns(),
     "set_policy": lambda registry: registry.set_policy(WindowPolicy(500)),
 }
 DROPS: dict[str, Callable[[WindowRegistry], object]] = {
-    "expire": lambda registry: registry.expire(),
+    "expire": lambda registry: registry.expire_windows(),
     "set_limits": lambda registry: registry.set_limits(max_windows=1),
 }
 
 
-@pytest.mark.parametrize("look", (LOOK_AT_ALL | DROPS).values(), ids=LOOK_AT_ALL | DROPS)
+@pytest.mark.parametrize("look", (READ_ALL_CASES | DROPS).values(), ids=READ_ALL_CASES | DROPS)
 async def test_deferred_work_may_lead_to_other_turns(
     look: Callable[[WindowRegistry], object], registry: WindowRegistry, clock: Clock
 ) -> None:
-    turn = registry.turn("new")
-    await use_all(registry, "a", "b")
-    registry.after_turn("a", lambda: elsewhere_at_once(turn.__aenter__()))
+    turn = registry.begin_turn("new")
+    await take_turns(registry, "a", "b")
+    registry.defer_work("a", lambda: elsewhere_at_once(turn.__aenter__()))
     clock.now += 1_000_000
 
     look(registry)
@@ -477,19 +477,19 @@ async def test_deferred_work_may_lead_to_other_turns(
     await turn.__aexit__(None, None, None)
 
 
-@pytest.mark.parametrize("look", LOOK_AT_ALL.values(), ids=LOOK_AT_ALL)
+@pytest.mark.parametrize("look", READ_ALL_CASES.values(), ids=READ_ALL_CASES)
 async def test_deferred_work_is_done_in_its_order_before_a_turn_that_it_leads_to(
     look: Callable[[WindowRegistry], object], registry: WindowRegistry
 ) -> None:
     order: list[str] = []
 
     async def turn() -> None:
-        async with registry.turn("a"):
+        async with registry.begin_turn("a"):
             order.append("turn")
 
-    await use_all(registry, "a", "b")
-    registry.after_turn("a", lambda: elsewhere_at_once(turn()))
-    registry.after_turn("a", lambda: order.append("second"))
+    await take_turns(registry, "a", "b")
+    registry.defer_work("a", lambda: elsewhere_at_once(turn()))
+    registry.defer_work("a", lambda: order.append("second"))
 
     look(registry)
 
@@ -499,25 +499,25 @@ async def test_deferred_work_is_done_in_its_order_before_a_turn_that_it_leads_to
 async def test_window_that_expires_is_not_in_use_by_a_turn_that_the_end_of_another_leads_to(
     registry: WindowRegistry, clock: Clock
 ) -> None:
-    turn = registry.turn("b")
-    await use_all(registry, "a", "b")
-    registry.after_turn("a", lambda: elsewhere_at_once(turn.__aenter__()))
+    turn = registry.begin_turn("b")
+    await take_turns(registry, "a", "b")
+    registry.defer_work("a", lambda: elsewhere_at_once(turn.__aenter__()))
     clock.now += 1_000_000
 
-    registry.expire()
+    registry.expire_windows()
 
     assert ids(registry) == ["b"]
     await turn.__aexit__(None, None, None)
 
 
-def without_exchanges(_key: str, snapshot: Snapshot) -> Snapshot:
+def strip_exchanges(_key: str, snapshot: Snapshot) -> Snapshot:
     """Return the snapshot of a window without its exchanges."""
     return snapshot._replace(exchanges=())
 
 
 async def speak(registry: WindowRegistry, key: str, text: str = "hello") -> Window:
-    async with registry.turn(key) as window:
-        window.record([Message.user(text), Message.assistant("hi")])
+    async with registry.begin_turn(key) as window:
+        window.add_exchange([Message.user(text), Message.assistant("hi")])
     return window
 
 
@@ -525,25 +525,25 @@ async def test_window_that_is_rewritten_to_nothing_is_gone(registry: WindowRegis
     await speak(registry, "one")
     kept = await speak(registry, "two")
 
-    registry.rewrite(lambda key, snapshot: without_exchanges(key, snapshot) if key == "one" else snapshot)
+    registry.rewrite_windows(lambda key, snapshot: strip_exchanges(key, snapshot) if key == "one" else snapshot)
 
-    assert [*registry.loaded().values()] == [kept]
+    assert [*registry.loaded_windows().values()] == [kept]
 
 
 async def test_window_that_a_turn_has_is_rewritten_before_the_next_turn(registry: WindowRegistry) -> None:
     before: list[int] = []
 
     async def follow() -> None:
-        async with registry.turn("one") as window:
+        async with registry.begin_turn("one") as window:
             before.append(window.stats().exchange_count)
 
-    async with registry.turn("one") as window:
+    async with registry.begin_turn("one") as window:
         waiting = elsewhere(follow())
         await asyncio.sleep(0)
-        window.record([Message.user("hello"), Message.assistant("hi")])
-        registry.rewrite(without_exchanges)
+        window.add_exchange([Message.user("hello"), Message.assistant("hi")])
+        registry.rewrite_windows(strip_exchanges)
         assert window.stats().exchange_count == 1
-        registry.after_turn("one", lambda: window.record([Message.user("late"), Message.assistant("hi")]))
+        registry.defer_work("one", lambda: window.add_exchange([Message.user("late"), Message.assistant("hi")]))
     await waiting
 
     assert before == [0]
@@ -557,35 +557,35 @@ async def test_window_that_was_rewritten_meanwhile_is_no_longer_one_of_these(reg
         async with registry.between_turns(window) as is_kept:
             found.append(is_kept)
 
-    async with registry.turn("one"):
+    async with registry.begin_turn("one"):
         waiting = elsewhere(look())
         await asyncio.sleep(0)
-        registry.rewrite(without_exchanges)
+        registry.rewrite_windows(strip_exchanges)
     await waiting
 
     assert found == [False]
 
 
 class Shelf:
-    """Stored windows by key. `read` waits for the event of the key in `answers`, if there is one."""
+    """Stored windows by key. `read` waits for the event of the key in `read_gates`, if there is one."""
 
     def __init__(self) -> None:
         self.snapshots: dict[str, Snapshot | None] = {}
-        self.answers: dict[str, asyncio.Event] = {}
-        self.asked: list[str] = []
+        self.read_gates: dict[str, asyncio.Event] = {}
+        self.read_keys: list[str] = []
 
     async def read(self, key: str) -> Snapshot | None:
-        self.asked.append(key)
+        self.read_keys.append(key)
         found = self.snapshots.get(key, Snapshot(""))
-        if key in self.answers:
-            await self.answers[key].wait()
+        if key in self.read_gates:
+            await self.read_gates[key].wait()
         return found
 
     def put(self, key: str, *said: str) -> tuple[WindowStats, float]:
         """Store a window, and return its statistics and its idle time of ten seconds."""
         window = create(key)
         for text in ("evicted", *said):
-            window.record((Message.user(text), Message.assistant("hi")))
+            window.add_exchange((Message.user(text), Message.assistant("hi")))
         kept = window.exchanges()[1:]
         self.snapshots[key] = Snapshot("", None, kept, EvictionCounts(1, 2, 8, 1))
         return window.stats()._replace(exchange_count=len(kept), evicted_exchanges=1), 10.0
@@ -600,7 +600,7 @@ def shelf() -> Shelf:
 def shelved(shelf: Shelf, clock: Clock) -> WindowRegistry:
     """Return a registry with the stored windows "a" and "b", which have not been read yet."""
     registry = WindowRegistry(create, read=shelf.read, max_windows=3, idle_seconds=60, clock=clock)
-    registry.shelve({"a": shelf.put("a", "one", "two"), "b": shelf.put("b", "three")})
+    registry.register_stored({"a": shelf.put("a", "one", "two"), "b": shelf.put("b", "three")})
     return registry
 
 
@@ -618,31 +618,31 @@ def test_stored_windows_are_counted_and_listed_before_they_are_read(shelved: Win
     assert (figures["a"].exchange_count, figures["a"].evicted_exchanges, figures["a"].max_tokens) == (2, 1, 50)
     assert figures["a"].utilization == min(100.0, 2 * figures["a"].current_tokens)
     assert (len(shelved), "a" in shelved, "c" in shelved) == (2, True, False)
-    assert (shelved.loaded(), shelved.peek("a"), shelf.asked) == ({}, None, [])
+    assert (shelved.loaded_windows(), shelved.peek("a"), shelf.read_keys) == ({}, None, [])
 
 
 async def test_stored_window_is_read_once_when_a_turn_first_needs_it(shelved: WindowRegistry, shelf: Shelf) -> None:
     for text in ("three", "four"):
         await speak(shelved, "a", text)
 
-    (window,) = shelved.loaded().values()
-    assert (shelved.key_of(window), shelved.key_of(create("a"))) == ("a", None)
+    (window,) = shelved.loaded_windows().values()
+    assert (shelved.find_key(window), shelved.find_key(create("a"))) == ("a", None)
     assert asked(window) == ["one", "two", "three", "four"]
     assert [exchange.number for exchange in window.exchanges()] == [2, 3, 4, 5]
-    assert (window.stats().evicted_exchanges, shelved.stats()["a"], shelf.asked) == (1, window.stats(), ["a"])
+    assert (window.stats().evicted_exchanges, shelved.stats()["a"], shelf.read_keys) == (1, window.stats(), ["a"])
 
 
 async def test_stored_window_that_is_looked_at_is_no_use_of_it(shelved: WindowRegistry, shelf: Shelf) -> None:
     window, same = await asyncio.gather(shelved.load("a"), shelved.load("a"))
 
     assert asked(window) == ["one", "two"]
-    assert (window is same, shelf.asked, [*shelved.stats()]) == (True, ["a"], ["b", "a"])
+    assert (window is same, shelf.read_keys, [*shelved.stats()]) == (True, ["a"], ["b", "a"])
     assert await shelved.load("c") is None
 
 
 async def test_turn_looks_at_its_own_window_without_waiting_for_itself(shelved: WindowRegistry, shelf: Shelf) -> None:
     shelf.snapshots["a"] = None
-    async with shelved.turn("a"):
+    async with shelved.begin_turn("a"):
         assert await shelved.load("a") is None
 
 
@@ -658,7 +658,7 @@ async def test_window_that_cannot_be_read_takes_turns_and_gets_them_when_it_can(
     shelved: WindowRegistry, shelf: Shelf
 ) -> None:
     stored, shelf.snapshots["a"] = shelf.snapshots["a"], None
-    async with shelved.turn("a") as window:
+    async with shelved.begin_turn("a") as window:
         window.open("three")
         window.add_sources({"fact:7"})
         window.add(Message.assistant("hi"))
@@ -672,7 +672,7 @@ async def test_window_that_cannot_be_read_takes_turns_and_gets_them_when_it_can(
     assert asked(window) == ["one", "two", "three", "four", "five"]
     assert [exchange.number for exchange in window.exchanges()] == [2, 3, 4, 5, 6]
     assert window.exchanges()[2].sources == {"fact:7"}
-    assert shelf.asked == ["a"] * 4
+    assert shelf.read_keys == ["a"] * 4
 
 
 async def test_what_was_said_is_added_also_to_a_window_without_numbers(shelved: WindowRegistry, shelf: Shelf) -> None:
@@ -685,7 +685,7 @@ async def test_what_was_said_is_added_also_to_a_window_without_numbers(shelved: 
 
 
 async def test_registry_that_reads_nothing_begins_anew(registry: WindowRegistry, shelf: Shelf) -> None:
-    registry.shelve({"a": shelf.put("a", "one")})
+    registry.register_stored({"a": shelf.put("a", "one")})
 
     assert asked(await speak(registry, "a", "two")) == ["two"]
 
@@ -693,7 +693,7 @@ async def test_registry_that_reads_nothing_begins_anew(registry: WindowRegistry,
 def test_stored_windows_are_older_than_those_in_working_memory(registry: WindowRegistry, shelf: Shelf) -> None:
     registry.restore("new", create("new").snapshot())
 
-    registry.shelve({key: shelf.put(key, "one") for key in "abc"})
+    registry.register_stored({key: shelf.put(key, "one") for key in "abc"})
 
     assert [*registry.stats()] == ["new", "c", "b"]
     assert registry.idle_seconds("b") == 10
@@ -704,9 +704,9 @@ async def test_windows_that_are_stored_no_more_are_gone_and_figures_follow(
 ) -> None:
     await shelved.load("a")
 
-    shelved.shelve({"a": shelf.put("a"), "b": shelf.put("b", "three", "four"), "c": shelf.put("c")})
+    shelved.register_stored({"a": shelf.put("a"), "b": shelf.put("b", "three", "four"), "c": shelf.put("c")})
     assert {key: each.exchange_count for key, each in shelved.stats().items()} == {"a": 2, "b": 2, "c": 0}
-    shelved.shelve({})
+    shelved.register_stored({})
 
     assert [*shelved.stats()] == ["a"]
 
@@ -715,14 +715,14 @@ async def test_what_was_said_stays_of_a_window_that_is_stored_no_more(shelved: W
     shelf.snapshots["a"] = None
     await speak(shelved, "a", "three")
 
-    shelved.shelve({})
+    shelved.register_stored({})
 
     assert asked(shelved.peek("a")) == ["three"]
 
 
 async def reading(shelved: WindowRegistry, shelf: Shelf, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
     """Start a task that reads "a", and return it while it waits for the result of the read."""
-    shelf.answers["a"] = asyncio.Event()
+    shelf.read_gates["a"] = asyncio.Event()
     task = elsewhere(work)
     await settle()
     return task
@@ -740,11 +740,11 @@ async def test_window_that_is_deleted_while_it_is_read_does_not_come_back(
 ) -> None:
     task = await reading(shelved, shelf, work(shelved))
 
-    shelved.shelve({})
-    shelf.answers["a"].set()
+    shelved.register_stored({})
+    shelf.read_gates["a"].set()
     await task
 
-    assert [text for window in shelved.loaded().values() for text in asked(window)] == said
+    assert [text for window in shelved.loaded_windows().values() for text in asked(window)] == said
 
 
 @pytest.mark.parametrize(("work", "said"), READS.values(), ids=READS)
@@ -753,8 +753,8 @@ async def test_window_that_is_rewritten_while_it_is_read_does_not_come_back_as_i
 ) -> None:
     task = await reading(shelved, shelf, work(shelved))
 
-    shelved.rewrite(lambda key, snapshot: snapshot._replace(exchanges=snapshot.exchanges[1:]))
-    shelf.answers["a"].set()
+    shelved.rewrite_windows(lambda key, snapshot: snapshot._replace(exchanges=snapshot.exchanges[1:]))
+    shelf.read_gates["a"].set()
     await task
 
     assert asked(shelved.peek("a")) == ["two", *said]
@@ -766,7 +766,7 @@ async def test_what_was_said_to_a_window_that_cannot_be_read_is_rewritten(
     stored, shelf.snapshots["a"] = shelf.snapshots["a"], None
     await speak(shelved, "a", "three")
 
-    shelved.rewrite(without_exchanges)
+    shelved.rewrite_windows(strip_exchanges)
     shelf.snapshots["a"] = stored
 
     assert asked(await shelved.load("a")) == ["one", "two"]

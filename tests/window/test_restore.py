@@ -5,7 +5,7 @@ import pytest
 from custom_components.windowed_conversation.window import Message, Window, WindowBusy, WindowPolicy, WindowRegistry
 from custom_components.windowed_conversation.window.exchange import Snapshot
 
-from .histories import LengthCounter, new_window
+from .histories import LengthCounter, create_window
 
 
 @pytest.fixture
@@ -18,16 +18,16 @@ def windows() -> WindowRegistry[str]:
 
 def snapshot(exchanges: int = 1) -> Snapshot:
     """Return the snapshot of a conversation with this many exchanges of 28 tokens each."""
-    window = new_window(WindowPolicy())
+    window = create_window(WindowPolicy())
     for _ in range(exchanges):
-        window.record((Message.user("x" * 10), Message.assistant("y" * 10)))
+        window.add_exchange((Message.user("x" * 10), Message.assistant("y" * 10)))
     return window.snapshot()
 
 
 def test_restored_window_has_the_key_that_it_was_restored_under(windows: WindowRegistry[str]) -> None:
     windows.restore("mine", snapshot())
 
-    (window,) = windows.loaded().values()
+    (window,) = windows.loaded_windows().values()
     assert window.conversation_id == "mine"
     assert window.messages() == snapshot().exchanges[0].messages
 
@@ -36,19 +36,19 @@ def test_restored_windows_are_in_the_order_of_their_last_use(windows: WindowRegi
     for key in ("first", "second"):
         windows.restore(key, snapshot())
 
-    assert [window.conversation_id for window in windows.loaded().values()] == ["second", "first"]
+    assert [window.conversation_id for window in windows.loaded_windows().values()] == ["second", "first"]
 
 
 def test_time_before_the_restart_counts_as_idle(windows: WindowRegistry[str]) -> None:
     windows.restore("idle", snapshot(), idle_seconds=3600)
     windows.restore("busy", snapshot(), idle_seconds=3599)
 
-    assert windows.expire() == 1
+    assert windows.expire_windows() == 1
     assert windows.peek("busy")
 
 
 async def test_window_in_use_is_not_replaced(windows: WindowRegistry[str]) -> None:
-    async with windows.turn("mine") as window:
+    async with windows.begin_turn("mine") as window:
         with pytest.raises(WindowBusy):
             windows.restore("mine", snapshot())
         assert windows.peek("mine") is window

@@ -9,7 +9,7 @@ import pytest
 
 from custom_components.windowed_conversation.window import Message, ToolCall, Window, WindowPolicy
 
-from .histories import defects, new_window, said
+from .histories import create_window, defects, said
 from .instructions import executed_by
 
 # Tokens before the history of every request: a system prompt and the schemas of the tools.
@@ -18,7 +18,7 @@ _ROUNDS = 50
 _STATE = '{"entity_id": "light.lamp_7", "state": "off", "attributes": {"brightness": null}}, '
 
 
-class FourCharacters:
+class FourCharCounter:
     """Counts four characters as one token."""
 
     def count(self, text: str) -> int:
@@ -30,12 +30,12 @@ def tool_loop(window: Window, result_tokens: int) -> Iterator[tuple[Message, ...
     result = (_STATE * 500)[: 4 * (result_tokens - 6)]
     window.open("which of the lamps are on?")
     for number in range(_ROUNDS):
-        window.limit(None)
+        window.set_turn_limit(None)
         yield window.messages()
         call = ToolCall(f"call-{number}", "get_states", {"area": f"room {number}", "domain": ["light", "switch"]})
         window.add(Message.assistant(tool_calls=(call,)))
         window.add(Message.tool(call.id, call.name, result))
-    window.limit(None)
+    window.set_turn_limit(None)
     yield window.messages()
 
 
@@ -51,7 +51,7 @@ def shared(before: tuple[Message, ...], after: tuple[Message, ...]) -> float:
 
 @pytest.fixture
 def window() -> Window:
-    return Window("conversation", WindowPolicy(8000), FourCharacters(), clock=lambda: 1_000.0)
+    return Window("conversation", WindowPolicy(8000), FourCharCounter(), clock=lambda: 1_000.0)
 
 
 def test_request_of_a_long_tool_loop_mostly_begins_like_the_one_before(window: Window) -> None:
@@ -60,7 +60,7 @@ def test_request_of_a_long_tool_loop_mostly_begins_like_the_one_before(window: W
 
 
 def test_stubs_that_fill_the_window_leave_the_newest_result_at_least_a_hundred_tokens() -> None:
-    window = Window("conversation", WindowPolicy(2000), FourCharacters())
+    window = Window("conversation", WindowPolicy(2000), FourCharCounter())
     requests = list(tool_loop(window, 1000))
     newest = [request[-1].tokens or 0 for request in requests[1:]]
     assert newest[0] == 1000
@@ -79,7 +79,7 @@ def go_round(window: Window, number: int, results: Sequence[str]) -> None:
 
 def asked(policy: WindowPolicy, results: Sequence[str]) -> Window:
     """Return a window whose open exchange has one tool round with these results."""
-    window = new_window(policy)
+    window = create_window(policy)
     window.open("which lamps are on?")
     go_round(window, 0, results)
     return window
@@ -97,7 +97,7 @@ def whole(window: Window) -> list[bool]:
 
 @pytest.mark.parametrize("results", ["stub", "keep"])
 def test_block_of_the_oldest_rounds_becomes_stubs_down_to_half_of_the_budget(results: Any) -> None:
-    window = new_window(WindowPolicy(8000, tool_results=results))
+    window = create_window(WindowPolicy(8000, tool_results=results))
     window.open("which lamps are on?")
     for number in range(8):
         go_round(window, number, ["x" * 900])
@@ -109,7 +109,7 @@ def test_block_of_the_oldest_rounds_becomes_stubs_down_to_half_of_the_budget(res
 def test_result_that_is_too_large_is_cut_before_a_request_and_not_before() -> None:
     window = asked(WindowPolicy(2000), ["x" * 3000])
     assert tool_texts(window) == ["x" * 3000]
-    window.limit(None)
+    window.set_turn_limit(None)
     kept = tool_texts(window)[0].count("x")
     assert tool_texts(window) == [f"{'x' * kept}\n[Cut: these are the first {kept} of 3000 characters.]"]
     assert 1900 < window.stats().current_tokens <= 2000
@@ -117,7 +117,7 @@ def test_result_that_is_too_large_is_cut_before_a_request_and_not_before() -> No
 
 def test_small_results_of_a_round_stay_whole_and_large_ones_share_what_is_left() -> None:
     window = asked(WindowPolicy(2000), ["x" * 3000, "x" * 300, "x" * 2000])
-    window.limit(None)
+    window.set_turn_limit(None)
     first, small, last = tool_texts(window)
     assert small == "x" * 300
     assert abs(len(first) - len(last)) < 50
@@ -127,7 +127,7 @@ def test_small_results_of_a_round_stay_whole_and_large_ones_share_what_is_left()
 def test_smaller_limit_cuts_the_whole_result_again_and_one_line_says_so() -> None:
     window = asked(WindowPolicy(8000, result_cap_tokens=3000), ["x" * 7000])
     for limit in (2000, 1000, 500):
-        window.limit(limit)
+        window.set_turn_limit(limit)
         (text,) = tool_texts(window)
         kept = text.count("x")
         assert text == f"{'x' * kept}\n[Cut: these are the first {kept} of 7000 characters.]"
@@ -136,16 +136,16 @@ def test_smaller_limit_cuts_the_whole_result_again_and_one_line_says_so() -> Non
 
 def test_cut_result_stays_cut_when_there_is_more_room_again() -> None:
     window = asked(WindowPolicy(8000), ["x" * 3000])
-    window.limit(1000)
+    window.set_turn_limit(1000)
     before = window.messages()
-    window.limit(None)
+    window.set_turn_limit(None)
     assert window.messages() == before
 
 
 @pytest.mark.parametrize("end", ["next round", "close"])
 def test_stub_of_a_cut_result_tells_how_long_it_was(end: str) -> None:
     window = asked(WindowPolicy(8000), ["x" * 3000])
-    window.limit(1000)
+    window.set_turn_limit(1000)
     ends = {"next round": lambda: go_round(window, 1, ["x" * 900]), "close": window.close}
     ends[end]()
     assert tool_texts(window)[0].startswith('[Shortened result of get {"n":0}: 3008 tokens, beginning with xxx')
@@ -153,14 +153,14 @@ def test_stub_of_a_cut_result_tells_how_long_it_was(end: str) -> None:
 
 def test_kept_results_stay_as_the_limit_has_cut_them() -> None:
     window = asked(WindowPolicy(8000, tool_results="keep"), ["x" * 3000])
-    window.limit(1000)
+    window.set_turn_limit(1000)
     before = window.messages()
     window.close()
     assert window.messages() == before
 
 
 def test_stubs_of_a_tool_loop_are_those_of_the_close() -> None:
-    large, small = new_window(WindowPolicy(100_000)), new_window(WindowPolicy(2000))
+    large, small = create_window(WindowPolicy(100_000)), create_window(WindowPolicy(2000))
     for window in (large, small):
         window.open("which lamps are on?")
         for number in range(5):
@@ -179,7 +179,7 @@ def test_append_costs_the_same_in_a_long_tool_loop_as_at_its_begin() -> None:
 
 
 def test_append_costs_the_same_when_there_is_nothing_left_to_replace() -> None:
-    window = new_window(WindowPolicy(1000))
+    window = create_window(WindowPolicy(1000))
     window.open("x" * 2000)
     for number in range(2):
         go_round(window, number, ["done"])

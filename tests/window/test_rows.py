@@ -8,24 +8,24 @@ import sqlite3
 from hypothesis import given, settings
 import pytest
 
-from custom_components.windowed_conversation.window import Attachment, Message, Native, Window, WindowPolicy
+from custom_components.windowed_conversation.window import Attachment, Message, NativeData, Window, WindowPolicy
 from custom_components.windowed_conversation.window.codecs.snapshot import (
-    TABLES,
+    TABLES_SQL,
     ConversationChange,
     delete_conversation,
     delete_orphans,
+    list_stored_conversations,
     read_conversation,
-    stored_conversations,
-    write_change,
+    write_conversation_change,
 )
 
 from .conversations import windows
-from .histories import LengthCounter, new_window
+from .histories import LengthCounter, create_window
 
 
 def connect() -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:", isolation_level=None)
-    connection.executescript(TABLES.format(sum="length(text)"))
+    connection.executescript(TABLES_SQL.format(sum="length(text)"))
     return connection
 
 
@@ -39,14 +39,14 @@ def stored() -> Iterator[sqlite3.Connection]:
 
 
 def talk(*said: str, policy: WindowPolicy | None = None) -> Window:
-    window = new_window(policy or WindowPolicy())
+    window = create_window(policy or WindowPolicy())
     for text in said:
-        window.record((Message.user(text), Message.assistant("Yes.")))
+        window.add_exchange((Message.user(text), Message.assistant("Yes.")))
     return window
 
 
 def write(connection: sqlite3.Connection, window: Window, key: str = "kitchen", used: float = 1.0) -> None:
-    write_change(connection, ConversationChange("a1", key, used, window.stats(), window.exchanges()))
+    write_conversation_change(connection, ConversationChange("a1", key, used, window.stats(), window.exchanges()))
 
 
 def texts(connection: sqlite3.Connection, key: str = "kitchen") -> list[str]:
@@ -70,9 +70,9 @@ def test_conversation_comes_back_equal_but_for_its_system_prompt(window: Window)
     with closing(connect()) as connection:
         write(connection, window)
         other = again(connection, window.policy)
-        (listed,) = stored_conversations(connection)
+        (listed,) = list_stored_conversations(connection)
 
-    window.set_system("")
+    window.set_system_prompt("")
     assert other.snapshot().exchanges == window.snapshot().exchanges
     assert [each.number for each in other.exchanges()] == [each.number for each in window.exchanges()]
     assert other.messages() == window.messages()
@@ -86,13 +86,15 @@ def test_conversation_comes_back_equal_but_for_its_system_prompt(window: Window)
     [
         Message.user("who?", attachments=(Attachment("image/png", bytes(range(256)), "door.png"),)),
         Message.user("half \ud83d of a character"),
-        Message.user("", tags=frozenset({"important"}), created=0.0, native=Native("p", "m", {"a": [1.5, None]}, 7)),
+        Message.user(
+            "", tags=frozenset({"important"}), created=0.0, native=NativeData("p", "m", {"a": [1.5, None]}, 7)
+        ),
     ],
     ids=["attachment", "half of a character", "residue"],
 )
 def test_message_comes_back_as_it_was(stored: sqlite3.Connection, message: Message) -> None:
-    window = new_window(WindowPolicy())
-    window.record((message, Message.assistant("Ada.")))
+    window = create_window(WindowPolicy())
+    window.add_exchange((message, Message.assistant("Ada.")))
 
     write(stored, window)
 
@@ -105,7 +107,7 @@ def test_exchanges_keep_their_numbers_and_the_next_one_continues_them() -> None:
         write(connection, window)
         other = again(connection, window.policy)
 
-    other.record((Message.user("g"), Message.assistant("Yes.")))
+    other.add_exchange((Message.user("g"), Message.assistant("Yes.")))
 
     assert [each.number for each in window.exchanges()][-1] == 6
     assert [each.number for each in other.exchanges()][-1] == 7
@@ -113,27 +115,27 @@ def test_exchanges_keep_their_numbers_and_the_next_one_continues_them() -> None:
 
 def test_only_what_has_changed_is_written(stored: sqlite3.Connection) -> None:
     window = again(stored, WindowPolicy())
-    window.record((Message.user("new"), Message.assistant("Yes.")))
+    window.add_exchange((Message.user("new"), Message.assistant("Yes.")))
     window.tag_exchange(2, add={"important"})
     before, changes = dict(stored.execute("SELECT id, text FROM exchange")), stored.total_changes
 
-    change = ConversationChange("a1", "kitchen", 3.0, window.stats(), window.exchanges()[1:4:2], removed=[1])
-    write_change(stored, change)
+    change = ConversationChange("a1", "kitchen", 3.0, window.stats(), window.exchanges()[1:4:2], removed_numbers=[1])
+    write_conversation_change(stored, change)
 
     assert stored.total_changes - changes == 4
     assert texts(stored) == ["two", "three", "new"]
     after = dict(stored.execute("SELECT id, text FROM exchange"))
     assert {row & 0xFF for row in after if after[row] != before.get(row)} == {2, 4}
-    assert stored_conversations(stored, "a1")[-1].stats == window.stats()
+    assert list_stored_conversations(stored, "a1")[-1].stats == window.stats()
 
 
 def test_conversations_are_listed_by_their_last_use(stored: sqlite3.Connection) -> None:
-    write_change(stored, ConversationChange("a2", "kitchen", 1.5, talk().stats()))
+    write_conversation_change(stored, ConversationChange("a2", "kitchen", 1.5, talk().stats()))
 
-    found = [(each.agent, each.key, each.used) for each in stored_conversations(stored)]
+    found = [(each.agent_id, each.window_key, each.used_at) for each in list_stored_conversations(stored)]
 
     assert found == [("a1", "hall", 1.0), ("a2", "kitchen", 1.5), ("a1", "kitchen", 2.0)]
-    assert [each.key for each in stored_conversations(stored, "a2")] == ["kitchen"]
+    assert [each.window_key for each in list_stored_conversations(stored, "a2")] == ["kitchen"]
 
 
 def test_deleted_conversation_takes_its_exchanges_and_no_others(stored: sqlite3.Connection) -> None:
@@ -187,4 +189,4 @@ def test_conversation_whose_figures_cannot_be_read_has_its_exchanges(stored: sql
     stored.execute("UPDATE conversation SET state = ?", (state,))
 
     assert texts(stored) == ["one", "two", "three"]
-    assert {each.stats.exchange_count for each in stored_conversations(stored)} == {0}
+    assert {each.stats.exchange_count for each in list_stored_conversations(stored)} == {0}

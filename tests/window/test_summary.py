@@ -10,8 +10,8 @@ from custom_components.windowed_conversation.window import ExchangeStillOpen, Me
 from custom_components.windowed_conversation.window.summary import (
     QUESTION,
     SummaryInput,
+    build_older_summary_input,
     is_summary,
-    older_summary_input,
 )
 
 from .conversations import dump, load
@@ -19,10 +19,10 @@ from .histories import (
     Exchange,
     budgets,
     cost,
+    create_window,
     exchanges,
-    less_volatile_tail,
+    keep_stable_prefix,
     long_texts,
-    new_window,
     play,
     said,
     shares,
@@ -30,7 +30,7 @@ from .histories import (
 )
 
 POLICY = WindowPolicy(1000, 0.25, summarize=True)
-NOTHING: frozenset[str] = frozenset()
+NO_TAGS: frozenset[str] = frozenset()
 
 
 class CountedNumber(int):
@@ -45,12 +45,12 @@ class CountedNumber(int):
 
 def say(window: Window, text: str, length: int = 100, tags: tuple[str, ...] = ()) -> None:
     """Record an exchange with this question, and an answer of this many characters."""
-    window.record((Message.user(text), Message.assistant("x" * length)), tags)
+    window.add_exchange((Message.user(text), Message.assistant("x" * length)), tags)
 
 
 def filled(policy: WindowPolicy = POLICY) -> Window:
     """Return a window shortly before its second trim, with a summary of the exchanges that the first trim evicted."""
-    window = new_window(policy, "system")
+    window = create_window(policy, "system")
     for number in range(10):
         say(window, f"question {number}")
     window.summarize(dropped(window), "Ada asked four questions")
@@ -75,7 +75,7 @@ def summaries(window: Window) -> list[str]:
 
 
 def test_window_without_summaries_holds_on_to_nothing() -> None:
-    window = new_window(replace(POLICY, summarize=False))
+    window = create_window(replace(POLICY, summarize=False))
     for _ in range(100):
         say(window, "hello")
 
@@ -87,16 +87,16 @@ def test_window_without_summaries_holds_on_to_nothing() -> None:
 def test_what_was_dropped_begins_like_the_last_request(
     history: list[Exchange], budget: int, share: float | None
 ) -> None:
-    window = new_window(WindowPolicy(budget, share, summarize=True), "system")
+    window = create_window(WindowPolicy(budget, share, summarize=True), "system")
     last: list[tuple[object, ...]] = []
     for _ in steps(window, history):
         passage = window.pending_summary
-        head = said(passage.messages(NOTHING)) if passage else []
+        head = said(passage.sent_messages(NO_TAGS)) if passage else []
         assert head[: len(last)] == last[: len(head)]
-        window.fail_to_summarize(passage or SummaryInput())
-        window.fail_to_summarize(passage or SummaryInput())
+        window.record_summary_failure(passage or SummaryInput())
+        window.record_summary_failure(passage or SummaryInput())
         assert window.pending_summary is None
-        last = said(less_volatile_tail(window.messages(), window.policy))
+        last = said(keep_stable_prefix(window.messages(), window.policy))
 
 
 def test_summary_changes_nothing_before_the_newest_exchange() -> None:
@@ -140,7 +140,7 @@ def test_summary_is_protected_and_counted_so() -> None:
 
 @pytest.mark.parametrize("text", ["x" * 101, "x" * 10_000, "Ada " * 2_500_000])
 def test_summary_that_is_too_long_is_cut_and_says_so(text: str) -> None:
-    window = new_window(POLICY)
+    window = create_window(POLICY)
     for _ in range(10):
         say(window, "hello")
 
@@ -156,7 +156,7 @@ def test_summary_takes_a_fifth_of_a_small_window_and_a_page_of_a_large_one(budge
 
 
 def test_summaries_of_summaries_stay_bounded() -> None:
-    window = new_window(POLICY)
+    window = create_window(POLICY)
     for _ in range(300):
         say(window, "hello")
         if window.pending_summary:
@@ -167,20 +167,20 @@ def test_summaries_of_summaries_stay_bounded() -> None:
 
 
 def test_protected_exchange_stays_and_is_part_of_the_request() -> None:
-    window = new_window(POLICY)
+    window = create_window(POLICY)
     say(window, "first")
     say(window, "the alarm code", tags=("important",))
     while window.pending_summary is None:
         say(window, "more")
 
     assert "the alarm code" not in questions(dropped(window))
-    assert said(dropped(window).messages(NOTHING))[2][1] == "the alarm code"
+    assert said(dropped(window).sent_messages(NO_TAGS))[2][1] == "the alarm code"
     window.summarize(dropped(window), "Ada said something")
     assert "the alarm code" in [message.content for message in window.messages()]
 
 
 def test_ephemeral_exchanges_are_not_held() -> None:
-    window = new_window(POLICY)
+    window = create_window(POLICY)
     for _ in range(100):
         say(window, "hello", tags=("ephemeral",))
 
@@ -189,12 +189,12 @@ def test_ephemeral_exchanges_are_not_held() -> None:
 
 
 def test_excluded_exchanges_are_not_shown() -> None:
-    window = new_window(POLICY, "system")
+    window = create_window(POLICY, "system")
     say(window, "turn on the light", tags=("route:local",))
     while window.pending_summary is None:
         say(window, "more")
 
-    contents = [message.content for message in dropped(window).messages(frozenset({"route:local"}))]
+    contents = [message.content for message in dropped(window).sent_messages(frozenset({"route:local"}))]
     assert "turn on the light" not in contents
     assert contents[:2] == ["system", "more"]
 
@@ -204,11 +204,11 @@ def test_summary_that_had_to_go_is_part_of_the_next_one() -> None:
     say(window, "long", 990)
 
     assert summaries(window) == []
-    assert dropped(window).earlier == "Ada asked four questions"
+    assert dropped(window).earlier_summary == "Ada asked four questions"
 
 
 def test_held_exchanges_are_bounded_by_the_budget() -> None:
-    window = new_window(POLICY)
+    window = create_window(POLICY)
     for _ in range(300):
         say(window, "hello")
         held = window.pending_summary or SummaryInput()
@@ -217,7 +217,7 @@ def test_held_exchanges_are_bounded_by_the_budget() -> None:
 
 
 def test_what_is_dropped_meanwhile_waits_for_the_next_summary() -> None:
-    window = new_window(POLICY)
+    window = create_window(POLICY)
     for number in range(9):
         say(window, f"question {number}")
     passage = dropped(window)
@@ -231,25 +231,25 @@ def test_what_is_dropped_meanwhile_waits_for_the_next_summary() -> None:
 
 
 def test_passage_is_dropped_after_the_second_failure() -> None:
-    window = new_window(POLICY)
+    window = create_window(POLICY)
     for _ in range(9):
         say(window, "hello")
     before = window.messages()
 
-    window.fail_to_summarize(dropped(window))
-    assert dropped(window).failures == 1
-    window.fail_to_summarize(dropped(window))
+    window.record_summary_failure(dropped(window))
+    assert dropped(window).failed_attempts == 1
+    window.record_summary_failure(dropped(window))
 
     assert window.pending_summary is None
     assert window.messages() == before
 
 
 def test_older_passage_is_all_but_the_newest_protected_and_excluded_ones() -> None:
-    window = new_window(WindowPolicy())
+    window = create_window(WindowPolicy())
     for text, tags in (("a", ()), ("b", ("important",)), ("c", ("route:local",)), ("d", ()), ("e", ()), ("f", ())):
         say(window, text, tags=tags)
 
-    passage = older_summary_input(None, window.exchanges(), 2, frozenset({"route:local"}))
+    passage = build_older_summary_input(None, window.exchanges(), 2, frozenset({"route:local"}))
     assert passage is not None
     window.summarize(passage, "Ada spelled")
 
@@ -260,12 +260,12 @@ def test_older_passage_is_all_but_the_newest_protected_and_excluded_ones() -> No
 
 
 def test_numbers_of_many_exchanges_are_compared_once() -> None:
-    window = new_window(WindowPolicy(100_000))
+    window = create_window(WindowPolicy(100_000))
     for _ in range(500):
         say(window, "hello")
 
-    older_summary_input(
-        None, tuple(each.with_number(CountedNumber(each.number)) for each in window.exchanges()), 1, NOTHING
+    build_older_summary_input(
+        None, tuple(each.with_number(CountedNumber(each.number)) for each in window.exchanges()), 1, NO_TAGS
     )
 
     assert 0 < CountedNumber.compared < 500

@@ -12,9 +12,9 @@ from custom_components.windowed_conversation.window import (
     EstimatedCounter,
     Message,
     ToolCall,
-    message_tokens,
+    count_message_tokens,
 )
-from custom_components.windowed_conversation.window.tokens import tool_text
+from custom_components.windowed_conversation.window.tokens import format_tool_definition
 
 from .histories import LengthCounter
 
@@ -64,42 +64,42 @@ def test_long_text_costs_as_much_as_its_parts() -> None:
 
 
 def test_message_costs_its_text_and_a_frame_of_four() -> None:
-    assert message_tokens(Message.user("hello"), LengthCounter()) == 9
+    assert count_message_tokens(Message.user("hello"), LengthCounter()) == 9
 
 
 def test_message_without_text_costs_its_frame() -> None:
-    assert message_tokens(Message.assistant(), LengthCounter()) == 4
+    assert count_message_tokens(Message.assistant(), LengthCounter()) == 4
 
 
 def test_tool_result_costs_its_name_too() -> None:
-    assert message_tokens(Message.tool("call-1", "turn_on", "done"), LengthCounter()) == 4 + len("turn_on\ndone")
+    assert count_message_tokens(Message.tool("call-1", "turn_on", "done"), LengthCounter()) == 4 + len("turn_on\ndone")
 
 
 def test_tool_calls_cost_their_names_and_arguments_as_json() -> None:
     calls = (ToolCall("a", "turn_on", {"area": "Küche"}), ToolCall("b", "get_time", {}))
     text = 'turn_on\n{"area":"Küche"}\nget_time\n{}'
-    assert message_tokens(Message.assistant(tool_calls=calls), LengthCounter()) == 4 + 2 * 8 + len(text)
+    assert count_message_tokens(Message.assistant(tool_calls=calls), LengthCounter()) == 4 + 2 * 8 + len(text)
 
 
 @pytest.mark.parametrize("argument", [{1, 2}, object(), float("nan"), [{"deep": (1, 2)}]])
 def test_arguments_that_json_does_not_know_are_counted_all_the_same(argument: Any) -> None:
     call = ToolCall("a", "turn_on", {"odd": argument})
-    assert message_tokens(Message.assistant(tool_calls=(call,)), LengthCounter()) > 4 + 8 + len("turn_on")
+    assert count_message_tokens(Message.assistant(tool_calls=(call,)), LengthCounter()) > 4 + 8 + len("turn_on")
 
 
 def test_tool_is_counted_by_its_name_description_and_schema() -> None:
-    assert tool_text("turn_on", "Turns on", {"type": "object"}) == 'turn_on\nTurns on\n{"type":"object"}'
+    assert format_tool_definition("turn_on", "Turns on", {"type": "object"}) == 'turn_on\nTurns on\n{"type":"object"}'
 
 
 @pytest.mark.parametrize(("size", "pages"), [(1, 1), (99_999, 1), (100_000, 2), (350_000, 4)])
 def test_pdf_costs_a_page_for_each_begun_100_000_bytes(size: int, pages: int) -> None:
     pdf = Attachment("application/pdf", bytes(size))
 
-    assert message_tokens(Message.user("", attachments=(pdf,)), LengthCounter()) == 4 + 3_000 * pages
+    assert count_message_tokens(Message.user("", attachments=(pdf,)), LengthCounter()) == 4 + 3_000 * pages
 
 
 def test_counter_is_asked_once_for_a_message() -> None:
     counter = LengthCounter()
     call = ToolCall("a", "turn_on", {"area": "kitchen"})
-    message_tokens(Message.assistant("on it", tool_calls=(call, call), name="ada"), counter)
+    count_message_tokens(Message.assistant("on it", tool_calls=(call, call), name="ada"), counter)
     assert counter.asked == 1

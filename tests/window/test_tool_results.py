@@ -13,7 +13,7 @@ from custom_components.windowed_conversation.window import (
     WindowPolicy,
 )
 
-from .histories import LengthCounter, new_window, said
+from .histories import LengthCounter, create_window, said
 
 CALL = ToolCall("call-1", "get_states", {"area": "Küche", "domain": ["light"]})
 STATES = json.dumps({"states": [{"entity_id": f"light.lamp_{number}", "state": "off"} for number in range(30)]})
@@ -39,7 +39,7 @@ def tool_texts(window: Window) -> list[str]:
 
 
 def test_stub_tells_tool_arguments_size_and_first_words() -> None:
-    window = new_window(WindowPolicy())
+    window = create_window(WindowPolicy())
     take_turn(window, STATES)
     size = len(f"get_states\n{STATES}") + 4
     assert tool_texts(window)[0] == (
@@ -50,33 +50,33 @@ def test_stub_tells_tool_arguments_size_and_first_words() -> None:
 
 @pytest.mark.parametrize("blank", ["\n", "\r\n", "\t ", "\u2028", "\x85"])
 def test_stub_is_one_line(blank: str) -> None:
-    window = new_window(WindowPolicy())
+    window = create_window(WindowPolicy())
     take_turn(window, blank.join(["word"] * 500), ToolCall("call-1", f"odd{blank}name", {f"a{blank}": f"b{blank}"}))
     assert len(tool_texts(window)[0].splitlines()) == 1
 
 
 def test_stub_is_short_whatever_the_call_was() -> None:
-    window = new_window(WindowPolicy(100_000, result_cap_tokens=50_000))
+    window = create_window(WindowPolicy(100_000, result_cap_tokens=50_000))
     take_turn(window, "y" * 9_000, ToolCall("call-1", "n" * 3_000, {"code": "z" * 3_000}))
     assert len(tool_texts(window)[0]) < 400
 
 
 def test_result_that_is_shorter_than_its_stub_stays() -> None:
-    window = new_window(WindowPolicy())
+    window = create_window(WindowPolicy())
     take_turn(window, '{"success": true}')
     assert tool_texts(window) == ['{"success": true}']
 
 
 def test_stub_has_no_stub_of_its_own() -> None:
-    window, restored = new_window(WindowPolicy()), new_window(WindowPolicy())
+    window, restored = create_window(WindowPolicy()), create_window(WindowPolicy())
     take_turn(window, STATES)
-    restored.record(window.messages())
+    restored.add_exchange(window.messages())
     assert said(restored.messages()) == said(window.messages())
 
 
 def test_each_of_several_results_has_the_stub_of_its_own_call() -> None:
     calls = tuple(ToolCall(f"call-{room}", "get_states", {"area": room}) for room in ("hall", "attic"))
-    window = new_window(WindowPolicy())
+    window = create_window(WindowPolicy())
     window.open("which lamps are on?")
     window.add(Message.assistant(tool_calls=calls))
     for call in reversed(calls):
@@ -86,7 +86,7 @@ def test_each_of_several_results_has_the_stub_of_its_own_call() -> None:
 
 
 def test_results_of_the_open_exchange_are_those_of_the_newest_tool_turn() -> None:
-    window = new_window(WindowPolicy(4_000, max_tool_turns=1))
+    window = create_window(WindowPolicy(4_000, max_tool_turns=1))
     take_turn(window, STATES)
     call_tool(window, STATES)
     window.add(Message.assistant("x" * 1_000))
@@ -95,7 +95,7 @@ def test_results_of_the_open_exchange_are_those_of_the_newest_tool_turn() -> Non
 
 def test_restored_window_keeps_the_results_of_as_many_tool_turns() -> None:
     policy = WindowPolicy(8_000, max_tool_turns=2)
-    window, restored = new_window(policy), new_window(policy)
+    window, restored = create_window(policy), create_window(policy)
     for _ in range(4):
         take_turn(window, STATES)
     restored.restore(window.snapshot())
@@ -105,7 +105,7 @@ def test_restored_window_keeps_the_results_of_as_many_tool_turns() -> None:
 
 
 def test_results_from_before_the_policy_changed_are_replaced_at_the_next_trim() -> None:
-    window = new_window(WindowPolicy(8_000, tool_results="keep"))
+    window = create_window(WindowPolicy(8_000, tool_results="keep"))
     for _ in range(5):
         take_turn(window, STATES)
     window.set_policy(WindowPolicy(8_000))
@@ -115,14 +115,14 @@ def test_results_from_before_the_policy_changed_are_replaced_at_the_next_trim() 
 
 
 def test_stub_keeps_the_tags_and_the_date_of_the_result() -> None:
-    window = new_window(WindowPolicy())
+    window = create_window(WindowPolicy())
     take_turn(window, STATES)
     (result,) = (message for message in window.messages() if message.role == "tool")
     assert (result.tags, result.created) == (frozenset({"tool_call"}), 1_000.0)
 
 
 def test_long_result_is_cut_on_entry_and_says_so_in_its_last_line() -> None:
-    window = new_window(WindowPolicy(result_cap_tokens=500))
+    window = create_window(WindowPolicy(result_cap_tokens=500))
     call_tool(window, STATES)
     *beginning, last = window.messages()[-1].content.split("\n")
     assert STATES.startswith("\n".join(beginning))
@@ -133,10 +133,10 @@ def test_long_result_is_cut_on_entry_and_says_so_in_its_last_line() -> None:
 class CounterOfWork(LengthCounter):
     """Adds up the lengths of the texts that it counts."""
 
-    characters = 0
+    counted_chars = 0
 
     def count(self, text: str) -> int:
-        self.characters += len(text)
+        self.counted_chars += len(text)
         return EstimatedCounter().count(text)
 
 
@@ -144,7 +144,7 @@ def test_no_more_of_ten_megabytes_is_counted_than_may_enter() -> None:
     counter = CounterOfWork()
     window = Window("conversation", WindowPolicy(), counter)
     take_turn(window, "word " * 2_000_000)
-    assert counter.characters < 4_000 * 8 * 3
+    assert counter.counted_chars < 4_000 * 8 * 3
 
 
 @pytest.mark.parametrize("policy", [{}, {"tool_results": "keep"}, {"max_tool_turns": 2}], ids=str)

@@ -13,7 +13,7 @@ from custom_components.windowed_conversation.window import (
     InvalidMessage,
     InvalidTag,
     Message,
-    Native,
+    NativeData,
     NoOpenExchange,
     Role,
     ToolCall,
@@ -24,10 +24,10 @@ from custom_components.windowed_conversation.window import (
     WindowError,
     WindowPolicy,
     WindowStats,
-    message_tokens,
+    count_message_tokens,
 )
 
-from .histories import LengthCounter, new_window, said
+from .histories import LengthCounter, create_window, said
 
 CALL = ToolCall("call-1", "turn_on", {"area": "kitchen"})
 RESULT = Message.tool("call-1", "turn_on", "done")
@@ -35,7 +35,7 @@ RESULT = Message.tool("call-1", "turn_on", "done")
 
 @pytest.fixture
 def window() -> Window:
-    return new_window(WindowPolicy(1000), "You are a helpful home.")
+    return create_window(WindowPolicy(1000), "You are a helpful home.")
 
 
 @pytest.fixture
@@ -49,11 +49,11 @@ def called(window: Window) -> Window:
 def fill(window: Window, exchanges: int) -> None:
     """Record this many exchanges of 100 characters each."""
     for number in range(exchanges):
-        window.record((Message.user(f"{number:46}"), Message.assistant(f"{number:46}")))
+        window.add_exchange((Message.user(f"{number:46}"), Message.assistant(f"{number:46}")))
 
 
 def test_request_is_the_system_message_then_the_exchanges_oldest_first(window: Window) -> None:
-    window.record((Message.user("one"), Message.assistant("1")))
+    window.add_exchange((Message.user("one"), Message.assistant("1")))
     window.open("two")
     assert said(window.messages()) == said(
         (
@@ -67,17 +67,17 @@ def test_request_is_the_system_message_then_the_exchanges_oldest_first(window: W
 
 def test_changed_prompt_takes_the_place_of_the_old_one(window: Window) -> None:
     window.open("hello")
-    window.set_system("Be brief.")
+    window.set_system_prompt("Be brief.")
     assert said(window.messages()) == said((Message.system("Be brief."), Message.user("hello")))
 
 
 def test_empty_prompt_takes_the_system_message_away(window: Window) -> None:
-    window.set_system("")
+    window.set_system_prompt("")
     assert window.messages() == ()
 
 
 def test_prompt_is_not_part_of_the_history_budget(window: Window) -> None:
-    window.set_system("x" * 5000)
+    window.set_system_prompt("x" * 5000)
     assert (window.stats().prefix_tokens, window.stats().current_tokens) == (5004, 0)
 
 
@@ -90,7 +90,7 @@ def rooms(window: Window) -> Window:
         ("three", {"attic", "route:local"}),
         ("four", {}),
     ):
-        window.record((Message.user(text),), tags=tags)
+        window.add_exchange((Message.user(text),), tags=tags)
     return window
 
 
@@ -171,13 +171,13 @@ def test_one_token_over_the_budget_trims_to_the_low_water_mark(window: Window) -
 
 
 def test_utilization_is_at_most_a_hundred_percent_and_the_flag_says_that_there_is_more(window: Window) -> None:
-    window.record((Message.user("x" * 2000), Message.assistant("y")))
+    window.add_exchange((Message.user("x" * 2000), Message.assistant("y")))
     assert (window.stats().utilization, window.stats().over_budget) == (100.0, True)
 
 
 def test_utilization_is_of_the_users_budget_and_the_flag_of_the_limit_of_the_turn_too(window: Window) -> None:
     window.open("x" * 496)
-    window.limit(400)
+    window.set_turn_limit(400)
     during = window.stats()
     window.close()
     assert (during.utilization, during.over_budget) == (50.0, True)
@@ -191,7 +191,7 @@ def test_smaller_budget_trims_at_once(window: Window) -> None:
 
 
 def test_what_was_pushed_out_is_not_held_once_the_exchange_is_closed(window: Window) -> None:
-    window.record((Message.user("this goes"),))
+    window.add_exchange((Message.user("this goes"),))
     window.open("x" * 2000)
     window.close()
     held = [thing for thing in gc.get_objects() if type(thing) is Message and thing.content == "this goes"]
@@ -237,14 +237,14 @@ def test_protected_exchanges_go_last_and_only_down_to_the_budget(window: Window)
 
 
 def test_exchange_that_is_no_longer_important_goes_like_any_other(window: Window) -> None:
-    window.record((Message.user("x" * 96),), tags={"important"})
+    window.add_exchange((Message.user("x" * 96),), tags={"important"})
     window.tag_exchange(1, remove={"important"})
     fill(window, 10)
     assert numbers(window) == [4, 5, 6, 7, 8, 9, 10, 11]
 
 
 def test_tag_that_is_taken_away_is_gone_from_the_messages_and_the_counts(window: Window) -> None:
-    window.record((Message.user("hello"),), tags={"route:llm"})
+    window.add_exchange((Message.user("hello"),), tags={"route:llm"})
     window.open("hello", tags={"mine"})
     window.close()
     window.tag_exchange(2, remove={"mine"}, add={"yours"})
@@ -261,8 +261,8 @@ def test_numbers_of_exchanges_go_on_after_an_abort(window: Window) -> None:
 
 
 def test_recorded_exchange_is_the_same_as_one_that_was_opened_and_closed() -> None:
-    recorded, written = new_window(WindowPolicy(1000)), new_window(WindowPolicy(1000))
-    recorded.record((Message.user("hello"), Message.assistant("hi")), tags={"route:local"})
+    recorded, written = create_window(WindowPolicy(1000)), create_window(WindowPolicy(1000))
+    recorded.add_exchange((Message.user("hello"), Message.assistant("hi")), tags={"route:local"})
     written.open("hello")
     written.tag("route:local")
     written.add(Message.assistant("hi"))
@@ -306,14 +306,14 @@ def test_message_is_kept_with_all_that_it_had() -> None:
         name="ada",
         tags=frozenset({"mine"}),
         created=3.0,
-        native=Native("openai", "gpt", {"id": "rs_1"}),
+        native=NativeData("openai", "gpt", {"id": "rs_1"}),
     )
     window.open("hello")
     window.add(full)
     assert window.messages()[-1] == replace(
         full,
         tags=frozenset({"mine", "output", "tool_call"}),
-        tokens=message_tokens(full, LengthCounter()),
+        tokens=count_message_tokens(full, LengthCounter()),
     )
 
 
@@ -349,13 +349,16 @@ REFUSED_WHEN_CLOSED: dict[str, tuple[type[WindowError], Act]] = {
     "no more output": (InvalidTag, lambda window: window.tag_exchange(1, remove={"output"})),
     "no more call": (InvalidTag, lambda window: window.tag_exchange(1, remove={"tool_call"})),
     "tags spelled out of one text": (InvalidTag, lambda window: window.open("hello", tags="input")),
-    "a record of nothing": (InvalidMessage, lambda window: window.record(())),
-    "a record without a question": (InvalidMessage, lambda window: window.record((Message.assistant("hi"),))),
+    "a record of nothing": (InvalidMessage, lambda window: window.add_exchange(())),
+    "a record without a question": (InvalidMessage, lambda window: window.add_exchange((Message.assistant("hi"),))),
     "a question that calls": (
         InvalidMessage,
-        lambda window: window.record((Message.user("hello", tool_calls=(CALL,)),)),
+        lambda window: window.add_exchange((Message.user("hello", tool_calls=(CALL,)),)),
     ),
-    "two questions": (InvalidMessage, lambda window: window.record((Message.user("hello"), Message.user("hello?")))),
+    "two questions": (
+        InvalidMessage,
+        lambda window: window.add_exchange((Message.user("hello"), Message.user("hello?"))),
+    ),
 }
 REFUSED_AFTER_THE_QUESTION: dict[str, tuple[type[WindowError], Act]] = {
     "another question": (InvalidMessage, lambda window: window.add(Message.user("and?"))),
@@ -371,7 +374,7 @@ REFUSED_AFTER_THE_QUESTION: dict[str, tuple[type[WindowError], Act]] = {
 }
 REFUSED_AFTER_THE_CALL: dict[str, tuple[type[WindowError], Act]] = {
     "another exchange": (ExchangeStillOpen, lambda window: window.open("again")),
-    "a record": (ExchangeStillOpen, lambda window: window.record((Message.user("again"),))),
+    "a record": (ExchangeStillOpen, lambda window: window.add_exchange((Message.user("again"),))),
     "a close": (UnansweredToolCalls, lambda window: window.close()),
     "an answer": (UnansweredToolCalls, lambda window: window.add(Message.assistant("done"))),
     "a result that calls": (InvalidMessage, lambda window: window.add(replace(RESULT, tool_calls=(OTHER_CALL,)))),
@@ -438,10 +441,10 @@ def test_call_is_not_its_own_result(window: Window) -> None:
 def test_recorded_exchange_that_breaks_off_leaves_nothing(window: Window) -> None:
     fill(window, 10)
     broken = (Message.user("x" * 500), Message.assistant(tool_calls=(CALL,)))
-    assert refuses(window, UnansweredToolCalls, lambda: window.record(broken))
+    assert refuses(window, UnansweredToolCalls, lambda: window.add_exchange(broken))
 
 
-class CounterThatFails(LengthCounter):
+class FailingCounter(LengthCounter):
     """A counter that raises an error for the text "fail"."""
 
     def count(self, text: str) -> int:
@@ -449,7 +452,7 @@ class CounterThatFails(LengthCounter):
 
 
 def test_counter_that_fails_leaves_the_window_as_it_was() -> None:
-    window = Window("conversation", WindowPolicy(), CounterThatFails())
+    window = Window("conversation", WindowPolicy(), FailingCounter())
     with pytest.raises(ZeroDivisionError):
-        window.record((Message.user("hello"), Message.assistant("fail")))
+        window.add_exchange((Message.user("hello"), Message.assistant("fail")))
     assert (window.messages(), window.is_open) == ((), False)

@@ -4,15 +4,15 @@ import pytest
 
 from custom_components.windowed_conversation.window import Message, ToolCall, Window, WindowPolicy
 
-from .histories import LengthCounter, new_window
+from .histories import LengthCounter, create_window
 from .instructions import executed_by
 
 # If a trim frees a quarter of the budget, a window of 40 such exchanges trims every 11 turns, and one of 400 every 101.
 _EXCHANGE_TOKENS = 100
-_WHOLE_PERIODS = 11 * 101
+_PERIOD_TURNS = 11 * 101
 
 
-def take_turns(window: Window, turns: int) -> None:
+def add_tool_turns(window: Window, turns: int) -> None:
     """Add turns of 100 tokens, each with a tool call, to the window."""
     call = ToolCall("call-1", "on", {})
     for _ in range(turns):
@@ -28,30 +28,30 @@ def take_turns(window: Window, turns: int) -> None:
 
 def instructions(window: Window, turns: int) -> int:
     """Return the number of instructions of the window's code that these turns execute."""
-    return executed_by(lambda: take_turns(window, turns))
+    return executed_by(lambda: add_tool_turns(window, turns))
 
 
 @pytest.fixture
 def window() -> Window:
-    return new_window(WindowPolicy(40 * _EXCHANGE_TOKENS), "You are a helpful home.")
+    return create_window(WindowPolicy(40 * _EXCHANGE_TOKENS), "You are a helpful home.")
 
 
 def test_exchanges_here_cost_what_the_periods_are_made_for(window: Window) -> None:
-    take_turns(window, 41)
+    add_tool_turns(window, 41)
     assert (window.stats().current_tokens, window.stats().trims) == (30 * _EXCHANGE_TOKENS, 1)
 
 
 @pytest.mark.long
 def test_exchange_10000_costs_what_exchange_1000_cost(window: Window) -> None:
-    take_turns(window, 1000)
-    early = instructions(window, _WHOLE_PERIODS)
-    take_turns(window, 10_000 - 1000 - 2 * _WHOLE_PERIODS)
-    assert instructions(window, _WHOLE_PERIODS) == early
+    add_tool_turns(window, 1000)
+    early = instructions(window, _PERIOD_TURNS)
+    add_tool_turns(window, 10_000 - 1000 - 2 * _PERIOD_TURNS)
+    assert instructions(window, _PERIOD_TURNS) == early
 
 
 @pytest.mark.long
 def test_forty_thousand_appends_to_a_full_window_cost_the_same_each(window: Window) -> None:
-    take_turns(window, 1000)
+    add_tool_turns(window, 1000)
     # ten times 1,001 turns of four messages; each block of turns contains the same number of trims
     costs = {instructions(window, 11 * 91) for _ in range(10)}
     assert len(costs) == 1
@@ -66,14 +66,14 @@ def test_exchange_10000_costs_the_same_where_protected_exchanges_stay(window: Wi
 
 @pytest.mark.long
 def test_exchange_in_a_large_window_costs_no_more_than_in_a_small_one(window: Window) -> None:
-    large = new_window(WindowPolicy(400 * _EXCHANGE_TOKENS), "You are a helpful home.")
-    take_turns(window, 1000)
-    take_turns(large, 1000)
-    assert instructions(large, _WHOLE_PERIODS) <= instructions(window, _WHOLE_PERIODS)
+    large = create_window(WindowPolicy(400 * _EXCHANGE_TOKENS), "You are a helpful home.")
+    add_tool_turns(window, 1000)
+    add_tool_turns(large, 1000)
+    assert instructions(large, _PERIOD_TURNS) <= instructions(window, _PERIOD_TURNS)
 
 
 def test_messages_and_the_prompt_are_counted_once_over_10000_exchanges(window: Window) -> None:
-    take_turns(window, 10_000)
+    add_tool_turns(window, 10_000)
     counter = window._counter
     assert isinstance(counter, LengthCounter)
     assert counter.asked == 40_000 + 1

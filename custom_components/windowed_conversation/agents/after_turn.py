@@ -12,37 +12,37 @@ import time
 from homeassistant.helpers import llm
 
 from ..bridge.errors import log_fault
-from ..bridge.turn_report import async_fire_turn
+from ..bridge.turn_report import async_fire_turn_event
 from ..const import DOMAIN
 from ..memory import PastTurn
-from ..providers import CONNECTION_ERRORS, OLLAMA
-from ..turn.context import said_in
-from ..turn.limits import full_shortfall
+from ..providers import CONNECTION_ERRORS, OLLAMA_FINGERPRINT
+from ..turn.context import extract_user_text
+from ..turn.limits import window_shortfall
 from ..turn.routing import Route, Scope
-from ..turn.speaker import speaks_of_oneself
+from ..turn.speaker import is_about_speaker
 from ..window import QUESTION, Message
 from .agent import Agent
 from .conversation_turn import ConversationTurn
 from .costs import async_price_turn, log_turn
-from .issues import async_raise_or_clear_model, async_raise_or_clear_size, async_raise_or_clear_window
-from .lookup import async_follow_servers
+from .issues import async_update_context_issues, async_update_model_issue, async_update_window_issue
+from .lookup import async_notify_servers
 from .recording import async_record_cost, async_record_turn
-from .store import async_store
-from .summaries import Cause, Summarizer, is_due
+from .store import async_get_store
+from .summaries import Summarizer, SummaryCause, is_summary_due
 
 _LOGGER = logging.getLogger(__name__)
 
 # In characters, for each text. Memory stores less than that.
-_LONGEST = 16_000
+_MAX_CHARS = 16_000
 
 
-def after_turn(turn: ConversationTurn) -> None:
+def run_steps(turn: ConversationTurn) -> None:
     """Run the steps that apply to the turn. An error in one step is logged."""
-    turn.after = turn.window.stats()
+    turn.stats_after = turn.window.stats()
     agent, state = turn.current_agent, turn.state
-    asked_nobody = state.last_agent is None and state.error is None
+    asked_nobody = state.last_agent_id is None and state.error is None
     for step in STEPS_AFTER_INTERRUPTION if state.fault is not None else STEPS:
-        if asked_nobody and step in _STEPS_OF_MODELS:
+        if asked_nobody and step in _MODEL_STEPS:
             continue
         try:
             step(agent, turn)
@@ -50,71 +50,73 @@ def after_turn(turn: ConversationTurn) -> None:
             log_fault(_LOGGER, f"Step {step.__name__} after a turn failed", err)
 
 
-def count(agent: Agent, turn: ConversationTurn) -> None:
+def count_turn(agent: Agent, turn: ConversationTurn) -> None:
     """Add the turn's usage and its evicted messages to the agent's statistics."""
-    evicted = turn.after.evicted_messages - turn.before.evicted_messages
+    evicted = turn.stats_after.evicted_messages - turn.stats_before.evicted_messages
     agent.statistics.on_turn(turn.state, evicted, turn.attributes)
 
 
-def count_interrupted(agent: Agent, turn: ConversationTurn) -> None:
+def count_interrupted_turn(agent: Agent, turn: ConversationTurn) -> None:
     """Add the usage of an interrupted turn to the agent's statistics."""
     agent.statistics.on_interrupted(turn.state)
 
 
-def judge_health(agent: Agent, turn: ConversationTurn) -> None:
+def update_health(agent: Agent, turn: ConversationTurn) -> None:
     """Update the findings on the health of the turn's window and of the provider's prompt cache."""
-    agent.watch.on_turn(turn.window, turn.before, turn.after)
-    if turn.prompt is not None:
-        billed = [each for each in turn.state.billed if each.model.agent == agent.id]
-        agent.watch.cache.on_turn(turn.window, billed, turn.prompt, agent.counter)
+    agent.health_watch.on_turn(turn.window, turn.stats_before, turn.stats_after)
+    if turn.prompt_fingerprints is not None:
+        billed = [each for each in turn.state.billed_requests if each.model.agent_id == agent.id]
+        agent.health_watch.cache_watch.on_turn(turn.window, billed, turn.prompt_fingerprints, agent.counter)
 
 
 def fire_events(agent: Agent, turn: ConversationTurn) -> None:
     """Fire the event of the turn, and the event of a trim if the turn caused one."""
     who = {"entity_id": turn.entity_id, "conversation_id": turn.window.conversation_id}
-    before_and_after, context = (turn.before, turn.after), turn.user_input.context
-    async_fire_turn(agent.hass, who, turn.state, turn.attributes, before_and_after, context=context)
+    before_and_after, context = (turn.stats_before, turn.stats_after), turn.user_input.context
+    async_fire_turn_event(agent.hass, who, turn.state, turn.attributes, before_and_after, context=context)
 
 
-def raise_issues(agent: Agent, turn: ConversationTurn) -> None:
+def update_issues(agent: Agent, turn: ConversationTurn) -> None:
     """Raise or clear the issues about the sizes of the window and the model."""
     state, name = turn.state, agent.config.name
     if state.shortfall is None:
-        async_raise_or_clear_window(agent.hass, agent.id, name, turn.after)
+        async_update_window_issue(agent.hass, agent.id, name, turn.stats_after)
     if not state.attempts:
         return
-    async_raise_or_clear_model(agent.hass, agent.id, name, state.shortfall)
-    if billed := [each for each in state.billed if each.model.agent == agent.id]:
-        model, reads = billed[-1].model, billed[-1].model.size.reads
-        little = None if reads is None else full_shortfall(model.budget, reads, turn.after.prefix_tokens)
-        async_raise_or_clear_size(agent.hass, agent.id, name, little, is_ollama=billed[-1].server.startswith(OLLAMA))
+    async_update_model_issue(agent.hass, agent.id, name, state.shortfall)
+    if billed := [each for each in state.billed_requests if each.model.agent_id == agent.id]:
+        model, reads = billed[-1].model, billed[-1].model.size.readable_tokens
+        little = None if reads is None else window_shortfall(model.budget, reads, turn.stats_after.prefix_tokens)
+        async_update_context_issues(
+            agent.hass, agent.id, name, little, is_ollama=billed[-1].server_identity.startswith(OLLAMA_FINGERPRINT)
+        )
 
 
-def follow_servers(agent: Agent, turn: ConversationTurn) -> None:
+def notify_servers(agent: Agent, turn: ConversationTurn) -> None:
     """Pass the turn's outcome to the servers: log a change, ask for a new key, and list models if still needed."""
-    async_follow_servers(agent.hass, turn.state)
+    async_notify_servers(agent.hass, turn.state)
 
 
 def log_error(agent: Agent, turn: ConversationTurn) -> None:
     """Log an error without the user's text, at debug level if the server is away, which `AccountServer` logs once."""
     error = turn.state.error
     if error is not None:
-        is_away = isinstance(error, CONNECTION_ERRORS) and not turn.state.has_begun
+        is_away = isinstance(error, CONNECTION_ERRORS) and not turn.state.has_answer_begun
         level = logging.DEBUG if is_away else logging.INFO
         _LOGGER.log(level, "No answer from %s: %s (%s)", turn.entity_id, type(error).__name__, error)
 
 
-def price(agent: Agent, turn: ConversationTurn) -> None:
+def look_up_cost(agent: Agent, turn: ConversationTurn) -> None:
     """Look up the cost of the turn. The cost sensors are updated as soon as it is known."""
     if agent.vendor is not None and (turn.state.attempts or turn.state.fault is None):
         async_price_turn(agent, turn.state, partial(async_record_cost, agent, turn.id))
 
 
-def summarize(agent: Agent, turn: ConversationTurn) -> None:
+def start_summary(agent: Agent, turn: ConversationTurn) -> None:
     """Start a summary in the background if the turn evicted exchanges that are worth summarizing."""
-    if turn.window.pending_summary is not None and is_due(agent, turn.window, turn.state):
+    if turn.window.pending_summary is not None and is_summary_due(agent, turn.window, turn.state):
         context: llm.LLMContext = turn.user_input.as_llm_context(DOMAIN)
-        cause = Cause(turn.id, turn.speaker.person)
+        cause = SummaryCause(turn.id, turn.speaker.person)
         summarizer = Summarizer(agent, turn.window, context, turn.entity_id, cause)
         agent.entry.async_create_background_task(
             agent.hass, summarizer.async_summarize_evicted(), f"summary for {turn.entity_id}", eager_start=False
@@ -123,16 +125,16 @@ def summarize(agent: Agent, turn: ConversationTurn) -> None:
 
 def store_in_memory(agent: Agent, turn: ConversationTurn) -> None:
     """Pass the turn to memory, which the writer thread writes."""
-    store = async_store(agent.hass)
+    store = async_get_store(agent.hass)
     if not agent.config.memory or store is None:
         return
     if turn.state.decision.route is Route.LOCAL or turn.state.error is not None:
         return
     # A model has answered, so the newest exchange is this turn.
     newest = turn.window.exchanges()[-1].messages
-    past = _past_turn(agent, turn, newest)
+    past = _build_past_turn(agent, turn, newest)
     if past is not None and not store.predates_forgetting(newest[0].created or -math.inf):
-        store.async_put(past)
+        store.async_queue_record(past)
 
 
 def notify_listeners(agent: Agent, turn: ConversationTurn) -> None:
@@ -141,41 +143,41 @@ def notify_listeners(agent: Agent, turn: ConversationTurn) -> None:
 
 
 STEPS = (
-    count,
-    judge_health,
+    count_turn,
+    update_health,
     fire_events,
-    raise_issues,
-    follow_servers,
+    update_issues,
+    notify_servers,
     log_error,
     log_turn,
-    # `price`, the next step, adds the cost to this record
+    # `look_up_cost`, the next step, adds the cost to this record
     async_record_turn,
-    price,
+    look_up_cost,
     store_in_memory,
-    summarize,
+    start_summary,
     notify_listeners,
 )
 
 # These steps are skipped after a turn in which no agent was asked.
-_STEPS_OF_MODELS = frozenset({follow_servers, log_error, store_in_memory, summarize})
+_MODEL_STEPS = frozenset({notify_servers, log_error, store_in_memory, start_summary})
 
-STEPS_AFTER_INTERRUPTION = (count_interrupted, log_turn, async_record_turn, price, notify_listeners)
+STEPS_AFTER_INTERRUPTION = (count_interrupted_turn, log_turn, async_record_turn, look_up_cost, notify_listeners)
 
 
-def _past_turn(agent: Agent, turn: ConversationTurn, messages: tuple[Message, ...]) -> PastTurn | None:
+def _build_past_turn(agent: Agent, turn: ConversationTurn, messages: tuple[Message, ...]) -> PastTurn | None:
     """Return the turn with these messages in the form that memory stores, or None if it must not be stored.
 
     What unknown speakers say about themselves is not stored, nor an answer that may repeat it, because the next unknown
     speaker may be a different person.
     """
     state, speaker = turn.state, turn.speaker
-    if speaker.person is None and speaks_of_oneself(speaker.said, speaker.language):
+    if speaker.person is None and is_about_speaker(speaker.text, speaker.language):
         return None
     return PastTurn(
         conversation=turn.window.conversation_id,
         at=messages[-1].created or time.time(),
-        said=speaker.said[:_LONGEST],
-        answer=state.speech[:_LONGEST] if speaker.person is not None or _is_for_all(agent, turn) else "",
+        said=speaker.text[:_MAX_CHARS],
+        answer=state.speech[:_MAX_CHARS] if speaker.person is not None or _is_for_all(agent, turn) else "",
         agent=agent.id,
         person=speaker.person,
         device=speaker.device,
@@ -188,7 +190,7 @@ def _is_for_all(agent: Agent, turn: ConversationTurn) -> bool:
 
     This cannot be known, and is False, if the window contains a summary or is shared by everybody.
     """
-    said = [said_in(each.messages[0].content) for each in turn.window.exchanges()]
+    said = [extract_user_text(each.messages[0].content) for each in turn.window.exchanges()]
     language = turn.speaker.language
     is_shared = agent.config.scope is Scope.AGENT
-    return not is_shared and not any(each == QUESTION or speaks_of_oneself(each, language) for each in said)
+    return not is_shared and not any(each == QUESTION or is_about_speaker(each, language) for each in said)

@@ -12,13 +12,13 @@ from homeassistant.config_entries import ConfigEntry
 from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback
 
 from ..bridge.errors import log_fault
-from ..bridge.tools import ToolSchemas
+from ..bridge.tools import ToolSchemaCache
 from ..providers import ModelProfile, Vendor
 from ..turn.home import StatesText
 from ..turn.model import BilledRequest, Model
 from ..turn.recall import PromptFacts
 from ..turn.remember_requests import LastAnswer
-from ..turn.routing import Routing
+from ..turn.routing import RoutingMode
 from ..window import Window, WindowStats
 from .config import AgentConfig
 from .reload_state import AgentState
@@ -27,7 +27,7 @@ from .server import AccountServer, HeadStart
 _LOGGER = logging.getLogger(__name__)
 
 # In seconds. The steps after a turn are delayed, so that writing and recording do not hold up the answer.
-_DELAY = 0.05
+_NOTIFY_DELAY = 0.05
 
 type AccountConfigEntry = ConfigEntry[AccountData]
 
@@ -35,8 +35,8 @@ type AccountConfigEntry = ConfigEntry[AccountData]
 class Agent:
     """An agent while its account is set up. Its `state` outlives a reload.
 
-    `id` is the id of its subentry. `vendor` is the vendor of its models, or None for a compatible server. `learn` is
-    called with the usage of each request to its model. `head_start` belongs to the account. `window_stats` are the
+    `id` is the id of its subentry. `vendor` is the vendor of its models, or None for a compatible server. `learn_usage`
+    is called with the usage of each request to its model. `head_start` belongs to the account. `window_stats` are the
     statistics of the conversations at the last notification of the listeners, newest conversation first.
     """
 
@@ -61,22 +61,22 @@ class Agent:
         self.windows = state.windows
         self.counter = state.counter
         self.statistics = state.statistics
-        self.watch = state.watch
+        self.health_watch = state.health_watch
         self.vendor = vendor
-        self.learn = learn
+        self.learn_usage = learn
         self.head_start = head_start
-        self.schemas = ToolSchemas()
+        self.tool_schemas = ToolSchemaCache()
         # The profiles of facts built in recent turns, each with the revision of its facts, by audience.
         self.profiles: dict[Hashable, tuple[object, PromptFacts]] = {}
         # The last answers of memory, by conversation, which the user may confirm with a yes.
-        self.last_answers: dict[str, LastAnswer] = {}
+        self.last_memory_answers: dict[str, LastAnswer] = {}
         # The states of the home that the last turn of each conversation listed.
-        self.listed: WeakKeyDictionary[Window, StatesText] = WeakKeyDictionary()
+        self.listed_states: WeakKeyDictionary[Window, StatesText] = WeakKeyDictionary()
         self.model = model
         # The windows for which a summary is being written.
-        self.summarizing: set[Window] = set()
+        self.summarizing_windows: set[Window] = set()
         self._listeners: list[Callable[[], None]] = []
-        self._timer: asyncio.TimerHandle | None = None
+        self._notify_timer: asyncio.TimerHandle | None = None
         self.window_stats: dict[str, WindowStats] = {}
         self.configure(config)
 
@@ -84,11 +84,11 @@ class Agent:
         """Apply a changed configuration. Existing windows are trimmed accordingly at once."""
         self.config = config
         self.windows.set_limits(max_windows=config.max_windows, idle_seconds=config.expiry_seconds)
-        evicted = self._evicted_messages()
+        evicted = self._count_evicted_messages()
         self.windows.set_policy(config.policy)
         if self.model is not None:
             self.model = replace(self.model, budget=replace(self.model.budget, policy=config.policy))
-        self.statistics.on_evicted(self._evicted_messages() - evicted)
+        self.statistics.on_evicted(self._count_evicted_messages() - evicted)
         self.notify_listeners()
 
     def set_model_profile(self, profile: ModelProfile) -> None:
@@ -97,28 +97,28 @@ class Agent:
             self.model = replace(self.model, profile=profile)
 
     @callback
-    def prepare(self) -> None:
+    def give_head_start(self) -> None:
         """Give the next turn a head start if it may ask the model. Returns at once."""
         config = self.config
-        if self.model is not None and config.head_start and config.routing is not Routing.LOCAL_ONLY:
-            self.head_start.begin(self.model, self.windows, config.limits.turn)
+        if self.model is not None and config.head_start and config.routing is not RoutingMode.LOCAL_ONLY:
+            self.head_start.start(self.model, self.windows, config.limits.turn)
 
-    def _evicted_messages(self) -> int:
-        return sum(window.stats().evicted_messages for window in self.windows.loaded().values())
+    def _count_evicted_messages(self) -> int:
+        return sum(window.stats().evicted_messages for window in self.windows.loaded_windows().values())
 
-    def after_turn(self, key: str, work: Callable[[], None]) -> None:
+    def defer_work(self, key: str, work: Callable[[], None]) -> None:
         """Defer work after a turn until the answer is sent. It runs in order, before other code uses the window."""
-        self.windows.after_turn(key, partial(_guarded, work))
+        self.windows.defer_work(key, partial(_run_safely, work))
         self.schedule_notify()
 
     @callback
-    def expire(self) -> None:
+    def expire_windows(self) -> None:
         """Drop conversations that have been idle for too long, and notify the listeners."""
-        self.windows.expire()
+        self.windows.expire_windows()
         self.notify_listeners()
 
     @callback
-    def listen(self, listener: Callable[[], None]) -> CALLBACK_TYPE:
+    def add_listener(self, listener: Callable[[], None]) -> CALLBACK_TYPE:
         """Call `listener` after each change of the agent or its windows. Return a function that unsubscribes it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
@@ -127,21 +127,21 @@ class Agent:
     def notify_listeners(self) -> None:
         """Finish ended turns, then notify the store and the listeners of all changes."""
         self.window_stats = self.windows.stats()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        if self._notify_timer is not None:
+            self._notify_timer.cancel()
+            self._notify_timer = None
         for listener in self._listeners:
-            _guarded(listener)
+            _run_safely(listener)
         self.state.conversations.save()
 
     @callback
     def schedule_notify(self) -> None:
         """Notify the listeners after the answer is sent. Further calls before that have no effect."""
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(_DELAY, self.notify_listeners)
+        if self._notify_timer is None:
+            self._notify_timer = asyncio.get_running_loop().call_later(_NOTIFY_DELAY, self.notify_listeners)
 
 
-def _guarded(work: Callable[[], None]) -> None:
+def _run_safely(work: Callable[[], None]) -> None:
     """Run a callback. An error in it is logged and affects nothing else."""
     try:
         work()
@@ -158,4 +158,4 @@ class AccountData:
 
     server: AccountServer | None
     agents: dict[str, Agent]
-    set_up_as: tuple[Any, ...]
+    setup_settings: tuple[Any, ...]

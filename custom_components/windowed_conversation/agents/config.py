@@ -9,16 +9,16 @@ from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_PROMPT
 from homeassistant.helpers import llm
 
 from .. import const
-from ..bridge.account import can_compact, is_at_home
+from ..bridge.account import can_compact, is_local_server
 from ..bridge.home_tools import GetStatesTool
-from ..const import MEMORY_API, Compaction, Counting, Persistence, RecordLevel
+from ..const import MEMORY_API_ID, Compaction, Counting, Persistence, RecordLevel
 from ..providers import DEFAULT_SETTINGS, Effort, ModelSettings
 from ..turn.context import ContextPlacement
 from ..turn.limits import TurnLimits
-from ..turn.routing import Routing, Scope
+from ..turn.routing import RoutingMode, Scope
 from ..window import WindowPolicy
 
-DEFAULT_ROUTING = Routing.LOCAL_FIRST
+DEFAULT_ROUTING = RoutingMode.LOCAL_FIRST
 DEFAULT_SCOPE = Scope.CONVERSATION
 DEFAULT_COMPACTION = Compaction.OFF
 DEFAULT_CONTEXT_PLACEMENT = ContextPlacement.MESSAGE
@@ -28,7 +28,7 @@ DEFAULT_HEAD_START = True
 DEFAULT_MAX_WINDOWS = 100
 DEFAULT_MEMORY = True
 DEFAULT_MEMORY_DAYS = 90
-DEFAULT_PERSISTENCE = Persistence.OWN
+DEFAULT_PERSISTENCE = Persistence.OWN_IDS
 DEFAULT_RECORD = RecordLevel.STATISTICS
 DEFAULT_POLICY = WindowPolicy()
 DEFAULT_FALLBACK_TIMEOUT = 10.0
@@ -38,7 +38,7 @@ DEFAULT_STATES = True
 # The temperature for a model in the home network, because a model that calls tools should not vary much. Without a
 # temperature in the request, Ollama uses 1.0 and ignores the model's own file:
 # https://github.com/ollama/ollama/blob/main/openai/openai.go
-_TEMPERATURE_AT_HOME = 0.6
+_HOME_SERVER_TEMPERATURE = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class AgentConfig:
     """
 
     name: str
-    routing: Routing
+    routing: RoutingMode
     scope: Scope
     model: str
     family: str
@@ -80,40 +80,40 @@ class AgentConfig:
         data, provider = subentry.data, entry.data[const.CONF_PROVIDER]
         # an Azure deployment can have another name than its model
         is_azure, has_model = provider == const.PROVIDER_AZURE, provider != const.PROVIDER_NONE
-        routing = data.get(const.CONF_ROUTING, DEFAULT_ROUTING) if has_model else Routing.LOCAL_ONLY
+        routing = data.get(const.CONF_ROUTING, DEFAULT_ROUTING) if has_model else RoutingMode.LOCAL_ONLY
         return cls(
             name=subentry.title,
-            routing=Routing(routing),
+            routing=RoutingMode(routing),
             scope=Scope(data.get(const.CONF_SCOPE, DEFAULT_SCOPE)),
             model=str(data.get(CONF_MODEL, "")),
             family=str(data.get(const.CONF_FAMILY if is_azure else CONF_MODEL, "")),
-            settings=_settings(entry.data, data),
+            settings=_parse_model_settings(entry.data, data),
             fallback_agents=tuple(data.get(const.CONF_FALLBACK_AGENTS, ())),
             instructions=str(data.get(CONF_PROMPT) or llm.DEFAULT_INSTRUCTIONS_PROMPT),
             # our agents have their own tools for the same memory
-            llm_apis=tuple(api for api in data.get(CONF_LLM_HASS_API, ()) if api != MEMORY_API),
-            policy=_policy(entry, data),
+            llm_apis=tuple(api for api in data.get(CONF_LLM_HASS_API, ()) if api != MEMORY_API_ID),
+            policy=_parse_window_policy(entry, data),
             excluded_tags=frozenset(data.get(const.CONF_EXCLUDED_TAGS, ())),
             context_placement=ContextPlacement(data.get(const.CONF_CONTEXT_PLACEMENT, DEFAULT_CONTEXT_PLACEMENT)),
             counting=Counting(data.get(const.CONF_COUNTING, DEFAULT_COUNTING)),
             context_tokens=int(data[const.CONF_CONTEXT_TOKENS]) if const.CONF_CONTEXT_TOKENS in data else None,
             head_start=bool(data.get(const.CONF_HEAD_START, DEFAULT_HEAD_START)),
-            limits=_limits(data.get(const.CONF_LIMITS, {})),
+            limits=_parse_turn_limits(data.get(const.CONF_LIMITS, {})),
             expiry_seconds=float(entry.options.get(const.CONF_EXPIRY_HOURS, DEFAULT_EXPIRY_HOURS)) * 3600,
             max_windows=int(entry.options.get(const.CONF_MAX_WINDOWS, DEFAULT_MAX_WINDOWS)),
             persistence=Persistence(entry.options.get(const.CONF_PERSISTENCE, DEFAULT_PERSISTENCE)),
             memory=bool(data.get(const.CONF_MEMORY, DEFAULT_MEMORY)),
             record=RecordLevel(data.get(const.CONF_RECORD, DEFAULT_RECORD)),
-            states=_states(data),
+            states=_parse_state_domains(data),
         )
 
 
 def default_temperature(account: Mapping[str, Any]) -> float | None:
     """Return the temperature for an agent without a setting, or None to use the provider's default."""
-    return _TEMPERATURE_AT_HOME if is_at_home(account) else None
+    return _HOME_SERVER_TEMPERATURE if is_local_server(account) else None
 
 
-def _settings(account: Mapping[str, Any], agent: Mapping[str, Any]) -> ModelSettings:
+def _parse_model_settings(account: Mapping[str, Any], agent: Mapping[str, Any]) -> ModelSettings:
     return ModelSettings(
         effort=Effort(agent[const.CONF_EFFORT]) if const.CONF_EFFORT in agent else None,
         temperature=agent.get(const.CONF_TEMPERATURE, default_temperature(account)),
@@ -123,14 +123,14 @@ def _settings(account: Mapping[str, Any], agent: Mapping[str, Any]) -> ModelSett
     )
 
 
-def _states(agent: Mapping[str, Any]) -> tuple[str, ...] | None:
+def _parse_state_domains(agent: Mapping[str, Any]) -> tuple[str, ...] | None:
     """Return the additional domains whose states are sent, or None, also for agents without the Assist tools."""
     if llm.LLM_API_ASSIST not in agent.get(CONF_LLM_HASS_API, ()) or not agent.get(const.CONF_STATES, DEFAULT_STATES):
         return None
     return tuple(agent.get(const.CONF_STATES_DOMAINS, ()))
 
 
-def _policy(entry: ConfigEntry, agent: Mapping[str, Any]) -> WindowPolicy:
+def _parse_window_policy(entry: ConfigEntry, agent: Mapping[str, Any]) -> WindowPolicy:
     options = entry.options
     compacts = can_compact(entry.data) and agent.get(const.CONF_COMPACTION) == Compaction.PROVIDER
     own_tokens = agent.get(const.CONF_HISTORY_TOKENS)
@@ -140,16 +140,16 @@ def _policy(entry: ConfigEntry, agent: Mapping[str, Any]) -> WindowPolicy:
         trim_share=None if percent is None else float(percent) / 100,
         tool_results=options.get(const.CONF_TOOL_RESULTS, DEFAULT_POLICY.tool_results),
         max_tool_turns=options.get(const.CONF_MAX_TOOL_TURNS),
-        result_cap_tokens=options.get(const.CONF_RESULT_CAP, DEFAULT_POLICY.result_cap_tokens),
+        result_cap_tokens=options.get(const.CONF_RESULT_CAP_TOKENS, DEFAULT_POLICY.result_cap_tokens),
         summarize=compacts or bool(options.get(const.CONF_SUMMARIZE, DEFAULT_POLICY.summarize)),
         live_tools=frozenset({GetStatesTool.name}),
     )
 
 
-def _limits(data: Mapping[str, Any]) -> TurnLimits:
+def _parse_turn_limits(data: Mapping[str, Any]) -> TurnLimits:
     return TurnLimits(
         fallback_timeout=float(data.get(const.CONF_FALLBACK_TIMEOUT, DEFAULT_FALLBACK_TIMEOUT)),
         idle_timeout=float(data[const.CONF_IDLE_TIMEOUT]) if const.CONF_IDLE_TIMEOUT in data else None,
         turn=float(data.get(const.CONF_TURN_TIMEOUT, DEFAULT_LIMITS.turn)),
-        tool_iterations=int(data.get(const.CONF_TOOL_ITERATIONS, DEFAULT_LIMITS.tool_iterations)),
+        tool_iterations=int(data.get(const.CONF_MAX_TOOL_ITERATIONS, DEFAULT_LIMITS.tool_iterations)),
     )

@@ -16,30 +16,30 @@ from homeassistant.helpers.template import Template
 from homeassistant.util import dt as dt_util
 
 from ..bridge.chat_log import ChatLogReply
-from ..bridge.errors import async_done_phrase
-from ..bridge.home_tools import home_tools
-from ..bridge.local_intents import LocalIntents
-from ..bridge.memory_answers import Forget, MemoryAnswers
-from ..bridge.memory_tools import memory_tools
+from ..bridge.errors import async_get_done_phrase
+from ..bridge.home_tools import create_home_tools
+from ..bridge.local_intents import LocalAnswerer
+from ..bridge.memory_answers import ForgetCallback, MemoryAnswerer
+from ..bridge.memory_tools import make_tools
 from ..bridge.tools import SafeAPIInstance, async_get_tools
 from ..const import DOMAIN, RecordLevel
 from ..memory import Memory
-from ..providers import tools_tokens
-from ..turn.context import ContextPlacement, Stamp, plain_name
+from ..providers import count_tools_tokens
+from ..turn.context import ContextPlacement, Stamp, clean_name
 from ..turn.errors import PromptFailed
-from ..turn.forgetting import without_forgetting
-from ..turn.home import HINT
+from ..turn.forgetting import remove_forget_exchange
+from ..turn.home import STATES_HINT
 from ..turn.model import Model, PromptFingerprints, Question
-from ..turn.recall import with_profile
+from ..turn.recall import append_profile
 from ..turn.remember_requests import MemoryDialog, MemoryReply
 from ..turn.speaker import Speaker
 from ..turn.state import Turn
 from ..window import Window, WindowStats
 from .agent import Agent
-from .forgetting import async_forget_by
+from .forgetting import async_run_deletion
 from .live_context import TurnContext
-from .lookup import async_fallback_agents, async_find_agent
-from .store import async_store
+from .lookup import async_find_agent, async_find_fallback_agents
+from .store import async_get_store
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -49,10 +49,11 @@ class ConversationTurn:
     """One turn, with its window and its chat log, and later its result.
 
     `id` is the turn's id in the record, which sorts by time; `record_id` is the same, or None if the turn is not
-    recorded. `at` is the start, in seconds since the epoch. `state` holds the progress and the outcome. `before` and
-    `after` are the statistics of the window at the start and after the turn. `local` is set once a local answer was
-    tried. If a model was asked, `prompt` holds the fingerprints of the system prompt, and `context` the live context.
-    `attributes` name the agent that answered and earlier failures, see `answer_attributes`.
+    recorded. `started_at` is the start, in seconds since the epoch. `state` holds the progress and the outcome.
+    `stats_before` and `stats_after` are the statistics of the window at the start and after the turn. `intents` is set
+    once a local answer was tried. If a model was asked, `prompt_fingerprints` holds the fingerprints of the system
+    prompt, and `live_context` the live context. `attributes` name the agent that answered and earlier failures, see
+    `answer_attributes`.
     """
 
     agent: Agent
@@ -64,23 +65,23 @@ class ConversationTurn:
     window: Window
     id: str = field(init=False)
     record_id: str | None = field(init=False)
-    at: float = field(default_factory=time.time)
+    started_at: float = field(default_factory=time.time)
     reply: ChatLogReply = field(init=False)
     dialog: MemoryDialog = field(init=False)
-    before: WindowStats = field(init=False)
-    after: WindowStats = field(init=False)
+    stats_before: WindowStats = field(init=False)
+    stats_after: WindowStats = field(init=False)
     state: Turn = field(init=False)
-    local: LocalIntents | None = None
-    context: TurnContext | None = None
-    prompt: PromptFingerprints | None = None
+    intents: LocalAnswerer | None = None
+    live_context: TurnContext | None = None
+    prompt_fingerprints: PromptFingerprints | None = None
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.id = str(uuid7())
         self.record_id = None if self.agent.config.record is RecordLevel.OFF else self.id
         self.reply = ChatLogReply(self.chat_log, self.entity_id)
-        self.dialog = MemoryDialog(self.agent.last_answers, self.key, self.speaker)
-        self.before = self.after = self.window.stats()
+        self.dialog = MemoryDialog(self.agent.last_memory_answers, self.key, self.speaker)
+        self.stats_before = self.stats_after = self.window.stats()
 
     @property
     def current_agent(self) -> Agent:
@@ -88,57 +89,59 @@ class ConversationTurn:
         return async_find_agent(self.agent.hass, self.agent.id) or self.agent
 
 
-def memory_answers(turn: ConversationTurn) -> MemoryAnswers | None:
+def build_memory_answers(turn: ConversationTurn) -> MemoryAnswerer | None:
     """Return the answers of memory to a turn's input, or None without a store. Forgetting works without memory."""
-    store = async_store(turn.agent.hass)
+    store = async_get_store(turn.agent.hass)
     if store is None:
         return None
-    forget, has_memory = partial(async_forget_by, turn.agent.hass), turn.agent.config.memory
-    return MemoryAnswers(turn.agent.hass, store, turn.speaker, forget, turn.dialog, has_memory=has_memory)
+    forget, has_memory = partial(async_run_deletion, turn.agent.hass), turn.agent.config.memory
+    return MemoryAnswerer(turn.agent.hass, store, turn.speaker, forget, turn.dialog, has_memory=has_memory)
 
 
-def turn_memory_tools(turn: ConversationTurn) -> tuple[llm.Tool, ...]:
+def build_turn_memory_tools(turn: ConversationTurn) -> tuple[llm.Tool, ...]:
     """Return the memory tools for a turn, or none if the agent has no memory."""
 
-    async def forget(work: Callable[[Memory], MemoryReply]) -> MemoryReply:
+    async def run_deletion(work: Callable[[Memory], MemoryReply]) -> MemoryReply:
         done: MemoryReply | None = None
         try:
-            done = await async_forget_by(turn.agent.hass, work)
+            done = await async_run_deletion(turn.agent.hass, work)
         finally:
             # an exchange that asks for a confirmation has to stay in the window until the user confirms
-            if done is None or done.then is None:
-                turn.agent.windows.rewrite_after_turn(turn.key, without_forgetting)
+            if done is None or done.on_yes is None:
+                turn.agent.windows.rewrite_after_turn(turn.key, remove_forget_exchange)
         return done
 
-    return _memory_tools(turn.agent, turn.speaker, forget, turn.dialog)
+    return _build_memory_tools(turn.agent, turn.speaker, run_deletion, turn.dialog)
 
 
-def _memory_tools(agent: Agent, speaker: Speaker, forget: Forget, dialog: MemoryDialog) -> tuple[llm.Tool, ...]:
+def _build_memory_tools(
+    agent: Agent, speaker: Speaker, forget: ForgetCallback, dialog: MemoryDialog
+) -> tuple[llm.Tool, ...]:
     """Return the memory tools, only for an agent with other tools, because not every model supports tools."""
-    store = async_store(agent.hass)
+    store = async_get_store(agent.hass)
     if not agent.config.memory or store is None or not agent.config.llm_apis:
         return ()
-    return memory_tools(store, speaker, forget, dialog)
+    return make_tools(store, speaker, forget, dialog)
 
 
-async def async_question_without_input(agent: Agent, llm_context: llm.LLMContext) -> Question:
+async def async_build_inputless_question(agent: Agent, llm_context: llm.LLMContext) -> Question:
     """Return a question without user input, for requests that reuse the system prompt that was sent before.
 
     The agent has a model. Raises `ToolsUnavailable`.
     """
     # the memory tools are sent and counted, but never called
     nobody = Speaker("", agent.hass.config.language)
-    own = _memory_tools(agent, nobody, partial(async_forget_by, agent.hass), MemoryDialog({}, "", nobody))
+    own = _build_memory_tools(agent, nobody, partial(async_run_deletion, agent.hass), MemoryDialog({}, "", nobody))
     assert agent.model is not None
-    model, api = agent.model, await _async_tools(agent, llm_context, own)
-    return Question(model, "", "", agent.schemas.convert(api), "", excluded_tags=agent.config.excluded_tags)
+    model, api = agent.model, await _async_get_tools(agent, llm_context, own)
+    return Question(model, "", "", agent.tool_schemas.convert_tools(api), "", excluded_tags=agent.config.excluded_tags)
 
 
-async def _async_tools(
+async def _async_get_tools(
     agent: Agent, llm_context: llm.LLMContext, memory_tools: tuple[llm.Tool, ...]
 ) -> SafeAPIInstance | None:
     domains = agent.config.states
-    own = memory_tools if domains is None else (*memory_tools, *home_tools(agent.counter.count, domains))
+    own = memory_tools if domains is None else (*memory_tools, *create_home_tools(agent.counter.count, domains))
     return await async_get_tools(agent.hass, agent.config.llm_apis, llm_context, own, knows_states=domains is not None)
 
 
@@ -148,57 +151,57 @@ async def async_build_question(turn: ConversationTurn) -> Question:
     model, config = agent.model, agent.config
     # an agent without a model only answers locally
     assert model is not None
-    fallback = async_fallback_agents(hass, config.fallback_agents, turn.entity_id, user_input)
+    fallback = async_find_fallback_agents(hass, config.fallback_agents, turn.entity_id, user_input)
     llm_context = user_input.as_llm_context(DOMAIN)
-    stamp = Stamp(dt_util.now(), turn.speaker.stamp_name, *_device_and_area(hass, user_input.device_id))
-    context = turn.context = TurnContext(agent, turn.window, turn.speaker, stamp, user_input.language)
-    await context.async_read()
-    api = await _async_tools(agent, llm_context, turn_memory_tools(turn))
+    stamp = Stamp(dt_util.now(), turn.speaker.stamp_name, *_find_device_and_area(hass, user_input.device_id))
+    context = turn.live_context = TurnContext(agent, turn.window, turn.speaker, stamp, user_input.language)
+    await context.async_read_memory()
+    api = await _async_get_tools(agent, llm_context, build_turn_memory_tools(turn))
     chat_log.llm_api = api
     chat_log.llm_input_provided_index = len(chat_log.content)
-    tools = agent.schemas.convert(api)
+    tools = agent.tool_schemas.convert_tools(api)
 
-    def sized(model: Model) -> Model:
+    def add_token_sizes(model: Model) -> Model:
         """Return a model whose budget includes the sizes of the tools and of the live context."""
-        schema_tokens = tools_tokens(tools, agent.counter)
-        return replace(model, budget=replace(model.budget, schema_tokens=schema_tokens, live_tokens=context.tokens))
+        schema_tokens = count_tools_tokens(tools, agent.counter)
+        return replace(model, budget=replace(model.budget, schema_tokens=schema_tokens, live_tokens=context.max_tokens))
 
     in_system = config.context_placement is ContextPlacement.SYSTEM
-    prompt, system = _system_prompt(turn, llm_context, api, volatile=in_system)
+    prompt, system = _build_system_prompt(turn, llm_context, api, volatile=in_system)
     question = Question(
-        model=sized(model),
-        system=with_profile(system, context.profile),
-        prefix="" if in_system else stamp.prefix(),
+        model=add_token_sizes(model),
+        system_prompt=append_profile(system, context.profile),
+        prefix="" if in_system else stamp.format_prefix(),
         tools=tools,
-        done=await async_done_phrase(hass, user_input.language),
+        done_phrase=await async_get_done_phrase(hass, user_input.language),
         excluded_tags=config.excluded_tags,
-        fallback_agents=tuple([sized(each) if isinstance(each, Model) else each for each in fallback]),
-        live=context.live,
+        fallback_agents=tuple([add_token_sizes(each) if isinstance(each, Model) else each for each in fallback]),
+        build_live_context=context.build_live_context,
     )
-    turn.prompt = prompt
+    turn.prompt_fingerprints = prompt
     if agent.head_start is not None:
         agent.head_start.on_question(question, prompt, turn.key)
     return question
 
 
-def _system_prompt(
+def _build_system_prompt(
     turn: ConversationTurn, llm_context: llm.LLMContext, api: llm.APIInstance | None, *, volatile: bool
 ) -> tuple[PromptFingerprints, str]:
     """Return the fingerprints of the system prompt, and its text without the profile of facts."""
     extra = turn.user_input.extra_system_prompt or turn.chat_log.extra_system_prompt
     turn.chat_log.extra_system_prompt = extra
-    instructions, entities = _instructions(turn, llm_context), api.api_prompt if api else ""
-    hint = HINT if turn.agent.config.states is not None and api else ""
+    instructions, entities = _render_instructions(turn, llm_context), api.api_prompt if api else ""
+    hint = STATES_HINT if turn.agent.config.states is not None and api else ""
     parts = [part.strip() for part in (instructions, entities, hint, extra or "")]
     fingerprints = PromptFingerprints(hash((instructions, extra)), hash(entities), volatile)
     return fingerprints, "\n".join(filter(None, parts))
 
 
-def _instructions(turn: ConversationTurn, llm_context: llm.LLMContext) -> str:
+def _render_instructions(turn: ConversationTurn, llm_context: llm.LLMContext) -> str:
     """Render the instructions template with the same variables as core's agents."""
     hass = turn.agent.hass
     variables = {
-        "ha_name": plain_name(hass.config.location_name),
+        "ha_name": clean_name(hass.config.location_name),
         "user_name": turn.speaker.user_name,
         "llm_context": llm_context,
     }
@@ -209,7 +212,7 @@ def _instructions(turn: ConversationTurn, llm_context: llm.LLMContext) -> str:
         raise PromptFailed("the instructions cannot be rendered") from err
 
 
-def _device_and_area(hass: HomeAssistant, device_id: str | None) -> tuple[str | None, str | None]:
+def _find_device_and_area(hass: HomeAssistant, device_id: str | None) -> tuple[str | None, str | None]:
     device = dr.async_get(hass).async_get(device_id) if device_id else None
     if device is None:
         return None, None

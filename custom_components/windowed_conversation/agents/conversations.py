@@ -10,22 +10,22 @@ from homeassistant.util.ulid import ulid_to_bytes
 
 from ..const import Persistence
 from ..memory import Memory, MemoryUnavailable
-from ..store import Write
+from ..store import WriteJob
 from ..turn.routing import WindowKey
 from ..window import CalibratedCounter, Exchange, Snapshot, Window, WindowRegistry
 from ..window.codecs.snapshot import (
     ConversationChange,
     StoredConversation,
     delete_conversation,
+    list_stored_conversations,
     read_conversation,
-    stored_conversations,
-    write_change,
+    write_conversation_change,
 )
 from .config import AgentConfig
 from .store import AgentStore
 
 # 2026-01-01, in seconds since the epoch. An earlier time means that the clock had not been set yet.
-_CLOCK_WAS_SET = 1_767_225_600
+_MIN_VALID_TIME = 1_767_225_600
 
 
 class ConversationStore:
@@ -39,7 +39,7 @@ class ConversationStore:
         self._persistence = config.persistence
         self.windows = WindowRegistry(
             lambda key: Window(WindowKey.parse(key).conversation, config.policy, counter),
-            read=self._async_read,
+            read=self._async_read_snapshot,
             max_windows=config.max_windows,
             idle_seconds=config.expiry_seconds,
         )
@@ -52,23 +52,23 @@ class ConversationStore:
     async def async_start(self) -> None:
         """List the stored conversations, and subscribe to the store so that later changes are written."""
         await self.async_refresh()
-        self._store.sources.append(self.changes)
-        self._store.on_new_file.append(self._write_anew)
-        self._store.on_opened.append(self._async_refresh_once)
+        self._store.write_sources.append(self.take_writes)
+        self._store.new_file_listeners.append(self._write_again)
+        self._store.opening_listeners.append(self._async_refresh_if_needed)
 
     @callback
     def stop(self) -> None:
         """Stop writing changes."""
-        self._store.sources.remove(self.changes)
-        self._store.on_new_file.remove(self._write_anew)
-        self._store.on_opened.remove(self._async_refresh_once)
+        self._store.write_sources.remove(self.take_writes)
+        self._store.new_file_listeners.remove(self._write_again)
+        self._store.opening_listeners.remove(self._async_refresh_if_needed)
 
-    def _write_anew(self) -> None:
+    def _write_again(self) -> None:
         # A new file may contain the rows that were recovered from a damaged one.
         self._stored = dict.fromkeys(self._stored)
         self._has_new_file = True
 
-    async def _async_refresh_once(self) -> None:
+    async def _async_refresh_if_needed(self) -> None:
         if self._has_new_file or not self._is_listed:
             self._has_new_file = False
             await self.async_refresh()
@@ -83,23 +83,27 @@ class ConversationStore:
         Exchanges from before the first listing are appended to the stored conversation.
         """
         try:
-            stored = await self._store.async_read(self._read_all, list[StoredConversation]())
+            stored = await self._store.async_read(self._list_stored, list[StoredConversation]())
         except MemoryUnavailable:
             return
         now = time.time()
         for each in stored:
-            self._stored.setdefault(each.key, None)
-        self.windows.shelve(
-            {each.key: (each.stats, _idle(each.used, now)) for each in stored if self._is_stored(each.key)},
+            self._stored.setdefault(each.window_key, None)
+        self.windows.register_stored(
+            {
+                each.window_key: (each.stats, _idle_seconds(each.used_at, now))
+                for each in stored
+                if self._should_store(each.window_key)
+            },
             is_late=not self._is_listed,
         )
         self._is_listed = True
-        self.windows.expire()
+        self.windows.expire_windows()
 
-    async def _async_read(self, key: str) -> Snapshot | None:
+    async def _async_read_snapshot(self, key: str) -> Snapshot | None:
         """Return the contents of a stored conversation, or None if the store is unavailable."""
         try:
-            found = await self._store.async_read(partial(self._read, key), None)
+            found = await self._store.async_read(partial(self._read_snapshot, key), None)
         except MemoryUnavailable:
             return None
         snapshot = found or Snapshot("")
@@ -113,26 +117,26 @@ class ConversationStore:
             self._persistence = persistence
             self._store.async_save()
             # Erase deleted rows from the file, so that no byte remains of conversations that are not stored any more.
-            self._store.writer.call(Memory.erase)
+            self._store.writer.submit(Memory.erase)
 
-    def changes(self) -> Iterator[Write]:
+    def take_writes(self) -> Iterator[WriteJob]:
         """Yield the writes for all conversation changes since the last call."""
         if not self._is_listed:
             return
-        for key, window in self.windows.loaded().items():
-            changed = window.changed_exchanges()
-            if self._is_stored(key):
+        for key, window in self.windows.loaded_windows().items():
+            changed = window.take_changed_exchanges()
+            if self._should_store(key):
                 exchanges = window.exchanges() if self._stored.get(key) is None and not window.is_open else changed
                 if exchanges is not None:
-                    yield from self._change(key, window, exchanges)
-        for key in [key for key in self._stored if key not in self.windows or not self._is_stored(key)]:
+                    yield from self._change_rows(key, window, exchanges)
+        for key in [key for key in self._stored if key not in self.windows or not self._should_store(key)]:
             del self._stored[key]
-            yield Write(partial(delete_conversation, agent=self._agent_id, key=key))
+            yield WriteJob(partial(delete_conversation, agent=self._agent_id, key=key))
 
-    def _change(self, key: str, window: Window, exchanges: tuple[Exchange, ...]) -> Iterator[Write]:
+    def _change_rows(self, key: str, window: Window, exchanges: tuple[Exchange, ...]) -> Iterator[WriteJob]:
         if self._stored.get(key, {}) is None:
             # The key belonged to another conversation, which was dropped before it was ever read.
-            yield Write(partial(delete_conversation, agent=self._agent_id, key=key))
+            yield WriteJob(partial(delete_conversation, agent=self._agent_id, key=key))
         before, now = self._stored.get(key) or {}, {exchange.number: exchange for exchange in exchanges}
         changed = [exchange for number, exchange in now.items() if before.get(number) is not exchange]
         if now or key in self._stored:
@@ -141,29 +145,29 @@ class ConversationStore:
                 self._agent_id, key, round(used, 3), window.stats(), changed, before.keys() - now.keys()
             )
             self._stored[key] = now
-            yield Write(partial(write_change, change=change))
+            yield WriteJob(partial(write_conversation_change, change=change))
 
-    def _is_stored(self, key: str) -> bool:
-        if self._persistence is Persistence.OWN:
-            return _has_own_id(key)
+    def _should_store(self, key: str) -> bool:
+        if self._persistence is Persistence.OWN_IDS:
+            return _has_custom_id(key)
         return self._persistence is Persistence.ALL
 
-    def _read_all(self, memory: Memory) -> list[StoredConversation]:
-        with memory.database.read() as connection:
-            return stored_conversations(connection, self._agent_id)
+    def _list_stored(self, memory: Memory) -> list[StoredConversation]:
+        with memory.database.read_transaction() as connection:
+            return list_stored_conversations(connection, self._agent_id)
 
-    def _read(self, key: str, memory: Memory) -> Snapshot | None:
-        with memory.database.read() as connection:
+    def _read_snapshot(self, key: str, memory: Memory) -> Snapshot | None:
+        with memory.database.read_transaction() as connection:
             return read_conversation(connection, self._agent_id, key)
 
 
-def _idle(used: float, now: float) -> float:
+def _idle_seconds(used: float, now: float) -> float:
     """Return the seconds since a conversation was used, or 0 if the clock was wrong then or is wrong now."""
-    return now - used if _CLOCK_WAS_SET <= used <= now else 0.0
+    return now - used if _MIN_VALID_TIME <= used <= now else 0.0
 
 
 @lru_cache(maxsize=1024)
-def _has_own_id(key: str) -> bool:
+def _has_custom_id(key: str) -> bool:
     """Return whether the user chose the conversation id in a key. Home Assistant generates only ULIDs.
 
     The result is cached, because it is needed before every write, for every window.

@@ -10,7 +10,7 @@ import logging
 
 from homeassistant.core import HomeAssistant, callback
 
-from ..bridge.account import ModelUsage, async_cost
+from ..bridge.account import ModelUsage, async_calculate_cost
 from ..turn.attempts import Attempt
 from ..turn.model import BilledRequest
 from ..turn.state import Turn
@@ -34,7 +34,7 @@ def async_price_turn(agent: Agent, turn: Turn, on_cost: OnCost) -> None:
     agents = {turn.answered_by, *[failure.agent for failure in turn.failures]} - {None}
     has_unbilled = any(attempt.is_unbilled for attempt in turn.attempts)
     is_complete = not has_unbilled and agents <= async_agent_ids(agent.hass)
-    _async_price(agent, turn.billed if is_complete else None, on_cost, of_turn=True)
+    _async_price(agent, turn.billed_requests if is_complete else None, on_cost, of_turn=True)
 
 
 @callback
@@ -50,26 +50,26 @@ def _async_price(agent: Agent, billed: Sequence[BilledRequest] | None, on_cost: 
     """Add a cost to the statistics, at once if it is zero or unknown, otherwise after a lookup of the prices."""
     if agent.vendor is None:
         return
-    usages = None if billed is None else _usages(agent.hass, billed)
+    usages = None if billed is None else _collect_model_usages(agent.hass, billed)
 
-    def count(cost: Decimal | None) -> None:
+    def add_cost(cost: Decimal | None) -> None:
         agent.statistics.on_cost(cost, of_turn=of_turn)
         on_cost(cost)
 
-    async def look_up(usages: Sequence[ModelUsage]) -> None:
-        count(await async_cost(agent.hass, usages))
+    async def look_up_cost(usages: Sequence[ModelUsage]) -> None:
+        add_cost(await async_calculate_cost(agent.hass, usages))
 
     if usages:
-        agent.hass.async_create_task(look_up(usages), "look up a cost")
+        agent.hass.async_create_task(look_up_cost(usages), "look up a cost")
     else:
-        count(None if usages is None else Decimal())
+        add_cost(None if usages is None else Decimal())
 
 
-def _usages(hass: HomeAssistant, requests: Sequence[BilledRequest]) -> list[ModelUsage] | None:
+def _collect_model_usages(hass: HomeAssistant, requests: Sequence[BilledRequest]) -> list[ModelUsage] | None:
     """Return the usage of each request, or None if the price of a model is unknown."""
     usages = []
     for billed in requests:
-        agent = async_find_agent(hass, billed.model.agent)
+        agent = async_find_agent(hass, billed.model.agent_id)
         if agent is None or agent.vendor is None:
             return None
         usages.append(ModelUsage(agent.vendor, agent.config.family, billed.usage))
@@ -80,7 +80,7 @@ def log_turn(agent: Agent, turn: ConversationTurn) -> None:
     """Log a turn, its trim and its requests."""
     if not _LOGGER.isEnabledFor(logging.DEBUG):
         return
-    outcome, usage, stats = turn.state, turn.state.usage, turn.after
+    outcome, usage, stats = turn.state, turn.state.usage, turn.stats_after
     # for example "01J..., 12 messages, 1,234/8,000 tokens (15 %)"
     window = (
         f"{turn.window.conversation_id}, {stats.message_count} messages, "
@@ -106,11 +106,11 @@ def log_turn(agent: Agent, turn: ConversationTurn) -> None:
     )
     if outcome.attempts:
         log_requests(turn.id, outcome.attempts)
-    if stats.trims > turn.before.trims:
-        _LOGGER.debug("Trim in turn %s: %s. Window: %s", turn.id, _trimmed(turn.before, stats), window)
+    if stats.trims > turn.stats_before.trims:
+        _LOGGER.debug("Trim in turn %s: %s. Window: %s", turn.id, _describe_trim(turn.stats_before, stats), window)
 
 
-def _trimmed(before: WindowStats, after: WindowStats) -> str:
+def _describe_trim(before: WindowStats, after: WindowStats) -> str:
     exchanges = after.evicted_exchanges - before.evicted_exchanges
     if not exchanges:
         return "tool results or recalled lines shortened"
@@ -121,17 +121,17 @@ def _trimmed(before: WindowStats, after: WindowStats) -> str:
 def log_requests(turn: str, attempts: Sequence[Attempt]) -> None:
     """Log each request of a turn or a summary."""
     for attempt in attempts:
-        usage = attempt.billed.usage if attempt.billed else None
+        usage = attempt.billed_request.usage if attempt.billed_request else None
         _LOGGER.debug(
             "Request in turn %s to %s: %s for %s (%s), tokens %s in %s cached %s out, first after %s s, %.3f s",
             turn,
             attempt.request.model,
             attempt.result,
             attempt.purpose,
-            attempt.error or attempt.finish,
+            attempt.error_name or attempt.finish_reason,
             usage and usage.input,
             usage and usage.cached,
             usage and usage.output,
-            attempt.first_token,
-            attempt.ended - attempt.began,
+            attempt.time_to_first_token,
+            attempt.ended_at - attempt.started_at,
         )

@@ -9,33 +9,33 @@ from typing import Any
 from homeassistant.auth import EVENT_USER_REMOVED
 from homeassistant.core import Event, HomeAssistant, callback
 
-from ..bridge.turn_report import async_fire_forgotten
+from ..bridge.turn_report import async_fire_forget_event
 from ..const import DOMAIN
-from ..memory import Forgotten, Memory, MemoryUnavailable, Tombstone
-from ..turn.forgetting import ForgottenExchanges, RemovedOwners, find_removed_owners, without_forgotten
+from ..memory import LostRows, Memory, MemoryUnavailable, Tombstone
+from ..turn.forgetting import ForgottenExchanges, RemovedOwners, find_removed_owners, remove_forgotten
 from ..turn.routing import WindowKey
 from ..window import Snapshot
-from .lookup import async_agents
+from .lookup import async_loaded_agents
 from .reload_state import async_agent_states
-from .store import AgentStore, async_store
+from .store import AgentStore, async_get_store
 
 _LOGGER = logging.getLogger(__name__)
 
 # In seconds, between attempts to forget the data of a removed person or agent.
-_PAUSE = 60.0
+_RETRY_SECONDS = 60.0
 
 
-async def async_forget_everywhere(hass: HomeAssistant, **conditions: Any) -> Forgotten:
+async def async_forget_everywhere(hass: HomeAssistant, **conditions: Any) -> LostRows:
     """Forget everything that matches the conditions of `Memory.forget`. Raises `MemoryUnavailable`."""
-    return await async_forget_by(hass, lambda memory: memory.forget(**conditions))
+    return await async_run_deletion(hass, lambda memory: memory.forget(**conditions))
 
 
-async def async_forget_by[Result](hass: HomeAssistant, work: Callable[[Memory], Result]) -> Result:
+async def async_run_deletion[Result](hass: HomeAssistant, work: Callable[[Memory], Result]) -> Result:
     """Run a deletion in memory, then remove the forgotten exchanges from loaded windows. Return its result.
 
     A window in use is changed when its turn ends. Raises `MemoryUnavailable` if nothing was forgotten.
     """
-    store = async_store(hass)
+    store = async_get_store(hass)
     if store is None:
         raise MemoryUnavailable("closed")
     # the deletion continues even if the caller is cancelled
@@ -45,55 +45,55 @@ async def async_forget_by[Result](hass: HomeAssistant, work: Callable[[Memory], 
 
 
 async def _async_forget[Result](hass: HomeAssistant, store: AgentStore, work: Callable[[Memory], Result]) -> Result:
-    with store.forgetting():
+    with store.pause_for_deletion():
         live = {
             (agent_id, key): snapshot
             for agent_id, each in async_agent_states(hass).items()
             for key, snapshot in each.windows.snapshots().items()
         }
 
-        def forget(memory: Memory) -> tuple[Result, list[ForgottenExchanges]]:
-            with store.conversations.beside(live) as losses:
+        def delete_and_collect(memory: Memory) -> tuple[Result, list[ForgottenExchanges]]:
+            with store.conversations.include_live(live) as losses:
                 return work(memory), losses
 
-        result, losses = await store.async_change(forget)
+        result, losses = await store.async_change(delete_and_collect)
         for each in losses:
             # other agents may have been set up in the meantime
             for agent_id, account in async_agent_states(hass).items():
-                account.windows.rewrite(partial(_rest, each, agent_id))
-            _fire_forgotten(hass, each)
-        for agent in async_agents(hass):
+                account.windows.rewrite_windows(partial(_remove_losses, each, agent_id))
+            _fire_forgotten_events(hass, each)
+        for agent in async_loaded_agents(hass):
             agent.profiles.clear()
     if losses:
         for account in async_agent_states(hass).values():
             await account.conversations.async_refresh()
-        for agent in async_agents(hass):
+        for agent in async_loaded_agents(hass):
             agent.schedule_notify()
     return result
 
 
-def _rest(losses: ForgottenExchanges, agent_id: str, key: str, snapshot: Snapshot) -> Snapshot:
-    return losses.rest((agent_id, key), snapshot)
+def _remove_losses(losses: ForgottenExchanges, agent_id: str, key: str, snapshot: Snapshot) -> Snapshot:
+    return losses.remove_lost((agent_id, key), snapshot)
 
 
-def _fire_forgotten(hass: HomeAssistant, losses: ForgottenExchanges) -> None:
+def _fire_forgotten_events(hass: HomeAssistant, losses: ForgottenExchanges) -> None:
     """Fire the logbook event of each conversation that has lost exchanges, except for a removed agent."""
-    for (agent_id, key), exchanges in losses.lost.items():
-        if exchanges and agent_id != losses.erasure.selection.agent:
-            async_fire_forgotten(hass, agent_id, WindowKey.parse(key).conversation, exchanges)
+    for (agent_id, key), exchanges in losses.lost_count_by_window.items():
+        if exchanges and agent_id != losses.erasure.conditions.agent:
+            async_fire_forget_event(hass, agent_id, WindowKey.parse(key).conversation, exchanges)
 
 
-async def async_without_forgotten(hass: HomeAssistant, snapshot: Snapshot) -> Snapshot:
+async def async_remove_forgotten(hass: HomeAssistant, snapshot: Snapshot) -> Snapshot:
     """Return an older copy of a window without forgotten exchanges. Raises `MemoryUnavailable`.
 
-    See `without_forgotten`.
+    See `remove_forgotten`.
     """
-    store = async_store(hass)
-    tombstones = await store.async_read(Memory.tombstones, frozenset[Tombstone]()) if store is not None else ()
-    return await hass.async_add_executor_job(without_forgotten, snapshot, tombstones)
+    store = async_get_store(hass)
+    tombstones = await store.async_read(Memory.get_tombstones, frozenset[Tombstone]()) if store is not None else ()
+    return await hass.async_add_executor_job(remove_forgotten, snapshot, tombstones)
 
 
-async def async_forget_removed(hass: HomeAssistant, removed: Collection[str] = ()) -> None:
+async def async_forget_removed_owners(hass: HomeAssistant, removed: Collection[str] = ()) -> None:
     """Forget all data of people, agents and accounts that no longer exist. `removed` are ids of removed agents.
 
     This includes those that were removed while no account was set up. Waits until the store is available.
@@ -103,33 +103,33 @@ async def async_forget_removed(hass: HomeAssistant, removed: Collection[str] = (
     owners = {entry.entry_id for entry in entries}.union(*(entry.subentries for entry in entries))
     find = partial(find_removed_owners, people=people, owners=owners, removed=removed)
 
-    async def forget(store: AgentStore) -> None:
+    async def forget_owners(store: AgentStore) -> None:
         if (gone := await store.async_read(find, RemovedOwners())) != RemovedOwners():
-            await async_forget_by(hass, gone.forget)
+            await async_run_deletion(hass, gone.forget)
 
-    await _async_patiently(hass, forget)
+    await _async_retry(hass, forget_owners)
 
 
 @callback
-def async_follow_users(hass: HomeAssistant) -> None:
+def async_track_user_removal(hass: HomeAssistant) -> None:
     """Whenever a user is removed, forget all data of that person."""
 
     @callback
-    def on_removed(event: Event) -> None:
+    def on_user_removed(event: Event) -> None:
         work = partial(Memory.forget, person=str(event.data["user_id"]))
-        forgetting = _async_patiently(hass, lambda _store: async_forget_by(hass, work))
+        forgetting = _async_retry(hass, lambda _store: async_run_deletion(hass, work))
         hass.async_create_background_task(forgetting, "forget a person")
 
-    hass.bus.async_listen(EVENT_USER_REMOVED, on_removed)
+    hass.bus.async_listen(EVENT_USER_REMOVED, on_user_removed)
 
 
-async def _async_patiently(hass: HomeAssistant, forget: Callable[[AgentStore], Coroutine[Any, Any, object]]) -> None:
+async def _async_retry(hass: HomeAssistant, forget: Callable[[AgentStore], Coroutine[Any, Any, object]]) -> None:
     """Forget as soon as the store is available. If Home Assistant stops first, the next start does this instead."""
-    while (store := async_store(hass)) is not None:
+    while (store := async_get_store(hass)) is not None:
         try:
             await forget(store)
         except MemoryUnavailable as err:
             _LOGGER.debug("Forgetting waits for the store: %s", err.reason)
-            await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(_RETRY_SECONDS)
         else:
             return

@@ -18,25 +18,25 @@ from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers import issue_registry as ir
 
 from ..const import DOMAIN
-from ..providers import Usage, messages_tokens, tools_tokens
-from ..store import Reason, StoreState
+from ..providers import Usage, count_messages_tokens, count_tools_tokens
+from ..store import StoreState, UnavailableReason
 from ..turn.limits import Shortfall
 from ..turn.model import BilledRequest, PromptFingerprints
-from ..window import KindCounter, Message, Role, Window, WindowRegistry, WindowStats
+from ..window import Message, Role, TextKindCounter, Window, WindowRegistry, WindowStats
 
 # In seconds. No provider states a shorter lifetime of its prompt cache than Anthropic, which keeps it for five minutes
 # after the last use. https://docs.claude.com/en/docs/build-with-claude/prompt-caching
-CACHE_LIFE = 300.0
+CACHE_LIFETIME = 300.0
 
 # A prompt cache counts as collapsed if it served fewer tokens than expected, by more than this share and this number of
 # tokens. Both limits are those of pydantic-ai's WarnOnCacheBusts, and allow for caches that work in blocks of tokens.
-_TOLERATED_SHARE = 0.05
-_TOLERATED_TOKENS = 2000
+_TOLERATED_LOSS_SHARE = 0.05
+_TOLERATED_LOSS_TOKENS = 2000
 
 # Every provider with a cache can cache a prefix of this many tokens. Anthropic's Haiku 4.5 and Gemini 3 have the
 # highest minimum. https://docs.claude.com/en/docs/build-with-claude/prompt-caching
 # https://ai.google.dev/gemini-api/docs/caching
-_CACHED_BY_ALL = 4096
+_CACHEABLE_TOKENS = 4096
 
 # Only this many unexplained misses in a row count as a fault, because providers do not guarantee cache hits: OpenAI
 # moves a request from a busy machine to another one, whose cache is cold, and for Gemini, users have counted one miss
@@ -44,21 +44,21 @@ _CACHED_BY_ALL = 4096
 # in 30 at the higher one, and take only a few minutes if a cache does not work at all.
 # https://platform.openai.com/docs/guides/prompt-caching https://github.com/googleapis/python-genai/issues/1880
 # https://github.com/BerriAI/litellm/issues/10667
-UNEXPLAINED_MISSES = 5
+UNEXPLAINED_MISS_LIMIT = 5
 
 # In percent of the token budget. A window above this is full.
-FULL = 95
+FULL_PERCENT = 95
 
 # Only this many trims in a row that leave a window full count as a problem, because one large exchange causes one such
 # trim, and a question about it another. Turns are not counted, because every window exceeds 95 % before a trim, and a
 # large one does so for many turns.
-_TRIMS_IN_VAIN = 3
+_FUTILE_TRIM_LIMIT = 3
 
 # The owner of issues about the store, which all agents share.
-_ALL_AGENTS = "all"
+_STORE_OWNER = "all"
 
 
-class Part(StrEnum):
+class PromptPart(StrEnum):
     """A part of the fixed beginning that all requests of an agent share."""
 
     INSTRUCTIONS = "instructions"
@@ -67,39 +67,42 @@ class Part(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class SentRequest:
+class RequestFingerprints:
     """The fingerprints of a request.
 
-    `parts` are the fingerprints of its fixed beginning, which has `fixed` tokens. `messages` are those of the messages
-    after that, and `tokens` their sizes. `settled` is the index of the message with which the newest exchange begins.
+    `part_hashes` are the fingerprints of its fixed beginning, which has `fixed_tokens` tokens. `messages` are those of
+    the messages after that, and `tokens` their sizes. `newest_exchange_index` is the index of the message with which
+    the newest exchange begins.
     """
 
-    at: float
+    billed_at: float
     model: str
-    parts: dict[Part, int]
-    fixed: int
+    part_hashes: dict[PromptPart, int]
+    fixed_tokens: int
     messages: Sequence[int]
     tokens: Sequence[int]
-    settled: int
+    newest_exchange_index: int
 
     @classmethod
-    def of(cls, billed: BilledRequest, prompt: PromptFingerprints, counter: KindCounter) -> Self:
+    def from_billed(cls, billed: BilledRequest, prompt: PromptFingerprints, counter: TextKindCounter) -> Self:
         """Return the fingerprints of a billed request."""
         request = billed.request
         system = [message for message in request.messages if message.role is Role.SYSTEM]
         messages = request.messages[len(system) :]
         return cls(
-            at=billed.at,
+            billed_at=billed.billed_at,
             model=request.model,
-            parts={
-                Part.INSTRUCTIONS: prompt.instructions,
-                Part.TOOLS: hash(tuple([tool.text for tool in request.tools])),
-                Part.ENTITIES: prompt.entities,
+            part_hashes={
+                PromptPart.INSTRUCTIONS: prompt.instructions,
+                PromptPart.TOOLS: hash(tuple([tool.text for tool in request.tools])),
+                PromptPart.ENTITIES: prompt.entities,
             },
-            fixed=messages_tokens(system, counter) + tools_tokens(request.tools, counter),
+            fixed_tokens=count_messages_tokens(system, counter) + count_tools_tokens(request.tools, counter),
             messages=array("q", map(_message_hash, messages)),
             tokens=array("q", [message.tokens or 0 for message in messages]),
-            settled=max([place for place, message in enumerate(messages) if message.role is Role.USER], default=0),
+            newest_exchange_index=max(
+                [place for place, message in enumerate(messages) if message.role is Role.USER], default=0
+            ),
         )
 
 
@@ -113,36 +116,38 @@ class CacheUse:
     """The tokens that the cache should have served and did serve, and the parts of the prompt that have changed."""
 
     expected: int
-    cached: int
-    changed: tuple[Part, ...]
+    cached_tokens: int
+    changed_parts: tuple[PromptPart, ...]
 
     @property
-    def collapsed(self) -> bool:
+    def is_collapsed(self) -> bool:
         """Whether the cache served less than expected by more than both 5 % and 2,000 tokens."""
-        return self.expected - self.cached > max(_TOLERATED_TOKENS, _TOLERATED_SHARE * self.expected)
+        return self.expected - self.cached_tokens > max(_TOLERATED_LOSS_TOKENS, _TOLERATED_LOSS_SHARE * self.expected)
 
 
-def compare(before: SentRequest, now: SentRequest, usage: Usage) -> CacheUse | None:
+def compare_requests(before: RequestFingerprints, now: RequestFingerprints, usage: Usage) -> CacheUse | None:
     """Return the cache use of a request that follows another one in its window, or None if that is unknown.
 
     The expected tokens are those that both requests share, including those that they would share if no fixed part had
     changed. The result is unknown if the cache may have expired, if history was evicted (a trim, whose cost is
     expected) or cleared by the provider, or if the requests have too little in common.
     """
-    total = now.fixed + sum(now.tokens)
-    shared, common = 0, min(before.fixed, now.fixed)
+    total = now.fixed_tokens + sum(now.tokens)
+    shared, common = 0, min(before.fixed_tokens, now.fixed_tokens)
     for one, other, tokens in zip(before.messages, now.messages, now.tokens, strict=False):
         if one != other:
             break
         shared, common = shared + 1, common + tokens
-    shortened = usage.cleared or shared < before.settled
-    if before.model != now.model or now.at - before.at > CACHE_LIFE or shortened or not total:
+    shortened = usage.cleared or shared < before.newest_exchange_index
+    if before.model != now.model or now.billed_at - before.billed_at > CACHE_LIFETIME or shortened or not total:
         return None
     # This is in the provider's own tokens, so that an error of our token count does not look like a cache miss.
     expected = round(usage.input * common / total)
-    if expected <= _TOLERATED_TOKENS:
+    if expected <= _TOLERATED_LOSS_TOKENS:
         return None
-    return CacheUse(expected, usage.cached, tuple(part for part in Part if before.parts[part] != now.parts[part]))
+    return CacheUse(
+        expected, usage.cached, tuple(part for part in PromptPart if before.part_hashes[part] != now.part_hashes[part])
+    )
 
 
 class CacheWatch:
@@ -153,90 +158,90 @@ class CacheWatch:
 
     def __init__(self) -> None:
         self.collapse: CacheUse | None = None
-        self._unexplained = 0
-        self._sent: WeakKeyDictionary[Window, SentRequest] = WeakKeyDictionary()
+        self._unexplained_misses = 0
+        self._last_requests: WeakKeyDictionary[Window, RequestFingerprints] = WeakKeyDictionary()
         # The smallest number of tokens that was ever billed as cached, by model.
-        self._least_cached: dict[str, int] = {}
+        self._min_cached_tokens: dict[str, int] = {}
 
     def on_turn(
-        self, window: Window, billed: Sequence[BilledRequest], prompt: PromptFingerprints, counter: KindCounter
+        self, window: Window, billed: Sequence[BilledRequest], prompt: PromptFingerprints, counter: TextKindCounter
     ) -> None:
         """Evaluate the requests of an ended turn.
 
         A request that forbids tool calls is skipped, because for some providers its beginning differs, and no other
         request follows it. If parts are volatile, no cache hits are expected, and earlier findings are discarded.
         """
-        if prompt.volatile:
-            self._sent.pop(window, None)
-            self.collapse, self._unexplained = None, 0
+        if prompt.is_volatile:
+            self._last_requests.pop(window, None)
+            self.collapse, self._unexplained_misses = None, 0
             return
         uses = [
-            self._use(window, SentRequest.of(each, prompt, counter), each.usage)
+            self._measure_use(window, RequestFingerprints.from_billed(each, prompt, counter), each.usage)
             for each in billed
             if each.request.may_call
         ]
         first = uses[0] if uses else None
-        if first is not None and not first.collapsed:
+        if first is not None and not first.is_collapsed:
             # Only the first request of a turn can end the row: a later hit finds tokens that the previous request has
             # just written.
-            self._unexplained = 0
-        misses = [use for use in uses if use is not None and use.collapsed]
-        self._unexplained += len([miss for miss in misses if not miss.changed])
-        enough = self._unexplained >= UNEXPLAINED_MISSES
-        wrong = [miss for miss in misses if miss.changed or enough]
+            self._unexplained_misses = 0
+        misses = [use for use in uses if use is not None and use.is_collapsed]
+        self._unexplained_misses += len([miss for miss in misses if not miss.changed_parts])
+        enough = self._unexplained_misses >= UNEXPLAINED_MISS_LIMIT
+        wrong = [miss for miss in misses if miss.changed_parts or enough]
         if wrong:
             self.collapse = wrong[0]
         elif first is not None:
             self.collapse = None
 
-    def _use(self, window: Window, now: SentRequest, usage: Usage) -> CacheUse | None:
-        before = self._sent.get(window)
-        self._sent[window] = now
+    def _measure_use(self, window: Window, now: RequestFingerprints, usage: Usage) -> CacheUse | None:
+        before = self._last_requests.get(window)
+        self._last_requests[window] = now
         if usage.cached:
-            self._least_cached[now.model] = min(usage.cached, self._least_cached.get(now.model, usage.cached))
-        use = before and compare(before, now, usage)
-        least = self._least_cached.get(now.model)
-        return use if use and least is not None and use.expected >= min(least, _CACHED_BY_ALL) else None
+            self._min_cached_tokens[now.model] = min(usage.cached, self._min_cached_tokens.get(now.model, usage.cached))
+        use = before and compare_requests(before, now, usage)
+        least = self._min_cached_tokens.get(now.model)
+        return use if use and least is not None and use.expected >= min(least, _CACHEABLE_TOKENS) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
     """The current problems: the statistics of a window that stays full, and a collapse of the prompt cache."""
 
-    full: WindowStats | None = None
+    full_window: WindowStats | None = None
     collapse: CacheUse | None = None
 
-    def issues(self) -> list[dict[str, Any]]:
+    def list_issues(self) -> list[dict[str, Any]]:
         """Return the problems as plain values: names and numbers, but no conversation text."""
         issues: list[dict[str, Any]] = []
-        if self.full:
-            numbers = {"tokens": self.full.current_tokens, "protected_tokens": self.full.protected_tokens}
+        if self.full_window:
+            numbers = {"tokens": self.full_window.current_tokens, "protected_tokens": self.full_window.protected_tokens}
             issues.append({"issue": "window_stays_full", **numbers})
         if self.collapse:
-            numbers = {"expected_tokens": self.collapse.expected, "cached_tokens": self.collapse.cached}
-            issues.append({"issue": "cache_lost", "changed": [*self.collapse.changed], **numbers})
+            numbers = {"expected_tokens": self.collapse.expected, "cached_tokens": self.collapse.cached_tokens}
+            issues.append({"issue": "cache_lost", "changed": [*self.collapse.changed_parts], **numbers})
         return issues
 
 
 class HealthWatch:
-    """Finds problems of an agent's windows in its turns. `cache` finds those of the prompt cache."""
+    """Finds problems of an agent's windows in its turns. `cache_watch` finds those of the prompt cache."""
 
     def __init__(self) -> None:
-        self.cache = CacheWatch()
-        self._trims_in_vain: WeakKeyDictionary[Window, int] = WeakKeyDictionary()
+        self.cache_watch = CacheWatch()
+        self._futile_trims: WeakKeyDictionary[Window, int] = WeakKeyDictionary()
 
     def on_turn(self, window: Window, before: WindowStats, after: WindowStats) -> None:
         """Evaluate an ended turn by the statistics of its window before and after it."""
-        if after.utilization <= FULL:
-            self._trims_in_vain.pop(window, None)
+        if after.utilization <= FULL_PERCENT:
+            self._futile_trims.pop(window, None)
         elif after.trims > before.trims:
-            self._trims_in_vain[window] = self._trims_in_vain.get(window, 0) + 1
+            self._futile_trims[window] = self._futile_trims.get(window, 0) + 1
 
-    def health(self) -> Health:
+    def get_health(self) -> Health:
         """Return the current problems."""
-        stats = [window.stats() for window, trims in self._trims_in_vain.items() if trims >= _TRIMS_IN_VAIN]
-        full = [each for each in stats if each.utilization > FULL]
-        return Health(full[0] if full else None, self.cache.collapse)
+        stats = [window.stats() for window, trims in self._futile_trims.items() if trims >= _FUTILE_TRIM_LIMIT]
+        full = [each for each in stats if each.utilization > FULL_PERCENT]
+        return Health(full[0] if full else None, self.cache_watch.collapse)
 
 
 class Issue(StrEnum):
@@ -245,13 +250,13 @@ class Issue(StrEnum):
     WINDOW_TOO_SMALL = "window_too_small"
     WINDOW_STAYS_FULL = "window_stays_full"
     MODEL_TOO_SMALL = "model_too_small"
-    SERVER_READS_LITTLE = "server_reads_little"
-    OLLAMA_READS_LITTLE = "ollama_reads_little"
+    SERVER_CONTEXT_TOO_SMALL = "server_reads_little"
+    OLLAMA_CONTEXT_TOO_SMALL = "ollama_reads_little"
     MEMORY_AWAY = "memory_away"
     MEMORY_DAMAGED = "memory_damaged"
     MEMORY_FAULT = "memory_fault"
     MEMORY_FULL = "memory_full"
-    MEMORY_LEFT = "memory_left"
+    MEMORY_LEFTOVER = "memory_left"
     MEMORY_LOCKED = "memory_locked"
     MEMORY_NEWER = "memory_newer"
     MEMORY_NO_FTS5 = "memory_no_fts5"
@@ -261,7 +266,7 @@ class Issue(StrEnum):
     CACHE_LOST = "cache_lost"
 
 
-_MEMORY_ISSUES: dict[Reason, Issue] = {
+_ISSUE_BY_REASON: dict[UnavailableReason, Issue] = {
     "away": Issue.MEMORY_AWAY,
     "damaged": Issue.MEMORY_DAMAGED,
     "full": Issue.MEMORY_FULL,
@@ -273,10 +278,10 @@ _MEMORY_ISSUES: dict[Reason, Issue] = {
 
 
 @callback
-def async_raise_or_clear_window(hass: HomeAssistant, agent_id: str, agent_name: str, stats: WindowStats) -> None:
+def async_update_window_issue(hass: HomeAssistant, agent_id: str, agent_name: str, stats: WindowStats) -> None:
     """Raise an issue if the newest exchange alone exceeds the token budget, or clear it."""
     placeholders = {"agent": agent_name, "needed": str(stats.current_tokens), "window": str(stats.max_tokens)}
-    _raise_or_clear(hass, Issue.WINDOW_TOO_SMALL, agent_id, placeholders if stats.over_budget else None)
+    _update_issue(hass, Issue.WINDOW_TOO_SMALL, agent_id, placeholders if stats.over_budget else None)
 
 
 @callback
@@ -284,100 +289,100 @@ def async_review_windows(hass: HomeAssistant, agent_id: str, agent_name: str, wi
     """Check the newest conversation again, because the token budget may have changed."""
     newest = next(iter(windows.stats().values()), None)
     if newest is not None:
-        async_raise_or_clear_window(hass, agent_id, agent_name, newest)
+        async_update_window_issue(hass, agent_id, agent_name, newest)
 
 
 @callback
-def async_raise_or_clear_model(
-    hass: HomeAssistant, agent_id: str, agent_name: str, shortfall: Shortfall | None
-) -> None:
+def async_update_model_issue(hass: HomeAssistant, agent_id: str, agent_name: str, shortfall: Shortfall | None) -> None:
     """Raise an issue if requests are too large for the model, or clear it."""
     placeholders = None
     if shortfall is not None:
         exposed = (async_should_expose(hass, CONVERSATION_DOMAIN, each) for each in hass.states.async_entity_ids())
-        placeholders = {**_shortfall(agent_name, shortfall), "entities": str(sum(exposed))}
-    _raise_or_clear(hass, Issue.MODEL_TOO_SMALL, agent_id, placeholders)
+        placeholders = {**_format_shortfall(agent_name, shortfall), "entities": str(sum(exposed))}
+    _update_issue(hass, Issue.MODEL_TOO_SMALL, agent_id, placeholders)
 
 
 @callback
-def async_raise_or_clear_size(
+def async_update_context_issues(
     hass: HomeAssistant, agent_id: str, agent_name: str, shortfall: Shortfall | None, *, is_ollama: bool = False
 ) -> None:
     """Raise an issue if a full window needs a larger context than the server provides, or clear it."""
     placeholders = None
     if shortfall is not None:
         # suggest a power of two, as is usual for context sizes
-        suggested = str(1 << (shortfall.needed - 1).bit_length())
-        placeholders = {**_shortfall(agent_name, shortfall), "suggested": suggested}
-    _raise_or_clear(hass, Issue.OLLAMA_READS_LITTLE, agent_id, placeholders if is_ollama else None)
-    _raise_or_clear(hass, Issue.SERVER_READS_LITTLE, agent_id, None if is_ollama else placeholders)
+        suggested = str(1 << (shortfall.needed_tokens - 1).bit_length())
+        placeholders = {**_format_shortfall(agent_name, shortfall), "suggested": suggested}
+    _update_issue(hass, Issue.OLLAMA_CONTEXT_TOO_SMALL, agent_id, placeholders if is_ollama else None)
+    _update_issue(hass, Issue.SERVER_CONTEXT_TOO_SMALL, agent_id, None if is_ollama else placeholders)
 
 
-def _shortfall(agent_name: str, shortfall: Shortfall) -> dict[str, str]:
-    return {"agent": agent_name, "needed": f"{shortfall.needed:,}", "context": f"{shortfall.context:,}"}
+def _format_shortfall(agent_name: str, shortfall: Shortfall) -> dict[str, str]:
+    return {"agent": agent_name, "needed": f"{shortfall.needed_tokens:,}", "context": f"{shortfall.context_tokens:,}"}
 
 
 @callback
-def async_raise_or_clear_health(hass: HomeAssistant, agent_id: str, agent_name: str, watch: HealthWatch) -> None:
+def async_update_health_issues(hass: HomeAssistant, agent_id: str, agent_name: str, watch: HealthWatch) -> None:
     """Raise the issues for the current health problems, and clear those of solved problems.
 
     A window whose newest exchange alone exceeds the token budget has an issue of its own.
     """
     full = lost = None
-    health = watch.health()
-    if health.full is not None and not health.full.over_budget:
+    health = watch.get_health()
+    if health.full_window is not None and not health.full_window.over_budget:
         full = {
             "agent": agent_name,
-            "full": str(FULL),
-            "tokens": f"{health.full.current_tokens:,}",
-            "protected": f"{health.full.protected_tokens:,}",
-            "window": f"{health.full.max_tokens:,}",
+            "full": str(FULL_PERCENT),
+            "tokens": f"{health.full_window.current_tokens:,}",
+            "protected": f"{health.full_window.protected_tokens:,}",
+            "window": f"{health.full_window.max_tokens:,}",
         }
     if health.collapse is not None:
         lost = {
             "agent": agent_name,
             "expected": f"{health.collapse.expected:,}",
-            "cached": f"{health.collapse.cached:,}",
-            "changed": ", ".join(health.collapse.changed) or "nothing",
+            "cached": f"{health.collapse.cached_tokens:,}",
+            "changed": ", ".join(health.collapse.changed_parts) or "nothing",
         }
-    _raise_or_clear(hass, Issue.WINDOW_STAYS_FULL, agent_id, full)
-    _raise_or_clear(hass, Issue.CACHE_LOST, agent_id, lost)
+    _update_issue(hass, Issue.WINDOW_STAYS_FULL, agent_id, full)
+    _update_issue(hass, Issue.CACHE_LOST, agent_id, lost)
 
 
 @callback
 def async_clear_issues(hass: HomeAssistant, owner: str) -> None:
     """Clear the issues of an agent or an account."""
     for issue in Issue:
-        _raise_or_clear(hass, issue, owner, None)
+        _update_issue(hass, issue, owner, None)
 
 
 @callback
-def async_raise_or_clear_server(hass: HomeAssistant, entry_id: str, account: str | None) -> None:
+def async_update_server_issue(hass: HomeAssistant, entry_id: str, account: str | None) -> None:
     """Raise an issue for an account whose server has been away for a long time, or clear it if `account` is None."""
-    _raise_or_clear(hass, Issue.SERVER_AWAY, entry_id, None if account is None else {"account": account})
+    _update_issue(hass, Issue.SERVER_AWAY, entry_id, None if account is None else {"account": account})
 
 
 @callback
-def async_raise_or_clear_store(hass: HomeAssistant, path: Path, state: StoreState) -> None:
+def async_update_store_issues(hass: HomeAssistant, path: Path, state: StoreState) -> None:
     """Raise issues for the reason why the store is off and for damaged data that was set aside, or clear them."""
-    reason: Reason | None = "damaged" if state.reason is None and state.set_aside is not None else state.reason
-    issue = None if reason is None else _MEMORY_ISSUES.get(reason, Issue.MEMORY_FAULT)
-    placeholders = {"path": str(state.set_aside or path if reason == "damaged" else path)}
-    for each in (*_MEMORY_ISSUES.values(), Issue.MEMORY_FAULT):
-        _raise_or_clear(hass, each, _ALL_AGENTS, placeholders if each is issue else None)
+    reason: UnavailableReason | None = (
+        "damaged" if state.reason is None and state.damaged_path is not None else state.reason
+    )
+    issue = None if reason is None else _ISSUE_BY_REASON.get(reason, Issue.MEMORY_FAULT)
+    placeholders = {"path": str(state.damaged_path or path if reason == "damaged" else path)}
+    for each in (*_ISSUE_BY_REASON.values(), Issue.MEMORY_FAULT):
+        _update_issue(hass, each, _STORE_OWNER, placeholders if each is issue else None)
     damaged = {"texts": str(state.rows_set_aside)} if state.rows_set_aside else None
-    _raise_or_clear(hass, Issue.TEXTS_DAMAGED, _ALL_AGENTS, damaged)
+    _update_issue(hass, Issue.TEXTS_DAMAGED, _STORE_OWNER, damaged)
 
 
 @callback
-def async_raise_or_clear_left(hass: HomeAssistant, until: date | None) -> None:
+def async_update_leftover_issue(hass: HomeAssistant, until: date | None) -> None:
     """Raise an issue for memory that is kept without an account until a date, or clear it if `until` is None."""
     placeholders = None if until is None else {"until": until.isoformat()}
     # The issue must survive a restart, after which the integration is not loaded because it has no account.
-    _raise_or_clear(hass, Issue.MEMORY_LEFT, _ALL_AGENTS, placeholders, stays=True)
+    _update_issue(hass, Issue.MEMORY_LEFTOVER, _STORE_OWNER, placeholders, stays=True)
 
 
-def _raise_or_clear(
+def _update_issue(
     hass: HomeAssistant, issue: Issue, owner: str, placeholders: dict[str, str] | None, *, stays: bool = False
 ) -> None:
     """Raise an issue with these placeholders, or clear it if they are None.

@@ -7,46 +7,46 @@ import logging
 import time
 from typing import Any, NamedTuple
 
-from ..bridge.home_states import async_home_states
-from ..memory import Fact, Memory, Recalled, RecallQuery
-from ..turn.context import LIVE_TOKENS, ContextPlacement, LiveContext, Stamp, context_sections, context_text
-from ..turn.home import NO_STATES, STATES_TOKENS, StatesText, build_states_text
+from ..bridge.home_states import async_get_home_states
+from ..memory import Fact, Memory, RecallHit, RecallQuery
+from ..turn.context import MAX_LIVE_TOKENS, ContextPlacement, LiveContext, Stamp, format_context, live_sections
+from ..turn.home import MAX_STATES_TOKENS, NO_STATES_TEXT, StatesText, build_states_text
 from ..turn.recall import (
-    CANDIDATES,
-    RECALLED_TOKENS,
-    Narrator,
+    MAX_CANDIDATES,
+    MAX_RECALLED_TOKENS,
     PromptFacts,
     RecalledLines,
-    alternate,
+    RecallText,
     build_prompt_facts,
-    choose_lines,
-    is_of_home,
-    sent_context,
+    build_sent_context,
+    choose_recalled_lines,
+    interleave,
+    is_home_turn,
 )
 from ..turn.speaker import Speaker
 from ..turn.state_text import area_name
 from ..window import Exchange, TextKind, Window
 from .agent import Agent
-from .store import async_store
+from .store import async_get_store
 
 _LOGGER = logging.getLogger(__name__)
 
 # The largest number of profiles that are cached for later turns.
-_MOST_PROFILES = 16
+_MAX_CACHED_PROFILES = 16
 
 # In seconds. A turn waits no longer for memory.
-DEADLINE = 0.05
+MEMORY_TIMEOUT = 0.05
 
-NO_SIZES: Mapping[str, Any] = {"recalled_tokens": None, "recall_ms": None}
+NO_METRICS: Mapping[str, Any] = {"recalled_tokens": None, "recall_ms": None}
 
 
-class _Memories(NamedTuple):
+class _MemoryResults(NamedTuple):
     """The facts of the window's owner (None if unchanged) with their revision, and the search results."""
 
     facts: list[Fact] | None
-    revision: object
-    found_facts: list[Recalled]
-    found_others: list[Recalled]
+    facts_revision: object
+    recalled_facts: list[RecallHit]
+    recalled_others: list[RecallHit]
 
 
 class TurnContext:
@@ -56,121 +56,121 @@ class TurnContext:
         config = agent.config
         self.profile: PromptFacts | None = None
         self._agent = agent
-        self._count = agent.counter.count
+        self._count_tokens = agent.counter.count
         self._window = window
         self._speaker = speaker
         self._stamp = stamp
         self._language = language
-        self._memory = async_store(agent.hass) if config.memory else None
-        self._home = async_home_states(agent.hass) if config.states is not None else None
-        self._narrator = Narrator(speaker.name, stamp.now)
-        self._found: Sequence[Recalled] = ()
-        self._seconds = 0.0
-        self._recalled = RecalledLines()
-        self._states: StatesText | None = None
-        self._states_before = agent.listed.get(window, NO_STATES)
+        self._memory_store = async_get_store(agent.hass) if config.memory else None
+        self._home_states = async_get_home_states(agent.hass) if config.states is not None else None
+        self._formatter = RecallText(speaker.name, stamp.now)
+        self._candidates: Sequence[RecallHit] = ()
+        self._read_seconds = 0.0
+        self._recalled_lines = RecalledLines()
+        self._states_text: StatesText | None = None
+        self._previous_states = agent.listed_states.get(window, NO_STATES_TEXT)
         self._is_in_system = config.context_placement is ContextPlacement.SYSTEM
-        self._stamp_tokens = self._count(context_sections(stamp, "", ())) if self._is_in_system else 0
+        self._stamp_tokens = self._count_tokens(live_sections(stamp, "", ())) if self._is_in_system else 0
 
     @property
-    def tokens(self) -> int:
+    def max_tokens(self) -> int:
         """The largest token count of the live context, including a stamp beside it in the system instruction."""
-        memory = RECALLED_TOKENS if self._memory is not None else 0
-        home = STATES_TOKENS if self._home is not None else 0
-        return min(LIVE_TOKENS, memory + home + self._stamp_tokens)
+        memory = MAX_RECALLED_TOKENS if self._memory_store is not None else 0
+        home = MAX_STATES_TOKENS if self._home_states is not None else 0
+        return min(MAX_LIVE_TOKENS, memory + home + self._stamp_tokens)
 
     @property
-    def sizes(self) -> Mapping[str, Any]:
+    def metrics(self) -> Mapping[str, Any]:
         """The sizes of the added parts, for the trace and the last turn's attributes."""
-        sizes = NO_SIZES
-        if self._memory is not None:
-            sizes = {"recalled_tokens": self._recalled.tokens, "recall_ms": round(1000 * self._seconds, 1)}
-        if self._home is None:
+        sizes = NO_METRICS
+        if self._memory_store is not None:
+            sizes = {"recalled_tokens": self._recalled_lines.tokens, "recall_ms": round(1000 * self._read_seconds, 1)}
+        if self._home_states is None:
             return sizes
-        states = self._states or NO_STATES
-        return {**sizes, "states_listed": len(states.listed), "states_tokens": states.tokens}
+        states = self._states_text or NO_STATES_TEXT
+        return {**sizes, "states_listed": len(states.state_by_key), "states_tokens": states.tokens}
 
-    async def async_read(self) -> None:
+    async def async_read_memory(self) -> None:
         """Read the facts and search memory. If memory is off or too slow, the turn continues without them."""
-        if self._memory is None:
+        if self._memory_store is None:
             return
         # everybody who uses the window gets this prompt, so a shared one has no facts of a person
         owner = self._speaker.person if self._speaker.is_alone else None
-        key = (owner, self._speaker.is_alone, self._narrator.owner)
+        key = (owner, self._speaker.is_alone, self._formatter.owner_name)
         revision, profile = self._agent.profiles.get(key, (None, None))
         read = partial(_read_memories, speaker=self._speaker, owner=owner, last_revision=revision if profile else None)
-        memories: _Memories | None = None
+        memories: _MemoryResults | None = None
         at, began = time.time(), time.monotonic()
         try:
-            async with asyncio.timeout(DEADLINE):
-                memories = await self._memory.async_read(read, _Memories([], None, [], []))
+            async with asyncio.timeout(MEMORY_TIMEOUT):
+                memories = await self._memory_store.async_read(read, _MemoryResults([], None, [], []))
         except Exception as err:  # noqa: BLE001 - a turn goes on without memory after any error
             _LOGGER.debug("A turn continues without memory: %s", type(err).__name__)
-        self._seconds = time.monotonic() - began
+        self._read_seconds = time.monotonic() - began
         # the facts in the last profile may have been forgotten in the meantime
-        if not self._memory.predates_forgetting(at):
-            self.profile = profile if memories is None else self._new_profile(key, memories, profile)
+        if not self._memory_store.predates_forgetting(at):
+            self.profile = profile if memories is None else self._update_profile(key, memories, profile)
 
-    def _new_profile(self, key: Hashable, memories: _Memories, profile: PromptFacts | None) -> PromptFacts:
+    def _update_profile(self, key: Hashable, memories: _MemoryResults, profile: PromptFacts | None) -> PromptFacts:
         """Store the search results, and return the profile, which is a new one if the facts have changed."""
-        self._found = tuple(alternate(memories.found_facts, memories.found_others))
+        self._candidates = tuple(interleave(memories.recalled_facts, memories.recalled_others))
         if profile is None or memories.facts is not None:
             count = partial(self._agent.counter.count_as, TextKind.FIXED)
-            profile = build_prompt_facts(memories.facts or (), self._narrator, count)
+            profile = build_prompt_facts(memories.facts or (), self._formatter, count)
         profiles = self._agent.profiles
         profiles.pop(key, None)
-        profiles[key] = memories.revision, profile
-        if len(profiles) > _MOST_PROFILES:
+        profiles[key] = memories.facts_revision, profile
+        if len(profiles) > _MAX_CACHED_PROFILES:
             del profiles[next(iter(profiles))]
         return profile
 
-    def live(self, exchanges: Sequence[Exchange], limit: int) -> LiveContext:
+    def build_live_context(self, exchanges: Sequence[Exchange], limit: int) -> LiveContext:
         """Return the live context, limited to `limit` tokens, of a request that sends these closed exchanges."""
         limit -= self._stamp_tokens
-        most = min(RECALLED_TOKENS, limit // 2 if self._home else limit)
-        sent = sent_context(exchanges, self.profile.sources if self.profile else (), self._speaker.said)
+        most = min(MAX_RECALLED_TOKENS, limit // 2 if self._home_states else limit)
+        sent = build_sent_context(exchanges, self.profile.sources if self.profile else (), self._speaker.text)
         # lazy, because the first few lines usually fill the limit
-        found = (each for each in self._found if not is_of_home(each, self._names_home))
-        recalled = self._recalled = choose_lines(found, sent, self._narrator, self._count, most)
-        states = self._states_within(min(STATES_TOKENS, limit - recalled.tokens)).text
+        found = (each for each in self._candidates if not is_home_turn(each, self._mentions_home))
+        recalled = self._recalled_lines = choose_recalled_lines(found, sent, self._formatter, self._count_tokens, most)
+        states = self._get_states_text(min(MAX_STATES_TOKENS, limit - recalled.tokens)).text
         if self._is_in_system:
-            text = context_sections(self._stamp, states, recalled.lines)
+            text = live_sections(self._stamp, states, recalled.lines)
         else:
-            text = context_text(states, recalled.lines)
-        return LiveContext(text, self._count(text), frozenset(recalled.sources))
+            text = format_context(states, recalled.lines)
+        return LiveContext(text, self._count_tokens(text), frozenset(recalled.sources))
 
-    def _names_home(self, sentence: str) -> bool:
-        if self._home is None:
+    def _mentions_home(self, sentence: str) -> bool:
+        if self._home_states is None:
             return False
-        named = self._home.home(self._language).named(sentence)
+        named = self._home_states.get_home(self._language).find_mentions(sentence)
         return bool(named.entities or named.kinds)
 
-    def _states_within(self, limit: int) -> StatesText:
+    def _get_states_text(self, limit: int) -> StatesText:
         """Return the states of the home, the same for all requests of the turn unless one has less room for them."""
         domains = self._agent.config.states
-        if self._home is None or domains is None:
-            return NO_STATES
-        if self._states is None or self._states.tokens > limit:
-            home = self._home.home(self._language)
-            self._states = self._agent.listed[self._window] = build_states_text(
+        if self._home_states is None or domains is None:
+            return NO_STATES_TEXT
+        if self._states_text is None or self._states_text.tokens > limit:
+            home = self._home_states.get_home(self._language)
+            self._states_text = self._agent.listed_states[self._window] = build_states_text(
                 home.entities,
-                home.named(self._speaker.said),
+                home.find_mentions(self._speaker.text),
                 area_name(self._stamp.area or ""),
-                self._states_before,
+                self._previous_states,
                 limit=limit,
-                count=self._count,
+                count=self._count_tokens,
                 domains=domains,
                 now=time.time(),
             )
-        return self._states
+        return self._states_text
 
 
-def _read_memories(memory: Memory, speaker: Speaker, owner: str | None, last_revision: object) -> _Memories:
+def _read_memories(memory: Memory, speaker: Speaker, owner: str | None, last_revision: object) -> _MemoryResults:
     """Search memory for the speaker's input, and read the owner's facts if their revision is not `last_revision`."""
     # read the revision before the facts, so that the next turn notices a change in between
-    revision = memory.facts_revision()
-    facts = None if revision == last_revision else memory.facts(owner, private=speaker.is_alone)
+    revision = memory.get_facts_revision()
+    facts = None if revision == last_revision else memory.get_facts(owner, private=speaker.is_alone)
     name = speaker.name if speaker.person else None
-    query = RecallQuery(speaker.said, speaker.person, name, CANDIDATES, private=speaker.is_alone)
-    found_facts, found_others = memory.recall_groups(query, ("fact",), ("episode", "turn"))
-    return _Memories(facts, revision, found_facts, found_others)
+    query = RecallQuery(speaker.text, speaker.person, name, MAX_CANDIDATES, private=speaker.is_alone)
+    found_facts, found_others = memory.recall_by_group(query, ("fact",), ("episode", "turn"))
+    return _MemoryResults(facts, revision, found_facts, found_others)

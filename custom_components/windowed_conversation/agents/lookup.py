@@ -18,7 +18,7 @@ from .server import AccountServer
 
 
 @callback
-def async_fallback_agents(
+def async_find_fallback_agents(
     hass: HomeAssistant, entity_ids: tuple[str, ...], own_entity_id: str, user_input: ConversationInput
 ) -> tuple[Model | FallbackAgent, ...]:
     """Return the fallback agents that can answer now, in the user's order. Unavailable ones are skipped."""
@@ -48,7 +48,7 @@ def async_find_agent(hass: HomeAssistant, agent_id: str) -> Agent | None:
 
 
 @callback
-def async_agents(hass: HomeAssistant) -> list[Agent]:
+def async_loaded_agents(hass: HomeAssistant) -> list[Agent]:
     """Return all agents of this integration whose accounts are set up."""
     accounts: list[AccountConfigEntry] = hass.config_entries.async_loaded_entries(DOMAIN)
     return [agent for account in accounts for agent in account.runtime_data.agents.values()]
@@ -61,27 +61,27 @@ def async_agent_ids(hass: HomeAssistant) -> set[str]:
 
 
 @callback
-def async_learn(hass: HomeAssistant, billed: BilledRequest) -> None:
+def async_learn_usage(hass: HomeAssistant, billed: BilledRequest) -> None:
     """Pass the usage of a request to the agent whose model was asked, so that it can calibrate its token counter."""
-    agent = async_find_agent(hass, billed.model.agent)
+    agent = async_find_agent(hass, billed.model.agent_id)
     if agent is not None:
-        agent.learn(billed)
+        agent.learn_usage(billed)
 
 
 @callback
-def async_follow_servers(hass: HomeAssistant, outcome: Turn) -> None:
+def async_notify_servers(hass: HomeAssistant, outcome: Turn) -> None:
     """Pass the outcome of a turn to the servers of the models that were asked."""
     for failure in outcome.all_failures:
-        has_begun = failure.error is outcome.error and outcome.has_begun
-        for server in _servers(hass, failure.agent):
+        has_begun = failure.error is outcome.error and outcome.has_answer_begun
+        for server in _iter_servers(hass, failure.agent):
             server.on_failed(failure.error, has_begun=has_begun)
-    for server in _servers(hass, outcome.answered_by or ""):
+    for server in _iter_servers(hass, outcome.answered_by or ""):
         server.on_answered()
-        if outcome.billed:
-            server.follow_size(outcome.billed[-1])
+        if outcome.billed_requests:
+            server.update_context_size(outcome.billed_requests[-1])
 
 
-def _servers(hass: HomeAssistant, agent_id: str) -> Iterator[AccountServer]:
+def _iter_servers(hass: HomeAssistant, agent_id: str) -> Iterator[AccountServer]:
     accounts: list[AccountConfigEntry] = hass.config_entries.async_loaded_entries(DOMAIN)
     for account in accounts:
         if agent_id in account.subentries and account.runtime_data.server is not None:
@@ -95,15 +95,15 @@ class EntityAgent:
     """
 
     def __init__(self, hass: HomeAssistant, entity_id: str, user_input: ConversationInput) -> None:
-        self.agent = entity_id
+        self.agent_id = entity_id
         self._hass = hass
         self._user_input = user_input
 
     async def answer(self) -> str:
         """Return the agent's answer to the input. Raises `ProviderError` if there is no answer."""
-        conversation_id = f"{self._user_input.conversation_id}-{self.agent}"
+        conversation_id = f"{self._user_input.conversation_id}-{self.agent_id}"
         try:
-            response = await async_ask_agent(self._hass, self._user_input, self.agent, conversation_id)
+            response = await async_ask_agent(self._hass, self._user_input, self.agent_id, conversation_id)
         except (HomeAssistantError, ValueError) as err:
             raise Unavailable(f"another agent failed ({type(err).__name__})") from err
         speech = str(response.speech.get("plain", {}).get("speech") or "")

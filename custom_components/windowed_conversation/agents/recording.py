@@ -12,22 +12,22 @@ from ..const import RecordLevel
 from ..memory import (
     CallRecord,
     FailureRecord,
+    RequestContent,
     RequestRecord,
-    Sent,
-    Tokens,
+    TokenUsage,
     TurnCost,
     TurnRecord,
-    TurnWords,
-    fingerprint,
+    TurnText,
+    calculate_fingerprint,
 )
 from ..providers import Request, ToolSchema
 from ..turn.attempts import Attempt
 from ..window import Message, Role
 from .agent import Agent
 from .conversation_turn import ConversationTurn
-from .store import async_store
+from .store import async_get_store
 
-_compact_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
+_encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
 
 
 @callback
@@ -37,7 +37,7 @@ def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
     error = state.error or state.fault
     record = TurnRecord(
         id=turn.id,
-        at=turn.at,
+        at=turn.started_at,
         agent=agent.id,
         route=state.decision.route,
         end=state.result.value,
@@ -54,18 +54,18 @@ def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
         duration=state.duration,
         failed_tool_calls=state.failed_tool_calls,
         # a turn without requests costs nothing
-        cost="0" if state.last_agent is None else None,
+        cost="0" if state.last_agent_id is None else None,
     )
-    speech = state.speech or (turn.local.speech if turn.local else "")
-    async_store_record(agent, record, state.attempts, state.started, (speaker.said, speech))
+    speech = state.speech or (turn.intents.answer_text if turn.intents else "")
+    async_store_record(agent, record, state.attempts, state.started_at, (speaker.text, speech))
 
 
 @callback
 def async_record_cost(agent: Agent, turn: str, cost: Decimal | None) -> None:
     """Add the cost of a turn or a summary to its record, which is already stored by then."""
-    store = async_store(agent.hass)
+    store = async_get_store(agent.hass)
     if cost is not None and store is not None and agent.config.record is not RecordLevel.OFF:
-        store.async_put(TurnCost(turn, str(cost)))
+        store.async_queue_record(TurnCost(turn, str(cost)))
 
 
 @callback
@@ -74,57 +74,57 @@ def async_store_record(
 ) -> None:
     """Pass a record to the writer thread, with the content that the agent's record level allows.
 
-    `started` is the start of the turn or the summary, in seconds on the monotonic clock.
+    `started_at` is the start of the turn or the summary, in seconds on the monotonic clock.
     """
-    store, level = async_store(agent.hass), agent.config.record
+    store, level = async_get_store(agent.hass), agent.config.record
     if store is None or level is RecordLevel.OFF:
         return
     stored_words = words if level is RecordLevel.FULL and not store.predates_forgetting(record.at) else None
-    store.async_put(partial(full_record, record, tuple(attempts), started, stored_words))
+    store.async_queue_record(partial(complete_record, record, tuple(attempts), started, stored_words))
 
 
-def full_record(
+def complete_record(
     record: TurnRecord, attempts: Sequence[Attempt], started: float, words: tuple[str, str] | None
 ) -> TurnRecord:
     """Return a record completed with its requests and, if `words` is given, the text of the user and the agent.
 
-    `started` is the start of the turn, in seconds on the monotonic clock.
+    `started_at` is the start of the turn, in seconds on the monotonic clock.
     """
-    requests = tuple([_request(each, started, is_whole=words is not None) for each in attempts])
+    requests = tuple([_build_request_record(each, started, has_text=words is not None) for each in attempts])
     tools = tuple(dict.fromkeys([name for each in requests for name in each.called]))
     record = replace(record, requests=requests, tools=tools)
     if words is None:
         return record
-    return replace(record, level="whole", words=TurnWords(*words, _calls(attempts)))
+    return replace(record, level="whole", words=TurnText(*words, _build_call_records(attempts)))
 
 
-def _request(attempt: Attempt, started: float, *, is_whole: bool) -> RequestRecord:
+def _build_request_record(attempt: Attempt, started: float, *, has_text: bool) -> RequestRecord:
     request, system, messages = attempt.request, "", attempt.request.messages
     if messages and messages[0].role is Role.SYSTEM:
         system, messages = messages[0].content, messages[1:]
-    tools, names = _tools(request.tools), {tool.name for tool in request.tools}
+    tools, names = _encode_tools(request.tools), {tool.name for tool in request.tools}
     return RequestRecord(
-        agent=attempt.model.agent,
+        agent=attempt.model.agent_id,
         provider=attempt.model.provider.name,
         model=request.model,
         end=attempt.result.value,
         purpose=attempt.purpose,
-        began=max(0.0, attempt.began - started),
-        duration=attempt.ended - attempt.began,
-        first_token=attempt.first_token,
-        parameters=_parameters(request),
-        prompt=fingerprint(system) if system else None,
-        tools=_fingerprint(tools) if request.tools else None,
+        began=max(0.0, attempt.started_at - started),
+        duration=attempt.ended_at - attempt.started_at,
+        first_token=attempt.time_to_first_token,
+        parameters=_encode_parameters(request),
+        prompt=calculate_fingerprint(system) if system else None,
+        tools=_cached_fingerprint(tools) if request.tools else None,
         # the name of a tool that was not offered is text invented by the model, so it is not recorded
-        called=tuple([call.name if call.name in names else "unknown" for call in attempt.calls]),
-        error=attempt.error,
-        finish=attempt.finish,
-        usage=Tokens(**asdict(attempt.billed.usage)) if attempt.billed else None,
-        sent=Sent(system, tools, tuple(map(_message_json, messages))) if is_whole else None,
+        called=tuple([call.name if call.name in names else "unknown" for call in attempt.tool_calls]),
+        error=attempt.error_name,
+        finish=attempt.finish_reason,
+        usage=TokenUsage(**asdict(attempt.billed_request.usage)) if attempt.billed_request else None,
+        sent=RequestContent(system, tools, tuple(map(_encode_message, messages))) if has_text else None,
     )
 
 
-def _message_json(message: Message) -> str:
+def _encode_message(message: Message) -> str:
     """Return a message as JSON, without the provider's residue and without the data of attachments."""
     fields = {
         "role": message.role,
@@ -138,10 +138,10 @@ def _message_json(message: Message) -> str:
             {"mime_type": each.mime_type, "name": each.name, "bytes": len(each.data)} for each in message.attachments
         ],
     }
-    return _compact_json({name: value for name, value in fields.items() if value not in (None, [])})
+    return _encode_json({name: value for name, value in fields.items() if value not in (None, [])})
 
 
-def _parameters(request: Request) -> str:
+def _encode_parameters(request: Request) -> str:
     settings = request.settings
     parameters = {
         "effort": settings.effort,
@@ -151,22 +151,22 @@ def _parameters(request: Request) -> str:
         "max_answer_tokens": request.answer_limit,
         "may_call": None if request.may_call else False,
     }
-    return _compact_json({name: value for name, value in parameters.items() if value is not None})
+    return _encode_json({name: value for name, value in parameters.items() if value is not None})
 
 
-def _calls(attempts: Sequence[Attempt]) -> tuple[CallRecord, ...]:
+def _build_call_records(attempts: Sequence[Attempt]) -> tuple[CallRecord, ...]:
     """Return the tool calls of a turn, with their results as sent in the requests that followed."""
     results: dict[str | None, str] = {}
     for attempt in attempts:
-        results.update(_results(attempt.request.messages))
+        results.update(_find_tool_results(attempt.request.messages))
     return tuple(
-        CallRecord(call.name, _compact_json(dict(call.arguments)), results.get(call.id))
+        CallRecord(call.name, _encode_json(dict(call.arguments)), results.get(call.id))
         for attempt in attempts
-        for call in attempt.calls
+        for call in attempt.tool_calls
     )
 
 
-def _results(messages: Sequence[Message]) -> Mapping[str | None, str]:
+def _find_tool_results(messages: Sequence[Message]) -> Mapping[str | None, str]:
     """Return the tool results in the newest exchange, by tool call id."""
     found: dict[str | None, str] = {}
     for message in reversed(messages):
@@ -179,10 +179,10 @@ def _results(messages: Sequence[Message]) -> Mapping[str | None, str]:
 
 # A small cache is enough: the few tool lists rarely change, but take long to serialize.
 @lru_cache(maxsize=16)
-def _tools(tools: tuple[ToolSchema, ...]) -> str:
-    return _compact_json(
+def _encode_tools(tools: tuple[ToolSchema, ...]) -> str:
+    return _encode_json(
         [{"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)} for tool in tools]
     )
 
 
-_fingerprint = lru_cache(maxsize=16)(fingerprint)
+_cached_fingerprint = lru_cache(maxsize=16)(calculate_fingerprint)

@@ -7,7 +7,7 @@ from homeassistant.core import HomeAssistant, callback
 from homeassistant.util.hass_dict import HassKey
 
 from ..bridge.account import ServerCache
-from ..bridge.calibration import ModelCalibrations, async_exact_counter
+from ..bridge.calibration import ModelCalibrations, async_get_exact_counter
 from ..const import DOMAIN
 from ..window import CalibratedCounter, WindowRegistry
 from .config import AgentConfig
@@ -16,7 +16,7 @@ from .issues import HealthWatch
 from .statistics import AgentStatistics
 from .store import AgentStore, StoredValue, async_start_store
 
-_ACCOUNTS: HassKey[dict[str, AccountState]] = HassKey(f"{DOMAIN}_account_states")
+_ACCOUNT_STATES_KEY: HassKey[dict[str, AccountState]] = HassKey(f"{DOMAIN}_account_states")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,8 @@ class AgentState:
     conversations: ConversationStore
     counter: CalibratedCounter
     statistics: AgentStatistics
-    totals: StoredValue
-    watch: HealthWatch = field(default_factory=HealthWatch)
+    stored_totals: StoredValue
+    health_watch: HealthWatch = field(default_factory=HealthWatch)
 
     @property
     def windows(self) -> WindowRegistry[str]:
@@ -41,46 +41,46 @@ class AccountState:
 
     calibrations: ModelCalibrations
     server: ServerCache
-    values: tuple[StoredValue, ...]
-    agents: dict[str, AgentState] = field(default_factory=dict)
+    stored_values: tuple[StoredValue, ...]
+    agent_states: dict[str, AgentState] = field(default_factory=dict)
 
 
-async def async_account_state(
+async def async_load_account_state(
     hass: HomeAssistant, entry_id: str, configs: Mapping[str, AgentConfig] | None = None
 ) -> AccountState:
     """Return the state of an account with these agents. The first call after startup reads it from the store."""
-    accounts, store = hass.data.setdefault(_ACCOUNTS, {}), async_start_store(hass)
+    accounts, store = hass.data.setdefault(_ACCOUNT_STATES_KEY, {}), async_start_store(hass)
     if entry_id not in accounts:
-        accounts[entry_id] = await _async_read_account(store, entry_id)
+        accounts[entry_id] = await _async_read_account_state(store, entry_id)
     account = accounts[entry_id]
     for agent_id, config in (configs or {}).items():
-        exact = await async_exact_counter(hass, config.counting)
+        exact = await async_get_exact_counter(hass, config.counting)
         # Also for an existing agent, because its model may have changed, and with it the token counter.
-        counter = account.calibrations.counter(agent_id, config.model, exact)
-        if agent_id not in account.agents:
-            account.agents[agent_id] = await _async_read_agent(store, agent_id, config, counter)
-        account.agents[agent_id].conversations.configure(config.persistence)
+        counter = account.calibrations.get_counter(agent_id, config.model, exact)
+        if agent_id not in account.agent_states:
+            account.agent_states[agent_id] = await _async_read_agent_state(store, agent_id, config, counter)
+        account.agent_states[agent_id].conversations.configure(config.persistence)
     return account
 
 
 @callback
 def async_agent_states(hass: HomeAssistant) -> dict[str, AgentState]:
     """Return the states of all agents by agent id, including those of accounts that have been unloaded."""
-    accounts = hass.data.get(_ACCOUNTS, {})
-    return {agent_id: state for account in accounts.values() for agent_id, state in account.agents.items()}
+    accounts = hass.data.get(_ACCOUNT_STATES_KEY, {})
+    return {agent_id: state for account in accounts.values() for agent_id, state in account.agent_states.items()}
 
 
-async def _async_read_account(store: AgentStore, entry_id: str) -> AccountState:
+async def _async_read_account_state(store: AgentStore, entry_id: str) -> AccountState:
     calibrations, server = ModelCalibrations(), ServerCache()
     learned = StoredValue(store, entry_id, "calibrations", calibrations.as_dict, calibrations.restore)
-    listed = StoredValue(store, entry_id, "models", server.as_list, server.restore)
+    listed = StoredValue(store, entry_id, "models", server.models_as_list, server.restore)
     for value in (learned, listed):
         await value.async_start()
     calibrations.save_soon, server.save_soon = learned.save_soon, listed.save_soon
     return AccountState(calibrations, server, (learned, listed))
 
 
-async def _async_read_agent(
+async def _async_read_agent_state(
     store: AgentStore, agent_id: str, config: AgentConfig, counter: CalibratedCounter
 ) -> AgentState:
     conversations = ConversationStore(store, agent_id, config, counter)
@@ -93,19 +93,19 @@ async def _async_read_agent(
 
 
 @callback
-def async_drop_removed(hass: HomeAssistant) -> set[str]:
+def async_drop_removed_states(hass: HomeAssistant) -> set[str]:
     """Drop the states of removed accounts and agents, and stop their writes. Return the ids of these agents."""
-    accounts = hass.data.setdefault(_ACCOUNTS, {})
+    accounts = hass.data.setdefault(_ACCOUNT_STATES_KEY, {})
     entries = {entry.entry_id: entry for entry in hass.config_entries.async_entries(DOMAIN)}
     present = {agent_id for entry in entries.values() for agent_id in entry.subentries}
     removed = set[str]()
     for account in accounts.values():
-        for agent_id in account.agents.keys() - present:
+        for agent_id in account.agent_states.keys() - present:
             removed.add(agent_id)
-            state = account.agents.pop(agent_id)
+            state = account.agent_states.pop(agent_id)
             state.conversations.stop()
-            state.totals.stop()
+            state.stored_totals.stop()
     for entry_id in accounts.keys() - entries.keys():
-        for value in accounts.pop(entry_id).values:
+        for value in accounts.pop(entry_id).stored_values:
             value.stop()
     return removed

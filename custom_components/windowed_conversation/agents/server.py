@@ -16,38 +16,38 @@ from homeassistant.helpers.event import async_call_later
 from homeassistant.util import dt as dt_util
 
 from ..bridge.account import ServerCache
-from ..bridge.errors import faults_logged
+from ..bridge.errors import log_and_suppress_faults
 from ..providers import (
     CONNECTION_ERRORS,
     AuthError,
     DeadlineExceeded,
     ListedModel,
-    NamesItsSize,
     Provider,
     ProviderError,
     Request,
+    SupportsContextSize,
     ToolSchema,
     Unavailable,
 )
 from ..turn.model import BilledRequest, Model, PromptFingerprints, Question
 from ..window import Message, Role, WindowRegistry
-from .issues import async_raise_or_clear_server
+from .issues import async_update_server_issue
 
 _LOGGER = logging.getLogger(__name__)
 
 # In seconds, for the complete list of models. The timeouts of the SDKs apply to each read, so they would never end a
 # response of which a byte arrives now and then.
-_PATIENCE = 10.0
+_LIST_TIMEOUT = 10.0
 
 # In seconds: when a server that a turn found to be away becomes an issue, and how often it is checked after that.
-_AWAY_FOR_LONG = 30 * 60.0
-_LOOK_AGAIN = 5 * 60.0
+_ISSUE_DELAY = 30 * 60.0
+_CHECK_INTERVAL = 5 * 60.0
 # In seconds: how long the request for a model's context size may take, and how long its result is valid. The user may
 # restart the server with a larger context.
-_SIZE_PATIENCE = 5.0
-_SIZE_STAYS = 300.0
+_SIZE_TIMEOUT = 5.0
+_SIZE_LIFETIME = 300.0
 
-_TEXTS: dict[type[ProviderError], str] = {
+_TEXT_BY_ERROR: dict[type[ProviderError], str] = {
     Unavailable: "cannot be reached",
     DeadlineExceeded: "does not answer in time",
     AuthError: "refuses the key",
@@ -56,16 +56,16 @@ _TEXTS: dict[type[ProviderError], str] = {
 # In seconds. For this long after a question, its model is considered loaded, because Ollama unloads a model after five
 # minutes, https://docs.ollama.com/faq. Until then, a server with one slot has the complete conversation in its cache,
 # and a shorter request would remove the end of it. Home Assistant's own conversations also end after five minutes.
-_LOADED = 240.0
+_MODEL_LOADED_SECONDS = 240.0
 
 # In seconds, the shortest time between two head starts of an account.
-_LEAST_PAUSE = 60.0
+_MIN_START_INTERVAL = 60.0
 
 # In seconds, for opening a connection. One that takes longer is too late to help the turn.
-_CONNECTING = 10.0
+_CONNECT_TIMEOUT = 10.0
 
 # A request needs a user message. The request of the next turn has the same beginning but another message.
-_ANYTHING = "."
+_PLACEHOLDER_TEXT = "."
 
 
 class AccountServer:
@@ -89,11 +89,11 @@ class AccountServer:
         self._cache = cache
         self._on_listed = on_listed
         self._is_listed = False
-        self._listing: asyncio.Task[None] | None = None
-        self._stop_timer: Callable[[], None] | None = None
-        self._sizing: asyncio.Task[None] | None = None
+        self._list_task: asyncio.Task[None] | None = None
+        self._cancel_timer: Callable[[], None] | None = None
+        self._size_task: asyncio.Task[None] | None = None
         # When to request the context size of a model again, by model name, in seconds of the event loop's clock.
-        self._sizes_due_at: dict[str, float] = {}
+        self._due_at_by_model: dict[str, float] = {}
 
     @property
     def answered_at(self) -> datetime | None:
@@ -101,14 +101,14 @@ class AccountServer:
         return self._cache.answered_at
 
     @callback
-    def begin(self) -> None:
+    def start(self) -> None:
         """List the models in the background after the set-up. Start reauthentication if the server refuses the key."""
-        self._entry.async_on_unload(self._stop_looking)
+        self._entry.async_on_unload(self._stop_checks)
         if self._cache.unanswered_since is None:
-            async_raise_or_clear_server(self._hass, self._entry.entry_id, None)
+            async_update_server_issue(self._hass, self._entry.entry_id, None)
         else:
-            self._look_in(max(0.0, self._cache.unanswered_since + _AWAY_FOR_LONG - self._hass.loop.time()))
-        self._list_soon(self._on_list_failed)
+            self._schedule_check(max(0.0, self._cache.unanswered_since + _ISSUE_DELAY - self._hass.loop.time()))
+        self._start_listing(self._on_list_failed)
 
     @callback
     def on_answered(self) -> None:
@@ -118,39 +118,39 @@ class AccountServer:
             self._on_reachable()
         if not self._is_listed:
             # a server without a model list may still work, so an error is ignored
-            self._list_soon(lambda _error: None)
+            self._start_listing(lambda _error: None)
 
     @callback
-    def follow_size(self, billed: BilledRequest) -> None:
+    def update_context_size(self, billed: BilledRequest) -> None:
         """Request the model's context size after its first answer, after unexpected usage, and from time to time.
 
         Only a server in the home network is asked, because a gateway may not expect the request.
         """
         model, now = billed.model, self._hass.loop.time()
-        due_at = self._sizes_due_at.get(model.name, now)
-        if not isinstance(self._provider, NamesItsSize) or not model.is_at_home or not billed.server:
+        due_at = self._due_at_by_model.get(model.name, now)
+        if not isinstance(self._provider, SupportsContextSize) or not model.is_at_home or not billed.server_identity:
             return
-        if (now >= due_at or model.size.may_have_changed) and (self._sizing is None or self._sizing.done()):
+        if (now >= due_at or model.size.may_have_changed) and (self._size_task is None or self._size_task.done()):
             model.size.may_have_changed = False
-            self._sizes_due_at[model.name] = now + _SIZE_STAYS
-            self._sizing = self._entry.async_create_background_task(
+            self._due_at_by_model[model.name] = now + _SIZE_LIFETIME
+            self._size_task = self._entry.async_create_background_task(
                 self._hass,
-                self._async_ask_size(self._provider, model, billed.server),
+                self._async_update_size(self._provider, model, billed.server_identity),
                 f"ask how much {model.name} reads",
             )
 
-    async def _async_ask_size(self, provider: NamesItsSize, model: Model, server: str) -> None:
-        with faults_logged(_LOGGER, "Asking how much a model reads failed in an unexpected way"):
+    async def _async_update_size(self, provider: SupportsContextSize, model: Model, server: str) -> None:
+        with log_and_suppress_faults(_LOGGER, "Asking how much a model reads failed in an unexpected way"):
             try:
-                async with asyncio.timeout(_SIZE_PATIENCE):
-                    size = await _async_size(provider, model.name, server)
+                async with asyncio.timeout(_SIZE_TIMEOUT):
+                    size = await _async_fetch_context_size(provider, model.name, server)
             except (ProviderError, TimeoutError) as err:
                 _LOGGER.debug("The server of %s does not say what it reads: %s", self._entry.title, type(err).__name__)
                 # ask again after the next answer
-                del self._sizes_due_at[model.name]
+                del self._due_at_by_model[model.name]
                 return
             if size is not None:
-                model.size.on_asked(size)
+                model.size.on_size_queried(size)
 
     @callback
     def on_failed(self, error: ProviderError, *, has_begun: bool) -> None:
@@ -162,37 +162,37 @@ class AccountServer:
             self._on_away(error)
             if self._cache.unanswered_since is None:
                 self._cache.unanswered_since = self._hass.loop.time()
-                self._look_in(_AWAY_FOR_LONG)
+                self._schedule_check(_ISSUE_DELAY)
 
-    async def async_models(self) -> list[ListedModel]:
+    async def async_list_models(self) -> list[ListedModel]:
         """Return the models that the server lists now, or its last list if it does not respond."""
         try:
-            return await self._async_list()
+            return await self._async_fetch_models()
         except ProviderError:
             return [*self._cache.models]
 
-    def _list_soon(self, on_error: Callable[[ProviderError], None]) -> None:
-        if self._listing is None or self._listing.done():
-            self._listing = self._entry.async_create_background_task(
+    def _start_listing(self, on_error: Callable[[ProviderError], None]) -> None:
+        if self._list_task is None or self._list_task.done():
+            self._list_task = self._entry.async_create_background_task(
                 self._hass, self._async_list_in_background(on_error), f"list the models of {self._entry.title}"
             )
 
     async def _async_list_in_background(self, on_error: Callable[[ProviderError], None]) -> None:
-        with faults_logged(_LOGGER, "Listing the models failed in an unexpected way"):
+        with log_and_suppress_faults(_LOGGER, "Listing the models failed in an unexpected way"):
             try:
-                await self._async_list()
+                await self._async_fetch_models()
             except ProviderError as err:
                 on_error(err)
 
-    async def _async_list(self) -> list[ListedModel]:
+    async def _async_fetch_models(self) -> list[ListedModel]:
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(_LIST_TIMEOUT):
                 models = await self._provider.list_models()
         except TimeoutError as err:
             raise DeadlineExceeded("the models are not listed in time") from err
         self._is_listed = True
         self._on_reachable()
-        self._cache.update(models)
+        self._cache.update_models(models)
         await self._on_listed(models)
         return models
 
@@ -209,59 +209,59 @@ class AccountServer:
     def _on_away(self, error: ProviderError) -> None:
         if not self._cache.is_away:
             self._cache.is_away = True
-            text = next(text for kind, text in _TEXTS.items() if isinstance(error, kind))
+            text = next(text for kind, text in _TEXT_BY_ERROR.items() if isinstance(error, kind))
             _LOGGER.warning("The server of %s %s: %s", self._entry.title, text, error)
 
     def _on_reachable(self) -> None:
         if self._cache.is_away:
             self._cache.is_away, self._cache.unanswered_since = False, None
-            self._stop_looking()
-            async_raise_or_clear_server(self._hass, self._entry.entry_id, None)
+            self._stop_checks()
+            async_update_server_issue(self._hass, self._entry.entry_id, None)
             _LOGGER.info("The server of %s answers again", self._entry.title)
 
-    def _look_in(self, seconds: float) -> None:
-        self._stop_timer = async_call_later(self._hass, seconds, HassJob(self._look, cancel_on_shutdown=True))
+    def _schedule_check(self, seconds: float) -> None:
+        self._cancel_timer = async_call_later(self._hass, seconds, HassJob(self._check_server, cancel_on_shutdown=True))
 
     @callback
-    def _look(self, _now: datetime) -> None:
+    def _check_server(self, _now: datetime) -> None:
         """List the models to find out whether the server is back, without waiting for the next turn."""
-        self._look_in(_LOOK_AGAIN)
-        self._list_soon(self._on_look_failed)
+        self._schedule_check(_CHECK_INTERVAL)
+        self._start_listing(self._on_check_failed)
 
-    def _on_look_failed(self, error: ProviderError) -> None:
+    def _on_check_failed(self, error: ProviderError) -> None:
         if isinstance(error, CONNECTION_ERRORS):
-            async_raise_or_clear_server(self._hass, self._entry.entry_id, self._entry.title)
+            async_update_server_issue(self._hass, self._entry.entry_id, self._entry.title)
         else:
             self._on_reachable()
 
-    def _stop_looking(self) -> None:
-        if self._stop_timer is not None:
-            self._stop_timer()
-            self._stop_timer = None
+    def _stop_checks(self) -> None:
+        if self._cancel_timer is not None:
+            self._cancel_timer()
+            self._cancel_timer = None
 
 
-async def _async_size(provider: NamesItsSize, model: str, server: str) -> int | None:
+async def _async_fetch_context_size(provider: SupportsContextSize, model: str, server: str) -> int | None:
     """Return a model's context size. Tries twice, in case a kept-alive connection was closed.
 
     Raises `ProviderError`.
     """
     try:
-        return await provider.context_tokens(model, server)
+        return await provider.fetch_context_tokens(model, server)
     except Unavailable:
-        return await provider.context_tokens(model, server)
+        return await provider.fetch_context_tokens(model, server)
 
 
 @dataclass(frozen=True, slots=True)
-class _Beginning:
+class _RequestPrefix:
     """The beginning of a question's requests, which is the same for all speakers.
 
-    `key` is the key of the window that has the system prompt as it was sent. `at` is on the monotonic clock.
+    `key` is the key of the window that has the system prompt as it was sent. `asked_at` is on the monotonic clock.
     """
 
     key: str | None
     tools: tuple[ToolSchema, ...]
-    prompt: tuple[int, int]
-    at: float
+    prompt_fingerprints: tuple[int, int]
+    asked_at: float
 
 
 class HeadStart:
@@ -286,27 +286,27 @@ class HeadStart:
         self._connect = connect
         self._clock = clock
         # The beginnings of the last questions, by agent id.
-        self._beginnings: dict[str, _Beginning] = {}
-        self._began_at = -math.inf
+        self._prefix_by_agent: dict[str, _RequestPrefix] = {}
+        self._started_at = -math.inf
         self._task: asyncio.Task[None] | None = None
         # The beginning that the running head start has sent to the server, or None.
-        self._read: _Beginning | None = None
+        self._sent_prefix: _RequestPrefix | None = None
 
     @callback
-    def begin(self, model: Model, windows: WindowRegistry[str], patience: float) -> None:
+    def start(self, model: Model, windows: WindowRegistry[str], patience: float) -> None:
         """Start one in the background if it may help the next turn of the agent with these windows.
 
         A server in the home network has `patience` seconds to finish.
         """
-        now, beginning = self._clock(), self._beginnings.get(model.agent)
+        now, beginning = self._clock(), self._prefix_by_agent.get(model.agent_id)
         is_on = self._task is not None and not self._task.done()
-        if is_on or now - self._began_at < _LEAST_PAUSE or model.pause.seconds_left:
+        if is_on or now - self._started_at < _MIN_START_INTERVAL or model.pause.remaining_seconds:
             return
         if not model.is_at_home:
-            self._run(self._connect(), _CONNECTING)
-        elif beginning is None or now - beginning.at >= _LOADED:
-            request, self._read = _request(model, beginning, windows)
-            self._run(_async_load(model, request), patience)
+            self._start_task(self._connect(), _CONNECT_TIMEOUT)
+        elif beginning is None or now - beginning.asked_at >= _MODEL_LOADED_SECONDS:
+            request, self._sent_prefix = _build_request(model, beginning, windows)
+            self._start_task(_async_load_model(model, request), patience)
 
     @callback
     def on_question(self, question: Question, prompt: PromptFingerprints, key: str | None) -> None:
@@ -317,46 +317,50 @@ class HeadStart:
         server that handles one request at a time would let the question wait. Then the turn takes no longer than
         without a head start.
         """
-        beginning = _Beginning(key, question.tools, (prompt.instructions, prompt.entities), self._clock())
-        self._beginnings[question.model.agent] = beginning
-        other = replace(self._read, key=beginning.key, at=beginning.at) if self._read else beginning
+        beginning = _RequestPrefix(key, question.tools, (prompt.instructions, prompt.entities), self._clock())
+        self._prefix_by_agent[question.model.agent_id] = beginning
+        other = (
+            replace(self._sent_prefix, key=beginning.key, asked_at=beginning.asked_at)
+            if self._sent_prefix
+            else beginning
+        )
         if self._task is not None and other != beginning:
             self._task.cancel()
 
-    def _run(self, work: Coroutine[Any, Any, None], seconds: float) -> None:
-        self._began_at = self._clock()
+    def _start_task(self, work: Coroutine[Any, Any, None], seconds: float) -> None:
+        self._started_at = self._clock()
         self._task = self._entry.async_create_background_task(
-            self._hass, self._async_quietly(work, seconds), f"head start of {self._entry.title}"
+            self._hass, self._async_run_with_timeout(work, seconds), f"head start of {self._entry.title}"
         )
 
-    async def _async_quietly(self, work: Coroutine[Any, Any, None], seconds: float) -> None:
-        with faults_logged(_LOGGER, "A head start failed in an unexpected way"):
+    async def _async_run_with_timeout(self, work: Coroutine[Any, Any, None], seconds: float) -> None:
+        with log_and_suppress_faults(_LOGGER, "A head start failed in an unexpected way"):
             try:
                 async with asyncio.timeout(seconds):
                     await work
             except (ProviderError, TimeoutError) as err:
                 _LOGGER.debug("A head start ended with %s", type(err).__name__)
             finally:
-                self._read = None
+                self._sent_prefix = None
 
 
-async def _async_load(model: Model, request: Request) -> None:
+async def _async_load_model(model: Model, request: Request) -> None:
     async with aclosing(model.provider.stream(request)) as events:
         async for _ in events:
             pass
 
 
-def _request(
-    model: Model, beginning: _Beginning | None, windows: WindowRegistry[str]
-) -> tuple[Request, _Beginning | None]:
+def _build_request(
+    model: Model, prefix: _RequestPrefix | None, windows: WindowRegistry[str]
+) -> tuple[Request, _RequestPrefix | None]:
     """Return a request for one token, and the beginning that it repeats.
 
     The beginning is None if there has been none since startup, or if its window is gone or was forgotten. The request
     still loads the model.
     """
-    window = windows.peek(beginning.key) if beginning is not None and beginning.key is not None else None
+    window = windows.peek(prefix.key) if prefix is not None and prefix.key is not None else None
     system = tuple(each for each in window.messages()[:1] if each.role is Role.SYSTEM) if window is not None else ()
-    tools = beginning.tools if beginning is not None and system else ()
-    question = Question(model, system="", prefix="", tools=tools, done="")
-    request = question.request((*system, Message.user(_ANYTHING)), tools)
-    return replace(request, max_answer_tokens=1), beginning if system else None
+    tools = prefix.tools if prefix is not None and system else ()
+    question = Question(model, system_prompt="", prefix="", tools=tools, done_phrase="")
+    request = question.build_request((*system, Message.user(_PLACEHOLDER_TEXT)), tools)
+    return replace(request, max_answer_tokens=1), prefix if system else None

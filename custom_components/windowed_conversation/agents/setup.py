@@ -15,28 +15,28 @@ from homeassistant.helpers.event import async_call_later
 from homeassistant.util import dt as dt_util
 from homeassistant.util.hass_dict import HassKey
 
-from ..bridge.account import async_model_profile, async_open_connection, is_at_home, vendor_of
-from ..bridge.calibration import ExactCounter, async_exact_counter
-from ..bridge.errors import translated_error
+from ..bridge.account import async_model_profile, async_open_connection, get_vendor, is_local_server
+from ..bridge.calibration import ExactCounter, async_get_exact_counter
+from ..bridge.errors import build_translated_error
 from ..const import DOMAIN, SUBENTRY_CONVERSATION
 from ..providers import ListedModel, Provider
-from ..store import cancel_deletion_of, delete_file, delete_overdue
+from ..store import cancel_file_deletion, delete_file, delete_overdue
 from ..turn.limits import Budget, Pause
-from ..turn.model import BilledRequest, Model, RequestLimit
+from ..turn.model import BilledRequest, Model, RequestLimiter
 from .agent import AccountConfigEntry, Agent
 from .config import AgentConfig
 from .issues import (
-    async_raise_or_clear_health,
-    async_raise_or_clear_left,
-    async_raise_or_clear_size,
     async_review_windows,
+    async_update_context_issues,
+    async_update_health_issues,
+    async_update_leftover_issue,
 )
-from .reload_state import AccountState, async_account_state
+from .reload_state import AccountState, async_load_account_state
 from .server import AccountServer, HeadStart
-from .store import async_leave_store, async_store, store_path
+from .store import async_close_store, async_get_store, store_path
 
-_DAYS = 7
-_LEAVING: HassKey[asyncio.Lock] = HassKey(f"{DOMAIN}_leaving")
+_RETENTION_DAYS = 7
+_CLOSING_LOCK_KEY: HassKey[asyncio.Lock] = HassKey(f"{DOMAIN}_leaving")
 
 
 async def async_set_up_account(
@@ -47,38 +47,38 @@ async def async_set_up_account(
     For an account without a model, `provider` and the server are None. Raises `ConfigEntryError` if the configuration
     is impossible.
     """
-    configs = _configs(entry)
-    state = await async_account_state(hass, entry.entry_id, configs)
-    vendor, pause, limit = vendor_of(entry.data), Pause(), RequestLimit()
+    configs = _read_configs(entry)
+    state = await async_load_account_state(hass, entry.entry_id, configs)
+    vendor, pause, limit = get_vendor(entry.data), Pause(), RequestLimiter()
     agents, head_start = dict[str, Agent](), HeadStart(hass, entry, partial(async_open_connection, hass, entry.data))
     for agent_id, config in configs.items():
         model = None
         if provider is not None:
             model = Model(
-                agent=agent_id,
+                agent_id=agent_id,
                 provider=provider,
                 name=config.model,
                 budget=Budget(config.policy, config.context_tokens, config.settings.max_answer_tokens),
                 profile=await async_model_profile(hass, vendor, config.family, config.model, state.server.models),
                 settings=config.settings,
                 pause=pause,
-                limit=limit,
-                size=state.calibrations.size(config.model),
-                reasoning=state.calibrations.reasoning(config.model),
-                is_at_home=is_at_home(entry.data),
+                request_limiter=limit,
+                size=state.calibrations.get_size_tracker(config.model),
+                reasoning=state.calibrations.get_reasoning_detector(config.model),
+                is_at_home=is_local_server(entry.data),
             )
         agents[agent_id] = agent = Agent(
             hass,
             entry,
             agent_id,
             config,
-            state.agents[agent_id],
+            state.agent_states[agent_id],
             model=model,
             vendor=vendor,
-            learn=partial(_learn, state, await async_exact_counter(hass, config.counting)),
+            learn=partial(_learn_usage, state, await async_get_exact_counter(hass, config.counting)),
             head_start=head_start,
         )
-        _update_issues(agent)
+        _track_issues(agent)
 
     async def set_profiles(listed: Sequence[ListedModel]) -> None:
         for agent in agents.values():
@@ -89,69 +89,69 @@ async def async_set_up_account(
     return agents, server
 
 
-def _configs(entry: AccountConfigEntry) -> dict[str, AgentConfig]:
+def _read_configs(entry: AccountConfigEntry) -> dict[str, AgentConfig]:
     configs = {}
     for subentry in entry.get_subentries_of_type(SUBENTRY_CONVERSATION):
         try:
             configs[subentry.subentry_id] = AgentConfig.from_entry(entry, subentry)
         except ValueError as err:
-            raise translated_error("impossible_configuration", ConfigEntryError, agent=subentry.title) from err
+            raise build_translated_error("impossible_configuration", ConfigEntryError, agent=subentry.title) from err
     return configs
 
 
-def _learn(state: AccountState, exact: ExactCounter | None, billed: BilledRequest) -> None:
+def _learn_usage(state: AccountState, exact: ExactCounter | None, billed: BilledRequest) -> None:
     # The billed usage of a truncated request lacks the part that the server did not read.
-    if not billed.is_cut:
-        state.calibrations.learn(billed.request, billed.usage, exact)
+    if not billed.is_request_cut:
+        state.calibrations.learn_usage(billed.request, billed.usage, exact)
 
 
-def _update_issues(agent: Agent) -> None:
+def _track_issues(agent: Agent) -> None:
     """Raise or clear the agent's issues now and, while its account is set up, after each change."""
     hass, agent_id, name = agent.hass, agent.id, agent.config.name
-    update_health = partial(async_raise_or_clear_health, hass, agent_id, name, agent.watch)
-    agent.entry.async_on_unload(agent.listen(update_health))
+    update_health = partial(async_update_health_issues, hass, agent_id, name, agent.health_watch)
+    agent.entry.async_on_unload(agent.add_listener(update_health))
     async_review_windows(hass, agent_id, name, agent.windows)
-    if agent.model is None or agent.model.size.reads is None:
-        async_raise_or_clear_size(hass, agent_id, name, None)
+    if agent.model is None or agent.model.size.readable_tokens is None:
+        async_update_context_issues(hass, agent_id, name, None)
 
 
 @callback
-def async_leaving(hass: HomeAssistant) -> asyncio.Lock:
+def async_closing_lock(hass: HomeAssistant) -> asyncio.Lock:
     """Return the lock that is held while the store is being closed after the removal of the last account."""
-    return hass.data.setdefault(_LEAVING, asyncio.Lock())
+    return hass.data.setdefault(_CLOSING_LOCK_KEY, asyncio.Lock())
 
 
-async def async_leave(hass: HomeAssistant, account: ConfigEntry[Any]) -> None:
+async def async_retain_memory(hass: HomeAssistant, account: ConfigEntry[Any]) -> None:
     """Keep memory for some days after the last account was removed. If memory is empty, delete the file at once."""
-    until = time.time() + _DAYS * 86_400
-    async with async_leaving(hass):
-        if not await async_leave_store(hass, account, until):
+    until = time.time() + _RETENTION_DAYS * 86_400
+    async with async_closing_lock(hass):
+        if not await async_close_store(hass, account, until):
             await hass.async_add_executor_job(delete_file, store_path(hass))
             return
-    async_raise_or_clear_left(hass, dt_util.as_local(dt_util.utc_from_timestamp(until)).date())
-    _async_delete_at(hass, until)
+    async_update_leftover_issue(hass, dt_util.as_local(dt_util.utc_from_timestamp(until)).date())
+    _async_schedule_deletion(hass, until)
 
 
-def _async_delete_at(hass: HomeAssistant, until: float) -> None:
-    async def delete(_now: datetime) -> None:
+def _async_schedule_deletion(hass: HomeAssistant, until: float) -> None:
+    async def delete_if_due(_now: datetime) -> None:
         if (now := time.time()) < until:
             # The system clock was set back, so wait again.
-            _async_delete_at(hass, until)
-        elif async_store(hass) is None and await hass.async_add_executor_job(delete_overdue, store_path(hass), now):
-            async_raise_or_clear_left(hass, None)
+            _async_schedule_deletion(hass, until)
+        elif async_get_store(hass) is None and await hass.async_add_executor_job(delete_overdue, store_path(hass), now):
+            async_update_leftover_issue(hass, None)
 
-    async_call_later(hass, until - time.time(), HassJob(delete, cancel_on_shutdown=True))
+    async_call_later(hass, until - time.time(), HassJob(delete_if_due, cancel_on_shutdown=True))
 
 
-async def async_delete_left(hass: HomeAssistant) -> bool:
+async def async_delete_leftover_file(hass: HomeAssistant) -> bool:
     """Delete the file that remains after the last account, unless it is in use again. Return whether it is gone."""
-    return async_store(hass) is None and await hass.async_add_executor_job(delete_file, store_path(hass))
+    return async_get_store(hass) is None and await hass.async_add_executor_job(delete_file, store_path(hass))
 
 
-async def async_keep_left(hass: HomeAssistant) -> bool:
+async def async_keep_leftover_file(hass: HomeAssistant) -> bool:
     """Cancel the deletion of the file that remains after the last account. Return whether that succeeded."""
     try:
-        await hass.async_add_executor_job(cancel_deletion_of, store_path(hass))
+        await hass.async_add_executor_job(cancel_file_deletion, store_path(hass))
     except sqlite3.Error:
         return False
     return True

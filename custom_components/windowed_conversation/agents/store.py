@@ -20,11 +20,11 @@ from homeassistant.util.hass_dict import HassKey
 from ..const import CONF_MEMORY, CONF_MEMORY_DAYS, CONF_PERSISTENCE, CONF_RECORD, DOMAIN, Persistence, RecordLevel
 from ..memory import Memory, MemoryUnavailable
 from ..store import (
-    VALUES,
-    Reason,
+    VALUE_TABLE,
     StoreState,
-    Write,
-    Writer,
+    StoreWriter,
+    UnavailableReason,
+    WriteJob,
     cancel_deletion,
     delete_overdue,
     read_value,
@@ -33,39 +33,39 @@ from ..store import (
 )
 from ..turn.forgetting import CONVERSATIONS, ConversationForgetting, forget_all_but_memory
 from .config import DEFAULT_MEMORY, DEFAULT_MEMORY_DAYS, DEFAULT_PERSISTENCE, DEFAULT_RECORD
-from .issues import async_raise_or_clear_left, async_raise_or_clear_store
+from .issues import async_update_leftover_issue, async_update_store_issues
 
 _LOGGER = logging.getLogger(__name__)
 
 # In seconds, the longest waits: for pending writes and for closing the file when Home Assistant stops, for a change,
 # and for a backup to begin.
-_DRAIN = 20.0
-_CLOSE = 1.0
-_CHANGE = 30.0
-_HOLD = 10.0
+_DRAIN_TIMEOUT = 20.0
+_CLOSE_TIMEOUT = 1.0
+_CHANGE_TIMEOUT = 30.0
+_HOLD_TIMEOUT = 10.0
 
 # In seconds. Changes wait this long, so that they are written together.
-_SETTLE = 0.05
+_SAVE_DELAY = 0.05
 
 _SECONDS_PER_DAY = 86_400
 # The number of days for which the record keeps text.
-_WHOLE_DAYS = 7
+_RECORD_TEXT_DAYS = 7
 
-_STORE: HassKey[AgentStore] = HassKey(f"{DOMAIN}_store")
+_STORE_KEY: HassKey[AgentStore] = HassKey(f"{DOMAIN}_store")
 
 
 @dataclass(eq=False, slots=True)
 class StoredValue:
-    """A value of an account or agent that is written after each change. `value` returns it as immutable JSON data.
+    """A value of an account or agent that is written after each change. `get_value` returns it as immutable JSON data.
 
     `restore` is called with the stored value, or None if there is none, and `on_written` with each value that has been
     written to disk. Nothing is written before the stored value has been read, because that would overwrite it.
     """
 
     store: AgentStore
-    owner: str
+    owner_id: str
     name: str
-    value: Callable[[], Any]
+    get_value: Callable[[], Any]
     restore: Callable[[Any], None]
     on_written: Callable[[Any], None] | None = None
     _stored_value: Any = field(default=None, init=False)
@@ -73,27 +73,27 @@ class StoredValue:
 
     async def async_start(self) -> None:
         """Read the stored value, now or as soon as the store is available. Later changes are then written."""
-        self.store.on_new_file.append(self.write_anew)
-        self.store.on_opened.append(self._async_read_late)
+        self.store.new_file_listeners.append(self.write_again)
+        self.store.opening_listeners.append(self._async_read_if_unread)
         await self._async_read()
 
     @callback
     def stop(self) -> None:
         """Stop writing, because the owner has been removed."""
         self._is_read = False
-        self.store.on_new_file.remove(self.write_anew)
-        self.store.on_opened.remove(self._async_read_late)
+        self.store.new_file_listeners.remove(self.write_again)
+        self.store.opening_listeners.remove(self._async_read_if_unread)
 
     async def _async_read(self) -> None:
         try:
-            stored = await self.store.async_read(self._read, None)
+            stored = await self.store.async_read(self._read_value, None)
         except MemoryUnavailable:
             return
         if not self._is_read:
             self._is_read, self._stored_value = True, stored
             self.restore(stored)
 
-    async def _async_read_late(self) -> None:
+    async def _async_read_if_unread(self) -> None:
         if not self._is_read:
             await self._async_read()
             self.save_soon()
@@ -104,68 +104,69 @@ class StoredValue:
         self.store.async_save_soon(self)
 
     @callback
-    def write_anew(self) -> None:
+    def write_again(self) -> None:
         """Write the value again, even if it has not changed since the last write."""
         if self._stored_value is not None:
             self._stored_value = None
             self.save_soon()
 
-    def change(self) -> Write | None:
+    def take_write(self) -> WriteJob | None:
         """Return the write of the value, or None if it has not changed."""
-        value = self.value()
+        value = self.get_value()
         if not self._is_read or value == self._stored_value:
             return None
         self._stored_value = value
         on_written = partial(self.store.run_in_loop, self.on_written, value) if self.on_written else None
-        return Write(partial(write_value, owner=self.owner, name=self.name, value=value), on_written)
+        return WriteJob(partial(write_value, owner=self.owner_id, name=self.name, value=value), on_written)
 
-    def _read(self, memory: Memory) -> Any:
-        with memory.database.read() as connection:
-            return read_value(connection, self.owner, self.name)
+    def _read_value(self, memory: Memory) -> Any:
+        with memory.database.read_transaction() as connection:
+            return read_value(connection, self.owner_id, self.name)
 
 
 class AgentStore:
     """The store of all agents. Its methods raise `MemoryUnavailable` while the file cannot be used.
 
     Writes are queued in `writer`, which never blocks. Reads run in the executor. Changes run in the writer thread,
-    after all writes that were queued earlier. Each of `sources` returns the pending conversation changes of one agent.
+    after all writes that were queued earlier. Each of `write_sources` returns the pending conversation changes of one
+    agent.
     """
 
     def __init__(self, hass: HomeAssistant) -> None:
         self._hass = hass
         self._listeners: list[Callable[[], None]] = []
-        self._unsubscribe: tuple[CALLBACK_TYPE, ...] = ()
-        self._reason: Reason | None = None
+        self._unsubscribers: tuple[CALLBACK_TYPE, ...] = ()
+        self._last_reason: UnavailableReason | None = None
         # The monotonic time of the last deletion from memory, and the number of deletions in progress.
         self._forgotten_at = -math.inf
-        self._forgetting = 0
+        self._running_deletions = 0
         # The number of days for which turns are stored, by agent id. The writer thread reads this mapping.
-        self._days: Mapping[str, int] = {}
-        self._days_of_removed: Mapping[str, int] = {}
-        self.sources: list[Callable[[], Iterable[Write]]] = []
+        self._days_by_agent: Mapping[str, int] = {}
+        self._days_by_removed_agent: Mapping[str, int] = {}
+        self.write_sources: list[Callable[[], Iterable[WriteJob]]] = []
         # Callbacks after a new file is created, and after each opening of the file.
-        self.on_new_file: list[Callable[[], None]] = []
-        self.on_opened: list[Callable[[], Coroutine[Any, Any, None]]] = []
-        self._records: list[object] = []
-        self._changed: dict[StoredValue, None] = {}
-        self._timer: asyncio.TimerHandle | None = None
+        self.new_file_listeners: list[Callable[[], None]] = []
+        self.opening_listeners: list[Callable[[], Coroutine[Any, Any, None]]] = []
+        self._pending_records: list[object] = []
+        self._changed_values: dict[StoredValue, None] = {}
+        self._save_timer: asyncio.TimerHandle | None = None
         self._languages = (hass.config.language, "en")
         self.conversations = ConversationForgetting()
-        self.writer = Writer(
+        self.writer = StoreWriter(
             store_path(hass),
-            self._open,
-            daily=self._expire,
-            on_opened=lambda memory: self.run_in_loop(self._follow_opening, memory.database.is_new),
-            on_state=partial(self.run_in_loop, self._follow),
+            self._open_memory,
+            daily=self._expire_turns,
+            on_opened=lambda memory: self.run_in_loop(self._handle_opening, memory.database.is_new),
+            on_state=partial(self.run_in_loop, self._handle_state),
         )
 
     @callback
     def async_start(self) -> None:
         """Open the file in the background, and close it when Home Assistant stops."""
         bus = self._hass.bus
-        self._unsubscribe = (
-            bus.async_listen(EVENT_HOMEASSISTANT_FINAL_WRITE, self._async_drain),
-            bus.async_listen(EVENT_HOMEASSISTANT_CLOSE, self._async_close),
+        self._unsubscribers = (
+            bus.async_listen(EVENT_HOMEASSISTANT_FINAL_WRITE, self._async_drain_writer),
+            bus.async_listen(EVENT_HOMEASSISTANT_CLOSE, self._async_close_file),
         )
         self.writer.start()
 
@@ -177,27 +178,27 @@ class AgentStore:
             for entry in entries
             for agent_id in entry.subentries
         }
-        self.writer.may_create = any(map(_keeps_anything, entries))
-        if days != self._days:
-            self._days = days
-            self.writer.check(repeat_daily=True)
+        self.writer.may_create = any(map(_stores_data, entries))
+        if days != self._days_by_agent:
+            self._days_by_agent = days
+            self.writer.request_upkeep(repeat_daily=True)
         if self.writer.may_create:
             # open the file now, so that no turn has to wait for it
-            self.writer.call(lambda memory: None)
+            self.writer.submit(lambda memory: None)
 
     @callback
-    def async_put(self, record: object) -> None:
+    def async_queue_record(self, record: object) -> None:
         """Queue a record, to be written together with the other changes of its turn."""
-        self._records.append(record)
+        self._pending_records.append(record)
         self.async_save_soon()
 
     @callback
     def async_save_soon(self, value: StoredValue | None = None) -> None:
         """Schedule a write of all changes after a short delay."""
         if value is not None:
-            self._changed[value] = None
-        if self._timer is None and not self._hass.is_stopping:
-            self._timer = self._hass.loop.call_later(_SETTLE, self.async_save)
+            self._changed_values[value] = None
+        if self._save_timer is None and not self._hass.is_stopping:
+            self._save_timer = self._hass.loop.call_later(_SAVE_DELAY, self.async_save)
 
     @callback
     def async_save(self) -> None:
@@ -205,52 +206,52 @@ class AgentStore:
 
         During a deletion from memory, nothing is passed, because the changes may repeat the text to forget.
         """
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if self._forgetting:
+        if self._save_timer is not None:
+            self._save_timer.cancel()
+            self._save_timer = None
+        if self._running_deletions:
             return
-        changes = [change for source in self.sources for change in source()]
-        values = [change for value in self._changed if (change := value.change()) is not None]
-        records, self._records = self._records, []
-        self._changed.clear()
+        changes = [change for source in self.write_sources for change in source()]
+        values = [change for value in self._changed_values if (change := value.take_write()) is not None]
+        records, self._pending_records = self._pending_records, []
+        self._changed_values.clear()
         if records or changes or values:
             self.writer.put(*records, *changes, *values)
 
-    def run_in_loop(self, work: Callable[..., None], *values: Any) -> None:
+    def run_in_loop(self, work: Callable[..., None], *args: Any) -> None:
         """Run a callback in the event loop. Can be called from any thread."""
         if not self._hass.loop.is_closed():
-            self._hass.loop.call_soon_threadsafe(work, *values)
+            self._hass.loop.call_soon_threadsafe(work, *args)
 
-    async def async_leave(self, until: float) -> bool:
+    async def async_close_keeping_memory(self, until: float) -> bool:
         """Close the file after deleting all but memory, which is kept until a time. Return whether memory has data."""
         self.async_save()
-        for unsubscribe in self._unsubscribe:
+        for unsubscribe in self._unsubscribers:
             unsubscribe()
         try:
-            return await self.async_change(partial(self._leave, until))
+            return await self.async_change(partial(self._keep_only_memory, until))
         except MemoryUnavailable:
             # the file cannot be read, so memory may have data
             return True
         finally:
-            await self._hass.async_add_executor_job(self.writer.close, _DRAIN)
-            async_raise_or_clear_store(self._hass, self.writer.path, StoreState())
+            await self._hass.async_add_executor_job(self.writer.close, _DRAIN_TIMEOUT)
+            async_update_store_issues(self._hass, self.writer.path, StoreState())
 
     @callback
-    def async_listen(self, listener: Callable[[], None]) -> CALLBACK_TYPE:
+    def async_add_listener(self, listener: Callable[[], None]) -> CALLBACK_TYPE:
         """Call `listener` when the store's state changes. Return a function that unsubscribes it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
     @contextmanager
-    def forgetting(self) -> Iterator[None]:
+    def pause_for_deletion(self) -> Iterator[None]:
         """Hold back writes during a deletion. Turns that began before its end may repeat the forgotten text."""
         self.async_save()
-        self._forgetting += 1
+        self._running_deletions += 1
         try:
             yield
         finally:
-            self._forgetting -= 1
+            self._running_deletions -= 1
             self._forgotten_at = time.monotonic()
             self.async_save()
 
@@ -260,34 +261,34 @@ class AgentStore:
         `began` is in seconds since the epoch.
         """
         # use the monotonic clock, because the system clock may have been ahead and set back
-        return self._forgetting > 0 or time.monotonic() - (time.time() - began) <= self._forgotten_at
+        return self._running_deletions > 0 or time.monotonic() - (time.time() - began) <= self._forgotten_at
 
-    async def async_hold(self) -> None:
+    async def async_pause_writes(self) -> None:
         """Bring the file up to date for a copy, and pause writes until `writer.release`."""
-        if not await self._hass.async_add_executor_job(self.writer.hold, _HOLD):
+        if not await self._hass.async_add_executor_job(self.writer.hold, _HOLD_TIMEOUT):
             _LOGGER.warning("The backup may lack what was remembered last")
 
-    async def async_read[Result](self, read: Callable[[Memory], Result], nothing: Result) -> Result:
-        """Return the result of `read`, which runs in the executor, or return `nothing` if no file exists yet."""
-        memory, reason = self.writer.opened, self.writer.state.reason
+    async def async_read[Result](self, read: Callable[[Memory], Result], default: Result) -> Result:
+        """Return the result of `read`, which runs in the executor, or return `default` if no file exists yet."""
+        memory, reason = self.writer.open_store, self.writer.state.reason
         if memory is None and reason is None:
             # the file has not been opened yet, or does not exist
             exists = await self._hass.async_add_executor_job(self.writer.path.exists)
-            return await self.async_change(read) if exists else nothing
+            return await self.async_change(read) if exists else default
         if memory is None or reason == "damaged":
             raise MemoryUnavailable(reason or "closed")
         try:
             return await self._hass.async_add_executor_job(read, memory)
         except MemoryUnavailable:
-            self.writer.check()
+            self.writer.request_upkeep()
             raise
 
     async def async_change[Result](self, work: Callable[[Memory], Result]) -> Result:
         """Run `work` in the writer thread, and return its result when its changes are on disk."""
-        future = self.writer.call(work)
+        future = self.writer.submit(work)
         done = asyncio.wrap_future(future)
         try:
-            await asyncio.wait([done], timeout=_CHANGE)
+            await asyncio.wait([done], timeout=_CHANGE_TIMEOUT)
         except asyncio.CancelledError:
             done.cancel()
             raise
@@ -296,63 +297,63 @@ class AgentStore:
             raise MemoryUnavailable(self.writer.state.reason or "locked")
         return await done
 
-    def _open(self, path: Path) -> Memory:
+    def _open_memory(self, path: Path) -> Memory:
         """Open the file and cancel its scheduled deletion. If that is overdue, delete the file first."""
         delete_overdue(path, time.time())
-        memory = Memory(path, self._languages, rooms=(CONVERSATIONS, VALUES), companion=self.conversations.forget)
+        memory = Memory(path, self._languages, rooms=(CONVERSATIONS, VALUE_TABLE), companion=self.conversations.forget)
         try:
-            self._days_of_removed = cancel_deletion(memory.database)
+            self._days_by_removed_agent = cancel_deletion(memory.database)
         except BaseException:
             memory.close()
             raise
         return memory
 
-    def _leave(self, until: float, memory: Memory) -> bool:
+    def _keep_only_memory(self, until: float, memory: Memory) -> bool:
         forget_all_but_memory(memory)
-        schedule_deletion(memory.database, until, self._days)
+        schedule_deletion(memory.database, until, self._days_by_agent)
         statistics = memory.statistics()
         return bool(statistics.facts or statistics.turns or statistics.episodes)
 
-    def _expire(self, memory: Memory) -> None:
+    def _expire_turns(self, memory: Memory) -> None:
         """Delete expired turns. Turns of an unknown agent are kept for the longest period of any agent."""
-        now, days = time.time(), {**self._days_of_removed, **self._days}
+        now, days = time.time(), {**self._days_by_removed_agent, **self._days_by_agent}
         before = {agent: now - each * _SECONDS_PER_DAY for agent, each in days.items()}
         others = min(before.values(), default=now - DEFAULT_MEMORY_DAYS * _SECONDS_PER_DAY)
-        memory.expire(before, others, now - _WHOLE_DAYS * _SECONDS_PER_DAY)
+        memory.expire(before, others, now - _RECORD_TEXT_DAYS * _SECONDS_PER_DAY)
 
-    async def _async_drain(self, _event: Event) -> None:
+    async def _async_drain_writer(self, _event: Event) -> None:
         self.async_save()
-        if not await self._hass.async_add_executor_job(self.writer.drain, _DRAIN):
+        if not await self._hass.async_add_executor_job(self.writer.drain, _DRAIN_TIMEOUT):
             _LOGGER.warning("%d records of turns could not be written", self.writer.counts.queued)
 
-    async def _async_close(self, _event: Event) -> None:
-        await self._hass.async_add_executor_job(self.writer.close, _CLOSE)
+    async def _async_close_file(self, _event: Event) -> None:
+        await self._hass.async_add_executor_job(self.writer.close, _CLOSE_TIMEOUT)
 
-    def _follow_opening(self, is_new: bool) -> None:
+    def _handle_opening(self, is_new: bool) -> None:
         """After the file is opened, read values that could not be read before. Fill a new file completely."""
         if self._hass.is_stopping:
             return
-        for write_anew in tuple(self.on_new_file) if is_new else ():
+        for write_anew in tuple(self.new_file_listeners) if is_new else ():
             write_anew()
-        for read in tuple(self.on_opened):
+        for read in tuple(self.opening_listeners):
             self._hass.async_create_background_task(read(), "read from the store")
         self.async_save_soon()
 
-    def _follow(self, state: StoreState) -> None:
+    def _handle_state(self, state: StoreState) -> None:
         if self._hass.is_stopping:
             return
-        if state.reason != self._reason:
-            self._reason = state.reason
+        if state.reason != self._last_reason:
+            self._last_reason = state.reason
             if state.reason is None:
                 _LOGGER.info("The store works again")
             else:
                 _LOGGER.warning("The store is off: %s", state.reason)
-        async_raise_or_clear_store(self._hass, self.writer.path, state)
+        async_update_store_issues(self._hass, self.writer.path, state)
         for listener in tuple(self._listeners):
             listener()
 
 
-def _keeps_anything(entry: ConfigEntry[Any]) -> bool:
+def _stores_data(entry: ConfigEntry[Any]) -> bool:
     """Return whether an account or one of its agents stores any data that the user can choose not to store."""
     if entry.options.get(CONF_PERSISTENCE, DEFAULT_PERSISTENCE) != Persistence.OFF:
         return True
@@ -368,30 +369,30 @@ def store_path(hass: HomeAssistant) -> Path:
 
 
 @callback
-def async_store(hass: HomeAssistant) -> AgentStore | None:
+def async_get_store(hass: HomeAssistant) -> AgentStore | None:
     """Return the store of all agents, or None if no account has been set up yet."""
-    return hass.data.get(_STORE)
+    return hass.data.get(_STORE_KEY)
 
 
 @callback
 def async_start_store(hass: HomeAssistant) -> AgentStore:
     """Return the store of all agents. The first call creates it and starts to open its file."""
-    if _STORE not in hass.data:
-        hass.data[_STORE] = AgentStore(hass)
-        hass.data[_STORE].async_start()
-        async_raise_or_clear_left(hass, None)
-    hass.data[_STORE].async_configure(hass.config_entries.async_entries(DOMAIN))
-    return hass.data[_STORE]
+    if _STORE_KEY not in hass.data:
+        hass.data[_STORE_KEY] = AgentStore(hass)
+        hass.data[_STORE_KEY].async_start()
+        async_update_leftover_issue(hass, None)
+    hass.data[_STORE_KEY].async_configure(hass.config_entries.async_entries(DOMAIN))
+    return hass.data[_STORE_KEY]
 
 
-async def async_leave_store(hass: HomeAssistant, account: ConfigEntry[Any], until: float) -> bool:
+async def async_close_store(hass: HomeAssistant, account: ConfigEntry[Any], until: float) -> bool:
     """Close the store after the last account was removed, even if no account was set up since startup.
 
-    See `AgentStore.async_leave`.
+    See `AgentStore.async_close_keeping_memory`.
     """
-    store = hass.data.pop(_STORE, None)
+    store = hass.data.pop(_STORE_KEY, None)
     if store is None:
         store = AgentStore(hass)
         store.async_start()
     store.async_configure([account])
-    return await store.async_leave(until)
+    return await store.async_close_keeping_memory(until)

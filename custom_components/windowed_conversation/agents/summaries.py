@@ -12,56 +12,56 @@ from uuid import uuid7
 from homeassistant.helpers import llm
 
 from ..bridge.errors import log_fault
-from ..bridge.persons import async_person
-from ..bridge.turn_report import async_fire_summarized
+from ..bridge.persons import async_find_person
+from ..bridge.turn_report import async_fire_summary_event
 from ..memory import Summary, TurnRecord
 from ..providers import ProviderError, Usage
-from ..turn.attempts import Attempt, result_of
-from ..turn.context import said_in
+from ..turn.attempts import Attempt, get_attempt_result
+from ..turn.context import extract_user_text
 from ..turn.errors import TurnError
 from ..turn.model import Question
 from ..turn.routing import Route, Scope, WindowKey
-from ..turn.speaker import speaks_of_oneself
+from ..turn.speaker import is_about_speaker
 from ..turn.state import Turn
-from ..turn.summary import ask_for_summary, compact, compaction_messages
+from ..turn.summary import ask_for_compaction, ask_for_summary, collect_compaction_messages
 from ..window import (
-    INCOMPLETE,
+    INCOMPLETE_TAG,
     QUESTION,
     Exchange,
     Message,
-    Native,
+    NativeData,
     Role,
     SummaryInput,
     Window,
+    build_older_summary_input,
+    find_summary_text,
+    format_plain_summary,
     join_summary_inputs,
-    older_summary_input,
-    plain_text,
-    summary_text,
 )
 from .agent import Agent
-from .conversation_turn import async_question_without_input
+from .conversation_turn import async_build_inputless_question
 from .costs import async_price_summary, log_requests
 from .recording import async_record_cost, async_store_record
-from .store import async_store
+from .store import async_get_store
 
 _LOGGER = logging.getLogger(__name__)
 
 # Turns with these tags are not stored in memory.
-_NOT_IN_MEMORY = frozenset({f"route:{Route.LOCAL}", INCOMPLETE})
+_UNSTORED_TAGS = frozenset({f"route:{Route.LOCAL}", INCOMPLETE_TAG})
 
 
 class ConversationDropped(Exception):
     """The conversation was forgotten or replaced while its summary was being written."""
 
 
-class Cause(NamedTuple):
+class SummaryCause(NamedTuple):
     """The turn that led to a summary: its id in the record, and the person who spoke."""
 
-    turn: str
+    turn_id: str
     person: str | None
 
 
-def is_due(agent: Agent, window: Window, outcome: Turn) -> bool:
+def is_summary_due(agent: Agent, window: Window, outcome: Turn) -> bool:
     """Return whether a summary should be written after a turn.
 
     The turn must have asked the model, because text of local turns is not sent anywhere. The summary must also fit in
@@ -72,54 +72,54 @@ def is_due(agent: Agent, window: Window, outcome: Turn) -> bool:
         return False
     policy, exchanges = window.policy, window.exchanges()
     has_room = exchanges[-1].tokens + policy.summary_tokens <= policy.history_tokens
-    return has_room and bool(passage.earlier or passage.shown(agent.config.excluded_tags))
+    return has_room and bool(passage.earlier_summary or passage.selected(agent.config.excluded_tags))
 
 
-def older_than(window: Window, keep: int, excluded_tags: frozenset[str]) -> SummaryInput | None:
+def build_summary_input(window: Window, keep: int, excluded_tags: frozenset[str]) -> SummaryInput | None:
     """Return the input for a summary of all but the newest `keep` exchanges, or None if there is nothing to summarize.
 
     The input includes exchanges that earlier trims have evicted.
     """
-    older = older_summary_input(_system(window), window.exchanges(), keep, excluded_tags)
+    older = build_older_summary_input(_find_system_message(window), window.exchanges(), keep, excluded_tags)
     return join_summary_inputs(window.pending_summary, older, window.policy.history_tokens)
 
 
-def _system(window: Window) -> Message | None:
+def _find_system_message(window: Window) -> Message | None:
     return next((message for message in window.messages()[:1] if message.role is Role.SYSTEM), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Summarizer:
-    """Summarizes one conversation of an agent. `context` is the LLM context for the tools in the request.
+    """Summarizes one conversation of an agent. `llm_context` is the LLM context for the tools in the request.
 
     `cause` is the turn that evicted exchanges, or None if an action requested the summary.
     """
 
     agent: Agent
     window: Window
-    context: llm.LLMContext
+    llm_context: llm.LLMContext
     entity_id: str
-    cause: Cause | None = None
+    cause: SummaryCause | None = None
 
     @property
-    def is_at_work(self) -> bool:
+    def is_running(self) -> bool:
         """Whether a summary of the conversation is being written."""
-        return self.window in self.agent.summarizing
+        return self.window in self.agent.summarizing_windows
 
     async def async_summarize_evicted(self) -> None:
         """Summarize the exchanges that trims have evicted. A failure only means that there is no summary."""
         passage = self.window.pending_summary
-        if passage is None or self.is_at_work:
+        if passage is None or self.is_running:
             return
         try:
             await self.async_summarize(passage)
         except ConversationDropped:
             _LOGGER.debug("A conversation with %s was dropped before its summary came", self.entity_id)
         except (ProviderError, TurnError) as err:
-            self.window.fail_to_summarize(passage)
+            self.window.record_summary_failure(passage)
             _LOGGER.info("No summary from %s: %s (%s)", self.entity_id, type(err).__name__, err)
         except Exception as err:  # noqa: BLE001 - a fault costs nothing but the summary
-            self.window.fail_to_summarize(passage)
+            self.window.record_summary_failure(passage)
             log_fault(_LOGGER, "A summary failed in an unexpected way", err)
 
     async def async_summarize(self, passage: SummaryInput) -> dict[str, Any]:
@@ -130,38 +130,38 @@ class Summarizer:
         """
         agent, window, evicted, text = self.agent, self.window, 0, ""
         attempts, at, started = list[Attempt](), time.time(), time.monotonic()
-        agent.summarizing.add(window)
+        agent.summarizing_windows.add(window)
         try:
-            question = await async_question_without_input(agent, self.context)
+            question = await async_build_inputless_question(agent, self.llm_context)
             passage = passage._replace(
-                system=passage.system or _system(window),
-                earlier=summary_text(window.exchanges()) or passage.earlier,
+                system=passage.system or _find_system_message(window),
+                earlier_summary=find_summary_text(window.exchanges()) or passage.earlier_summary,
             )
-            text, native = await self._summary(question, passage, attempts)
+            text, native = await self._async_request_summary(question, passage, attempts)
             async with agent.windows.between_turns(window) as is_there:
                 if not is_there:
                     raise ConversationDropped("the conversation was forgotten or replaced")
-                before, key = window.stats(), agent.windows.key_of(window)
+                before, key = window.stats(), agent.windows.find_key(window)
                 summary = window.summarize(passage, text, native)
                 stats = window.stats()
             evicted = stats.evicted_messages - before.evicted_messages
             if native is None and key is not None:
-                language = self.context.language or agent.hass.config.language
-                await _async_store(agent, key, passage, summary.messages[-1].content, language)
+                language = self.llm_context.language or agent.hass.config.language
+                await _async_store_summary(agent, key, passage, summary.messages[-1].content, language)
         finally:
-            agent.summarizing.discard(window)
-            usage = self._on_end(attempts, text, at=at, started=started, evicted=evicted)
+            agent.summarizing_windows.discard(window)
+            usage = self._record(attempts, text, at=at, started=started, evicted=evicted)
         who = {"entity_id": self.entity_id, "conversation_id": window.conversation_id}
         counts = {"exchanges": len(passage.numbers), "summary_tokens": summary.tokens}
-        return async_fire_summarized(agent.hass, who, counts, usage, (before, stats))
+        return async_fire_summary_event(agent.hass, who, counts, usage, (before, stats))
 
-    def _on_end(self, attempts: list[Attempt], text: str, *, at: float, started: float, evicted: int) -> Usage:
+    def _record(self, attempts: list[Attempt], text: str, *, at: float, started: float, evicted: int) -> Usage:
         """Count, price and record a summary, even one that an exception is ending. Return its usage.
 
         `at` is its start in seconds since the epoch, `started` the same on the monotonic clock.
         """
         agent, cause, error = self.agent, self.cause, sys.exception()
-        billed = [each.billed for each in attempts if each.billed is not None]
+        billed = [each.billed_request for each in attempts if each.billed_request is not None]
         usage = sum((each.usage for each in billed), Usage())
         agent.statistics.on_summary(len(attempts), usage, evicted)
         record = TurnRecord(
@@ -169,7 +169,7 @@ class Summarizer:
             at=at,
             agent=agent.id,
             route="summary",
-            end=result_of(error).value,
+            end=get_attempt_result(error).value,
             reason="trim" if cause else "action",
             conversation=self.window.conversation_id,
             person=cause.person if cause else None,
@@ -177,7 +177,7 @@ class Summarizer:
             error=type(error).__name__ if error else None,
             answered_by=None if error else agent.id,
             duration=time.monotonic() - started,
-            cause=cause.turn if cause else None,
+            cause=cause.turn_id if cause else None,
         )
         log_requests(record.id, attempts)
         async_store_record(agent, record, attempts, started, ("", text))
@@ -185,61 +185,61 @@ class Summarizer:
         agent.notify_listeners()
         return usage
 
-    async def _summary(
+    async def _async_request_summary(
         self, question: Question, passage: SummaryInput, attempts: list[Attempt]
-    ) -> tuple[str, Native | None]:
+    ) -> tuple[str, NativeData | None]:
         """Return the text of a summary, and the provider's compaction that replaces it for the same model, if any.
 
         A compaction contains all of the user's text and may not fit. Then the model is asked for a summary instead.
         """
         agent, policy, limits = self.agent, self.window.policy, self.agent.config.limits
-        messages = compaction_messages(passage, self.window.exchanges(), question.excluded_tags)
-        native = await compact(question, messages, agent.counter, limits, attempts.append)
+        messages = collect_compaction_messages(passage, self.window.exchanges(), question.excluded_tags)
+        native = await ask_for_compaction(question, messages, agent.counter, limits, attempts.append)
         if native is not None and native.tokens <= policy.compaction_tokens:
-            return plain_text(passage, question.excluded_tags, policy, agent.counter), native
+            return format_plain_summary(passage, question.excluded_tags, policy, agent.counter), native
 
         def on_attempt(each: Attempt) -> None:
             attempts.append(each)
-            if each.billed is not None:
-                agent.learn(each.billed)
+            if each.billed_request is not None:
+                agent.learn_usage(each.billed_request)
 
         return await ask_for_summary(question, passage, policy.summary_tokens, limits, on_attempt), None
 
 
-async def _async_store(agent: Agent, key: str, passage: SummaryInput, text: str, language: str) -> None:
+async def _async_store_summary(agent: Agent, key: str, passage: SummaryInput, text: str, language: str) -> None:
     """Pass the summary of a passage to memory, which stores it only if it has stored the summarized turns.
 
     This prevents text that was forgotten, or spoken while memory was off, from returning in other words. The home's
     summaries contain nothing that unknown speakers said about themselves, and nothing from a window that everybody
     shares, because its speakers are unknown.
     """
-    store = async_store(agent.hass)
+    store = async_get_store(agent.hass)
     if not agent.config.memory or store is None or agent.config.scope is Scope.AGENT:
         return
     window = WindowKey.parse(key)
-    person = await async_person(agent.hass, window.user)
-    shown = [each for each in passage.shown(agent.config.excluded_tags) if each.messages[0].content != QUESTION]
-    if not shown or (person is None and _speaks_of_speakers(shown, {language, agent.hass.config.language})):
+    person = await async_find_person(agent.hass, window.user)
+    shown = [each for each in passage.selected(agent.config.excluded_tags) if each.messages[0].content != QUESTION]
+    if not shown or (person is None and _mentions_speaker(shown, {language, agent.hass.config.language})):
         return
-    store.async_put(
+    store.async_queue_record(
         Summary(
             conversation=window.conversation,
             since=min(each.messages[0].created or 0.0 for each in shown),
             until=max(each.messages[-1].created or 0.0 for each in shown),
-            said=tuple(_user_text(each) for each in shown if _NOT_IN_MEMORY.isdisjoint(each.tags)),
+            user_texts=tuple(_user_text(each) for each in shown if _UNSTORED_TAGS.isdisjoint(each.tags)),
             text=text,
-            earlier=passage.earlier,
+            earlier_text=passage.earlier_summary,
             agent=agent.id,
             person=person and person.id,
         )
     )
 
 
-def _speaks_of_speakers(exchanges: Iterable[Exchange], languages: Iterable[str]) -> bool:
+def _mentions_speaker(exchanges: Iterable[Exchange], languages: Iterable[str]) -> bool:
     """Return whether a user spoke of themselves. Turns that are stored in memory were checked earlier."""
-    said = [_user_text(each) for each in exchanges if not _NOT_IN_MEMORY.isdisjoint(each.tags)]
-    return any(speaks_of_oneself(each, language) for each in said for language in languages)
+    said = [_user_text(each) for each in exchanges if not _UNSTORED_TAGS.isdisjoint(each.tags)]
+    return any(is_about_speaker(each, language) for each in said for language in languages)
 
 
 def _user_text(exchange: Exchange) -> str:
-    return said_in(exchange.messages[0].content)
+    return extract_user_text(exchange.messages[0].content)

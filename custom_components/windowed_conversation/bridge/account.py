@@ -22,22 +22,22 @@ from homeassistant.util.ssl import SSL_ALPN_HTTP11, client_context
 import httpx2
 
 from .. import const
-from ..const import DEFAULT_FORMAT, DOMAIN, OPENAI_URL, OpenAIFormat
+from ..const import DEFAULT_OPENAI_FORMAT, DOMAIN, OPENAI_URL, OpenAIFormat
 from ..providers import (
     ListedModel,
     ModelProfile,
     Provider,
     Usage,
     Vendor,
+    find_profile,
     open_connection,
-    profile_of,
     repair_surrogates,
 )
 from ..window import is_count
 
-_PROVIDERS = f"{__package__.rpartition('.')[0]}.providers"
+_PROVIDERS_PACKAGE = f"{__package__.rpartition('.')[0]}.providers"
 
-_VENDORS = {
+_VENDOR_BY_PROVIDER = {
     const.PROVIDER_OPENAI: Vendor.OPENAI,
     const.PROVIDER_AZURE: Vendor.AZURE,
     const.PROVIDER_ANTHROPIC: Vendor.ANTHROPIC,
@@ -50,36 +50,36 @@ _HTTP_CLIENTS: HassKey[dict[type[Any], Any]] = HassKey(f"{DOMAIN}_http_clients")
 
 # Idle connections stay open for two minutes. Home Assistant's shared client closes them after 15 seconds, which is
 # sooner than most people speak again.
-_LIMITS = httpx2.Limits(max_keepalive_connections=32, keepalive_expiry=120)
+_POOL_LIMITS = httpx2.Limits(max_keepalive_connections=32, keepalive_expiry=120)
 
 # The folders of `providers` for accounts that do not use one of OpenAI's formats.
-_FOLDERS = {const.PROVIDER_ANTHROPIC: "anthropic", const.PROVIDER_GEMINI: "gemini"}
+_FOLDER_BY_PROVIDER = {const.PROVIDER_ANTHROPIC: "anthropic", const.PROVIDER_GEMINI: "gemini"}
 
 # The limits of the stored model list: ten times as many models as a router offers, and ids that a person can still tell
 # apart.
-_MOST_MODELS = 5000
-_LONGEST_ID = 255
+_MAX_MODELS = 5000
+_MAX_ID_CHARS = 255
 
 
 async def async_create_provider(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
     """Return the provider for the data of an account. Opens no connection."""
-    clients, http_client = await _async_clients(hass, account), await _async_http_client(hass, account)
-    return await hass.async_add_executor_job(_create, hass, account, clients, http_client)
+    clients, http_client = await _async_import_clients(hass, account), await _async_get_http_client(hass, account)
+    return await hass.async_add_executor_job(_create_provider, hass, account, clients, http_client)
 
 
 async def async_open_connection(hass: HomeAssistant, account: Mapping[str, Any]) -> None:
     """Open a connection that the account's next request will use. Sends no key. Raises `ProviderError`."""
-    await open_connection(await _async_http_client(hass, account), account[CONF_URL])
+    await open_connection(await _async_get_http_client(hass, account), account[CONF_URL])
 
 
-def vendor_of(account: Mapping[str, Any]) -> Vendor | None:
+def get_vendor(account: Mapping[str, Any]) -> Vendor | None:
     """Return the vendor of an account's models, or None for an OpenAI-compatible server."""
     if account[const.CONF_PROVIDER] == const.PROVIDER_OPENAI_CHAT and account[CONF_URL] == OPENAI_URL:
         return Vendor.OPENAI
-    return _VENDORS.get(account[const.CONF_PROVIDER])
+    return _VENDOR_BY_PROVIDER.get(account[const.CONF_PROVIDER])
 
 
-def is_at_home(account: Mapping[str, Any]) -> bool:
+def is_local_server(account: Mapping[str, Any]) -> bool:
     """Return whether an account's server runs at home: a compatible server without an API key, which costs nothing."""
     return bool(account[const.CONF_PROVIDER] == const.PROVIDER_OPENAI_CHAT) and CONF_API_KEY not in account
 
@@ -94,50 +94,50 @@ def can_compact(account: Mapping[str, Any]) -> bool:
 
     Azure's servers can do so too: https://learn.microsoft.com/azure/foundry/reference/rest/compactconversation
     """
-    return account[const.CONF_PROVIDER] in (const.PROVIDER_OPENAI, const.PROVIDER_AZURE) and _speaks_responses(account)
+    return account[const.CONF_PROVIDER] in (const.PROVIDER_OPENAI, const.PROVIDER_AZURE) and _uses_responses(account)
 
 
-def _create(hass: HomeAssistant, account: Mapping[str, Any], clients: Any, http_client: Any) -> Provider:
+def _create_provider(hass: HomeAssistant, account: Mapping[str, Any], clients: Any, http_client: Any) -> Provider:
     url, key = account[CONF_URL], account.get(CONF_API_KEY)
     match account[const.CONF_PROVIDER]:
         case const.PROVIDER_ANTHROPIC:
-            provider = clients.anthropic_messages(url, key, http_client)
+            provider = clients.create_anthropic_messages(url, key, http_client)
         case const.PROVIDER_GEMINI:
             load = partial(async_import_module, hass)
-            provider = clients.Gemini(url, key, http_client, client_context(), import_module=load)
+            provider = clients.GeminiProvider(url, key, http_client, client_context(), import_module=load)
         case const.PROVIDER_AZURE:
             server = clients.AzureServer(url, key, account.get(const.CONF_API_VERSION, ""))
-            build = clients.azure_responses if _speaks_responses(account) else clients.azure_chat
+            build = clients.create_azure_responses if _uses_responses(account) else clients.create_azure_chat
             provider = build(server, http_client)
         case const.PROVIDER_OPENAI:
-            build = clients.openai_responses if _speaks_responses(account) else clients.openai_chat
+            build = clients.create_openai_responses if _uses_responses(account) else clients.create_openai_chat
             provider = build(key, http_client, url)
         case _ if url == OPENAI_URL:
-            provider = clients.openai_chat(key, http_client)
+            provider = clients.create_openai_chat(key, http_client)
         case _:
-            provider = clients.compatible_chat(url, key, http_client)
+            provider = clients.create_compatible_chat(url, key, http_client)
     return cast("Provider", provider)
 
 
-def _speaks_responses(account: Mapping[str, Any]) -> bool:
-    return bool(account.get(const.CONF_FORMAT, DEFAULT_FORMAT) == OpenAIFormat.RESPONSES)
+def _uses_responses(account: Mapping[str, Any]) -> bool:
+    return bool(account.get(const.CONF_FORMAT, DEFAULT_OPENAI_FORMAT) == OpenAIFormat.RESPONSES)
 
 
-async def _async_clients(hass: HomeAssistant, account: Mapping[str, Any]) -> Any:
-    folder = _FOLDERS.get(account[const.CONF_PROVIDER], "openai")
-    return await async_import_module(hass, f"{_PROVIDERS}.{folder}.clients")
+async def _async_import_clients(hass: HomeAssistant, account: Mapping[str, Any]) -> Any:
+    folder = _FOLDER_BY_PROVIDER.get(account[const.CONF_PROVIDER], "openai")
+    return await async_import_module(hass, f"{_PROVIDERS_PACKAGE}.{folder}.clients")
 
 
-async def _async_http_client(hass: HomeAssistant, account: Mapping[str, Any]) -> Any:
+async def _async_get_http_client(hass: HomeAssistant, account: Mapping[str, Any]) -> Any:
     """Return the HTTP client for an account: Home Assistant's client class if the SDK supports it, or the SDK's own."""
-    client = _http_client(hass, HassHttpXAsyncClient)
+    client = _get_http_client(hass, HassHttpXAsyncClient)
     if account[const.CONF_PROVIDER] != const.PROVIDER_ANTHROPIC:
         return client
-    clients = await _async_clients(hass, account)
-    return client if clients.accepts(client) else _http_client(hass, clients.HttpClient)
+    clients = await _async_import_clients(hass, account)
+    return client if clients.supports_client(client) else _get_http_client(hass, clients.HttpClient)
 
 
-def _http_client(hass: HomeAssistant, kind: type[Any]) -> Any:
+def _get_http_client(hass: HomeAssistant, kind: type[Any]) -> Any:
     """Return the shared client of a class. It is closed when Home Assistant closes.
 
     Built here because Home Assistant's helper for creating clients does not let the caller choose the limits.
@@ -145,7 +145,7 @@ def _http_client(hass: HomeAssistant, kind: type[Any]) -> Any:
     clients = hass.data.setdefault(_HTTP_CLIENTS, {})
     if kind not in clients:
         context = client_context(alpn_protocols=SSL_ALPN_HTTP11)
-        client = clients[kind] = kind(verify=context, headers={"User-Agent": SERVER_SOFTWARE}, limits=_LIMITS)
+        client = clients[kind] = kind(verify=context, headers={"User-Agent": SERVER_SOFTWARE}, limits=_POOL_LIMITS)
 
         async def close(_event: Event) -> None:
             await client.aclose()
@@ -169,38 +169,38 @@ async def async_model_profile(
 
     `family` is the same as `name`, except on Azure, where it is the model that the user has entered for the deployment.
     """
-    profile = profile_of(vendor, family)
+    profile = find_profile(vendor, family)
     listed = next((model for model in models if model.id == name.removeprefix("models/")), None)
     context = listed.context_tokens if listed else None
     if context is None and vendor is not None:
-        prices = await _async_prices(hass)
-        context = await hass.async_add_executor_job(prices.context_tokens_of, vendor, family)
+        prices = await _async_import_prices(hass)
+        context = await hass.async_add_executor_job(prices.find_context_tokens, vendor, family)
     return replace(profile, context_tokens=context, output_tokens=listed.output_tokens if listed else None)
 
 
-async def async_cost(hass: HomeAssistant, usages: Collection[ModelUsage]) -> Decimal | None:
+async def async_calculate_cost(hass: HomeAssistant, usages: Collection[ModelUsage]) -> Decimal | None:
     """Return the cost of requests in US dollars, or None if any of the prices is unknown.
 
     The cost is calculated for each request, because some models have higher prices for long requests.
     """
-    prices = await _async_prices(hass)
+    prices = await _async_import_prices(hass)
 
-    def cost() -> Decimal | None:
-        costs = [prices.cost_of(use.vendor, use.family, use.usage) for use in usages]
+    def sum_costs() -> Decimal | None:
+        costs = [prices.calculate_cost(use.vendor, use.family, use.usage) for use in usages]
         return None if None in costs else sum(costs, Decimal())
 
-    return await hass.async_add_executor_job(cost)
+    return await hass.async_add_executor_job(sum_costs)
 
 
-async def async_families(hass: HomeAssistant, vendor: Vendor) -> list[str]:
+async def async_list_families(hass: HomeAssistant, vendor: Vendor) -> list[str]:
     """Return a vendor's known model names, for deployments whose own names do not identify their models."""
-    prices = await _async_prices(hass)
-    names: list[str] = await hass.async_add_executor_job(prices.priced_model_names, vendor)
+    prices = await _async_import_prices(hass)
+    names: list[str] = await hass.async_add_executor_job(prices.list_priced_models, vendor)
     return names
 
 
-async def _async_prices(hass: HomeAssistant) -> Any:
-    return await async_import_module(hass, f"{_PROVIDERS}.prices")
+async def _async_import_prices(hass: HomeAssistant) -> Any:
+    return await async_import_module(hass, f"{_PROVIDERS_PACKAGE}.prices")
 
 
 class ServerCache:
@@ -221,32 +221,32 @@ class ServerCache:
 
     def restore(self, stored: object) -> None:
         """Load the stored list without its invalid entries, unless the server has already sent a list."""
-        self.models = self.models or tuple(islice(_valid_models(stored), _MOST_MODELS))
+        self.models = self.models or tuple(islice(_iter_valid_models(stored), _MAX_MODELS))
 
-    def as_list(self) -> list[list[str | int | None]]:
+    def models_as_list(self) -> list[list[str | int | None]]:
         """Return the list of models in the form in which it is stored."""
         return [[model.id, model.context_tokens, model.output_tokens] for model in self.models]
 
     @callback
-    def update(self, models: Sequence[ListedModel]) -> None:
+    def update_models(self, models: Sequence[ListedModel]) -> None:
         """Replace the list. Skips ids that cannot be stored: too long, or with a lone surrogate."""
-        storable = (each for each in models if len(each.id) <= _LONGEST_ID and repair_surrogates(each.id) == each.id)
-        self.models = tuple(islice(storable, _MOST_MODELS))
+        storable = (each for each in models if len(each.id) <= _MAX_ID_CHARS and repair_surrogates(each.id) == each.id)
+        self.models = tuple(islice(storable, _MAX_MODELS))
         self.save_soon()
 
     @callback
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Clear the list and the availability, because the account now has another server."""
         self.is_away, self.unanswered_since, self.answered_at = False, None, None
-        self.update(())
+        self.update_models(())
 
 
-def _valid_models(stored: object) -> Iterator[ListedModel]:
+def _iter_valid_models(stored: object) -> Iterator[ListedModel]:
     for model in stored if isinstance(stored, list) else ():
         match model:
-            case [str(name), context, output] if _is_limit(context) and _is_limit(output):
+            case [str(name), context, output] if _is_valid_limit(context) and _is_valid_limit(output):
                 yield ListedModel(name, context, output)
 
 
-def _is_limit(value: object) -> bool:
+def _is_valid_limit(value: object) -> bool:
     return value is None or is_count(value, 1)

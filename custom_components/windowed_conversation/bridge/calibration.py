@@ -16,8 +16,8 @@ from homeassistant.util.hass_dict import HassKey
 
 from ..const import DOMAIN, Counting
 from ..providers import Request, Usage
-from ..turn.model import Reasoning
-from ..turn.model_size import ModelSize
+from ..turn.model import ReasoningDetector
+from ..turn.model_size import ContextSizeTracker
 from ..window import CalibratedCounter, Calibration, Calibrator, estimate_request
 
 if TYPE_CHECKING:
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger(__name__)
 
-_FOLDER = Path(__file__).parent.parent / "vocabularies"
+_VOCABULARY_FOLDER = Path(__file__).parent.parent / "vocabularies"
 
 # Hashes of the vocabulary files that OpenAI publishes, from tiktoken_ext/openai_public.py.
-_SHA256 = {
+_SHA256_BY_ENCODING = {
     Counting.O200K_BASE: "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
     Counting.CL100K_BASE: "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
 }
 
 # Patterns that split a text into the pieces that are encoded separately, from tiktoken_ext/openai_public.py. They are
 # copied because the functions of that module would download the vocabulary again.
-_PATTERNS = {
+_SPLIT_PATTERNS = {
     Counting.O200K_BASE: (
         r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
         r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
@@ -53,9 +53,9 @@ _COUNTERS: HassKey[dict[Counting, asyncio.Future[ExactCounter | None]]] = HassKe
 _MAX_MODELS = 100
 
 # Keys of the stored dictionary: factors for the estimate, factors for exact counts by encoding, and context sizes.
-_MODELS = "models"
-_EXACT = "exact"
-_LIMITS = "limits"
+_KEY_MODELS = "models"
+_KEY_EXACT = "exact"
+_KEY_LIMITS = "limits"
 
 
 class ExactCounter:
@@ -74,7 +74,7 @@ class ExactCounter:
         return len(self._encoding.encode_ordinary(text))
 
 
-async def async_exact_counter(hass: HomeAssistant, counting: Counting) -> ExactCounter | None:
+async def async_get_exact_counter(hass: HomeAssistant, counting: Counting) -> ExactCounter | None:
     """Return the exact counter, or None if tokens are estimated. It is loaded once per run of Home Assistant.
 
     Returns None if the estimate was chosen, or if the package cannot be loaded or the vocabulary is damaged; that is
@@ -84,12 +84,12 @@ async def async_exact_counter(hass: HomeAssistant, counting: Counting) -> ExactC
         return None
     counters = hass.data.setdefault(_COUNTERS, {})
     if counting not in counters:
-        counters[counting] = hass.async_add_executor_job(load_counter, counting)
+        counters[counting] = hass.async_add_executor_job(load_exact_counter, counting)
     # Shielded, so that a cancelled caller does not cancel the loading for the other callers.
     return await asyncio.shield(counters[counting])
 
 
-def load_counter(counting: Counting) -> ExactCounter | None:
+def load_exact_counter(counting: Counting) -> ExactCounter | None:
     """Return the exact counter, or None if it cannot be used. Blocks for about half a second; call it in a thread."""
     try:
         from tiktoken import Encoding  # noqa: PLC0415 - few agents count exactly
@@ -97,20 +97,20 @@ def load_counter(counting: Counting) -> ExactCounter | None:
         _log_unusable("package tiktoken", type(err).__name__)
         return None
     try:
-        vocabulary = gzip.decompress((_FOLDER / f"{counting}.tiktoken.gz").read_bytes())
+        vocabulary = gzip.decompress((_VOCABULARY_FOLDER / f"{counting}.tiktoken.gz").read_bytes())
     except (OSError, EOFError, zlib.error) as err:
         _log_unusable(f"vocabulary {counting}", type(err).__name__)
         return None
-    if sha256(vocabulary).hexdigest() != _SHA256[counting]:
+    if sha256(vocabulary).hexdigest() != _SHA256_BY_ENCODING[counting]:
         _log_unusable(f"vocabulary {counting}", "its hash is wrong")
         return None
     encoding = Encoding(
-        str(counting), pat_str=_PATTERNS[counting], mergeable_ranks=_ranks(vocabulary), special_tokens={}
+        str(counting), pat_str=_SPLIT_PATTERNS[counting], mergeable_ranks=_parse_ranks(vocabulary), special_tokens={}
     )
     return ExactCounter(encoding)
 
 
-def _ranks(vocabulary: bytes) -> dict[bytes, int]:
+def _parse_ranks(vocabulary: bytes) -> dict[bytes, int]:
     """Return the ranks of the tokens. Decodes line by line, so that other threads can acquire the GIL in between."""
     ranks: dict[bytes, int] = {}
     for line in BytesIO(vocabulary):
@@ -124,7 +124,7 @@ def _log_unusable(what: str, why: str) -> None:
 
 
 # A model, and the encoding that its tokens were counted with, or None for the estimate.
-type _Key = tuple[str, str | None]
+type _CalibrationKey = tuple[str, str | None]
 
 
 class ModelCalibrations:
@@ -134,10 +134,10 @@ class ModelCalibrations:
         # Called after each change.
         self.save_soon: Callable[[], None] = lambda: None
         # Ordered by the time of the last reported usage, oldest first.
-        self._calibrators: dict[_Key, Calibrator] = {}
-        self._sizes: dict[str, ModelSize] = {}
+        self._calibrators: dict[_CalibrationKey, Calibrator] = {}
+        self._size_trackers: dict[str, ContextSizeTracker] = {}
         # Not stored, because the first answers after a restart show it again.
-        self._reasoning: dict[str, Reasoning] = {}
+        self._reasoning_detectors: dict[str, ReasoningDetector] = {}
         self._counters: dict[str, CalibratedCounter] = {}
 
     def restore(self, stored: Any) -> None:
@@ -145,27 +145,27 @@ class ModelCalibrations:
         if stored is None:
             return
         try:
-            calibrators, sizes = _calibrators(stored), self._stored_sizes(stored.get(_LIMITS))
+            calibrators, sizes = _parse_calibrators(stored), self._restore_size_trackers(stored.get(_KEY_LIMITS))
         except (AttributeError, LookupError, TypeError, ValueError) as err:
             kind = type(err).__name__
             _LOGGER.warning("What was learned of the models' tokens cannot be read and is ignored: %s", kind)
             return
         # Calibrations that are already in use take precedence over stored ones.
-        self._calibrators, self._sizes = calibrators | self._calibrators, sizes | self._sizes
+        self._calibrators, self._size_trackers = calibrators | self._calibrators, sizes | self._size_trackers
 
     @callback
-    def counter(self, agent_id: str, model: str, exact: ExactCounter | None = None) -> CalibratedCounter:
+    def get_counter(self, agent_id: str, model: str, exact: ExactCounter | None = None) -> CalibratedCounter:
         """Return the agent's counter, which all of its windows share, set to count for the agent's current model.
 
         `exact` is the counter to calibrate, or None for the estimate.
         """
         calibrator = self._calibrators.setdefault((model, exact.encoding if exact else None), Calibrator())
         counter = self._counters.setdefault(agent_id, CalibratedCounter(calibrator))
-        counter.count_by(calibrator, exact)
+        counter.set_calibrator(calibrator, exact)
         return counter
 
     @callback
-    def learn(self, request: Request, usage: Usage, exact: ExactCounter | None = None) -> None:
+    def learn_usage(self, request: Request, usage: Usage, exact: ExactCounter | None = None) -> None:
         """Update the calibration with the usage that a provider reported for a request, see `OnUsage`.
 
         The usage is compared with the count of `exact`, or with the estimate if that is None. Requests that forbid tool
@@ -181,27 +181,27 @@ class ModelCalibrations:
             self.save_soon()
 
     @callback
-    def size(self, model: str) -> ModelSize:
-        """Return the `ModelSize` of a model. All users of the model share it."""
-        return self._sizes.setdefault(model, ModelSize(self._on_change))
+    def get_size_tracker(self, model: str) -> ContextSizeTracker:
+        """Return the `ContextSizeTracker` of a model. All users of the model share it."""
+        return self._size_trackers.setdefault(model, ContextSizeTracker(self._on_size_changed))
 
     @callback
-    def reasoning(self, model: str) -> Reasoning:
-        """Return the `Reasoning` of a model. All users of the model share it."""
-        return self._reasoning.setdefault(model, Reasoning())
+    def get_reasoning_detector(self, model: str) -> ReasoningDetector:
+        """Return the `ReasoningDetector` of a model. All users of the model share it."""
+        return self._reasoning_detectors.setdefault(model, ReasoningDetector())
 
     @callback
     def forget_sizes(self, models: Collection[str] | None = None) -> None:
         """Forget the learned context sizes of these models, or of all models, after the user has reconfigured them."""
-        for model, size in self._sizes.items():
+        for model, size in self._size_trackers.items():
             if models is None or model in models:
-                size.forget()
+                size.reset()
 
-    def _stored_sizes(self, stored: object) -> dict[str, ModelSize]:
+    def _restore_size_trackers(self, stored: object) -> dict[str, ContextSizeTracker]:
         sizes = stored.items() if isinstance(stored, dict) else ()
-        return {str(model): ModelSize.from_dict(size, self._on_change) for model, size in sizes}
+        return {str(model): ContextSizeTracker.from_dict(size, self._on_size_changed) for model, size in sizes}
 
-    def _on_change(self) -> None:
+    def _on_size_changed(self) -> None:
         self.save_soon()
 
     def as_dict(self) -> dict[str, Any]:
@@ -210,15 +210,15 @@ class ModelCalibrations:
         models: dict[str | None, dict[str, Any]] = {None: {}}
         for model, encoding in list(learned)[-_MAX_MODELS:]:
             models.setdefault(encoding, {})[model] = learned[model, encoding].as_dict()
-        sizes = {model: stored for model, size in self._sizes.items() if (stored := size.as_dict())}
+        sizes = {model: stored for model, size in self._size_trackers.items() if (stored := size.as_dict())}
         limits = {model: sizes[model] for model in list(sizes)[-_MAX_MODELS:]}
-        return {_MODELS: models.pop(None), _EXACT: models, _LIMITS: limits}
+        return {_KEY_MODELS: models.pop(None), _KEY_EXACT: models, _KEY_LIMITS: limits}
 
 
-def _calibrators(stored: dict[str, Any]) -> dict[_Key, Calibrator]:
+def _parse_calibrators(stored: dict[str, Any]) -> dict[_CalibrationKey, Calibrator]:
     """Return the stored calibrators. Raises an error if `stored` is malformed."""
     return {
         (str(model), encoding): Calibrator(Calibration.from_dict(factors))
-        for encoding, models in [(None, stored[_MODELS]), *stored.get(_EXACT, {}).items()]
+        for encoding, models in [(None, stored[_KEY_MODELS]), *stored.get(_KEY_EXACT, {}).items()]
         for model, factors in models.items()
     }

@@ -24,17 +24,17 @@ from homeassistant.helpers.intent import IntentResponse
 from homeassistant.helpers.json import json_dumps
 
 from ..providers import ReasoningDelta, TextDelta, ToolCallDone
-from ..turn.context import as_typed
-from ..turn.model import Spoken
+from ..turn.context import mark_typed_prefixes
+from ..turn.model import ReplyDelta
 from ..window import MAX_TAG_LENGTH, Message, ToolCall
-from .errors import sentence_after
+from .errors import next_sentence
 
 # Agent ids of answers that a pipeline gives by itself, before it asks an agent (`assist_pipeline/default_pipeline.py`).
 _PIPELINE_AGENTS = (HOME_ASSISTANT_AGENT, "sentence_trigger")
 # The most names of one slot that become tags, because a model may list any number of names.
-_MOST_NAMES = 20
+_MAX_NAMES = 20
 
-_HAS_OWNER = "context" in signature(async_get_chat_session).parameters
+_SESSIONS_HAVE_OWNERS = "context" in signature(async_get_chat_session).parameters
 
 # The error of opening a chat log that another turn uses. Home Assistant has it from 2026.11 on.
 BUSY_ERRORS: tuple[type[Exception], ...] = tuple(
@@ -42,31 +42,31 @@ BUSY_ERRORS: tuple[type[Exception], ...] = tuple(
 )
 
 
-def to_messages(hass: HomeAssistant, contents: Iterable[Content]) -> tuple[Message, ...]:
+def convert_contents(hass: HomeAssistant, contents: Iterable[Content]) -> tuple[Message, ...]:
     """Return the contents of a chat log as messages. System prompts and empty answers are skipped."""
-    return tuple([message for content in contents if (message := _message(hass, content))])
+    return tuple([message for content in contents if (message := _convert_content(hass, content))])
 
 
-def _message(hass: HomeAssistant, content: Content) -> Message | None:
+def _convert_content(hass: HomeAssistant, content: Content) -> Message | None:
     if isinstance(content, SystemContent):
         return None
     created = content.created.timestamp()
     if isinstance(content, UserContent):
-        return Message.user(as_typed(content.content), created=created)
+        return Message.user(mark_typed_prefixes(content.content), created=created)
     if isinstance(content, ToolResultContent):
         result = content.result
         # The word "error" in the text is how the model learns that a tool failed.
         data = {"error": result.data} if result.error and "error" not in result.data else result.data
-        text, tags = json_dumps(data), result_tags(hass, result)
+        text, tags = json_dumps(data), get_result_tags(hass, result)
         return Message.tool(content.tool_call_id, content.tool_name, text, tags=tags, created=created)
     calls = tuple([ToolCall(call.id, call.tool_name, call.tool_args) for call in content.tool_calls or ()])
     if not calls and not content.content:
         return None
-    tags = frozenset[str]().union(*[call_tags(hass, call.arguments) for call in calls]) if calls else frozenset()
+    tags = frozenset[str]().union(*[get_call_tags(hass, call.arguments) for call in calls]) if calls else frozenset()
     return Message.assistant(content.content or "", tool_calls=calls, tags=tags, created=created)
 
 
-def handled_by_pipeline(chat_log: ChatLog, agent_id: str, seen: Collection[Message]) -> list[tuple[Message, ...]]:
+def find_pipeline_exchanges(chat_log: ChatLog, agent_id: str, seen: Collection[Message]) -> list[tuple[Message, ...]]:
     """Return the exchanges that the pipeline itself answered since the agent's last turn, oldest first.
 
     The end of that turn is found by the order of the log and not by time, because the clock may have been set back: it
@@ -88,20 +88,20 @@ def handled_by_pipeline(chat_log: ChatLog, agent_id: str, seen: Collection[Messa
         if answer.agent_id == agent_id:
             break
         if answer.agent_id in _PIPELINE_AGENTS:
-            messages = to_messages(chat_log.hass, exchange)
-            if any(_is_among(message, seen) for message in messages):
+            messages = convert_contents(chat_log.hass, exchange)
+            if any(_is_seen(message, seen) for message in messages):
                 break
             handled.append(messages)
     return handled[::-1]
 
 
-def _is_among(message: Message, seen: Collection[Message]) -> bool:
+def _is_seen(message: Message, seen: Collection[Message]) -> bool:
     return any(each.created == message.created and each.content == message.content for each in seen)
 
 
 def async_open_session(hass: HomeAssistant, user_input: ConversationInput) -> AbstractContextManager[ChatSession]:
     """Return the chat session of an input. Raises `Unauthorized` if sessions have owners and it is another user's."""
-    owner: dict[str, Any] = {"context": user_input.context} if _HAS_OWNER else {}
+    owner: dict[str, Any] = {"context": user_input.context} if _SESSIONS_HAVE_OWNERS else {}
     return async_get_chat_session(hass, user_input.conversation_id, **owner)
 
 
@@ -123,29 +123,29 @@ async def async_ask_agent(
     return result.response
 
 
-def call_tags(hass: HomeAssistant, arguments: Mapping[str, Any]) -> frozenset[str]:
+def get_call_tags(hass: HomeAssistant, arguments: Mapping[str, Any]) -> frozenset[str]:
     """Return the tags for the areas and domains in the arguments of a tool call."""
-    areas = [ar.async_get(hass).async_get_area_by_name(name) for name in _names(arguments.get("area"))]
-    domains = filter(valid_domain, _names(arguments.get("domain")))
-    return _tags({area.id for area in areas if area}.union(domains))
+    areas = [ar.async_get(hass).async_get_area_by_name(name) for name in _parse_names(arguments.get("area"))]
+    domains = filter(valid_domain, _parse_names(arguments.get("domain")))
+    return _make_tags({area.id for area in areas if area}.union(domains))
 
 
-def result_tags(hass: HomeAssistant, result: llm.ToolResult) -> frozenset[str]:
+def get_result_tags(hass: HomeAssistant, result: llm.ToolResult) -> frozenset[str]:
     """Return the tags for the targets of an intent's result (`IntentResponse.as_dict`); other results have none."""
     outcome = result.data.get("data")
     targets = outcome.get("success") if isinstance(outcome, dict) else None
     if not isinstance(targets, list):
         return frozenset()
-    return _tags([name for target in targets if isinstance(target, dict) for name in _touched(hass, target)])
+    return _make_tags([name for target in targets if isinstance(target, dict) for name in _target_names(hass, target)])
 
 
-def _tags(names: Iterable[str]) -> frozenset[str]:
+def _make_tags(names: Iterable[str]) -> frozenset[str]:
     """Return the tags for names from a model or a tool. Names that do not form a valid tag are skipped."""
     tags = [f"context:{name}" for name in names if name.strip()]
     return frozenset([tag for tag in tags if len(tag) <= MAX_TAG_LENGTH])
 
 
-def _touched(hass: HomeAssistant, target: Mapping[str, Any]) -> Iterator[str]:
+def _target_names(hass: HomeAssistant, target: Mapping[str, Any]) -> Iterator[str]:
     kind, target_id = target.get("type"), target.get("id")
     if not isinstance(target_id, str):
         return
@@ -158,9 +158,9 @@ def _touched(hass: HomeAssistant, target: Mapping[str, Any]) -> Iterator[str]:
         yield target_id
 
 
-def _names(value: object) -> list[str]:
+def _parse_names(value: object) -> list[str]:
     """Return the names in a slot, which is a single name or a list. Only the first names of a long list are used."""
-    names = value[:_MOST_NAMES] if isinstance(value, list) else [value]
+    names = value[:_MAX_NAMES] if isinstance(value, list) else [value]
     return [name.strip() for name in names if isinstance(name, str) and name.strip()]
 
 
@@ -170,64 +170,64 @@ class ChatLogReply:
     def __init__(self, chat_log: ChatLog, agent_id: str) -> None:
         self._chat_log = chat_log
         self._agent_id = agent_id
-        self._pieces: list[str] = []
-        self.failed_calls = 0
+        self._text_pieces: list[str] = []
+        self.failed_call_count = 0
 
     @property
-    def is_heard(self) -> bool:
+    def has_listener(self) -> bool:
         """Whether somebody receives the answer while it is written, for example the Assist pipeline."""
         return self._chat_log.delta_listener is not None
 
     @property
     def text(self) -> str:
         """The text so far of the message that is being streamed, or else of the last streamed message."""
-        return "".join(self._pieces)
+        return "".join(self._text_pieces)
 
-    async def add(self, deltas: AsyncIterator[Spoken]) -> AsyncGenerator[Message]:
+    async def add_deltas(self, deltas: AsyncIterator[ReplyDelta]) -> AsyncGenerator[Message]:
         """Stream deltas into the chat log. Yield each message when it is complete."""
-        contents = self._chat_log.async_add_delta_content_stream(self._agent_id, self._chat_log_deltas(deltas))
+        contents = self._chat_log.async_add_delta_content_stream(self._agent_id, self._convert_deltas(deltas))
         async with aclosing(contents):
             async for content in contents:
                 if isinstance(content, ToolResultContent):
-                    self._pieces.clear()
-                    self.failed_calls += bool(content.result.error)
-                if (message := _message(self._chat_log.hass, content)) is not None:
+                    self._text_pieces.clear()
+                    self.failed_call_count += bool(content.result.error)
+                if (message := _convert_content(self._chat_log.hass, content)) is not None:
                     yield message
 
-    async def break_off(self, why: str) -> str:
+    async def end_early(self, why: str) -> str:
         """Append `why`, a sentence on why the answer ends early, to the streamed text. Return the last message's text.
 
         The delta without a role continues the message that was streamed last. If it began a new message, Home Assistant
         would use only that one as the answer when text-to-speech does not stream.
         """
         text = self.text
-        ending: AssistantContentDeltaDict = {"content": sentence_after(text, why)}
+        ending: AssistantContentDeltaDict = {"content": next_sentence(text, why)}
         if not text.strip():
             text, ending = "", {"role": "assistant", "content": why}
 
-        async def delta() -> AsyncGenerator[AssistantContentDeltaDict]:
+        async def iter_ending() -> AsyncGenerator[AssistantContentDeltaDict]:
             yield ending
 
-        async for _ in self._chat_log.async_add_delta_content_stream(self._agent_id, delta()):
+        async for _ in self._chat_log.async_add_delta_content_stream(self._agent_id, iter_ending()):
             pass
         return f"{text}{ending['content']}"
 
-    def leave(self, text: str) -> None:
+    def add_answer(self, text: str) -> None:
         """Add an answer to the chat log without streaming it."""
         self._chat_log.async_add_assistant_content_without_tools(
             AssistantContent(agent_id=self._agent_id, content=text)
         )
 
-    async def _chat_log_deltas(self, deltas: AsyncIterator[Spoken]) -> AsyncGenerator[AssistantContentDeltaDict]:
+    async def _convert_deltas(self, deltas: AsyncIterator[ReplyDelta]) -> AsyncGenerator[AssistantContentDeltaDict]:
         started = False
         async for delta in deltas:
             if not started:
                 started = True
-                self._pieces.clear()
+                self._text_pieces.clear()
                 yield {"role": "assistant"}
             match delta:
                 case TextDelta(text):
-                    self._pieces.append(text)
+                    self._text_pieces.append(text)
                     yield {"content": text}
                 case ReasoningDelta(text):
                     yield {"thinking_content": text}

@@ -17,42 +17,42 @@ from .. import providers
 from ..const import DOMAIN
 from ..turn import errors as turn
 from ..turn.speaker import base_language
-from ..window import MAX_COUNT
+from ..window import MAX_TOKENS
 
 # The languages that have spoken texts, see `translations/`. The first one is the fallback.
-LANGUAGES = ("en", "da", "de", "es", "fr", "it", "nl", "pl", "pt", "pt-BR", "sv")
+SPOKEN_LANGUAGES = ("en", "da", "de", "es", "fr", "it", "nl", "pl", "pt", "pt-BR", "sv")
 
 # The Polish plural rule: "few" is for counts that end in 2 to 4, except those that end in 12 to 14.
-_FEW = range(2, 5)
-_TEENS = range(12, 15)
+_FEW_DIGITS = range(2, 5)
+_TEEN_DIGITS = range(12, 15)
 
-_MINUTE, _HOUR = 60, 60 * 60
+_MINUTE_SECONDS, _HOUR_SECONDS = 60, 60 * 60
 
 # Marks that end a sentence in several scripts, and closing characters that may follow such a mark.
 _SENTENCE_ENDS = tuple(".!?…:;。！？؟۔।॥")  # noqa: RUF001 - of several scripts
-_CLOSERS = " \t\r\n\"'`*_)]}”’»」』）"  # noqa: RUF001 - of several scripts
+_CLOSING_CHARS = " \t\r\n\"'`*_)]}”’»」』）"  # noqa: RUF001 - of several scripts
 
 
-async def async_text(hass: HomeAssistant, language: str, category: str, key: str) -> str:
+async def async_get_text(hass: HomeAssistant, language: str, category: str, key: str) -> str:
     """Return a text in the speaker's dialect if there is one, else in the base language, else in English.
 
     Returns the key itself if the text does not exist.
     """
-    nearest = next(iter(matches(language, LANGUAGES, hass.config.country)), LANGUAGES[0])
+    nearest = next(iter(matches(language, SPOKEN_LANGUAGES, hass.config.country)), SPOKEN_LANGUAGES[0])
     texts = await async_get_translations(hass, nearest, category, [DOMAIN])
     return texts.get(f"component.{DOMAIN}.{category}.{key}", key)
 
 
-def plural(language: str, count: int) -> str:
+def plural_form(language: str, count: int) -> str:
     """Return the plural form that a text takes for a count in a spoken language: "one", "few" or "other"."""
     base = base_language(language)
     if count == 1 or (base == "fr" and count == 0):
         return "one"
-    return "few" if base == "pl" and count % 10 in _FEW and count % 100 not in _TEENS else "other"
+    return "few" if base == "pl" and count % 10 in _FEW_DIGITS and count % 100 not in _TEEN_DIGITS else "other"
 
 
 @dataclass(frozen=True, slots=True)
-class ErrorText:
+class ErrorPresentation:
     """The presentation of an error: the translation key of its sentence, the response code, and the placeholders."""
 
     key: str
@@ -60,75 +60,77 @@ class ErrorText:
     placeholders: dict[str, str] | None = None
 
 
-_TEXTS: dict[type[Exception], ErrorText] = {
-    providers.AuthError: ErrorText("auth_error"),
-    providers.QuotaError: ErrorText("quota_error"),
-    providers.RateLimited: ErrorText("rate_limited"),
-    providers.ContextOverflow: ErrorText("context_overflow"),
-    providers.Refused: ErrorText("refused"),
-    providers.Incomplete: ErrorText("incomplete"),
-    providers.Unavailable: ErrorText("unavailable"),
-    providers.DeadlineExceeded: ErrorText("deadline_exceeded"),
-    providers.BadRequest: ErrorText("bad_request"),
-    providers.ModelNotFound: ErrorText("model_not_found"),
-    providers.BadStream: ErrorText("bad_stream"),
-    turn.NothingSaid: ErrorText("nothing_said", IntentResponseErrorCode.NO_INTENT_MATCH),
-    turn.EmptyAnswer: ErrorText("empty_answer"),
-    turn.NoSummary: ErrorText("no_summary"),
-    turn.NoTokenCount: ErrorText("no_token_count"),
-    turn.PromptFailed: ErrorText("prompt_failed"),
-    turn.ToolsUnavailable: ErrorText("tools_unavailable"),
-    turn.Busy: ErrorText("busy"),
-    turn.IdTooLong: ErrorText("id_too_long"),
-    Unauthorized: ErrorText("unauthorized"),
+_PRESENTATION_BY_CLASS: dict[type[Exception], ErrorPresentation] = {
+    providers.AuthError: ErrorPresentation("auth_error"),
+    providers.QuotaError: ErrorPresentation("quota_error"),
+    providers.RateLimited: ErrorPresentation("rate_limited"),
+    providers.ContextOverflow: ErrorPresentation("context_overflow"),
+    providers.Refused: ErrorPresentation("refused"),
+    providers.Incomplete: ErrorPresentation("incomplete"),
+    providers.Unavailable: ErrorPresentation("unavailable"),
+    providers.DeadlineExceeded: ErrorPresentation("deadline_exceeded"),
+    providers.BadRequest: ErrorPresentation("bad_request"),
+    providers.ModelNotFound: ErrorPresentation("model_not_found"),
+    providers.BadStream: ErrorPresentation("bad_stream"),
+    turn.NothingSaid: ErrorPresentation("nothing_said", IntentResponseErrorCode.NO_INTENT_MATCH),
+    turn.EmptyAnswer: ErrorPresentation("empty_answer"),
+    turn.NoSummary: ErrorPresentation("no_summary"),
+    turn.NoTokenCount: ErrorPresentation("no_token_count"),
+    turn.PromptFailed: ErrorPresentation("prompt_failed"),
+    turn.ToolsUnavailable: ErrorPresentation("tools_unavailable"),
+    turn.Busy: ErrorPresentation("busy"),
+    turn.IdTooLong: ErrorPresentation("id_too_long"),
+    Unauthorized: ErrorPresentation("unauthorized"),
 }
 
 
 _KEYS: dict[type[Exception], str] = {
-    **{kind: failure.key for kind, failure in _TEXTS.items()},
+    **{kind: failure.key for kind, failure in _PRESENTATION_BY_CLASS.items()},
     providers.Redirected: "redirected",
     turn.LocalAnswerFailed: "local_answer_failed",
 }
 
 # The error names that automations see, by the names of the error classes, which the record of turns contains.
-ERROR_KEYS = {kind.__name__: key for kind, key in _KEYS.items()}
+ERROR_KEY_BY_CLASS = {kind.__name__: key for kind, key in _KEYS.items()}
 
 
-def error_text_of(error: Exception) -> ErrorText:
+def describe_error(error: Exception) -> ErrorPresentation:
     """Return the text of an error. An error of an unknown type gets the text for unexpected errors."""
-    if isinstance(error, providers.RateLimited) and 0 < (error.retry_after or 0) <= MAX_COUNT:
-        return _rate_limited_for(math.ceil(error.retry_after or 0))
+    if isinstance(error, providers.RateLimited) and 0 < (error.retry_after or 0) <= MAX_TOKENS:
+        return _build_rate_limit_presentation(math.ceil(error.retry_after or 0))
     if isinstance(error, providers.Redirected):
-        return ErrorText("redirected", placeholders={"address": error.address})
-    return _TEXTS.get(type(error), ErrorText("unexpected"))
+        return ErrorPresentation("redirected", placeholders={"address": error.address})
+    return _PRESENTATION_BY_CLASS.get(type(error), ErrorPresentation("unexpected"))
 
 
-def error_key(error: Exception) -> str:
+def get_error_key(error: Exception) -> str:
     """Return the name of an error's kind for automations. It does not depend on the numbers in the error."""
     return _KEYS.get(type(error), "unexpected")
 
 
-def _rate_limited_for(seconds: int) -> ErrorText:
+def _build_rate_limit_presentation(seconds: int) -> ErrorPresentation:
     """Return the text for a wait, in the largest unit (hours, minutes, seconds) that gives at least 2."""
-    if seconds < 2 * _MINUTE:
-        return ErrorText("rate_limited_for", placeholders={"seconds": str(seconds)})
-    if seconds < 2 * _HOUR:
-        return ErrorText("rate_limited_for_minutes", placeholders={"minutes": str(math.ceil(seconds / _MINUTE))})
-    return ErrorText("rate_limited_for_hours", placeholders={"hours": str(round(seconds / _HOUR))})
+    if seconds < 2 * _MINUTE_SECONDS:
+        return ErrorPresentation("rate_limited_for", placeholders={"seconds": str(seconds)})
+    if seconds < 2 * _HOUR_SECONDS:
+        return ErrorPresentation(
+            "rate_limited_for_minutes", placeholders={"minutes": str(math.ceil(seconds / _MINUTE_SECONDS))}
+        )
+    return ErrorPresentation("rate_limited_for_hours", placeholders={"hours": str(round(seconds / _HOUR_SECONDS))})
 
 
-def translated_error[ErrorT: HomeAssistantError](key: str, kind: type[ErrorT], /, **placeholders: str) -> ErrorT:
+def build_translated_error[ErrorT: HomeAssistantError](key: str, kind: type[ErrorT], /, **placeholders: str) -> ErrorT:
     """Return a Home Assistant error of the given class with a translated message."""
     return kind(translation_domain=DOMAIN, translation_key=key, translation_placeholders=placeholders)
 
 
-def refusal(key: str, /, **placeholders: str) -> ServiceValidationError:
+def build_refusal(key: str, /, **placeholders: str) -> ServiceValidationError:
     """Return the error that an action raises for a mistake of its caller."""
-    return translated_error(key, ServiceValidationError, **placeholders)
+    return build_translated_error(key, ServiceValidationError, **placeholders)
 
 
 @contextmanager
-def faults_logged(logger: logging.Logger, what: str) -> Iterator[None]:
+def log_and_suppress_faults(logger: logging.Logger, what: str) -> Iterator[None]:
     """Return a context manager that logs and suppresses any error raised in it."""
     try:
         yield
@@ -142,22 +144,22 @@ def log_fault(logger: logging.Logger, what: str, error: Exception) -> None:
     logger.error("%s: %s\n%s", what, type(error).__name__, where)
 
 
-async def async_error_phrase(hass: HomeAssistant, language: str, failure: ErrorText) -> str:
+async def async_get_error_phrase(hass: HomeAssistant, language: str, failure: ErrorPresentation) -> str:
     """Return the sentence for a failure, in English if the language has none."""
-    text = await async_text(hass, language, "exceptions", f"{failure.key}.message")
+    text = await async_get_text(hass, language, "exceptions", f"{failure.key}.message")
     return text.format(**(failure.placeholders or {}))
 
 
-async def async_done_phrase(hass: HomeAssistant, language: str) -> str:
+async def async_get_done_phrase(hass: HomeAssistant, language: str) -> str:
     """Return Home Assistant's own translation of "done", spoken after an action if the model adds no text."""
     translations = await async_get_translations(hass, language, "conversation", ["conversation"])
     return translations.get("component.conversation.conversation.agent.done", "Done")
 
 
-def sentence_after(answer: str, sentence: str) -> str:
+def next_sentence(answer: str, sentence: str) -> str:
     """Return a sentence as a paragraph to append to an answer, after an ellipsis if the answer breaks off.
 
     The empty line before it separates paragraphs in text, and ends the previous sentence for text-to-speech.
     """
-    is_whole = answer.rstrip(_CLOSERS).endswith(_SENTENCE_ENDS)
+    is_whole = answer.rstrip(_CLOSING_CHARS).endswith(_SENTENCE_ENDS)
     return f"{'' if is_whole else '…'}\n\n{sentence}"

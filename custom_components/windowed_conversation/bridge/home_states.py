@@ -17,18 +17,18 @@ from homeassistant.helpers.translation import async_get_translations
 from homeassistant.util.hass_dict import HassKey
 
 from ..const import DOMAIN
-from ..turn.home import Home, KindWords
-from ..turn.state_text import EntityState, area_name, kind_of, one_name, standing_of, state_text
+from ..turn.home import Home, KindNames
+from ..turn.state_text import EntityState, area_name, entity_kind, format_name, rank_state, state_text
 
 _LOGGER = logging.getLogger(__name__)
 
-_USUAL_DOMAINS = frozenset((
+_DEFAULT_DOMAINS = frozenset((
     "alarm_control_panel", "climate", "cover", "fan", "humidifier", "input_boolean", "input_number", "input_select",
     "lawn_mower", "light", "lock", "media_player", "person", "siren", "switch", "todo", "vacuum", "valve",
     "water_heater", "weather",
 ))  # fmt: skip
 # None stands for a sensor without a device class. It is included because people who expose one ask about it.
-_USUAL_CLASSES: Mapping[str, frozenset[str | None]] = {
+_DEFAULT_DEVICE_CLASSES: Mapping[str, frozenset[str | None]] = {
     "binary_sensor": frozenset((
         None, "battery", "carbon_monoxide", "connectivity", "door", "garage_door", "gas", "lock", "moisture", "motion",
         "occupancy", "opening", "plug", "presence", "problem", "safety", "smoke", "window",
@@ -40,18 +40,18 @@ _USUAL_CLASSES: Mapping[str, frozenset[str | None]] = {
     )),
 }  # fmt: skip
 # The integrations whose translated names of entity kinds ("light", "humidity") people use in sentences.
-_KINDS_OF = (
+_KIND_NAME_INTEGRATIONS = (
     "alarm_control_panel", "binary_sensor", "climate", "cover", "fan", "humidifier", "lawn_mower", "light", "lock",
     "media_player", "sensor", "siren", "switch", "vacuum", "valve", "water_heater",
 )  # fmt: skip
 # The most languages in which the names of entity kinds are loaded: the home's language and those of its speakers.
-_MOST_LANGUAGES = 6
+_MAX_LANGUAGES = 6
 # The delay in seconds after which changes of the registries are applied, even if no turn has needed them before.
-_LATEST = 1.0
+_MAX_REFRESH_DELAY_SECONDS = 1.0
 
-_one_name = lru_cache(maxsize=4096)(one_name)
+_format_name_cached = lru_cache(maxsize=4096)(format_name)
 
-_HOME: HassKey[HomeStates] = HassKey(f"{DOMAIN}_home")
+_HOME_STATES: HassKey[HomeStates] = HassKey(f"{DOMAIN}_home")
 
 
 class HomeStates:
@@ -61,109 +61,109 @@ class HomeStates:
         self._hass = hass
         self._home = Home()
         # The names and the area of each exposed entity, by entity id. The model sees the first name.
-        self._exposed: dict[str, tuple[tuple[str, ...], str]] = {}
-        self._is_behind = True
-        self._timer: CALLBACK_TYPE | None = None
-        self._unsubscribe: tuple[CALLBACK_TYPE, ...] = ()
+        self._exposed_names_and_areas: dict[str, tuple[tuple[str, ...], str]] = {}
+        self._is_outdated = True
+        self._cancel_timer: CALLBACK_TYPE | None = None
+        self._unsubscribe_callbacks: tuple[CALLBACK_TYPE, ...] = ()
         # Entities whose state could not be read. Each is logged only once.
-        self._odd: set[str] = set()
+        self._unreadable_entity_ids: set[str] = set()
         # The languages in which the names of entity kinds are loaded or are being loaded.
         self._languages: dict[str, None] = {}
-        self.users = 0
+        self.user_count = 0
 
     @callback
     def async_start(self) -> None:
         """Start to listen for changes of states, registries and exposed entities."""
         bus, hass = self._hass.bus, self._hass
-        self._unsubscribe = (
-            bus.async_listen(EVENT_STATE_CHANGED, self._on_state),
-            bus.async_listen(er.EVENT_ENTITY_REGISTRY_UPDATED, self._fall_behind),
-            bus.async_listen(dr.EVENT_DEVICE_REGISTRY_UPDATED, self._fall_behind),
-            bus.async_listen(ar.EVENT_AREA_REGISTRY_UPDATED, self._fall_behind),
-            bus.async_listen(EVENT_CORE_CONFIG_UPDATE, self._fall_behind),
-            async_listen_entity_updates(hass, conversation.DOMAIN, self._fall_behind),
+        self._unsubscribe_callbacks = (
+            bus.async_listen(EVENT_STATE_CHANGED, self._on_state_changed),
+            bus.async_listen(er.EVENT_ENTITY_REGISTRY_UPDATED, self._mark_outdated),
+            bus.async_listen(dr.EVENT_DEVICE_REGISTRY_UPDATED, self._mark_outdated),
+            bus.async_listen(ar.EVENT_AREA_REGISTRY_UPDATED, self._mark_outdated),
+            bus.async_listen(EVENT_CORE_CONFIG_UPDATE, self._mark_outdated),
+            async_listen_entity_updates(hass, conversation.DOMAIN, self._mark_outdated),
         )
-        self._fall_behind()
-        self._learn_names("en")
+        self._mark_outdated()
+        self._schedule_name_loading("en")
 
     @callback
     def async_stop(self) -> None:
         """Stop listening."""
-        for unsubscribe in (*self._unsubscribe, *filter(None, [self._timer])):
+        for unsubscribe in (*self._unsubscribe_callbacks, *filter(None, [self._cancel_timer])):
             unsubscribe()
-        self._unsubscribe, self._timer = (), None
+        self._unsubscribe_callbacks, self._cancel_timer = (), None
 
     @callback
-    def home(self, language: str = "") -> Home:
+    def get_home(self, language: str = "") -> Home:
         """Return the live state of the home for a sentence in this language. The caller must read it at once."""
-        self._learn_names(language)
-        if self._is_behind:
-            self._catch_up()
+        self._schedule_name_loading(language)
+        if self._is_outdated:
+            self._refresh_entities()
         return self._home
 
-    def _learn_names(self, *languages: str) -> None:
+    def _schedule_name_loading(self, *languages: str) -> None:
         """Schedule loading the names of entity kinds in these languages and the home's, for later sentences."""
         before = len(self._languages)
         for each in (*languages, self._hass.config.language):
             language = each if each in LANGUAGES else each.partition("-")[0]
-            if language in LANGUAGES and len(self._languages) < _MOST_LANGUAGES:
+            if language in LANGUAGES and len(self._languages) < _MAX_LANGUAGES:
                 self._languages[language] = None
         if len(self._languages) > before:
-            self._hass.async_create_background_task(self.async_name_kinds(), "names of kinds of entities")
+            self._hass.async_create_background_task(self.async_load_kind_names(), "names of kinds of entities")
 
-    async def async_name_kinds(self) -> None:
+    async def async_load_kind_names(self) -> None:
         """Load Home Assistant's names of entity kinds in the languages that are spoken in this home."""
         languages = tuple(self._languages)
         names: dict[tuple[str, str], None] = {}
         for language in languages:
-            found = await async_get_translations(self._hass, language, "entity_component", _KINDS_OF)
+            found = await async_get_translations(self._hass, language, "entity_component", _KIND_NAME_INTEGRATIONS)
             for key, name in found.items():
                 _, domain, _, device_class, field, *more = (*key.split("."), "", "")
                 if field == "name" and not any(more):
-                    names[kind_of(domain, device_class.strip("_")), name] = None
-        kinds = await self._hass.async_add_executor_job(KindWords, languages, tuple(names))
+                    names[entity_kind(domain, device_class.strip("_")), name] = None
+        kinds = await self._hass.async_add_executor_job(KindNames, languages, tuple(names))
         if languages == tuple(self._languages):
-            self._home.kinds = kinds
+            self._home.kind_names = kinds
 
     @callback
-    def _on_state(self, event: Event[EventStateChangedData]) -> None:
+    def _on_state_changed(self, event: Event[EventStateChangedData]) -> None:
         entity_id, state = event.data["entity_id"], event.data["new_state"]
         if state is None:
-            self._drop(entity_id)
+            self._remove_entity(entity_id)
         elif event.data["old_state"] is None:
-            self._consider(state)
-        elif entity_id in self._exposed:
-            self._put(state)
+            self._add_or_remove_entity(state)
+        elif entity_id in self._exposed_names_and_areas:
+            self._update_entity(state)
 
     @callback
-    def _fall_behind(self, _event: Event[Any] | None = None) -> None:
+    def _mark_outdated(self, _event: Event[Any] | None = None) -> None:
         """Mark all entities as outdated. They are read again once, by the next turn or a little later by a timer."""
-        self._is_behind = True
-        if self._timer is None:
-            self._timer = async_call_later(self._hass, _LATEST, self._catch_up)
+        self._is_outdated = True
+        if self._cancel_timer is None:
+            self._cancel_timer = async_call_later(self._hass, _MAX_REFRESH_DELAY_SECONDS, self._refresh_entities)
 
     @callback
-    def _catch_up(self, now: datetime | None = None) -> None:
+    def _refresh_entities(self, now: datetime | None = None) -> None:
         """Read all entities again if they are outdated. `now` is set if a timer is the caller."""
         if now is not None:
-            self._timer = None
-        if not self._is_behind or not self._unsubscribe:
+            self._cancel_timer = None
+        if not self._is_outdated or not self._unsubscribe_callbacks:
             return
-        self._is_behind = False
+        self._is_outdated = False
         areas = ar.async_get(self._hass).async_list_areas()
-        self._home.area_names = {area_name(each.name): (each.name, *each.aliases) for each in areas}
+        self._home.names_by_area = {area_name(each.name): (each.name, *each.aliases) for each in areas}
         for state in self._hass.states.async_all():
-            self._consider(state)
+            self._add_or_remove_entity(state)
 
-    def _consider(self, state: State) -> None:
+    def _add_or_remove_entity(self, state: State) -> None:
         entity_id = state.entity_id
         if async_should_expose(self._hass, conversation.DOMAIN, entity_id):
-            self._exposed[entity_id] = self._names_and_area(state)
-            self._put(state)
+            self._exposed_names_and_areas[entity_id] = self._get_names_and_area(state)
+            self._update_entity(state)
         else:
-            self._drop(entity_id)
+            self._remove_entity(entity_id)
 
-    def _names_and_area(self, state: State) -> tuple[tuple[str, ...], str]:
+    def _get_names_and_area(self, state: State) -> tuple[tuple[str, ...], str]:
         """Return the names by which Home Assistant matches an entity, and the name of its area."""
         hass = self._hass
         entry = er.async_get(hass).async_get(state.entity_id)
@@ -174,63 +174,63 @@ class HomeStates:
         names = er.async_get_entity_aliases(hass, entry, allow_empty=False)
         return tuple(filter(None, names)) or (state.name,), area_name(area.name) if area else ""
 
-    def _put(self, state: State) -> None:
+    def _update_entity(self, state: State) -> None:
         """Update the state of an exposed entity. A state that cannot be read does not affect other entities."""
         try:
-            self._home.entities[state.entity_id] = self._entity(state)
+            self._home.entities[state.entity_id] = self._build_entity(state)
         except (ArithmeticError, LookupError, TypeError, ValueError) as err:
             self._home.entities.pop(state.entity_id, None)
-            if state.entity_id not in self._odd:
-                self._odd.add(state.entity_id)
+            if state.entity_id not in self._unreadable_entity_ids:
+                self._unreadable_entity_ids.add(state.entity_id)
                 _LOGGER.warning("The state of %s cannot be read: %s", state.entity_id, type(err).__name__)
 
-    def _entity(self, state: State) -> EntityState:
+    def _build_entity(self, state: State) -> EntityState:
         domain, attributes = state.domain, state.attributes
         device_class = attributes.get("device_class")
         text = state_text(domain, state.state, attributes, self._hass.config.units.temperature_unit)
-        names, area = self._exposed[state.entity_id]
+        names, area = self._exposed_names_and_areas[state.entity_id]
         # A change that disappears in rounding does not count as a change.
         before = self._home.entities.get(state.entity_id)
         is_same = before is not None and before.state == text
-        classes = _USUAL_CLASSES.get(domain)
-        is_common = domain in _USUAL_DOMAINS or (classes is not None and device_class in classes)
+        classes = _DEFAULT_DEVICE_CLASSES.get(domain)
+        is_common = domain in _DEFAULT_DOMAINS or (classes is not None and device_class in classes)
         return EntityState(
             area,
-            _one_name(names[0]),
+            _format_name_cached(names[0]),
             text,
-            kind_of(domain, device_class),
-            standing_of(domain, device_class, state.state, text),
-            before.changed if before is not None and is_same else state.last_updated_timestamp,
+            entity_kind(domain, device_class),
+            rank_state(domain, device_class, state.state, text),
+            before.changed_at if before is not None and is_same else state.last_updated_timestamp,
             domain,
             "" if is_common else domain,
             names,
         )
 
-    def _drop(self, entity_id: str) -> None:
-        self._exposed.pop(entity_id, None)
+    def _remove_entity(self, entity_id: str) -> None:
+        self._exposed_names_and_areas.pop(entity_id, None)
         self._home.entities.pop(entity_id, None)
 
 
 @callback
-def async_home_states(hass: HomeAssistant) -> HomeStates | None:
+def async_get_home_states(hass: HomeAssistant) -> HomeStates | None:
     """Return the shared `HomeStates`, or None if nothing uses it."""
-    return hass.data.get(_HOME)
+    return hass.data.get(_HOME_STATES)
 
 
 @callback
-def async_follow_home(hass: HomeAssistant) -> CALLBACK_TYPE:
+def async_acquire_home_states(hass: HomeAssistant) -> CALLBACK_TYPE:
     """Start the shared `HomeStates`, or use it if it is running. Return a function that releases it."""
-    states = hass.data.get(_HOME)
+    states = hass.data.get(_HOME_STATES)
     if states is None:
-        states = hass.data[_HOME] = HomeStates(hass)
+        states = hass.data[_HOME_STATES] = HomeStates(hass)
         states.async_start()
-    states.users += 1
+    states.user_count += 1
 
     @callback
-    def leave() -> None:
-        states.users -= 1
-        if not states.users:
+    def release() -> None:
+        states.user_count -= 1
+        if not states.user_count:
             states.async_stop()
-            hass.data.pop(_HOME, None)
+            hass.data.pop(_HOME_STATES, None)
 
-    return leave
+    return release

@@ -16,16 +16,25 @@ from homeassistant.core import HomeAssistant, callback
 from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers import entity_registry as er, intent
 
-from ..turn.routing import Reason, Situation, cuts_word, is_bare, is_instruction, is_long_name, is_question, same_words
-from .persons import async_exposed_persons, async_state_at
+from ..turn.routing import (
+    RouteReason,
+    Situation,
+    cuts_word,
+    have_same_words,
+    is_bare_template,
+    is_instruction,
+    is_long_name,
+    is_question,
+)
+from .persons import async_get_exposed_persons, async_state_at
 
 # Takes an input and the text that a wildcard captured in it. Returns the reason to reject the match, or None.
-type Rule = Callable[[HomeAssistant, ConversationInput, str], Awaitable[Reason | None]]
+type MatchRule = Callable[[HomeAssistant, ConversationInput, str], Awaitable[RouteReason | None]]
 
 # The value of `AssistSatelliteEntityFeature.ANNOUNCE`, copied to avoid importing the component's dependencies.
-_ANNOUNCE = 1
+_ANNOUNCE_FEATURE = 1
 
-_OF_A_RUNNING_TIMER = (
+_RUNNING_TIMER_INTENTS = (
     intent.INTENT_CANCEL_TIMER,
     intent.INTENT_DECREASE_TIMER,
     intent.INTENT_INCREASE_TIMER,
@@ -35,72 +44,78 @@ _OF_A_RUNNING_TIMER = (
 )
 
 # Reasons that count only if the model has tools, because a model without tools could not do better.
-_FOR_TOOLS = frozenset(
-    {Reason.MEDIA_SEARCH, Reason.LONG_ITEM, Reason.LONG_NAME, Reason.UNLISTED_ITEM, Reason.INSTRUCTION}
+_REASONS_NEEDING_TOOLS = frozenset(
+    {
+        RouteReason.MEDIA_SEARCH,
+        RouteReason.LONG_ITEM,
+        RouteReason.LONG_NAME,
+        RouteReason.UNLISTED_ITEM,
+        RouteReason.INSTRUCTION,
+    }
 )
 
-_DELAYED_COMMAND = (intent.INTENT_START_TIMER, "conversation_command")
+_DELAYED_COMMAND_SLOT = (intent.INTENT_START_TIMER, "conversation_command")
 
 # Parts of the names of Home Assistant's intents that only answer and change nothing.
-_QUESTION_INTENTS = ("Get", "Status", "LastItems", "Respond", "Nevermind")
+_QUESTION_INTENT_PARTS = ("Get", "Status", "LastItems", "Respond", "Nevermind")
 
 
-async def _place(hass: HomeAssistant, user_input: ConversationInput, text: str) -> Reason | None:
-    if not async_exposed_persons(hass):
-        return Reason.NOBODY_KNOWN
-    return Reason.UNKNOWN_PLACE if await async_state_at(hass, text, user_input.language) is None else None
+async def _check_place(hass: HomeAssistant, user_input: ConversationInput, text: str) -> RouteReason | None:
+    if not async_get_exposed_persons(hass):
+        return RouteReason.NOBODY_KNOWN
+    return RouteReason.UNKNOWN_PLACE if await async_state_at(hass, text, user_input.language) is None else None
 
 
-async def _new_item(hass: HomeAssistant, user_input: ConversationInput, text: str) -> Reason | None:
+async def _check_new_item(hass: HomeAssistant, user_input: ConversationInput, text: str) -> RouteReason | None:
     is_asked = is_question(user_input.text) or is_instruction(text, user_input.language)
-    return Reason.LONG_ITEM if is_long_name(text) or is_asked else None
+    return RouteReason.LONG_ITEM if is_long_name(text) or is_asked else None
 
 
-async def _listed_item(hass: HomeAssistant, user_input: ConversationInput, text: str) -> Reason | None:
-    listed = {item.casefold() for item in await _async_listed_items(hass)}
-    return None if text.casefold() in listed else Reason.UNLISTED_ITEM
+async def _check_listed_item(hass: HomeAssistant, user_input: ConversationInput, text: str) -> RouteReason | None:
+    listed = {item.casefold() for item in await _async_get_listed_items(hass)}
+    return None if text.casefold() in listed else RouteReason.UNLISTED_ITEM
 
 
-async def _message(hass: HomeAssistant, user_input: ConversationInput, text: str) -> Reason | None:
-    if not _is_heard(hass, user_input.device_id):
-        return Reason.NOBODY_HEARS
-    return Reason.INSTRUCTION if is_instruction(text, user_input.language) else None
+async def _check_message(hass: HomeAssistant, user_input: ConversationInput, text: str) -> RouteReason | None:
+    if not _has_other_satellite(hass, user_input.device_id):
+        return RouteReason.NOBODY_HEARS
+    return RouteReason.INSTRUCTION if is_instruction(text, user_input.language) else None
 
 
-async def _new_timer(hass: HomeAssistant, user_input: ConversationInput, text: str) -> Reason | None:
-    return Reason.LONG_NAME if is_long_name(text) else None
+async def _check_new_timer(hass: HomeAssistant, user_input: ConversationInput, text: str) -> RouteReason | None:
+    return RouteReason.LONG_NAME if is_long_name(text) else None
 
 
-async def _running_timer(hass: HomeAssistant, user_input: ConversationInput, text: str) -> Reason | None:
+async def _check_running_timer(hass: HomeAssistant, user_input: ConversationInput, text: str) -> RouteReason | None:
     # The timers are private to Home Assistant. If their type has changed, the match is accepted unchecked.
     timers = getattr(hass.data.get(TIMER_DATA), "timers", None)
     if not isinstance(timers, dict):
         return None
     names = {str(getattr(timer, "name", None) or "").strip().casefold() for timer in timers.values()}
-    return None if text.strip().casefold() in names else Reason.UNKNOWN_TIMER
+    return None if text.strip().casefold() in names else RouteReason.UNKNOWN_TIMER
 
 
-async def _media(hass: HomeAssistant, user_input: ConversationInput, text: str) -> Reason | None:
+async def _reject_media_search(hass: HomeAssistant, user_input: ConversationInput, text: str) -> RouteReason | None:
     """Reject the match, because a media search matches nearly any sentence that begins with "play"."""
-    return Reason.MEDIA_SEARCH
+    return RouteReason.MEDIA_SEARCH
 
 
 # The rules by intent and by the slot that a wildcard fills. The wildcards are the same in every language.
-RULES: dict[tuple[str, str], Rule] = {
-    (intent.INTENT_GET_STATE, "state"): _place,
-    ("HassListAddItem", "item"): _new_item,
-    ("HassShoppingListAddItem", "item"): _new_item,
-    ("HassListCompleteItem", "item"): _listed_item,
-    ("HassListRemoveItem", "item"): _listed_item,
-    ("HassShoppingListCompleteItem", "item"): _listed_item,
-    (intent.INTENT_START_TIMER, "name"): _new_timer,
-    **{(name, "name"): _running_timer for name in _OF_A_RUNNING_TIMER},
-    (intent.INTENT_BROADCAST, "message"): _message,
-    ("HassMediaSearchAndPlay", "search_query"): _media,
+RULE_BY_SLOT: dict[tuple[str, str], MatchRule] = {
+    (intent.INTENT_GET_STATE, "state"): _check_place,
+    ("HassListAddItem", "item"): _check_new_item,
+    ("HassShoppingListAddItem", "item"): _check_new_item,
+    ("HassListCompleteItem", "item"): _check_listed_item,
+    ("HassListRemoveItem", "item"): _check_listed_item,
+    ("HassShoppingListCompleteItem", "item"): _check_listed_item,
+    (intent.INTENT_START_TIMER, "name"): _check_new_timer,
+    **{(name, "name"): _check_running_timer for name in _RUNNING_TIMER_INTENTS},
+    (intent.INTENT_BROADCAST, "message"): _check_message,
+    ("HassMediaSearchAndPlay", "search_query"): _reject_media_search,
 }
 
 
-def _is_heard(hass: HomeAssistant, own_device_id: str | None) -> bool:
+def _has_other_satellite(hass: HomeAssistant, own_device_id: str | None) -> bool:
     """Return whether any satellite except the speaker's own can play an announcement."""
     registry = er.async_get(hass)
     available = (
@@ -109,18 +124,18 @@ def _is_heard(hass: HomeAssistant, own_device_id: str | None) -> bool:
     entries = (registry.async_get(state.entity_id) for state in available)
     return any(
         entry is not None
-        and entry.supported_features & _ANNOUNCE
+        and entry.supported_features & _ANNOUNCE_FEATURE
         and (own_device_id is None or entry.device_id != own_device_id)
         for entry in entries
     )
 
 
-async def _async_listed_items(hass: HomeAssistant) -> list[str]:
+async def _async_get_listed_items(hass: HomeAssistant) -> list[str]:
     """Return the items of the exposed to-do lists and the shopping list. Lists that cannot be read are skipped."""
     lists = [
         state.entity_id
         for state in hass.states.async_all(Platform.TODO)
-        if state.state != STATE_UNAVAILABLE and _is_spoken_of(hass, state.entity_id)
+        if state.state != STATE_UNAVAILABLE and _can_intents_use(hass, state.entity_id)
     ]
     if not lists:
         return []
@@ -134,7 +149,7 @@ async def _async_listed_items(hass: HomeAssistant) -> list[str]:
     return [item["summary"] for each in found.values() for item in each["items"]]
 
 
-def _is_spoken_of(hass: HomeAssistant, entity_id: str) -> bool:
+def _can_intents_use(hass: HomeAssistant, entity_id: str) -> bool:
     """Return whether intents can use a list. They can use the shopping list even if it is not exposed."""
     entry = er.async_get(hass).async_get(entity_id)
     is_shopping_list = entry is not None and entry.platform == "shopping_list"
@@ -156,73 +171,73 @@ class MatchChecker:
     model_has_tools: bool
 
     @callback
-    def may_be_wrong(self, result: RecognizeResult) -> bool:
+    def needs_full_check(self, result: RecognizeResult) -> bool:
         """Return whether a match needs the full check. This is fast, and most matches need none."""
-        return not _is_custom(result) and (bool(_wildcards(result)) or self._sentence_reason(result) is not None)
+        return not _is_custom(result) and (bool(_get_wildcards(result)) or self._check_sentence(result) is not None)
 
-    async def reason_against(self, result: RecognizeResult) -> Reason | None:
+    async def find_rejection_reason(self, result: RecognizeResult) -> RouteReason | None:
         """Return the reason to reject a match and ask a model instead, or None if the match is good."""
         if _is_custom(result):
             return None
-        reason = self._sentence_reason(result)
-        for entity in _wildcards(result):
-            reason = reason or await self._capture_reason(result, entity)
-        return None if reason in _FOR_TOOLS and not self.model_has_tools else reason
+        reason = self._check_sentence(result)
+        for entity in _get_wildcards(result):
+            reason = reason or await self._check_capture(result, entity)
+        return None if reason in _REASONS_NEEDING_TOOLS and not self.model_has_tools else reason
 
-    def _sentence_reason(self, result: RecognizeResult) -> Reason | None:
-        is_bare_name = result.intent_sentence is not None and is_bare(result.intent_sentence.text or "")
-        if self.situation.answers_question and (is_bare_name or not result.entities or _wildcards(result)):
-            return Reason.ANSWERS_QUESTION
+    def _check_sentence(self, result: RecognizeResult) -> RouteReason | None:
+        is_bare_name = result.intent_sentence is not None and is_bare_template(result.intent_sentence.text or "")
+        if self.situation.answers_question and (is_bare_name or not result.entities or _get_wildcards(result)):
+            return RouteReason.ANSWERS_QUESTION
         if is_bare_name and is_question(self.user_input.text):
-            return Reason.NAME_IN_QUESTION
-        if is_bare_name and self.situation.after_model:
-            return Reason.NAME_AFTER_MODEL
-        return self._home_reason(result)
+            return RouteReason.NAME_IN_QUESTION
+        if is_bare_name and self.situation.follows_model_answer:
+            return RouteReason.NAME_AFTER_MODEL
+        return self._check_home(result)
 
-    def _home_reason(self, result: RecognizeResult) -> Reason | None:
+    def _check_home(self, result: RecognizeResult) -> RouteReason | None:
         """Return the reason why this home cannot handle the intent of a match, or None if it can."""
         name = result.intent.name
         if name not in [handler.intent_type for handler in intent.async_get(self.hass)]:
-            return Reason.NO_HANDLER
+            return RouteReason.NO_HANDLER
         if name == intent.INTENT_START_TIMER and "conversation_command" not in result.entities:
             device_id = self.user_input.device_id
             has_timers = device_id is not None and async_device_supports_timers(self.hass, device_id)
-            return None if has_timers else Reason.NO_TIMERS
+            return None if has_timers else RouteReason.NO_TIMERS
         domain = result.entities.get("domain")
         of_persons = name == intent.INTENT_GET_STATE and domain is not None and domain.value == "person"
-        return Reason.NOBODY_KNOWN if of_persons and not async_exposed_persons(self.hass) else None
+        return RouteReason.NOBODY_KNOWN if of_persons and not async_get_exposed_persons(self.hass) else None
 
-    async def _capture_reason(self, result: RecognizeResult, entity: MatchEntity) -> Reason | None:
+    async def _check_capture(self, result: RecognizeResult, entity: MatchEntity) -> RouteReason | None:
         """Return the reason to reject the text that a wildcard captured, or None if it is plausible."""
         span, capture = entity.text_span, entity.text
         # The span is wrong if the sentence begins with a mark such as "¿". Otherwise it is preferred, because the
         # entity's text has lost its commas.
-        if span is not None and same_words(result.original_text[slice(*span)], capture):
+        if span is not None and have_same_words(result.original_text[slice(*span)], capture):
             capture = result.original_text[slice(*span)].strip()
             # The item is cut inside a word, as in "pan a l" from "pan a la lista".
             if entity.name == "item" and cuts_word(result.original_text, span):
-                return Reason.CUT_WORD
-        if (result.intent.name, entity.name) == _DELAYED_COMMAND:
-            return await self._command_reason(capture)
-        rule = RULES.get((result.intent.name, entity.name))
+                return RouteReason.CUT_WORD
+        if (result.intent.name, entity.name) == _DELAYED_COMMAND_SLOT:
+            return await self._check_delayed_command(capture)
+        rule = RULE_BY_SLOT.get((result.intent.name, entity.name))
         return await rule(self.hass, self.user_input, capture) if rule else None
 
-    async def _command_reason(self, text: str) -> Reason | None:
+    async def _check_delayed_command(self, text: str) -> RouteReason | None:
         """Return the reason to reject a delayed command, or None. "What will the weather be" is not a command."""
         recognize = getattr(async_get_agent(self.hass), "async_recognize_intent", None)
         if recognize is None:
             return None
         command_input = replace(self.user_input, text=text)
         command: RecognizeResult | None = await recognize(command_input, strict_intents_only=True)
-        if command is None or any(word in command.intent.name for word in _QUESTION_INTENTS):
-            return Reason.DELAYED_QUESTION
-        reason = await replace(self, user_input=command_input).reason_against(command)
-        return reason and Reason.DELAYED_QUESTION
+        if command is None or any(word in command.intent.name for word in _QUESTION_INTENT_PARTS):
+            return RouteReason.DELAYED_QUESTION
+        reason = await replace(self, user_input=command_input).find_rejection_reason(command)
+        return reason and RouteReason.DELAYED_QUESTION
 
 
 def _is_custom(result: RecognizeResult) -> bool:
     return bool((result.intent_metadata or {}).get(METADATA_CUSTOM_SENTENCE))
 
 
-def _wildcards(result: RecognizeResult) -> list[MatchEntity]:
+def _get_wildcards(result: RecognizeResult) -> list[MatchEntity]:
     return [entity for entity in result.entities_list if entity.is_wildcard]

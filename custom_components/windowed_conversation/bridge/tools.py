@@ -22,11 +22,11 @@ from .errors import log_fault
 _LOGGER = logging.getLogger(__name__)
 
 # The name of Home Assistant's own tool for looking up states, and the prompt paragraph that demands its use.
-_LOOKS_UP = "GetLiveContext"
-_ORDER: str = getattr(home_llm, "DYNAMIC_CONTEXT_PROMPT", "")
+_STATES_TOOL_NAME = "GetLiveContext"
+_STATES_TOOL_PROMPT: str = getattr(home_llm, "DYNAMIC_CONTEXT_PROMPT", "")
 
-type Serializer = Callable[[Any], Any]
-type _Origin = tuple[object, ...]
+type SchemaSerializer = Callable[[Any], Any]
+type _SchemaSources = tuple[object, ...]
 
 
 @dataclass
@@ -51,7 +51,7 @@ class SafeAPIInstance(llm.APIInstance):
         return llm.ToolResult(data=data, error=True)
 
 
-class _OwnAPI(llm.API):
+class _OwnToolsAPI(llm.API):
     """An API for an agent that has only its own tools."""
 
     @override
@@ -74,30 +74,30 @@ async def async_get_tools(
     `ToolsUnavailable` for an API that does not exist.
     """
     try:
-        api = await _async_usable(hass, api_ids, llm_context)
+        api = await _async_get_usable_apis(hass, api_ids, llm_context)
     except (HomeAssistantError, ValueError) as err:
         raise ToolsUnavailable(f"LLM API {', '.join(api_ids)}: {type(err).__name__}") from err
     if api is None and not own:
         return None
     if api is None:
-        api = await _OwnAPI(hass=hass, id=DOMAIN, name=DOMAIN).async_get_api_instance(llm_context)
+        api = await _OwnToolsAPI(hass=hass, id=DOMAIN, name=DOMAIN).async_get_api_instance(llm_context)
     safe = SafeAPIInstance(**{field.name: getattr(api, field.name) for field in fields(llm.APIInstance)})
     if knows_states:
-        safe.tools = [tool for tool in safe.tools if tool.name.rpartition("__")[2] != _LOOKS_UP]
-        safe.api_prompt = _without_order(safe.api_prompt)
+        safe.tools = [tool for tool in safe.tools if tool.name.rpartition("__")[2] != _STATES_TOOL_NAME]
+        safe.api_prompt = _remove_states_prompt(safe.api_prompt)
     taken = {tool.name for tool in safe.tools}
     safe.tools = [*safe.tools, *[llm.NamespacedTool(DOMAIN, tool) if tool.name in taken else tool for tool in own]]
     return safe
 
 
-def _without_order(prompt: str) -> str:
+def _remove_states_prompt(prompt: str) -> str:
     """Return the prompt of the tools without the paragraph that demands a look-up for every state."""
-    if _ORDER and _ORDER in prompt:
-        return prompt.replace(_ORDER, "")
-    return "\n".join(line for line in prompt.split("\n") if _LOOKS_UP not in line)
+    if _STATES_TOOL_PROMPT and _STATES_TOOL_PROMPT in prompt:
+        return prompt.replace(_STATES_TOOL_PROMPT, "")
+    return "\n".join(line for line in prompt.split("\n") if _STATES_TOOL_NAME not in line)
 
 
-async def _async_usable(
+async def _async_get_usable_apis(
     hass: HomeAssistant, api_ids: tuple[str, ...], llm_context: llm.LLMContext
 ) -> llm.APIInstance | None:
     """Return the tools of the APIs that the speaker may use, or None if there are none.
@@ -119,7 +119,7 @@ async def _async_usable(
     return next(iter(usable.values()), None)
 
 
-class ToolSchemas:
+class ToolSchemaCache:
     """The JSON schemas of an agent's tools, each converted only once although every turn builds new tools.
 
     Converting a schema takes longer than all other work on it. Cached sources are compared by identity, because schema
@@ -127,19 +127,19 @@ class ToolSchemas:
     """
 
     def __init__(self) -> None:
-        self._schemas: dict[str, tuple[_Origin, ToolSchema]] = {}
+        self._schema_by_tool: dict[str, tuple[_SchemaSources, ToolSchema]] = {}
 
-    def convert(self, api: llm.APIInstance | None) -> tuple[ToolSchema, ...]:
+    def convert_tools(self, api: llm.APIInstance | None) -> tuple[ToolSchema, ...]:
         """Return the schemas of the API's tools, sorted by name so that requests begin with the same bytes."""
         if api is None:
             return ()
-        schemas: dict[str, tuple[_Origin, ToolSchema]] = {}
+        schemas: dict[str, tuple[_SchemaSources, ToolSchema]] = {}
         converted: list[ToolSchema] = []
         for tool in sorted(api.tools, key=attrgetter("name")):
-            origin = _origin(tool.parameters, api.custom_serializer)
+            origin = _list_schema_sources(tool.parameters, api.custom_serializer)
             # A tool that does not declare whether it changes anything is assumed to do so.
             read_only = getattr(tool.annotations, "read_only", False) is True
-            before, schema = self._schemas.get(tool.name, ((), None))
+            before, schema = self._schema_by_tool.get(tool.name, ((), None))
             is_same = len(origin) == len(before) and all(map(is_, origin, before, strict=True))
             if (
                 not is_same
@@ -147,23 +147,23 @@ class ToolSchemas:
                 or schema.description != (tool.description or "")
                 or schema.read_only != read_only
             ):
-                schema = _schema(tool, api.custom_serializer, read_only=read_only)
+                schema = _convert_schema(tool, api.custom_serializer, read_only=read_only)
             schemas[tool.name] = origin, schema
             converted.append(schema)
-        self._schemas = schemas
+        self._schema_by_tool = schemas
         return tuple(converted)
 
 
-def _origin(parameters: probatio.Schema, serializer: Serializer | None) -> _Origin:
+def _list_schema_sources(parameters: probatio.Schema, serializer: SchemaSerializer | None) -> _SchemaSources:
     """Return the objects that a schema is converted from. Keeping a reference to them keeps their identities unique."""
     if not isinstance(parameters, probatio.Schema):
         # Home Assistant annotates another type for this argument, but also converts a `Schema`.
-        return _origin(probatio.Schema(parameters), serializer)
+        return _list_schema_sources(probatio.Schema(parameters), serializer)
     schema = parameters.schema
     items = chain.from_iterable(schema.items()) if isinstance(schema, dict) else [schema]
     return serializer, parameters.required, parameters.extra, *items
 
 
-def _schema(tool: llm.Tool, serializer: Serializer | None, *, read_only: bool) -> ToolSchema:
+def _convert_schema(tool: llm.Tool, serializer: SchemaSerializer | None, *, read_only: bool) -> ToolSchema:
     parameters = probatio.to_openapi(tool.parameters, custom_serializer=serializer, openapi_version="3.1.0")
     return ToolSchema(tool.name, tool.description or "", parameters, read_only)

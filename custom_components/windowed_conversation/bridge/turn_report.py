@@ -12,7 +12,7 @@ from ..const import DOMAIN
 from ..providers import Usage
 from ..turn.state import Turn
 from ..window import WindowStats
-from .errors import error_key
+from .errors import get_error_key
 
 EVENT_TURN = f"{DOMAIN}_turn"
 EVENT_TRIMMED = f"{DOMAIN}_trimmed"
@@ -21,31 +21,31 @@ EVENT_FORGOTTEN = f"{DOMAIN}_forgotten"
 
 
 @callback
-def entity_of_agent(hass: HomeAssistant, agent_id: str) -> str:
+def find_agent_entity_id(hass: HomeAssistant, agent_id: str) -> str:
     """Return the entity id of one of our agents, or the given id for another agent, where it is the entity id."""
     return er.async_get(hass).async_get_entity_id(conversation.DOMAIN, DOMAIN, agent_id) or agent_id
 
 
 @callback
-def answer_attributes(hass: HomeAssistant, outcome: Turn) -> dict[str, Any]:
+def build_answer_attributes(hass: HomeAssistant, turn: Turn) -> dict[str, Any]:
     """Return the attributes of an answer: its reason, the agent that answered, the failed agents, and the error.
 
     Agents are given as entity ids. The agent that answered is None for a local answer.
     """
     return {
-        "reason": outcome.decision.reason,
-        "answered_by": entity_of_agent(hass, outcome.answered_by) if outcome.answered_by else None,
+        "reason": turn.decision.reason,
+        "answered_by": find_agent_entity_id(hass, turn.answered_by) if turn.answered_by else None,
         "failures": [
-            {"agent": entity_of_agent(hass, failure.agent), "error": error_key(failure.error)}
-            for failure in outcome.failures
+            {"agent": find_agent_entity_id(hass, failure.agent), "error": get_error_key(failure.error)}
+            for failure in turn.failures
         ],
-        "error": error_key(outcome.error) if outcome.error else None,
+        "error": get_error_key(turn.error) if turn.error else None,
     }
 
 
 @callback
-def async_trace_turn(outcome: Turn, answer: Mapping[str, Any], stats: WindowStats) -> None:
-    """Add a turn to the conversation trace. `answer` is the result of `answer_attributes`.
+def async_trace_turn(turn: Turn, answer: Mapping[str, Any], stats: WindowStats) -> None:
+    """Add a turn to the conversation trace. `answer` is the result of `build_answer_attributes`.
 
     `stats` are the statistics of the window at the time of the answer; a local answer is not in the window yet.
     """
@@ -57,15 +57,15 @@ def async_trace_turn(outcome: Turn, answer: Mapping[str, Any], stats: WindowStat
     }
     conversation.async_conversation_trace_append(
         conversation.ConversationTraceEventType.AGENT_DETAIL,
-        {**_turn(outcome), **answer, "budget": budget, "cache": _cache(outcome) if outcome.attempts else None},
+        {**_turn_fields(turn), **answer, "budget": budget, "cache": _cache_fields(turn) if turn.attempts else None},
     )
 
 
 @callback
-def async_fire_turn(
+def async_fire_turn_event(
     hass: HomeAssistant,
     ids: dict[str, str],
-    outcome: Turn,
+    turn: Turn,
     answer: Mapping[str, Any],
     before_and_after: tuple[WindowStats, WindowStats],
     *,
@@ -73,17 +73,17 @@ def async_fire_turn(
 ) -> None:
     """Fire the event of a turn, and the event of a trim if the turn caused one.
 
-    `ids` are the ids of the agent and the conversation, `answer` is the result of `answer_attributes`, and `context`
-    identifies the user. The events have no cost, which is not known yet; the sensors show it.
+    `ids` are the ids of the agent and the conversation, `answer` is the result of `build_answer_attributes`, and
+    `context` identifies the user. The events have no cost, which is not known yet; the sensors show it.
     """
     before, after = before_and_after
-    hass.bus.async_fire(EVENT_TURN, {**ids, **_turn(outcome), **answer}, context=context)
+    hass.bus.async_fire(EVENT_TURN, {**ids, **_turn_fields(turn), **answer}, context=context)
     if after.evicted_exchanges > before.evicted_exchanges:
-        _fire_trimmed(hass, ids, after, before)
+        _fire_trim_event(hass, ids, after, before)
 
 
 @callback
-def async_fire_summarized(
+def async_fire_summary_event(
     hass: HomeAssistant,
     ids: dict[str, str],
     counts: dict[str, int],
@@ -95,18 +95,18 @@ def async_fire_summarized(
     data = {**ids, **counts, "usage": asdict(usage)}
     hass.bus.async_fire(EVENT_SUMMARIZED, data)
     if after.evicted_exchanges > before.evicted_exchanges:
-        _fire_trimmed(hass, ids, after, before)
+        _fire_trim_event(hass, ids, after, before)
     return data
 
 
 @callback
-def async_fire_forgotten(hass: HomeAssistant, agent_id: str, conversation: str, exchanges: int) -> None:
+def async_fire_forget_event(hass: HomeAssistant, agent_id: str, conversation: str, exchanges: int) -> None:
     """Fire the event of a conversation that lost exchanges because something was forgotten."""
-    ids = {"entity_id": entity_of_agent(hass, agent_id), "conversation_id": conversation}
+    ids = {"entity_id": find_agent_entity_id(hass, agent_id), "conversation_id": conversation}
     hass.bus.async_fire(EVENT_FORGOTTEN, {**ids, "exchanges": exchanges})
 
 
-def _fire_trimmed(hass: HomeAssistant, ids: dict[str, str], stats: WindowStats, before: WindowStats) -> None:
+def _fire_trim_event(hass: HomeAssistant, ids: dict[str, str], stats: WindowStats, before: WindowStats) -> None:
     evicted = {
         "exchanges": stats.evicted_exchanges - before.evicted_exchanges,
         "messages": stats.evicted_messages - before.evicted_messages,
@@ -115,22 +115,22 @@ def _fire_trimmed(hass: HomeAssistant, ids: dict[str, str], stats: WindowStats, 
     hass.bus.async_fire(EVENT_TRIMMED, {**ids, "evicted": evicted})
 
 
-def _turn(outcome: Turn) -> dict[str, Any]:
+def _turn_fields(turn: Turn) -> dict[str, Any]:
     return {
-        "route": outcome.decision.route,
-        "requests": len(outcome.attempts),
-        "tool_calls": outcome.tool_calls,
-        "failed_tool_calls": outcome.failed_tool_calls,
-        "usage": asdict(outcome.usage),
-        "time_to_first_token": outcome.first_token,
-        "duration": outcome.duration,
+        "route": turn.decision.route,
+        "requests": len(turn.attempts),
+        "tool_calls": turn.tool_calls,
+        "failed_tool_calls": turn.failed_tool_calls,
+        "usage": asdict(turn.usage),
+        "time_to_first_token": turn.first_token,
+        "duration": turn.duration,
     }
 
 
-def _cache(outcome: Turn) -> dict[str, Any] | None:
+def _cache_fields(turn: Turn) -> dict[str, Any] | None:
     """Return the last request's prompt cache settings, as the provider names them, and its billed tokens."""
-    if not outcome.billed:
+    if not turn.billed_requests:
         return None
-    last = outcome.billed[-1]
+    last = turn.billed_requests[-1]
     billed = {"input": last.usage.input, "cached": last.usage.cached, "cache_written": last.usage.cache_written}
-    return {"asked": dict(last.model.provider.caching(last.request)), "billed": billed}
+    return {"asked": dict(last.model.provider.cache_settings(last.request)), "billed": billed}

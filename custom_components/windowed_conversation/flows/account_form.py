@@ -14,25 +14,25 @@ import httpx2
 import probatio
 
 from .. import const
-from .fields import choice
+from .fields import build_choice
 
-_ADVANCED = "advanced"
+_ADVANCED_SECTION = "advanced"
 
 # Errors that are caused by fields in the `advanced` section.
-_ERRORS_OF_ADVANCED = {"invalid_url", "not_compatible", "redirected", "wrong_api_version"}
+_ADVANCED_ERRORS = {"invalid_url", "not_compatible", "redirected", "wrong_api_version"}
 
-_URL_FIELD = TextSelector(TextSelectorConfig(type=TextSelectorType.URL))
-_KEY_FIELD = TextSelector(TextSelectorConfig(type=TextSelectorType.PASSWORD))
+_URL_SELECTOR = TextSelector(TextSelectorConfig(type=TextSelectorType.URL))
+_KEY_SELECTOR = TextSelector(TextSelectorConfig(type=TextSelectorType.PASSWORD))
 
 # The default URLs of Ollama, llama.cpp and LM Studio.
-_EXAMPLES = {
+_EXAMPLE_URLS = {
     "ollama": "http://192.168.1.10:11434/v1",
     "llama_cpp": "http://192.168.1.10:8080/v1",
     "lm_studio": "http://192.168.1.10:1234/v1",
 }
 
 # The endpoint path after the base URL. Documentation shows the full URL of a request, and people copy it.
-_ENDPOINT = re.compile(r"(/chat/completions|(?<=/v1)/(completions|models|responses))$")
+_ENDPOINT_PATTERN = re.compile(r"(/chat/completions|(?<=/v1)/(completions|models|responses))$")
 
 # Top-level domains of home networks: from RFC 6762, RFC 8375, ICANN's resolution 2024.07.29.06, and common routers.
 _HOME_DOMAINS = ("home", "home.arpa", "internal", "lan", "local", "localdomain", "localhost")
@@ -50,60 +50,60 @@ class AccountForm:
     url: str = ""
     title: str = ""
     links: Mapping[str, str] = field(default_factory=dict)
-    key_required: bool = True
+    requires_key: bool = True
     advanced: tuple[str, ...] = ()
 
-    def schema(
+    def build_schema(
         self, account: Mapping[str, Any], *, key_only: bool, key_exists: bool, typed_key: str = "", error: str = ""
     ) -> probatio.Schema:
         """Return the fields, filled with the account's data. Only a key that was just typed is shown again."""
-        key = probatio.Required if self.key_required and not key_exists else probatio.Optional
+        key = probatio.Required if self.requires_key and not key_exists else probatio.Optional
         suggested = {"suggested_value": typed_key} if typed_key else None
-        fields: dict[Any, Any] = {key(CONF_API_KEY, description=suggested): _KEY_FIELD}
+        fields: dict[Any, Any] = {key(CONF_API_KEY, description=suggested): _KEY_SELECTOR}
         if not key_only:
-            address = {} if CONF_URL in self.advanced else self._field(CONF_URL, account)
-            fields = {**address, **fields, **self._advanced_section(account, error)}
+            address = {} if CONF_URL in self.advanced else self._build_field(CONF_URL, account)
+            fields = {**address, **fields, **self._build_advanced_section(account, error)}
         return probatio.Schema(fields)
 
-    def account_data(self, user_input: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str, Any]:
+    def build_account_data(self, user_input: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str, Any]:
         """Return the account's data after the form is submitted.
 
         Values without a field stay unchanged, and values of emptied fields are removed, except for a required key and
         the vendor's own URL.
         """
-        advanced = user_input.get(_ADVANCED)
+        advanced = user_input.get(_ADVANCED_SECTION)
         unchanged = account if advanced is None else {name: account[name] for name in account.keys() - {*self.advanced}}
         flat = {**unchanged, **user_input, **(advanced or {}), const.CONF_PROVIDER: self.provider}
-        flat.pop(_ADVANCED, None)
+        flat.pop(_ADVANCED_SECTION, None)
         texts = {name: value.strip() if isinstance(value, str) else value for name, value in flat.items()}
-        if self.key_required and not texts.get(CONF_API_KEY):
+        if self.requires_key and not texts.get(CONF_API_KEY):
             texts[CONF_API_KEY] = account.get(CONF_API_KEY)
         if CONF_URL in self.advanced:
             texts[CONF_URL] = texts.get(CONF_URL) or self.url
         return {name: value for name, value in texts.items() if value or name == CONF_URL}
 
-    def _field(self, name: str, account: Mapping[str, Any]) -> dict[Any, Any]:
+    def _build_field(self, name: str, account: Mapping[str, Any]) -> dict[Any, Any]:
         match name:
             case "url":
                 suggested = {"suggested_value": account.get(CONF_URL) or self.url}
-                return {probatio.Required(CONF_URL, description=suggested): _URL_FIELD}
+                return {probatio.Required(CONF_URL, description=suggested): _URL_SELECTOR}
             case "format":
-                return choice(name, const.OpenAIFormat, account.get(name, const.DEFAULT_FORMAT))
+                return build_choice(name, const.OpenAIFormat, account.get(name, const.DEFAULT_OPENAI_FORMAT))
             case _:
                 return {probatio.Optional(name, description={"suggested_value": account.get(name)}): TextSelector()}
 
-    def _advanced_section(self, account: Mapping[str, Any], error: str) -> dict[Any, Any]:
+    def _build_advanced_section(self, account: Mapping[str, Any], error: str) -> dict[Any, Any]:
         if not self.advanced:
             return {}
         fields: dict[Any, Any] = {}
         for name in self.advanced:
-            fields |= self._field(name, account)
-        usual = {CONF_URL: self.url, const.CONF_FORMAT: const.DEFAULT_FORMAT}
+            fields |= self._build_field(name, account)
+        usual = {CONF_URL: self.url, const.CONF_FORMAT: const.DEFAULT_OPENAI_FORMAT}
         differs = any(account.get(name, usual.get(name)) != usual.get(name) for name in self.advanced)
-        collapsed = not differs and error not in _ERRORS_OF_ADVANCED
-        return {probatio.Required(_ADVANCED): section(probatio.Schema(fields), {"collapsed": collapsed})}
+        collapsed = not differs and error not in _ADVANCED_ERRORS
+        return {probatio.Required(_ADVANCED_SECTION): section(probatio.Schema(fields), {"collapsed": collapsed})}
 
-    def error_field(self, error: str, *, key_only: bool) -> str:
+    def find_error_field(self, error: str, *, key_only: bool) -> str:
         """Return the field or section that shows an error, or `base` for an error that is shown above all fields."""
         if error == "key_missing":
             return CONF_API_KEY
@@ -111,7 +111,7 @@ class AccountForm:
             return "base"
         if error == "invalid_url" and CONF_URL not in self.advanced:
             return CONF_URL
-        return _ADVANCED if error in {"invalid_url", "wrong_api_version"} else "base"
+        return _ADVANCED_SECTION if error in {"invalid_url", "wrong_api_version"} else "base"
 
 
 ACCOUNT_FORMS = {
@@ -139,12 +139,12 @@ ACCOUNT_FORMS = {
             links={"key_page": "https://platform.claude.com/settings/keys"},
             advanced=(CONF_URL,),
         ),
-        AccountForm(const.PROVIDER_OPENAI_CHAT, links=_EXAMPLES, key_required=False),
+        AccountForm(const.PROVIDER_OPENAI_CHAT, links=_EXAMPLE_URLS, requires_key=False),
     )
 }
 
 
-def base_urls(entered: str, *, has_key: bool) -> list[str]:
+def parse_base_urls(entered: str, *, has_key: bool) -> list[str]:
     """Return the base URLs that the entered text may mean, in the order to try, or an empty list if it is not a URL.
 
     The path of a request and a query are removed. If the scheme is missing, a host in the home network gets http, and
@@ -152,31 +152,31 @@ def base_urls(entered: str, *, has_key: bool) -> list[str]:
     """
     address = entered.strip()
     has_secret = has_key or "@" in address
-    urls = (_base_url(f"{scheme}{address}") for scheme in _missing_schemes(address, has_secret=has_secret))
+    urls = (_parse_base_url(f"{scheme}{address}") for scheme in _choose_schemes(address, has_secret=has_secret))
     return [url for url in urls if url is not None]
 
 
-def _missing_schemes(address: str, *, has_secret: bool) -> list[str]:
+def _choose_schemes(address: str, *, has_secret: bool) -> list[str]:
     """Return the schemes to add to an address: an empty one if it has one, and none for a single word."""
     if "://" in address:
         return [""]
     if not re.search(r"[.:/]", address) or re.match(r"https?[:/]", address, re.IGNORECASE):
         return []
     try:
-        is_at_home = _is_at_home(urlsplit(f"//{address}").hostname or "")
+        is_at_home = _is_home_host(urlsplit(f"//{address}").hostname or "")
     except ValueError:
         return []
     return ["http://"] if is_at_home else ["https://"] if has_secret else ["https://", "http://"]
 
 
-def _is_at_home(host: str) -> bool:
+def _is_home_host(host: str) -> bool:
     try:
         return not ip_address(host).is_global
     except ValueError:
         return "." not in host or host.endswith(tuple(f".{domain}" for domain in _HOME_DOMAINS))
 
 
-def _base_url(url: str) -> str | None:
+def _parse_base_url(url: str) -> str | None:
     try:
         parts = urlsplit(url)
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -184,12 +184,12 @@ def _base_url(url: str) -> str | None:
         httpx2.URL(url)
     except ValueError, httpx2.InvalidURL:
         return None
-    path = _ENDPOINT.sub("", parts.path.rstrip("/")).rstrip("/")
+    path = _ENDPOINT_PATTERN.sub("", parts.path.rstrip("/")).rstrip("/")
     valid = valid and not any(char.isspace() for char in url)
     return urlunsplit((parts.scheme, parts.netloc, path, "", "")) if valid else None
 
 
-def account_title(form: AccountForm, account: Mapping[str, Any]) -> str:
+def build_account_title(form: AccountForm, account: Mapping[str, Any]) -> str:
     """Return the title of an account: the vendor, followed by the host unless it is the vendor's own."""
     url: str = account[CONF_URL]
     host = urlsplit(url).netloc.rpartition("@")[2]

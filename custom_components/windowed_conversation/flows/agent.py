@@ -44,44 +44,44 @@ from ..agents.config import (
     default_temperature,
 )
 from ..bridge.account import can_shorten
-from ..providers import DEFAULT_SETTINGS, EFFORTS, ListedModel
+from ..providers import DEFAULT_SETTINGS, SELECTABLE_EFFORTS, ListedModel
 from ..turn.context import ContextPlacement
-from ..turn.routing import Routing, Scope
+from ..turn.routing import RoutingMode, Scope
 from .fields import (
-    Field,
+    FormFields,
     OutOfRangeError,
-    agent_name,
-    async_model_fields,
-    choice,
+    async_build_model_fields,
+    build_choice,
+    choose_agent_name,
     dropdown,
     has_deployments,
-    limits_of,
-    models_to_choose,
-    name_or_suggestion,
-    number,
-    suggested_model,
-    switch,
-    tokens,
+    limit_texts,
+    list_models,
+    number_field,
+    suggest_agent_name,
+    suggest_model,
+    switch_field,
+    token_field,
 )
 
 _PRIVACY_PAGE = "https://github.com/windowed-conversation/windowed-conversation/blob/main/docs/privacy.md"
 
-_NEW_AGENT: dict[str, Any] = {
+_NEW_AGENT_SETTINGS: dict[str, Any] = {
     CONF_PROMPT: llm.DEFAULT_INSTRUCTIONS_PROMPT,
     CONF_LLM_HASS_API: [llm.LLM_API_ASSIST],
     const.CONF_ROUTING: DEFAULT_ROUTING,
 }
 
 # Tags that people may want to exclude. The user can type any other tag.
-_OFTEN_EXCLUDED = ["route:local", "tool_call"]
+_SUGGESTED_TAGS = ["route:local", "tool_call"]
 # Domains that some people ask about. The user can type any other domain.
 _OFTEN_ADDED = ["automation", "number", "select", "sun", "timer", "update"]
 
-_MODEL_SETTINGS = "model_settings"
-_CONVERSATIONS = "conversations"
-_HOME = "home"
+_MODEL_SECTION = "model_settings"
+_CONVERSATIONS_SECTION = "conversations"
+_HOME_SECTION = "home"
 # The sections of the form. The stored data of an agent has no sections.
-_FORM_SECTIONS = (_MODEL_SETTINGS, _CONVERSATIONS, _HOME)
+_SECTION_NAMES = (_MODEL_SECTION, _CONVERSATIONS_SECTION, _HOME_SECTION)
 
 
 class AgentFlow(ConfigSubentryFlow):
@@ -101,41 +101,41 @@ class AgentFlow(ConfigSubentryFlow):
             return self.async_abort(reason="entry_not_loaded")
         errors: dict[str, str] = {}
         if user_input is not None:
-            errors = self._errors(user_input)
+            errors = self._find_input_errors(user_input)
             if not errors:
                 return self._store_agent(user_input)
-        account, models = self._get_entry().data, await self._models()
-        if user_input is None and self._offers_no_model(models):
+        account, models = self._get_entry().data, await self._async_list_models()
+        if user_input is None and self._lists_no_models(models):
             errors = {CONF_MODEL: "no_models"}
-        data = _in_sections(self._agent_data(models), account)
-        form = await self._schema(models, _open_sections(account, data, user_input))
+        data = _nest_in_sections(self._suggest_agent_data(models), account)
+        form = await self._async_build_schema(models, _find_open_sections(account, data, user_input))
         return self.async_show_form(
             step_id="deployment" if has_deployments(account) else "agent",
             data_schema=self.add_suggested_values_to_schema(form, user_input or data),
             errors=errors,
-            description_placeholders={**limits_of(form), "privacy_page": _PRIVACY_PAGE},
+            description_placeholders={**limit_texts(form), "privacy_page": _PRIVACY_PAGE},
         )
 
     async_step_deployment = async_step_agent
 
-    def _agent_data(self, models: list[ListedModel]) -> dict[str, Any]:
+    def _suggest_agent_data(self, models: list[ListedModel]) -> dict[str, Any]:
         if self.source == SOURCE_USER:
             account = self._get_entry().data
-            self._suggested_name = agent_name(self.hass, account, suggested_model(account, models))
-            return {CONF_NAME: self._suggested_name, **_NEW_AGENT}
+            self._suggested_name = suggest_agent_name(self.hass, account, suggest_model(account, models))
+            return {CONF_NAME: self._suggested_name, **_NEW_AGENT_SETTINGS}
         subentry = self._get_reconfigure_subentry()
         data = {CONF_NAME: subentry.title, CONF_PROMPT: llm.DEFAULT_INSTRUCTIONS_PROMPT, **subentry.data}
         # the form would refuse its own suggestion if it included an API that does not exist any more
-        there = {api.id for api in self._apis()}
+        there = {api.id for api in self._list_apis()}
         data[CONF_LLM_HASS_API] = [api for api in data.get(CONF_LLM_HASS_API, ()) if api in there]
         return data
 
-    def _offers_no_model(self, models: list[ListedModel]) -> bool:
+    def _lists_no_models(self, models: list[ListedModel]) -> bool:
         """Return whether the name of a new agent's model must be typed because the server lists none."""
         account, is_new = self._get_entry().data, self.source == SOURCE_USER
-        return self._has_model and is_new and not has_deployments(account) and not models_to_choose(account, models)
+        return self._has_model and is_new and not has_deployments(account) and not list_models(account, models)
 
-    def _errors(self, user_input: dict[str, Any]) -> dict[str, str]:
+    def _find_input_errors(self, user_input: dict[str, Any]) -> dict[str, str]:
         errors: dict[str, str] = {}
         if self.source == SOURCE_RECONFIGURE and not user_input[CONF_NAME].strip():
             errors[CONF_NAME] = "name_missing"
@@ -144,14 +144,14 @@ class AgentFlow(ConfigSubentryFlow):
         return errors
 
     def _store_agent(self, user_input: dict[str, Any]) -> SubentryFlowResult:
-        data = _out_of_sections(user_input)
+        data = _flatten_sections(user_input)
         entered = data.pop(CONF_NAME, "")
         if self._has_model:
             names = {name: data.pop(name, "").strip() for name in (CONF_MODEL, const.CONF_FAMILY)}
             data |= {name: value for name, value in names.items() if value}
         if self.source == SOURCE_USER:
             account, suggested = self._get_entry().data, self._suggested_name
-            name = name_or_suggestion(self.hass, account, entered, suggested, data.get(CONF_MODEL, ""))
+            name = choose_agent_name(self.hass, account, entered, suggested, data.get(CONF_MODEL, ""))
             return self.async_create_entry(title=name, data=data)
         # the account's update listener applies the change
         entry, subentry = self._get_entry(), self._get_reconfigure_subentry()
@@ -161,22 +161,22 @@ class AgentFlow(ConfigSubentryFlow):
     def _has_model(self) -> bool:
         return bool(self._get_entry().data[const.CONF_PROVIDER] != const.PROVIDER_NONE)
 
-    async def _schema(self, models: list[ListedModel], open_sections: Collection[str]) -> probatio.Schema:
+    async def _async_build_schema(self, models: list[ListedModel], open_sections: Collection[str]) -> probatio.Schema:
         account = self._get_entry().data
         # a browser does not submit a form with an empty required field
         may_be_empty = self.source == SOURCE_USER and not self._suggested_name
         fields: dict[Any, Any] = {(probatio.Optional if may_be_empty else probatio.Required)(CONF_NAME): str}
         if self._has_model:
             fields |= {
-                **await async_model_fields(self.hass, account, models),
+                **await async_build_model_fields(self.hass, account, models),
                 probatio.Optional(CONF_PROMPT): TemplateSelector(),
-                probatio.Optional(CONF_LLM_HASS_API, default=list): self._api_selector(),
-                **choice(const.CONF_ROUTING, Routing),
-                probatio.Optional(const.CONF_FALLBACK_AGENTS): self._fallback_selector(),
+                probatio.Optional(CONF_LLM_HASS_API, default=list): self._build_api_selector(),
+                **build_choice(const.CONF_ROUTING, RoutingMode),
+                probatio.Optional(const.CONF_FALLBACK_AGENTS): self._build_fallback_selector(),
             }
-        return probatio.Schema(fields | agent_sections(account, open_sections))
+        return probatio.Schema(fields | build_agent_sections(account, open_sections))
 
-    def _fallback_selector(self) -> EntitySelector:
+    def _build_fallback_selector(self) -> EntitySelector:
         """Return a selector of all conversation entities except the agent's own."""
         config = EntitySelectorConfig(domain=Platform.CONVERSATION, multiple=True)
         if self.source == SOURCE_RECONFIGURE:
@@ -185,24 +185,24 @@ class AgentFlow(ConfigSubentryFlow):
             config["exclude_entities"] = [own] if own else []
         return EntitySelector(config)
 
-    def _apis(self) -> list[llm.API]:
+    def _list_apis(self) -> list[llm.API]:
         """Return the LLM APIs to choose from: all except the memory API, because our agents have memory tools."""
-        return [api for api in llm.async_get_apis(self.hass) if api.id != const.MEMORY_API]
+        return [api for api in llm.async_get_apis(self.hass) if api.id != const.MEMORY_API_ID]
 
-    def _api_selector(self) -> SelectSelector:
-        apis = [SelectOptionDict(label=api.name, value=api.id) for api in self._apis()]
+    def _build_api_selector(self) -> SelectSelector:
+        apis = [SelectOptionDict(label=api.name, value=api.id) for api in self._list_apis()]
         return SelectSelector(SelectSelectorConfig(options=apis, multiple=True))
 
-    async def _models(self) -> list[ListedModel]:
+    async def _async_list_models(self) -> list[ListedModel]:
         """Return the models that the server lists, or listed last if it is away. The user can type any other name."""
         entry = self._get_entry()
         account: AccountData = entry.runtime_data
         if account.server is None or has_deployments(entry.data):
             return []
-        return await account.server.async_models()
+        return await account.server.async_list_models()
 
 
-class _Section(section):
+class _ErrorShowingSection(section):
     """A section that shows its own errors. Home Assistant would show them at the top of the form, out of sight."""
 
     def __init__(self, fields: dict[Any, Any], *, collapsed: bool) -> None:
@@ -219,95 +219,97 @@ class _Section(section):
             raise probatio.Invalid(message) from err
 
 
-def agent_sections(account: Mapping[str, Any], open_sections: Collection[str] = ()) -> dict[Any, Any]:
+def build_agent_sections(account: Mapping[str, Any], open_sections: Collection[str] = ()) -> dict[Any, Any]:
     """Return the sections of an agent's form, all collapsed except for `open_sections`."""
     return {
-        probatio.Required(name): _Section(fields, collapsed=name not in open_sections)
-        for name, fields in _fields_of_sections(account).items()
+        probatio.Required(name): _ErrorShowingSection(fields, collapsed=name not in open_sections)
+        for name, fields in _build_section_fields(account).items()
     }
 
 
-def _open_sections(
+def _find_open_sections(
     account: Mapping[str, Any], before: Mapping[str, Any], entered: Mapping[str, Any] | None
 ) -> set[str]:
     """Return the sections to show open: those with changes, or the only section of an account without a model."""
     if account[const.CONF_PROVIDER] == const.PROVIDER_NONE:
-        return {_CONVERSATIONS}
+        return {_CONVERSATIONS_SECTION}
     if entered is None:
         return set()
-    sections = _fields_of_sections(account)
+    sections = _build_section_fields(account)
     return {
         name
         for name, fields in sections.items()
-        if any(entered[name].get(str(field)) != _previous_value(field, before.get(name, {})) for field in fields)
+        if any(entered[name].get(str(field)) != _get_previous_value(field, before.get(name, {})) for field in fields)
     }
 
 
-def _in_sections(data: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str, Any]:
-    sections = _fields_of_sections(account)
+def _nest_in_sections(data: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str, Any]:
+    sections = _build_section_fields(account)
     inside = {
         name: {str(field): data[field] for field in sections[name] if field in data}
-        for name in _FORM_SECTIONS
+        for name in _SECTION_NAMES
         if name in sections
     }
     return {**data, **inside}
 
 
-def _out_of_sections(entered: Mapping[str, Any]) -> dict[str, Any]:
-    outside = {name: value for name, value in entered.items() if name not in _FORM_SECTIONS}
-    return outside | {field: value for name in _FORM_SECTIONS for field, value in entered.get(name, {}).items()}
+def _flatten_sections(entered: Mapping[str, Any]) -> dict[str, Any]:
+    outside = {name: value for name, value in entered.items() if name not in _SECTION_NAMES}
+    return outside | {field: value for name in _SECTION_NAMES for field, value in entered.get(name, {}).items()}
 
 
-def _fields_of_sections(account: Mapping[str, Any]) -> dict[str, Field]:
-    memory = switch(const.CONF_MEMORY, default=DEFAULT_MEMORY) | choice(
+def _build_section_fields(account: Mapping[str, Any]) -> dict[str, FormFields]:
+    memory = switch_field(const.CONF_MEMORY, default=DEFAULT_MEMORY) | build_choice(
         const.CONF_RECORD, const.RecordLevel, DEFAULT_RECORD
     )
-    conversations = choice(const.CONF_SCOPE, Scope, DEFAULT_SCOPE) | tokens(const.CONF_HISTORY_TOKENS)
+    conversations = build_choice(const.CONF_SCOPE, Scope, DEFAULT_SCOPE) | token_field(const.CONF_HISTORY_TOKENS)
     if account[const.CONF_PROVIDER] == const.PROVIDER_NONE:
-        return {_CONVERSATIONS: conversations | memory}
+        return {_CONVERSATIONS_SECTION: conversations | memory}
     excluded_tags = {
-        probatio.Optional(const.CONF_EXCLUDED_TAGS, default=list): dropdown(_OFTEN_EXCLUDED, multiple=True)
+        probatio.Optional(const.CONF_EXCLUDED_TAGS, default=list): dropdown(_SUGGESTED_TAGS, multiple=True)
     }
-    placement = choice(const.CONF_CONTEXT_PLACEMENT, ContextPlacement, DEFAULT_CONTEXT_PLACEMENT)
+    placement = build_choice(const.CONF_CONTEXT_PLACEMENT, ContextPlacement, DEFAULT_CONTEXT_PLACEMENT)
     domains = {probatio.Optional(const.CONF_STATES_DOMAINS, default=list): dropdown(_OFTEN_ADDED, multiple=True)}
     return {
-        _MODEL_SETTINGS: _model_fields(account),
-        _CONVERSATIONS: conversations | excluded_tags | placement | memory,
-        _HOME: switch(const.CONF_STATES, default=DEFAULT_STATES) | domains,
-        const.CONF_LIMITS: _limits_fields(),
+        _MODEL_SECTION: _build_model_fields(account),
+        _CONVERSATIONS_SECTION: conversations | excluded_tags | placement | memory,
+        _HOME_SECTION: switch_field(const.CONF_STATES, default=DEFAULT_STATES) | domains,
+        const.CONF_LIMITS: _build_limits_fields(),
     }
 
 
-def _model_fields(account: Mapping[str, Any]) -> Field:
+def _build_model_fields(account: Mapping[str, Any]) -> FormFields:
     # a list of buttons could not be left empty again
     efforts = SelectSelectorConfig(
-        options=list(EFFORTS), translation_key=const.CONF_EFFORT, mode=SelectSelectorMode.DROPDOWN
+        options=list(SELECTABLE_EFFORTS), translation_key=const.CONF_EFFORT, mode=SelectSelectorMode.DROPDOWN
     )
     temperature = default_temperature(account)
     suggested = probatio.UNDEFINED if temperature is None else temperature
-    compaction = choice(const.CONF_COMPACTION, const.Compaction, DEFAULT_COMPACTION) if can_shorten(account) else {}
+    compaction = (
+        build_choice(const.CONF_COMPACTION, const.Compaction, DEFAULT_COMPACTION) if can_shorten(account) else {}
+    )
     return {
         probatio.Optional(const.CONF_EFFORT): SelectSelector(efforts),
-        **number(const.CONF_TEMPERATURE, 0, 2, step=0.1, default=suggested, required=False),
-        **number(const.CONF_TOP_P, 0, 1, step=0.05),
-        **tokens(const.CONF_CONTEXT_TOKENS),
-        **tokens(const.CONF_MAX_ANSWER_TOKENS, DEFAULT_SETTINGS.max_answer_tokens),
-        **choice(const.CONF_COUNTING, const.Counting, DEFAULT_COUNTING),
+        **number_field(const.CONF_TEMPERATURE, 0, 2, step=0.1, default=suggested, required=False),
+        **number_field(const.CONF_TOP_P, 0, 1, step=0.05),
+        **token_field(const.CONF_CONTEXT_TOKENS),
+        **token_field(const.CONF_MAX_ANSWER_TOKENS, DEFAULT_SETTINGS.max_answer_tokens),
+        **build_choice(const.CONF_COUNTING, const.Counting, DEFAULT_COUNTING),
         **compaction,
-        **switch(const.CONF_HEAD_START, default=DEFAULT_HEAD_START),
+        **switch_field(const.CONF_HEAD_START, default=DEFAULT_HEAD_START),
     }
 
 
-def _limits_fields() -> Field:
+def _build_limits_fields() -> FormFields:
     seconds, limits = UnitOfTime.SECONDS, DEFAULT_LIMITS
     return {
-        **number(const.CONF_FALLBACK_TIMEOUT, 1, 300, seconds, default=DEFAULT_FALLBACK_TIMEOUT),
-        **number(const.CONF_IDLE_TIMEOUT, 1, 300, seconds),
-        **number(const.CONF_TURN_TIMEOUT, 1, 600, seconds, default=limits.turn),
-        **number(const.CONF_TOOL_ITERATIONS, 1, 50, default=limits.tool_iterations),
+        **number_field(const.CONF_FALLBACK_TIMEOUT, 1, 300, seconds, default=DEFAULT_FALLBACK_TIMEOUT),
+        **number_field(const.CONF_IDLE_TIMEOUT, 1, 300, seconds),
+        **number_field(const.CONF_TURN_TIMEOUT, 1, 600, seconds, default=limits.turn),
+        **number_field(const.CONF_MAX_TOOL_ITERATIONS, 1, 50, default=limits.tool_iterations),
     }
 
 
-def _previous_value(field: Any, data: Mapping[str, Any]) -> Any:
+def _get_previous_value(field: Any, data: Mapping[str, Any]) -> Any:
     default = None if field.default is probatio.UNDEFINED else field.default()
     return data.get(str(field), default)

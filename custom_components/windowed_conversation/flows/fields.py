@@ -25,7 +25,7 @@ from homeassistant.helpers.selector import (
 )
 import probatio
 
-from ..bridge.account import async_families, vendor_of
+from ..bridge.account import async_list_families, get_vendor
 from ..const import (
     CONF_FAMILY,
     CONF_PROVIDER,
@@ -36,16 +36,16 @@ from ..const import (
     PROVIDER_NONE,
     PROVIDER_OPENAI,
 )
-from ..providers import ListedModel, Vendor, conversation_models, recommended_model
+from ..providers import ListedModel, Vendor, filter_conversation_models, recommend_model
 
 # Form fields: a mapping from the schema marker to the selector.
-type Field = dict[Any, Any]
+type FormFields = dict[Any, Any]
 
-_LEAST_TOKENS = 100
-_MOST_TOKENS = 2_000_000
+_MIN_TOKENS = 100
+_MAX_TOKENS = 2_000_000
 
 # The vendor names that core's own integrations use for their agents.
-_VENDORS = {
+_VENDOR_NAMES = {
     PROVIDER_OPENAI: "OpenAI",
     PROVIDER_AZURE: "Azure OpenAI",
     PROVIDER_GEMINI: "Gemini",
@@ -53,14 +53,14 @@ _VENDORS = {
     PROVIDER_NONE: "Local",
 }
 # In characters: the longest model name within an agent's name. File names of models can be long.
-_LONGEST_NAME = 60
+_MAX_MODEL_NAME_CHARS = 60
 
 
 class OutOfRangeError(probatio.Invalid):
     """Raised if a value is too small, too large, or not a number. The message is a translation key."""
 
 
-class NumberField(NumberSelector):
+class NumberFieldSelector(NumberSelector):
     """Selector of a number within a range."""
 
     def __init__(self, name: str, config: NumberSelectorConfig) -> None:
@@ -76,24 +76,24 @@ class NumberField(NumberSelector):
         raise OutOfRangeError(f"{self.name}_out_of_range")
 
     @property
-    def limits(self) -> dict[str, str]:
+    def limit_placeholders(self) -> dict[str, str]:
         """The placeholders of the error's translation."""
         least, most = self.config["min"], self.config["max"]
         return {f"{self.name}_least": f"{least:,.0f}", f"{self.name}_most": f"{most:,.0f}"}
 
 
-def limits_of(schema: probatio.Schema) -> Mapping[str, str]:
+def limit_texts(schema: probatio.Schema) -> Mapping[str, str]:
     """Return the placeholders for the error translations of all number fields of a form."""
     limits: dict[str, str] = {}
     for field in schema.schema.values():
         if isinstance(field, section):
-            limits |= limits_of(field.schema)
-        elif isinstance(field, NumberField):
-            limits |= field.limits
+            limits |= limit_texts(field.schema)
+        elif isinstance(field, NumberFieldSelector):
+            limits |= field.limit_placeholders
     return limits
 
 
-def number(
+def number_field(
     name: str,
     least: int,
     most: int,
@@ -102,27 +102,27 @@ def number(
     step: float = 1,
     default: Any = probatio.UNDEFINED,
     required: bool = True,
-) -> Field:
+) -> FormFields:
     """Return a field for a number that the user types. Without a default, the field may be empty."""
     config = NumberSelectorConfig(min=least, max=most, step=step, mode=NumberSelectorMode.BOX)
     if unit:
         config["unit_of_measurement"] = unit
     marker = probatio.Required if required and default is not probatio.UNDEFINED else probatio.Optional
-    return {marker(name, default=default): NumberField(name, config)}
+    return {marker(name, default=default): NumberFieldSelector(name, config)}
 
 
-def tokens(name: str, default: Any = probatio.UNDEFINED) -> Field:
+def token_field(name: str, default: Any = probatio.UNDEFINED) -> FormFields:
     """Return a field for a number of tokens. Without a default, the field may be empty."""
-    return number(name, _LEAST_TOKENS, _MOST_TOKENS, "tokens", default=default)
+    return number_field(name, _MIN_TOKENS, _MAX_TOKENS, "tokens", default=default)
 
 
-def choice(name: str, options: Iterable[str], default: Any = probatio.UNDEFINED) -> Field:
+def build_choice(name: str, options: Iterable[str], default: Any = probatio.UNDEFINED) -> FormFields:
     """Return a required field with a few choices, labelled by the translations of the selector with this name."""
     selector = SelectSelector(SelectSelectorConfig(options=list(options), translation_key=name))
     return {probatio.Required(name, default=default): selector}
 
 
-def switch(name: str, *, default: bool) -> Field:
+def switch_field(name: str, *, default: bool) -> FormFields:
     """Return a field that is on or off."""
     return {probatio.Required(name, default=default): BooleanSelector()}
 
@@ -138,62 +138,62 @@ def has_deployments(account: Mapping[str, Any]) -> bool:
     return bool(account[CONF_PROVIDER] == PROVIDER_AZURE)
 
 
-def models_to_choose(account: Mapping[str, Any], models: Sequence[ListedModel]) -> list[str]:
+def list_models(account: Mapping[str, Any], models: Sequence[ListedModel]) -> list[str]:
     """Return the names of the models that a form offers."""
     if has_deployments(account):
         return []
-    return conversation_models(vendor_of(account), (model.id for model in models))
+    return filter_conversation_models(get_vendor(account), (model.id for model in models))
 
 
-def suggested_model(account: Mapping[str, Any], models: Sequence[ListedModel]) -> str:
+def suggest_model(account: Mapping[str, Any], models: Sequence[ListedModel]) -> str:
     """Return the model name that a form suggests, or an empty string if the form offers none."""
-    return recommended_model(vendor_of(account), models_to_choose(account, models)) or ""
+    return recommend_model(get_vendor(account), list_models(account, models)) or ""
 
 
-async def async_model_fields(hass: HomeAssistant, account: Mapping[str, Any], models: Sequence[ListedModel]) -> Field:
+async def async_build_model_fields(
+    hass: HomeAssistant, account: Mapping[str, Any], models: Sequence[ListedModel]
+) -> FormFields:
     """Return the field for the model. On Azure, also return one for the model that the deployment runs.
 
     If models are listed, one of them is the default: otherwise the browser would select the first.
     """
     if has_deployments(account):
-        families = await async_families(hass, Vendor.AZURE)
+        families = await async_list_families(hass, Vendor.AZURE)
         return {probatio.Required(CONF_MODEL): TextSelector(), probatio.Optional(CONF_FAMILY): dropdown(families)}
-    names = models_to_choose(account, models)
+    names = list_models(account, models)
     if not names:
         return {probatio.Required(CONF_MODEL): TextSelector()}
-    return {probatio.Required(CONF_MODEL, default=suggested_model(account, models)): dropdown(names)}
+    return {probatio.Required(CONF_MODEL, default=suggest_model(account, models)): dropdown(names)}
 
 
-def agent_name(hass: HomeAssistant, account: Mapping[str, Any], model: str) -> str:
+def suggest_agent_name(hass: HomeAssistant, account: Mapping[str, Any], model: str) -> str:
     """Return an unused name for a new agent, from its vendor or its model. Return an empty string without either."""
-    vendor = _VENDORS.get(account[CONF_PROVIDER])
-    name = f"{vendor} conversation" if vendor else _short(model)
+    vendor = _VENDOR_NAMES.get(account[CONF_PROVIDER])
+    name = f"{vendor} conversation" if vendor else _shorten_model_name(model)
     entries = hass.config_entries.async_entries(DOMAIN)
     taken = {subentry.title for entry in entries for subentry in entry.subentries.values()}
     taken |= {state.name for state in hass.states.async_all(Platform.CONVERSATION)}
-    return name and _unused(name, taken)
+    return name and _make_unique(name, taken)
 
 
-def name_or_suggestion(
-    hass: HomeAssistant, account: Mapping[str, Any], entered: str, suggested: str, model: str
-) -> str:
+def choose_agent_name(hass: HomeAssistant, account: Mapping[str, Any], entered: str, suggested: str, model: str) -> str:
     """Return the entered name. If it is empty or the suggested one, return a name based on the chosen model."""
     name = entered.strip()
-    return name if name not in ("", suggested) else agent_name(hass, account, model)
+    return name if name not in ("", suggested) else suggest_agent_name(hass, account, model)
 
 
-def account_name(hass: HomeAssistant, title: str) -> str:
+def make_unique_title(hass: HomeAssistant, title: str) -> str:
     """Return the title of a new account, with a number appended if the title is already in use."""
-    return _unused(title, (entry.title for entry in hass.config_entries.async_entries(DOMAIN)))
+    return _make_unique(title, (entry.title for entry in hass.config_entries.async_entries(DOMAIN)))
 
 
-def _unused(name: str, taken: Iterable[str]) -> str:
+def _make_unique(name: str, taken: Iterable[str]) -> str:
     folded = {each.casefold() for each in taken}
     names = chain([name], (f"{name} {number}" for number in count(2)))
     return next(each for each in names if each.casefold() not in folded)
 
 
-def _short(model: str) -> str:
+def _shorten_model_name(model: str) -> str:
     """Return a short model name, such as `llama3.2`: without registry or folder, tag, and file extension."""
     own = re.split(r"[/\\]", model)[-1].partition(":")[0].removesuffix(".gguf")
-    return (own.strip() or model)[:_LONGEST_NAME]
+    return (own.strip() or model)[:_MAX_MODEL_NAME_CHARS]

@@ -29,37 +29,37 @@ from ..agents.config import (
     DEFAULT_PERSISTENCE,
     DEFAULT_POLICY,
 )
-from ..bridge.persons import async_device_owners, with_device_owners
-from ..window import ToolResults
-from .fields import choice, limits_of, number, switch, tokens
+from ..bridge.persons import async_get_device_owners, set_device_owners
+from ..window import ToolResultMode
+from .fields import build_choice, limit_texts, number_field, switch_field, token_field
 
 # The section with the device owners, which all accounts share.
-_DEVICES = "devices"
+_DEVICES_SECTION = "devices"
 
 
-def _fields() -> dict[Any, Any]:
+def _build_fields() -> dict[Any, Any]:
     policy = DEFAULT_POLICY
     return {
-        **tokens(const.CONF_HISTORY_TOKENS, policy.history_tokens),
-        **number(const.CONF_TRIM_SHARE, 0, 90, PERCENTAGE),
-        **choice(const.CONF_TOOL_RESULTS, get_args(ToolResults.__value__), policy.tool_results),
-        **number(const.CONF_MAX_TOOL_TURNS, 1, 100),
-        **tokens(const.CONF_RESULT_CAP, policy.result_cap_tokens),
-        **number(const.CONF_MAX_WINDOWS, 1, 10_000, default=DEFAULT_MAX_WINDOWS),
-        **number(const.CONF_EXPIRY_HOURS, 1, 8760, UnitOfTime.HOURS, default=DEFAULT_EXPIRY_HOURS),
-        **choice(const.CONF_PERSISTENCE, const.Persistence, DEFAULT_PERSISTENCE),
-        **number(const.CONF_MEMORY_DAYS, 1, 3650, UnitOfTime.DAYS, default=DEFAULT_MEMORY_DAYS),
-        **switch(const.CONF_SUMMARIZE, default=policy.summarize),
+        **token_field(const.CONF_HISTORY_TOKENS, policy.history_tokens),
+        **number_field(const.CONF_TRIM_SHARE, 0, 90, PERCENTAGE),
+        **build_choice(const.CONF_TOOL_RESULTS, get_args(ToolResultMode.__value__), policy.tool_results),
+        **number_field(const.CONF_MAX_TOOL_TURNS, 1, 100),
+        **token_field(const.CONF_RESULT_CAP_TOKENS, policy.result_cap_tokens),
+        **number_field(const.CONF_MAX_WINDOWS, 1, 10_000, default=DEFAULT_MAX_WINDOWS),
+        **number_field(const.CONF_EXPIRY_HOURS, 1, 8760, UnitOfTime.HOURS, default=DEFAULT_EXPIRY_HOURS),
+        **build_choice(const.CONF_PERSISTENCE, const.Persistence, DEFAULT_PERSISTENCE),
+        **number_field(const.CONF_MEMORY_DAYS, 1, 3650, UnitOfTime.DAYS, default=DEFAULT_MEMORY_DAYS),
+        **switch_field(const.CONF_SUMMARIZE, default=policy.summarize),
     }
 
 
-async def _async_people(hass: HomeAssistant) -> dict[str, str]:
+async def _async_list_user_names(hass: HomeAssistant) -> dict[str, str]:
     """Return the names of users who are people, by user id."""
     users = await hass.auth.async_get_users()
     return {user.id: user.name or user.id for user in users if not user.system_generated}
 
 
-def _owners_field(names: Mapping[str, str]) -> ObjectSelector:
+def _build_owners_selector(names: Mapping[str, str]) -> ObjectSelector:
     people = SelectSelectorConfig(
         options=[SelectOptionDict(value=person, label=name) for person, name in names.items()],
         mode=SelectSelectorMode.DROPDOWN,
@@ -81,7 +81,7 @@ def _owners_field(names: Mapping[str, str]) -> ObjectSelector:
     )
 
 
-def _owners_error(devices: list[dict[str, str]]) -> str | None:
+def _find_owners_error(devices: list[dict[str, str]]) -> str | None:
     if not all(device.get(const.ATTR_PERSON) for device in devices):
         return "device_without_person"
     return "device_owned_twice" if len({device[const.ATTR_DEVICE] for device in devices}) < len(devices) else None
@@ -92,38 +92,38 @@ class WindowOptionsFlow(OptionsFlow):
 
     async def async_step_init(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask for the settings. The account's update listener applies them."""
-        people = await _async_people(self.hass)
+        people = await _async_list_user_names(self.hass)
         # the field would refuse an owner who no longer exists
-        owners = {device: person for device, person in async_device_owners(self.hass).items() if person in people}
-        suggested = with_device_owners(self.config_entry.options, owners)
+        owners = {device: person for device, person in async_get_device_owners(self.hass).items() if person in people}
+        suggested = set_device_owners(self.config_entry.options, owners)
         devices = {const.CONF_DEVICE_OWNERS: suggested.pop(const.CONF_DEVICE_OWNERS, [])}
         errors: dict[str, str] = {}
         if user_input is not None:
             suggested = dict(user_input)
-            devices = suggested.pop(_DEVICES, devices)
-            error = _owners_error(devices.get(const.CONF_DEVICE_OWNERS, []))
+            devices = suggested.pop(_DEVICES_SECTION, devices)
+            error = _find_owners_error(devices.get(const.CONF_DEVICE_OWNERS, []))
             if error is None:
-                return self._store(suggested, devices.get(const.CONF_DEVICE_OWNERS, []))
-            errors = {_DEVICES: error}
-        fields = _fields()
+                return self._save_options(suggested, devices.get(const.CONF_DEVICE_OWNERS, []))
+            errors = {_DEVICES_SECTION: error}
+        fields = _build_fields()
         defaults = {str(marker): marker.default() for marker in fields if marker.default is not probatio.UNDEFINED}
-        owners_field = probatio.Schema({probatio.Optional(const.CONF_DEVICE_OWNERS): _owners_field(people)})
+        owners_field = probatio.Schema({probatio.Optional(const.CONF_DEVICE_OWNERS): _build_owners_selector(people)})
         devices_section = section(owners_field, {"collapsed": not errors})
-        schema = probatio.Schema({**fields, probatio.Optional(_DEVICES): devices_section})
-        suggested = {**defaults, **suggested, _DEVICES: devices}
+        schema = probatio.Schema({**fields, probatio.Optional(_DEVICES_SECTION): devices_section})
+        suggested = {**defaults, **suggested, _DEVICES_SECTION: devices}
         return self.async_show_form(
             step_id="init",
             data_schema=self.add_suggested_values_to_schema(schema, suggested),
             errors=errors,
-            description_placeholders=limits_of(schema),
+            description_placeholders=limit_texts(schema),
         )
 
-    def _store(self, options: dict[str, Any], devices: list[dict[str, str]]) -> ConfigFlowResult:
+    def _save_options(self, options: dict[str, Any], devices: list[dict[str, str]]) -> ConfigFlowResult:
         """Store the settings in this account, and the device owners in all accounts."""
         owners = {device[const.ATTR_DEVICE]: device[const.ATTR_PERSON] for device in devices}
         for entry in self.hass.config_entries.async_entries(const.DOMAIN):
             if entry is not self.config_entry:
-                self.hass.config_entries.async_update_entry(entry, options=with_device_owners(entry.options, owners))
+                self.hass.config_entries.async_update_entry(entry, options=set_device_owners(entry.options, owners))
         # the form submits integers as floats
         data = {key: int(value) if isinstance(value, float) else value for key, value in options.items()}
-        return self.async_create_entry(data=with_device_owners(data, owners))
+        return self.async_create_entry(data=set_device_owners(data, owners))

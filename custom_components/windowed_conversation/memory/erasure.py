@@ -9,68 +9,72 @@ import math
 import sqlite3
 from typing import Any, NamedTuple
 
-from .index import delete, select_ids
-from .record import AMONG, delete_records, delete_words
-from .records import KINDS, Forgotten, Kind, Selection
-from .search import visible
-from .words import QuestionTerms, Words, spoken
+from .index import delete_rows, select_ids
+from .record import IN_LIST_CONDITION, delete_record_texts, delete_records
+from .records import KINDS, ForgetConditions, LostRows, MemoryKind
+from .search import build_visibility_condition
+from .words import SearchTerms, Words, clean_text
 
 # A text repeats another one if it contains at least this share of the other text's words.
-_SHARE = 0.6
+_MIN_REPEATED_SHARE = 0.6
 # Texts of unknown speakers with fewer words are not looked for elsewhere: a single word occurs in too many other texts.
-_FEWEST_WORDS = 2
+_MIN_UNKNOWN_SPEAKER_WORDS = 2
 
-_TEXTS: dict[Kind, str] = {"turn": "said || char(10) || answer", "episode": "text"}
-_FACTS, _TURNS, _EPISODES = (AMONG.format("id", each) for each in (":facts", ":turns", ":episodes"))
-_OF_FACTS = AMONG.format("fact", ":facts")
+_TEXT_SQL_BY_KIND: dict[MemoryKind, str] = {"turn": "said || char(10) || answer", "episode": "text"}
+_FACT_IDS_CONDITION, _TURN_IDS_CONDITION, _EPISODE_IDS_CONDITION = (
+    IN_LIST_CONDITION.format("id", each) for each in (":facts", ":turns", ":episodes")
+)
+_STATEMENTS_CONDITION = IN_LIST_CONDITION.format("fact", ":facts")
 
-_REPLACED = f"""
+_SELECT_REPLACED_FACTS = f"""
     WITH RECURSIVE earlier (id) AS (
-        SELECT id FROM fact WHERE {_FACTS} UNION SELECT fact.id FROM fact JOIN earlier ON fact.replaced_by = earlier.id
+        SELECT id FROM fact WHERE {_FACT_IDS_CONDITION} UNION SELECT fact.id FROM fact
+        JOIN earlier ON fact.replaced_by = earlier.id
     )
     SELECT id FROM earlier
 """
 # An episode that covers the time at which a person stated a fact may repeat that fact in other words.
-_COVERING = f"""
+_SELECT_COVERING_EPISODES = f"""
     SELECT episode.id FROM telling JOIN episode USING (conversation)
-    WHERE {_OF_FACTS} AND telling.at BETWEEN episode.since AND episode.at
+    WHERE {_STATEMENTS_CONDITION} AND telling.at BETWEEN episode.since AND episode.at
     AND (episode.person IS NULL OR episode.person IS telling.person)
 """
-_SUMMARIZING = f"""
+_SELECT_SUMMARIZING_EPISODES = f"""
     SELECT episode.id FROM turn JOIN episode USING (conversation)
-    WHERE {AMONG.format("turn.id", ":turns")} AND turn.at BETWEEN episode.since AND episode.at
+    WHERE {IN_LIST_CONDITION.format("turn.id", ":turns")} AND turn.at BETWEEN episode.since AND episode.at
     AND episode.agent IS turn.agent AND episode.person IS turn.person
 """
 # The people who alone could see the rows, and the conversations that the rows come from.
-_SEEN = f"""
+_SELECT_AUDIENCE = f"""
     SELECT CASE WHEN private THEN fact.person END, conversation
-    FROM fact LEFT JOIN telling ON telling.fact = id WHERE {_FACTS}
-    UNION SELECT person, conversation FROM turn WHERE {_TURNS}
-    UNION SELECT person, conversation FROM episode WHERE {_EPISODES}
+    FROM fact LEFT JOIN telling ON telling.fact = id WHERE {_FACT_IDS_CONDITION}
+    UNION SELECT person, conversation FROM turn WHERE {_TURN_IDS_CONDITION}
+    UNION SELECT person, conversation FROM episode WHERE {_EPISODE_IDS_CONDITION}
 """
-_SINCE = f"""
+_SELECT_FIRST_TIMES = f"""
     SELECT person, min(at) FROM (
-        SELECT person, at FROM fact WHERE {_FACTS} UNION ALL SELECT person, at FROM telling WHERE {_OF_FACTS}
-        UNION ALL SELECT person, at FROM turn WHERE {AMONG.format("id", ":own_turns")}
-        UNION ALL SELECT person, since FROM episode WHERE {AMONG.format("id", ":own_episodes")}
+        SELECT person, at FROM fact WHERE {_FACT_IDS_CONDITION} UNION ALL SELECT person, at FROM telling
+        WHERE {_STATEMENTS_CONDITION}
+        UNION ALL SELECT person, at FROM turn WHERE {IN_LIST_CONDITION.format("id", ":own_turns")}
+        UNION ALL SELECT person, since FROM episode WHERE {IN_LIST_CONDITION.format("id", ":own_episodes")}
     ) WHERE person IS NOT NULL GROUP BY person
 """
-_MOMENTS = f"""
-    SELECT conversation, at FROM turn WHERE {_TURNS}
-    UNION SELECT conversation, at FROM telling WHERE {_OF_FACTS} AND conversation IS NOT NULL ORDER BY at
+_SELECT_ROW_TIMES = f"""
+    SELECT conversation, at FROM turn WHERE {_TURN_IDS_CONDITION}
+    UNION SELECT conversation, at FROM telling WHERE {_STATEMENTS_CONDITION} AND conversation IS NOT NULL ORDER BY at
 """
-_ROW_TEXTS = f"""
-    SELECT 'fact', id, text FROM fact WHERE {_FACTS}
-    UNION ALL SELECT 'turn', id, {_TEXTS["turn"]} FROM turn WHERE {_TURNS}
-    UNION ALL SELECT 'episode', id, text FROM episode WHERE {_EPISODES}
+_SELECT_ROW_TEXTS = f"""
+    SELECT 'fact', id, text FROM fact WHERE {_FACT_IDS_CONDITION}
+    UNION ALL SELECT 'turn', id, {_TEXT_SQL_BY_KIND["turn"]} FROM turn WHERE {_TURN_IDS_CONDITION}
+    UNION ALL SELECT 'episode', id, text FROM episode WHERE {_EPISODE_IDS_CONDITION}
 """
-_BY_UNKNOWN = f"""
-    SELECT said FROM turn WHERE :named AND person IS NULL AND {AMONG.format("id", ":own_turns")}
-    UNION SELECT text FROM episode WHERE :named AND person IS NULL AND {_EPISODES}
+_UNKNOWN_SPEAKERS = f"""
+    SELECT said FROM turn WHERE :named AND person IS NULL AND {IN_LIST_CONDITION.format("id", ":own_turns")}
+    UNION SELECT text FROM episode WHERE :named AND person IS NULL AND {_EPISODE_IDS_CONDITION}
 """
 
 # A shared window passes one person's input on to others, so other people's turns in the same conversation count too.
-_HEARD = """
+_SELECT_RECEIVED_RECORDS = """
     SELECT row FROM turn_record JOIN record_words ON record_words.turn = row
     WHERE at >= :since AND at < :before AND (
         :everybody OR coalesce(figures ->> 'person', '') IN (SELECT value FROM json_each(:people))
@@ -81,12 +85,13 @@ _HEARD = """
         )
     )
 """
-_OWNED = """
+_SELECT_OWNED_RECORDS = """
     SELECT row FROM turn_record WHERE at >= :since AND at < :before
     AND (:anybody OR figures ->> 'person' = :person) AND (:agent IS NULL OR figures ->> 'agent' = :agent)
 """
-_RECORDED = f"""
-    SELECT said || char(10) || answer || char(10) || calls FROM record_words WHERE {AMONG.format("turn", ":rows")}
+_SELECT_RECORD_TEXTS = f"""
+    SELECT said || char(10) || answer || char(10) || calls FROM record_words
+    WHERE {IN_LIST_CONDITION.format("turn", ":rows")}
 """
 
 
@@ -104,37 +109,37 @@ class ExchangeText(NamedTuple):
     `is_readable` is False for a summary that only its provider can read, so that its text is unknown.
     """
 
-    said: str
+    user_text: str
     answer: str
     recalled: tuple[str, ...] = ()
     is_summary: bool = False
     is_readable: bool = True
 
 
-class _Wording:
-    """The words of one text. Another text repeats it if it contains `enough` of the `wanted` words."""
+class _TextTerms:
+    """The words of one text. Another text repeats it if it contains `min_repeated_count` of the `terms` words."""
 
     def __init__(self, words: Words, text: str) -> None:
-        self.wanted = frozenset(words.question(text).words)
-        self.enough = math.ceil(_SHARE * len(self.wanted))
+        self.terms = frozenset(words.search_terms(text).words)
+        self.min_repeated_count = math.ceil(_MIN_REPEATED_SHARE * len(self.terms))
 
     def is_repeated_in(self, terms: AbstractSet[str]) -> bool:
-        return len(self.wanted & terms) >= self.enough > 0
+        return len(self.terms & terms) >= self.min_repeated_count > 0
 
 
-class _Wordings:
+class _RepetitionFinder:
     """Finds texts that repeat most words of any of the given texts."""
 
     def __init__(self, words: Words, texts: Iterable[str]) -> None:
-        self._wordings: dict[str, list[_Wording]] = {}
+        self._texts_by_term: dict[str, list[_TextTerms]] = {}
         for text in texts:
-            wording = _Wording(words, text)
-            for word in wording.wanted:
-                self._wordings.setdefault(word, []).append(wording)
+            wording = _TextTerms(words, text)
+            for word in wording.terms:
+                self._texts_by_term.setdefault(word, []).append(wording)
 
-    def are_in(self, terms: Iterable[str]) -> bool:
-        counts = Counter(each for term in terms for each in self._wordings.get(term, ()))
-        return any(count >= each.enough for each, count in counts.items())
+    def has_repetition(self, terms: Iterable[str]) -> bool:
+        counts = Counter(each for term in terms for each in self._texts_by_term.get(term, ()))
+        return any(count >= each.min_repeated_count for each, count in counts.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,26 +156,26 @@ class Erasure:
 
     The record of turns loses all rows of a person or an agent of whom everything is forgotten. It also loses the text
     of every turn whose person or conversation may have received the facts and turns. Windows, stored conversations and
-    their summaries call `keeps` for each exchange.
+    their summaries call `keeps_exchange` for each exchange.
 
-    - `since`: for each person, the time from which they may have repeated their own statements in other words
+    - `first_time_by_person`: for each person, the time since when they may have repeated statements in other words
     - `people`: the people who alone could see the rows; None in it means everybody
-    - `conversations`: the conversations that the rows come from; `moments` has the sorted times of the rows in each
-    - `texts`: the forgotten texts by kind and id
+    - `conversations`: the conversations of the rows; `times_by_conversation` has the sorted times of the rows in each
+    - `text_by_source`: the forgotten texts by kind and id
     """
 
-    selection: Selection
-    forgotten: Forgotten
-    since: Mapping[str, float]
+    conditions: ForgetConditions
+    forgotten: LostRows
+    first_time_by_person: Mapping[str, float]
     people: AbstractSet[str | None]
     conversations: AbstractSet[str]
-    moments: Mapping[str, Sequence[float]]
-    texts: Mapping[tuple[Kind, int], str]
-    _words: Words
-    _wordings: _Wordings
-    _query: _Wordings
+    times_by_conversation: Mapping[str, Sequence[float]]
+    text_by_source: Mapping[tuple[MemoryKind, int], str]
+    _splitter: Words
+    _forgotten_texts: _RepetitionFinder
+    _query_text: _RepetitionFinder
 
-    def keeps(self, text: ExchangeText, began: float | None, ended: float, owner: ExchangeOwner) -> bool:
+    def keeps_exchange(self, text: ExchangeText, began: float | None, ended: float, owner: ExchangeOwner) -> bool:
         """Return whether an exchange is kept, judging by its text, its times and its owner.
 
         If an agent is forgotten, exactly the exchanges of that agent are deleted. Otherwise an exchange is deleted if
@@ -181,130 +186,134 @@ class Erasure:
           that text, it was in progress at that moment, or it is an unreadable summary of that person or conversation
         - everything of its owner in this time span is forgotten
         """
-        if self.selection.agent is not None:
+        if self.conditions.agent is not None:
             # facts that this agent received are kept in the exchanges of other agents
-            return self.selection.agent != owner.agent
-        return not (self._may_have_heard(text, began, ended, owner) or self._is_repeated_in(text, owner.person))
+            return self.conditions.agent != owner.agent
+        return not (self._may_know(text, began, ended, owner) or self._is_repeated_in(text, owner.person))
 
-    def _may_have_heard(self, text: ExchangeText, began: float | None, ended: float, owner: ExchangeOwner) -> bool:
-        since = self.since.get(owner.person or "")
+    def _may_know(self, text: ExchangeText, began: float | None, ended: float, owner: ExchangeOwner) -> bool:
+        since = self.first_time_by_person.get(owner.person or "")
         if not text.is_readable and (since is not None or owner.conversation in self.conversations):
             return True
         if since is not None and ended >= since:
             return True
-        moments = () if began is None or text.is_summary else self.moments.get(owner.conversation, ())
-        if moments and any_between(moments, began or 0.0, ended):
+        moments = () if began is None or text.is_summary else self.times_by_conversation.get(owner.conversation, ())
+        if moments and has_time_between(moments, began or 0.0, ended):
             return True
-        start, before = self.selection.span
-        return self._has_all_of(owner.person) and ended >= start and (began or -math.inf) < before
+        start, before = self.conditions.time_span
+        return self._forgets_everything_of(owner.person) and ended >= start and (began or -math.inf) < before
 
-    def _has_all_of(self, person: str | None) -> bool:
-        if self.selection.is_named or "turn" not in self.selection.kinds:
+    def _forgets_everything_of(self, person: str | None) -> bool:
+        if self.conditions.is_explicit or "turn" not in self.conditions.kinds:
             return False
-        return self.selection.person is ... or (person is not None and person == self.selection.person)
+        return self.conditions.person is ... or (person is not None and person == self.conditions.person)
 
     def repeats_query(self, text: str) -> bool:
         """Return whether a text contains most words of the query."""
-        return self._query.are_in(self._words.term_set(text))
+        return self._query_text.has_repetition(self._splitter.build_term_set(text))
 
     def _is_repeated_in(self, text: ExchangeText, person: str | None) -> bool:
-        terms = self._words.term_set(f"{text.said}\n{text.answer}")
-        may_change = self.selection.person is ... or person in {None, self.selection.person}
-        if self._wordings.are_in(terms) or (may_change and self._query.are_in(terms)):
+        terms = self._splitter.build_term_set(f"{text.user_text}\n{text.answer}")
+        may_change = self.conditions.person is ... or person in {None, self.conditions.person}
+        if self._forgotten_texts.has_repetition(terms) or (may_change and self._query_text.has_repetition(terms)):
             return True
-        return any(self._lent(each, text) for each in text.recalled)
+        return any(self._answers_from_recalled(each, text) for each in text.recalled)
 
-    def _lent(self, recalled: str, text: ExchangeText) -> bool:
+    def _answers_from_recalled(self, recalled: str, text: ExchangeText) -> bool:
         """Return whether an answer contains a word that the user did not say and that is in the recalled text.
 
         The second line of a recalled turn is its answer. Models often begin an answer with the same words, so a single
         common word is not enough there: most of that line must be repeated.
         """
         first, _, second = recalled.partition("\n")
-        lent = self._words.term_set(text.answer) - self._words.term_set(text.said)
-        is_from_first = not lent.isdisjoint(self._words.question(first).words)
-        return is_from_first or _Wording(self._words, second).is_repeated_in(lent)
+        lent = self._splitter.build_term_set(text.answer) - self._splitter.build_term_set(text.user_text)
+        is_from_first = not lent.isdisjoint(self._splitter.search_terms(first).words)
+        return is_from_first or _TextTerms(self._splitter, second).is_repeated_in(lent)
 
 
 # Deletes the copies that another room has, in the same transaction, and returns the number of affected exchanges. In a
 # dry run (the last argument), it only counts them.
-type Companion = Callable[[sqlite3.Connection, Erasure, bool], int]
+type DeleteCopiesCallback = Callable[[sqlite3.Connection, Erasure, bool], int]
 
 
-def any_between(times: Sequence[float], first: float, last: float) -> bool:
+def has_time_between(times: Sequence[float], start: float, end: float) -> bool:
     """Return whether any of these sorted times is within the span."""
-    place = bisect_left(times, first)
-    return place < len(times) and times[place] <= last
+    place = bisect_left(times, start)
+    return place < len(times) and times[place] <= end
 
 
-def decide(connection: sqlite3.Connection, words: Words, selection: Selection) -> Erasure:
+def decide_erasure(connection: sqlite3.Connection, words: Words, selection: ForgetConditions) -> Erasure:
     """Return the erasure of everything that meets the conditions. Raises `ValueError` if there are no conditions."""
-    if not selection.is_asked_for and selection.before is None:
+    if not selection.is_requested and selection.before is None:
         raise ValueError("Forgetting needs a condition")
     rows, own = _select_rows(connection, words, selection)
     values: dict[str, Any] = {f"{kind}s": json.dumps([*each]) for kind, each in rows.items()}
-    values |= {f"own_{kind}s": json.dumps([*each]) for kind, each in own.items()} | {"named": selection.is_named}
+    values |= {f"own_{kind}s": json.dumps([*each]) for kind, each in own.items()} | {"named": selection.is_explicit}
 
-    def read(query: str) -> list[tuple[Any, ...]]:
+    def run_query(query: str) -> list[tuple[Any, ...]]:
         return connection.execute(query, values).fetchall()
 
-    seen = read(_SEEN)
+    seen = run_query(_SELECT_AUDIENCE)
     moments: dict[str, list[float]] = {}
-    for conversation, at in read(_MOMENTS):
+    for conversation, at in run_query(_SELECT_ROW_TIMES):
         moments.setdefault(conversation, []).append(at)
-    unknown = [text for (text,) in read(_BY_UNKNOWN) if len(words.question(text).words) >= _FEWEST_WORDS]
-    stated = [text for each in read(f"SELECT text, quote FROM fact WHERE {_FACTS}") for text in each]
+    unknown = [
+        text
+        for (text,) in run_query(_UNKNOWN_SPEAKERS)
+        if len(words.search_terms(text).words) >= _MIN_UNKNOWN_SPEAKER_WORDS
+    ]
+    stated = [text for each in run_query(f"SELECT text, quote FROM fact WHERE {_FACT_IDS_CONDITION}") for text in each]
     # a separate instance, because stemmers are not thread-safe and another thread uses those in `words`
     matching = Words(words.languages)
     erasure = Erasure(
-        selection=selection,
-        forgotten=Forgotten(tuple(sorted(rows["fact"])), tuple(sorted(rows["turn"])), tuple(sorted(rows["episode"]))),
-        since=dict(read(_SINCE)),
+        conditions=selection,
+        forgotten=LostRows(tuple(sorted(rows["fact"])), tuple(sorted(rows["turn"])), tuple(sorted(rows["episode"]))),
+        first_time_by_person=dict(run_query(_SELECT_FIRST_TIMES)),
         people={person for person, _ in seen},
         conversations={conversation for _, conversation in seen if conversation is not None},
-        moments=moments,
-        texts={(kind, row): text for kind, row, text in read(_ROW_TEXTS)},
-        _words=matching,
-        _wordings=_Wordings(matching, {*stated, *unknown}),
-        _query=_Wordings(matching, [selection.query or ""]),
+        times_by_conversation=moments,
+        text_by_source={(kind, row): text for kind, row, text in run_query(_SELECT_ROW_TEXTS)},
+        _splitter=matching,
+        _forgotten_texts=_RepetitionFinder(matching, {*stated, *unknown}),
+        _query_text=_RepetitionFinder(matching, [selection.query or ""]),
     )
-    return replace(erasure, forgotten=_with_record(connection, erasure))
+    return replace(erasure, forgotten=_add_record_rows(connection, erasure))
 
 
 def _select_rows(
-    connection: sqlite3.Connection, words: Words, selection: Selection
-) -> tuple[dict[Kind, set[int]], dict[Kind, set[int]]]:
+    connection: sqlite3.Connection, words: Words, selection: ForgetConditions
+) -> tuple[dict[MemoryKind, set[int]], dict[MemoryKind, set[int]]]:
     """Return the rows of each kind, and the subset without those that only repeat a fact of the home."""
-    question = None if selection.query is None else words.question(selection.query)
-    rows: dict[Kind, set[int]] = {kind: set() for kind in KINDS}
+    question = None if selection.query is None else words.search_terms(selection.query)
+    rows: dict[MemoryKind, set[int]] = {kind: set() for kind in KINDS}
     for kind in selection.kinds:
-        rows[kind] = _matching_conditions(connection, kind, selection)
+        rows[kind] = _select_by_conditions(connection, kind, selection)
         if question is not None:
-            rows[kind].intersection_update(_matching_words(connection, words, kind, question))
+            rows[kind].intersection_update(_matching_rows(connection, words, kind, question))
 
-    def linked(query: str, kind: Kind) -> set[int]:
+    def select_linked(query: str, kind: MemoryKind) -> set[int]:
         return set(select_ids(connection, query, {f"{kind}s": json.dumps([*rows[kind]])}))
 
-    rows["fact"] = linked(_REPLACED, "fact")
-    own = {kind: set(rows[kind]) for kind in _TEXTS}
-    rows["episode"] |= linked(_COVERING, "fact")
+    rows["fact"] = select_linked(_SELECT_REPLACED_FACTS, "fact")
+    own = {kind: set(rows[kind]) for kind in _TEXT_SQL_BY_KIND}
+    rows["episode"] |= select_linked(_SELECT_COVERING_EPISODES, "fact")
     for fact in rows["fact"]:
-        for kind in _TEXTS:
-            is_owned, repeating = _repeating(connection, words, fact, kind)
+        for kind in _TEXT_SQL_BY_KIND:
+            is_owned, repeating = _find_repeats(connection, words, fact, kind)
             rows[kind] |= repeating
             own[kind] |= repeating if is_owned else set()
-    rows["episode"] |= linked(_SUMMARIZING, "turn")
+    rows["episode"] |= select_linked(_SELECT_SUMMARIZING_EPISODES, "turn")
     return rows, own
 
 
-def _matching_conditions(connection: sqlite3.Connection, kind: Kind, selection: Selection) -> set[int]:
+def _select_by_conditions(connection: sqlite3.Connection, kind: MemoryKind, selection: ForgetConditions) -> set[int]:
     whose = "true"
     if selection.person is not ...:
-        whose = visible(kind, kind) if selection.is_named else "person = :person"
+        whose = build_visibility_condition(kind, kind) if selection.is_explicit else "person = :person"
     if selection.agent is not None:
-        whose += " AND agent = :agent" if kind in _TEXTS else " AND false"
-    among = "true" if selection.ids is None else AMONG.format("id", ":ids")
-    since, before = selection.span
+        whose += " AND agent = :agent" if kind in _TEXT_SQL_BY_KIND else " AND false"
+    among = "true" if selection.ids is None else IN_LIST_CONDITION.format("id", ":ids")
+    since, before = selection.time_span
     values = {
         "ids": json.dumps([row for of, row in selection.ids or () if of == kind]),
         "since": since,
@@ -317,75 +326,79 @@ def _matching_conditions(connection: sqlite3.Connection, kind: Kind, selection: 
     return set(select_ids(connection, query, values))
 
 
-def _matching_words(connection: sqlite3.Connection, words: Words, kind: Kind, question: QuestionTerms) -> Iterator[int]:
+def _matching_rows(
+    connection: sqlite3.Connection, words: Words, kind: MemoryKind, question: SearchTerms
+) -> Iterator[int]:
     """Yield the rows that contain all words of a query, outdated facts included."""
-    terms = [f'"{word}"' for word in question.words] + [f'"{beginning}" *' for beginning in question.beginnings]
-    yield from _indexed(connection, kind, " AND ".join(terms))
+    terms = [f'"{word}"' for word in question.words] + [f'"{beginning}" *' for beginning in question.word_beginnings]
+    yield from _select_indexed_rows(connection, kind, " AND ".join(terms))
     if kind == "fact":
         for row, text in connection.execute("SELECT id, text FROM fact WHERE replaced_by IS NOT NULL"):
-            if words.has_all_of(text, question):
+            if words.contains_all_terms(text, question):
                 yield row
 
 
-def _repeating(connection: sqlite3.Connection, words: Words, fact: int, kind: Kind) -> tuple[bool, set[int]]:
+def _find_repeats(connection: sqlite3.Connection, words: Words, fact: int, kind: MemoryKind) -> tuple[bool, set[int]]:
     """Return whether a fact has an owner, and the ids of the turns or episodes that repeat it.
 
     For a person's fact, these are turns or episodes of the owner and of the home; for a fact of the home, of anyone.
     """
     person, text, quote = connection.execute("SELECT person, text, quote FROM fact WHERE id = ?", (fact,)).fetchone()
-    quote_spoken, quote_words = spoken(quote), words.question(quote).words
-    wording = _Wording(words, text)
+    quote_spoken, quote_words = clean_text(quote), words.search_terms(quote).words
+    wording = _TextTerms(words, text)
     # any text with enough of the words contains at least one of these
-    some = sorted(wording.wanted)[max(0, wording.enough - 1) :]
+    some = sorted(wording.terms)[max(0, wording.min_repeated_count - 1) :]
     candidates = {
-        *_indexed(connection, kind, " AND ".join([f'"{word}"' for word in quote_words])),
-        *_indexed(connection, kind, " OR ".join([f'"{word}"' for word in some])),
+        *_select_indexed_rows(connection, kind, " AND ".join([f'"{word}"' for word in quote_words])),
+        *_select_indexed_rows(connection, kind, " OR ".join([f'"{word}"' for word in some])),
     }
     texts = connection.execute(
-        f"SELECT id, {_TEXTS[kind]} FROM {kind} WHERE {AMONG.format('id', '?1')} "
+        f"SELECT id, {_TEXT_SQL_BY_KIND[kind]} FROM {kind} WHERE {IN_LIST_CONDITION.format('id', '?1')} "
         "AND (?2 IS NULL OR person IS NULL OR person = ?2)",
         (json.dumps([*candidates]), person),
     )
     repeating = {
         row
         for row, each in texts
-        if (quote_words and quote_spoken in spoken(each)) or wording.is_repeated_in(words.term_set(each))
+        if (quote_words and quote_spoken in clean_text(each)) or wording.is_repeated_in(words.build_term_set(each))
     }
     return person is not None, repeating
 
 
-def _indexed(connection: sqlite3.Connection, kind: Kind, match: str) -> list[int]:
+def _select_indexed_rows(connection: sqlite3.Connection, kind: MemoryKind, match: str) -> list[int]:
     if not match:
         return []
     return select_ids(connection, f"SELECT rowid FROM {kind}_words WHERE {kind}_words MATCH ?", (f"words : ({match})",))
 
 
-def _with_record(connection: sqlite3.Connection, erasure: Erasure) -> Forgotten:
+def _add_record_rows(connection: sqlite3.Connection, erasure: Erasure) -> LostRows:
     """Return the forgotten rows, extended by rows of the record: those to delete, and those that lose only their text.
 
     A turn may repeat a forgotten text in words that cannot be recognized. Therefore, every turn that may have received
     it loses its text, even from before the first forgotten row, because memory does not store failed turns.
     """
-    selection, forgotten = erasure.selection, erasure.forgotten
-    person, (since, before) = selection.person, selection.span
+    selection, forgotten = erasure.conditions, erasure.forgotten
+    person, (since, before) = selection.person, selection.time_span
     rows, wordless = set[int](), set[int]()
-    if not selection.is_named and "turn" in selection.kinds:
+    if not selection.is_explicit and "turn" in selection.kinds:
         owner = {"anybody": person is ..., "person": None if person is ... else person, "agent": selection.agent}
-        rows = set(select_ids(connection, _OWNED, {"since": since, "before": before, **owner}))
+        rows = set(select_ids(connection, _SELECT_OWNED_RECORDS, {"since": since, "before": before, **owner}))
     if selection.query is not None:
-        wordless |= _heard(connection, None if person is ... else {person, None}, selection.span)
-    if forgotten.has_any:
+        wordless |= _find_received_records(connection, None if person is ... else {person, None}, selection.time_span)
+    if forgotten.has_memories:
         people = None if None in erasure.people else erasure.people
-        wordless |= _heard(connection, people, (-math.inf, math.inf), erasure.conversations)
+        wordless |= _find_received_records(connection, people, (-math.inf, math.inf), erasure.conversations)
     wordless -= rows
     recorded = 0
     if selection.query is not None:
-        texts = connection.execute(_RECORDED, {"rows": json.dumps([*wordless])})
+        texts = connection.execute(_SELECT_RECORD_TEXTS, {"rows": json.dumps([*wordless])})
         recorded = sum([erasure.repeats_query(text) for (text,) in texts])
-    return replace(forgotten, records=tuple(sorted(rows)), wordless=tuple(sorted(wordless)), recorded=recorded)
+    return replace(
+        forgotten, records=tuple(sorted(rows)), textless_records=tuple(sorted(wordless)), matching_record_count=recorded
+    )
 
 
-def _heard(
+def _find_received_records(
     connection: sqlite3.Connection,
     people: AbstractSet[str | None] | None,
     span: tuple[float, float],
@@ -400,49 +413,49 @@ def _heard(
         "people": json.dumps([each or "" for each in people or ()]),
         "conversations": json.dumps([*conversations]),
     }
-    return set(select_ids(connection, _HEARD, values))
+    return set(select_ids(connection, _SELECT_RECEIVED_RECORDS, values))
 
 
-def select_expired(connection: sqlite3.Connection, before: Mapping[str, float], others: float) -> Forgotten:
+def select_expired_rows(connection: sqlite3.Connection, before: Mapping[str, float], others: float) -> LostRows:
     """Return turns that ended before their agent's time (`others` for other agents), and the episodes of such turns."""
-    rows: dict[Kind, set[int]] = {}
-    for kind in _TEXTS:
+    rows: dict[MemoryKind, set[int]] = {}
+    for kind in _TEXT_SQL_BY_KIND:
         old = connection.execute(f"SELECT id, at, agent FROM {kind} WHERE at < ?", (max([others, *before.values()]),))
         rows[kind] = {row for row, at, agent in old if at < before.get(agent, others)}
     turns = {"turns": json.dumps([*rows["turn"]])}
-    episodes = rows["episode"].union(select_ids(connection, _SUMMARIZING, turns))
-    return Forgotten(turns=tuple(sorted(rows["turn"])), episodes=tuple(sorted(episodes)))
+    episodes = rows["episode"].union(select_ids(connection, _SELECT_SUMMARIZING_EPISODES, turns))
+    return LostRows(turns=tuple(sorted(rows["turn"])), episodes=tuple(sorted(episodes)))
 
 
-def delete_forgotten(
-    connection: sqlite3.Connection, words: Words, forgotten: Forgotten, *, is_asked_for: bool = False
+def delete_forgotten_rows(
+    connection: sqlite3.Connection, words: Words, forgotten: LostRows, *, is_requested: bool = False
 ) -> None:
     """Delete the forgotten rows, and mark the file as still containing their bytes."""
-    delete(connection, words, "fact", forgotten.facts, is_asked_for=is_asked_for)
-    delete(connection, words, "turn", forgotten.turns, is_asked_for=is_asked_for)
-    delete(connection, words, "episode", forgotten.episodes, is_asked_for=is_asked_for)
+    delete_rows(connection, words, "fact", forgotten.facts, is_requested=is_requested)
+    delete_rows(connection, words, "turn", forgotten.turns, is_requested=is_requested)
+    delete_rows(connection, words, "episode", forgotten.episodes, is_requested=is_requested)
     delete_records(connection, forgotten.records)
-    delete_words(connection, forgotten.wordless)
-    if forgotten != Forgotten():
-        set_unerased(connection)
+    delete_record_texts(connection, forgotten.textless_records)
+    if forgotten != LostRows():
+        mark_unerased(connection)
 
 
-def delete_teller(connection: sqlite3.Connection, selection: Selection) -> None:
+def delete_statements(connection: sqlite3.Connection, selection: ForgetConditions) -> None:
     """Delete a person's statements of other people's facts if everything of this person is forgotten."""
-    if selection.is_named or selection.person in {..., None} or selection.agent is not None:
+    if selection.is_explicit or selection.person in {..., None} or selection.agent is not None:
         return
     telling = connection.execute(
-        "DELETE FROM telling WHERE person = ? AND at >= ? AND at < ?", (selection.person, *selection.span)
+        "DELETE FROM telling WHERE person = ? AND at >= ? AND at < ?", (selection.person, *selection.time_span)
     )
     if telling.rowcount:
-        set_unerased(connection)
+        mark_unerased(connection)
 
 
-def set_unerased(connection: sqlite3.Connection) -> None:
+def mark_unerased(connection: sqlite3.Connection) -> None:
     """Mark the file as possibly containing bytes of deleted rows."""
     connection.execute("INSERT OR REPLACE INTO setting VALUES ('unerased', 1)")
 
 
-def is_unerased(connection: sqlite3.Connection) -> bool:
+def has_unerased_rows(connection: sqlite3.Connection) -> bool:
     """Return whether the file may still contain bytes of deleted rows."""
     return connection.execute("SELECT 1 FROM setting WHERE name = 'unerased'").fetchone() is not None

@@ -1,6 +1,6 @@
 """The tables of memory and of the record of turns, and the full-text index.
 
-A row is indexed if its id is above the `unindexed` setting of its kind.
+A row is indexed if its id is above the `unindexed_id` setting of its kind.
 """
 
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from importlib import import_module
 import sqlite3
 from typing import TYPE_CHECKING, Any
 
-from .records import KINDS, Kind
+from .records import KINDS, MemoryKind
 from .words import Words
 
 # also works if this package is imported on its own
@@ -19,7 +19,7 @@ else:
 
 MemoryUnavailable = store.StoreUnavailable
 
-_CHECKED = {
+_CHECKED_COLUMNS = {
     "fact": ("text", "spoken", "quote"),
     "turn": ("said", "answer"),
     "episode": ("text",),
@@ -28,7 +28,7 @@ _CHECKED = {
     "record_words": ("said", "answer", "calls"),
 }
 
-_INDEX = """
+_INDEX_SCRIPT = """
     DROP TABLE IF EXISTS {kind}_terms;
     DROP TABLE IF EXISTS {kind}_words;
     CREATE VIRTUAL TABLE {kind}_words USING fts5(words, parts, content='', tokenize='ascii');
@@ -36,41 +36,42 @@ _INDEX = """
     CREATE VIRTUAL TABLE {kind}_terms USING fts5vocab({kind}_words, 'row');
     INSERT OR REPLACE INTO setting VALUES ('unindexed {kind}', (SELECT coalesce(max(id), 0) FROM {kind}));
 """
-_PROBE = (
+_PROBE_STATEMENTS = (
     "CREATE VIRTUAL TABLE temp.probe USING fts5(words, content='')",
     "INSERT INTO temp.probe(probe, rank) VALUES ('secure-delete', 1)",
     "DROP TABLE temp.probe",
 )
 
 # Number of pages that one merge processes; other writes wait until it ends.
-_MERGED_PAGES = 200
+_PAGES_PER_MERGE = 200
 
 # If more rows than this are deleted, the index may be rebuilt instead.
-_MANY = 1_000
+_REBUILD_FROM = 1_000
 
-_STEP = 1_000
+_REINDEX_BATCH_SIZE = 1_000
 
 # higher than any row id
-_ALL = 2**62
+_ABOVE_ALL_IDS = 2**62
 
-_INDEXED = {
+_SELECT_INDEXED_TEXT = {
     "fact": "SELECT id, text FROM fact WHERE replaced_by IS NULL AND id {} ?",
     "episode": "SELECT id, text FROM episode WHERE id {} ?",
     "turn": "SELECT id, said || char(10) || answer FROM turn WHERE id {} ?",
 }
 
 
-def _sum(table: str) -> str:
-    return store.check_sum(_CHECKED[table])
+def _build_checksum(table: str) -> str:
+    return store.checksum_sql(_CHECKED_COLUMNS[table])
 
 
-_SCRIPT = f"""
+_SCHEMA_SCRIPT = f"""
     CREATE TABLE IF NOT EXISTS setting (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
     INSERT OR IGNORE INTO setting VALUES ('fact changes', 0);
     CREATE TABLE IF NOT EXISTS fact (
         id INTEGER PRIMARY KEY AUTOINCREMENT, origin INTEGER, at REAL NOT NULL, person TEXT,
         private INTEGER NOT NULL, text TEXT NOT NULL, spoken TEXT NOT NULL, source TEXT NOT NULL, quote TEXT NOT NULL,
-        confirmed REAL NOT NULL, told INTEGER NOT NULL, replaced_by INTEGER, sum INTEGER AS ({_sum("fact")}) STORED
+        confirmed REAL NOT NULL, told INTEGER NOT NULL, replaced_by INTEGER,
+        sum INTEGER AS ({_build_checksum("fact")}) STORED
     );
     CREATE INDEX IF NOT EXISTS fact_replaced ON fact (replaced_by) WHERE replaced_by IS NOT NULL;
     CREATE TABLE IF NOT EXISTS telling (fact INTEGER NOT NULL, at REAL NOT NULL, person TEXT, conversation TEXT);
@@ -78,13 +79,13 @@ _SCRIPT = f"""
     CREATE TABLE IF NOT EXISTS turn (
         id INTEGER PRIMARY KEY AUTOINCREMENT, origin INTEGER, at REAL NOT NULL, conversation TEXT NOT NULL,
         place INTEGER NOT NULL, person TEXT, agent TEXT, device TEXT, tools TEXT,
-        said TEXT NOT NULL, answer TEXT NOT NULL, sum INTEGER AS ({_sum("turn")}) STORED
+        said TEXT NOT NULL, answer TEXT NOT NULL, sum INTEGER AS ({_build_checksum("turn")}) STORED
     );
     CREATE INDEX IF NOT EXISTS turn_place ON turn (conversation, place);
     CREATE TABLE IF NOT EXISTS episode (
         id INTEGER PRIMARY KEY AUTOINCREMENT, origin INTEGER, at REAL NOT NULL, since REAL NOT NULL,
         conversation TEXT NOT NULL, person TEXT, agent TEXT, text TEXT NOT NULL,
-        sum INTEGER AS ({_sum("episode")}) STORED
+        sum INTEGER AS ({_build_checksum("episode")}) STORED
     );
     CREATE INDEX IF NOT EXISTS episode_conversation ON episode (conversation);
     CREATE TABLE IF NOT EXISTS tombstone (
@@ -101,15 +102,15 @@ _SCRIPT = f"""
     END;
     CREATE TABLE IF NOT EXISTS turn_record (
         row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, at REAL NOT NULL, figures TEXT NOT NULL,
-        sum INTEGER AS ({_sum("turn_record")}) STORED
+        sum INTEGER AS ({_build_checksum("turn_record")}) STORED
     );
     CREATE TABLE IF NOT EXISTS record_content (
         id INTEGER PRIMARY KEY, fingerprint BLOB NOT NULL UNIQUE, text TEXT NOT NULL,
-        sum INTEGER AS ({_sum("record_content")}) STORED
+        sum INTEGER AS ({_build_checksum("record_content")}) STORED
     );
     CREATE TABLE IF NOT EXISTS record_words (
         turn INTEGER PRIMARY KEY, said TEXT NOT NULL, answer TEXT NOT NULL, calls TEXT NOT NULL,
-        sum INTEGER AS ({_sum("record_words")}) STORED
+        sum INTEGER AS ({_build_checksum("record_words")}) STORED
     );
     CREATE TABLE IF NOT EXISTS record_sent (
         turn INTEGER NOT NULL, number INTEGER NOT NULL, system INTEGER NOT NULL, tools INTEGER NOT NULL,
@@ -118,22 +119,22 @@ _SCRIPT = f"""
 """
 
 
-def memory_room(words: str) -> store.Room:
+def build_memory_schema(words: str) -> store.Schema:
     """Return the room of memory and the record of turns; `words` is the version of the word splitting in the index."""
 
     def prepare(connection: sqlite3.Connection) -> None:
-        _probe(connection)
+        _probe_fts5(connection)
         if connection.execute("SELECT value FROM setting WHERE name = 'words'").fetchone() != (words,):
-            _empty_indexes(connection)
+            _clear_indexes(connection)
             connection.execute("INSERT OR REPLACE INTO setting VALUES ('words', ?)", (words,))
 
-    return store.Room(_SCRIPT, _CHECKED, prepare, _empty_indexes)
+    return store.Schema(_SCHEMA_SCRIPT, _CHECKED_COLUMNS, prepare, _clear_indexes)
 
 
-def _probe(connection: sqlite3.Connection) -> None:
+def _probe_fts5(connection: sqlite3.Connection) -> None:
     """Raise `MemoryUnavailable` if this SQLite does not support the index that memory needs."""
     try:
-        for statement in _PROBE:
+        for statement in _PROBE_STATEMENTS:
             connection.execute(statement)
     except sqlite3.OperationalError as error:
         if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
@@ -141,70 +142,70 @@ def _probe(connection: sqlite3.Connection) -> None:
         raise MemoryUnavailable("no_fts5") from error
 
 
-def _empty_indexes(connection: sqlite3.Connection) -> None:
+def _clear_indexes(connection: sqlite3.Connection) -> None:
     for kind in KINDS:
-        empty_index(connection, kind)
+        clear_index(connection, kind)
 
 
-def empty_index(connection: sqlite3.Connection, kind: Kind) -> None:
+def clear_index(connection: sqlite3.Connection, kind: MemoryKind) -> None:
     """Recreate the index of a kind as an empty index; `reindex` fills it."""
-    store.run_script(connection, _INDEX.format(kind=kind))
+    store.run_script(connection, _INDEX_SCRIPT.format(kind=kind))
 
 
-def unindexed(connection: sqlite3.Connection, kind: Kind) -> int:
+def unindexed_id(connection: sqlite3.Connection, kind: MemoryKind) -> int:
     """Return the id up to which rows are not indexed yet, or 0 if all are indexed."""
     query = "SELECT value FROM setting WHERE name = ?"
     highest: int = connection.execute(query, (f"unindexed {kind}",)).fetchone()[0]
     return highest
 
 
-def add(connection: sqlite3.Connection, words: Words, kind: Kind, row: int) -> None:
+def index_row(connection: sqlite3.Connection, words: Words, kind: MemoryKind, row: int) -> None:
     """Add an inserted row to the index."""
-    if (text := _text_in_index(connection, kind, row)) is not None:
-        _put_entry(connection, words, kind, row, text)
+    if (text := _find_indexed_text(connection, kind, row)) is not None:
+        _write_index_entry(connection, words, kind, row, text)
 
 
-def remove(connection: sqlite3.Connection, words: Words, kind: Kind, row: int) -> None:
+def unindex_row(connection: sqlite3.Connection, words: Words, kind: MemoryKind, row: int) -> None:
     """Remove a row from the index. Call this before the row is changed or deleted."""
-    if (text := _text_in_index(connection, kind, row)) is not None:
-        _put_entry(connection, words, kind, row, text, command="delete")
+    if (text := _find_indexed_text(connection, kind, row)) is not None:
+        _write_index_entry(connection, words, kind, row, text, command="delete")
 
 
-def postpone(connection: sqlite3.Connection, kind: Kind) -> None:
-    """Empty the index of a kind, and add no rows to it until `resume` is called."""
-    empty_index(connection, kind)
-    connection.execute("UPDATE setting SET value = ? WHERE name = ?", (_ALL, f"unindexed {kind}"))
+def suspend_indexing(connection: sqlite3.Connection, kind: MemoryKind) -> None:
+    """Empty the index of a kind, and add no rows to it until `resume_indexing` is called."""
+    clear_index(connection, kind)
+    connection.execute("UPDATE setting SET value = ? WHERE name = ?", (_ABOVE_ALL_IDS, f"unindexed {kind}"))
 
 
-def resume(connection: sqlite3.Connection, kind: Kind) -> None:
-    """Let `reindex` index the rows that were added since `postpone`."""
+def resume_indexing(connection: sqlite3.Connection, kind: MemoryKind) -> None:
+    """Let `reindex` index the rows that were added since `suspend_indexing`."""
     connection.execute(
         f"UPDATE setting SET value = (SELECT coalesce(max(id), 0) FROM {kind}) WHERE name = ? AND value = ?",
-        (f"unindexed {kind}", _ALL),
+        (f"unindexed {kind}", _ABOVE_ALL_IDS),
     )
 
 
 def reindex(connection: sqlite3.Connection, words: Words, most: int) -> bool:
     """Index up to `most` unindexed rows, facts first, newest first. Return whether there may be more."""
     for kind in KINDS:
-        if highest := unindexed(connection, kind):
+        if highest := unindexed_id(connection, kind):
             rows = connection.execute(
-                f"{_INDEXED[kind].format('<=')} ORDER BY id DESC LIMIT ?", (highest, most)
+                f"{_SELECT_INDEXED_TEXT[kind].format('<=')} ORDER BY id DESC LIMIT ?", (highest, most)
             ).fetchall()
             for row, text in rows:
-                _put_entry(connection, words, kind, row, text)
+                _write_index_entry(connection, words, kind, row, text)
             rest = rows[-1][0] - 1 if len(rows) == most else 0
             connection.execute("UPDATE setting SET value = ? WHERE name = ?", (rest, f"unindexed {kind}"))
             return True
     return False
 
 
-def merge(connection: sqlite3.Connection, *, anew: bool) -> bool:
+def merge_segments(connection: sqlite3.Connection, *, anew: bool) -> bool:
     """Merge some index segments, since a search reads all of them. Return whether there may be more to merge.
 
     The first call of a series needs `anew=True`. https://sqlite.org/fts5.html#the_merge_command
     """
-    pages = -_MERGED_PAGES if anew else _MERGED_PAGES
+    pages = -_PAGES_PER_MERGE if anew else _PAGES_PER_MERGE
     before = connection.total_changes
     for kind in KINDS:
         connection.execute(f"INSERT INTO {kind}_words({kind}_words, rank) VALUES ('merge', ?)", (pages,))
@@ -212,36 +213,38 @@ def merge(connection: sqlite3.Connection, *, anew: bool) -> bool:
     return connection.total_changes - before > len(KINDS)
 
 
-def delete(
-    connection: sqlite3.Connection, words: Words, kind: Kind, rows: Sequence[int], *, is_asked_for: bool = False
+def delete_rows(
+    connection: sqlite3.Connection, words: Words, kind: MemoryKind, rows: Sequence[int], *, is_requested: bool = False
 ) -> None:
     """Delete rows, and record their ids and original ids as tombstones, so that no import restores them.
 
-    `is_asked_for` is True if a person requested this: then no copy of a conversation restores them either.
+    `is_requested` is True if a person requested this: then no copy of a conversation restores them either.
     """
     # after a large deletion, rebuilding the index is faster than removing each row from it
-    anew = len(rows) > _MANY and len(rows) * 4 > connection.execute(f"SELECT count(*) FROM {kind}").fetchone()[0]
+    anew = (
+        len(rows) > _REBUILD_FROM and len(rows) * 4 > connection.execute(f"SELECT count(*) FROM {kind}").fetchone()[0]
+    )
     if anew:
-        empty_index(connection, kind)
+        clear_index(connection, kind)
     for row in rows:
-        remove(connection, words, kind, row)
+        unindex_row(connection, words, kind, row)
         connection.execute(
             f"""
             INSERT OR IGNORE INTO tombstone
             SELECT ?1, id, at, ?3 FROM {kind} WHERE id = ?2
             UNION SELECT ?1, origin, at, ?3 FROM {kind} WHERE id = ?2 AND origin IS NOT NULL
             """,
-            (kind, row, is_asked_for),
+            (kind, row, is_requested),
         )
         connection.execute(f"DELETE FROM {kind} WHERE id = ?", (row,))
-    while anew and reindex(connection, words, _STEP):
+    while anew and reindex(connection, words, _REINDEX_BATCH_SIZE):
         pass
 
 
-def delete_oldest(connection: sqlite3.Connection, words: Words, kind: Kind, most: int) -> None:
+def delete_oldest(connection: sqlite3.Connection, words: Words, kind: MemoryKind, most: int) -> None:
     """Delete the oldest rows of a kind that exceed its limit `most`."""
     oldest = f"SELECT id FROM {kind} ORDER BY at, id LIMIT max(0, (SELECT count(*) FROM {kind}) - ?)"
-    delete(connection, words, kind, select_ids(connection, oldest, (most,)))
+    delete_rows(connection, words, kind, select_ids(connection, oldest, (most,)))
 
 
 def select_ids(connection: sqlite3.Connection, query: str, parameters: Any) -> list[int]:
@@ -249,20 +252,20 @@ def select_ids(connection: sqlite3.Connection, query: str, parameters: Any) -> l
     return [row for (row,) in connection.execute(query, parameters)]
 
 
-def _text_in_index(connection: sqlite3.Connection, kind: Kind, row: int) -> str | None:
+def _find_indexed_text(connection: sqlite3.Connection, kind: MemoryKind, row: int) -> str | None:
     """Return the text of a row, or None if it is not in the index."""
-    query = f"{_INDEXED[kind].format('=')} AND id > (SELECT value FROM setting WHERE name = ?)"
+    query = f"{_SELECT_INDEXED_TEXT[kind].format('=')} AND id > (SELECT value FROM setting WHERE name = ?)"
     found = connection.execute(query, (row, f"unindexed {kind}")).fetchone()
     return found[1] if found else None
 
 
-def _put_entry(
-    connection: sqlite3.Connection, words: Words, kind: Kind, row: int, text: str, *, command: str | None = None
+def _write_index_entry(
+    connection: sqlite3.Connection, words: Words, kind: MemoryKind, row: int, text: str, *, command: str | None = None
 ) -> None:
-    """Add the entry of a row to the index, or apply an FTS5 command such as `delete` to it."""
-    terms = words.terms(text)
+    """Add the entry of a row to the index, or apply an FTS5 command such as `delete_rows` to it."""
+    terms = words.build_index_terms(text)
     # facts are few and short, so the beginnings and ends of their words are indexed as well
-    parts = f"{terms.parts} {terms.ends}" if kind == "fact" else terms.parts
+    parts = f"{terms.word_parts} {terms.word_edges}" if kind == "fact" else terms.word_parts
     connection.execute(
         f"INSERT INTO {kind}_words({kind}_words, rowid, words, parts) VALUES (?, ?, ?, ?)",
         (command, row, terms.words, parts),

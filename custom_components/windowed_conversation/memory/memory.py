@@ -9,39 +9,39 @@ import time
 from types import EllipsisType
 
 from .erasure import (
-    Companion,
-    decide,
-    delete_forgotten,
-    delete_teller,
-    is_unerased,
-    select_expired,
-    set_unerased,
+    DeleteCopiesCallback,
+    decide_erasure,
+    delete_forgotten_rows,
+    delete_statements,
+    has_unerased_rows,
+    mark_unerased,
+    select_expired_rows,
 )
-from .index import MemoryUnavailable, memory_room, merge, reindex, store, unindexed
-from .record import TurnRecords, expire_records, store_cost, store_turn_record
+from .index import MemoryUnavailable, build_memory_schema, merge_segments, reindex, store, unindexed_id
+from .record import TurnRecords, expire_records, store_turn_cost, store_turn_record
 from .records import (
     KINDS,
     Fact,
-    Forgotten,
-    Kind,
-    Loaded,
-    MemoryFigures,
+    ForgetConditions,
+    LoadCounts,
+    LostRows,
+    MemoryKind,
+    MemoryStatistics,
     PastTurn,
-    Recalled,
-    Selection,
+    RecallHit,
     Summary,
     Tombstone,
     TurnCost,
     TurnRecord,
 )
-from .rows import FactStatement, facts, insert, store_fact, store_summary
-from .search import Listing, RecallQuery, newest, search
-from .transfer import export_forgotten, export_rows, load
+from .rows import FactStatement, insert_record, select_facts, store_fact, store_summary
+from .search import MemoryListQuery, RecallQuery, search_memories, select_newest
+from .transfer import export_rows, export_tombstones, load_lines
 from .words import Words
 
-_QUESTION_LENGTH = 1_000
-_STEP = 200
-_PEOPLE = """
+_MAX_QUERY_CHARS = 1_000
+_BATCH_SIZE = 200
+_SELECT_OWNERS = """
     SELECT person FROM (
         SELECT person FROM fact UNION SELECT person FROM turn UNION SELECT person FROM episode
         UNION SELECT person FROM telling
@@ -61,27 +61,27 @@ class Memory:
         path: Path | str,
         languages: Iterable[str],
         *,
-        rooms: Sequence[store.Room] = (),
-        companion: Companion | None = None,
+        rooms: Sequence[store.Schema] = (),
+        companion: DeleteCopiesCallback | None = None,
     ) -> None:
         """Open or create the file. Raises `MemoryUnavailable` if neither is possible."""
         languages = tuple(languages)
         # stemmers are not thread-safe: each is used only while the lock of its connection is held
-        self._words, self._reading_words = Words(languages), Words(languages)
-        self._companion = companion
-        self.database = store.Database(Path(path), (memory_room(self._words.version), *rooms))
-        self.record = TurnRecords(self.database)
-        with self.database.read() as connection:
+        self._words, self._read_splitter = Words(languages), Words(languages)
+        self._delete_copies = companion
+        self.database = store.Database(Path(path), (build_memory_schema(self._words.version), *rooms))
+        self.turn_records = TurnRecords(self.database)
+        with self.database.read_transaction() as connection:
             # damaged rows, which are not used
-            self.rows_set_aside = _count(connection, "set_aside")
+            self.rows_set_aside = _count_rows(connection, "set_aside")
 
     def add_turn(self, turn: PastTurn) -> int:
         """Store a finished turn and return its id."""
-        with self.database.write() as connection:
-            return insert(connection, self._words, turn)
+        with self.database.write_transaction() as connection:
+            return insert_record(connection, self._words, turn)
 
     def add(
-        self, records: Iterable[PastTurn | Summary | TurnRecord | Callable[[], TurnRecord] | TurnCost | store.Write]
+        self, records: Iterable[PastTurn | Summary | TurnRecord | Callable[[], TurnRecord] | TurnCost | store.WriteJob]
     ) -> None:
         """Store turns, summaries, turn records (or functions that return one), and writes of other rooms.
 
@@ -90,18 +90,18 @@ class Memory:
         """
         contents: dict[str, int] = {}
         made = [each() if callable(each) else each for each in records]
-        with self.database.write() as connection:
+        with self.database.write_transaction() as connection:
             for record in made:
                 match record:
                     case PastTurn():
-                        insert(connection, self._words, record)
+                        insert_record(connection, self._words, record)
                     case Summary():
                         store_summary(connection, self._words, record)
                     case TurnRecord():
                         store_turn_record(connection, record, contents)
                     case TurnCost():
-                        store_cost(connection, record)
-                    case store.Write():
+                        store_turn_cost(connection, record)
+                    case store.WriteJob():
                         record.write(connection)
 
     def add_fact(
@@ -125,7 +125,7 @@ class Memory:
         """
         now = time.time() if at is None else at
         fact = FactStatement(text, person, private, source, quote, at=now, confirmed=now)
-        with self.database.write() as connection:
+        with self.database.write_transaction() as connection:
             return store_fact(connection, self._words, fact, replaces, teller=teller, conversation=conversation)
 
     def recall(
@@ -134,54 +134,54 @@ class Memory:
         *,
         person: str | None = None,
         speaker: str | None = None,
-        kinds: Iterable[Kind] = KINDS,
+        kinds: Iterable[MemoryKind] = KINDS,
         limit: int = 10,
         since: float | None = None,
         until: float | None = None,
         private: bool = True,
-    ) -> list[Recalled]:
+    ) -> list[RecallHit]:
         """Return the memories that match a query and that its person may see, best first. See `RecallQuery`."""
         times = -math.inf if since is None else since, math.inf if until is None else until
-        return self.recall_groups(RecallQuery(query, person, speaker, limit, *times, private), tuple(kinds))[0]
+        return self.recall_by_group(RecallQuery(query, person, speaker, limit, *times, private), tuple(kinds))[0]
 
-    def recall_groups(self, query: RecallQuery, *groups: tuple[Kind, ...]) -> list[list[Recalled]]:
+    def recall_by_group(self, query: RecallQuery, *groups: tuple[MemoryKind, ...]) -> list[list[RecallHit]]:
         """Return the results of `recall` separately for each group of kinds; the limit applies to each group."""
-        with self.database.read() as connection:
-            question = self._reading_words.question(query.text[:_QUESTION_LENGTH], query.speaker)
-            return [search(connection, kinds, query, question) for kinds in groups]
+        with self.database.read_transaction() as connection:
+            question = self._read_splitter.search_terms(query.text[:_MAX_QUERY_CHARS], query.speaker)
+            return [search_memories(connection, kinds, query, question) for kinds in groups]
 
-    def facts(self, person: str | None = None, *, private: bool = True) -> list[Fact]:
+    def get_facts(self, person: str | None = None, *, private: bool = True) -> list[Fact]:
         """Return the facts that this person may see: first the home's, then the person's, each newest first."""
-        with self.database.read() as connection:
-            return facts(connection, person, private=private)
+        with self.database.read_transaction() as connection:
+            return select_facts(connection, person, private=private)
 
-    def facts_revision(self) -> tuple[object, int]:
+    def get_facts_revision(self) -> tuple[object, int]:
         """Return a value that changes whenever any process changes a fact, and differs for each opened file.
 
         This is much faster than reading the facts.
         """
-        with self.database.read() as connection:
+        with self.database.read_transaction() as connection:
             query = "SELECT value FROM setting WHERE name = 'fact changes'"
             return self.database, connection.execute(query).fetchone()[0]
 
-    def newest(self, listing: Listing) -> list[Recalled]:
+    def list_newest(self, query: MemoryListQuery) -> list[RecallHit]:
         """Return the listed memories, newest first."""
-        with self.database.read() as connection:
-            return newest(connection, listing)
+        with self.database.read_transaction() as connection:
+            return select_newest(connection, query)
 
     def forget(
         self,
         *,
-        ids: Iterable[tuple[Kind, int]] | None = None,
+        ids: Iterable[tuple[MemoryKind, int]] | None = None,
         person: str | EllipsisType | None = ...,
         agent: str | None = None,
         since: float | None = None,
         before: float | None = None,
         query: str | None = None,
-        kinds: Iterable[Kind] = KINDS,
+        kinds: Iterable[MemoryKind] = KINDS,
         private: bool = True,
         dry_run: bool = False,
-    ) -> Forgotten:
+    ) -> LostRows:
         """Forget everything that meets all conditions, and its repetitions, and erase its bytes from the file.
 
         With `ids` or a `query`, a person can forget anything they may see, or with `private=False` anything that may
@@ -190,49 +190,49 @@ class Memory:
         are forgotten, but no facts. `dry_run` deletes nothing. `Erasure` describes everything that is deleted.
         """
         named = None if ids is None else tuple(ids)
-        selection = Selection(named, person, since, before, query, tuple(kinds), agent, private)
-        is_asked_for = selection.is_asked_for
+        selection = ForgetConditions(named, person, since, before, query, tuple(kinds), agent, private)
+        is_asked_for = selection.is_requested
         # a query does not find rows that are not indexed yet
         while is_asked_for and self.reindex():
             pass
         if dry_run:
-            with self.database.read() as connection:
-                return self._decide(connection, self._reading_words, selection, dry_run=True)
-        with self.database.write() as connection:
-            forgotten = self._decide(connection, self._words, selection, dry_run=False)
-            delete_forgotten(connection, self._words, forgotten, is_asked_for=is_asked_for)
-            delete_teller(connection, selection)
+            with self.database.read_transaction() as connection:
+                return self._decide_erasure(connection, self._read_splitter, selection, dry_run=True)
+        with self.database.write_transaction() as connection:
+            forgotten = self._decide_erasure(connection, self._words, selection, dry_run=False)
+            delete_forgotten_rows(connection, self._words, forgotten, is_requested=is_asked_for)
+            delete_statements(connection, selection)
             # the content of damaged rows and files is unknown, so they are deleted as well
             if is_asked_for and connection.execute("DELETE FROM set_aside").rowcount:
-                set_unerased(connection)
+                mark_unerased(connection)
                 self.rows_set_aside = 0
-            unerased = is_unerased(connection)
+            unerased = has_unerased_rows(connection)
         erased = not unerased or self.erase()
         if is_asked_for:
-            erased = store.delete_set_aside(self.database.path) and erased
-        return replace(forgotten, erased=erased)
+            erased = store.delete_damaged_file(self.database.path) and erased
+        return replace(forgotten, is_erased=erased)
 
-    def _decide(
-        self, connection: sqlite3.Connection, words: Words, selection: Selection, *, dry_run: bool
-    ) -> Forgotten:
-        erasure = decide(connection, words, selection)
-        if self._companion is None:
+    def _decide_erasure(
+        self, connection: sqlite3.Connection, words: Words, selection: ForgetConditions, *, dry_run: bool
+    ) -> LostRows:
+        erasure = decide_erasure(connection, words, selection)
+        if self._delete_copies is None:
             return erasure.forgotten
-        return replace(erasure.forgotten, exchanges=self._companion(connection, erasure, dry_run))
+        return replace(erasure.forgotten, exchange_count=self._delete_copies(connection, erasure, dry_run))
 
-    def expire(self, before: Mapping[str, float], others: float, whole_before: float = -math.inf) -> Forgotten:
+    def expire(self, before: Mapping[str, float], others: float, text_cutoff: float = -math.inf) -> LostRows:
         """Forget turns that ended before their agent's time in `before`; `others` is the time for all other agents.
 
-        The record of turns loses those turns, and also the text of turns that began before `whole_before`. Deleted rows
+        The record of turns loses those turns, and also the text of turns that began before `text_cutoff`. Deleted rows
         that could not be erased before are erased as well.
         """
-        with self.database.write() as connection:
-            if expire_records(connection, before, others, whole_before):
-                set_unerased(connection)
-            expired = select_expired(connection, before, others)
-            delete_forgotten(connection, self._words, expired)
-            unerased = is_unerased(connection)
-        return replace(expired, erased=not unerased or self.erase())
+        with self.database.write_transaction() as connection:
+            if expire_records(connection, before, others, text_cutoff):
+                mark_unerased(connection)
+            expired = select_expired_rows(connection, before, others)
+            delete_forgotten_rows(connection, self._words, expired)
+            unerased = has_unerased_rows(connection)
+        return replace(expired, is_erased=not unerased or self.erase())
 
     def erase(self) -> bool:
         """Erase every byte of deleted rows from the file, and return whether that succeeded.
@@ -241,10 +241,10 @@ class Memory:
         this process was killed.
         """
         try:
-            self.database.rewrite()
+            self.database.vacuum()
             if not self.database.checkpoint():
                 return False
-            with self.database.write() as connection:
+            with self.database.write_transaction() as connection:
                 connection.execute("DELETE FROM setting WHERE name = 'unerased'")
         except MemoryUnavailable:
             return False
@@ -255,30 +255,30 @@ class Memory:
         for kind in KINDS:
             rows = [(0, "")]
             while rows:
-                with self.database.read() as connection:
-                    rows = export_rows(connection, kind, person, rows[-1][0], _STEP)
+                with self.database.read_transaction() as connection:
+                    rows = export_rows(connection, kind, person, rows[-1][0], _BATCH_SIZE)
                 yield from (line for _, line in rows)
         if person is None:
-            with self.database.read() as connection:
-                forgotten = export_forgotten(connection)
+            with self.database.read_transaction() as connection:
+                forgotten = export_tombstones(connection)
             yield from forgotten
 
-    def load(self, lines: Iterable[str]) -> Loaded:
+    def load_lines(self, lines: Iterable[str]) -> LoadCounts:
         """Add the exported lines that are neither stored nor forgotten.
 
         Raises `BadLine` and adds nothing if a line is malformed. A large number of lines is not indexed; call `reindex`
         afterwards.
         """
-        with self.database.write() as connection:
-            return load(connection, self._words, lines.splitlines() if isinstance(lines, str) else lines)
+        with self.database.write_transaction() as connection:
+            return load_lines(connection, self._words, lines.splitlines() if isinstance(lines, str) else lines)
 
-    def reindex(self, most: int = _STEP) -> bool:
+    def reindex(self, most: int = _BATCH_SIZE) -> bool:
         """Index up to `most` rows that are not indexed yet, and return whether there may be more.
 
-        Rows are not indexed after the languages change or after a large `load`. Until they are, `recall` finds only the
-        newest of them. Call this from a background thread.
+        Rows are not indexed after the languages change or after a large `load_lines`. Until they are, `recall` finds
+        only the newest of them. Call this from a background thread.
         """
-        with self.database.write() as connection:
+        with self.database.write_transaction() as connection:
             return reindex(connection, self._words, most)
 
     def merge(self, *, anew: bool) -> bool:
@@ -288,35 +288,37 @@ class Memory:
         merge is not an error.
         """
         try:
-            with self.database.write() as connection:
-                return merge(connection, anew=anew)
+            with self.database.write_transaction() as connection:
+                return merge_segments(connection, anew=anew)
         except MemoryUnavailable as err:
             if err.reason != "full":
                 raise
             return False
 
-    def statistics(self) -> MemoryFigures:
+    def statistics(self) -> MemoryStatistics:
         """Return statistics of the stored memories."""
-        with self.database.read() as connection:
-            return MemoryFigures(
-                facts=_count(connection, "fact WHERE replaced_by IS NULL"),
-                turns=_count(connection, "turn"),
-                episodes=_count(connection, "episode"),
-                size=store.size(self.database.path),
-                unerased=is_unerased(connection),
-                unindexed=sum([_count(connection, f"{of} WHERE id <= {unindexed(connection, of)}") for of in KINDS]),
+        with self.database.read_transaction() as connection:
+            return MemoryStatistics(
+                facts=_count_rows(connection, "fact WHERE replaced_by IS NULL"),
+                turns=_count_rows(connection, "turn"),
+                episodes=_count_rows(connection, "episode"),
+                size=store.get_disk_size(self.database.path),
+                unerased=has_unerased_rows(connection),
+                unindexed=sum(
+                    [_count_rows(connection, f"{of} WHERE id <= {unindexed_id(connection, of)}") for of in KINDS]
+                ),
             )
 
-    def tombstones(self) -> frozenset[Tombstone]:
+    def get_tombstones(self) -> frozenset[Tombstone]:
         """Return the tombstones of memories that were forgotten because a person requested it."""
-        with self.database.read() as connection:
+        with self.database.read_transaction() as connection:
             rows = connection.execute("SELECT kind, id, at FROM tombstone WHERE asked_for").fetchall()
         return frozenset(Tombstone(*row) for row in rows)
 
-    def people(self) -> frozenset[str]:
+    def get_owner_ids(self) -> frozenset[str]:
         """Return the ids of people who own any memory in this file."""
-        with self.database.read() as connection:
-            return frozenset(owner for (owner,) in connection.execute(_PEOPLE))
+        with self.database.read_transaction() as connection:
+            return frozenset(owner for (owner,) in connection.execute(_SELECT_OWNERS))
 
     def checkpoint(self) -> bool:
         """Move all data into the main database file, so that it can be copied. Return whether that succeeded."""
@@ -327,6 +329,6 @@ class Memory:
         self.database.close()
 
 
-def _count(connection: sqlite3.Connection, rows: str) -> int:
+def _count_rows(connection: sqlite3.Connection, rows: str) -> int:
     count: int = connection.execute(f"SELECT count(*) FROM {rows}").fetchone()[0]
     return count

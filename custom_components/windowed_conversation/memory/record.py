@@ -10,158 +10,160 @@ from .index import select_ids, store
 from .records import (
     CallRecord,
     FailureRecord,
+    RequestContent,
     RequestRecord,
-    Sent,
-    Tokens,
+    TokenUsage,
     TurnCost,
-    TurnListing,
+    TurnListQuery,
     TurnRecord,
-    TurnWords,
-    fingerprint,
+    TurnText,
+    calculate_fingerprint,
 )
-from .words import moment
+from .words import validate_timestamp
 
-MOST_TURN_RECORDS = 200_000
-MOST_WHOLE = 20_000
+MAX_TURN_RECORDS = 200_000
+MAX_TEXT_RECORDS = 20_000
 # The limits are checked only after this many records, because counting rows is slow.
-_EVERY = 500
+_LIMIT_CHECK_INTERVAL = 500
 # In characters. Conversations that fit a window do not have longer texts.
-_LONGEST_SAID = 16_000
-_LONGEST_CONTENT = 1_000_000
-_LONGEST_CALL = 100_000
-_LONGEST_FIGURE = 500
-_HIGHEST = 2**53
-_CUT = "…"
+_MAX_TEXT_CHARS = 16_000
+_MAX_CONTENT_CHARS = 1_000_000
+_MAX_CALL_CHARS = 100_000
+_MAX_FIELD_CHARS = 500
+_MAX_INTEGER = 2**53
+_ELLIPSIS = "…"
 
-_LONGEST_LIST = 1_000
+_MAX_LIST_LIMIT = 1_000
 # How many turns an export reads at a time.
-_STEP = 100
+_EXPORT_PAGE_SIZE = 100
 
-AMONG = "{} IN (SELECT value FROM json_each({}))"
-_TURNS = """
+IN_LIST_CONDITION = "{} IN (SELECT value FROM json_each({}))"
+_SELECT_TURNS = """
     SELECT row, id, at, figures, EXISTS (SELECT 1 FROM record_words WHERE record_words.turn = turn_record.row)
     FROM turn_record
 """
 # Home Assistant adds a namespace to the names of some tools (`intent__HassTurnOn`).
-_HAS_TOOL = """
+_TOOL_CONDITION = """
     EXISTS (
         SELECT 1 FROM json_each(figures, '$.tools')
         WHERE value = :tool OR substr(value, -length('__' || :tool)) = '__' || :tool
     )
 """
-# The SQL condition for each field of a `TurnListing`.
-_CONDITIONS = {
+# The SQL condition for each field of a `TurnListQuery`.
+_CONDITION_BY_FIELD = {
     "since": "at >= :since",
     "until": "at <= :until",
     **{each: f"figures ->> '{each}' = :{each}" for each in ("agent", "route", "end", "error", "conversation")},
-    "people": AMONG.format("coalesce(figures ->> 'person', '')", ":people"),
-    "agents": AMONG.format("figures ->> 'agent'", ":agents"),
-    "tool": _HAS_TOOL,
+    "people": IN_LIST_CONDITION.format("coalesce(figures ->> 'person', '')", ":people"),
+    "agents": IN_LIST_CONDITION.format("figures ->> 'agent'", ":agents"),
+    "tool": _TOOL_CONDITION,
     "after": "id < :after",
 }
-_OLDEST = "SELECT {row} FROM {table} ORDER BY {row} LIMIT max(0, (SELECT count(*) FROM {table}) - ?)"
+_SELECT_OLDEST = "SELECT {row} FROM {table} ORDER BY {row} LIMIT max(0, (SELECT count(*) FROM {table}) - ?)"
 
-_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 # Row ids of the texts that a transaction has stored or looked up: consecutive requests send mostly the same texts.
-type _ContentRows = dict[str, int]
+type _ContentIds = dict[str, int]
 
 
-def store_turn_record(connection: sqlite3.Connection, record: TurnRecord, contents: _ContentRows) -> None:
+def store_turn_record(connection: sqlite3.Connection, record: TurnRecord, contents: _ContentIds) -> None:
     """Store the record of a turn with its requests, unless it is already stored.
 
     All records of a transaction share `contents`.
     """
     added = connection.execute(
         "INSERT OR IGNORE INTO turn_record (id, at, figures) VALUES (?, ?, ?)",
-        (record.id, moment(record.at), _record_json(record)),
+        (record.id, validate_timestamp(record.at), _encode_record(record)),
     )
     row = added.lastrowid
     if not added.rowcount or row is None:
         return
     if record.words is not None:
-        _store_words(connection, row, record.words)
+        _store_turn_text(connection, row, record.words)
         for number, request in enumerate(record.requests):
             if request.sent is not None:
-                _store_sent(connection, (row, number), request.sent, contents)
-    if row % _EVERY == 0:
-        _make_room(connection)
+                _store_request_content(connection, (row, number), request.sent, contents)
+    if row % _LIMIT_CHECK_INTERVAL == 0:
+        _enforce_limits(connection)
         contents.clear()
 
 
-def store_cost(connection: sqlite3.Connection, cost: TurnCost) -> None:
+def store_turn_cost(connection: sqlite3.Connection, cost: TurnCost) -> None:
     """Store the cost of a turn, if the turn is in the record."""
     connection.execute(
         "UPDATE turn_record SET figures = json_set(figures, '$.cost', ?) WHERE id = ?",
-        (cost.cost[:_LONGEST_FIGURE], cost.turn),
+        (cost.cost[:_MAX_FIELD_CHARS], cost.turn_id),
     )
 
 
-def _record_json(record: TurnRecord) -> str:
+def _encode_record(record: TurnRecord) -> str:
     """Return a record as JSON, without text, empty fields, and the fields that have their own columns."""
     fields = asdict(record)
     for name in ("id", "at", "level", "words"):
         del fields[name]
     for request in fields["requests"]:
         del request["sent"]
-    return _json(_bounded(fields))
+    return _to_json(_limit_values(fields))
 
 
-def _bounded(value: Any) -> Any:
+def _limit_values(value: Any) -> Any:
     """Return a value for JSON, with all texts and integers limited, because some of them come from a server."""
     match value:
         case str():
-            return _cut(value, _LONGEST_FIGURE)
+            return _truncate(value, _MAX_FIELD_CHARS)
         case int():
-            return min(max(value, 0), _HIGHEST)
+            return min(max(value, 0), _MAX_INTEGER)
         case dict():
-            return {name: _bounded(each) for name, each in value.items() if each not in (None, "", ())}
+            return {name: _limit_values(each) for name, each in value.items() if each not in (None, "", ())}
         case tuple():
-            return [_bounded(each) for each in value]
+            return [_limit_values(each) for each in value]
     return value
 
 
-def _store_words(connection: sqlite3.Connection, turn: int, words: TurnWords) -> None:
+def _store_turn_text(connection: sqlite3.Connection, turn: int, words: TurnText) -> None:
     calls = [
-        [each.name, _cut(each.arguments, _LONGEST_CALL), each.result and _cut(each.result, _LONGEST_CALL)]
+        [each.name, _truncate(each.arguments, _MAX_CALL_CHARS), each.result and _truncate(each.result, _MAX_CALL_CHARS)]
         for each in words.calls
     ]
     connection.execute(
         "INSERT INTO record_words VALUES (?, ?, ?, ?)",
-        (turn, _cut(words.said, _LONGEST_SAID), _cut(words.answer, _LONGEST_SAID), _json(calls)),
+        (turn, _truncate(words.said, _MAX_TEXT_CHARS), _truncate(words.answer, _MAX_TEXT_CHARS), _to_json(calls)),
     )
 
 
-def _store_sent(connection: sqlite3.Connection, place: tuple[int, int], sent: Sent, contents: _ContentRows) -> None:
+def _store_request_content(
+    connection: sqlite3.Connection, place: tuple[int, int], sent: RequestContent, contents: _ContentIds
+) -> None:
     system, tools, *messages = (
-        _content(connection, each, contents) for each in (sent.system, sent.tools, *sent.messages)
+        _find_or_store_text(connection, each, contents) for each in (sent.system, sent.tools, *sent.messages)
     )
-    connection.execute("INSERT INTO record_sent VALUES (?, ?, ?, ?, ?)", (*place, system, tools, _json(messages)))
+    connection.execute("INSERT INTO record_sent VALUES (?, ?, ?, ?, ?)", (*place, system, tools, _to_json(messages)))
 
 
-def _content(connection: sqlite3.Connection, text: str, contents: _ContentRows) -> int:
+def _find_or_store_text(connection: sqlite3.Connection, text: str, contents: _ContentIds) -> int:
     """Return the row id of a text, and store the text if it is new."""
     if text not in contents:
-        mark = bytes.fromhex(fingerprint(text))
+        mark = bytes.fromhex(calculate_fingerprint(text))
         find = "SELECT id FROM record_content WHERE fingerprint = ?"
         row = (
             connection.execute(find, (mark,)).fetchone()
             or connection.execute(
                 "INSERT INTO record_content (fingerprint, text) VALUES (?, ?) RETURNING id",
-                (mark, _cut(text, _LONGEST_CONTENT)),
+                (mark, _truncate(text, _MAX_CONTENT_CHARS)),
             ).fetchone()
         )
         contents[text] = row[0]
     return contents[text]
 
 
-def _cut(text: str, length: int) -> str:
+def _truncate(text: str, length: int) -> str:
     sound = text.encode(errors="replace").decode()
-    return sound if len(sound) <= length else sound[: length - len(_CUT)] + _CUT
+    return sound if len(sound) <= length else sound[: length - len(_ELLIPSIS)] + _ELLIPSIS
 
 
-class _Row(NamedTuple):
-    row: int
+class _StoredTurn(NamedTuple):
+    row_id: int
     record: TurnRecord
 
 
@@ -171,88 +173,91 @@ class TurnRecords:
     def __init__(self, database: store.Database) -> None:
         self._database = database
 
-    def newest(self, listing: TurnListing) -> list[TurnRecord]:
+    def list_newest(self, query: TurnListQuery) -> list[TurnRecord]:
         """Return turns with their statistics but without text, newest first, at most 1,000."""
-        with self._database.read() as connection:
-            return [each.record for each in _listed(connection, listing)]
+        with self._database.read_transaction() as connection:
+            return [each.record for each in _select_listed_turns(connection, query)]
 
-    def get(self, turn: str) -> TurnRecord | None:
+    def get_turn(self, turn: str) -> TurnRecord | None:
         """Return one turn, with its text if that is stored, or None if there is no such turn."""
-        with self._database.read() as connection:
-            found = _turns(connection, "WHERE id = ?", (turn,))
-            return _with_words(connection, found[0]) if found else None
+        with self._database.read_transaction() as connection:
+            found = _read_turns(connection, "WHERE id = ?", (turn,))
+            return _add_turn_text(connection, found[0]) if found else None
 
-    def export(self, listing: TurnListing) -> Iterator[str]:
+    def export(self, query: TurnListQuery) -> Iterator[str]:
         """Yield the turns that meet the conditions as JSON lines, newest first, without a limit.
 
         Each line is either a turn (kind `turn_record`) or a text (kind `content`). Requests of turns refer to texts by
         id; the line of a text precedes the first turn that refers to it.
         """
         exported: set[int] = set()
-        after = listing.after
+        after = query.after
         while True:
-            with self._database.read() as connection:
-                page = _listed(connection, listing._replace(after=after, limit=_STEP))
-                lines = [line for each in page for line in _lines(connection, each, exported)]
+            with self._database.read_transaction() as connection:
+                page = _select_listed_turns(connection, query._replace(after=after, limit=_EXPORT_PAGE_SIZE))
+                lines = [line for each in page for line in _iter_export_lines(connection, each, exported)]
             yield from lines
-            if len(page) < _STEP:
+            if len(page) < _EXPORT_PAGE_SIZE:
                 return
             after = page[-1].record.id
 
 
-def _listed(connection: sqlite3.Connection, listing: TurnListing) -> list[_Row]:
-    values = {name: each for name, each in listing._asdict().items() if each is not None}
-    conditions = " AND ".join(_CONDITIONS[name] for name in values if name in _CONDITIONS)
+def _select_listed_turns(connection: sqlite3.Connection, query: TurnListQuery) -> list[_StoredTurn]:
+    values = {name: each for name, each in query._asdict().items() if each is not None}
+    conditions = " AND ".join(_CONDITION_BY_FIELD[name] for name in values if name in _CONDITION_BY_FIELD)
     values |= {
         name: json.dumps([each or "" for each in owners])
         for name, owners in values.items()
         if isinstance(owners, frozenset)
     }
-    values["limit"] = min(max(listing.limit, 0), _LONGEST_LIST)
-    return _turns(connection, f"WHERE {conditions} ORDER BY id DESC LIMIT :limit", values)
+    values["limit"] = min(max(query.limit, 0), _MAX_LIST_LIMIT)
+    return _read_turns(connection, f"WHERE {conditions} ORDER BY id DESC LIMIT :limit", values)
 
 
-def _turns(connection: sqlite3.Connection, where: str, values: Any) -> list[_Row]:
-    rows = connection.execute(_TURNS + where, values).fetchall()
-    return [_Row(row, _turn(turn, at, json.loads(fields), has_words)) for row, turn, at, fields, has_words in rows]
+def _read_turns(connection: sqlite3.Connection, where: str, values: Any) -> list[_StoredTurn]:
+    rows = connection.execute(_SELECT_TURNS + where, values).fetchall()
+    return [
+        _StoredTurn(row, _parse_turn(turn, at, json.loads(fields), has_words))
+        for row, turn, at, fields, has_words in rows
+    ]
 
 
-def _turn(turn: str, at: float, fields: dict[str, Any], has_words: int) -> TurnRecord:
+def _parse_turn(turn: str, at: float, fields: dict[str, Any], has_words: int) -> TurnRecord:
     fields["failures"] = tuple(FailureRecord(**each) for each in fields.get("failures", ()))
     fields["tools"] = tuple(fields.get("tools", ()))
-    fields["requests"] = tuple(map(_request, fields.get("requests", ())))
+    fields["requests"] = tuple(map(_parse_request, fields.get("requests", ())))
     return TurnRecord(id=turn, at=at, level="whole" if has_words else "figures", **fields)
 
 
-def _request(fields: dict[str, Any]) -> RequestRecord:
+def _parse_request(fields: dict[str, Any]) -> RequestRecord:
     usage = fields.pop("usage", None)
     called = tuple(fields.pop("called", ()))
-    return RequestRecord(called=called, usage=None if usage is None else Tokens(**usage), **fields)
+    return RequestRecord(called=called, usage=None if usage is None else TokenUsage(**usage), **fields)
 
 
-def _with_words(connection: sqlite3.Connection, found: _Row) -> TurnRecord:
-    words = _words(connection, found.row)
+def _add_turn_text(connection: sqlite3.Connection, found: _StoredTurn) -> TurnRecord:
+    words = _read_turn_text(connection, found.row_id)
     if words is None:
         return found.record
-    sent: dict[int, Sent] = {}
-    for number, system, tools, messages in _sent_rows(connection, found.row):
+    sent: dict[int, RequestContent] = {}
+    for number, system, tools, messages in _select_request_contents(connection, found.row_id):
         # texts that were lost because they were damaged are omitted
-        texts = dict(_contents(connection, {system, tools, *messages}))
+        texts = dict(_select_texts(connection, {system, tools, *messages}))
         rest = tuple(texts[row] for row in messages if row in texts)
-        sent[number] = Sent(texts.get(system, ""), texts.get(tools, ""), rest)
+        sent[number] = RequestContent(texts.get(system, ""), texts.get(tools, ""), rest)
     requests = tuple(replace(each, sent=sent.get(number)) for number, each in enumerate(found.record.requests))
     return replace(found.record, words=words, requests=requests)
 
 
-def _words(connection: sqlite3.Connection, turn: int) -> TurnWords | None:
+def _read_turn_text(connection: sqlite3.Connection, turn: int) -> TurnText | None:
     found = connection.execute("SELECT said, answer, calls FROM record_words WHERE turn = ?", (turn,)).fetchone()
     if found is None:
         return None
     said, answer, calls = found
-    return TurnWords(said, answer, tuple(CallRecord(*each) for each in json.loads(calls)))
+    return TurnText(said, answer, tuple(CallRecord(*each) for each in json.loads(calls)))
 
 
-def _sent_rows(connection: sqlite3.Connection, turn: int) -> list[tuple[int, int, int, list[int]]]:
+def _select_request_contents(connection: sqlite3.Connection, turn: int) -> list[tuple[int, int, int, list[int]]]:
     """Return the number of each request of a turn, with the row ids of its system prompt, tools and messages."""
     rows = connection.execute(
         "SELECT number, system, tools, messages FROM record_sent WHERE turn = ? ORDER BY number", (turn,)
@@ -260,48 +265,48 @@ def _sent_rows(connection: sqlite3.Connection, turn: int) -> list[tuple[int, int
     return [(number, system, tools, json.loads(messages)) for number, system, tools, messages in rows]
 
 
-def _contents(connection: sqlite3.Connection, rows: Collection[int]) -> list[tuple[int, str]]:
-    query = f"SELECT id, text FROM record_content WHERE {AMONG.format('id', '?')} ORDER BY id"
+def _select_texts(connection: sqlite3.Connection, rows: Collection[int]) -> list[tuple[int, str]]:
+    query = f"SELECT id, text FROM record_content WHERE {IN_LIST_CONDITION.format('id', '?')} ORDER BY id"
     return connection.execute(query, (json.dumps([*rows]),)).fetchall()
 
 
-def _lines(connection: sqlite3.Connection, found: _Row, exported: set[int]) -> Iterator[str]:
+def _iter_export_lines(connection: sqlite3.Connection, found: _StoredTurn, exported: set[int]) -> Iterator[str]:
     """Yield the line of a turn, preceded by the lines of its texts that have not been exported yet."""
-    fields = _fields(replace(found.record, words=_words(connection, found.row)))
-    for number, system, tools, messages in _sent_rows(connection, found.row):
+    fields = _build_export_fields(replace(found.record, words=_read_turn_text(connection, found.row_id)))
+    for number, system, tools, messages in _select_request_contents(connection, found.row_id):
         fields["requests"][number]["sent"] = {"system": system, "tools": tools, "messages": messages}
         new = {system, tools, *messages} - exported
         exported |= new
-        for row, text in _contents(connection, new):
+        for row, text in _select_texts(connection, new):
             yield json.dumps({"kind": "content", "id": row, "text": text}, ensure_ascii=False)
     yield json.dumps(fields, ensure_ascii=False)
 
 
-def _fields(record: TurnRecord) -> dict[str, Any]:
+def _build_export_fields(record: TurnRecord) -> dict[str, Any]:
     """Return the fields of a turn for export as JSON, without empty fields."""
-    fields = {"kind": "turn_record", **_filled(asdict(record))}
-    fields["requests"] = [_filled(asdict(each)) for each in record.requests]
+    fields = {"kind": "turn_record", **_remove_empty_fields(asdict(record))}
+    fields["requests"] = [_remove_empty_fields(asdict(each)) for each in record.requests]
     for each in fields["requests"]:
         each["parameters"] = json.loads(each["parameters"])
     return fields
 
 
-def _filled(fields: dict[str, Any]) -> dict[str, Any]:
+def _remove_empty_fields(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value not in (None, ())}
 
 
 def delete_records(connection: sqlite3.Connection, rows: Collection[int]) -> None:
     """Delete turns from the record."""
-    delete_words(connection, rows)
-    connection.execute(f"DELETE FROM turn_record WHERE {AMONG.format('row', '?')}", (json.dumps([*rows]),))
+    delete_record_texts(connection, rows)
+    connection.execute(f"DELETE FROM turn_record WHERE {IN_LIST_CONDITION.format('row', '?')}", (json.dumps([*rows]),))
 
 
-def delete_words(connection: sqlite3.Connection, rows: Collection[int]) -> None:
+def delete_record_texts(connection: sqlite3.Connection, rows: Collection[int]) -> None:
     """Delete the text of turns, and the contents of requests that no other turn refers to. The statistics are kept."""
     if not rows:
         return
     for table in ("record_words", "record_sent"):
-        connection.execute(f"DELETE FROM {table} WHERE {AMONG.format('turn', '?')}", (json.dumps([*rows]),))
+        connection.execute(f"DELETE FROM {table} WHERE {IN_LIST_CONDITION.format('turn', '?')}", (json.dumps([*rows]),))
     # if a list of messages is damaged, it must not prevent the deletion of other texts
     connection.execute("""
         DELETE FROM record_content WHERE id NOT IN (
@@ -312,9 +317,9 @@ def delete_words(connection: sqlite3.Connection, rows: Collection[int]) -> None:
 
 
 def expire_records(
-    connection: sqlite3.Connection, before: Mapping[str, float], others: float, whole_before: float
+    connection: sqlite3.Connection, before: Mapping[str, float], others: float, text_cutoff: float
 ) -> bool:
-    """Delete turns that began before their agent's time (`others` for all others), and text older than `whole_before`.
+    """Delete turns that began before their agent's time (`others` for all others), and text older than `text_cutoff`.
 
     Return whether there was anything to delete.
     """
@@ -324,13 +329,15 @@ def expire_records(
     expired = [row for row, at, agent in rows if at < before.get(agent, others)]
     delete_records(connection, expired)
     older = "SELECT turn FROM record_words JOIN turn_record ON row = turn WHERE at < ?"
-    wordless = select_ids(connection, older, (whole_before,))
-    delete_words(connection, wordless)
+    wordless = select_ids(connection, older, (text_cutoff,))
+    delete_record_texts(connection, wordless)
     return bool(expired or wordless)
 
 
-def _make_room(connection: sqlite3.Connection) -> None:
+def _enforce_limits(connection: sqlite3.Connection) -> None:
     """Delete the oldest turns, and the text of the oldest turns, that exceed the limits."""
-    oldest = _OLDEST.format(row="row", table="turn_record")
-    delete_records(connection, select_ids(connection, oldest, (MOST_TURN_RECORDS,)))
-    delete_words(connection, select_ids(connection, _OLDEST.format(row="turn", table="record_words"), (MOST_WHOLE,)))
+    oldest = _SELECT_OLDEST.format(row="row", table="turn_record")
+    delete_records(connection, select_ids(connection, oldest, (MAX_TURN_RECORDS,)))
+    delete_record_texts(
+        connection, select_ids(connection, _SELECT_OLDEST.format(row="turn", table="record_words"), (MAX_TEXT_RECORDS,))
+    )

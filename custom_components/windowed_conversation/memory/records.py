@@ -6,9 +6,9 @@ import math
 from types import EllipsisType
 from typing import Literal, NamedTuple
 
-type Kind = Literal["fact", "episode", "turn"]
+type MemoryKind = Literal["fact", "episode", "turn"]
 
-KINDS: tuple[Kind, ...] = ("fact", "episode", "turn")
+KINDS: tuple[MemoryKind, ...] = ("fact", "episode", "turn")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +41,17 @@ class Episode:
 class Summary:
     """A new summary of turns, to be stored as their episode.
 
-    `said` contains the user's input in each turn, and `earlier` is the text of the summary that this one replaces. The
-    summary covers the time from `since` to `until`, including turns that memory does not store. All turns belong to one
-    person, or to the home.
+    `user_texts` contains the user's input in each turn, and `earlier_text` is the text of the summary that this one
+    replaces. The summary covers the time from `since` to `until`, including turns that memory does not store. All turns
+    belong to one person, or to the home.
     """
 
     conversation: str
     since: float
     until: float
-    said: tuple[str, ...]
+    user_texts: tuple[str, ...]
     text: str
-    earlier: str = ""
+    earlier_text: str = ""
     agent: str | None = None
     person: str | None = None
 
@@ -72,81 +72,82 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class RecallHit:
     """A search result. `private` is True for a private fact, and for every turn and episode of a person.
 
-    `excerpt` is the part of an episode that matches the query. `tools` contains the names of the tools used in a turn.
+    `excerpt` is the part of an episode that matches the query. `tool_names` contains the names of the tools used in a
+    turn.
     """
 
-    kind: Kind
+    kind: MemoryKind
     id: int
     text: str
-    at: float
+    time: float
     person: str | None
     score: float
     conversation: str | None = None
     private: bool = False
     excerpt: str = ""
-    tools: tuple[str, ...] = ()
+    tool_names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Forgotten:
-    """The ids of memories that were, or in a dry run would be, forgotten. `erased`: whether all their bytes are erased.
+class LostRows:
+    """The ids of memories that were, or in a dry run would be, forgotten. `is_erased`: whether all bytes are erased.
 
-    `records` are the deleted rows of the record of turns, `wordless` the rows that lose their text but keep their
-    statistics, and `recorded` is how many rows in `wordless` contained the words of the query. `exchanges` is the
-    number of affected exchanges in conversations.
+    `records` are the deleted rows of the record of turns, `textless_records` the rows that lose their text but keep
+    their statistics, and `matching_record_count` is how many rows in `textless_records` contained the words of the
+    query. `exchange_count` is the number of affected exchanges in conversations.
     """
 
     facts: tuple[int, ...] = ()
     turns: tuple[int, ...] = ()
     episodes: tuple[int, ...] = ()
     records: tuple[int, ...] = ()
-    wordless: tuple[int, ...] = ()
-    recorded: int = 0
-    exchanges: int = 0
-    erased: bool = False
+    textless_records: tuple[int, ...] = ()
+    matching_record_count: int = 0
+    exchange_count: int = 0
+    is_erased: bool = False
 
     @property
-    def has_any(self) -> bool:
+    def has_memories(self) -> bool:
         """Whether memory contained anything to forget."""
         return bool(self.facts or self.turns or self.episodes)
 
     @property
-    def has_words(self) -> bool:
+    def has_matches(self) -> bool:
         """Whether the words of the query were found in memory, conversations or the record of turns."""
-        return bool(self.has_any or self.exchanges or self.recorded)
+        return bool(self.has_memories or self.exchange_count or self.matching_record_count)
 
 
-class Selection(NamedTuple):
+class ForgetConditions(NamedTuple):
     """The conditions of a request to forget, all of which must be met. If `person` is `...`, any owner matches.
 
     An `agent` matches turns and episodes, but no facts. With `ids` or a `query`, the selection covers all rows that the
     person may see; if `private` is False, only rows that may enter a shared window.
     """
 
-    ids: tuple[tuple[Kind, int], ...] | None = None
+    ids: tuple[tuple[MemoryKind, int], ...] | None = None
     person: str | EllipsisType | None = ...
     since: float | None = None
     before: float | None = None
     query: str | None = None
-    kinds: tuple[Kind, ...] = KINDS
+    kinds: tuple[MemoryKind, ...] = KINDS
     agent: str | None = None
     private: bool = True
 
     @property
-    def is_named(self) -> bool:
+    def is_explicit(self) -> bool:
         """Whether the request selects items by id or query, not only by owner or age."""
         return self.ids is not None or self.query is not None
 
     @property
-    def is_asked_for(self) -> bool:
+    def is_requested(self) -> bool:
         """Whether a person requested this, as opposed to expiry."""
-        return self.is_named or self.person is not ... or self.agent is not None or self.since is not None
+        return self.is_explicit or self.person is not ... or self.agent is not None or self.since is not None
 
     @property
-    def span(self) -> tuple[float, float]:
+    def time_span(self) -> tuple[float, float]:
         """The start (inclusive) and the end (exclusive) of the selected time span."""
         return (
             -math.inf if self.since is None else self.since,
@@ -155,16 +156,16 @@ class Selection(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadCounts:
     """The numbers of loaded lines that were added, were already stored, or were refused because they were forgotten."""
 
-    added: int = 0
-    duplicates: int = 0
-    refused: int = 0
+    added_count: int = 0
+    duplicate_count: int = 0
+    refused_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryFigures:
+class MemoryStatistics:
     """The numbers of current facts, turns, episodes, bytes on disk, and rows that are not indexed yet.
 
     `unerased` is True if the file may contain bytes of deleted rows.
@@ -181,9 +182,9 @@ class MemoryFigures:
 class Tombstone(NamedTuple):
     """The trace of a forgotten fact, turn or episode: its kind, id and time, but no text."""
 
-    kind: Kind
+    kind: MemoryKind
     id: int
-    at: float
+    time: float
 
 
 class MemoryFull(ValueError):
@@ -191,19 +192,19 @@ class MemoryFull(ValueError):
 
 
 class BadLine(ValueError):
-    """A line that cannot be loaded. Nothing was loaded. `line` is the line number, starting at 1."""
+    """A line that cannot be loaded. Nothing was loaded. `line_number` is the line number, starting at 1."""
 
     def __init__(self, line: int) -> None:
         super().__init__(f"line {line} is not one that memory exports")
-        self.line = line
+        self.line_number = line
 
 
-type Level = Literal["figures", "whole"]
-type End = Literal["answered", "error", "cancelled"]
+type DetailLevel = Literal["figures", "whole"]
+type EndStatus = Literal["answered", "error", "cancelled"]
 
 
 @dataclass(frozen=True, slots=True)
-class Tokens:
+class TokenUsage:
     """The reported usage of a request. `input` includes `cached` and `cache_written`; `output` includes `reasoning`.
 
     `cleared` is the number of tokens that the provider removed from the request.
@@ -218,7 +219,7 @@ class Tokens:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class RequestContent:
     """The content of a request: the system prompt, the tool list as JSON, and the other messages, each as JSON."""
 
     system: str
@@ -232,7 +233,7 @@ class RequestRecord:
 
     `began` is in seconds since the start of the turn; `duration` and `first_token` are in seconds since the start of
     the request. `agent` is the id of the agent whose model was used, `purpose` is `answer`, `summary` or `compaction`,
-    `parameters` is a JSON object, and `finish` is the provider's own finish reason. `prompt` and `tools` are
+    `parameters` is a JSON object, and `finish` is the provider's own finish reason. `prompt` and `tool_names` are
     fingerprints of the system prompt and the tool list, or None if there was none; `called` contains the names of the
     called tools. `error` is the class of the error, and `usage` is None if none was reported. `sent` is stored only at
     level `whole`, and read only with a single turn.
@@ -241,7 +242,7 @@ class RequestRecord:
     agent: str
     provider: str
     model: str
-    end: End
+    end: EndStatus
     purpose: str = "answer"
     began: float = 0.0
     duration: float = 0.0
@@ -252,8 +253,8 @@ class RequestRecord:
     called: tuple[str, ...] = ()
     error: str | None = None
     finish: str | None = None
-    usage: Tokens | None = None
-    sent: Sent | None = None
+    usage: TokenUsage | None = None
+    sent: RequestContent | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +275,7 @@ class CallRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnWords:
+class TurnText:
     """The text of a turn: the user's input, the answer, and the tool calls."""
 
     said: str
@@ -286,9 +287,9 @@ class TurnWords:
 class TurnRecord:
     """A finished turn, or a summary: its route is `summary` and its `cause` the id of the preceding turn.
 
-    `id` sorts by time. `at` is the start in seconds since the epoch; `first_token` and `duration` are in seconds since
-    the start. `error` is the class of the error and `message` its text for the log. `answered_by` is the id of the
-    agent that answered. `failed_tool_calls` is the number of tool calls that returned an error. `cost` is a decimal
+    `id` sorts by time. `time` is the start in seconds since the epoch; `first_token` and `duration` are in seconds
+    since the start. `error` is the class of the error and `message` its text for the log. `answered_by` is the id of
+    the agent that answered. `failed_tool_calls` is the number of tool calls that returned an error. `cost` is a decimal
     number of US dollars, or None if it is unknown. `words` are stored only at level `whole`, and read only with a
     single turn.
     """
@@ -297,7 +298,7 @@ class TurnRecord:
     at: float
     agent: str
     route: str
-    end: End
+    end: EndStatus
     reason: str | None = None
     conversation: str | None = None
     person: str | None = None
@@ -313,20 +314,20 @@ class TurnRecord:
     failed_tool_calls: int = 0
     cost: str | None = None
     cause: str | None = None
-    level: Level = "figures"
+    level: DetailLevel = "figures"
     requests: tuple[RequestRecord, ...] = ()
-    words: TurnWords | None = None
+    words: TurnText | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TurnCost:
     """The cost of a turn in US dollars, which became known after the record of the turn was written."""
 
-    turn: str
+    turn_id: str
     cost: str
 
 
-class TurnListing(NamedTuple):
+class TurnListQuery(NamedTuple):
     """The conditions for a list of turns, all of which must be met. The newest turns come first, up to `limit`.
 
     `people` contains the owners whose turns are listed, and None for unknown speakers; without it, all turns are
@@ -340,7 +341,7 @@ class TurnListing(NamedTuple):
     agent: str | None = None
     people: frozenset[str | None] | None = None
     route: str | None = None
-    end: End | None = None
+    end: EndStatus | None = None
     error: str | None = None
     tool: str | None = None
     conversation: str | None = None
@@ -349,6 +350,6 @@ class TurnListing(NamedTuple):
     agents: frozenset[str] | None = None
 
 
-def fingerprint(text: str) -> str:
+def calculate_fingerprint(text: str) -> str:
     """Return the SHA-256 hash of a text in hexadecimal digits, which is the same for equal texts."""
     return sha256(text.encode(errors="surrogatepass")).hexdigest()

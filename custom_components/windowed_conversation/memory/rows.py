@@ -6,30 +6,30 @@ import sqlite3
 from typing import Any
 
 from . import index
-from .records import Episode, Fact, Kind, MemoryFull, PastTurn, Summary
-from .search import visible
+from .records import Episode, Fact, MemoryFull, MemoryKind, PastTurn, Summary
+from .search import build_visibility_condition
 from .words import (
-    ANSWER_LENGTH,
-    EPISODE_LENGTH,
-    NAME_LENGTH,
-    QUOTE_LENGTH,
-    SAID_LENGTH,
+    MAX_ANSWER_CHARS,
+    MAX_EPISODE_CHARS,
+    MAX_ID_BYTES,
+    MAX_QUOTE_CHARS,
+    MAX_USER_TEXT_CHARS,
     Words,
-    fact_text,
-    moment,
-    name,
-    one_line,
-    spoken,
+    clean_fact,
+    clean_text,
+    join_lines,
+    validate_id,
+    validate_timestamp,
 )
 
-MOST_FACTS = 5_000
-MOST_ROWS: Mapping[Kind, int] = {"turn": 200_000, "episode": 20_000}
+MAX_FACTS = 5_000
+MAX_ROWS_BY_KIND: Mapping[MemoryKind, int] = {"turn": 200_000, "episode": 20_000}
 # How many of the newest statements of a fact are stored.
-_MOST_TELLINGS = 100
+_MAX_STATEMENTS = 100
 # The limits are checked only after this many rows, because counting rows is slow.
-_EVERY = 500
+_LIMIT_CHECK_INTERVAL = 500
 
-_WHOSE = "conversation = :conversation AND agent IS :agent AND person IS :person"
+_OWNER_CONDITION = "conversation = :conversation AND agent IS :agent AND person IS :person"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,47 +65,47 @@ def store_fact(
     `teller` is the person who stated it, by default its owner; it is stored together with the conversation.
     """
     if replaces is not None:
-        replaces = _current(connection, fact.person, replaces)
-    row = equal_fact(connection, fact)
+        replaces = _find_current_fact(connection, fact.person, replaces)
+    row = find_equal_fact(connection, fact)
     if row is None:
-        row = insert(connection, words, fact)
+        row = insert_record(connection, words, fact)
     else:
         connection.execute(
             "UPDATE fact SET confirmed = max(confirmed, ?), told = told + 1, private = private OR ? WHERE id = ?",
-            (moment(fact.confirmed), fact.private, row),
+            (validate_timestamp(fact.confirmed), fact.private, row),
         )
     if replaces not in {None, row}:
-        close_fact(connection, words, replaces, row)
+        mark_fact_replaced(connection, words, replaces, row)
     connection.execute(
         "INSERT INTO telling VALUES (?, ?, ?, ?)",
-        (row, moment(fact.confirmed), name(teller or fact.person), name(conversation)),
+        (row, validate_timestamp(fact.confirmed), validate_id(teller or fact.person), validate_id(conversation)),
     )
     older = "SELECT rowid FROM telling WHERE fact = ? ORDER BY at DESC LIMIT -1 OFFSET ?"
-    connection.execute(f"DELETE FROM telling WHERE rowid IN ({older})", (row, _MOST_TELLINGS))
+    connection.execute(f"DELETE FROM telling WHERE rowid IN ({older})", (row, _MAX_STATEMENTS))
     return row
 
 
-def close_fact(connection: sqlite3.Connection, words: Words, row: int, by: int) -> None:
+def mark_fact_replaced(connection: sqlite3.Connection, words: Words, row: int, by: int) -> None:
     """Mark a fact as replaced by another one."""
-    index.remove(connection, words, "fact", row)
+    index.unindex_row(connection, words, "fact", row)
     connection.execute("UPDATE fact SET replaced_by = ? WHERE id = ?", (by, row))
 
 
-def equal_fact(connection: sqlite3.Connection, fact: FactStatement) -> int | None:
+def find_equal_fact(connection: sqlite3.Connection, fact: FactStatement) -> int | None:
     """Return the id of a current fact with the same owner and the same words, or None."""
     found = connection.execute(
         "SELECT id FROM fact WHERE person IS ? AND spoken = ? AND replaced_by IS NULL",
-        (fact.person, spoken(fact_text(fact.text))),
+        (fact.person, clean_text(clean_fact(fact.text))),
     ).fetchone()
     return found[0] if found else None
 
 
-def facts(connection: sqlite3.Connection, person: str | None, *, private: bool) -> list[Fact]:
+def select_facts(connection: sqlite3.Connection, person: str | None, *, private: bool) -> list[Fact]:
     """Return the facts that this person may see: first the home's, then the person's, each newest first."""
     rows = connection.execute(
         f"""
         SELECT id, text, at, person, private, source, quote, confirmed, told FROM fact
-        WHERE replaced_by IS NULL AND {visible("fact", "fact")}
+        WHERE replaced_by IS NULL AND {build_visibility_condition("fact", "fact")}
         ORDER BY person IS NOT NULL, at DESC, id DESC
         """,
         {"person": person, "private": private},
@@ -113,7 +113,7 @@ def facts(connection: sqlite3.Connection, person: str | None, *, private: bool) 
     return [Fact(row, text, at, owner, bool(secret), *rest) for row, text, at, owner, secret, *rest in rows]
 
 
-def insert(
+def insert_record(
     connection: sqlite3.Connection,
     words: Words,
     record: FactStatement | PastTurn | Episode,
@@ -121,7 +121,7 @@ def insert(
     origin: int | None = None,
 ) -> int:
     """Insert a record and return the id of the row. A turn is added at the end of its conversation."""
-    kind, values = row_values(record)
+    kind, values = build_row(record)
     if kind == "fact":
         _make_room_for_fact(connection, words)
     elif kind == "turn":
@@ -131,53 +131,53 @@ def insert(
     places = ", ".join([f":{column}" for column in values])
     stored = connection.execute(f"INSERT INTO {kind} ({', '.join(values)}) VALUES ({places})", values).lastrowid
     assert stored is not None
-    index.add(connection, words, kind, stored)
-    if kind in MOST_ROWS and stored % _EVERY == 0:
-        index.delete_oldest(connection, words, kind, MOST_ROWS[kind])
+    index.index_row(connection, words, kind, stored)
+    if kind in MAX_ROWS_BY_KIND and stored % _LIMIT_CHECK_INTERVAL == 0:
+        index.delete_oldest(connection, words, kind, MAX_ROWS_BY_KIND[kind])
     return stored
 
 
-def row_values(record: FactStatement | PastTurn | Episode) -> tuple[Kind, dict[str, Any]]:
+def build_row(record: FactStatement | PastTurn | Episode) -> tuple[MemoryKind, dict[str, Any]]:
     """Return the table of a record and its column values, cut to their limits. Raises `ValueError` without a text."""
     match record:
         case FactStatement():
-            text = fact_text(record.text)
+            text = clean_fact(record.text)
             return "fact", {
-                "at": moment(record.at),
-                "person": name(record.person),
+                "at": validate_timestamp(record.at),
+                "person": validate_id(record.person),
                 "private": record.private,
                 "text": text,
-                "spoken": spoken(text),
-                "source": one_line(record.source, QUOTE_LENGTH),
-                "quote": one_line(record.quote, QUOTE_LENGTH),
-                "confirmed": moment(record.confirmed),
+                "spoken": clean_text(text),
+                "source": join_lines(record.source, MAX_QUOTE_CHARS),
+                "quote": join_lines(record.quote, MAX_QUOTE_CHARS),
+                "confirmed": validate_timestamp(record.confirmed),
                 "told": record.tellings,
             }
         case PastTurn():
-            if not (one_line(record.said, SAID_LENGTH) or one_line(record.answer, ANSWER_LENGTH)):
+            if not (join_lines(record.said, MAX_USER_TEXT_CHARS) or join_lines(record.answer, MAX_ANSWER_CHARS)):
                 raise ValueError("A turn needs words")
             tools = " ".join(dict.fromkeys(record.tools))
             return "turn", {
-                **_context_values(record),
-                "device": name(record.device),
+                **_build_context_values(record),
+                "device": validate_id(record.device),
                 # cut to the maximum length of a name
-                "tools": tools.encode()[:NAME_LENGTH].decode(errors="ignore") or None,
-                "said": one_line(record.said, SAID_LENGTH),
-                "answer": one_line(record.answer, ANSWER_LENGTH),
+                "tools": tools.encode()[:MAX_ID_BYTES].decode(errors="ignore") or None,
+                "said": join_lines(record.said, MAX_USER_TEXT_CHARS),
+                "answer": join_lines(record.answer, MAX_ANSWER_CHARS),
             }
         case Episode():
-            text = one_line(record.text, EPISODE_LENGTH)
+            text = join_lines(record.text, MAX_EPISODE_CHARS)
             if not text:
                 raise ValueError("An episode needs words")
-            return "episode", {**_context_values(record), "since": moment(record.since), "text": text}
+            return "episode", {**_build_context_values(record), "since": validate_timestamp(record.since), "text": text}
 
 
-def _context_values(record: PastTurn | Episode) -> dict[str, Any]:
+def _build_context_values(record: PastTurn | Episode) -> dict[str, Any]:
     return {
-        "at": moment(record.at),
-        "conversation": name(record.conversation),
-        "person": name(record.person),
-        "agent": name(record.agent),
+        "at": validate_timestamp(record.at),
+        "conversation": validate_id(record.conversation),
+        "person": validate_id(record.person),
+        "agent": validate_id(record.agent),
     }
 
 
@@ -189,35 +189,35 @@ def store_summary(connection: sqlite3.Connection, words: Words, summary: Summary
     """
     whose = {"conversation": summary.conversation, "agent": summary.agent, "person": summary.person}
     since, at, earlier = summary.since, summary.until, None
-    if summary.earlier:
+    if summary.earlier_text:
         earlier = connection.execute(
-            f"SELECT id, since, at FROM episode WHERE {_WHOSE} AND text = :text ORDER BY id DESC",
-            {**whose, "text": one_line(summary.earlier, EPISODE_LENGTH)},
+            f"SELECT id, since, at FROM episode WHERE {_OWNER_CONDITION} AND text = :text ORDER BY id DESC",
+            {**whose, "text": join_lines(summary.earlier_text, MAX_EPISODE_CHARS)},
         ).fetchone()
         if earlier is None:
             return None
         since, at = min(since, earlier[1]), max(at, earlier[2])
-    times = _times(connection, whose, summary)
+    times = _turn_times(connection, whose, summary)
     if times is None or not (earlier or times):
         return None
     if earlier:
-        index.delete(connection, words, "episode", [earlier[0]])
+        index.delete_rows(connection, words, "episode", [earlier[0]])
     since, at = min([since, *times]), max([at, *times])
     episode = Episode(summary.conversation, since, at, summary.text, summary.agent, summary.person)
-    return insert(connection, words, episode)
+    return insert_record(connection, words, episode)
 
 
-def _times(connection: sqlite3.Connection, whose: dict[str, str | None], summary: Summary) -> list[float] | None:
+def _turn_times(connection: sqlite3.Connection, whose: dict[str, str | None], summary: Summary) -> list[float] | None:
     """Return the times of the turns of a summary, or None if one of the turns is not stored."""
-    wanted = {one_line(said, SAID_LENGTH) for said in summary.said}
+    wanted = {join_lines(said, MAX_USER_TEXT_CHARS) for said in summary.user_texts}
     rows = connection.execute(
-        f"SELECT said, at FROM turn WHERE {_WHOSE} AND at >= :since", {**whose, "since": summary.since}
+        f"SELECT said, at FROM turn WHERE {_OWNER_CONDITION} AND at >= :since", {**whose, "since": summary.since}
     )
     found = [(said, at) for said, at in rows if said in wanted]
     return None if wanted - {said for said, _ in found} else [at for _, at in found]
 
 
-def _current(connection: sqlite3.Connection, person: str | None, row: int) -> int:
+def _find_current_fact(connection: sqlite3.Connection, person: str | None, row: int) -> int:
     """Return the id of the fact at the end of a fact's chain of replacements. Raises `ValueError` for another owner."""
     found = connection.execute(
         """
@@ -240,9 +240,9 @@ def _make_room_for_fact(connection: sqlite3.Connection, words: Words) -> None:
 
     Raises `MemoryFull` if there is no outdated fact.
     """
-    if connection.execute("SELECT count(*) FROM fact").fetchone()[0] < MOST_FACTS:
+    if connection.execute("SELECT count(*) FROM fact").fetchone()[0] < MAX_FACTS:
         return
     oldest = connection.execute("SELECT id FROM fact WHERE replaced_by IS NOT NULL ORDER BY id LIMIT 1").fetchone()
     if oldest is None:
         raise MemoryFull("There are as many facts as memory can have")
-    index.delete(connection, words, "fact", oldest)
+    index.delete_rows(connection, words, "fact", oldest)

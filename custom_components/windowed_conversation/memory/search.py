@@ -12,77 +12,81 @@ import re
 import sqlite3
 from typing import NamedTuple
 
-from .records import KINDS, Kind, Recalled
-from .words import QuestionTerms, one_line, plain_word
+from .records import KINDS, MemoryKind, RecallHit
+from .words import SearchTerms, join_lines, remove_diacritics
 
-EXCERPT_LENGTH = 300
-_SENTENCES = re.compile(r"(?<=[.!?;…])\s+|(?<=[\u3002\uff01\uff1f\uff1b])")
+MAX_EXCERPT_CHARS = 300
+_SENTENCE_END_PATTERN = re.compile(r"(?<=[.!?;…])\s+|(?<=[\u3002\uff01\uff1f\uff1b])")
 
-_OWN = {"fact": "(:private OR NOT {row}.private)", "episode": ":private", "turn": ":private"}
+_OWN_ROWS_CONDITION = {"fact": "(:private OR NOT {row}.private)", "episode": ":private", "turn": ":private"}
 # The weight of a match in a part of a word. It means less than a match of the word, and facts have more parts.
-_PARTS: dict[Kind, float] = {"fact": 0.1, "episode": 0.2, "turn": 0.2}
-_HITS = 300
+_PART_WEIGHT_BY_KIND: dict[MemoryKind, float] = {"fact": 0.1, "episode": 0.2, "turn": 0.2}
+_MAX_HITS = 300
 # BM25 takes time for every row with one of the terms. Most rows contain only common words, which hardly affect the
 # order.
-_ROWS = 12_000
+_MAX_SCORED_ROWS = 12_000
 
-_SPAN = 3
-_LENT = 0.4
-_RECENCY = 0.05
-_MONTH = 30 * 86_400.0
+_MAX_NEIGHBOR_DISTANCE = 3
+_NEIGHBOR_SCORE_SHARE = 0.4
+_RECENCY_WEIGHT = 0.05
+_MONTH_SECONDS = 30 * 86_400.0
 
-_LISTED_COLUMNS: dict[Kind, str] = {
+_LISTED_COLUMNS_BY_KIND: dict[MemoryKind, str] = {
     "fact": "text, private, NULL AS conversation FROM fact WHERE replaced_by IS NULL AND",
     "episode": "text, person IS NOT NULL AS private, conversation FROM episode WHERE",
     "turn": "said || char(10) || answer AS text, person IS NOT NULL AS private, conversation FROM turn WHERE",
 }
-_LISTED = """
+_SELECT_LISTED = """
     SELECT kind, id, text, at, person, conversation, private FROM ({rows})
     ORDER BY at DESC, kind, id DESC LIMIT :limit OFFSET :offset
 """
 
 
-def visible(kind: Kind, row: str) -> str:
+def build_visibility_condition(kind: MemoryKind, row: str) -> str:
     """Return the SQL condition for rows of a table that a person may see: the person's own and the home's.
 
     Its parameters are `person` and `private`. An unknown speaker owns nothing. A shared window gets no private facts,
     and nothing from a person's turns and episodes.
     """
-    return f"({row}.person IS NULL OR ({row}.person = :person AND {_OWN[kind].format(row=row)}))"
+    return f"({row}.person IS NULL OR ({row}.person = :person AND {_OWN_ROWS_CONDITION[kind].format(row=row)}))"
 
 
-def _hits(kind: Kind) -> str:
+def _build_hits_query(kind: MemoryKind) -> str:
     return f"""
-        SELECT {kind}.id, -bm25({kind}_words, 1.0, {_PARTS[kind]}) AS score
+        SELECT {kind}.id, -bm25({kind}_words, 1.0, {_PART_WEIGHT_BY_KIND[kind]}) AS score
         FROM {kind}_words CROSS JOIN {kind} ON {kind}.id = {kind}_words.rowid
-        WHERE {kind}_words MATCH :match AND {visible(kind, kind)} AND {kind}.at BETWEEN :since AND :until
-        ORDER BY score DESC LIMIT {_HITS}
+        WHERE {kind}_words MATCH :match AND {build_visibility_condition(kind, kind)} AND {kind}.at BETWEEN :since
+        AND :until
+        ORDER BY score DESC LIMIT {_MAX_HITS}
     """
 
 
-def _found_by_itself(kind: Kind, conversation_and_private: str) -> str:
+def _found_by_itself(kind: MemoryKind, conversation_and_private: str) -> str:
     return f"""
-        WITH hit (id, score) AS MATERIALIZED ({_hits(kind)}),
+        WITH hit (id, score) AS MATERIALIZED ({_build_hits_query(kind)}),
         found (id, score) AS (SELECT id, score / max(score) OVER () FROM hit)
         SELECT id, score, at, text, person, {conversation_and_private}, NULL
         FROM found JOIN {kind} USING (id) ORDER BY score DESC, at DESC, id DESC LIMIT :limit
     """
 
 
-_NEIGHBOURS = f"""
-    WITH hit (id, score) AS MATERIALIZED ({_hits("turn")}),
+_SELECT_WITH_NEIGHBORS = f"""
+    WITH hit (id, score) AS MATERIALIZED ({_build_hits_query("turn")}),
     lifted (id, at, score) AS MATERIALIZED (
         SELECT beside.id, beside.at,
-            sum(hit.score * CASE beside.place WHEN turn.place THEN 1 ELSE {_LENT} / abs(beside.place - turn.place) END)
+            sum(hit.score *
+            CASE beside.place WHEN turn.place THEN 1 ELSE {_NEIGHBOR_SCORE_SHARE} / abs(beside.place - turn.place) END)
         FROM hit CROSS JOIN turn ON turn.id = hit.id CROSS JOIN turn AS beside ON
-        beside.conversation = turn.conversation AND beside.place BETWEEN turn.place - {_SPAN} AND turn.place + {_SPAN}
-        WHERE {visible("turn", "beside")} AND beside.at BETWEEN :since AND :until
+        beside.conversation = turn.conversation AND beside.place BETWEEN turn.place - {_MAX_NEIGHBOR_DISTANCE}
+        AND turn.place + {_MAX_NEIGHBOR_DISTANCE}
+        WHERE {build_visibility_condition("turn", "beside")} AND beside.at BETWEEN :since AND :until
         GROUP BY beside.id
     ),
     most (at, score) AS MATERIALIZED (SELECT max(at), max(score) FROM lifted),
     found (id, score) AS (
         SELECT lifted.id,
-            (lifted.score / most.score + {_RECENCY} / (1 + (most.at - lifted.at) / {_MONTH})) / (1 + {_RECENCY})
+            (lifted.score / most.score + {_RECENCY_WEIGHT} / (1 + (most.at - lifted.at) / {_MONTH_SECONDS}))
+            / (1 + {_RECENCY_WEIGHT})
         FROM most CROSS JOIN lifted
         ORDER BY 2 DESC, lifted.id DESC LIMIT :limit
     )
@@ -91,10 +95,10 @@ _NEIGHBOURS = f"""
     FROM found JOIN turn USING (id)
     ORDER BY found.score DESC, found.id DESC
 """
-_SEARCHES: dict[Kind, str] = {
+_QUERIES: dict[MemoryKind, str] = {
     "fact": _found_by_itself("fact", "NULL, private"),
     "episode": _found_by_itself("episode", "conversation, person IS NOT NULL"),
-    "turn": _NEIGHBOURS,
+    "turn": _SELECT_WITH_NEIGHBORS,
 }
 
 
@@ -114,45 +118,45 @@ class RecallQuery(NamedTuple):
     private: bool = True
 
 
-def search(
-    connection: sqlite3.Connection, kinds: tuple[Kind, ...], query: RecallQuery, question: QuestionTerms
-) -> list[Recalled]:
+def search_memories(
+    connection: sqlite3.Connection, kinds: tuple[MemoryKind, ...], query: RecallQuery, question: SearchTerms
+) -> list[RecallHit]:
     """Return the matches of a query, best first. Matches with equal scores are in the order of `KINDS`."""
-    found = [recalled for kind in KINDS if kind in kinds for recalled in _found(connection, kind, query, question)]
+    found = [recalled for kind in KINDS if kind in kinds for recalled in _matches(connection, kind, query, question)]
     return sorted(found, key=attrgetter("score"), reverse=True)[: max(0, query.limit)]
 
 
-def _found(
-    connection: sqlite3.Connection, kind: Kind, query: RecallQuery, question: QuestionTerms
-) -> Iterator[Recalled]:
-    match = _match(connection, kind, question)
+def _matches(
+    connection: sqlite3.Connection, kind: MemoryKind, query: RecallQuery, question: SearchTerms
+) -> Iterator[RecallHit]:
+    match = _build_match_expression(connection, kind, question)
     if not match:
         return
     parameters = {**query._asdict(), "match": match, "limit": max(0, query.limit)}
-    for row, score, at, text, person, conversation, private, tools in connection.execute(_SEARCHES[kind], parameters):
-        part = excerpt(text, question.words) if kind == "episode" else ""
+    for row, score, at, text, person, conversation, private, tools in connection.execute(_QUERIES[kind], parameters):
+        part = extract_excerpt(text, question.words) if kind == "episode" else ""
         names = tuple((tools or "").split())
-        yield Recalled(kind, row, text.strip("\n"), at, person, score, conversation, bool(private), part, names)
+        yield RecallHit(kind, row, text.strip("\n"), at, person, score, conversation, bool(private), part, names)
 
 
-def excerpt(text: str, wanted: tuple[str, ...]) -> str:
-    """Return the sentence with the most of these terms and the sentences after it, up to `EXCERPT_LENGTH`."""
-    if len(text) <= EXCERPT_LENGTH:
+def extract_excerpt(text: str, terms: tuple[str, ...]) -> str:
+    """Return the sentence with the most of these terms and the sentences after it, up to `MAX_EXCERPT_CHARS`."""
+    if len(text) <= MAX_EXCERPT_CHARS:
         return text
-    sentences = [sentence for sentence in _SENTENCES.split(text) if sentence]
-    plain = [plain_word(sentence.casefold()) for sentence in sentences]
-    counts = [sum(term in sentence for term in wanted) for sentence in plain]
+    sentences = [sentence for sentence in _SENTENCE_END_PATTERN.split(text) if sentence]
+    plain = [remove_diacritics(sentence.casefold()) for sentence in sentences]
+    counts = [sum(term in sentence for term in terms) for sentence in plain]
     chosen, *following = sentences[counts.index(max(counts)) :]
     for sentence in following:
-        if len(chosen) + len(sentence) >= EXCERPT_LENGTH:
+        if len(chosen) + len(sentence) >= MAX_EXCERPT_CHARS:
             break
         chosen = f"{chosen} {sentence}"
-    return chosen if len(chosen) <= EXCERPT_LENGTH else one_line(chosen, EXCERPT_LENGTH)
+    return chosen if len(chosen) <= MAX_EXCERPT_CHARS else join_lines(chosen, MAX_EXCERPT_CHARS)
 
 
-def _match(connection: sqlite3.Connection, kind: Kind, question: QuestionTerms) -> str:
-    """Return the FTS5 expression for the rarest terms of a query, up to a total of `_ROWS` rows."""
-    parts = question.parts + question.ends if kind == "fact" else question.parts
+def _build_match_expression(connection: sqlite3.Connection, kind: MemoryKind, question: SearchTerms) -> str:
+    """Return the FTS5 expression for the rarest terms of a query, up to a total of `_MAX_SCORED_ROWS` rows."""
+    parts = question.word_parts + question.word_edges if kind == "fact" else question.word_parts
     wanted_terms = question.words + parts
     places = ",".join("?" * len(wanted_terms))
     counts = f"SELECT term, doc FROM {kind}_terms WHERE term IN ({places})"
@@ -162,14 +166,14 @@ def _match(connection: sqlite3.Connection, kind: Kind, question: QuestionTerms) 
     for column, wanted in (("words", question.words), ("parts", parts)):
         for term in sorted([term for term in wanted if term in terms], key=terms.__getitem__):
             rows += terms[term]
-            if chosen and rows > _ROWS:
+            if chosen and rows > _MAX_SCORED_ROWS:
                 break
             chosen.append(f'{column} : "{term}"')
-    chosen += [f'words : "{beginning}" *' for beginning in question.beginnings]
+    chosen += [f'words : "{beginning}" *' for beginning in question.word_beginnings]
     return " OR ".join(chosen)
 
 
-class Listing(NamedTuple):
+class MemoryListQuery(NamedTuple):
     """The conditions for a list of memories: person, kinds, times, ids and length.
 
     If `private` is False, the list contains only memories that may enter a shared window.
@@ -177,36 +181,38 @@ class Listing(NamedTuple):
 
     person: str | None = None
     private: bool = True
-    kinds: tuple[Kind, ...] = KINDS
+    kinds: tuple[MemoryKind, ...] = KINDS
     since: float = -math.inf
     until: float = math.inf
     limit: int = 10
     offset: int = 0
-    ids: tuple[tuple[Kind, int], ...] | None = None
+    ids: tuple[tuple[MemoryKind, int], ...] | None = None
 
 
-def newest(connection: sqlite3.Connection, listing: Listing) -> list[Recalled]:
+def select_newest(connection: sqlite3.Connection, query: MemoryListQuery) -> list[RecallHit]:
     """Return the listed memories that this person may see, newest first. Outdated facts are not listed."""
-    if not listing.kinds:
+    if not query.kinds:
         return []
     found = connection.execute(
-        _LISTED.format(rows=" UNION ALL ".join(_rows(kind, listing.ids) for kind in dict.fromkeys(listing.kinds))),
+        _SELECT_LISTED.format(
+            rows=" UNION ALL ".join(_list_rows(kind, query.ids) for kind in dict.fromkeys(query.kinds))
+        ),
         {
-            **listing._asdict(),
-            "limit": max(0, listing.limit),
-            "offset": max(0, listing.offset),
-            **{f"{kind}_ids": json.dumps([row for of, row in listing.ids or () if of == kind]) for kind in KINDS},
+            **query._asdict(),
+            "limit": max(0, query.limit),
+            "offset": max(0, query.offset),
+            **{f"{kind}_ids": json.dumps([row for of, row in query.ids or () if of == kind]) for kind in KINDS},
         },
     )
     return [
-        Recalled(kind, row, text, at, owner, 0.0, conversation, bool(private))
+        RecallHit(kind, row, text, at, owner, 0.0, conversation, bool(private))
         for kind, row, text, at, owner, conversation, private in found
     ]
 
 
-def _rows(kind: Kind, ids: object | None) -> str:
+def _list_rows(kind: MemoryKind, ids: object | None) -> str:
     named = "" if ids is None else f" AND id IN (SELECT value FROM json_each(:{kind}_ids))"
     return f"""
-        SELECT '{kind}' AS kind, id, at, person, {_LISTED_COLUMNS[kind]}
-        at BETWEEN :since AND :until AND {visible(kind, kind)}{named}
+        SELECT '{kind}' AS kind, id, at, person, {_LISTED_COLUMNS_BY_KIND[kind]}
+        at BETWEEN :since AND :until AND {build_visibility_condition(kind, kind)}{named}
     """

@@ -4,7 +4,7 @@ A provider sends a request and returns a stream of this integration's events, or
 at the top level are shared: the streaming skeleton, events, errors, model profiles and prices.
 """
 
-from .encoder import UNSEEN as UNSEEN
+from .encoder import UNSEEN_NOTE as UNSEEN_NOTE
 from .errors import (
     CONNECTION_ERRORS as CONNECTION_ERRORS,
     AuthError as AuthError,
@@ -23,18 +23,18 @@ from .errors import (
 )
 from .events import (
     DEFAULT_SETTINGS as DEFAULT_SETTINGS,
-    OLLAMA as OLLAMA,
-    AnswersUnstreamed as AnswersUnstreamed,
-    Compacts as Compacts,
-    CountsTokens as CountsTokens,
+    OLLAMA_FINGERPRINT as OLLAMA_FINGERPRINT,
+    AnswerDone as AnswerDone,
     Event as Event,
-    Finished as Finished,
     ListedModel as ListedModel,
     ModelSettings as ModelSettings,
-    NamesItsSize as NamesItsSize,
     Provider as Provider,
     ReasoningDelta as ReasoningDelta,
     Request as Request,
+    SupportsCompaction as SupportsCompaction,
+    SupportsContextSize as SupportsContextSize,
+    SupportsTokenCounting as SupportsTokenCounting,
+    SupportsUnstreamedAnswers as SupportsUnstreamedAnswers,
     TextDelta as TextDelta,
     ToolCallDone as ToolCallDone,
     ToolSchema as ToolSchema,
@@ -42,15 +42,19 @@ from .events import (
 )
 from .json_values import repair_surrogates as repair_surrogates
 from .models import (
-    EFFORTS as EFFORTS,
+    SELECTABLE_EFFORTS as SELECTABLE_EFFORTS,
     UNKNOWN_MODEL as UNKNOWN_MODEL,
     Effort as Effort,
     ModelProfile as ModelProfile,
     Vendor as Vendor,
-    conversation_models as conversation_models,
-    profile_of as profile_of,
-    recommended_model as recommended_model,
-    room_to_think as room_to_think,
+    calculate_reasoning_tokens as calculate_reasoning_tokens,
+    filter_conversation_models as filter_conversation_models,
+    find_profile as find_profile,
+    recommend_model as recommend_model,
 )
-from .sizes import messages_tokens as messages_tokens, request_tokens as request_tokens, tools_tokens as tools_tokens
+from .sizes import (
+    count_messages_tokens as count_messages_tokens,
+    count_request_tokens as count_request_tokens,
+    count_tools_tokens as count_tools_tokens,
+)
 from .transport import open_connection as open_connection

@@ -8,25 +8,25 @@ from typing import Any
 from uuid import uuid4
 
 from ..window import ToolCall
-from .encoder import sent_name, short_id
+from .encoder import encode_name, shorten_id
 from .errors import BadStream, ProviderError
-from .events import Event, Finished, FinishReason, ReasoningDelta, Request, TextDelta, ToolCallDone, Usage
+from .events import AnswerDone, Event, FinishReason, ReasoningDelta, Request, TextDelta, ToolCallDone, Usage
 from .json_values import SurrogateJoiner, max_value_count, read_repaired_json
 
-_MOST_CALLS = 64
+_MAX_CALLS = 64
 # The limits of one call's arguments and of all arguments together, in characters.
-_LONGEST_ARGUMENTS = 256 * 2**10
-_LONGEST_TOGETHER = 2**20
+_MAX_ARGUMENT_CHARS = 256 * 2**10
+_MAX_TOTAL_ARGUMENT_CHARS = 2**20
 # The maximum number of values in the arguments of a call, because they are parsed in the event loop.
-_MOST_VALUES = 10_000
+_MAX_ARGUMENT_VALUES = 10_000
 
 # Arguments are parsed when they are complete. Before that, they are parsed only while the characters parsed so far are
 # at most this many times their length, plus a fixed allowance.
-_READINGS = 8
-_FREE_READINGS = 16 * 2**10
+_MAX_PARSE_RATIO = 8
+_PARSE_ALLOWANCE_CHARS = 16 * 2**10
 
 # The known reasons for the end of an answer, in all formats and on compatible servers.
-_REASONS = (
+_FINISH_REASONS = (
     "stop length tool_calls content_filter function_call abort eos error insufficient_system_resource model_length "
     "completed end_turn max_tokens stop_sequence tool_use pause_turn compaction refusal model_context_window_exceeded "
     "STOP MAX_TOKENS CONTINUATION BLOCKLIST ESCALATION FUNCTION_CALL IMAGE_OTHER IMAGE_PROHIBITED_CONTENT "
@@ -36,54 +36,54 @@ _REASONS = (
 )
 
 
-class Calls:
+class ToolCalls:
     """The tool calls of one answer.
 
-    `names` maps the sent tool names to the tools' own names; without it, the names come from `sent_name`. `count` is
-    the number of complete calls, `length` the number of characters of all arguments so far.
+    `names` maps the sent tool names to the tools' own names; without it, the names come from `encode_name`. `count` is
+    the number of complete calls, `argument_chars` the number of characters of all arguments so far.
     """
 
     def __init__(self, request: Request, names: Mapping[str, str] | None) -> None:
         self.count = 0
-        self.length = 0
-        self._ids = {call.id for message in request.messages for call in message.tool_calls}
-        self._tools = {tool.name for tool in request.tools}
-        self._names = names
-        self._begun = 0
+        self.argument_chars = 0
+        self._used_ids = {call.id for message in request.messages for call in message.tool_calls}
+        self._tool_names = {tool.name for tool in request.tools}
+        self._own_names = names
+        self._begun_count = 0
 
-    def begin(self) -> Arguments:
-        """Return an `Arguments` object for a new call. Raises `BadStream` if there are too many calls."""
-        self._begun += 1
-        if self._begun > _MOST_CALLS:
-            raise BadStream(f"the answer has more than {_MOST_CALLS} tool calls")
-        return Arguments(self)
+    def begin_call(self) -> CallArguments:
+        """Return an `CallArguments` object for a new call. Raises `BadStream` if there are too many calls."""
+        self._begun_count += 1
+        if self._begun_count > _MAX_CALLS:
+            raise BadStream(f"the answer has more than {_MAX_CALLS} tool calls")
+        return CallArguments(self)
 
-    def announce(self, call_id: str, name: str, arguments: Mapping[str, Any] | None) -> ToolCallDone:
+    def finish_call(self, call_id: str, name: str, arguments: Mapping[str, Any] | None) -> ToolCallDone:
         """Return the event of a complete call. Raises `BadStream` for an incomplete call.
 
         Uses the server's id, or a generated id if the server sent none or has used it before.
         """
         if arguments is None or not name:
             raise BadStream("a tool call is not whole")
-        if not call_id or call_id in self._ids:
-            call_id = short_id(uuid4().hex)
-        self._ids.add(call_id)
+        if not call_id or call_id in self._used_ids:
+            call_id = shorten_id(uuid4().hex)
+        self._used_ids.add(call_id)
         self.count += 1
-        if name not in self._tools:
-            names = {sent_name(own): own for own in self._tools} if self._names is None else self._names
+        if name not in self._tool_names:
+            names = {encode_name(own): own for own in self._tool_names} if self._own_names is None else self._own_names
             name = names.get(name, name)
         return ToolCallDone(ToolCall(call_id, name, dict(arguments)))
 
 
 @dataclass(slots=True)
-class Arguments:
+class CallArguments:
     """The arguments of one call of `calls`, collected while their JSON arrives."""
 
-    calls: Calls
+    calls: ToolCalls
     _fragments: list[str] = field(default_factory=list)
-    _length: int = 0
-    _parsed: int = 0
-    _value: dict[str, Any] | None = None
+    _char_count: int = 0
+    _parsed_chars: int = 0
+    _parsed_value: dict[str, Any] | None = None
 
     def add(self, fragment: object) -> None:
         """Append a fragment of the JSON, or all arguments as an object. Raises `BadStream` if they are too long."""
@@ -91,105 +91,105 @@ class Arguments:
         if not isinstance(text, str):
             raise TypeError("arguments are neither a text nor an object")
         self._fragments.append(text)
-        self._length += len(text)
-        self.calls.length += len(text)
-        if self._length > _LONGEST_ARGUMENTS:
+        self._char_count += len(text)
+        self.calls.argument_chars += len(text)
+        if self._char_count > _MAX_ARGUMENT_CHARS:
             raise BadStream("the arguments of a tool call are longer than 256 KB")
-        if self.calls.length > _LONGEST_TOGETHER:
+        if self.calls.argument_chars > _MAX_TOTAL_ARGUMENT_CHARS:
             raise BadStream("the arguments of the tool calls are longer than 1 MB")
-        self._value = None
+        self._parsed_value = None
 
     def add_if_empty(self, arguments: object) -> None:
         """Use these arguments if none have arrived so far."""
         if not "".join(self._fragments).strip():
             self.add(arguments)
 
-    def value_so_far(self) -> dict[str, Any] | None:
+    def parse_if_complete(self) -> dict[str, Any] | None:
         """Return the arguments if they are complete already: nothing can follow a complete, non-empty JSON object."""
         if not self._fragments or not self._fragments[-1].endswith("}"):
             return None
-        if self._parsed > _READINGS * self._length + _FREE_READINGS:
+        if self._parsed_chars > _MAX_PARSE_RATIO * self._char_count + _PARSE_ALLOWANCE_CHARS:
             return None
-        self._parsed += self._length
-        return self.value() or None
+        self._parsed_chars += self._char_count
+        return self.parse() or None
 
-    def value(self) -> dict[str, Any] | None:
+    def parse(self) -> dict[str, Any] | None:
         """Return the arguments, or None if they are not a complete JSON object. Null and blank text mean no arguments.
 
         Raises `BadStream` if they have too many values.
         """
-        if self._value is not None:
-            return self._value
+        if self._parsed_value is not None:
+            return self._parsed_value
         text = "".join(self._fragments)
-        if len(text) >= _MOST_VALUES and max_value_count(text.encode(errors="replace")) > _MOST_VALUES:
-            raise BadStream(f"the arguments of a tool call have more than {_MOST_VALUES} values")
+        if len(text) >= _MAX_ARGUMENT_VALUES and max_value_count(text.encode(errors="replace")) > _MAX_ARGUMENT_VALUES:
+            raise BadStream(f"the arguments of a tool call have more than {_MAX_ARGUMENT_VALUES} values")
         try:
             value = read_repaired_json(text) if text.strip() else None
         except ValueError, RecursionError:
             return None
         if value is None:
             value = {}
-        self._value = value if isinstance(value, dict) else None
-        return self._value
+        self._parsed_value = value if isinstance(value, dict) else None
+        return self._parsed_value
 
 
-def finish_reason(word: str) -> str:
+def sanitize_finish_reason(word: str) -> str:
     """Return the server's finish reason, or `other` if it is unknown: its text may repeat the conversation."""
-    return word if word in _REASONS.split() else "other"
+    return word if word in _FINISH_REASONS.split() else "other"
 
 
 class Decoder(ABC):
-    """Decodes one answer, event by event. For `names`, see `Calls`.
+    """Decodes one answer, event by event. For `names`, see `ToolCalls`.
 
     `is_complete` is true once the terminal marker has arrived.
     """
 
     def __init__(self, request: Request, names: Mapping[str, str] | None = None) -> None:
         self.is_complete = False
-        self._calls = Calls(request, names)
+        self._calls = ToolCalls(request, names)
         self._usage: Usage | None = None
-        # The server's finish reason, see `finish_reason`.
-        self._ended = ""
-        # The server's description of itself, see `Finished.server`.
+        # The server's finish reason, see `sanitize_finish_reason`.
+        self._native_reason = ""
+        # The server's description of itself, see `AnswerDone.server`.
         self._server = ""
-        self._text = SurrogateJoiner()
-        self._reasoning = SurrogateJoiner()
+        self._text_joiner = SurrogateJoiner()
+        self._reasoning_joiner = SurrogateJoiner()
         # The length of the text so far, in characters.
-        self._length = 0
-        # The size of the residue in tokens, see `Finished`.
-        self._residue_tokens: int | None = None
+        self._text_chars = 0
+        # The size of the residue in tokens, see `AnswerDone`.
+        self._native_tokens: int | None = None
 
     @abstractmethod
     def on_event(self, event: Any) -> Iterable[Event]:
         """Return the events for one event of the server: JSON in which any value may have any type or be missing."""
 
     @abstractmethod
-    def as_stream(self, answer: Any) -> Iterable[Any]:
+    def to_stream_events(self, answer: Any) -> Iterable[Any]:
         """Return the stream events for an answer that the server sent in one piece although a stream was requested."""
 
     def on_end(self) -> Iterator[Event]:
         """Yield the usage and the terminal event. Raises a `ProviderError` if the answer failed."""
         if self._usage:
             yield self._usage
-        if error := self._error():
+        if error := self._final_error():
             raise error
         reason = FinishReason.TOOL_CALLS if self._calls.count else FinishReason.STOP
-        residue = self._residue()
-        yield Finished(reason, self._ended, residue, self._residue_tokens, self._server)
+        residue = self._native_value()
+        yield AnswerDone(reason, self._native_reason, residue, self._native_tokens, self._server)
 
-    def _error(self) -> ProviderError | None:
+    def _final_error(self) -> ProviderError | None:
         """Return the error to raise at the end of the answer, or None if it succeeded."""
         return None if self.is_complete else BadStream("the stream ended without its terminal marker")
 
-    def _residue(self) -> Any:
-        """Return the residue to send back to the model together with the answer, see `Finished`."""
+    def _native_value(self) -> Any:
+        """Return the residue to send back to the model together with the answer, see `AnswerDone`."""
         return None
 
     def _on_text(self, text: str) -> Sequence[Event]:
-        complete = self._text.feed(text)
-        self._length += len(complete)
+        complete = self._text_joiner.feed(text)
+        self._text_chars += len(complete)
         return (TextDelta(complete),) if complete else ()
 
     def _on_reasoning(self, text: str) -> Sequence[Event]:
-        complete = self._reasoning.feed(text)
+        complete = self._reasoning_joiner.feed(text)
         return (ReasoningDelta(complete),) if complete else ()

@@ -12,16 +12,16 @@ import json
 import math
 
 # The maximum length in characters of a redirect address that a server sends.
-_LONGEST_ADDRESS = 200
+_MAX_ADDRESS_CHARS = 200
 
 # Each SDK runs on one or both of these packages. A failure in mid-stream raises the HTTP client's own error.
-_HTTP = tuple(import_module(name) for name in ("httpx", "httpx2") if find_spec(name))
+_HTTP_PACKAGES = tuple(import_module(name) for name in ("httpx", "httpx2") if find_spec(name))
 
-_TIMEOUTS: tuple[type[Exception], ...] = tuple(module.TimeoutException for module in _HTTP)
-_TRANSPORT: tuple[type[Exception], ...] = tuple(module.HTTPError for module in _HTTP)
-_INVALID_ADDRESSES: tuple[type[Exception], ...] = (*(module.InvalidURL for module in _HTTP), UnicodeError)
-_UNREADABLE = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
-_UNEXPLAINED = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
+_TIMEOUT_ERRORS: tuple[type[Exception], ...] = tuple(module.TimeoutException for module in _HTTP_PACKAGES)
+_HTTP_ERRORS: tuple[type[Exception], ...] = tuple(module.HTTPError for module in _HTTP_PACKAGES)
+_INVALID_URL_ERRORS: tuple[type[Exception], ...] = (*(module.InvalidURL for module in _HTTP_PACKAGES), UnicodeError)
+_PARSE_ERRORS = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
+_UNEXPLAINED_STATUSES = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
 
 
 class ProviderError(Exception):
@@ -45,7 +45,7 @@ class QuotaError(ProviderError):
 
 
 class RateLimited(ProviderError):
-    """Too many requests were sent. `retry_after` is in seconds, or None if the server does not say."""
+    """Too many requests were sent. `parse_retry_after` is in seconds, or None if the server does not say."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -104,7 +104,7 @@ class Redirected(BadRequest):
 
     def __init__(self, address: str) -> None:
         """Store the new address. It is shown to the user but not logged, because the server controls its text."""
-        self.address = address[:_LONGEST_ADDRESS]
+        self.address = address[:_MAX_ADDRESS_CHARS]
         super().__init__("the server redirects")
 
 
@@ -112,30 +112,35 @@ class BadStream(ProviderError):
     """The answer could not be read, or ended without its terminal marker."""
 
 
-_BY_STATUS: dict[int, type[ProviderError]] = {402: QuotaError, 403: AuthError, 408: DeadlineExceeded, 429: RateLimited}
+_STATUS_ERRORS: dict[int, type[ProviderError]] = {
+    402: QuotaError,
+    403: AuthError,
+    408: DeadlineExceeded,
+    429: RateLimited,
+}
 
 
 @contextmanager
-def transport_errors() -> Iterator[None]:
+def convert_transport_errors() -> Iterator[None]:
     """Convert the errors of an HTTP client while sending a request or reading an answer into a `ProviderError`."""
     try:
         yield
-    except _TIMEOUTS as err:
+    except _TIMEOUT_ERRORS as err:
         raise DeadlineExceeded("the stream fell silent") from err
-    except _TRANSPORT as err:
+    except _HTTP_ERRORS as err:
         raise Unavailable(f"the connection broke ({type(err).__name__})") from err
     except UnicodeEncodeError as err:
         # The key is sent in a header, which is ASCII; everything else is UTF-8. The original exception is dropped
         # because it contains the whole request.
         kind = AuthError if err.encoding == "ascii" else BadRequest
         raise kind(f"what is to be sent cannot be written in {err.encoding}") from None
-    except _UNREADABLE as err:
+    except _PARSE_ERRORS as err:
         raise BadStream(f"the answer could not be read ({type(err).__name__})") from err
-    except _INVALID_ADDRESSES as err:
+    except _INVALID_URL_ERRORS as err:
         raise BadRequest("the address is not valid") from err
 
 
-def server_error(
+def build_server_error(
     status: int,
     code: str,
     kind_by_code: type[ProviderError] | None,
@@ -152,14 +157,14 @@ def server_error(
     """
     in_stream = status == HTTPStatus.OK
     message = f"{'error in the stream' if in_stream else f'status {status}'}, code {code or 'none'}"
-    kind = _kind(status, kind_by_code)
+    kind = _choose_error_class(status, kind_by_code)
     if kind is RateLimited:
         return RateLimited(message, delay)
     if kind is ContextOverflow:
         return ContextOverflow(message, context_tokens)
     if kind is Refused:
         return Refused(message, code)
-    if kind is BadRequest and may_be_too_long and status in _UNEXPLAINED:
+    if kind is BadRequest and may_be_too_long and status in _UNEXPLAINED_STATUSES:
         return ContextOverflow(message) if may_be_too_long() else BadRequest(message, is_unexplained=True)
     is_unexplained = in_stream and kind_by_code is None
     if kind is Unavailable:
@@ -167,7 +172,7 @@ def server_error(
     return kind(message, is_unexplained=is_unexplained)
 
 
-def _kind(status: int, kind_by_code: type[ProviderError] | None) -> type[ProviderError]:
+def _choose_error_class(status: int, kind_by_code: type[ProviderError] | None) -> type[ProviderError]:
     match status:
         case HTTPStatus.UNAUTHORIZED:
             return AuthError
@@ -175,15 +180,15 @@ def _kind(status: int, kind_by_code: type[ProviderError] | None) -> type[Provide
             # For this error, Groq sends the code of a rate limit.
             return ContextOverflow
     is_refused = status < HTTPStatus.INTERNAL_SERVER_ERROR and status != HTTPStatus.OK
-    return kind_by_code or _BY_STATUS.get(status) or (BadRequest if is_refused else Unavailable)
+    return kind_by_code or _STATUS_ERRORS.get(status) or (BadRequest if is_refused else Unavailable)
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
+def parse_retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds to wait from the `Retry-After` header, or None if it is missing or not a number of seconds."""
-    return seconds_of(headers.get("retry-after"))
+    return parse_seconds(headers.get("retry-after"))
 
 
-def seconds_of(text: str | None) -> float | None:
+def parse_seconds(text: str | None) -> float | None:
     """Return the number of seconds in a text, or None if the text is not a number of seconds."""
     try:
         seconds = float(text or "")

@@ -6,13 +6,13 @@ from enum import StrEnum
 from operator import add
 from typing import Any, Protocol, runtime_checkable
 
-from ..window import Message, ToolCall, tool_text
-from .json_values import finite
+from ..window import Message, ToolCall, format_tool_definition
+from .json_values import drop_non_finite
 from .models import UNKNOWN_MODEL, Effort, ModelProfile
 
-# The fingerprint of Ollama servers, the first part of `Finished.server`:
+# The fingerprint of Ollama servers, the first part of `AnswerDone.server_identity`:
 # https://github.com/ollama/ollama/blob/main/openai/openai.go
-OLLAMA = "fp_ollama"
+OLLAMA_FINGERPRINT = "fp_ollama"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,9 @@ class ToolSchema:
 
     def __post_init__(self) -> None:
         """Create the text once, because every turn counts the same schema several times."""
-        parameters = {"type": "object", "properties": {}, **finite(dict(self.parameters))}
+        parameters = {"type": "object", "properties": {}, **drop_non_finite(dict(self.parameters))}
         object.__setattr__(self, "parameters", parameters)
-        object.__setattr__(self, "text", tool_text(self.name, self.description, self.parameters))
+        object.__setattr__(self, "text", format_tool_definition(self.name, self.description, self.parameters))
 
     def __hash__(self) -> int:
         """Return a hash of the text, so that encoders can cache the encoded schema."""
@@ -134,23 +134,23 @@ class FinishReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class AnswerDone:
     """The terminal marker of a stream that ended successfully.
 
-    `native` is the provider's own finish reason, or `other` if that is unknown. `residue` is a JSON value that only the
-    same provider and model can use when it is sent back (signatures, encrypted reasoning), or None. `residue_tokens` is
-    its size when it is sent back; None if that equals the reasoning tokens of the usage. `server` contains a compatible
-    server's fingerprint, model and provider; it is empty for other formats.
+    `native_reason` is the provider's own finish reason, or `other` if that is unknown. `native_value` is a JSON value
+    that only the same provider and model can use when it is sent back (signatures, encrypted reasoning), or None.
+    `native_tokens` is its size when it is sent back; None if that equals the reasoning tokens of the usage.
+    `server_identity` contains a compatible server's fingerprint, model and provider; it is empty for other formats.
     """
 
     reason: FinishReason
-    native: str
-    residue: Any = None
-    residue_tokens: int | None = None
-    server: str = ""
+    native_reason: str
+    native_value: Any = None
+    native_tokens: int | None = None
+    server_identity: str = ""
 
 
-type Event = TextDelta | ReasoningDelta | ToolCallDone | Usage | Finished
+type Event = TextDelta | ReasoningDelta | ToolCallDone | Usage | AnswerDone
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +163,10 @@ class ListedModel:
 
 
 # A callback for every sign of life: it is called whenever a server sends anything.
-type OnBytes = Callable[[], None]
+type OnBytesCallback = Callable[[], None]
 
 
-def ignore() -> None:
+def ignore_bytes() -> None:
     """Ignore a sign of life."""
 
 
@@ -175,8 +175,8 @@ class Provider(Protocol):
 
     name: str
 
-    def stream(self, request: Request, on_bytes: OnBytes = ignore) -> AsyncGenerator[Event]:
-        """Send the request and yield events up to `Finished`. Raises `ProviderError`, never an SDK's error.
+    def stream(self, request: Request, on_bytes: OnBytesCallback = ignore_bytes) -> AsyncGenerator[Event]:
+        """Send the request and yield events up to `AnswerDone`. Raises `ProviderError`, never an SDK's error.
 
         `on_bytes` is called whenever the server sends any part of the answer: a comment, a ping, a part of an event.
         Closing the generator, or cancelling the task that awaits it, releases the connection.
@@ -185,7 +185,7 @@ class Provider(Protocol):
     async def list_models(self) -> list[ListedModel]:
         """Return the models that the server offers, sorted by id. Raises `ProviderError`."""
 
-    def caching(self, request: Request) -> Mapping[str, Any]:
+    def cache_settings(self, request: Request) -> Mapping[str, Any]:
         """Return the request's settings for the prompt cache, with the provider's own names, for the trace."""
 
 
@@ -193,17 +193,17 @@ class Provider(Protocol):
 class Compacted:
     """A conversation that its provider has compacted into a JSON value that only the same model can read.
 
-    `texts` are the user's messages that the compaction keeps verbatim. `usage` is the cost; everything but `texts`
-    counts as output.
+    `user_texts` are the user's messages that the compaction keeps verbatim. `usage` is the cost; everything but
+    `user_texts` counts as output.
     """
 
     value: Any
-    texts: tuple[str, ...]
+    user_texts: tuple[str, ...]
     usage: Usage
 
 
 @runtime_checkable
-class Compacts(Protocol):
+class SupportsCompaction(Protocol):
     """A provider that can compact a conversation on its server."""
 
     async def compact(self, request: Request) -> Compacted | None:
@@ -214,26 +214,26 @@ class Compacts(Protocol):
 
 
 @runtime_checkable
-class AnswersUnstreamed(Protocol):
+class SupportsUnstreamedAnswers(Protocol):
     """A provider that can also request an unstreamed answer, through its vendor's SDK. Used to test a model."""
 
-    def unstreamed_answer(self, request: Request) -> AsyncGenerator[Event]:
+    def send_unstreamed(self, request: Request) -> AsyncGenerator[Event]:
         """Send the request and yield the events of its complete answer, like `Provider.stream`."""
 
 
 @runtime_checkable
-class NamesItsSize(Protocol):
+class SupportsContextSize(Protocol):
     """A provider whose server may report the context size of a loaded model."""
 
-    async def context_tokens(self, model: str, server: str) -> int | None:
+    async def fetch_context_tokens(self, model: str, server: str) -> int | None:
         """Return the context size of the loaded model in tokens, or None if the server does not say.
 
-        `server` identifies the server that answered, see `Finished`. Raises `ProviderError`.
+        `server_identity` identifies the server that answered, see `AnswerDone`. Raises `ProviderError`.
         """
 
 
 @runtime_checkable
-class CountsTokens(Protocol):
+class SupportsTokenCounting(Protocol):
     """A provider with an endpoint that counts the tokens of a request."""
 
     async def count_tokens(self, request: Request) -> int:

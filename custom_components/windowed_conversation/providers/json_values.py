@@ -16,31 +16,31 @@ from ..window import is_count
 from ..window.codecs import decode_json
 from .errors import BadStream
 
-_CODEC = "utf-16-le"
+_UTF_16_CODEC = "utf-16-le"
 
-_CODE = re.compile(r"[a-zA-Z_0-9]{1,40}")
+_CODE_PATTERN = re.compile(r"[a-zA-Z_0-9]{1,40}")
 
 
 @dataclass(slots=True)
 class SurrogateJoiner:
     """Joins surrogate pairs that a stream splits. A first half waits for its second half; at the end it is dropped."""
 
-    _decoder: IncrementalDecoder = field(default_factory=partial(getincrementaldecoder(_CODEC), "replace"))
-    _waits: bool = False
+    _decoder: IncrementalDecoder = field(default_factory=partial(getincrementaldecoder(_UTF_16_CODEC), "replace"))
+    _has_pending_half: bool = False
 
     def feed(self, text: str) -> str:
         """Add text, and return the characters that are complete so far."""
-        if text.isascii() and not self._waits:
+        if text.isascii() and not self._has_pending_half:
             return text
-        whole = self._decoder.decode(text.encode(_CODEC, "surrogatepass"))
+        whole = self._decoder.decode(text.encode(_UTF_16_CODEC, "surrogatepass"))
         half, _ = self._decoder.getstate()
-        self._waits = bool(half)
+        self._has_pending_half = bool(half)
         return whole
 
 
 def repair_surrogates(text: str) -> str:
     """Return the text with halves of surrogate pairs joined, or replaced if they are unpaired."""
-    return text.encode(_CODEC, "surrogatepass").decode(_CODEC, "replace")
+    return text.encode(_UTF_16_CODEC, "surrogatepass").decode(_UTF_16_CODEC, "replace")
 
 
 def read_json(text: str | bytes | bytearray) -> Any:
@@ -64,26 +64,26 @@ def read_repaired_json(text: str) -> Any:
     return json.loads(repair_surrogates(json.dumps(value, ensure_ascii=False)))
 
 
-def finite(value: Any) -> Any:
+def drop_non_finite(value: Any) -> Any:
     """Return a JSON value without numbers that are not finite: they are removed from objects, and null elsewhere."""
     try:
         # Nearly all values are finite, and this check does not need to traverse a deeply nested value in Python.
         json.dumps(value, allow_nan=False)
     except ValueError:
-        return _with_finite_numbers(value)
+        return _drop_infinite(value)
     return value
 
 
-def _with_finite_numbers(value: Any) -> Any:
+def _drop_infinite(value: Any) -> Any:
     match value:
         case dict():
-            return {name: _with_finite_numbers(each) for name, each in value.items() if not _is_infinite(each)}
+            return {name: _drop_infinite(each) for name, each in value.items() if not _is_infinite(each)}
         case list() | tuple():
-            return [_with_finite_numbers(each) for each in value]
+            return [_drop_infinite(each) for each in value]
     return None if _is_infinite(value) else value
 
 
-def text_of(value: object) -> str:
+def as_text(value: object) -> str:
     """Return the value if it is text, or an empty text for null. Raises `TypeError` for other values."""
     if isinstance(value, str):
         return value
@@ -92,17 +92,17 @@ def text_of(value: object) -> str:
     return ""
 
 
-def code_of(value: object) -> str:
+def as_code(value: object) -> str:
     """Return a server's code, or an empty text for any other value: a longer text may repeat the conversation."""
-    return value if isinstance(value, str) and _CODE.fullmatch(value) else ""
+    return value if isinstance(value, str) and _CODE_PATTERN.fullmatch(value) else ""
 
 
-def member(value: object, name: str) -> Any:
+def get_member(value: object, name: str) -> Any:
     """Return a member of an object, or None if it is missing or the value is not an object."""
     return value.get(name) if isinstance(value, dict) else None
 
 
-def objects(value: object) -> list[dict[str, Any]]:
+def get_objects(value: object) -> list[dict[str, Any]]:
     """Return the objects in a list; empty if the value is not a list."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
@@ -112,21 +112,21 @@ def count_or_none(value: object) -> int | None:
     return value if is_count(value) else None
 
 
-def required_count(tokens: object) -> int:
+def require_count(value: object) -> int:
     """Return a server's token count. Raises `BadStream` if it is not a whole number from 0 to 10^9."""
-    if not is_count(tokens):
+    if not is_count(value):
         raise BadStream("the server does not count tokens")
-    return tokens
+    return value
 
 
-def count_at(usage: object, name: str) -> int:
+def get_count(usage: object, name: str) -> int:
     """Return one count of a usage, or 0 if it is not valid: a wrong count must not make the answer fail."""
-    return count_or_none(member(usage, name)) or 0
+    return count_or_none(get_member(usage, name)) or 0
 
 
 def token_limit(sizes: object, name: str) -> int | None:
     """Return the named limit in tokens, or None if the object has no valid value for it."""
-    return count_or_none(member(sizes, name)) or None
+    return count_or_none(get_member(sizes, name)) or None
 
 
 def _is_infinite(value: object) -> bool:

@@ -5,16 +5,16 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from .errors import BadStream
-from .json_values import max_value_count, member, objects, read_json
+from .json_values import get_member, get_objects, max_value_count, read_json
 
 # Routers list hundreds of models, with up to a hundred values each.
-_MOST_MODELS = 10_000
-_MOST_VALUES = 250_000
+_MAX_MODELS = 10_000
+_MAX_JSON_VALUES = 250_000
 # No vendor has more models than fit on one page.
-_MOST_PAGES = 10
+_MAX_PAGES = 10
 # The maximum page size of Anthropic's and Google's lists: https://platform.claude.com/docs/en/api/models/list and
 # https://ai.google.dev/api/models#method:-models.list
-PAGE = 1000
+PAGE_SIZE = 1000
 
 
 class ModelPage:
@@ -24,19 +24,19 @@ class ModelPage:
     """
 
     def __init__(self, body: bytes, field: str, name: str) -> None:
-        if max_value_count(body) > _MOST_VALUES:
-            raise BadStream(f"the list of models has more than {_MOST_VALUES} values")
+        if max_value_count(body) > _MAX_JSON_VALUES:
+            raise BadStream(f"the list of models has more than {_MAX_JSON_VALUES} values")
         self._page = read_json(body)
-        models = member(self._page, field)
-        if not isinstance(models, list) or not all(isinstance(member(model, name), str) for model in models):
+        models = get_member(self._page, field)
+        if not isinstance(models, list) or not all(isinstance(get_member(model, name), str) for model in models):
             raise BadStream("the server does not list models")
-        if len(models) > _MOST_MODELS:
-            raise BadStream(f"the server lists more than {_MOST_MODELS} models")
-        self.models = {model[name]: model for model in sorted(objects(models), key=lambda model: model[name])}
+        if len(models) > _MAX_MODELS:
+            raise BadStream(f"the server lists more than {_MAX_MODELS} models")
+        self.models = {model[name]: model for model in sorted(get_objects(models), key=lambda model: model[name])}
 
     def __getitem__(self, field: str) -> Any:
         """Return another field of the page, or None if it is missing."""
-        return member(self._page, field)
+        return get_member(self._page, field)
 
 
 async def read_page(body: bytes, field: str = "data", name: str = "id") -> ModelPage:
@@ -54,7 +54,7 @@ async def read_pages(
     """
     models: dict[str, Any] = {}
     token = ""
-    for _ in range(_MOST_PAGES):
+    for _ in range(_MAX_PAGES):
         page = await fetch(token)
         if page.models and page.models.keys() <= models.keys():
             raise BadStream("the server lists the same models again and again")

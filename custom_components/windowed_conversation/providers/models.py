@@ -11,8 +11,8 @@ from typing import Any
 # Within a family, the newest model is preferred.
 _GPT = r"gpt-\d+(?:\.\d+)?"
 
-_GEMINI = r"gemini-(?:\d+(?:\.\d+)?-)?"
-_SNAPSHOT = re.compile(r"-(?:\d{3,4}|\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
+_GEMINI_PREFIX = r"gemini-(?:\d+(?:\.\d+)?-)?"
+_SNAPSHOT_PATTERN = re.compile(r"-(?:\d{3,4}|\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 
 
 class Effort(StrEnum):
@@ -29,7 +29,7 @@ class Effort(StrEnum):
 
 
 # The efforts that a user can choose. MINIMAL only replaces NONE for some models.
-EFFORTS = tuple(effort for effort in Effort if effort is not Effort.MINIMAL)
+SELECTABLE_EFFORTS = tuple(effort for effort in Effort if effort is not Effort.MINIMAL)
 
 
 class ReasoningStyle(StrEnum):
@@ -91,10 +91,10 @@ UNKNOWN_MODEL = ModelProfile()
 # 4,096. A limit that is not reached costs nothing, while one that is reached cuts off the answer, and few models keep
 # to a thinking budget. Sources: https://ai.google.dev/gemini-api/docs/openai#thinking, and for high effort OpenAI
 # recommends about as much as Google: https://platform.openai.com/docs/guides/reasoning#allocating-space-for-reasoning
-_ROOM = {Effort.NONE: 0, Effort.MINIMAL: 4096, Effort.LOW: 4096, Effort.MEDIUM: 8192, Effort.HIGH: 24576}
+_EFFORT_TOKENS = {Effort.NONE: 0, Effort.MINIMAL: 4096, Effort.LOW: 4096, Effort.MEDIUM: 8192, Effort.HIGH: 24576}
 
 
-def accepted_effort(profile: ModelProfile, effort: Effort | None) -> Effort | None:
+def find_accepted_effort(profile: ModelProfile, effort: Effort | None) -> Effort | None:
     """Return the highest accepted effort up to the requested one, or else the lowest that the model accepts.
 
     Return None if the request leaves the effort to the model.
@@ -106,7 +106,7 @@ def accepted_effort(profile: ModelProfile, effort: Effort | None) -> Effort | No
     return no_more[-1] if no_more else profile.efforts[0]
 
 
-def room_to_think(profile: ModelProfile, effort: Effort | None, *, has_reasoned: bool) -> int:
+def calculate_reasoning_tokens(profile: ModelProfile, effort: Effort | None, *, has_reasoned: bool) -> int:
     """Return the number of tokens to allow for reasoning, in addition to the answer's text.
 
     If the profile does not say whether the model reasons, tokens are allowed only if it `has_reasoned` before and the
@@ -116,9 +116,9 @@ def room_to_think(profile: ModelProfile, effort: Effort | None, *, has_reasoned:
         case ReasoningStyle.NONE:
             return 0
         case ReasoningStyle.UNKNOWN:
-            return _ROOM[effort or Effort.LOW] if has_reasoned else 0
-    taken = accepted_effort(profile, effort or profile.default)
-    return _ROOM[taken] if taken else 0
+            return _EFFORT_TOKENS[effort or Effort.LOW] if has_reasoned else 0
+    taken = find_accepted_effort(profile, effort or profile.default)
+    return _EFFORT_TOKENS[taken] if taken else 0
 
 
 class Vendor(StrEnum):
@@ -135,107 +135,107 @@ class Vendor(StrEnum):
         return Vendor.OPENAI if self is Vendor.AZURE else self
 
 
-def _family(names: str, reasoning: ReasoningStyle, caching: Caching, **facts: Any) -> tuple[str, ModelProfile]:
+def _make_family(names: str, reasoning: ReasoningStyle, caching: Caching, **facts: Any) -> tuple[str, ModelProfile]:
     """Return a family of models with its profile. `names` is a pattern that matches from the first character."""
     return names, ModelProfile(reasoning=reasoning, caching=caching, **{"images": True, **facts})
 
 
-_NONE, _EFFORT, _ADAPTIVE = ReasoningStyle.NONE, ReasoningStyle.EFFORT, ReasoningStyle.ADAPTIVE
+_NO_REASONING, _EFFORT, _ADAPTIVE = ReasoningStyle.NONE, ReasoningStyle.EFFORT, ReasoningStyle.ADAPTIVE
 _BUDGET, _LEVEL = ReasoningStyle.BUDGET, ReasoningStyle.LEVEL
-_AUTOMATIC, _KEY, _BREAKPOINTS = Caching.AUTOMATIC, Caching.KEY, Caching.BREAKPOINTS
+_AUTOMATIC, _CACHE_KEY, _BREAKPOINTS = Caching.AUTOMATIC, Caching.KEY, Caching.BREAKPOINTS
 
 # The first matching pattern applies. The models that refuse a temperature or `prompt_cache_retention` are taken from
 # Home Assistant's own integration (components/openai_conversation/const.py and entity.py, 2026.11).
 _OPENAI = (
-    _family(r"gpt-(5\.6|6)", _EFFORT, Caching.OPTIONS, sampling=False),
-    _family(r"gpt-5-(mini|nano)", _EFFORT, _KEY, sampling=False),
-    _family(r"gpt-5", _EFFORT, Caching.RETENTION, sampling=False),
-    _family(r"o[13]-mini", _EFFORT, _KEY, sampling=False, images=False),
-    _family(r"o\d", _EFFORT, _KEY, sampling=False),
-    _family(r"gpt-4\.1(?!-mini|-nano)", _NONE, Caching.RETENTION, sampling=True),
-    _family(r"(chatgpt-4o|gpt-4o|gpt-4\.)", _NONE, _KEY, sampling=True),
-    _family(r"gpt-(3\.5|4)", _NONE, _KEY, sampling=True, images=False),
+    _make_family(r"gpt-(5\.6|6)", _EFFORT, Caching.OPTIONS, sampling=False),
+    _make_family(r"gpt-5-(mini|nano)", _EFFORT, _CACHE_KEY, sampling=False),
+    _make_family(r"gpt-5", _EFFORT, Caching.RETENTION, sampling=False),
+    _make_family(r"o[13]-mini", _EFFORT, _CACHE_KEY, sampling=False, images=False),
+    _make_family(r"o\d", _EFFORT, _CACHE_KEY, sampling=False),
+    _make_family(r"gpt-4\.1(?!-mini|-nano)", _NO_REASONING, Caching.RETENTION, sampling=True),
+    _make_family(r"(chatgpt-4o|gpt-4o|gpt-4\.)", _NO_REASONING, _CACHE_KEY, sampling=True),
+    _make_family(r"gpt-(3\.5|4)", _NO_REASONING, _CACHE_KEY, sampling=True, images=False),
 )
 
 # From Opus 4.6 and Sonnet 4.6 on, models have adaptive thinking and no temperature. Earlier models have a thinking
 # budget, and models before Claude 3.7 cannot think:
 # https://platform.claude.com/docs/en/build-with-claude/adaptive-thinking Context editing started with Claude 4:
 # https://platform.claude.com/docs/en/build-with-claude/context-editing
-_ANTHROPIC = (
-    _family(r"claude-(2|v1|3-(5-)?(haiku|sonnet|opus))", _NONE, _BREAKPOINTS, sampling=True),
-    _family(r"claude-3-7", _BUDGET, _BREAKPOINTS, sampling=True),
-    _family(r"claude-\w+-4-([0-5](?!\d)|\d{8})", _BUDGET, _BREAKPOINTS, sampling=True, context_editing=True),
-    _family(r"claude-", _ADAPTIVE, _BREAKPOINTS, sampling=False, context_editing=True),
+_CLAUDES = (
+    _make_family(r"claude-(2|v1|3-(5-)?(haiku|sonnet|opus))", _NO_REASONING, _BREAKPOINTS, sampling=True),
+    _make_family(r"claude-3-7", _BUDGET, _BREAKPOINTS, sampling=True),
+    _make_family(r"claude-\w+-4-([0-5](?!\d)|\d{8})", _BUDGET, _BREAKPOINTS, sampling=True, context_editing=True),
+    _make_family(r"claude-", _ADAPTIVE, _BREAKPOINTS, sampling=False, context_editing=True),
 )
 
 # The models that accept a temperature, a budget or a level: components/google_generative_ai_conversation/entity.py,
 # 2026.11.
-_GOOGLE = (
-    _family(r"gemini-(1\.|2\.0)", _NONE, _AUTOMATIC, sampling=True),
-    _family(r"gemini-2\.5", _BUDGET, _AUTOMATIC, sampling=True),
-    _family(r"gemini-3(\.[0-4])?-|gemini-3\.5-(?!flash-lite|transcribe)", _LEVEL, _AUTOMATIC, sampling=True),
-    _family(r"gemini-(\d|flash|pro)", _LEVEL, _AUTOMATIC, sampling=False),
+_GEMINIS = (
+    _make_family(r"gemini-(1\.|2\.0)", _NO_REASONING, _AUTOMATIC, sampling=True),
+    _make_family(r"gemini-2\.5", _BUDGET, _AUTOMATIC, sampling=True),
+    _make_family(r"gemini-3(\.[0-4])?-|gemini-3\.5-(?!flash-lite|transcribe)", _LEVEL, _AUTOMATIC, sampling=True),
+    _make_family(r"gemini-(\d|flash|pro)", _LEVEL, _AUTOMATIC, sampling=False),
 )
 
-_FROM_NONE = (Effort.NONE, Effort.LOW, Effort.MEDIUM, Effort.HIGH)
-_FROM_MINIMAL = (Effort.MINIMAL, Effort.LOW, Effort.MEDIUM, Effort.HIGH)
-_FROM_LOW = (Effort.LOW, Effort.MEDIUM, Effort.HIGH)
+_EFFORTS_FROM_NONE = (Effort.NONE, Effort.LOW, Effort.MEDIUM, Effort.HIGH)
+_EFFORTS_FROM_MINIMAL = (Effort.MINIMAL, Effort.LOW, Effort.MEDIUM, Effort.HIGH)
+_EFFORTS_FROM_LOW = (Effort.LOW, Effort.MEDIUM, Effort.HIGH)
 
 # The efforts that reasoning models accept; the first matching pattern applies. Taken from Home Assistant's own
 # integration: components/openai_conversation/config_flow.py (`_get_reasoning_options`), 2026.11, and for GPT-5 Pro its
 # entity.py.
 _OPENAI_EFFORTS = (
-    (r"gpt-(6-luna|6\.1-terra|5\.6)", _FROM_NONE),
-    (r"gpt-6", _FROM_LOW),
+    (r"gpt-(6-luna|6\.1-terra|5\.6)", _EFFORTS_FROM_NONE),
+    (r"gpt-6", _EFFORTS_FROM_LOW),
     (r"gpt-5\.[245]-pro", (Effort.MEDIUM, Effort.HIGH)),
-    (r"gpt-5\.[1-5]", _FROM_NONE),
+    (r"gpt-5\.[1-5]", _EFFORTS_FROM_NONE),
     (r"gpt-5-pro", (Effort.HIGH,)),
-    (r"gpt-5", _FROM_MINIMAL),
-    (r"o\d", _FROM_LOW),
+    (r"gpt-5", _EFFORTS_FROM_MINIMAL),
+    (r"o\d", _EFFORTS_FROM_LOW),
 )
 
 # Anthropic's models think only if the request enables it. The lowest effort is called low, see `OutputConfigParam` of
 # the SDK.
-_ANTHROPIC_EFFORTS = ((r"claude-", _FROM_NONE),)
+_ANTHROPIC_EFFORTS = ((r"claude-", _EFFORTS_FROM_NONE),)
 
 # Taken from `_create_thinking_config` in components/google_generative_ai_conversation/entity.py, 2026.11: thinking
 # cannot be turned off from Gemini 3 on, nor for 2.5 Pro, whose smallest budget is not 0.
 _GOOGLE_EFFORTS = (
-    (r"gemini-2\.5-pro", _FROM_MINIMAL),
-    (r"gemini-2\.5", _FROM_NONE),
-    (r"gemini-3(\.[0-5])?-(?!.*pro)", _FROM_MINIMAL),
-    (r"gemini-3\.6-flash(?!.*-lite)", _FROM_MINIMAL),
-    (r"gemini-", _FROM_LOW),
+    (r"gemini-2\.5-pro", _EFFORTS_FROM_MINIMAL),
+    (r"gemini-2\.5", _EFFORTS_FROM_NONE),
+    (r"gemini-3(\.[0-5])?-(?!.*pro)", _EFFORTS_FROM_MINIMAL),
+    (r"gemini-3\.6-flash(?!.*-lite)", _EFFORTS_FROM_MINIMAL),
+    (r"gemini-", _EFFORTS_FROM_LOW),
 )
 
-_EFFORTS = {Vendor.OPENAI: _OPENAI_EFFORTS, Vendor.ANTHROPIC: _ANTHROPIC_EFFORTS, Vendor.GOOGLE: _GOOGLE_EFFORTS}
-_FAMILIES = {Vendor.OPENAI: _OPENAI, Vendor.ANTHROPIC: _ANTHROPIC, Vendor.GOOGLE: _GOOGLE}
+_VENDOR_EFFORTS = {Vendor.OPENAI: _OPENAI_EFFORTS, Vendor.ANTHROPIC: _ANTHROPIC_EFFORTS, Vendor.GOOGLE: _GOOGLE_EFFORTS}
+_ALL_FAMILIES = {Vendor.OPENAI: _OPENAI, Vendor.ANTHROPIC: _CLAUDES, Vendor.GOOGLE: _GEMINIS}
 
 
-def profile_of(vendor: Vendor | None, model: str) -> ModelProfile:
+def find_profile(vendor: Vendor | None, model: str) -> ModelProfile:
     """Return the facts about a model, without its limits; `UNKNOWN_MODEL` for an unknown model.
 
     On Azure, the name of a deployment does not identify its model, so `model` is the model that the user entered.
     """
     name = model.removeprefix("models/")
-    profile = _found(_FAMILIES[vendor.maker], name) if vendor else None
+    profile = _find_by_pattern(_ALL_FAMILIES[vendor.maker], name) if vendor else None
     if vendor is None or profile is None:
         return UNKNOWN_MODEL
-    efforts = _found(_EFFORTS[vendor.maker], name) or profile.efforts
+    efforts = _find_by_pattern(_VENDOR_EFFORTS[vendor.maker], name) or profile.efforts
     return replace(profile, efforts=efforts, default=Effort.NONE if vendor is Vendor.ANTHROPIC else profile.default)
 
 
-def _found[T](table: Iterable[tuple[str, T]], name: str) -> T | None:
+def _find_by_pattern[T](table: Iterable[tuple[str, T]], name: str) -> T | None:
     return next((facts for names, facts in table if re.match(names, name)), None)
 
 
-def _words(*words: str) -> re.Pattern[str]:
+def _compile_word_pattern(*words: str) -> re.Pattern[str]:
     """Return a pattern for any of these words within a model name."""
     return re.compile(rf"(?:^|[^a-z0-9])(?:{'|'.join(words)})(?:$|[^a-z])")
 
 
 # Models of any vendor that are not for conversations: they produce embeddings, speech, images, or classifications.
-_OF_ANYBODY = _words(
+_NON_CONVERSATION_PATTERN = _compile_word_pattern(
     r"all-mpnet|bge|colbert|e5|\w*embed\w*|gte|\w*minilm|paraphrase|\w*rerank\w*|splade",
     r"audio|bark|kokoro|lyria|orpheus|parakeet|piper|realtime|transcribe|\w*tts|\w*whisper",
     r"dall-e|flux|\w*image\w*|imagen|nano-banana|sd|sdxl|sora|stable-?diffusion|veo",
@@ -244,54 +244,57 @@ _OF_ANYBODY = _words(
 # Further models of a vendor that are not for conversations, including those that accept no instructions or no tools, as
 # in Home Assistant's own integrations: components/openai_conversation/const.py and
 # components/google_generative_ai_conversation/config_flow.py, 2026.11.
-_NOT_FOR_CONVERSATIONS = {
-    Vendor.OPENAI: _words("instruct|live|o1-mini|o1-preview|research|search|vision"),
-    Vendor.GOOGLE: _words("live|research|robotics|vision"),
+_NON_CONVERSATION_BY_VENDOR = {
+    Vendor.OPENAI: _compile_word_pattern("instruct|live|o1-mini|o1-preview|research|search|vision"),
+    Vendor.GOOGLE: _compile_word_pattern("live|research|robotics|vision"),
 }
 # How a vendor's model names begin, to recognize them on servers that offer models of several vendors. The words above
 # apply only to these names: other vendors' models with "instruct" in their names are for conversations.
-_BEGINNINGS = {Vendor.OPENAI: re.compile(r"(?:chat)?gpt-\d|o\d"), Vendor.GOOGLE: re.compile("gemini")}
+_NAME_PATTERNS = {Vendor.OPENAI: re.compile(r"(?:chat)?gpt-\d|o\d"), Vendor.GOOGLE: re.compile("gemini")}
 
 _RECOMMENDED: dict[Vendor, tuple[str, ...]] = {
     Vendor.OPENAI: (rf"{_GPT}o?-(?:mini|luna)", rf"{_GPT}-nano", rf"{_GPT}(?:o|-terra)?", rf"{_GPT}-sol", r"o\d-mini"),
     Vendor.ANTHROPIC: tuple(rf"claude-(?:[\d.-]*{name}|{name}[\d.-]*)" for name in ("haiku", "sonnet", "opus")),
-    Vendor.GOOGLE: tuple(rf"{_GEMINI}{name}(?:-latest)?" for name in ("flash-lite", "flash", "pro")),
+    Vendor.GOOGLE: tuple(rf"{_GEMINI_PREFIX}{name}(?:-latest)?" for name in ("flash-lite", "flash", "pro")),
 }
 
 # The families of all vendors together, with the smallest family of each vendor first.
-_OF_ALL_VENDORS = tuple(names for size in zip_longest(*_RECOMMENDED.values()) for names in size if names)
+_ALL_VENDORS = tuple(names for size in zip_longest(*_RECOMMENDED.values()) for names in size if names)
 
-_UNSTABLE = _words(r"alpha", r"beta", r"exp", r"experimental", r"preview")
+_UNSTABLE_NAME_PATTERN = _compile_word_pattern(r"alpha", r"beta", r"exp", r"experimental", r"preview")
 
 
-def conversation_models(vendor: Vendor | None, names: Iterable[str]) -> list[str]:
+def filter_conversation_models(vendor: Vendor | None, names: Iterable[str]) -> list[str]:
     """Return the models that support conversations, in the order of the list; all models if none of them does."""
     listed = list(names)
-    return [name for name in listed if _converses(vendor, name.lower())] or listed
+    return [name for name in listed if _supports_conversations(vendor, name.lower())] or listed
 
 
-def recommended_model(vendor: Vendor | None, names: Sequence[str]) -> str | None:
+def recommend_model(vendor: Vendor | None, names: Sequence[str]) -> str | None:
     """Return the model to suggest, or None for an empty list.
 
     This is the newest model of the vendor's smallest listed family, or else the first in the list. Without a vendor,
     the families of all vendors count. Previews come last, and a model's plain name precedes its snapshots.
     """
-    families = _RECOMMENDED[vendor.maker] if vendor else _OF_ALL_VENDORS
-    return min(names, key=lambda name: _rank(families, name.lower()), default=None)
+    families = _RECOMMENDED[vendor.maker] if vendor else _ALL_VENDORS
+    return min(names, key=lambda name: _rank_model(families, name.lower()), default=None)
 
 
-def _converses(vendor: Vendor | None, name: str) -> bool:
+def _supports_conversations(vendor: Vendor | None, name: str) -> bool:
     own = name.rpartition("/")[2]
-    makers = [vendor.maker] if vendor else [maker for maker, names in _BEGINNINGS.items() if names.match(own)]
-    others = [_OF_ANYBODY, *(_NOT_FOR_CONVERSATIONS[maker] for maker in makers if maker in _NOT_FOR_CONVERSATIONS)]
+    makers = [vendor.maker] if vendor else [maker for maker, names in _NAME_PATTERNS.items() if names.match(own)]
+    others = [
+        _NON_CONVERSATION_PATTERN,
+        *(_NON_CONVERSATION_BY_VENDOR[maker] for maker in makers if maker in _NON_CONVERSATION_BY_VENDOR),
+    ]
     return not any(names.search(name) for names in others)
 
 
-def _rank(families: Sequence[str], name: str) -> tuple[bool, int, tuple[int, ...], bool]:
+def _rank_model(families: Sequence[str], name: str) -> tuple[bool, int, tuple[int, ...], bool]:
     # The name without the vendor's name, which routers prepend, or a folder.
     own = name.rpartition("/")[2]
-    plain = _SNAPSHOT.sub("", own)
-    unstable = bool(_UNSTABLE.search(plain))
+    plain = _SNAPSHOT_PATTERN.sub("", own)
+    unstable = bool(_UNSTABLE_NAME_PATTERN.search(plain))
     family = next((place for place, names in enumerate(families) if re.fullmatch(names, plain)), len(families))
     if family == len(families):
         return unstable, family, (), False

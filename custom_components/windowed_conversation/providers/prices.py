@@ -11,13 +11,13 @@ from genai_prices.data_snapshot import get_snapshot
 from genai_prices.types import PriceCalculation
 
 from .events import Usage
-from .models import UNKNOWN_MODEL, Vendor, conversation_models, profile_of
+from .models import UNKNOWN_MODEL, Vendor, filter_conversation_models, find_profile
 
 # Model names that contain these are patterns.
-_PATTERN = re.compile(r":|\.ft")
+_NAME_PATTERN = re.compile(r":|\.ft")
 
 
-def cost_of(vendor: Vendor, model: str, usage: Usage) -> Decimal | None:
+def calculate_cost(vendor: Vendor, model: str, usage: Usage) -> Decimal | None:
     """Return the cost of a request in US dollars, or None if the price is unknown or the usage is inconsistent."""
     priced = PricedUsage(
         input_tokens=usage.input,
@@ -25,24 +25,26 @@ def cost_of(vendor: Vendor, model: str, usage: Usage) -> Decimal | None:
         cache_write_tokens=usage.cache_written,
         output_tokens=usage.output,
     )
-    found = _looked_up(vendor, model, priced)
+    found = _look_up_price(vendor, model, priced)
     return None if found is None else found.total_price
 
 
-def context_tokens_of(vendor: Vendor, model: str) -> int | None:
+def find_context_tokens(vendor: Vendor, model: str) -> int | None:
     """Return the context size of a model in tokens, or None if it is unknown."""
-    found = _looked_up(vendor, model, PricedUsage(input_tokens=0, output_tokens=0))
+    found = _look_up_price(vendor, model, PricedUsage(input_tokens=0, output_tokens=0))
     return None if found is None else found.model.context_window
 
 
-def priced_model_names(vendor: Vendor) -> list[str]:
+def list_priced_models(vendor: Vendor) -> list[str]:
     """Return the names of a vendor's conversation models that have both a profile and a price."""
     names = {model.id for each in get_snapshot().providers if each.id == vendor.maker for model in each.models}
-    profiled = (name for name in names if profile_of(vendor, name) is not UNKNOWN_MODEL and not _PATTERN.search(name))
-    return sorted(conversation_models(vendor, profiled))
+    profiled = (
+        name for name in names if find_profile(vendor, name) is not UNKNOWN_MODEL and not _NAME_PATTERN.search(name)
+    )
+    return sorted(filter_conversation_models(vendor, profiled))
 
 
-def _looked_up(vendor: Vendor, model: str, usage: PricedUsage) -> PriceCalculation | None:
+def _look_up_price(vendor: Vendor, model: str, usage: PricedUsage) -> PriceCalculation | None:
     try:
         return calc_price(usage, model.removeprefix("models/"), provider_id=vendor)
     except LookupError, ValueError:

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable
 
-from ..window import EstimatedCounter, Message, TextKind, TokenCounter, message_tokens, text_tokens
+from ..window import EstimatedCounter, Message, TextKind, TokenCounter, count_message_tokens, count_text_tokens
 from .events import Request, ToolSchema
-from .json_values import member, objects, token_limit
+from .json_values import get_member, get_objects, token_limit
 
-_ESTIMATE = EstimatedCounter()
+_ESTIMATOR = EstimatedCounter()
 
 # The field names of the context size on compatible servers. LM Studio reports the loaded size beside the maximum size;
 # llama.cpp puts `n_ctx` into `meta`, beside `n_ctx_train`, which is the maximum size.
-_NAMES = (
+_SIZE_FIELDS = (
     "n_ctx",
     "loaded_context_length",
     "max_model_len",
@@ -20,58 +20,58 @@ _NAMES = (
 )
 
 
-def named_context_tokens(value: object) -> int | None:
+def read_context_tokens(value: object) -> int | None:
     """Return the context size in tokens that a server's object reports, or None if it has no valid size."""
-    sizes = (token_limit(each, name) for each in (value, member(value, "meta")) for name in _NAMES)
+    sizes = (token_limit(each, name) for each in (value, get_member(value, "meta")) for name in _SIZE_FIELDS)
     return next((size for size in sizes if size), None)
 
 
-def named_output_tokens(value: object) -> int | None:
+def read_output_tokens(value: object) -> int | None:
     """Return the limit of an answer in tokens that a server's object reports, or None if it has no valid limit.
 
     OpenRouter reports the limit of its preferred provider.
     """
-    limits = (token_limit(each, "max_completion_tokens") for each in (value, member(value, "top_provider")))
+    limits = (token_limit(each, "max_completion_tokens") for each in (value, get_member(value, "top_provider")))
     return next((limit for limit in limits if limit), None)
 
 
-def loaded_context_tokens(answer: object, model: str) -> int | None:
+def read_loaded_context_tokens(answer: object, model: str) -> int | None:
     """Return a loaded model's context size in tokens from its server's description, or None if it has none.
 
     `answer` is the response of Ollama's `/api/ps`, of llama.cpp's `/props` for each of its slots, or of LM Studio's
     `/api/v0/models`: https://docs.ollama.com/api/ps, https://github.com/ggml-org/llama.cpp/tree/master/tools/server,
     https://lmstudio.ai/docs/developer/rest/endpoints
     """
-    slot = member(answer, "default_generation_settings")
+    slot = get_member(answer, "default_generation_settings")
     if slot is not None:
         return token_limit(slot, "n_ctx")
-    running = ((each, "context_length") for each in objects(member(answer, "models")))
-    loaded = ((each, "loaded_context_length") for each in objects(member(answer, "data")))
+    running = ((each, "context_length") for each in get_objects(get_member(answer, "models")))
+    loaded = ((each, "loaded_context_length") for each in get_objects(get_member(answer, "data")))
     names = {model, f"{model}:latest"}
     sizes = (
         token_limit(each, field)
         for each, field in (*running, *loaded)
-        if any(member(each, name) in names for name in ("name", "model", "id"))
+        if any(get_member(each, name) in names for name in ("name", "model", "id"))
     )
     return next((size for size in sizes if size), None)
 
 
-def messages_tokens(messages: Iterable[Message], counter: TokenCounter = _ESTIMATE) -> int:
+def count_messages_tokens(messages: Iterable[Message], counter: TokenCounter = _ESTIMATOR) -> int:
     """Return the total tokens of messages: each message's own count, or the counter's result if it has none."""
-    return sum([message_tokens(each, counter) if each.tokens is None else each.tokens for each in messages])
+    return sum([count_message_tokens(each, counter) if each.tokens is None else each.tokens for each in messages])
 
 
-def tools_tokens(tools: Iterable[ToolSchema], counter: TokenCounter = _ESTIMATE) -> int:
+def count_tools_tokens(tools: Iterable[ToolSchema], counter: TokenCounter = _ESTIMATOR) -> int:
     """Return the total tokens of the tools in a request."""
-    return sum([text_tokens(TextKind.FIXED, tool.text, counter) for tool in tools])
+    return sum([count_text_tokens(TextKind.FIXED, tool.text, counter) for tool in tools])
 
 
-def request_tokens(request: Request, counter: TokenCounter = _ESTIMATE) -> int:
+def count_request_tokens(request: Request, counter: TokenCounter = _ESTIMATOR) -> int:
     """Return the total tokens of a request."""
-    return messages_tokens(request.messages, counter) + tools_tokens(request.tools, counter)
+    return count_messages_tokens(request.messages, counter) + count_tools_tokens(request.tools, counter)
 
 
-def fills_context(request: Request, *, share: float = 1.0, answer: int = 0) -> bool:
+def exceeds_context(request: Request, *, share: float = 1.0, answer: int = 0) -> bool:
     """Return whether a request and `answer` tokens exceed this share of the model's context, if that is known."""
     context = request.profile.context_tokens
-    return context is not None and request_tokens(request) + answer > share * context
+    return context is not None and count_request_tokens(request) + answer > share * context

@@ -11,30 +11,30 @@ from typing import Any
 from urllib.parse import urlsplit
 import zlib
 
-from .errors import BadStream, DeadlineExceeded, ProviderError, Redirected, Unavailable, transport_errors
+from .errors import BadStream, DeadlineExceeded, ProviderError, Redirected, Unavailable, convert_transport_errors
 
 _MEGABYTE = 2**20
 # The limit of an answer in bytes, including the JSON around each piece of text.
-_LONGEST_ANSWER = 32 * _MEGABYTE
+_MAX_ANSWER_BYTES = 32 * _MEGABYTE
 # The limit of a response to GET, such as a model list, in bytes.
-_LONGEST_LIST = 8 * _MEGABYTE
+_MAX_GET_BYTES = 8 * _MEGABYTE
 # How many bytes of an error response are read. The rest is ignored, as the status is already known.
-_READ_OF_ERROR = _MEGABYTE
+_MAX_ERROR_BYTES = _MEGABYTE
 
 # The maximum number of bytes that are decompressed at a time.
-_PIECE = 2**16
-_ENCODING = "content-encoding"
+_MAX_CHUNK_BYTES = 2**16
+_ENCODING_HEADER = "content-encoding"
 # The window size that makes zlib detect zlib and gzip by their headers:
 # https://docs.python.org/3/library/zlib.html#zlib.decompress
-_EITHER_HEADER = 47
+_AUTO_DETECT_WBITS = 47
 
 # The maximum time, in seconds, until the client notices that the server had closed a connection before a request
 # arrived on it.
-_ROUND_TRIP = 1.0
+_CLOSE_NOTICE_SECONDS = 1.0
 # The HTTP clients' trace event for a new connection: https://www.encode.io/httpcore/extensions/#trace
-_CONNECTS = "connection.connect"
+_CONNECT_EVENT = "connection.connect"
 
-type _Pieces = Callable[[bytes], Iterator[bytes]]
+type _Decompressor = Callable[[bytes], Iterator[bytes]]
 
 
 def bounded_client(http_client: Any) -> Any:
@@ -43,7 +43,7 @@ def bounded_client(http_client: Any) -> Any:
     The caller keeps ownership. Requests raise `Redirected`, and `BadStream` if a response is too long or has an
     encoding that was not requested.
     """
-    package = _package_of(http_client)
+    package = _import_http_package(http_client)
     stream = type("BoundedStream", (_BoundedStream, package.AsyncByteStream), {})
     headers = {**http_client.headers, "accept-encoding": "gzip, deflate"}
     return package.AsyncClient(transport=_BoundedTransport(http_client, package, stream), headers=headers)
@@ -55,19 +55,19 @@ async def open_connection(http_client: Any, url: str) -> None:
     Requests the headers of the server's root page and sends nothing else of the URL: no key, name or query.
     """
     parts = urlsplit(url)
-    with transport_errors():
+    with convert_transport_errors():
         request = http_client.build_request("HEAD", f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/")
-        answer = await _sent(http_client, _package_of(http_client), request)
+        answer = await _send_with_retry(http_client, _import_http_package(http_client), request)
         # The response has no body, but the connection is only released after reading to its end.
         await answer.aread()
 
 
-def _package_of(http_client: Any) -> Any:
+def _import_http_package(http_client: Any) -> Any:
     packages = [base.__module__.partition(".")[0] for base in type(http_client).__mro__]
     return import_module("httpx2" if "httpx2" in packages else "httpx")
 
 
-async def _sent(client: Any, package: Any, request: Any) -> Any:
+async def _send_with_retry(client: Any, package: Any, request: Any) -> Any:
     """Return the response to a request, which is sent again if the server was just closing an idle connection.
 
     In that case, the server has not read the request: https://datatracker.ietf.org/doc/html/rfc9112#section-9.3.1. If a
@@ -76,7 +76,7 @@ async def _sent(client: Any, package: Any, request: Any) -> Any:
     connects: list[str] = []
 
     async def trace(event: str, _info: Any) -> None:
-        if event.startswith(_CONNECTS):
+        if event.startswith(_CONNECT_EVENT):
             connects.append(event)
 
     request.extensions = {**request.extensions, "trace": trace}
@@ -85,7 +85,7 @@ async def _sent(client: Any, package: Any, request: Any) -> Any:
     try:
         return await send()
     except package.NetworkError, package.RemoteProtocolError:
-        if connects or time.monotonic() - began > _ROUND_TRIP:
+        if connects or time.monotonic() - began > _CLOSE_NOTICE_SECONDS:
             raise
     return await send()
 
@@ -96,18 +96,18 @@ class _BoundedTransport:
     def __init__(self, client: Any, package: Any, bound: Callable[..., Any]) -> None:
         self._client = client
         self._package = package
-        self._bound = bound
+        self._stream_factory = bound
 
     async def handle_async_request(self, request: Any) -> Any:
-        response = await _sent(self._client, self._package, request)
+        response = await _send_with_retry(self._client, self._package, request)
         if response.has_redirect_location:
             await response.aclose()
             raise Redirected(str(response.url.join(response.headers["location"]).copy_with(query=None, fragment=None)))
-        headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() != _ENCODING]
+        headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() != _ENCODING_HEADER]
         return self._package.Response(
             response.status_code,
             headers=headers,
-            stream=self._bound(response, request.method),
+            stream=self._stream_factory(response, request.method),
             extensions=response.extensions,
         )
 
@@ -124,59 +124,61 @@ class _BoundedStream(AsyncIterator[bytes]):
     def __init__(self, response: Any, method: str) -> None:
         self._response = response
         self._is_error = response.status_code >= HTTPStatus.BAD_REQUEST
-        self._left = _READ_OF_ERROR if self._is_error else _LONGEST_LIST if method == "GET" else _LONGEST_ANSWER
-        encoding = response.headers.get(_ENCODING)
-        self._pieces = _pieces(encoding) if encoding else None
-        self._sent: AsyncGenerator[bytes] = aiter(response.stream)
-        self._ready: Iterator[bytes] = iter(())
+        self._bytes_left = (
+            _MAX_ERROR_BYTES if self._is_error else _MAX_GET_BYTES if method == "GET" else _MAX_ANSWER_BYTES
+        )
+        encoding = response.headers.get(_ENCODING_HEADER)
+        self._chunks = _create_decompressor(encoding) if encoding else None
+        self._raw_chunks: AsyncGenerator[bytes] = aiter(response.stream)
+        self._ready_chunks: Iterator[bytes] = iter(())
 
     async def __anext__(self) -> bytes:
-        piece = await (anext(self._sent) if self._pieces is None else self._next_piece(self._pieces))
-        self._left -= len(piece)
-        if self._left >= 0:
+        piece = await (anext(self._raw_chunks) if self._chunks is None else self._next_chunk(self._chunks))
+        self._bytes_left -= len(piece)
+        if self._bytes_left >= 0:
             return piece
         await self.aclose()
         if self._is_error:
             raise StopAsyncIteration
         raise BadStream("the server sent more than it may")
 
-    async def _next_piece(self, pieces: _Pieces) -> bytes:
-        piece = next(self._ready, None)
+    async def _next_chunk(self, pieces: _Decompressor) -> bytes:
+        piece = next(self._ready_chunks, None)
         if piece is not None:
             # A few bytes can expand to megabytes, so let other tasks run between the pieces.
             await asyncio.sleep(0)
         while piece is None:
-            self._ready = pieces(await anext(self._sent))
-            piece = next(self._ready, None)
+            self._ready_chunks = pieces(await anext(self._raw_chunks))
+            piece = next(self._ready_chunks, None)
         return piece
 
     async def aclose(self) -> None:
         await self._response.aclose()
         # Closing the response does not close its generators; the garbage collector would finalize them in any thread.
-        await self._sent.aclose()
+        await self._raw_chunks.aclose()
 
 
-def _pieces(encoding: str) -> _Pieces | None:
+def _create_decompressor(encoding: str) -> _Decompressor | None:
     """Return a decompressor with limited output, or None if the body is not compressed."""
     match encoding.strip().lower():
         case "" | "identity":
             return None
         case "gzip" | "x-gzip" | "deflate":
-            return partial(_decompressed, zlib.decompressobj(_EITHER_HEADER))
+            return partial(_decompress, zlib.decompressobj(_AUTO_DETECT_WBITS))
     raise BadStream("the answer is in an encoding that was not asked for")
 
 
-def _decompressed(decompressor: Any, sent: bytes) -> Iterator[bytes]:
+def _decompress(decompressor: Any, sent: bytes) -> Iterator[bytes]:
     try:
         while sent:
-            if piece := decompressor.decompress(sent, _PIECE):
+            if piece := decompressor.decompress(sent, _MAX_CHUNK_BYTES):
                 yield piece
             sent = decompressor.unconsumed_tail
     except zlib.error as err:
         raise BadStream("the answer is not compressed as it says") from err
 
 
-async def post(client: Any, path: str, body: Mapping[str, Any], **options: Any) -> Any:
+async def post_json(client: Any, path: str, body: Mapping[str, Any], **options: Any) -> Any:
     """Send a POST request and return the JSON value of the response. `options` are the SDK's: `headers`, `timeout`."""
     return await client.post(path, cast_to=object, body=body, options=options)
 
@@ -187,14 +189,14 @@ async def post_for_stream(client: Any, stream: Any, path: str, body: Mapping[str
 
 
 @contextmanager
-def sdk_errors(sdk: Any, read: Callable[[Any], ProviderError]) -> Iterator[None]:
+def map_errors(sdk: Any, read: Callable[[Any], ProviderError]) -> Iterator[None]:
     """Convert every error of the OpenAI or Anthropic SDK, or of its HTTP client, into a `ProviderError`.
 
     Both SDKs are generated by the same tool, so `sdk` can be either module. `read` converts an SDK error that has an
     HTTP status.
     """
     try:
-        with transport_errors():
+        with convert_transport_errors():
             yield
     except sdk.APIStatusError as err:
         raise read(err) from err

@@ -5,27 +5,27 @@ conversations.
 """
 
 from .database import (
-    VALUES as VALUES,
+    VALUE_TABLE as VALUE_TABLE,
     Database as Database,
     cancel_deletion as cancel_deletion,
-    cancel_deletion_of as cancel_deletion_of,
+    cancel_file_deletion as cancel_file_deletion,
     delete_overdue as delete_overdue,
     delete_values as delete_values,
-    owners_of_values as owners_of_values,
+    list_value_owners as list_value_owners,
     read_value as read_value,
     schedule_deletion as schedule_deletion,
     write_value as write_value,
 )
 from .file import (
-    Reason as Reason,
-    Room as Room,
+    Schema as Schema,
     StoreUnavailable as StoreUnavailable,
-    check_sum as check_sum,
+    UnavailableReason as UnavailableReason,
+    checksum_sql as checksum_sql,
+    delete_damaged_file as delete_damaged_file,
     delete_file as delete_file,
-    delete_set_aside as delete_set_aside,
+    get_damaged_path as get_damaged_path,
+    get_disk_size as get_disk_size,
     run_script as run_script,
-    set_aside as set_aside,
-    size as size,
 )
-from .queue import Write as Write
-from .writer import StoreState as StoreState, Writer as Writer
+from .queue import WriteJob as WriteJob
+from .writer import StoreState as StoreState, StoreWriter as StoreWriter

@@ -8,9 +8,9 @@ import sqlite3
 from threading import Lock
 from typing import Any
 
-from .file import Room, StoreUnavailable, connect, delete_file, open_file, reason_of, unavailable
+from .file import Schema, StoreUnavailable, connect, delete_file, open_file, reason_for, store_error
 
-VALUES = Room(
+VALUE_TABLE = Schema(
     """
     CREATE TABLE IF NOT EXISTS value (
         owner TEXT, name TEXT, value TEXT NOT NULL, PRIMARY KEY (owner, name)
@@ -19,8 +19,8 @@ VALUES = Room(
 )
 
 # The owner of values about the file itself.
-_FILE = ""
-_DELETION = "deletion"
+_FILE_OWNER = ""
+_DELETION_NAME = "deletion"
 
 
 def read_value(connection: sqlite3.Connection, owner: str, name: str) -> Any:
@@ -38,9 +38,9 @@ def write_value(connection: sqlite3.Connection, owner: str, name: str, value: An
     connection.execute("INSERT OR REPLACE INTO value VALUES (?, ?, ?)", (owner, name, text))
 
 
-def owners_of_values(connection: sqlite3.Connection) -> set[str]:
+def list_value_owners(connection: sqlite3.Connection) -> set[str]:
     """Return the owners of all values, except the file itself."""
-    return {owner for (owner,) in connection.execute("SELECT DISTINCT owner FROM value")} - {_FILE}
+    return {owner for (owner,) in connection.execute("SELECT DISTINCT owner FROM value")} - {_FILE_OWNER}
 
 
 def delete_values(connection: sqlite3.Connection, owners: Iterable[str]) -> None:
@@ -53,17 +53,17 @@ def schedule_deletion(database: Database, until: float, days: Mapping[str, int])
 
     `days` is the number of days for which the turns of each removed agent are stored.
     """
-    with database.write() as connection:
+    with database.write_transaction() as connection:
         _write_deletion(connection, until, {**_read_deletion(connection)[1], **days})
 
 
 def cancel_deletion(database: Database) -> Mapping[str, int]:
     """Cancel the deletion of the file, and return the days of the removed agents. Raises `StoreUnavailable`."""
-    with database.write() as connection:
+    with database.write_transaction() as connection:
         return _cancel_deletion(connection)
 
 
-def cancel_deletion_of(path: Path) -> None:
+def cancel_file_deletion(path: Path) -> None:
     """Cancel the deletion of a closed file. Raises `sqlite3.Error`."""
     if path.exists():
         with closing(connect(path)) as connection:
@@ -93,14 +93,14 @@ def _cancel_deletion(connection: sqlite3.Connection) -> Mapping[str, int]:
 
 
 def _read_deletion(connection: sqlite3.Connection) -> tuple[float | None, Mapping[str, int]]:
-    match read_value(connection, _FILE, _DELETION):
+    match read_value(connection, _FILE_OWNER, _DELETION_NAME):
         case {"until": float() | None as until, "days": dict() as days}:
             return until, days
     return None, {}
 
 
 def _write_deletion(connection: sqlite3.Connection, until: float | None, days: Mapping[str, int]) -> None:
-    write_value(connection, _FILE, _DELETION, {"until": until, "days": days})
+    write_value(connection, _FILE_OWNER, _DELETION_NAME, {"until": until, "days": days})
 
 
 class Database:
@@ -109,91 +109,91 @@ class Database:
     `is_new`: whether opening created the file.
     """
 
-    def __init__(self, path: Path, rooms: Sequence[Room]) -> None:
+    def __init__(self, path: Path, rooms: Sequence[Schema]) -> None:
         """Open or create the file. Raises `StoreUnavailable`."""
         self.path = path
-        self._rooms = rooms
-        self._writing, self._reading = Lock(), Lock()
-        self._closed = False
-        self._writer, self._reader, self.is_new = open_file(path, rooms)
+        self._schemas = rooms
+        self._write_lock, self._read_lock = Lock(), Lock()
+        self._is_closed = False
+        self._write_connection, self._read_connection, self.is_new = open_file(path, rooms)
         self._inode = path.stat().st_ino
 
     @contextmanager
-    def write(self) -> Iterator[sqlite3.Connection]:
+    def write_transaction(self) -> Iterator[sqlite3.Connection]:
         """Yield the connection in a transaction, which is committed at the end, or rolled back after an error."""
-        with self._using(self._writing):
-            self._refuse_moved()
+        with self._hold_locks(self._write_lock):
+            self._raise_if_moved()
             with self._transaction():
-                yield self._writer
+                yield self._write_connection
 
     @contextmanager
-    def read(self) -> Iterator[sqlite3.Connection]:
+    def read_transaction(self) -> Iterator[sqlite3.Connection]:
         """Yield a connection to a snapshot of the file, which concurrent writes do not change."""
-        with self._using(self._reading):
-            self._reader.execute("BEGIN")
+        with self._hold_locks(self._read_lock):
+            self._read_connection.execute("BEGIN")
             try:
-                yield self._reader
+                yield self._read_connection
             finally:
-                self._reader.rollback()
+                self._read_connection.rollback()
 
     def checkpoint(self) -> bool:
         """Move all data from the write-ahead log into the file. Return whether the log is empty now."""
-        with self._using(self._writing, self._reading):
-            busy: int = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        with self._hold_locks(self._write_lock, self._read_lock):
+            busy: int = self._write_connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
             return not busy
 
-    def rewrite(self) -> None:
+    def vacuum(self) -> None:
         """Rewrite the complete file, because pages from which rows were moved may still contain deleted text."""
-        with self._using(self._writing):
-            self._writer.execute("VACUUM")
+        with self._hold_locks(self._write_lock):
+            self._write_connection.execute("VACUUM")
 
     def close(self) -> bool:
         """Close the file permanently. Return whether it was open."""
-        with self._writing, self._reading:
-            was_open, self._closed = not self._closed, True
-            self._reader.close()
-            self._writer.close()
+        with self._write_lock, self._read_lock:
+            was_open, self._is_closed = not self._is_closed, True
+            self._read_connection.close()
+            self._write_connection.close()
         return was_open
 
     @contextmanager
-    def _using(self, *locks: Lock) -> Iterator[None]:
+    def _hold_locks(self, *locks: Lock) -> Iterator[None]:
         """Hold the locks of the open file, and raise its errors as `StoreUnavailable`."""
         try:
             with ExitStack() as stack:
                 for lock in locks:
                     stack.enter_context(lock)
-                if self._closed:
+                if self._is_closed:
                     raise StoreUnavailable("closed")
                 yield
         except sqlite3.Error as error:
-            reason = reason_of(error) or "fault"
-            if reason == "index" and not self._mends_indexes():
+            reason = reason_for(error) or "fault"
+            if reason == "index" and not self._clear_indexes():
                 reason = "damaged"
             if reason == "damaged" and not self.close():
                 # another thread has already set the damaged file aside, and a new file may exist at its path
                 reason = "closed"
             # no cause is attached, because its message may quote stored text
-            raise unavailable(reason, self.path) from None
+            raise store_error(reason, self.path) from None
 
-    def _mends_indexes(self) -> bool:
-        with self._writing, suppress(sqlite3.Error):
+    def _clear_indexes(self) -> bool:
+        with self._write_lock, suppress(sqlite3.Error):
             with self._transaction():
-                for room in self._rooms:
-                    room.mend(self._writer)
+                for room in self._schemas:
+                    room.mend(self._write_connection)
             return True
         return False
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._writer.execute("BEGIN IMMEDIATE")
+        self._write_connection.execute("BEGIN IMMEDIATE")
         try:
             yield
-            self._writer.execute("COMMIT")
+            self._write_connection.execute("COMMIT")
         finally:
             # does nothing if SQLite has already rolled back by itself, as it does after some errors
-            self._writer.rollback()
+            self._write_connection.rollback()
 
-    def _refuse_moved(self) -> None:
+    def _raise_if_moved(self) -> None:
         # SQLite would continue to use a file that was deleted or moved
         try:
             moved = self.path.stat().st_ino != self._inode

@@ -16,17 +16,17 @@ from typing import Any, Literal
 import zlib
 
 # Files of a newer version are not opened.
-_VERSION = 1
+_FORMAT_VERSION = 1
 _BUSY_SECONDS = 5.0
 # A commit survives a power cut, so that forgotten text cannot return.
 _SYNCHRONOUS = "FULL"
 # In bytes: the size of a page, and the size of the write-ahead log at which it is moved into the file.
-_PAGE = 2_048
-_WAL = 4_000_000
-_MODE = 0o600
-_BESIDE = ("", "-wal", "-shm")
+_PAGE_BYTES = 2_048
+_MAX_WAL_BYTES = 4_000_000
+_FILE_MODE = 0o600
+_FILE_SUFFIXES = ("", "-wal", "-shm")
 
-_REASONS: dict[int, Reason] = {
+_REASON_BY_SQLITE_CODE: dict[int, UnavailableReason] = {
     sqlite3.SQLITE_BUSY: "locked",
     sqlite3.SQLITE_LOCKED: "locked",
     sqlite3.SQLITE_READONLY: "read_only",
@@ -36,14 +36,14 @@ _REASONS: dict[int, Reason] = {
     sqlite3.SQLITE_CORRUPT: "damaged",
     sqlite3.SQLITE_NOTADB: "damaged",
 }
-_REASONS_TO_OPEN: dict[int | None, Reason] = {
+_REASON_BY_ERRNO: dict[int | None, UnavailableReason] = {
     errno.EROFS: "read_only",
     errno.EACCES: "read_only",
     errno.EPERM: "read_only",
     errno.ENOSPC: "full",
 }
 
-type Reason = Literal[
+type UnavailableReason = Literal[
     "away", "backup", "closed", "damaged", "fault", "full", "index", "locked", "newer", "no_fts5", "read_only"
 ]
 
@@ -65,33 +65,33 @@ class StoreUnavailable(Exception):
     - `read_only`: the file is read-only
     """
 
-    def __init__(self, reason: Reason, set_aside: Path | None = None) -> None:
+    def __init__(self, reason: UnavailableReason, set_aside: Path | None = None) -> None:
         super().__init__(reason)
-        self.reason: Reason = reason
-        self.set_aside = set_aside
+        self.reason: UnavailableReason = reason
+        self.damaged_path = set_aside
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class Schema:
     """The tables of one subject, for example memory.
 
-    `script` creates missing tables, and `prepare` runs after it in the same transaction. `texts` contains the columns
-    of each table that are covered by its checksum, see `check_sum`. `mend` empties the room's indexes after an index
-    was damaged or a row was lost, so that they are rebuilt.
+    `script` creates missing tables, and `prepare` runs after it in the same transaction. `checked_columns` contains the
+    columns of each table that are covered by its checksum, see `checksum_sql`. `mend` empties the room's indexes after
+    an index was damaged or a row was lost, so that they are rebuilt.
     """
 
     script: str
-    texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    checked_columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     prepare: Callable[[sqlite3.Connection], None] = lambda connection: None
     mend: Callable[[sqlite3.Connection], None] = lambda connection: None
 
 
-def check_sum(columns: tuple[str, ...]) -> str:
+def checksum_sql(columns: tuple[str, ...]) -> str:
     """Return the SQL expression for the checksum of some columns. SQLite has no checksums of its own."""
     return f"text_sum({', '.join(f'CAST({column} AS BLOB)' for column in columns)})"
 
 
-def text_sum(*texts: bytes | None) -> int:
+def calculate_checksum(*texts: bytes | None) -> int:
     """Return the checksum of the bytes of some texts."""
     return zlib.crc32(b"\0".join([text or b"" for text in texts]))
 
@@ -108,10 +108,10 @@ def run_script(connection: sqlite3.Connection, script: str) -> None:
 
 
 # The readable parts of damaged rows. Their content is unknown, so every request to forget deletes all of them.
-SET_ASIDE = Room("CREATE TABLE IF NOT EXISTS set_aside (of TEXT NOT NULL, at REAL NOT NULL, content BLOB)")
+DAMAGED_ROWS = Schema("CREATE TABLE IF NOT EXISTS set_aside (of TEXT NOT NULL, at REAL NOT NULL, content BLOB)")
 
 
-def open_file(path: Path, rooms: Sequence[Room]) -> tuple[sqlite3.Connection, sqlite3.Connection, bool]:
+def open_file(path: Path, rooms: Sequence[Schema]) -> tuple[sqlite3.Connection, sqlite3.Connection, bool]:
     """Open or create the file, readable only by its owner. Raises `StoreUnavailable`.
 
     Returns a connection for writing, one for reading, and whether the file was created. Damaged rows are set aside. A
@@ -119,83 +119,83 @@ def open_file(path: Path, rooms: Sequence[Room]) -> tuple[sqlite3.Connection, sq
     """
     opened: list[sqlite3.Connection] = []
     try:
-        _make_private(path)
+        _create_private_file(path)
         opened.append(writer := connect(path))
-        is_new = _set_up(writer, path, (SET_ASIDE, *rooms))
+        is_new = _initialize_file(writer, path, (DAMAGED_ROWS, *rooms))
         opened.append(reader := connect(path))
         reader.execute("PRAGMA query_only = ON")
     except BaseException as error:
         for connection in opened:
             connection.close()
-        _delete_empty(path)
-        if (reason := reason_of(error)) is None:
+        _delete_if_empty(path)
+        if (reason := reason_for(error)) is None:
             raise
-        raise unavailable(reason, path) from None
+        raise store_error(reason, path) from None
     return writer, reader, is_new
 
 
-def _set_up(connection: sqlite3.Connection, path: Path, rooms: Sequence[Room]) -> bool:
+def _initialize_file(connection: sqlite3.Connection, path: Path, rooms: Sequence[Schema]) -> bool:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version > _VERSION:
+    if version > _FORMAT_VERSION:
         raise StoreUnavailable("newer")
     # small pages, because each page that a turn changes is written completely
-    connection.execute(f"PRAGMA page_size = {_PAGE}")
+    connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
     connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL // _PAGE}")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {_MAX_WAL_BYTES // _PAGE_BYTES}")
     connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS}")
     connection.execute("PRAGMA secure_delete = ON")
     connection.execute("BEGIN IMMEDIATE")
-    if not is_whole(connection, rooms):
+    if not is_file_intact(connection, rooms):
         raise StoreUnavailable("damaged")
     for room in rooms:
         run_script(connection, room.script)
         room.prepare(connection)
     is_new: bool = version == 0
-    if is_new and set_aside(path).exists():
-        salvage(connection, set_aside(path), rooms)
+    if is_new and get_damaged_path(path).exists():
+        salvage_rows(connection, get_damaged_path(path), rooms)
     for room in rooms:
-        set_rows_aside(connection, room)
-    connection.execute(f"PRAGMA user_version = {_VERSION}")
+        move_damaged_rows(connection, room)
+    connection.execute(f"PRAGMA user_version = {_FORMAT_VERSION}")
     connection.execute("COMMIT")
     return is_new
 
 
-def reason_of(error: BaseException) -> Reason | None:
+def reason_for(error: BaseException) -> UnavailableReason | None:
     """Return the reason for an error of the file, or None for any other error."""
     if isinstance(error, StoreUnavailable):
         return error.reason
     if isinstance(error, OSError):
-        return _REASONS_TO_OPEN.get(error.errno, "away")
+        return _REASON_BY_ERRNO.get(error.errno, "away")
     code = getattr(error, "sqlite_errorcode", None)
     if not isinstance(error, sqlite3.Error) or code is None:
         return None
     # FTS5 reports this code for a damaged index, while the tables are intact
-    return "index" if code == sqlite3.SQLITE_CORRUPT_VTAB else _REASONS.get(code & 0xFF)
+    return "index" if code == sqlite3.SQLITE_CORRUPT_VTAB else _REASON_BY_SQLITE_CODE.get(code & 0xFF)
 
 
-def unavailable(reason: Reason, path: Path) -> StoreUnavailable:
+def store_error(reason: UnavailableReason, path: Path) -> StoreUnavailable:
     """Return the error for a reason. Moves a damaged file aside first; it must be closed."""
     if reason != "damaged":
         return StoreUnavailable(reason)
-    aside = set_aside(path)
+    aside = get_damaged_path(path)
     # no file of an earlier damaged database may remain, because it would not belong to this one
-    delete_set_aside(path)
-    for end in _BESIDE:
+    delete_damaged_file(path)
+    for end in _FILE_SUFFIXES:
         with suppress(FileNotFoundError):
             Path(f"{path}{end}").replace(f"{aside}{end}")
     return StoreUnavailable(reason, aside)
 
 
-def set_aside(path: Path) -> Path:
+def get_damaged_path(path: Path) -> Path:
     """Return the path to which a damaged file is moved."""
     return path.with_name(f"{path.name}.damaged")
 
 
-def delete_set_aside(path: Path) -> bool:
+def delete_damaged_file(path: Path) -> bool:
     """Delete the damaged file completely, as single rows cannot be deleted from it. Return whether that succeeded."""
-    aside = set_aside(path)
+    aside = get_damaged_path(path)
     try:
-        for end in _BESIDE:
+        for end in _FILE_SUFFIXES:
             Path(f"{aside}{end}").unlink(missing_ok=True)
     except OSError:
         return False
@@ -204,29 +204,29 @@ def delete_set_aside(path: Path) -> bool:
 
 def delete_file(path: Path) -> bool:
     """Delete a closed file, and the damaged file that was set aside. Return whether no file remains."""
-    files = [Path(f"{path}{end}") for end in _BESIDE]
+    files = [Path(f"{path}{end}") for end in _FILE_SUFFIXES]
     for file in files:
         with suppress(OSError):
             file.unlink()
-    return delete_set_aside(path) and not any(file.exists() for file in files)
+    return delete_damaged_file(path) and not any(file.exists() for file in files)
 
 
-def size(path: Path) -> int:
+def get_disk_size(path: Path) -> int:
     """Return the size on disk in bytes, including the write-ahead log."""
-    return sum([file.stat().st_size for end in _BESIDE if (file := Path(f"{path}{end}")).exists()])
+    return sum([file.stat().st_size for end in _FILE_SUFFIXES if (file := Path(f"{path}{end}")).exists()])
 
 
-def _delete_empty(path: Path) -> None:
+def _delete_if_empty(path: Path) -> None:
     """Delete an empty file, which was just created and could not be set up."""
     with suppress(OSError):
         if not path.stat().st_size:
             path.unlink()
 
 
-def _make_private(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
+def _create_private_file(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
     try:
-        os.fchmod(descriptor, _MODE)
+        os.fchmod(descriptor, _FILE_MODE)
     finally:
         os.close(descriptor)
 
@@ -236,34 +236,34 @@ def connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     # an invalid byte does not raise an error, whose message would quote the text around it
     connection.text_factory = partial(str, encoding="utf-8", errors="replace")
-    connection.create_function("text_sum", -1, text_sum, deterministic=True)
+    connection.create_function("text_sum", -1, calculate_checksum, deterministic=True)
     return connection
 
 
-def is_whole(connection: sqlite3.Connection, rooms: Sequence[Room]) -> bool:
+def is_file_intact(connection: sqlite3.Connection, rooms: Sequence[Schema]) -> bool:
     """Return whether the structure of the file is intact, if necessary after its indexes have been emptied.
 
     Runs in the caller's transaction.
     """
-    if _is_sound(connection):
+    if _passes_quick_check(connection):
         return True
     try:
         for room in rooms:
             room.mend(connection)
     except sqlite3.Error:
         return False
-    return _is_sound(connection)
+    return _passes_quick_check(connection)
 
 
-def _is_sound(connection: sqlite3.Connection) -> bool:
+def _passes_quick_check(connection: sqlite3.Connection) -> bool:
     return bool(connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
 
 
-def set_rows_aside(connection: sqlite3.Connection, room: Room) -> None:
+def move_damaged_rows(connection: sqlite3.Connection, room: Schema) -> None:
     """Move each row whose text differs from its checksum to `set_aside`, in the caller's transaction."""
     found = False
-    for table, columns in room.texts.items():
-        damaged = connection.execute(f"SELECT rowid FROM {table} WHERE sum IS NOT {check_sum(columns)}").fetchall()
+    for table, columns in room.checked_columns.items():
+        damaged = connection.execute(f"SELECT rowid FROM {table} WHERE sum IS NOT {checksum_sql(columns)}").fetchall()
         for (row,) in damaged:
             content = " || x'00' || ".join(f"coalesce(CAST({column} AS BLOB), x'')" for column in columns)
             connection.execute(
@@ -276,26 +276,26 @@ def set_rows_aside(connection: sqlite3.Connection, room: Room) -> None:
         room.mend(connection)
 
 
-def salvage(connection: sqlite3.Connection, damaged: Path, rooms: Sequence[Room]) -> None:
+def salvage_rows(connection: sqlite3.Connection, damaged: Path, rooms: Sequence[Schema]) -> None:
     """Copy the readable rows of a damaged file, table by table, in the caller's transaction."""
     with closing(sqlite3.connect(damaged)) as old:
         old.text_factory = bytes
-        old.create_function("text_sum", -1, text_sum, deterministic=True)
+        old.create_function("text_sum", -1, calculate_checksum, deterministic=True)
         # this comes first, while the new tables are empty, so that no id is used again
-        _copy(connection, old, "sqlite_sequence", {})
+        _copy_table(connection, old, "sqlite_sequence", {})
         for room in rooms:
-            for table in _tables(connection, room):
-                _copy(connection, old, table, room.texts)
+            for table in _list_tables(connection, room):
+                _copy_table(connection, old, table, room.checked_columns)
             room.mend(connection)
 
 
-def _tables(connection: sqlite3.Connection, room: Room) -> list[str]:
+def _list_tables(connection: sqlite3.Connection, room: Schema) -> list[str]:
     """Return the tables of a room without `setting`, which describes only the file that contains it."""
     found = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'setting'")
     return [name for (name,) in found if f" {name} (" in room.script]
 
 
-def _copy(
+def _copy_table(
     connection: sqlite3.Connection, old: sqlite3.Connection, table: str, texts: Mapping[str, tuple[str, ...]]
 ) -> None:
     columns = [each for each in connection.execute(f"PRAGMA table_xinfo({table})") if not each[6]]
@@ -303,12 +303,12 @@ def _copy(
     kinds = [kind for _, _, kind, *_ in columns]
     last_first = ", ".join(f"{name} DESC" for _, name, _, _, _, key, _ in columns if key) or "rowid DESC"
     insert = f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({', '.join('?' * len(columns))})"
-    whole = f" WHERE sum IS {check_sum(texts[table])}" if table in texts else ""
-    for row in _rows(old, f"SELECT {names} FROM {table}{whole}", last_first):
-        connection.execute(insert, [_value(value, kind) for value, kind in zip(row, kinds, strict=True)])
+    whole = f" WHERE sum IS {checksum_sql(texts[table])}" if table in texts else ""
+    for row in _iter_readable_rows(old, f"SELECT {names} FROM {table}{whole}", last_first):
+        connection.execute(insert, [_decode_value(value, kind) for value, kind in zip(row, kinds, strict=True)])
 
 
-def _rows(old: sqlite3.Connection, selected: str, last_first: str) -> Iterator[tuple[Any, ...]]:
+def _iter_readable_rows(old: sqlite3.Connection, selected: str, last_first: str) -> Iterator[tuple[Any, ...]]:
     """Yield the readable rows: from the first row up to the damage, then from the last row back to the damage."""
     for query in (selected, f"{selected} ORDER BY {last_first}"):
         try:
@@ -318,5 +318,5 @@ def _rows(old: sqlite3.Connection, selected: str, last_first: str) -> Iterator[t
         return
 
 
-def _value(value: object, kind: str) -> object:
+def _decode_value(value: object, kind: str) -> object:
     return value.decode(errors="replace") if isinstance(value, bytes) and kind != "BLOB" else value

@@ -12,22 +12,22 @@ import traceback
 from typing import Any
 
 from . import file
-from .file import Reason, StoreUnavailable
-from .queue import Job, OpenStore, Queue, Upkeep, Write
+from .file import StoreUnavailable, UnavailableReason
+from .queue import OpenStore, StoreJob, UpkeepSchedule, WriteJob, WriteQueue
 
 _LOGGER = logging.getLogger(__name__)
 
 # In seconds. Each consecutive failure doubles the pause.
-_FIRST_PAUSE = 1.0
-_LONGEST_PAUSE = 60.0
-_LONGEST_HOLD = 1_800.0
+_FIRST_PAUSE_SECONDS = 1.0
+_MAX_PAUSE_SECONDS = 60.0
+_MAX_HOLD_SECONDS = 1_800.0
 # A turn queues about five records: the conversation, the memory, the turn, the totals, and the cost.
-_MOST_WAITING = 20_000
+_MAX_QUEUED_RECORDS = 20_000
 
 # Reasons after which an immediate retry may succeed, because the file was set aside or its index was emptied.
-_MENDED: frozenset[Reason] = frozenset({"closed", "damaged", "index"})
+_RETRYABLE_REASONS: frozenset[UnavailableReason] = frozenset({"closed", "damaged", "index"})
 # Reasons that do not require the file to be opened again.
-_STAYS_OPEN: frozenset[Reason] = frozenset({"full", "index", "locked"})
+_NON_CLOSING_REASONS: frozenset[UnavailableReason] = frozenset({"full", "index", "locked"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +37,14 @@ class StoreState:
     `rows_set_aside` is the number of damaged rows, which are not used.
     """
 
-    reason: Reason | None = None
-    set_aside: Path | None = None
+    reason: UnavailableReason | None = None
+    damaged_path: Path | None = None
     rows_set_aside: int = 0
     statistics: Any = None
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class RecordCounts:
     """Numbers of records queued, written, dropped by a full queue, or refused because they could not be stored.
 
     `failures` is the number of failed tries, `error` the type of the last error, `written_at` the time of the last
@@ -65,7 +65,7 @@ class Counts:
         return self.dropped + self.refused
 
 
-class Writer[Opened: OpenStore]:
+class StoreWriter[Opened: OpenStore]:
     """Owns a store and its writer thread. Thread-safe; only `drain`, `hold` and `close` block.
 
     The writer thread calls `open_file` to open or create the file when there is something to write. While `may_create`
@@ -81,7 +81,7 @@ class Writer[Opened: OpenStore]:
         daily: Callable[[Opened], None] = lambda opened: None,
         on_opened: Callable[[Opened], None] = lambda opened: None,
         on_state: Callable[[StoreState], None] = lambda state: None,
-        most_waiting: int = _MOST_WAITING,
+        most_waiting: int = _MAX_QUEUED_RECORDS,
     ) -> None:
         self.path = path
         self.may_create = True
@@ -89,24 +89,24 @@ class Writer[Opened: OpenStore]:
         self._on_opened = on_opened
         self._on_state = on_state
         # for reading only; None while the store cannot be used
-        self.opened: Opened | None = None
+        self.open_store: Opened | None = None
         self.state = StoreState()
-        self._set_aside = file.set_aside(path)
+        self._damaged_path = file.get_damaged_path(path)
         # the condition guards everything below
-        self._changed = Condition()
-        self._queue = Queue(most_waiting)
-        self._upkeep = Upkeep(daily)
-        self._counts = Counts()
-        self._failures_in_a_row = 0
+        self._condition = Condition()
+        self._queue = WriteQueue(most_waiting)
+        self._upkeep = UpkeepSchedule(daily)
+        self._counts = RecordCounts()
+        self._consecutive_failures = 0
         self._paused_until = self._held_until = -math.inf
         self._has_ended = False
         self._thread = Thread(target=self._run, name="windowed_conversation store", daemon=True)
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> RecordCounts:
         """The current counts of records."""
-        with self._changed:
-            return replace(self._counts, queued=len(self._queue.waiting), dropped=self._queue.dropped)
+        with self._condition:
+            return replace(self._counts, queued=len(self._queue.waiting_items), dropped=self._queue.dropped_count)
 
     def start(self) -> None:
         """Start the writer thread, which opens the file if it exists."""
@@ -114,49 +114,50 @@ class Writer[Opened: OpenStore]:
 
     def put(self, *records: object) -> None:
         """Queue records, which are written together. Never raises; counts records that do not fit in the queue."""
-        with self._changed:
+        with self._condition:
             self._queue.put(*records, has_ended=self._has_ended)
-            self._changed.notify_all()
+            self._condition.notify_all()
 
-    def call[Result](self, work: Callable[[Opened], Result]) -> Future[Result]:
+    def submit[Result](self, work: Callable[[Opened], Result]) -> Future[Result]:
         """Queue work on the store after everything queued before, and return a future of its result.
 
         If the store is off, it is retried immediately. The future fails with `StoreUnavailable` if that does not
         succeed.
         """
-        job = Job(work)
-        with self._changed:
+        job = StoreJob(work)
+        with self._condition:
             is_held = self._held_until > time.monotonic()
             is_accepted = not is_held and self._queue.put(job, has_ended=self._has_ended)
             self._paused_until = -math.inf
-            self._changed.notify_all()
+            self._condition.notify_all()
         if not is_accepted:
-            job.fail(StoreUnavailable(self._refusal(is_held=is_held)))
-        return job.done
+            job.fail(StoreUnavailable(self._get_refusal_reason(is_held=is_held)))
+        return job.future
 
-    def _refusal(self, *, is_held: bool) -> Reason:
+    def _get_refusal_reason(self, *, is_held: bool) -> UnavailableReason:
         if self._has_ended:
             return "closed"
         return "backup" if is_held else self.state.reason or "locked"
 
-    def check(self, *, repeat_daily: bool = False) -> None:
+    def request_upkeep(self, *, repeat_daily: bool = False) -> None:
         """Request new statistics, for example after a read failed, and optionally a repetition of the daily work."""
-        with self._changed:
+        with self._condition:
             self._upkeep.read_statistics_soon()
             if repeat_daily:
-                self._upkeep.repeat()
-            self._changed.notify_all()
+                self._upkeep.repeat_daily_work()
+            self._condition.notify_all()
 
     def drain(self, timeout: float) -> bool:
         """Wait until everything queued is written or a try fails. Return whether everything is written."""
-        with self._changed:
+        with self._condition:
             self._paused_until = self._held_until = -math.inf
-            self._changed.notify_all()
-            queue, accepted, failures = self._queue, self._queue.accepted, self._counts.failures
-            self._changed.wait_for(
-                lambda: queue.accepted - len(queue.waiting) >= accepted or self._counts.failures > failures, timeout
+            self._condition.notify_all()
+            queue, accepted, failures = self._queue, self._queue.accepted_count, self._counts.failures
+            self._condition.wait_for(
+                lambda: queue.accepted_count - len(queue.waiting_items) >= accepted or self._counts.failures > failures,
+                timeout,
             )
-            return queue.accepted - len(queue.waiting) >= accepted
+            return queue.accepted_count - len(queue.waiting_items) >= accepted
 
     def hold(self, timeout: float) -> bool:
         """Move all data into the main file and pause writing until `release`, so that the file can be copied.
@@ -166,7 +167,7 @@ class Writer[Opened: OpenStore]:
         """
         if not self.counts.queued and not self.path.exists():
             return self._hold_now()
-        job = self.call(lambda opened: opened.checkpoint() and self._hold_now())
+        job = self.submit(lambda opened: opened.checkpoint() and self._hold_now())
         try:
             return job.result(timeout)
         except StoreUnavailable, TimeoutError:
@@ -175,113 +176,113 @@ class Writer[Opened: OpenStore]:
 
     def release(self) -> None:
         """Resume writing after `hold`."""
-        with self._changed:
+        with self._condition:
             self._held_until = -math.inf
-            self._changed.notify_all()
+            self._condition.notify_all()
 
     def close(self, timeout: float) -> bool:
         """Write the queue without retries, and close the file. Return whether that ended within the timeout."""
-        with self._changed:
+        with self._condition:
             self._has_ended = True
-            self._failures_in_a_row = 0
-            self._changed.notify_all()
+            self._consecutive_failures = 0
+            self._condition.notify_all()
         if self._thread.ident is not None:
             self._thread.join(timeout)
         return not self._thread.is_alive()
 
     def _hold_now(self) -> bool:
-        with self._changed:
-            self._held_until = time.monotonic() + _LONGEST_HOLD
+        with self._condition:
+            self._held_until = time.monotonic() + _MAX_HOLD_SECONDS
         return True
 
     def _run(self) -> None:
-        while self._wait():
+        while self._wait_for_work():
             try:
-                self._step()
+                self._process_next()
             except Exception as err:  # noqa: BLE001 - the next try may succeed
-                self._fail(err)
+                self._handle_failure(err)
         self._close_file()
-        with self._changed:
+        with self._condition:
             jobs = self._queue.remove_jobs()
         for job in jobs:
             job.fail(StoreUnavailable("closed"))
 
-    def _wait(self) -> bool:
+    def _wait_for_work(self) -> bool:
         """Block until there is something to do. Return False if the thread should end."""
-        with self._changed:
+        with self._condition:
             while True:
-                now, number = time.monotonic(), len(self._queue.waiting)
+                now, number = time.monotonic(), len(self._queue.waiting_items)
                 if self._has_ended:
-                    return number > 0 and not self._failures_in_a_row
+                    return number > 0 and not self._consecutive_failures
                 due_at = max(-math.inf if number else self._upkeep.due_at, self._paused_until)
-                if number * 2 < self._queue.most:
+                if number * 2 < self._queue.max_items:
                     due_at = max(due_at, self._held_until)
                 if due_at <= now:
                     return True
-                self._changed.wait(min(due_at - now, TIMEOUT_MAX))
+                self._condition.wait(min(due_at - now, TIMEOUT_MAX))
 
-    def _step(self) -> None:
-        with self._changed:
-            first = self._queue.first()
-        has_file = self.opened is not None or self.path.exists()
-        if isinstance(first, Job):
-            self._do(first, needs_no_file=not has_file and not self.may_create)
+    def _process_next(self) -> None:
+        with self._condition:
+            first = self._queue.peek_batch()
+        has_file = self.open_store is not None or self.path.exists()
+        if isinstance(first, StoreJob):
+            self._run_job(first, needs_no_file=not has_file and not self.may_create)
         elif first and not has_file and not self.may_create:
-            self._on_done(first)
+            self._on_items_done(first)
         elif first:
-            self._store(self._open(), first)
+            self._store_records(self._open_store(), first)
         elif not has_file:
-            self._upkeep.postpone()
-            self._recover()
+            self._upkeep.postpone_all()
+            self._mark_usable()
         else:
-            self._recover(self._upkeep.run(self._open()))
+            self._mark_usable(self._upkeep.run_next(self._open_store()))
 
-    def _do(self, job: Job, *, needs_no_file: bool) -> None:
+    def _run_job(self, job: StoreJob, *, needs_no_file: bool) -> None:
         try:
-            job.run(self._open(), self._recover)
+            job.run(self._open_store(), self._mark_usable)
         finally:
             if needs_no_file:
                 self._close_file()
                 file.delete_file(self.path)
-        self._on_done([job])
+        self._on_items_done([job])
 
-    def _open(self) -> Opened:
-        if self.opened is None:
-            self.opened = self._open_file(self.path)
+    def _open_store(self) -> Opened:
+        if self.open_store is None:
+            self.open_store = self._open_file(self.path)
             self._upkeep.on_opened()
-            self._on_opened(self.opened)
-        return self.opened
+            self._on_opened(self.open_store)
+        return self.open_store
 
-    def _store(self, opened: Opened, records: Sequence[object]) -> None:
+    def _store_records(self, store: Opened, records: Sequence[object]) -> None:
         try:
-            opened.add(records)
+            store.add(records)
         except Exception as err:
             if isinstance(err, StoreUnavailable) and err.reason != "fault":
                 raise
             # one record that cannot be stored must not prevent the storage of the others
             if len(records) > 1:
                 for record in records:
-                    self._store(opened, (record,))
+                    self._store_records(store, (record,))
                 return
-            self._recover()
-            self._on_done(records, refused=1, error=type(err).__name__)
+            self._mark_usable()
+            self._on_items_done(records, refused=1, error=type(err).__name__)
         else:
-            self._recover()
-            self._on_done(records, rows_written=len(records))
+            self._mark_usable()
+            self._on_items_done(records, rows_written=len(records))
 
-    def _recover(self, statistics: Any = None) -> None:
+    def _mark_usable(self, statistics: Any = None) -> None:
         """Mark the store as usable. Called before callers get their results."""
-        self._failures_in_a_row, self._paused_until = 0, -math.inf
+        self._consecutive_failures, self._paused_until = 0, -math.inf
         self._set_state(None, statistics or self.state.statistics)
 
-    def _on_done(
+    def _on_items_done(
         self, items: Sequence[object], *, rows_written: int = 0, refused: int = 0, error: str | None = None
     ) -> None:
         # before the items leave the queue, so that a caller of `drain` finds the effects of `on_written`
         for item in items:
-            if isinstance(item, Write) and item.on_written is not None and not refused:
+            if isinstance(item, WriteJob) and item.on_written is not None and not refused:
                 item.on_written()
-        with self._changed:
+        with self._condition:
             self._queue.remove_first(len(items))
             counts = self._counts
             self._counts = replace(
@@ -292,41 +293,41 @@ class Writer[Opened: OpenStore]:
                 written_at=time.time() if rows_written else counts.written_at,
             )
             self._upkeep.on_changed()
-            self._changed.notify_all()
+            self._condition.notify_all()
 
-    def _fail(self, error: Exception) -> None:
+    def _handle_failure(self, error: Exception) -> None:
         if not isinstance(error, StoreUnavailable):
             error = StoreUnavailable("fault").with_traceback(error.__traceback__)
         if error.reason == "fault":
             # the message is not logged, because it may quote stored text
             _LOGGER.error("The store failed\n%s", "".join(traceback.format_tb(error.__traceback__)))
-        if error.reason not in _STAYS_OPEN:
+        if error.reason not in _NON_CLOSING_REASONS:
             self._close_file()
-        is_mended = error.reason in _MENDED and not self._failures_in_a_row
+        is_mended = error.reason in _RETRYABLE_REASONS and not self._consecutive_failures
         if not is_mended:
             self._set_state(error.reason, self.state.statistics)
-        jobs: list[Job] = []
-        with self._changed:
-            pause = min(_FIRST_PAUSE * 2 ** min(self._failures_in_a_row, 10), _LONGEST_PAUSE)
-            self._failures_in_a_row += 1
+        jobs: list[StoreJob] = []
+        with self._condition:
+            pause = min(_FIRST_PAUSE_SECONDS * 2 ** min(self._consecutive_failures, 10), _MAX_PAUSE_SECONDS)
+            self._consecutive_failures += 1
             self._upkeep.on_opened()
             if not is_mended:
                 self._counts = replace(self._counts, failures=self._counts.failures + 1, error=error.reason)
                 self._paused_until = time.monotonic() + pause
                 jobs = self._queue.remove_jobs()
-            self._changed.notify_all()
+            self._condition.notify_all()
         for job in jobs:
             job.fail(error)
 
     def _close_file(self) -> None:
-        if self.opened is not None:
-            self.opened.close()
-            self.opened = None
+        if self.open_store is not None:
+            self.open_store.close()
+            self.open_store = None
 
-    def _set_state(self, reason: Reason | None, statistics: Any) -> None:
-        opened = self.opened if reason is None else None
+    def _set_state(self, reason: UnavailableReason | None, statistics: Any) -> None:
+        opened = self.open_store if reason is None else None
         rows = opened.rows_set_aside if opened is not None else self.state.rows_set_aside
-        state = StoreState(reason, self._set_aside if self._set_aside.exists() else None, rows, statistics)
+        state = StoreState(reason, self._damaged_path if self._damaged_path.exists() else None, rows, statistics)
         if state != self.state:
             self.state = state
             self._on_state(state)

@@ -10,13 +10,13 @@ import time
 from typing import Self
 
 from ..providers import (
+    AnswerDone,
     AuthError,
     BadRequest,
     ContextOverflow,
     DeadlineExceeded,
     Effort,
     Event,
-    Finished,
     Incomplete,
     ProviderError,
     QuotaError,
@@ -30,16 +30,16 @@ from ..providers import (
 )
 from ..window import ToolCall
 from .limits import TurnLimits
-from .model import BilledRequest, Model, OnBilled, Spoken
+from .model import BilledRequest, BilledRequestCallback, Model, ReplyDelta
 
 # Errors that cost nothing if they occur before the first event. A timeout is not among them: a slow model may already
 # have been generating tokens.
-_COST_NOTHING = (AuthError, BadRequest, ContextOverflow, QuotaError, RateLimited, Unavailable)
-_CANCELLED = (asyncio.CancelledError, GeneratorExit)
+_FREE_ERRORS = (AuthError, BadRequest, ContextOverflow, QuotaError, RateLimited, Unavailable)
+_CANCELLATION_ERRORS = (asyncio.CancelledError, GeneratorExit)
 
 # How long, in seconds, a server may take for its first token while a fallback agent is available, even if it keeps
 # sending signs of life: llama.cpp sends a comment each second, also when it hangs.
-LONGEST_FIRST_TOKEN = 60.0
+MAX_FIRST_TOKEN_SECONDS = 60.0
 
 
 class AttemptResult(StrEnum):
@@ -62,27 +62,27 @@ class Purpose(StrEnum):
 class Attempt:
     """A request that was sent, and its result.
 
-    `began` and `ended` are in seconds on the monotonic clock, `first_token` is in seconds from `began`. `billed` holds
-    the usage if the provider sent any; `is_unbilled` means that the request may have cost something although no usage
-    was sent. `finish` is the finish reason as the provider names it, `calls` are the tool calls that were passed to the
-    reply, and `error` is the class of the error.
+    `started_at` and `ended` are in seconds on the monotonic clock, `time_to_first_token` is in seconds from
+    `started_at`. `billed_request` holds the usage if the provider sent any; `is_unbilled` means that the request may
+    have cost something although no usage was sent. `finish_reason` is the finish reason as the provider names it,
+    `tool_calls` are the tool calls that were passed to the reply, and `error_name` is the class of the error.
     """
 
     model: Model
     request: Request
     purpose: Purpose
     result: AttemptResult
-    began: float
-    ended: float
-    first_token: float | None = None
-    billed: BilledRequest | None = None
+    started_at: float
+    ended_at: float
+    time_to_first_token: float | None = None
+    billed_request: BilledRequest | None = None
     is_unbilled: bool = False
-    finish: str | None = None
-    calls: tuple[ToolCall, ...] = ()
-    error: str | None = None
+    finish_reason: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    error_name: str | None = None
 
 
-type OnAttempt = Callable[[Attempt], None]
+type AttemptCallback = Callable[[Attempt], None]
 
 
 @dataclass(slots=True)
@@ -92,17 +92,17 @@ class OpenAttempt:
     model: Model
     request: Request
     purpose: Purpose
-    on_end: OnAttempt
-    on_billed: OnBilled = lambda billed: None
+    on_end: AttemptCallback
+    on_billed: BilledRequestCallback = lambda billed: None
     error: BaseException | None = None
-    calls: list[ToolCall] = field(default_factory=list)
-    _began: float = field(default_factory=time.monotonic)
-    _first_event: float | None = None
+    tool_calls: list[ToolCall] = field(default_factory=list)
+    _started_at: float = field(default_factory=time.monotonic)
+    _first_event_at: float | None = None
     _usage: Usage | None = None
-    _billed: BilledRequest | None = None
-    _finish: str | None = None
+    _billed_request: BilledRequest | None = None
+    _finish_reason: str | None = None
     _is_discarded: bool = False
-    _is_heard: bool = False
+    _has_output: bool = False
     _has_reasoning: bool = False
 
     def __enter__(self) -> Self:
@@ -113,108 +113,108 @@ class OpenAttempt:
         if error is not None:
             self.error = error
         if not self._is_discarded:
-            ended = self.ended()
-            self._learn()
+            ended = self.build_attempt()
+            self._learn_reasoning()
             self.on_end(ended)
         # do not keep the error alive together with its stack frames
         self.error = None
 
     def on_event(self, event: Event) -> None:
         """Update the record with an event of the provider's stream."""
-        if self._first_event is None:
-            self._first_event = time.monotonic()
+        if self._first_event_at is None:
+            self._first_event_at = time.monotonic()
         match event:
             case Usage():
                 self._usage = event
-            case Finished(native=native, server=server):
-                self._finish = native
+            case AnswerDone(native_reason=native, server_identity=server):
+                self._finish_reason = native
                 if self._usage is not None:
-                    self.bill(self._usage, server)
+                    self.record_usage(self._usage, server)
 
-    def bill(self, usage: Usage, server: str = "") -> None:
-        """Record the usage and call `on_billed` at once. `server` is the server's name for the model that answered."""
+    def record_usage(self, usage: Usage, server: str = "") -> None:
+        """Record the usage, and call `on_billed` at once. `server_identity` names the model that answered."""
         self._usage = None
-        self._billed = BilledRequest(self.model, self.request, usage, server=server)
+        self._billed_request = BilledRequest(self.model, self.request, usage, server_identity=server)
         self._has_reasoning = self._has_reasoning or usage.reasoning > 0
-        self.on_billed(self._billed)
+        self.on_billed(self._billed_request)
 
-    def on_delta(self, delta: Spoken) -> None:
+    def on_delta(self, delta: ReplyDelta) -> None:
         """Update the record with a delta that the speech filter has produced from an event."""
         match delta:
             case ReasoningDelta(text):
                 self._has_reasoning = self._has_reasoning or not text.isspace()
             case TextDelta() | ToolCallDone():
-                self._is_heard = True
+                self._has_output = True
 
     def discard(self) -> None:
         """Do not record the request: its server does not support such requests, or it stays open for a later answer."""
         self._is_discarded = True
 
-    def ended(self) -> Attempt:
+    def build_attempt(self) -> Attempt:
         """Return the finished `Attempt`, with the current time as its end."""
         if self._usage is not None:
-            self.bill(self._usage)
+            self.record_usage(self._usage)
         # the answer was complete, only its tools or the next request were interrupted
-        error = None if self._finish is not None and isinstance(self.error, _CANCELLED) else self.error
-        costs_nothing = isinstance(error, _COST_NOTHING) and self._first_event is None
+        error = None if self._finish_reason is not None and isinstance(self.error, _CANCELLATION_ERRORS) else self.error
+        costs_nothing = isinstance(error, _FREE_ERRORS) and self._first_event_at is None
         return Attempt(
             model=self.model,
             request=self.request,
             purpose=self.purpose,
-            result=result_of(error),
-            began=self._began,
-            ended=time.monotonic(),
-            first_token=self._first_event and self._first_event - self._began,
-            billed=self._billed,
-            is_unbilled=self._billed is None and not costs_nothing,
-            finish=self._finish,
-            calls=tuple(self.calls),
-            error=None if error is None else type(error).__name__,
+            result=get_attempt_result(error),
+            started_at=self._started_at,
+            ended_at=time.monotonic(),
+            time_to_first_token=self._first_event_at and self._first_event_at - self._started_at,
+            billed_request=self._billed_request,
+            is_unbilled=self._billed_request is None and not costs_nothing,
+            finish_reason=self._finish_reason,
+            tool_calls=tuple(self.tool_calls),
+            error_name=None if error is None else type(error).__name__,
         )
 
-    def _learn(self) -> None:
+    def _learn_reasoning(self) -> None:
         """Learn from the finished answer whether the model reasons.
 
         An answer that was cut off before its first text or tool call contained reasoning, shown or not. If reasoning
         was turned off in the request and the answer has none, that proves nothing about other requests.
         """
-        is_cut = isinstance(self.error, Incomplete) and not self._is_heard
+        is_cut = isinstance(self.error, Incomplete) and not self._has_output
         if is_cut or self._has_reasoning:
             self.model.reasoning.on_answer(has_reasoning=True)
-        elif self._finish is not None and self.request.settings.effort is not Effort.NONE:
+        elif self._finish_reason is not None and self.request.settings.effort is not Effort.NONE:
             self.model.reasoning.on_answer(has_reasoning=False)
 
 
-def result_of(error: BaseException | None) -> AttemptResult:
+def get_attempt_result(error: BaseException | None) -> AttemptResult:
     """Return the `AttemptResult` for the error that ended an attempt, or for an attempt without an error."""
     if error is None:
         return AttemptResult.ANSWERED
-    return AttemptResult.CANCELLED if isinstance(error, _CANCELLED) else AttemptResult.ERROR
+    return AttemptResult.CANCELLED if isinstance(error, _CANCELLATION_ERRORS) else AttemptResult.ERROR
 
 
 @dataclass(slots=True)
-class Pulse:
+class IdleTimer:
     """Tracks a server's signs of life: everything that it sends, even if it is not an event.
 
-    `idle_timeout` is in seconds. `last` is the time of the latest sign of life on the event loop's clock, or None
-    before the first one: the idle timeout begins only when the server has begun to answer.
+    `idle_timeout` is in seconds. `last_activity_at` is the time of the latest sign of life on the event loop's clock,
+    or None before the first one: the idle timeout begins only when the server has begun to answer.
     """
 
     idle_timeout: float
-    last: float | None = None
+    last_activity_at: float | None = None
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     _deadline: asyncio.Timeout | None = None
 
-    def beat(self) -> None:
+    def record_activity(self) -> None:
         """Record a sign of life."""
-        self.last = self._loop.time()
+        self.last_activity_at = self._loop.time()
         if self._deadline is not None and not self._deadline.expired():
-            self._deadline.reschedule(self.last + self.idle_timeout)
+            self._deadline.reschedule(self.last_activity_at + self.idle_timeout)
 
     async def next_event[E](self, events: AsyncGenerator[E]) -> E | None:
         """Return the next event, or None at the end. Raises `DeadlineExceeded` after the idle timeout."""
         try:
-            async with asyncio.timeout(None if self.last is None else self.idle_timeout) as self._deadline:
+            async with asyncio.timeout(None if self.last_activity_at is None else self.idle_timeout) as self._deadline:
                 return await anext(events, None)
         except TimeoutError as err:
             if self._deadline is None or not self._deadline.expired():
@@ -240,11 +240,11 @@ class AnswerStream:
         # Whether the wait for the first token timed out while the request stays open.
         self.is_waiting = False
         self._loop = asyncio.get_running_loop()
-        self._pulse = Pulse(limits.idle(at_home=model.is_at_home))
-        self._events = model.provider.stream(request, self._pulse.beat)
-        self._pending: asyncio.Task[Event | None] | None = None
+        self._idle_timer = IdleTimer(limits.get_idle_timeout(at_home=model.is_at_home))
+        self._events = model.provider.stream(request, self._idle_timer.record_activity)
+        self._event_task: asyncio.Task[Event | None] | None = None
 
-    async def events(self, fallback_timeout: float | None) -> AsyncGenerator[Event]:
+    async def iter_events(self, fallback_timeout: float | None) -> AsyncGenerator[Event]:
         """Yield the events of the answer. Raises `ProviderError`.
 
         `fallback_timeout` is how long the server may take for its first token, in seconds, or None if no fallback agent
@@ -253,61 +253,61 @@ class AnswerStream:
         self.is_waiting = False
         began = self._loop.time()
         while True:
-            if fallback_timeout is None and self._pending is None:
-                event = await self._pulse.next_event(self._events)
+            if fallback_timeout is None and self._event_task is None:
+                event = await self._idle_timer.next_event(self._events)
             else:
-                event = await self._next(fallback_timeout, began)
+                event = await self._next_event(fallback_timeout, began)
             if event is None:
                 return
             if isinstance(event, TextDelta | ToolCallDone):
                 fallback_timeout = None
             yield event
 
-    async def load(self, seconds: float) -> None:
+    async def wait_for_loading(self, seconds: float) -> None:
         """Keep the request open until its first event, for at most `seconds`, so that the server can finish loading."""
-        limit, self.is_waiting = self.model.limit, False
+        limit, self.is_waiting = self.model.request_limiter, False
         limit.is_loading = True
         try:
             async with aclosing(self):
                 with suppress(ProviderError, TimeoutError):
                     async with asyncio.timeout(seconds):
-                        await self._next(None, self._loop.time())
+                        await self._next_event(None, self._loop.time())
         finally:
             limit.is_loading = False
 
     async def aclose(self) -> None:
         """Close the request."""
-        if self._pending is not None:
-            self._pending.cancel()
-            await asyncio.wait({self._pending})
+        if self._event_task is not None:
+            self._event_task.cancel()
+            await asyncio.wait({self._event_task})
             # nobody waits for this request any more, so its error does not belong in the log
             with suppress(asyncio.CancelledError, Exception):
-                self._pending.result()
-            self._pending = None
+                self._event_task.result()
+            self._event_task = None
         await self._events.aclose()
 
-    async def _next(self, fallback_timeout: float | None, began: float) -> Event | None:
+    async def _next_event(self, fallback_timeout: float | None, began: float) -> Event | None:
         """Return the next event of a request that may stay open, or None at its end. Raises `DeadlineExceeded`."""
-        pending = self._pending = self._pending or self._loop.create_task(_next_of(self._events))
+        pending = self._event_task = self._event_task or self._loop.create_task(_get_next_event(self._events))
         try:
             while not pending.done():
-                left = self._ends_at(fallback_timeout, began) - self._loop.time()
+                left = self._calculate_deadline(fallback_timeout, began) - self._loop.time()
                 if left <= 0:
                     self.is_waiting = fallback_timeout is not None
                     raise DeadlineExceeded("no first token in time")
-                await asyncio.wait({pending}, timeout=min(left, self._pulse.idle_timeout))
+                await asyncio.wait({pending}, timeout=min(left, self._idle_timer.idle_timeout))
         finally:
             if pending.done():
-                self._pending = None
+                self._event_task = None
         return pending.result()
 
-    def _ends_at(self, fallback_timeout: float | None, began: float) -> float:
+    def _calculate_deadline(self, fallback_timeout: float | None, began: float) -> float:
         """Return the time at which the wait for the next event ends, on the event loop's clock."""
-        last = self._pulse.last
+        last = self._idle_timer.last_activity_at
         if fallback_timeout is None:
-            return math.inf if last is None else last + self._pulse.idle_timeout
-        return min(max(began, last or began) + fallback_timeout, began + max(LONGEST_FIRST_TOKEN, fallback_timeout))
+            return math.inf if last is None else last + self._idle_timer.idle_timeout
+        return min(max(began, last or began) + fallback_timeout, began + max(MAX_FIRST_TOKEN_SECONDS, fallback_timeout))
 
 
-async def _next_of(events: AsyncGenerator[Event]) -> Event | None:
+async def _get_next_event(events: AsyncGenerator[Event]) -> Event | None:
     return await anext(events, None)

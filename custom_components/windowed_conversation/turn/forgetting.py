@@ -21,86 +21,88 @@ from ..memory import (
     Erasure,
     ExchangeOwner,
     ExchangeText,
-    Forgotten,
-    Kind,
+    LostRows,
     Memory,
+    MemoryKind,
     Tombstone,
-    any_between,
-    spoken,
+    clean_text,
+    has_time_between,
 )
-from ..store import Room, check_sum, delete_values, owners_of_values
-from ..window import QUESTION, EvictionCounts, Exchange, Message, Snapshot, is_summary, with_content
+from ..store import Schema, checksum_sql, delete_values, list_value_owners
+from ..window import QUESTION, EvictionCounts, Exchange, Message, Snapshot, is_summary, replace_content
 from ..window.codecs.snapshot import (
-    TABLES,
+    TABLES_SQL,
     TEXTS,
     ConversationChange,
     StoredConversation,
     delete_conversation,
     delete_orphans,
+    list_stored_conversations,
     read_conversation,
-    stored_conversations,
-    write_change,
+    write_conversation_change,
 )
-from .context import said_in
-from .recall import HEADING, key_of
-from .remember_requests import MOST_NAMED, MemoryReply, Phrase, matching_facts
+from .context import extract_user_text
+from .recall import HEADING, format_source_id
+from .remember_requests import MAX_FACTS_NAMED, MemoryReply, ReplyKey, find_matching_facts
 from .routing import WindowKey
-from .speaker import Speaker, is_supported_by, speaks_of_oneself
+from .speaker import Speaker, is_about_speaker, is_supported_by
 
-CONVERSATIONS = Room(TABLES.format(sum=check_sum(TEXTS["exchange"])), TEXTS, mend=delete_orphans)
+CONVERSATIONS = Schema(TABLES_SQL.format(sum=checksum_sql(TEXTS["exchange"])), TEXTS, mend=delete_orphans)
 
 # A window is identified by its agent and its key, and an exchange by the time and the content of its first message.
-type Place = tuple[str, str]
-type _Key = tuple[float | None, str]
+type WindowId = tuple[str, str]
+type _ExchangeKey = tuple[float | None, str]
 
 # The name of the tool with which a model forgets facts.
-FORGET_TOOL = "forget"
+FORGET_TOOL_NAME = "forget"
 
-_PAST: tuple[Kind, ...] = ("turn", "episode")
+_PAST_KINDS: tuple[MemoryKind, ...] = ("turn", "episode")
 
 # The maximum number of facts and turns that one sentence may delete.
-_MOST_FACTS = 10
-_MOST_PAST = 100
+_MAX_FACTS = 10
+_MAX_PAST_MEMORIES = 100
 
 # The minimum number of words in such a request: a single word occurs in too many turns.
-_FEWEST_WORDS = 2
+_MIN_QUERY_WORDS = 2
 
 
 class ForgottenExchanges:
-    """The exchanges that windows lose when memory is erased. `lost` counts them by window."""
+    """The exchanges that windows lose when memory is erased. `lost_count_by_window` counts them by window."""
 
     def __init__(self, erasure: Erasure) -> None:
         self.erasure = erasure
-        self.lost: dict[Place, int] = {}
-        self._texts = {key_of(*item): text for item, text in erasure.texts.items()}
-        self._stays: dict[Place, dict[_Key, bool]] = {}
+        self.lost_count_by_window: dict[WindowId, int] = {}
+        self._texts = {format_source_id(*item): text for item, text in erasure.text_by_source.items()}
+        self._decisions_by_window: dict[WindowId, dict[_ExchangeKey, bool]] = {}
 
-    def decide(self, place: Place, versions: Collection[Snapshot]) -> None:
+    def decide_exchanges(self, place: WindowId, versions: Collection[Snapshot]) -> None:
         """Decide which exchanges a window loses. An exchange that one version of it loses is lost in all."""
-        decisions = self._stays[place] = {}
+        decisions = self._decisions_by_window[place] = {}
         for exchange in chain.from_iterable((*each.pending_exchanges, *each.exchanges) for each in versions):
-            decisions[_key(exchange)] = decisions.get(_key(exchange), True) and self._keeps(place, exchange)
-        there = {_key(exchange) for each in versions for exchange in each.exchanges}
-        self.lost[place] = sum(not decisions[key] for key in there)
+            decisions[_exchange_key(exchange)] = decisions.get(_exchange_key(exchange), True) and self._is_kept(
+                place, exchange
+            )
+        there = {_exchange_key(exchange) for each in versions for exchange in each.exchanges}
+        self.lost_count_by_window[place] = sum(not decisions[key] for key in there)
 
-    def rest(self, place: Place, snapshot: Snapshot) -> Snapshot:
+    def remove_lost(self, place: WindowId, snapshot: Snapshot) -> Snapshot:
         """Return the snapshot without the lost exchanges, or the same snapshot if it loses none."""
-        decisions = self._stays.get(place, {})
+        decisions = self._decisions_by_window.get(place, {})
 
-        def stays(exchange: Exchange) -> bool:
+        def is_kept(exchange: Exchange) -> bool:
             # exchanges added after the decision have no entry
-            key = _key(exchange)
-            return decisions[key] if key in decisions else self._keeps(place, exchange)
+            key = _exchange_key(exchange)
+            return decisions[key] if key in decisions else self._is_kept(place, exchange)
 
-        if not all(map(stays, snapshot.pending_exchanges)):
+        if not all(map(is_kept, snapshot.pending_exchanges)):
             snapshot = snapshot._replace(pending_exchanges=())
-        people, rest = self.erasure.people, tuple(filter(stays, snapshot.exchanges))
+        people, rest = self.erasure.people, tuple(filter(is_kept, snapshot.exchanges))
         is_in_profile = self.erasure.forgotten.facts and (None in people or WindowKey.parse(place[1]).user in people)
-        return _with_rest(snapshot, rest, has_profile=not is_in_profile)
+        return _keep_only(snapshot, rest, has_profile=not is_in_profile)
 
-    def _keeps(self, place: Place, exchange: Exchange) -> bool:
+    def _is_kept(self, place: WindowId, exchange: Exchange) -> bool:
         window = WindowKey.parse(place[1])
-        said, *answers = _texts(exchange)
+        said, *answers = _iter_texts(exchange)
         first, last = exchange.messages[0], exchange.messages[-1]
         text = ExchangeText(
             said,
@@ -110,7 +112,7 @@ class ForgottenExchanges:
             is_readable=first.content != QUESTION or last.native is None,
         )
         owner = ExchangeOwner(place[0], window.user, window.conversation)
-        return self.erasure.keeps(text, first.created, _end(exchange), owner)
+        return self.erasure.keeps_exchange(text, first.created, _get_end_time(exchange), owner)
 
 
 class ConversationForgetting:
@@ -120,38 +122,38 @@ class ConversationForgetting:
     """
 
     def __init__(self) -> None:
-        self._live: Mapping[Place, Snapshot] = {}
+        self._live_snapshots: Mapping[WindowId, Snapshot] = {}
         self._losses: list[ForgottenExchanges] = []
 
     @contextmanager
-    def beside(self, live: Mapping[Place, Snapshot]) -> Iterator[list[ForgottenExchanges]]:
+    def include_live(self, live: Mapping[WindowId, Snapshot]) -> Iterator[list[ForgottenExchanges]]:
         """Include windows in working memory in the decision. Yield a list that `forget` fills with their losses."""
-        self._live, self._losses = live, []
+        self._live_snapshots, self._losses = live, []
         try:
             yield self._losses
         finally:
-            self._live, self._losses = {}, []
+            self._live_snapshots, self._losses = {}, []
 
     def forget(self, connection: sqlite3.Connection, erasure: Erasure, dry_run: bool) -> int:
         """Delete the lost exchanges of stored conversations. Return the number of exchanges lost in all windows."""
         losses = ForgottenExchanges(erasure)
-        stored = {(each.agent, each.key): each for each in stored_conversations(connection)}
-        for place in stored.keys() | self._live.keys():
+        stored = {(each.agent_id, each.window_key): each for each in list_stored_conversations(connection)}
+        for place in stored.keys() | self._live_snapshots.keys():
             contents = read_conversation(connection, *place) if place in stored else None
-            losses.decide(place, [*filter(None, (contents, self._live.get(place)))])
+            losses.decide_exchanges(place, [*filter(None, (contents, self._live_snapshots.get(place)))])
             if contents is not None and not dry_run:
-                _write(connection, stored[place], contents, losses.rest(place, contents))
+                _apply(connection, stored[place], contents, losses.remove_lost(place, contents))
         if not dry_run:
             self._losses.append(losses)
-        return sum(losses.lost.values())
+        return sum(losses.lost_count_by_window.values())
 
 
-def _write(connection: sqlite3.Connection, stored: StoredConversation, before: Snapshot, rest: Snapshot) -> None:
+def _apply(connection: sqlite3.Connection, stored: StoredConversation, before: Snapshot, rest: Snapshot) -> None:
     gone = {each.number for each in before.exchanges}.difference(each.number for each in rest.exchanges)
     if not gone:
         return
     if not rest.exchanges:
-        delete_conversation(connection, stored.agent, stored.key)
+        delete_conversation(connection, stored.agent_id, stored.window_key)
         return
     stats = stored.stats._replace(
         exchange_count=len(rest.exchanges),
@@ -161,77 +163,80 @@ def _write(connection: sqlite3.Connection, stored: StoredConversation, before: S
         evicted_messages=rest.evicted.messages,
         evicted_tokens=rest.evicted.tokens,
     )
-    write_change(connection, ConversationChange(stored.agent, stored.key, stored.used, stats, removed=gone))
+    write_conversation_change(
+        connection, ConversationChange(stored.agent_id, stored.window_key, stored.used_at, stats, removed_numbers=gone)
+    )
 
 
-def without_forgetting(snapshot: Snapshot) -> Snapshot:
+def remove_forget_exchange(snapshot: Snapshot) -> Snapshot:
     """Return the window without its newest exchange if that has a forget call, which repeats the forgotten text."""
     messages = chain.from_iterable(exchange.messages for exchange in snapshot.exchanges[-1:])
-    is_forgetting = any(call.name == FORGET_TOOL for message in messages for call in message.tool_calls)
+    is_forgetting = any(call.name == FORGET_TOOL_NAME for message in messages for call in message.tool_calls)
     return snapshot._replace(exchanges=snapshot.exchanges[:-1]) if is_forgetting else snapshot
 
 
 class RemovedOwners(NamedTuple):
     """People, agents and accounts that no longer exist but still own data in the store."""
 
-    people: frozenset[str] = frozenset()
-    owners: frozenset[str] = frozenset()
+    user_ids: frozenset[str] = frozenset()
+    owner_ids: frozenset[str] = frozenset()
 
-    def forget(self, memory: Memory, kinds: Iterable[Kind] = KINDS) -> None:
+    def forget(self, memory: Memory, kinds: Iterable[MemoryKind] = KINDS) -> None:
         """Delete their conversations and stored values, and their entries of these kinds in memory."""
-        for person in self.people:
+        for person in self.user_ids:
             memory.forget(person=person, kinds=kinds)
-        for agent in self.owners:
+        for agent in self.owner_ids:
             memory.forget(agent=agent, kinds=kinds)
-        with memory.database.write() as connection:
-            delete_values(connection, self.owners)
+        with memory.database.write_transaction() as connection:
+            delete_values(connection, self.owner_ids)
 
 
 def find_removed_owners(
     memory: Memory, *, people: Collection[str], owners: Collection[str], removed: Collection[str]
 ) -> RemovedOwners:
-    """Return the owners in the store that are none of these people and agents; `removed` are agents known as removed.
+    """Return the owners in the store that are none of these people and agents; `removed_numbers` are removed agents.
 
     An agent that only memory knows may have come with an import, so its turns stay.
     """
-    with memory.database.read() as connection:
-        stored, owners_in_file = stored_conversations(connection), owners_of_values(connection)
-    users = memory.people().union(filter(None, (WindowKey.parse(each.key).user for each in stored)))
-    agents = owners_in_file.union((each.agent for each in stored), removed)
+    with memory.database.read_transaction() as connection:
+        stored, owners_in_file = list_stored_conversations(connection), list_value_owners(connection)
+    users = memory.get_owner_ids().union(filter(None, (WindowKey.parse(each.window_key).user for each in stored)))
+    agents = owners_in_file.union((each.agent_id for each in stored), removed)
     return RemovedOwners(frozenset(users.difference(people)), frozenset(agents.difference(owners)))
 
 
 def forget_all_but_memory(memory: Memory) -> None:
     """Delete all conversations and stored values."""
     removed = find_removed_owners(memory, people=(), owners=(), removed=())
-    removed._replace(people=frozenset()).forget(memory, kinds=())
+    removed._replace(user_ids=frozenset()).forget(memory, kinds=())
 
 
-def without_forgotten(snapshot: Snapshot, tombstones: Collection[Tombstone]) -> Snapshot:
+def remove_forgotten(snapshot: Snapshot, tombstones: Collection[Tombstone]) -> Snapshot:
     """Return the part of an older copy of a window that may stay, or the same snapshot if all of it may.
 
     A tombstone has no text, only the time at which the forgotten item was created. All exchanges are removed from the
     first one that was in progress at that time or that names the item as a source. A summary is removed if anything
     older was forgotten, because the times of the exchanges that it replaces are unknown.
     """
-    if tombstones and (system := without_profile(snapshot.system)) is not snapshot.system:
+    if tombstones and (system := remove_profile(snapshot.system)) is not snapshot.system:
         snapshot = snapshot._replace(system=system)
-    sources = frozenset(key_of(each.kind, each.id) for each in tombstones)
-    times = sorted(each.at for each in tombstones)
-    first = next((_end(each) for each in snapshot.exchanges if _may_hold(each, times)), math.inf)
+    sources = frozenset(format_source_id(each.kind, each.id) for each in tombstones)
+    times = sorted(each.time for each in tombstones)
+    first = next((_get_end_time(each) for each in snapshot.exchanges if _may_cover_time(each, times)), math.inf)
     rest = takewhile(
-        lambda each: (first == math.inf or _end(each) < first) and sources.isdisjoint(each.sources), snapshot.exchanges
+        lambda each: (first == math.inf or _get_end_time(each) < first) and sources.isdisjoint(each.sources),
+        snapshot.exchanges,
     )
-    return _with_rest(snapshot, tuple(rest), has_profile=True)
+    return _keep_only(snapshot, tuple(rest), has_profile=True)
 
 
-def _with_rest(snapshot: Snapshot, rest: tuple[Exchange, ...], *, has_profile: bool) -> Snapshot:
+def _keep_only(snapshot: Snapshot, rest: tuple[Exchange, ...], *, has_profile: bool) -> Snapshot:
     """Return the window with only the remaining exchanges.
 
     The window keeps its profile only if all exchanges remain and `has_profile` is true.
     """
     is_whole, evicted = len(rest) == len(snapshot.exchanges), snapshot.evicted
-    system = snapshot.system if has_profile and is_whole else without_profile(snapshot.system)
+    system = snapshot.system if has_profile and is_whole else remove_profile(snapshot.system)
     if is_whole:
         return snapshot if system is snapshot.system else snapshot._replace(system=system)
     ids = {id(each) for each in rest}
@@ -245,30 +250,30 @@ def _with_rest(snapshot: Snapshot, rest: tuple[Exchange, ...], *, has_profile: b
     return snapshot._replace(system=system, exchanges=rest, evicted=evicted)
 
 
-def _may_hold(exchange: Exchange, times: Sequence[float]) -> bool:
+def _may_cover_time(exchange: Exchange, times: Sequence[float]) -> bool:
     """Return whether an exchange may cover one of the sorted times. A summary may cover any time before it."""
     start = -math.inf if is_summary(exchange) else exchange.messages[0].created
-    return start is not None and any_between(times, start, _end(exchange))
+    return start is not None and has_time_between(times, start, _get_end_time(exchange))
 
 
-def _end(exchange: Exchange) -> float:
+def _get_end_time(exchange: Exchange) -> float:
     created = exchange.messages[-1].created
     return math.inf if created is None else created
 
 
-def _key(exchange: Exchange) -> _Key:
+def _exchange_key(exchange: Exchange) -> _ExchangeKey:
     return exchange.messages[0].created, exchange.messages[0].content
 
 
-def _texts(exchange: Exchange) -> Iterator[str]:
+def _iter_texts(exchange: Exchange) -> Iterator[str]:
     """Yield the texts of an exchange: first those of its messages, then the arguments of its tool calls."""
     # the stamp has only names and weekdays, and no text of the user
-    yield from (said_in(message.content) for message in exchange.messages)
+    yield from (extract_user_text(message.content) for message in exchange.messages)
     for call in chain.from_iterable(message.tool_calls for message in exchange.messages):
         yield json.dumps(dict(call.arguments), ensure_ascii=False, default=str)
 
 
-def without_profile(system: Message | None) -> Message | None:
+def remove_profile(system: Message | None) -> Message | None:
     """Return the system message without the profile, which may contain forgotten facts.
 
     Its token count is scaled in proportion to the text, until a turn sets the next system message.
@@ -276,75 +281,80 @@ def without_profile(system: Message | None) -> Message | None:
     if system is None or HEADING not in system.content:
         return system
     content = system.content.partition(HEADING)[0].rstrip()
-    return with_content(system, content, (system.tokens or 0) * len(content) // len(system.content))
+    return replace_content(system, content, (system.tokens or 0) * len(content) // len(system.content))
 
 
 def forget_fact(memory: Memory, speaker: Speaker, query: str) -> MemoryReply:
     """Forget the single fact that matches, or else the turns with the text. If several match, only list them."""
-    meant = matching_facts(memory, speaker, query)
-    if len({spoken(fact.text) for fact in meant}) > 1:
-        return MemoryReply(Phrase.SEVERAL_FOUND, tuple(fact.text for fact in meant[:MOST_NAMED]))
+    meant = find_matching_facts(memory, speaker, query)
+    if len({clean_text(fact.text) for fact in meant}) > 1:
+        return MemoryReply(ReplyKey.SEVERAL_FOUND, tuple(fact.text for fact in meant[:MAX_FACTS_NAMED]))
     if not meant:
-        return _forget_past(memory, speaker, query)
+        return _forget_past_memories(memory, speaker, query)
     ids = [("fact", fact.id) for fact in meant]
-    forget = partial(_forget, phrase=Phrase.FORGOTTEN, named=(meant[0].text,), ids=ids, person=speaker.person)
-    if speaker.by_device or len(meant) > 1:
-        return MemoryReply(Phrase.ASK_FACT, (meant[0].text,), then=forget)
+    forget = partial(_forget_facts, phrase=ReplyKey.FORGOTTEN, named=(meant[0].text,), ids=ids, person=speaker.person)
+    if speaker.is_known_by_device or len(meant) > 1:
+        return MemoryReply(ReplyKey.ASK_TO_FORGET_FACT, (meant[0].text,), on_yes=forget)
     return forget(memory)
 
 
 def forget_everything(memory: Memory, speaker: Speaker, about: str) -> MemoryReply:
     """Forget everything that contains all words of `about`. For "me", forget everything that the speaker owns."""
-    if speaks_of_oneself(about, speaker.language) and not speaker.words().question(about).words:
-        return _ask_for_person(memory, speaker)
+    if is_about_speaker(about, speaker.language) and not speaker.words().search_terms(about).words:
+        return _ask_to_forget_person(memory, speaker)
     selected = memory.forget(query=about, person=speaker.person, dry_run=True)
-    if not selected.has_words:
-        return MemoryReply(Phrase.NOT_FOUND)
-    if len(selected.facts) > _MOST_FACTS or _past(selected) > _MOST_PAST:
-        return MemoryReply(Phrase.TOO_MUCH)
-    found = [fact for fact in memory.facts(speaker.person) if fact.id in selected.facts]
+    if not selected.has_matches:
+        return MemoryReply(ReplyKey.NOT_FOUND)
+    if len(selected.facts) > _MAX_FACTS or _count_past_memories(selected) > _MAX_PAST_MEMORIES:
+        return MemoryReply(ReplyKey.TOO_MUCH)
+    found = [fact for fact in memory.get_facts(speaker.person) if fact.id in selected.facts]
     # others share this window, so private facts are forgotten but not read out
     named = tuple(fact.text for fact in found if speaker.is_alone or not fact.private)
-    phrase = Phrase.FORGOTTEN if named else Phrase.FORGOTTEN_PAST
-    forget = partial(_forget, phrase=phrase, named=named, query=about, person=speaker.person)
-    if speaker.by_device or len(found) > 1:
-        return MemoryReply(Phrase.ASK, counts=_counts(len(found), selected), then=forget)
+    phrase = ReplyKey.FORGOTTEN if named else ReplyKey.FORGOTTEN_PAST
+    forget = partial(_forget_facts, phrase=phrase, named=named, query=about, person=speaker.person)
+    if speaker.is_known_by_device or len(found) > 1:
+        return MemoryReply(ReplyKey.CONFIRM, counts=_count_losses(len(found), selected), on_yes=forget)
     return forget(memory)
 
 
-def _ask_for_person(memory: Memory, speaker: Speaker) -> MemoryReply:
+def _ask_to_forget_person(memory: Memory, speaker: Speaker) -> MemoryReply:
     if speaker.person is None:
-        return MemoryReply(Phrase.UNKNOWN_SPEAKER)
+        return MemoryReply(ReplyKey.UNKNOWN_SPEAKER)
     selected = memory.forget(person=speaker.person, dry_run=True)
-    own = sum(fact.person is not None for fact in memory.facts(speaker.person))
-    forget, counts = partial(_forget, phrase=Phrase.FORGOTTEN_PERSON, person=speaker.person), _counts(own, selected)
-    return MemoryReply(Phrase.ASK_EVERYTHING, counts=counts, then=forget) if any(counts) else forget(memory)
+    own = sum(fact.person is not None for fact in memory.get_facts(speaker.person))
+    forget, counts = (
+        partial(_forget_facts, phrase=ReplyKey.FORGOTTEN_PERSON, person=speaker.person),
+        _count_losses(own, selected),
+    )
+    return MemoryReply(ReplyKey.CONFIRM_ALL, counts=counts, on_yes=forget) if any(counts) else forget(memory)
 
 
-def _forget_past(memory: Memory, speaker: Speaker, query: str) -> MemoryReply:
+def _forget_past_memories(memory: Memory, speaker: Speaker, query: str) -> MemoryReply:
     """Forget the turns, episodes and exchanges that contain the words, if they belong to the speaker."""
     words = speaker.words()
-    if len(words.question(query).words) < _FEWEST_WORDS or not is_supported_by(query, speaker.said, None, words):
-        return MemoryReply(Phrase.NOT_FOUND)
-    selected = memory.forget(query=query, person=speaker.person, kinds=_PAST, dry_run=True)
-    if not selected.has_words:
-        return MemoryReply(Phrase.NOT_FOUND)
-    if _past(selected) > _MOST_PAST:
-        return MemoryReply(Phrase.TOO_MUCH)
-    forget = partial(_forget, phrase=Phrase.FORGOTTEN_PAST, query=query, person=speaker.person, kinds=_PAST)
-    if speaker.by_device:
-        return MemoryReply(Phrase.ASK, counts=_counts(0, selected), then=forget)
+    if len(words.search_terms(query).words) < _MIN_QUERY_WORDS or not is_supported_by(query, speaker.text, None, words):
+        return MemoryReply(ReplyKey.NOT_FOUND)
+    selected = memory.forget(query=query, person=speaker.person, kinds=_PAST_KINDS, dry_run=True)
+    if not selected.has_matches:
+        return MemoryReply(ReplyKey.NOT_FOUND)
+    if _count_past_memories(selected) > _MAX_PAST_MEMORIES:
+        return MemoryReply(ReplyKey.TOO_MUCH)
+    forget = partial(
+        _forget_facts, phrase=ReplyKey.FORGOTTEN_PAST, query=query, person=speaker.person, kinds=_PAST_KINDS
+    )
+    if speaker.is_known_by_device:
+        return MemoryReply(ReplyKey.CONFIRM, counts=_count_losses(0, selected), on_yes=forget)
     return forget(memory)
 
 
-def _forget(memory: Memory, *, phrase: Phrase, named: tuple[str, ...] = (), **conditions: Any) -> MemoryReply:
+def _forget_facts(memory: Memory, *, phrase: ReplyKey, named: tuple[str, ...] = (), **conditions: Any) -> MemoryReply:
     return MemoryReply(phrase, named, forgotten=memory.forget(**conditions))
 
 
-def _past(forgotten: Forgotten) -> int:
+def _count_past_memories(forgotten: LostRows) -> int:
     return len(forgotten.turns) + len(forgotten.episodes)
 
 
-def _counts(facts: int, selected: Forgotten) -> tuple[int, int]:
+def _count_losses(facts: int, preview: LostRows) -> tuple[int, int]:
     """Return the numbers of facts and turns that a person would lose. Most exchanges are also turns in memory."""
-    return facts, max(len(selected.turns), selected.exchanges, len(selected.records))
+    return facts, max(len(preview.turns), preview.exchange_count, len(preview.records))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import time
 
 from ..window import IMPORTANT, Exchange, WindowPolicy
-from .context import LIVE_SHARE
+from .context import MAX_LIVE_SHARE
 
 # The longest interval between two signs of life of a vendor's server, in seconds, plus one second for the network.
 # OpenAI's and Azure's Responses send a keep-alive after 30 s: https://github.com/openai/openai-node/issues/1964
@@ -13,18 +13,18 @@ IDLE_TIMEOUT = 45.0 + 1.0
 
 # The longest pause in seconds that is respected: servers ask for hours, or a year, and accept requests again long
 # before that.
-LONGEST_PAUSE = 60.0
+MAX_PAUSE_SECONDS = 60.0
 
 # The answer gets one part in this many of the model's size if the user has not entered the size. Spoken answers are
 # short, and the default of 1,000 tokens would be a quarter of a model that reads 4,000.
-_ANSWER_SHARE = 16
+_ANSWER_DIVISOR = 16
 
 # How much longer than its estimate a request may be, as a share. Some servers refuse a request if the longest answer
 # that it allows does not fit.
-_DOUBT = 0.25
+_ESTIMATE_MARGIN = 0.25
 
 # The smallest output limit that OpenAI accepts.
-_LEAST_LIMIT = 16
+_MIN_ANSWER_LIMIT = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class TurnLimits:
     turn: float = 120.0
     tool_iterations: int = 10
 
-    def idle(self, *, at_home: bool) -> float:
+    def get_idle_timeout(self, *, at_home: bool) -> float:
         """Return the idle timeout. A server at home may be silent for the whole turn while it writes a call."""
         if self.idle_timeout is not None:
             return self.idle_timeout
@@ -51,30 +51,30 @@ class TurnLimits:
 class Pause:
     """The pause that a provider has asked for, in seconds on the monotonic clock.
 
-    It is respected for at most `LONGEST_PAUSE` from its beginning; then requests are sent to the provider again.
+    It is respected for at most `MAX_PAUSE_SECONDS` from its beginning; then requests are sent to the provider again.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._began_at = self._ends_at = self._asked_until = 0.0
+        self._started_at = self._ends_at = self._requested_end_at = 0.0
 
     @property
-    def seconds_left(self) -> float:
+    def remaining_seconds(self) -> float:
         """How much longer the pause is respected, in seconds, or 0 if there is none."""
         return max(0.0, self._ends_at - self._clock())
 
     @property
-    def seconds_asked(self) -> float:
+    def requested_seconds(self) -> float:
         """How much longer the provider wants the pause to last, in seconds, or 0 if there is none."""
-        return max(0.0, self._asked_until - self._clock()) if self.seconds_left else 0.0
+        return max(0.0, self._requested_end_at - self._clock()) if self.remaining_seconds else 0.0
 
     def begin(self, seconds: float) -> None:
         """Begin a pause of this many seconds."""
         now = self._clock()
-        if not self.seconds_left:
-            self._began_at = self._asked_until = now
-        self._asked_until = max(self._asked_until, now + seconds)
-        self._ends_at = min(self._asked_until, self._began_at + LONGEST_PAUSE)
+        if not self.remaining_seconds:
+            self._started_at = self._requested_end_at = now
+        self._requested_end_at = max(self._requested_end_at, now + seconds)
+        self._ends_at = min(self._requested_end_at, self._started_at + MAX_PAUSE_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Budget:
     """An agent's limits in tokens: its policy, and its model's context size, or None if that is unknown.
 
     `max_answer_tokens` are reserved for the answer, and up to `live_tokens` for the live context; `schema_tokens` are
-    the size of the tools. `sent_tokens` limits how much of the window a request sends without changing the window
+    the size of the tools. `max_sent_tokens` limits how much of the window a request sends without changing the window
     itself; None sends all of it.
     """
 
@@ -91,63 +91,63 @@ class Budget:
     max_answer_tokens: int = 0
     schema_tokens: int = 0
     live_tokens: int = 0
-    sent_tokens: int | None = None
+    max_sent_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """A model is too small: the prompt, newest exchange and answer need `needed` tokens, and its size is `context`."""
+    """A model's size is `context_tokens`, but the prompt, newest exchange and answer need `needed_tokens` tokens."""
 
-    needed: int
-    context: int
+    needed_tokens: int
+    context_tokens: int
 
 
 def with_context_size(budget: Budget, context: int) -> Budget:
     """Return the budget with a context size that the user did not enter; fewer tokens are reserved for the answer."""
     return replace(
-        budget, context_tokens=context, max_answer_tokens=min(budget.max_answer_tokens, context // _ANSWER_SHARE)
+        budget, context_tokens=context, max_answer_tokens=min(budget.max_answer_tokens, context // _ANSWER_DIVISOR)
     )
 
 
-def less_history(history: int, others: int, context: int | None, share: float) -> int:
+def reduce_history_tokens(history: int, others: int, context: int | None, share: float) -> int:
     """Return the tokens of history to send after the history and `others` together were refused.
 
-    The result is the number that fits into `context`, the model's apparent size, or a share of the history if that is
-    None.
+    The result is the number that fits into `context_tokens`, the model's apparent size, or a share of the history if
+    that is None.
     """
     if context is None:
         return int(history * share)
-    return min(max(context - context // _ANSWER_SHARE - others, 0), history - 1)
+    return min(max(context - context // _ANSWER_DIVISOR - others, 0), history - 1)
 
 
-def room(budget: Budget, system_tokens: int) -> int | None:
+def free_tokens(budget: Budget, system_tokens: int) -> int | None:
     """Return the tokens of exchanges that fit into the model: below 1 if none fit, None if its size is unknown."""
-    left = _left(budget, system_tokens)
-    return None if left is None else left - _live_share(budget, left)
+    left = _calculate_remaining_tokens(budget, system_tokens)
+    return None if left is None else left - _calculate_live_reserve(budget, left)
 
 
-def live_room(budget: Budget, system_tokens: int, history_tokens: int) -> int:
+def calculate_max_live_tokens(budget: Budget, system_tokens: int, history_tokens: int) -> int:
     """Return the tokens that the live context may have next to `history_tokens` of exchanges.
 
     A fixed share is reserved for it; it gets less only if the newest exchange takes more than the remaining room.
     """
-    left = _left(budget, system_tokens)
+    left = _calculate_remaining_tokens(budget, system_tokens)
     if left is None:
-        return _live_share(budget, budget.policy.history_tokens)
-    return max(0, min(_live_share(budget, left), left - history_tokens))
+        return _calculate_live_reserve(budget, budget.policy.history_tokens)
+    return max(0, min(_calculate_live_reserve(budget, left), left - history_tokens))
 
 
-def _left(budget: Budget, system_tokens: int) -> int | None:
+def _calculate_remaining_tokens(budget: Budget, system_tokens: int) -> int | None:
     if budget.context_tokens is None:
         return None
     return budget.context_tokens - system_tokens - budget.schema_tokens - budget.max_answer_tokens
 
 
-def _live_share(budget: Budget, left: int) -> int:
-    return max(0, min(budget.live_tokens, int(LIVE_SHARE * min(left, budget.policy.history_tokens))))
+def _calculate_live_reserve(budget: Budget, left: int) -> int:
+    return max(0, min(budget.live_tokens, int(MAX_LIVE_SHARE * min(left, budget.policy.history_tokens))))
 
 
-def answer_limit(budget: Budget, sent: int, thoughts: int) -> int | None:
+def calculate_answer_limit(budget: Budget, sent: int, thoughts: int) -> int | None:
     """Return the output limit for a request of `sent` tokens, or None if no tokens are reserved for the answer.
 
     The limit includes `thoughts`, the tokens for reasoning, as far as the model has room for them.
@@ -156,11 +156,11 @@ def answer_limit(budget: Budget, sent: int, thoughts: int) -> int | None:
         return None
     limit = budget.max_answer_tokens + thoughts
     if budget.context_tokens is not None:
-        limit = min(limit, max(budget.max_answer_tokens, budget.context_tokens - int((1 + _DOUBT) * sent)))
-    return max(limit, _LEAST_LIMIT)
+        limit = min(limit, max(budget.max_answer_tokens, budget.context_tokens - int((1 + _ESTIMATE_MARGIN) * sent)))
+    return max(limit, _MIN_ANSWER_LIMIT)
 
 
-def shortfall(budget: Budget, system_tokens: int, history_tokens: int) -> Shortfall | None:
+def find_shortfall(budget: Budget, system_tokens: int, history_tokens: int) -> Shortfall | None:
     """Return the `Shortfall` of a request that is too large, or None if it fits or the size is unknown."""
     needed = system_tokens + budget.schema_tokens + history_tokens + budget.max_answer_tokens
     if budget.context_tokens is None or needed <= budget.context_tokens:
@@ -168,12 +168,12 @@ def shortfall(budget: Budget, system_tokens: int, history_tokens: int) -> Shortf
     return Shortfall(needed, budget.context_tokens)
 
 
-def full_shortfall(budget: Budget, reads: int, system_tokens: int) -> Shortfall | None:
+def window_shortfall(budget: Budget, reads: int, system_tokens: int) -> Shortfall | None:
     """Return the `Shortfall` of a full window for a server that reads `reads` tokens, or None if the window fits."""
-    return shortfall(with_context_size(budget, reads), system_tokens, budget.policy.history_tokens)
+    return find_shortfall(with_context_size(budget, reads), system_tokens, budget.policy.history_tokens)
 
 
-def exchanges_to_evict(exchanges: Sequence[Exchange], spare: int) -> frozenset[int]:
+def choose_evictions(exchanges: Sequence[Exchange], spare: int) -> frozenset[int]:
     """Return the numbers of the exchanges to evict if `spare` tokens are free (negative: too many are used).
 
     Important exchanges are evicted last.

@@ -6,70 +6,70 @@ from dataclasses import asdict, dataclass, replace
 import time
 from typing import Any, Self
 
-from ..providers import Request, ToolSchema, Usage, messages_tokens
-from ..window import GREATEST_FACTOR, LEAST_FACTOR, MAX_COUNT, Message, Role, estimate_request, frame_tokens, is_count
-from .context import said_in
+from ..providers import Request, ToolSchema, Usage, count_messages_tokens
+from ..window import MAX_FACTOR, MAX_TOKENS, MIN_FACTOR, Message, Role, estimate_request, frame_tokens, is_count
+from .context import extract_user_text
 
 # How many recent requests the next one is compared with. There are several because conversations may alternate.
-_MOST = 32
+_MAX_RECENT_BILLS = 32
 
 # Lower bound, in tokens, of a plausible context size. Servers that bill only the tokens outside their cache report less
 # than this.
-_LEAST_SIZE = 1000
+_MIN_CONTEXT_TOKENS = 1000
 
 # The minimum size of the added messages, in tokens of our own count, for which a bill can be judged too small. The chat
 # template may change smaller amounts around the newest message.
-_LEAST_ADDED = 64
+_MIN_ADDED_TOKENS = 64
 
 # How many consecutive bills of a server must be plausible before a small one is believed.
-_CONSISTENT = 2
+_MIN_CONSISTENT_BILLS = 2
 
 # A server that drops messages drops only as many as it has to, so a bill below this share of an earlier one has another
 # cause.
-_LEAST_LEFT = 0.5
+_MIN_REMAINING_SHARE = 0.5
 
 # The latest plausible time, in seconds since the epoch.
-_LAST_SECOND = 10**12
+_MAX_TIMESTAMP = 10**12
 
 # A larger request is tried after this many requests that a learned size has limited. Each such try that is refused
 # doubles the number, so that a server that does not change refuses fewer and fewer requests.
-_LEAST_PATIENCE, _MOST_PATIENCE = 8, 1024
+_MIN_PATIENCE_REQUESTS, _MAX_PATIENCE_REQUESTS = 8, 1024
 
 # The tolerance of a comparison, as a share. A refusal at most this far below the previously refused size confirms it. A
 # refusal without a known reason counts only if the request was larger by this share than any that was answered.
-_NEAR = 0.1
+_SIZE_TOLERANCE = 0.1
 
 # A learned size is considered to limit a request that fills this share of it: a trim keeps three quarters of the
 # history.
-_LIMITED = 0.75
+_LIMITED_REQUEST_SHARE = 0.75
 
 # How many refusals are needed to believe the size that they show: a single one may be a fault of the server.
-_BELIEVED = 2
+_MIN_REFUSALS = 2
 
 # How long a refusal or a size named by the server is valid, in seconds: the server may be restarted with a larger
 # context.
-_LIFE = 24 * 60 * 60
+_LIFETIME_SECONDS = 24 * 60 * 60
 
 
 @dataclass(frozen=True, slots=True)
-class _Sent:
+class _RequestBill:
     """A request that was billed: its messages and tools, the billed input tokens, and the model that answered.
 
-    `marks` are hashes of the messages, which are not kept themselves, so that forgotten messages do not survive here.
-    `is_question` means that the request ends with the user's text. `last_tokens` is the size of its last message,
-    including the live context, which no later turn sends.
+    `message_hashes` are hashes of the messages, which are not kept themselves, so that forgotten messages do not
+    survive here. `is_question` means that the request ends with the user's text. `last_message_tokens` is the size of
+    its last message, including the live context, which no later turn sends.
     """
 
     messages: tuple[Message, ...]
-    marks: tuple[int, ...]
+    message_hashes: tuple[int, ...]
     is_question: bool
-    last_tokens: int
+    last_message_tokens: int
     tools: tuple[ToolSchema, ...]
-    billed: int
-    server: str
+    billed_tokens: int
+    server_identity: str
 
     @classmethod
-    def of(cls, request: Request, usage: Usage, server: str) -> Self | None:
+    def from_request(cls, request: Request, usage: Usage, server: str) -> Self | None:
         """Return the record of a request, or None if its bill cannot be compared with others.
 
         Providers bill differently for context that they have cleared on request, and for requests that forbid calls.
@@ -79,108 +79,114 @@ class _Sent:
             return None
         messages = request.messages
         is_question = bool(messages) and messages[-1].role is Role.USER
-        last_tokens, marks = messages_tokens(messages[-1:]), tuple([_mark(each) for each in messages])
+        last_tokens, marks = count_messages_tokens(messages[-1:]), tuple([_hash_message(each) for each in messages])
         return cls(messages, marks, is_question, last_tokens, request.tools, usage.input, server)
 
-    def added_to(self, earlier: Self) -> Sequence[Message] | None:
+    def find_added_messages(self, earlier: Self) -> Sequence[Message] | None:
         """Return the messages by which this request extends an earlier one, or None if the two cannot be compared.
 
         Only the first requests of two turns, or requests of the same turn, are comparable. The other requests of a turn
         look different in the next one: results become stubs, and templates remove reasoning.
         """
-        begun = len(earlier.marks)
+        begun = len(earlier.message_hashes)
         added = self.messages[begun:]
-        is_same = (earlier.server, earlier.tools) == (self.server, self.tools)
-        if not added or not is_same or self.marks[:begun] != earlier.marks:
+        is_same = (earlier.server_identity, earlier.tools) == (self.server_identity, self.tools)
+        if not added or not is_same or self.message_hashes[:begun] != earlier.message_hashes:
             return None
         if Role.USER in [each.role for each in added] and not (earlier.is_question and self.is_question):
             return None
         return None if [each for each in added if each.attachments] else added
 
     @property
-    def least_read(self) -> int:
+    def min_read_tokens(self) -> int:
         """The estimated tokens of the parts that every server reads: system prompt, tools and the newest message."""
         system = [each for each in self.messages if each.role is Role.SYSTEM]
-        return estimate_request([*system, self.messages[-1]], (tool.text for tool in self.tools)).texts
+        return estimate_request([*system, self.messages[-1]], (tool.text for tool in self.tools)).text_tokens
 
 
-class Bills:
+class BillHistory:
     """The recent bills of one model. They are only used once the server's counting has proved plausible."""
 
     def __init__(self) -> None:
-        self._recent: deque[_Sent] = deque(maxlen=_MOST)
+        self._recent_bills: deque[_RequestBill] = deque(maxlen=_MAX_RECENT_BILLS)
         # The number of consecutive plausible steps.
-        self._consistent = 0
+        self._consistent_count = 0
         # Whether the model was ever billed for calls and results: some chat templates leave them out.
-        self._bills_rounds = False
+        self._bills_tool_rounds = False
 
-    def take(self, request: Request, usage: Usage, server: str) -> int | None:
+    def add_bill(self, request: Request, usage: Usage, server: str) -> int | None:
         """Record the bill of a request. If it shows that the server read only part of it, return the server's size.
 
         The size is the greatest of the compared bills, in tokens, without the answer, because some servers drop the
         oldest messages while they answer.
         """
-        sent = _Sent.of(request, usage, server)
+        sent = _RequestBill.from_request(request, usage, server)
         if sent is None:
             return None
-        steps = [_step(each, sent, added) for each in self._recent if (added := sent.added_to(each)) is not None]
-        self._recent.append(replace(sent, messages=()))
+        steps = [
+            _compare_bills(each, sent, added)
+            for each in self._recent_bills
+            if (added := sent.find_added_messages(each)) is not None
+        ]
+        self._recent_bills.append(replace(sent, messages=()))
         if not steps:
             return None
-        is_cut = bool([step for step in steps if step.is_short and (self._bills_rounds or not step.is_round)])
+        is_cut = bool([step for step in steps if step.is_short and (self._bills_tool_rounds or not step.is_tool_round)])
         newest = steps[-1]
-        if not newest.makes_sense(is_cut=is_cut):
-            self._consistent = 0
+        if not newest.is_plausible(is_cut=is_cut):
+            self._consistent_count = 0
             return None
-        self._consistent += 1
-        self._bills_rounds |= newest.is_round and 0 < LEAST_FACTOR * newest.least <= newest.grown
-        if not is_cut or self._consistent <= _CONSISTENT:
+        self._consistent_count += 1
+        self._bills_tool_rounds |= newest.is_tool_round and 0 < MIN_FACTOR * newest.min_growth <= newest.growth
+        if not is_cut or self._consistent_count <= _MIN_CONSISTENT_BILLS:
             return None
-        return max(sent.billed, *(step.earlier.billed for step in steps))
+        return max(sent.billed_tokens, *(step.earlier_bill.billed_tokens for step in steps))
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _BillComparison:
     """A request that extends an earlier one by some messages.
 
-    `is_round` means that this is a step in a tool loop. `grown` is how many tokens the bill has grown. `least` is the
-    size of the added messages that every template includes: only the spoken ones if the turn has ended. `is_short`
-    means that the bill has grown by far less than any model needs for these messages.
+    `is_tool_round` means that this is a step in a tool loop. `growth` is how many tokens the bill has grown.
+    `min_growth` is the size of the added messages that every template includes: only the spoken ones if the turn has
+    ended. `is_short` means that the bill has grown by far less than any model needs for these messages.
     """
 
-    earlier: _Sent
-    newer: _Sent
-    added: Sequence[Message]
-    is_round: bool
-    grown: int
-    least: int
+    earlier_bill: _RequestBill
+    newer_bill: _RequestBill
+    added_messages: Sequence[Message]
+    is_tool_round: bool
+    growth: int
+    min_growth: int
     is_short: bool
 
-    def makes_sense(self, *, is_cut: bool) -> bool:
+    def is_plausible(self, *, is_cut: bool) -> bool:
         """Return whether the bill is plausible for a server that counts everything that it reads."""
-        if is_cut or self.grown <= 0:
-            return self.newer.billed >= max(
-                _LEAST_SIZE, _LEAST_LEFT * self.earlier.billed, LEAST_FACTOR * self.newer.least_read
+        if is_cut or self.growth <= 0:
+            return self.newer_bill.billed_tokens >= max(
+                _MIN_CONTEXT_TOKENS,
+                _MIN_REMAINING_SHARE * self.earlier_bill.billed_tokens,
+                MIN_FACTOR * self.newer_bill.min_read_tokens,
             )
-        return self.grown <= GREATEST_FACTOR * messages_tokens(self.added) + _LEAST_ADDED
+        return self.growth <= MAX_FACTOR * count_messages_tokens(self.added_messages) + _MIN_ADDED_TOKENS
 
 
-def _step(earlier: _Sent, newer: _Sent, added: Sequence[Message]) -> _Step:
-    is_round, last = not newer.is_question, len(earlier.marks) - 1
+def _compare_bills(earlier: _RequestBill, newer: _RequestBill, added: Sequence[Message]) -> _BillComparison:
+    is_round, last = not newer.is_question, len(earlier.message_hashes) - 1
     shown = [each for each in added if is_round or not (each.tool_calls or each.role is Role.TOOL)]
     # counted as in the window, but without residue and frames
-    texts = messages_tokens(shown) - sum([frame_tokens(each) for each in shown])
+    texts = count_messages_tokens(shown) - sum([frame_tokens(each) for each in shown])
     # the live context of the earlier request, which the newer request does not have
-    removed = earlier.last_tokens - messages_tokens(newer.messages[last : last + 1])
-    grown, least = newer.billed - earlier.billed, texts - removed
-    is_short = least >= _LEAST_ADDED and grown < LEAST_FACTOR * least / 2
-    return _Step(earlier, newer, added, is_round, grown, least, is_short)
+    removed = earlier.last_message_tokens - count_messages_tokens(newer.messages[last : last + 1])
+    grown, least = newer.billed_tokens - earlier.billed_tokens, texts - removed
+    is_short = least >= _MIN_ADDED_TOKENS and grown < MIN_FACTOR * least / 2
+    return _BillComparison(earlier, newer, added, is_round, grown, least, is_short)
 
 
-def _mark(message: Message) -> int:
+def _hash_message(message: Message) -> int:
     """Return a hash that identifies a message within its conversation. It is valid only in this process."""
     calls = tuple([(call.id, call.name) for call in message.tool_calls])
-    content = said_in(message.content) if message.role is Role.USER else message.content
+    content = extract_user_text(message.content) if message.role is Role.USER else message.content
     return hash((message.role, content, message.created, calls, message.tool_call_id))
 
 
@@ -188,11 +194,11 @@ def _mark(message: Message) -> int:
 class _LearnedSizes:
     """The learned sizes, in tokens; `at` is the time of the last refusal or named size, in seconds since the epoch.
 
-    `reads` is how much of a longer request the server reads, according to its answer to a query or to its bills.
-    `named` is the size that it named in a refusal, `served` the largest request that was answered, and `refused` the
-    smallest request that was refused since. `refusals` counts the refusals until they are believed, and `since` is the
-    largest request that was answered since the first of them. `tried` is the refused size that was forgotten in order
-    to try a larger request, which happens after `patience` requests were `limited`.
+    `readable_tokens` is how much of a longer request the server reads, according to its answer to a query or to its
+    bills. `named` is the size that it named in a refusal, `served` the largest request that was answered, and `refused`
+    the smallest request that was refused since. `refusals` counts the refusals until they are believed, and `since` is
+    the largest request that was answered since the first of them. `tried` is the refused size that was forgotten in
+    order to try a larger request, which happens after `patience` requests were `limited`.
     """
 
     reads: int | None = None
@@ -203,17 +209,17 @@ class _LearnedSizes:
     tried: int | None = None
     refusals: int = 0
     limited: int = 0
-    patience: int = _LEAST_PATIENCE
+    patience: int = _MIN_PATIENCE_REQUESTS
     at: float = 0.0
 
     @property
-    def learned(self) -> int | None:
+    def learned_size(self) -> int | None:
         """The size that the refusals show, or None if there are too few to believe them."""
-        if self.refused is None or self.refusals < _BELIEVED:
+        if self.refused is None or self.refusals < _MIN_REFUSALS:
             return None
-        return max(min(self.middle(self.refused), self.refused - 1), 1)
+        return max(min(self.calculate_midpoint(self.refused), self.refused - 1), 1)
 
-    def middle(self, refused: int) -> int:
+    def calculate_midpoint(self, refused: int) -> int:
         """Return the midpoint between the largest answered request and the given refused size.
 
         Requests stay below it by the tokens reserved for the answer, so none is refused once it is close to the true
@@ -226,7 +232,7 @@ class _LearnedSizes:
         self.refused, self.refusals, self.since, self.limited = None, 0, 0, 0
 
 
-class ModelSize:
+class ContextSizeTracker:
     """The known size of one model of an account, in tokens of planned requests, including their answers.
 
     Shared by all agents that use the model. `may_have_changed` means that a bill contradicts the known size, so a
@@ -239,83 +245,83 @@ class ModelSize:
         self._clock = clock
         self._sizes = _LearnedSizes()
         # the tokens of the newest request that was answered, without its answer
-        self._last: int | None = None
+        self._last_answered_tokens: int | None = None
         # The newest refusal without a known reason: the hash of the newest exchange in it, and its tokens.
-        self._doubtful: tuple[int, int] | None = None
-        self._bills = Bills()
+        self._unexplained_refusal: tuple[int, int] | None = None
+        self._bill_history = BillHistory()
         self.may_have_changed = False
         # The ratio of billed to planned tokens of the newest request that was read completely, at least 1.
-        self._scale = 1.0
-        self._is_cut = False
+        self._billed_ratio = 1.0
+        self._is_request_cut = False
 
     @property
-    def reads(self) -> int | None:
+    def readable_tokens(self) -> int | None:
         """How many tokens of a longer request the server reads, learned from a query or from bills; None if unknown."""
         return self._sizes.reads
 
-    def tokens(self, listed: int | None = None) -> int | None:
+    def get_context_tokens(self, listed: int | None = None) -> int | None:
         """Return the size to plan with, or None if it is unknown; `listed` is the size in the model's list or profile.
 
         A listed or named size is raised to the largest request that was answered. The result is always below a request
         whose refusal is believed.
         """
-        self._age()
-        learned = self._sizes.learned
-        size = self._sizes.reads and max(int(self._sizes.reads / self._scale), 1)
+        self._expire_old_sizes()
+        learned = self._sizes.learned_size
+        size = self._sizes.reads and max(int(self._sizes.reads / self._billed_ratio), 1)
         named = self._sizes.named or listed
         if size is None and named is not None:
             size = max(named, self._sizes.served)
         return size if learned is None else min(size or learned, learned)
 
-    def target(self, refused: int) -> int | None:
+    def retry_tokens(self, refused: int) -> int | None:
         """Return the maximum tokens of the smaller request to send after a refusal, or None if that is unknown."""
-        self._age()
+        self._expire_old_sizes()
         sizes = self._sizes
         stated = sizes.reads or sizes.named or refused
-        size = min(stated, sizes.middle(refused) if sizes.served < refused else refused)
+        size = min(stated, sizes.calculate_midpoint(refused) if sizes.served < refused else refused)
         return size if size < refused else None
 
-    def is_larger(self, tokens: int) -> bool:
+    def exceeds_last_answered(self, tokens: int) -> bool:
         """Return whether a request is larger than the last one that was answered, or whether none was answered yet."""
-        return self._last is None or tokens > self._last
+        return self._last_answered_tokens is None or tokens > self._last_answered_tokens
 
-    def on_served(self, tokens: int, answer: int = 0, billed: int = 0) -> None:
+    def on_answered(self, tokens: int, answer: int = 0, billed: int = 0) -> None:
         """Learn from a request that was answered: its planned tokens, and those of its answer.
 
-        `billed` is the number of tokens that the provider billed for both, or 0 if it sent no usage.
+        `billed_tokens` is the number of tokens that the provider billed for both, or 0 if it sent no usage.
         """
-        self._age()
+        self._expire_old_sizes()
         sizes = self._sizes
         refusals = sizes.refused, sizes.tried
-        total = min(max(tokens + answer, billed), MAX_COUNT)
+        total = min(max(tokens + answer, billed), MAX_TOKENS)
         if sizes.reads is not None:
             total = min(total, sizes.reads)
-        self._last = tokens
-        if billed > answer and tokens > 0 and not self._is_cut:
+        self._last_answered_tokens = tokens
+        if billed > answer and tokens > 0 and not self._is_request_cut:
             # the request was read completely; messages that were counted earlier keep their token counts, so the plan
             # may be too low
-            self._scale = min(max((billed - answer) / tokens, 1.0), GREATEST_FACTOR)
-        if self._doubtful is not None and tokens >= self._doubtful[1]:
-            self._doubtful = None
+            self._billed_ratio = min(max((billed - answer) / tokens, 1.0), MAX_FACTOR)
+        if self._unexplained_refusal is not None and tokens >= self._unexplained_refusal[1]:
+            self._unexplained_refusal = None
         sizes.served = max(sizes.served, total)
         if sizes.tried is not None and tokens >= sizes.tried:
-            sizes.tried, sizes.patience = None, _LEAST_PATIENCE
+            sizes.tried, sizes.patience = None, _MIN_PATIENCE_REQUESTS
         if sizes.refused is not None:
-            self._on_served_since(sizes.refused, tokens, total)
+            self._learn_after_refusal(sizes.refused, tokens, total)
         # a new `served` alone is not stored: it is stored together with the refusals
         if refusals != (sizes.refused, sizes.tried):
             self._on_change()
 
-    def _on_served_since(self, refused: int, tokens: int, total: int) -> None:
+    def _learn_after_refusal(self, refused: int, tokens: int, total: int) -> None:
         sizes = self._sizes
         if tokens >= refused:
             sizes.forget_refusals()
-            sizes.patience = _LEAST_PATIENCE
+            sizes.patience = _MIN_PATIENCE_REQUESTS
             return
         if total < refused:
             sizes.since = max(sizes.since, total)
-        learned = sizes.learned
-        if learned is not None and tokens >= _LIMITED * learned:
+        learned = sizes.learned_size
+        if learned is not None and tokens >= _LIMITED_REQUEST_SHARE * learned:
             sizes.limited += 1
             if sizes.limited >= sizes.patience:
                 sizes.tried = refused
@@ -323,75 +329,75 @@ class ModelSize:
 
     def on_refused(self, refused: int, served: int) -> None:
         """Learn from a request that was refused as too long while a smaller one was answered instead."""
-        self._age()
+        self._expire_old_sizes()
         sizes = self._sizes
-        least = min(size for size in (refused, sizes.refused, MAX_COUNT) if size is not None)
-        sizes.refusals = min(sizes.refusals + 1, _BELIEVED)
-        if sizes.tried is not None and refused >= (1 - _NEAR) * sizes.tried:
+        least = min(size for size in (refused, sizes.refused, MAX_TOKENS) if size is not None)
+        sizes.refusals = min(sizes.refusals + 1, _MIN_REFUSALS)
+        if sizes.tried is not None and refused >= (1 - _SIZE_TOLERANCE) * sizes.tried:
             # the try has failed: the refused size that was forgotten is still valid
-            least, sizes.refusals = min(least, sizes.tried), _BELIEVED
-            sizes.patience = min(2 * sizes.patience, _MOST_PATIENCE)
+            least, sizes.refusals = min(least, sizes.tried), _MIN_REFUSALS
+            sizes.patience = min(2 * sizes.patience, _MAX_PATIENCE_REQUESTS)
         sizes.tried = None
         sizes.since = served if sizes.since >= least else max(sizes.since, served)
         sizes.refused, sizes.limited, sizes.at = least, 0, self._clock()
-        if sizes.refusals == _BELIEVED and sizes.served >= least:
+        if sizes.refusals == _MIN_REFUSALS and sizes.served >= least:
             # two refusals in a row below the largest answered request mean that the server reads less now, unless the
             # difference is so small that only the counting differs
-            sizes.served = least - 1 if least >= (1 - _NEAR) * sizes.served else min(sizes.since, least - 1)
+            sizes.served = least - 1 if least >= (1 - _SIZE_TOLERANCE) * sizes.served else min(sizes.since, least - 1)
         self._on_change()
 
-    def on_unexplained(self, refused: int, served: int, newest: int) -> None:
+    def on_unexplained_refusal(self, refused: int, served: int, newest: int) -> None:
         """Learn from a request that was refused for no known reason while a smaller one was answered instead.
 
         Anything in the request may be the reason. So the size counts only after two refusals with different newest
         exchanges (`newest` is the hash of that exchange), each a tenth larger than everything that was answered.
         """
-        self._age()
-        sizes, before = self._sizes, self._doubtful
-        if sizes.tried is not None and refused >= (1 - _NEAR) * sizes.tried:
+        self._expire_old_sizes()
+        sizes, before = self._sizes, self._unexplained_refusal
+        if sizes.tried is not None and refused >= (1 - _SIZE_TOLERANCE) * sizes.tried:
             self.on_refused(refused, served)
-        elif refused >= (1 + _NEAR) * sizes.served:
-            self._doubtful = newest, refused
-            if before is not None and before[0] != newest and before[1] >= (1 + _NEAR) * sizes.served:
-                self._doubtful = None
+        elif refused >= (1 + _SIZE_TOLERANCE) * sizes.served:
+            self._unexplained_refusal = newest, refused
+            if before is not None and before[0] != newest and before[1] >= (1 + _SIZE_TOLERANCE) * sizes.served:
+                self._unexplained_refusal = None
                 self.on_refused(before[1], served)
                 self.on_refused(refused, served)
 
-    def on_named(self, tokens: int) -> None:
+    def on_size_named(self, tokens: int) -> None:
         """Learn from the context size, in tokens, that the server named when it refused a request."""
-        self._sizes.named, self._sizes.reads = min(max(tokens, 1), MAX_COUNT), None
+        self._sizes.named, self._sizes.reads = min(max(tokens, 1), MAX_TOKENS), None
         self._sizes.at = self._clock()
         self._on_change()
 
-    def on_asked(self, tokens: int) -> None:
+    def on_size_queried(self, tokens: int) -> None:
         """Learn how many tokens the server reads, which it returned when it was queried or which its bills show."""
         sizes = self._sizes
-        sizes.reads, sizes.at = min(max(tokens, 1), MAX_COUNT), self._clock()
+        sizes.reads, sizes.at = min(max(tokens, 1), MAX_TOKENS), self._clock()
         sizes.served, sizes.since = min(sizes.served, sizes.reads), min(sizes.since, sizes.reads)
         self._on_change()
 
     def on_billed(self, request: Request, usage: Usage, server: str) -> bool:
         """Learn from the bill of a request. Return whether the server read only part of the request.
 
-        `server` is the server's name for the model that answered, see `Finished`.
+        `server_identity` is the server's name for the model that answered, see `Finished`.
         """
-        self._age()
+        self._expire_old_sizes()
         reads = self._sizes.reads
         if reads is not None and usage.output and usage.input > reads:
             # a slightly larger bill refines the learned size; a much larger one means that the size has changed
-            reads = self._sizes.reads = usage.input if usage.input <= (1 + _NEAR) * reads else None
+            reads = self._sizes.reads = usage.input if usage.input <= (1 + _SIZE_TOLERANCE) * reads else None
             self.may_have_changed = True
             self._on_change()
-        size = self._bills.take(request, usage, server)
-        self._is_cut = size is not None
+        size = self._bill_history.add_bill(request, usage, server)
+        self._is_request_cut = size is not None
         if size is not None:
             self.may_have_changed = True
-            self.on_asked(size if reads is None else min(size, reads))
-        return self._is_cut
+            self.on_size_queried(size if reads is None else min(size, reads))
+        return self._is_request_cut
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Forget everything that was learned about the size."""
-        self._doubtful, self._bills = None, Bills()
+        self._unexplained_refusal, self._bill_history = None, BillHistory()
         if self._sizes != _LearnedSizes():
             self._sizes = _LearnedSizes()
             self._on_change()
@@ -408,26 +414,26 @@ class ModelSize:
         *,
         clock: Callable[[], float] = time.time,
     ) -> Self:
-        """Return a `ModelSize` restored from the values of `as_dict`; damaged data is ignored."""
+        """Return a `ContextSizeTracker` restored from the values of `as_dict`; damaged data is ignored."""
         size = cls(on_change, clock=clock)
-        if isinstance(values, Mapping) and values.keys() == asdict(size._sizes).keys() and _is_possible(values):
+        if isinstance(values, Mapping) and values.keys() == asdict(size._sizes).keys() and _are_valid_values(values):
             size._sizes = _LearnedSizes(**values)
         return size
 
-    def _age(self) -> None:
+    def _expire_old_sizes(self) -> None:
         """Forget sizes that are a day old, or that seem so because the clock was set back by a day or more."""
         sizes = self._sizes
-        if sizes.at and abs(self._clock() - sizes.at) >= _LIFE:
+        if sizes.at and abs(self._clock() - sizes.at) >= _LIFETIME_SECONDS:
             sizes.reads, sizes.named, sizes.tried = None, None, None
-            sizes.at, sizes.patience = 0.0, _LEAST_PATIENCE
+            sizes.at, sizes.patience = 0.0, _MIN_PATIENCE_REQUESTS
             sizes.forget_refusals()
 
 
-def _is_possible(values: Mapping[str, Any]) -> bool:
+def _are_valid_values(values: Mapping[str, Any]) -> bool:
     return (
         all(values[name] is None or is_count(values[name], 1) for name in ("reads", "named", "refused", "tried"))
         and all(is_count(values[name]) for name in ("served", "since", "refusals", "limited"))
-        and is_count(values["patience"], _LEAST_PATIENCE, _MOST_PATIENCE)
+        and is_count(values["patience"], _MIN_PATIENCE_REQUESTS, _MAX_PATIENCE_REQUESTS)
         and isinstance(values["at"], int | float)
-        and 0 <= values["at"] < _LAST_SECOND
+        and 0 <= values["at"] < _MAX_TIMESTAMP
     )

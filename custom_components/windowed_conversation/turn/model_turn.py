@@ -7,8 +7,8 @@ from dataclasses import replace
 from itertools import chain, count
 
 from ..providers import (
+    AnswerDone,
     Event,
-    Finished,
     Incomplete,
     ProviderError,
     RateLimited,
@@ -17,19 +17,19 @@ from ..providers import (
     TextDelta,
     ToolCallDone,
     Usage,
-    messages_tokens,
+    count_messages_tokens,
 )
-from ..window import Exchange, Message, Native, Role, ToolCall, Window
+from ..window import Exchange, Message, NativeData, Role, ToolCall, Window
 from .attempts import AnswerStream, OpenAttempt, Purpose
-from .context import LiveContext, said_in, with_context
+from .context import LiveContext, add_context, extract_user_text
 from .errors import EmptyAnswer
-from .limits import Budget, exchanges_to_evict, live_room, room, shortfall
-from .model import BilledRequest, Permit, Question, Spoken
+from .limits import Budget, calculate_max_live_tokens, choose_evictions, find_shortfall, free_tokens
+from .model import BilledRequest, Question, ReplyDelta, RequestPermit
 from .speech_filter import SpeechFilter
-from .state import REPEATED, Turn
+from .state import REPETITION_NOTE, Turn
 
 # Longer pieces of text are filtered in parts that yield to the event loop in between: 4 MB of marks take over a second.
-_LONGEST_TEXT = 32 * 1024
+_MAX_FILTERED_CHARS = 32 * 1024
 
 
 class Answer:
@@ -38,142 +38,142 @@ class Answer:
     An error does not interrupt the reply: the text so far remains, and the caller raises `error` afterwards.
     """
 
-    def __init__(self, turn: Turn, question: Question, stream: AnswerStream, permit: Permit) -> None:
+    def __init__(self, turn: Turn, question: Question, stream: AnswerStream, permit: RequestPermit) -> None:
         turn.begin_answer()
         turn.repetition.begin_round()
         self.error: Exception | None = None
         self.calls: dict[str, ToolCall] = {}
         self.request = stream.request
         self._turn = turn
-        self._done = question.done
+        self._done_phrase = question.done_phrase
         self._stream = stream
         self._permit = permit
         self._attempt = stream.attempt or OpenAttempt(stream.model, stream.request, Purpose.ANSWER, turn.on_attempt)
         self._attempt.on_billed = self._on_billed
-        self._native: Native | None = None
+        self._native: NativeData | None = None
         self._reasoning_tokens = 0
         self.has_text = False
-        self._has_thought = False
-        self._is_cut = False
-        self._unread = ""
-        self._speech = SpeechFilter([tool.name for tool in stream.request.tools])
+        self._has_reasoning = False
+        self._is_request_cut = False
+        self._unread_text = ""
+        self._speech_filter = SpeechFilter([tool.name for tool in stream.request.tools])
 
-    async def deltas(self, events: AsyncIterator[Event]) -> AsyncGenerator[Spoken]:
+    async def iter_deltas(self, events: AsyncIterator[Event]) -> AsyncGenerator[ReplyDelta]:
         """Yield the deltas for the user and the calls to run. An error ends the iteration and is stored in `error`."""
         with self._attempt as attempt:
             try:
                 async for event in events:
                     attempt.on_event(event)
                     for delta in self._on_event(event):
-                        yield self._passed(delta)
-                    while self._unread:
+                        yield self._record_delta(delta)
+                    while self._unread_text:
                         await asyncio.sleep(0)
-                        for delta in self._on_event(TextDelta(self._unread)):
-                            yield self._passed(delta)
-                for delta in self._last_deltas():
+                        for delta in self._on_event(TextDelta(self._unread_text)):
+                            yield self._record_delta(delta)
+                for delta in self._flush_deltas():
                     yield delta
             except (ProviderError, EmptyAnswer) as err:
                 self.error = attempt.error = err
                 if self._stream.is_waiting:
                     attempt.discard()
                     self._stream.attempt = attempt
-                    self._turn.waiting.append(self._stream)
+                    self._turn.waiting_streams.append(self._stream)
             finally:
                 # the tools that were called may still be running, and they may send requests to the same server
                 self._permit.release()
 
-    def for_window(self, message: Message) -> Message:
+    def to_stored_message(self, message: Message) -> Message:
         """Return the message to store in the window: an answer gets its residue, a repeated result gets a note."""
         if message.role is not Role.TOOL:
             return replace(message, native=self._native) if self._native else message
         call = self.calls[message.tool_call_id or ""]
         read_only = True in [tool.read_only for tool in self.request.tools if tool.name == call.name]
-        is_repeated = self._turn.repetition.add(call, message.content, read_only=read_only)
-        return replace(message, content=f"{REPEATED}\n{message.content}") if is_repeated else message
+        is_repeated = self._turn.repetition.add_call(call, message.content, read_only=read_only)
+        return replace(message, content=f"{REPETITION_NOTE}\n{message.content}") if is_repeated else message
 
     def _on_billed(self, billed: BilledRequest) -> None:
         """Determine whether the server has read the complete request, and pass the usage to the turn's handler."""
-        self._is_cut = billed.model.size.on_billed(billed.request, billed.usage, billed.server)
-        self._turn.is_cut |= self._is_cut
-        self._turn.handlers.on_billed(replace(billed, is_cut=self._is_cut))
+        self._is_request_cut = billed.model.size.on_billed(billed.request, billed.usage, billed.server_identity)
+        self._turn.is_request_cut |= self._is_request_cut
+        self._turn.callbacks.on_billed(replace(billed, is_request_cut=self._is_request_cut))
 
-    def _on_event(self, event: Event) -> Sequence[Spoken]:
+    def _on_event(self, event: Event) -> Sequence[ReplyDelta]:
         match event:
             case TextDelta(text):
-                self._unread = text[_LONGEST_TEXT:]
-                return self._speech.feed(text[:_LONGEST_TEXT])
+                self._unread_text = text[_MAX_FILTERED_CHARS:]
+                return self._speech_filter.feed(text[:_MAX_FILTERED_CHARS])
             case ReasoningDelta():
-                self._has_thought = True
+                self._has_reasoning = True
                 return (event,)
             case ToolCallDone(call) if self.request.tools and self.request.may_call:
                 self.calls[call.id] = call
                 self._turn.on_call(call)
-                self._attempt.calls.append(call)
+                self._attempt.tool_calls.append(call)
                 return (event,)
             case Usage():
                 self._reasoning_tokens += event.reasoning
-            case Finished(residue=residue, residue_tokens=tokens) if residue is not None:
+            case AnswerDone(native_value=residue, native_tokens=tokens) if residue is not None:
                 tokens = self._reasoning_tokens if tokens is None else tokens
-                self._native = Native(self._stream.model.provider.name, self.request.model, residue, tokens)
+                self._native = NativeData(self._stream.model.provider.name, self.request.model, residue, tokens)
         return ()
 
-    def _passed(self, delta: Spoken) -> Spoken:
+    def _record_delta(self, delta: ReplyDelta) -> ReplyDelta:
         self._attempt.on_delta(delta)
         if isinstance(delta, TextDelta):
             self._turn.on_text(delta.text, new_message=not self.has_text)
             self.has_text = True
         return delta
 
-    def _last_deltas(self) -> list[Spoken]:
+    def _flush_deltas(self) -> list[ReplyDelta]:
         """Return the remaining deltas of the answer: if tools ran and it has no text, that counts as success.
 
         Calls in an answer that must not have any are ignored and do not count as an answer. Neither does a call that is
         written as text: a model that ran tools and then wrote one was not finished. Raises `EmptyAnswer`.
         """
-        deltas: list[Spoken] = [self._passed(delta) for delta in self._speech.flush()]
+        deltas: list[ReplyDelta] = [self._record_delta(delta) for delta in self._speech_filter.flush()]
         if self.has_text or self.calls:
             return deltas
-        wanted_more = self._speech.has_call and self.request.may_call
-        if wanted_more or self._is_cut or not self._turn.tool_calls:
-            is_nothing = not (wanted_more or self._has_thought)
-            raise EmptyAnswer("no text and no tool call", is_unexplained=self._is_cut or is_nothing)
-        return [*deltas, self._passed(TextDelta(self._done))]
+        wanted_more = self._speech_filter.has_call and self.request.may_call
+        if wanted_more or self._is_request_cut or not self._turn.tool_calls:
+            is_nothing = not (wanted_more or self._has_reasoning)
+            raise EmptyAnswer("no text and no tool call", is_unexplained=self._is_request_cut or is_nothing)
+        return [*deltas, self._record_delta(TextDelta(self._done_phrase))]
 
 
 async def ask_model(turn: Turn, question: Question) -> None:
     """Get an answer for the open exchange from the question's model. Raises `ProviderError` and `TurnError`."""
     for iteration in count():
-        may_call = iteration < turn.limits.tool_iterations and not turn.repetition.goes_on
-        answer = await _send(turn, question, may_call=may_call)
-        if answer.error is not None and not turn.has_asked_again and _was_cut_short(answer, question):
-            turn.has_asked_again = True
-            answer = await _send(turn, question, may_call=may_call)
+        may_call = iteration < turn.limits.tool_iterations and not turn.repetition.is_note_ignored
+        answer = await _send_request(turn, question, may_call=may_call)
+        if answer.error is not None and not turn.has_raised_answer_limit and _can_raise_answer_limit(answer, question):
+            turn.has_raised_answer_limit = True
+            answer = await _send_request(turn, question, may_call=may_call)
         if answer.error is not None:
             raise answer.error
-        _on_served(turn, question)
+        _learn_from_answer(turn, question)
         if not answer.calls:
             return
 
 
-async def _send(turn: Turn, question: Question, *, may_call: bool) -> Answer:
+async def _send_request(turn: Turn, question: Question, *, may_call: bool) -> Answer:
     """Send one request. Return its answer, which may contain an error, after its calls have run."""
     model = question.model
-    async with model.limit.permit() as permit:
-        if permit.waited and (left := model.pause.seconds_asked):
+    async with model.request_limiter.acquire_permit() as permit:
+        if permit.had_to_wait and (left := model.pause.requested_seconds):
             raise RateLimited("the server asked for a pause meanwhile", left)
-        stream, turn.resumed = turn.resumed, None
+        stream, turn.resumed_stream = turn.resumed_stream, None
         if stream is None:
-            stream = AnswerStream(model, _request(turn, question, may_call=may_call), turn.limits)
+            stream = AnswerStream(model, _build_request(turn, question, may_call=may_call), turn.limits)
         answer = Answer(turn, question, stream, permit)
         try:
             async with (
-                aclosing(stream.events(None if turn.tool_calls else turn.fallback_timeout)) as events,
-                aclosing(answer.deltas(events)) as deltas,
-                aclosing(turn.reply.add(deltas)) as messages,
+                aclosing(stream.iter_events(None if turn.tool_calls else turn.fallback_timeout)) as events,
+                aclosing(answer.iter_deltas(events)) as deltas,
+                aclosing(turn.reply.add_deltas(deltas)) as messages,
             ):
                 async for message in messages:
-                    turn.failed_tool_calls = turn.reply.failed_calls
-                    turn.window.add(answer.for_window(message))
+                    turn.failed_tool_calls = turn.reply.failed_call_count
+                    turn.window.add(answer.to_stored_message(message))
                     turn.begin_answer()
         finally:
             if not stream.is_waiting:
@@ -181,82 +181,86 @@ async def _send(turn: Turn, question: Question, *, may_call: bool) -> Answer:
     return answer
 
 
-def _was_cut_short(answer: Answer, question: Question) -> bool:
+def _can_raise_answer_limit(answer: Answer, question: Question) -> bool:
     """Return whether an answer without text or calls may succeed with the higher limit for models that reason."""
     if answer.has_text or answer.calls or not isinstance(answer.error, Incomplete):
         return False
     request = answer.request
-    return (question.request(request.messages, request.tools).answer_limit or 0) > (request.answer_limit or 0)
+    return (question.build_request(request.messages, request.tools).answer_limit or 0) > (request.answer_limit or 0)
 
 
-def _request(turn: Turn, question: Question, *, may_call: bool) -> Request:
+def _build_request(turn: Turn, question: Question, *, may_call: bool) -> Request:
     """Return the next request: select the exchanges that it sends, then add the live context in the remaining room."""
     window, model, budget = turn.window, question.model, question.model.planned_budget
-    sent = _fitting(window, question, budget) if _is_view(turn, question) else _trimmed(turn, question, budget)
-    live = _live_context(turn, question, budget, sent)
+    sent = (
+        _select_fitting_exchanges(window, question, budget)
+        if _sends_partial_window(turn, question)
+        else _trim_history(turn, question, budget)
+    )
+    live = _get_live_context(turn, question, budget, sent)
     all_messages, closed = window.messages(), window.exchanges()
     system = all_messages[:1] if all_messages[0].role is Role.SYSTEM else ()
     newest = all_messages[len(system) + sum([len(exchange.messages) for exchange in closed]) :]
     messages = (*system, *chain.from_iterable([exchange.messages for exchange in sent]), *newest)
-    messages = model.plain_form.apply(window, with_context(messages, question.prefix, live))
-    turn.request_tokens = messages_tokens(messages) + model.budget.schema_tokens
-    return question.request(messages, question.tools, may_call=may_call)
+    messages = model.plain_form.apply(window, add_context(messages, question.prefix, live))
+    turn.request_tokens = count_messages_tokens(messages) + model.budget.schema_tokens
+    return question.build_request(messages, question.tools, may_call=may_call)
 
 
-def _live_context(turn: Turn, question: Question, budget: Budget, sent: Sequence[Exchange]) -> LiveContext:
+def _get_live_context(turn: Turn, question: Question, budget: Budget, sent: Sequence[Exchange]) -> LiveContext:
     """Return the turn's live context; it is rebuilt if a request has less room or sends fewer exchanges."""
     window, numbers = turn.window, frozenset([exchange.number for exchange in sent])
     tokens = window.open_tokens + sum([exchange.tokens for exchange in sent])
-    limit = live_room(budget, window.stats().prefix_tokens, tokens)
-    if turn.live is None or turn.live.tokens > limit or not numbers >= turn.live_for:
-        turn.live, turn.live_for = question.live(sent, limit), numbers
-        window.add_sources(turn.live.sources)
-    return turn.live
+    limit = calculate_max_live_tokens(budget, window.stats().prefix_tokens, tokens)
+    if turn.context is None or turn.context.tokens > limit or not numbers >= turn.live_exchange_numbers:
+        turn.context, turn.live_exchange_numbers = question.build_live_context(sent, limit), numbers
+        window.add_sources(turn.context.sources)
+    return turn.context
 
 
-def _on_served(turn: Turn, question: Question) -> None:
+def _learn_from_answer(turn: Turn, question: Question) -> None:
     """Learn from the newest request, which was answered, and evict the history that the model no longer reads."""
     window, model, newest = turn.window, question.model, turn.attempts[-1]
-    usage = newest.billed.usage if newest.billed else Usage()
-    model.size.on_served(turn.request_tokens, usage.output, usage.input + usage.output)
-    model.plain_form.on_served(window, newest.request.messages)
+    usage = newest.billed_request.usage if newest.billed_request else Usage()
+    model.size.on_answered(turn.request_tokens, usage.output, usage.input + usage.output)
+    model.plain_form.on_answered(window, newest.request.messages)
     if turn.refused_tokens is not None:
-        _learn_refusal(turn, newest.request, turn.refused_tokens, question)
+        _learn_from_refusal(turn, newest.request, turn.refused_tokens, question)
         turn.refused_tokens = None
-    if turn.is_cut and not _is_view(turn, question):
-        window.limit(room(model.planned_budget, window.stats().prefix_tokens))
+    if turn.is_request_cut and not _sends_partial_window(turn, question):
+        window.set_turn_limit(free_tokens(model.planned_budget, window.stats().prefix_tokens))
 
 
-def _learn_refusal(turn: Turn, served: Request, refused: int, question: Question) -> None:
+def _learn_from_refusal(turn: Turn, served: Request, refused: int, question: Question) -> None:
     size = question.model.size
-    if turn.is_unexplained:
+    if turn.is_refusal_unexplained:
         content = next(each.content for each in reversed(served.messages) if each.role is Role.USER)
-        size.on_unexplained(refused, turn.request_tokens, hash(said_in(content)))
+        size.on_unexplained_refusal(refused, turn.request_tokens, hash(extract_user_text(content)))
     else:
         size.on_refused(refused, turn.request_tokens)
 
 
-def _is_view(turn: Turn, question: Question) -> bool:
+def _sends_partial_window(turn: Turn, question: Question) -> bool:
     """Return whether the request sends only part of the window without evicting the rest."""
-    return bool(turn.failures) or question.model.budget.sent_tokens is not None
+    return bool(turn.failures) or question.model.budget.max_sent_tokens is not None
 
 
-def _trimmed(turn: Turn, question: Question, budget: Budget) -> Sequence[Exchange]:
+def _trim_history(turn: Turn, question: Question, budget: Budget) -> Sequence[Exchange]:
     """Evict history for which the model has no room. If that is not enough, record the shortfall and send the rest."""
     window = turn.window
-    window.limit(room(budget, window.stats().prefix_tokens))
+    window.set_turn_limit(free_tokens(budget, window.stats().prefix_tokens))
     stats = window.stats()
-    turn.shortfall = shortfall(budget, stats.prefix_tokens, stats.current_tokens) or turn.shortfall
-    return question.sent_exchanges(window)
+    turn.shortfall = find_shortfall(budget, stats.prefix_tokens, stats.current_tokens) or turn.shortfall
+    return question.get_sent_exchanges(window)
 
 
-def _fitting(window: Window, question: Question, budget: Budget) -> Sequence[Exchange]:
+def _select_fitting_exchanges(window: Window, question: Question, budget: Budget) -> Sequence[Exchange]:
     """Return the closed exchanges that fit, without evicting any.
 
     The window belongs to the agent's own model, so another model or a single refusal must not remove history from it.
     """
-    shown = question.sent_exchanges(window)
-    limits = (budget.policy.history_tokens, room(budget, window.stats().prefix_tokens), budget.sent_tokens)
+    shown = question.get_sent_exchanges(window)
+    limits = (budget.policy.history_tokens, free_tokens(budget, window.stats().prefix_tokens), budget.max_sent_tokens)
     allowed = min(limit for limit in limits if limit is not None)
-    evicted = exchanges_to_evict(shown, allowed - window.open_tokens - sum(each.tokens for each in shown))
+    evicted = choose_evictions(shown, allowed - window.open_tokens - sum(each.tokens for each in shown))
     return [each for each in shown if each.number not in evicted]

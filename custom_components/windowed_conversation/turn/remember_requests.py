@@ -16,35 +16,35 @@ import time
 from types import EllipsisType
 from typing import NamedTuple
 
-from ..memory import Fact, Forgotten, Memory, MemoryFull, Recalled, Words, fact_text, one_line, spoken
-from .recall import HOME, SUMMARY_OF
-from .speaker import Speaker, base_language, speaks_of_oneself
+from ..memory import Fact, LostRows, Memory, MemoryFull, RecallHit, Words, clean_fact, clean_text, join_lines
+from .recall import HOME_LABEL, SUMMARY_LABEL
+from .speaker import Speaker, base_language, is_about_speaker
 
 # The maximum number of facts to read out at a time, and to name if several facts match.
-_MOST_READ = 7
-MOST_NAMED = 3
+_MAX_FACTS_READ = 7
+MAX_FACTS_NAMED = 3
 # The maximum number of lines that a model gets for a query, and the maximum length of each.
-_LINES = 8
-_LENGTH = 300
+_MAX_LINES = 8
+_MAX_LINE_CHARS = 300
 # The minimum share of a query's words that a fact must contain to match the query, and to be corrected.
-_MATCHES = 0.6
-_SIMILAR = 0.5
-_CANDIDATES = 20
+_MIN_MATCH_SHARE = 0.6
+_MIN_CORRECTION_SHARE = 0.5
+_MAX_CANDIDATES = 20
 
 # Conjunctions after which German, Dutch, Swedish and Danish use a different word order than in a main clause.
-_CLAUSE = r"(?:^|\W)(dass|daß|dat|att|at)\s+{}"
+_CONJUNCTION_TEMPLATE = r"(?:^|\W)(dass|daß|dat|att|at)\s+{}"
 
-_MARKS = str.maketrans(dict.fromkeys('"“”„«»', "'"))
-_SHARED_SUBJECT = 0.6
+_QUOTATION_MARK_TABLE = str.maketrans(dict.fromkeys('"“”„«»', "'"))
+_MIN_SUBJECT_SHARE = 0.6
 
 # Words in the lists with at least this length also match with an ending: "montags".
-_STEM_LENGTH = 5
+_MIN_STEM_CHARS = 5
 
 # How long a question of memory waits for the reply, in seconds: as long as Home Assistant's chat sessions last.
-_PATIENCE = 300.0
+_REPLY_TIMEOUT = 300.0
 
 
-class Phrase(StrEnum):
+class ReplyKey(StrEnum):
     """The sentences with which memory answers, as translation keys."""
 
     REMEMBERED_OWN = "memory_remembered_own"
@@ -53,27 +53,27 @@ class Phrase(StrEnum):
     REMEMBERED_HOME_CLAUSE = "memory_remembered_home_clause"
     REPLACES = "memory_replaces"
     UNKNOWN_SPEAKER = "memory_unknown_speaker"
-    FULL = "memory_full"
+    MEMORY_FULL = "memory_full"
     KNOWN_OWN = "memory_known_own"
     KNOWN_HOME = "memory_known_home"
     NOTHING_KNOWN = "memory_nothing_known"
     NOTHING_KNOWN_OWN = "memory_nothing_known_own"
-    GO_ON = "memory_go_on"
+    ASK_TO_CONTINUE = "memory_go_on"
     ALL_RIGHT = "memory_all_right"
     HEARD_OWN = "memory_heard_own"
     HEARD_AT_DEVICE = "memory_heard_at_device"
     HEARD_HOME = "memory_heard_home"
     HEARD_GENERAL = "memory_heard_general"
-    ASK = "memory_ask"
-    ASK_EVERYTHING = "memory_ask_everything"
-    ASK_FACT = "memory_ask_fact"
+    CONFIRM = "memory_ask"
+    CONFIRM_ALL = "memory_ask_everything"
+    ASK_TO_FORGET_FACT = "memory_ask_fact"
     FACTS_ONE = "memory_facts_one"
     FACTS_FEW = "memory_facts_few"
     FACTS_OTHER = "memory_facts_other"
     TURNS_ONE = "memory_turns_one"
     TURNS_FEW = "memory_turns_few"
     TURNS_OTHER = "memory_turns_other"
-    AND = "memory_and"
+    AND_CONJUNCTION = "memory_and"
     NOT_FORGOTTEN = "memory_not_forgotten"
     FORGOTTEN = "memory_forgotten"
     FORGOTTEN_PAST = "memory_forgotten_past"
@@ -82,27 +82,27 @@ class Phrase(StrEnum):
     SEVERAL_FOUND = "memory_several_found"
     TOO_MUCH = "memory_too_much"
     UNAVAILABLE = "memory_unavailable"
-    BACKUP = "memory_backup"
+    BACKUP_IN_PROGRESS = "memory_backup"
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryReply:
     """An answer about memory, with the facts that it names and the change to memory.
 
-    `rest` are the replies that follow it. `more` is the number of facts that are not named, `counts` are the numbers of
-    facts and turns that a question is about. `named` has the ids of the named facts, `stored` the id of the fact that
-    was remembered. `then` is called if the person agrees.
+    `others` are the replies that follow it. `unnamed_count` is the number of facts that are not named, `counts` are the
+    numbers of facts and turns that a question is about. `named_fact_ids` has the ids of the named facts,
+    `stored_fact_id` the id of the fact that was remembered. `on_yes` is called if the person agrees.
     """
 
-    phrase: Phrase
-    facts: tuple[str, ...] = ()
-    more: int = 0
+    phrase: ReplyKey
+    fact_texts: tuple[str, ...] = ()
+    unnamed_count: int = 0
     counts: tuple[int, int] = (0, 0)
-    named: tuple[int, ...] = field(default=(), compare=False)
-    stored: int | None = field(default=None, compare=False)
-    forgotten: Forgotten | None = None
-    then: Callable[[Memory], MemoryReply] | None = field(default=None, compare=False)
-    rest: tuple[MemoryReply, ...] = ()
+    named_fact_ids: tuple[int, ...] = field(default=(), compare=False)
+    stored_fact_id: int | None = field(default=None, compare=False)
+    forgotten: LostRows | None = None
+    on_yes: Callable[[Memory], MemoryReply] | None = field(default=None, compare=False)
+    others: tuple[MemoryReply, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +113,12 @@ class StatedFact:
     quote: str
     source: str
     owner: str | None = None
-    private: bool = False
+    is_private: bool = False
 
 
-def quoted(text: str) -> str:
+def quote_text(text: str) -> str:
     """Return the text in quotation marks, with the quotation marks inside it replaced."""
-    return f'"{text.translate(_MARKS)}"'
+    return f'"{text.translate(_QUOTATION_MARK_TABLE)}"'
 
 
 def remember_statement(
@@ -128,8 +128,8 @@ def remember_statement(
 
     `replaces` is the fact that it updates, if known. Raises `ValueError` if the text has no words.
     """
-    fact = _stated_fact(speaker, text, quote, source)
-    return MemoryReply(Phrase.UNKNOWN_SPEAKER) if fact is None else remember_fact(memory, speaker, fact, replaces)
+    fact = _build_stated_fact(speaker, text, quote, source)
+    return MemoryReply(ReplyKey.UNKNOWN_SPEAKER) if fact is None else remember_fact(memory, speaker, fact, replaces)
 
 
 def remember_fact(memory: Memory, speaker: Speaker, fact: StatedFact, replaces: str = "") -> MemoryReply:
@@ -137,141 +137,143 @@ def remember_fact(memory: Memory, speaker: Speaker, fact: StatedFact, replaces: 
 
     It replaces the fact of the same owner that `replaces` names, or else the one that it updates.
     """
-    named = matching_facts(memory, speaker, replaces, fact.owner) if replaces else []
+    named = find_matching_facts(memory, speaker, replaces, fact.owner) if replaces else []
     if len(named) == 1:
-        return _store(memory, speaker, fact, named[0])
-    text = fact_text(fact.text)
-    found = _search(memory, speaker, text, fact.owner)
-    old = find_updated(text, found, speaker.language, speaker.words()) if found else None
-    return _store(memory, speaker, fact, old)
+        return _store_fact(memory, speaker, fact, named[0])
+    text = clean_fact(fact.text)
+    found = _search_facts(memory, speaker, text, fact.owner)
+    old = find_updated_fact(text, found, speaker.language, speaker.words()) if found else None
+    return _store_fact(memory, speaker, fact, old)
 
 
-def correct(
+def correct_fact(
     memory: Memory, speaker: Speaker, text: str, *, is_sure: bool, named: tuple[int, ...] = ()
 ) -> MemoryReply | None:
-    """Remember a fact and replace the one that it corrects; facts in `named` are preferred.
+    """Remember a fact and replace the one that it corrects; facts in `named_fact_ids` are preferred.
 
     Return None if no such fact is known and `is_sure` is false, because the speaker may have corrected something else.
     """
-    fact = _stated_fact(speaker, text, speaker.said, "said")
+    fact = _build_stated_fact(speaker, text, speaker.text, "said")
     if fact is None:
-        return MemoryReply(Phrase.UNKNOWN_SPEAKER) if is_sure else None
-    words, found = speaker.words(), _search(memory, speaker, text, fact.owner)
+        return MemoryReply(ReplyKey.UNKNOWN_SPEAKER) if is_sure else None
+    words, found = speaker.words(), _search_facts(memory, speaker, text, fact.owner)
     candidates = [each for each in found if each.id in named] or found
-    similar = _matching(text, candidates, words, _SIMILAR)
-    old = find_updated(fact_text(text), candidates, speaker.language, words)
+    similar = _select_matches(text, candidates, words, _MIN_CORRECTION_SHARE)
+    old = find_updated_fact(clean_fact(text), candidates, speaker.language, words)
     old = old or (similar[0] if len(similar) == 1 else None)
-    return _store(memory, speaker, fact, old) if old or is_sure else None
+    return _store_fact(memory, speaker, fact, old) if old or is_sure else None
 
 
 def list_facts(memory: Memory, speaker: Speaker, start: int = 0) -> MemoryReply:
     """List the newest facts from index `start` on: the speaker's own, then the home's. Ask whether to continue."""
-    facts = sorted(memory.facts(speaker.person, private=speaker.is_alone), key=lambda fact: fact.person is None)
-    end = start + _MOST_READ
+    facts = sorted(memory.get_facts(speaker.person, private=speaker.is_alone), key=lambda fact: fact.person is None)
+    end = start + _MAX_FACTS_READ
     page = facts[start:end]
     if not page:
-        return MemoryReply(Phrase.NOTHING_KNOWN)
-    own, homes = _by_owner(page)
-    replies = [MemoryReply(Phrase.KNOWN_OWN, own)] if own else []
+        return MemoryReply(ReplyKey.NOTHING_KNOWN)
+    own, homes = _split_texts_by_owner(page)
+    replies = [MemoryReply(ReplyKey.KNOWN_OWN, own)] if own else []
     if not own and not start and speaker.person is not None:
-        replies.append(MemoryReply(Phrase.NOTHING_KNOWN_OWN))
+        replies.append(MemoryReply(ReplyKey.NOTHING_KNOWN_OWN))
     if homes:
-        replies.append(MemoryReply(Phrase.KNOWN_HOME, homes))
+        replies.append(MemoryReply(ReplyKey.KNOWN_HOME, homes))
     then = None
     if end < len(facts):
-        replies.append(MemoryReply(Phrase.GO_ON, more=len(facts) - end))
+        replies.append(MemoryReply(ReplyKey.ASK_TO_CONTINUE, unnamed_count=len(facts) - end))
         then = partial(list_facts, speaker=speaker, start=end)
-    return replace(replies[0], named=tuple(fact.id for fact in page), then=then, rest=tuple(replies[1:]))
+    return replace(replies[0], named_fact_ids=tuple(fact.id for fact in page), on_yes=then, others=tuple(replies[1:]))
 
 
-def list_listeners(memory: Memory, speaker: Speaker, about: str, named: tuple[int, ...]) -> MemoryReply | None:
-    """List the people who can hear a fact, or the facts just `named`. Return None if no fact matches `about`."""
-    if about:
-        named = tuple(fact.id for fact in matching_facts(memory, speaker, about))
+def list_listeners(memory: Memory, speaker: Speaker, query: str, named: tuple[int, ...]) -> MemoryReply | None:
+    """List the people who can hear a fact, or the facts `named_fact_ids`. Return None if no fact matches `query`."""
+    if query:
+        named = tuple(fact.id for fact in find_matching_facts(memory, speaker, query))
         if not named:
             return None
-    facts = memory.facts(speaker.person, private=speaker.is_alone)
-    own, homes = _by_owner([fact for fact in facts if fact.id in named])
-    alone = Phrase.HEARD_AT_DEVICE if speaker.has_device else Phrase.HEARD_OWN
-    replies = [MemoryReply(phrase, some) for phrase, some in ((alone, own), (Phrase.HEARD_HOME, homes)) if some]
-    first, *rest = replies or [MemoryReply(Phrase.HEARD_GENERAL)]
-    return replace(first, named=named, rest=tuple(rest))
+    facts = memory.get_facts(speaker.person, private=speaker.is_alone)
+    own, homes = _split_texts_by_owner([fact for fact in facts if fact.id in named])
+    alone = ReplyKey.HEARD_AT_DEVICE if speaker.owns_device else ReplyKey.HEARD_OWN
+    replies = [MemoryReply(phrase, some) for phrase, some in ((alone, own), (ReplyKey.HEARD_HOME, homes)) if some]
+    first, *rest = replies or [MemoryReply(ReplyKey.HEARD_GENERAL)]
+    return replace(first, named_fact_ids=named, others=tuple(rest))
 
 
-def _by_owner(facts: Iterable[Fact]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _split_texts_by_owner(facts: Iterable[Fact]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the texts of a person's facts and of the home's, each after the conjunction that its word order needs."""
     own: list[str] = []
     homes: list[str] = []
     for fact in facts:
-        text = " ".join(filter(None, (_conjunction(fact.text, fact.quote), fact.text)))
+        text = " ".join(filter(None, (_find_conjunction(fact.text, fact.quote), fact.text)))
         (homes if fact.person is None else own).append(text)
     return tuple(own), tuple(homes)
 
 
-def _conjunction(text: str, quote: str) -> str:
-    found = re.search(_CLAUSE.format(re.escape(text)), quote, re.IGNORECASE)
+def _find_conjunction(text: str, quote: str) -> str:
+    found = re.search(_CONJUNCTION_TEMPLATE.format(re.escape(text)), quote, re.IGNORECASE)
     return found[1].casefold() if found else ""
 
 
-def recalled_lines(memory: Memory, speaker: Speaker, query: str, zone: tzinfo) -> tuple[str, ...]:
+def recall_lines(memory: Memory, speaker: Speaker, query: str, zone: tzinfo) -> tuple[str, ...]:
     """Return lines for a model: the memories that match a query and that the speaker may know, best match first."""
-    found = memory.recall(query, person=speaker.person, speaker=speaker.name, limit=_LINES, private=speaker.is_alone)
-    return tuple(_line(recalled, speaker, zone) for recalled in found)
+    found = memory.recall(
+        query, person=speaker.person, speaker=speaker.name, limit=_MAX_LINES, private=speaker.is_alone
+    )
+    return tuple(_format_recalled_line(recalled, speaker, zone) for recalled in found)
 
 
-def _line(recalled: Recalled, speaker: Speaker, zone: tzinfo) -> str:
-    who = HOME if recalled.person is None else speaker.name or recalled.person
+def _format_recalled_line(recalled: RecallHit, speaker: Speaker, zone: tzinfo) -> str:
+    who = HOME_LABEL if recalled.person is None else speaker.name or recalled.person
     if recalled.kind == "episode":
-        who = f"{who}, {SUMMARY_OF}"
-    text = one_line((recalled.excerpt or recalled.text).replace("\n", " / "), _LENGTH)
-    return f"{datetime.fromtimestamp(recalled.at, zone):%Y-%m-%d}, {who}: {quoted(text)}"
+        who = f"{who}, {SUMMARY_LABEL}"
+    text = join_lines((recalled.excerpt or recalled.text).replace("\n", " / "), _MAX_LINE_CHARS)
+    return f"{datetime.fromtimestamp(recalled.time, zone):%Y-%m-%d}, {who}: {quote_text(text)}"
 
 
-def matching_facts(
+def find_matching_facts(
     memory: Memory, speaker: Speaker, query: str, owner: str | EllipsisType | None = ...
-) -> list[Recalled]:
+) -> list[RecallHit]:
     """Return the facts that match a query best, limited to one owner if one is given."""
-    return _matching(query, _search(memory, speaker, query, owner), speaker.words(), _MATCHES)
+    return _select_matches(query, _search_facts(memory, speaker, query, owner), speaker.words(), _MIN_MATCH_SHARE)
 
 
-def _search(memory: Memory, speaker: Speaker, query: str, owner: str | EllipsisType | None) -> list[Recalled]:
+def _search_facts(memory: Memory, speaker: Speaker, query: str, owner: str | EllipsisType | None) -> list[RecallHit]:
     found = memory.recall(
         query,
         person=speaker.person,
         speaker=speaker.name,
         kinds=("fact",),
-        limit=_CANDIDATES,
+        limit=_MAX_CANDIDATES,
         private=speaker.is_alone,
     )
     return [fact for fact in found if owner is ... or fact.person == owner]
 
 
-def _matching(query: str, facts: list[Recalled], words: Words, least: float) -> list[Recalled]:
+def _select_matches(query: str, facts: list[RecallHit], words: Words, least: float) -> list[RecallHit]:
     """Return the facts with the exact text of a query, or else those that contain most of its words."""
-    same = [fact for fact in facts if spoken(fact.text) == spoken(query)]
-    wanted = set(words.question(query).words)
+    same = [fact for fact in facts if clean_text(fact.text) == clean_text(query)]
+    wanted = set(words.search_terms(query).words)
     if same or not wanted:
         return same
-    shares = [len(wanted & words.term_set(fact.text)) / len(wanted) for fact in facts]
+    shares = [len(wanted & words.build_term_set(fact.text)) / len(wanted) for fact in facts]
     best = max(shares, default=0.0)
     return [fact for fact, share in zip(facts, shares, strict=True) if share == best >= least]
 
 
-def _stated_fact(speaker: Speaker, text: str, quote: str, source: str) -> StatedFact | None:
+def _build_stated_fact(speaker: Speaker, text: str, quote: str, source: str) -> StatedFact | None:
     """Return a fact with its owner, or None if it is about the speaker and the speaker is unknown."""
-    is_own = speaks_of_oneself(text, speaker.language) or speaks_of_oneself(quote, speaker.language)
+    is_own = is_about_speaker(text, speaker.language) or is_about_speaker(quote, speaker.language)
     if is_own and speaker.person is None:
         return None
     return StatedFact(text, quote, source, speaker.person if is_own else None, is_own)
 
 
-def _store(memory: Memory, speaker: Speaker, fact: StatedFact, old: Recalled | None) -> MemoryReply:
-    text = fact_text(fact.text)
+def _store_fact(memory: Memory, speaker: Speaker, fact: StatedFact, old: RecallHit | None) -> MemoryReply:
+    text = clean_fact(fact.text)
     try:
         stored = memory.add_fact(
             text,
             person=fact.owner,
-            private=fact.private,
+            private=fact.is_private,
             source=fact.source,
             quote=fact.quote,
             replaces=old.id if old else None,
@@ -279,17 +281,17 @@ def _store(memory: Memory, speaker: Speaker, fact: StatedFact, old: Recalled | N
             conversation=speaker.conversation,
         )
     except MemoryFull:
-        return MemoryReply(Phrase.FULL)
-    has_clause = bool(_conjunction(text, one_line(fact.quote, len(fact.quote))))
+        return MemoryReply(ReplyKey.MEMORY_FULL)
+    has_clause = bool(_find_conjunction(text, join_lines(fact.quote, len(fact.quote))))
     if fact.owner is None:
-        phrase = Phrase.REMEMBERED_HOME_CLAUSE if has_clause else Phrase.REMEMBERED_HOME
+        phrase = ReplyKey.REMEMBERED_HOME_CLAUSE if has_clause else ReplyKey.REMEMBERED_HOME
     else:
-        phrase = Phrase.REMEMBERED_OWN_CLAUSE if has_clause else Phrase.REMEMBERED_OWN
-    rest = (MemoryReply(Phrase.REPLACES, (old.text,)),) if old else ()
-    return MemoryReply(phrase, (text,), named=(stored,), stored=stored, rest=rest)
+        phrase = ReplyKey.REMEMBERED_OWN_CLAUSE if has_clause else ReplyKey.REMEMBERED_OWN
+    rest = (MemoryReply(ReplyKey.REPLACES, (old.text,)),) if old else ()
+    return MemoryReply(phrase, (text,), named_fact_ids=(stored,), stored_fact_id=stored, others=rest)
 
 
-class _Parts(NamedTuple):
+class _FactParts(NamedTuple):
     """The parts of a fact: whether it announces a change, its subject, and its days, times and numbers."""
 
     is_change: bool
@@ -297,40 +299,40 @@ class _Parts(NamedTuple):
     values: tuple[str, ...]
 
 
-def find_updated(text: str, facts: Sequence[Recalled], language: str, words: Words) -> Recalled | None:
+def find_updated_fact(text: str, facts: Sequence[RecallHit], language: str, words: Words) -> RecallHit | None:
     """Return the one fact that a new fact updates, or None if there is none or more than one."""
-    patterns = _patterns(base_language(language))
-    new = _parts(text, patterns, words)
-    same: list[Recalled] = []
-    similar: list[Recalled] = []
+    patterns = _load_patterns(base_language(language))
+    new = _parse_fact_parts(text, patterns, words)
+    same: list[RecallHit] = []
+    similar: list[RecallHit] = []
     for fact in facts:
-        old = _parts(fact.text, patterns, words)
+        old = _parse_fact_parts(fact.text, patterns, words)
         shortest = min(len(new.subject), len(old.subject)) or 1
         if old.subject == new.subject and new.subject and old.values and new.values and old.values != new.values:
             same.append(fact)
-        elif new.is_change and len(new.subject & old.subject) >= _SHARED_SUBJECT * shortest:
+        elif new.is_change and len(new.subject & old.subject) >= _MIN_SUBJECT_SHARE * shortest:
             similar.append(fact)
     found = same or similar
-    return found[0] if len(found) == 1 and spoken(found[0].text) != spoken(text) else None
+    return found[0] if len(found) == 1 and clean_text(found[0].text) != clean_text(text) else None
 
 
-def _parts(text: str, patterns: tuple[re.Pattern[str], re.Pattern[str]], words: Words) -> _Parts:
+def _parse_fact_parts(text: str, patterns: tuple[re.Pattern[str], re.Pattern[str]], words: Words) -> _FactParts:
     change, value = patterns
-    plain, changes = change.subn(" ", spoken(text))
+    plain, changes = change.subn(" ", clean_text(text))
     values: list[str] = []
     rest: list[str] = []
     for word in plain.split():
         (values if value.fullmatch(word) else rest).append(word)
-    return _Parts(changes > 0, frozenset(words.question(" ".join(rest)).words), tuple(values))
+    return _FactParts(changes > 0, frozenset(words.search_terms(" ".join(rest)).words), tuple(values))
 
 
 @cache
-def _patterns(language: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+def _load_patterns(language: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return the pattern of phrases that announce a change, and the pattern of days, times and numbers."""
     languages = json.loads(Path(__file__).with_name("fact_updates.json").read_text(encoding="utf-8"))
     lists = languages.get(language, {"changes": (), "values": ""})
-    changes = "|".join(re.escape(spoken(each)) for each in lists["changes"]) or "(?!)"
-    values = [re.escape(each) + (".*" if len(each) >= _STEM_LENGTH else "") for each in lists["values"].split()]
+    changes = "|".join(re.escape(clean_text(each)) for each in lists["changes"]) or "(?!)"
+    values = [re.escape(each) + (".*" if len(each) >= _MIN_STEM_CHARS else "") for each in lists["values"].split()]
     return re.compile(rf"\b(?:{changes})\b"), re.compile("|".join((r".*\d.*", *values)))
 
 
@@ -338,20 +340,20 @@ def _patterns(language: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 class LastAnswer:
     """The last answer of memory in a conversation, and the person and device that it was given to.
 
-    `then` is called if they agree, `named` are the ids of the facts in the answer, and `forgets` is true if it was
-    about forgetting.
+    `on_yes` is called if they agree, `named_fact_ids` are the ids of the facts in the answer, and `is_forgetting` is
+    true if it was about forgetting.
     """
 
-    then: Callable[[Memory], MemoryReply] | None
-    named: tuple[int, ...]
-    forgets: bool
+    on_yes: Callable[[Memory], MemoryReply] | None
+    named_fact_ids: tuple[int, ...]
+    is_forgetting: bool
     listener: tuple[str | None, str | None]
-    at: float = field(default_factory=time.monotonic)
+    answered_at: float = field(default_factory=time.monotonic)
 
     @property
     def is_recent(self) -> bool:
         """Whether the answer is recent enough to accept a reply."""
-        return time.monotonic() - self.at <= _PATIENCE
+        return time.monotonic() - self.answered_at <= _REPLY_TIMEOUT
 
 
 class MemoryDialog:
@@ -366,11 +368,13 @@ class MemoryDialog:
         for each in [each for each, answer in answers.items() if not answer.is_recent]:
             del answers[each]
         self._answers = answers
-        self._key = key
+        self._conversation_key = key
         self._listener = (speaker.person, speaker.device)
         is_theirs = last is not None and last.is_recent and last.listener == self._listener
-        self.last = last if is_theirs and last else LastAnswer(None, (), forgets=False, listener=self._listener)
+        self.last_answer = (
+            last if is_theirs and last else LastAnswer(None, (), is_forgetting=False, listener=self._listener)
+        )
 
-    def put(self, reply: MemoryReply, *, forgets: bool) -> None:
+    def store_answer(self, reply: MemoryReply, *, forgets: bool) -> None:
         """Store an answer for the conversation's next input."""
-        self._answers[self._key] = LastAnswer(reply.then, reply.named, forgets, self._listener)
+        self._answers[self._conversation_key] = LastAnswer(reply.on_yes, reply.named_fact_ids, forgets, self._listener)

@@ -20,10 +20,10 @@ from ..window import Message, Role, Window
 from .errors import IdTooLong
 
 # A character that no user id contains.
-_SEPARATOR = "\x1f"
+_KEY_SEPARATOR = "\x1f"
 
 # The maximum length of an id from outside, in characters: ids are stored in files, states and events.
-LONGEST_ID = 255
+MAX_ID_CHARS = 255
 
 # The question marks (Latin, Greek and Chinese) by which Home Assistant decides that an answer expects a reply
 # (`ChatLog.continue_conversation`).
@@ -31,20 +31,20 @@ _QUESTION_MARKS = ("?", ";", "？")
 
 # Exchanges that are older than this, in seconds, are not context for the next input: Home Assistant's own sessions
 # expire after the same time (`helpers.chat_session.CONVERSATION_TIMEOUT`).
-_RECENT_SECONDS = 300
+_MAX_CONTEXT_AGE_SECONDS = 300
 
 # The longest input, in characters, that local sentence matching gets: a command is one sentence, and the time for
 # matching grows with the text.
-LONGEST_COMMAND = 500
+MAX_COMMAND_CHARS = 500
 
 # The maximum length of an item's name. Longer names are more likely a description, as in "everything for a carbonara"
 # (measured on real lists).
-_ITEM_WORDS = 3
-_ITEM_CHARACTERS = 30
+_MAX_ITEM_WORDS = 3
+_MAX_ITEM_CHARS = 30
 
 # The first words of questions and conditions, by language. A text to announce that begins with one is an instruction to
 # work out, not a text to read aloud.
-_INSTRUCTION_WORDS = {
+_INSTRUCTION_WORD_LISTS = {
     "de": "wer was wann wo warum wieso wie wieviel wieviele welche welcher welches ob wenn falls sobald",
     "en": "who whose what when where why how which whether if as once",
     "es": "quién quiénes qué cuándo dónde cómo cuánto cuánta cuántos cuántas cuál cuáles si cuando",
@@ -57,11 +57,11 @@ _INSTRUCTION_WORDS = {
 # Prepositions that may precede such a word: "at what time the train leaves".
 _PREPOSITIONS = frozenset(["a", "at", "à", "de", "di", "da", "um", "bis", "ab", "seit", "om", "op", "o"])
 
-_LIST_REFERENCE = re.compile(r"\{[^{}]*\}")
-_OPTIONAL = re.compile(r"\[[^\[\]]*\]")
-_WORDS = re.compile(r"\w+")
-_ANY_QUESTION_MARK = re.compile(r"[?？؟;]")
-_COMMAS = re.compile("[,，、]")  # noqa: RUF001 - of several scripts
+_LIST_REFERENCE_PATTERN = re.compile(r"\{[^{}]*\}")
+_OPTIONAL_PART_PATTERN = re.compile(r"\[[^\[\]]*\]")
+_WORD_PATTERN = re.compile(r"\w+")
+_QUESTION_MARK_PATTERN = re.compile(r"[?？؟;]")
+_COMMA_PATTERN = re.compile("[,，、]")  # noqa: RUF001 - of several scripts
 
 
 class Scope(StrEnum):
@@ -85,25 +85,25 @@ class WindowKey:
 
     def __str__(self) -> str:
         """Return a unique text for the key: the last separator precedes the user, if there is one."""
-        if self.user is None and _SEPARATOR not in self.conversation:
+        if self.user is None and _KEY_SEPARATOR not in self.conversation:
             return self.conversation
-        return f"{self.conversation}{_SEPARATOR}{self.user or ''}"
+        return f"{self.conversation}{_KEY_SEPARATOR}{self.user or ''}"
 
     @classmethod
     @lru_cache(maxsize=1024)
     def parse(cls, key: str) -> WindowKey:
         """Return the key from its text. The result is cached, because the same keys are parsed in each turn."""
-        conversation, separator, user = key.rpartition(_SEPARATOR)
+        conversation, separator, user = key.rpartition(_KEY_SEPARATOR)
         return cls(conversation, user or None) if separator else cls(key)
 
 
 def check_id(conversation: str) -> None:
     """Raise `IdTooLong` if the id of a conversation is too long."""
-    if len(conversation) > LONGEST_ID:
-        raise IdTooLong(f"more than {LONGEST_ID} characters")
+    if len(conversation) > MAX_ID_CHARS:
+        raise IdTooLong(f"more than {MAX_ID_CHARS} characters")
 
 
-def window_key(
+def build_window_key(
     scope: Scope, conversation_id: str, *, device: str | None, user: str | None, owner: str | None = None
 ) -> WindowKey:
     """Return the key of the window for an input; without a device or a user, that of the conversation id.
@@ -124,7 +124,7 @@ def window_key(
     return key
 
 
-class Routing(StrEnum):
+class RoutingMode(StrEnum):
     """The routing mode of an agent; an option of the agent."""
 
     LOCAL_FIRST = "local_first"
@@ -140,7 +140,7 @@ class Route(StrEnum):
     FALLBACK = "fallback"
 
 
-class Reason(StrEnum):
+class RouteReason(StrEnum):
     """The reason for a route."""
 
     LOCAL_MATCH = "local_match"
@@ -181,12 +181,18 @@ class Decision:
     """The chosen route and the reason for it."""
 
     route: Route
-    reason: Reason
+    reason: RouteReason
 
 
 # Reasons for which Home Assistant's answer is certainly wrong, so it is not used even if no model is available.
-NEVER_RIGHT = frozenset(
-    {Reason.UNKNOWN_PLACE, Reason.NOBODY_KNOWN, Reason.DELAYED_QUESTION, Reason.NOBODY_HEARS, Reason.NO_HANDLER}
+WRONG_MATCH_REASONS = frozenset(
+    {
+        RouteReason.UNKNOWN_PLACE,
+        RouteReason.NOBODY_KNOWN,
+        RouteReason.DELAYED_QUESTION,
+        RouteReason.NOBODY_HEARS,
+        RouteReason.NO_HANDLER,
+    }
 )
 
 
@@ -194,57 +200,58 @@ NEVER_RIGHT = frozenset(
 class Situation:
     """The context of an input.
 
-    `answers_question` means that the agent's last answer was a question, `after_model` that a model gave that answer.
+    `answers_question` means that the agent's last answer was a question, `follows_model_answer` that a model gave that
+    answer.
     """
 
     answers_question: bool = False
-    after_model: bool = False
+    follows_model_answer: bool = False
 
 
-def first_choice(routing: Routing, text: str) -> Decision:
+def decide_first_route(routing: RoutingMode, text: str) -> Decision:
     """Return the first route for an input. In `local_first`, the model answers if nothing local matches."""
-    if routing is Routing.LOCAL_ONLY:
-        return Decision(Route.LOCAL, Reason.LOCAL_ONLY)
-    if routing is Routing.LLM_ONLY:
-        return Decision(Route.LLM, Reason.LLM_ONLY)
-    if len(text) > LONGEST_COMMAND:
-        return Decision(Route.LLM, Reason.TOO_LONG)
-    return Decision(Route.LOCAL, Reason.LOCAL_MATCH)
+    if routing is RoutingMode.LOCAL_ONLY:
+        return Decision(Route.LOCAL, RouteReason.LOCAL_ONLY)
+    if routing is RoutingMode.LLM_ONLY:
+        return Decision(Route.LLM, RouteReason.LLM_ONLY)
+    if len(text) > MAX_COMMAND_CHARS:
+        return Decision(Route.LLM, RouteReason.TOO_LONG)
+    return Decision(Route.LOCAL, RouteReason.LOCAL_MATCH)
 
 
 # Errors that another model may not have, and the reason that is recorded if a fallback agent answers.
-FAILURE_REASONS: dict[type[ProviderError], Reason] = {
-    AuthError: Reason.AUTH_ERROR,
-    QuotaError: Reason.QUOTA_ERROR,
-    RateLimited: Reason.RATE_LIMITED,
-    ContextOverflow: Reason.CONTEXT_OVERFLOW,
-    ModelNotFound: Reason.MODEL_NOT_FOUND,
-    DeadlineExceeded: Reason.DEADLINE_EXCEEDED,
-    BadStream: Reason.BAD_STREAM,
-    Unavailable: Reason.UNAVAILABLE,
+FAILURE_REASONS: dict[type[ProviderError], RouteReason] = {
+    AuthError: RouteReason.AUTH_ERROR,
+    QuotaError: RouteReason.QUOTA_ERROR,
+    RateLimited: RouteReason.RATE_LIMITED,
+    ContextOverflow: RouteReason.CONTEXT_OVERFLOW,
+    ModelNotFound: RouteReason.MODEL_NOT_FOUND,
+    DeadlineExceeded: RouteReason.DEADLINE_EXCEEDED,
+    BadStream: RouteReason.BAD_STREAM,
+    Unavailable: RouteReason.UNAVAILABLE,
 }
 
 
-def after_failure(error: ProviderError) -> Decision:
+def decide_fallback_route(error: ProviderError) -> Decision:
     """Return the decision for the answer of a fallback agent after the agent's own model has failed with this error."""
-    return Decision(Route.FALLBACK, FAILURE_REASONS.get(type(error), Reason.UNAVAILABLE))
+    return Decision(Route.FALLBACK, FAILURE_REASONS.get(type(error), RouteReason.UNAVAILABLE))
 
 
-def situation(window: Window, now: float) -> Situation:
+def build_situation(window: Window, now: float) -> Situation:
     """Return the situation of a window's next input; `now` is in seconds since the epoch."""
     last = next(reversed(window.exchanges()), None)
     if last is None:
         return Situation()
     by_model = f"route:{Route.LLM}" in last.tags and is_recent(last.messages[-1], now)
-    return Situation(asks_back(last.messages[-1], now), by_model)
+    return Situation(expects_reply(last.messages[-1], now), by_model)
 
 
 def is_recent(message: Message, now: float) -> bool:
     """Return whether a message is recent enough to be context. One from the future is not: the clock was set back."""
-    return message.created is not None and 0 <= now - message.created <= _RECENT_SECONDS
+    return message.created is not None and 0 <= now - message.created <= _MAX_CONTEXT_AGE_SECONDS
 
 
-def asks_back(last: Message, now: float) -> bool:
+def expects_reply(last: Message, now: float) -> bool:
     """Return whether the newest message of a conversation is a question that expects a reply.
 
     `now` is in seconds since the epoch, like `Message.created`.
@@ -255,33 +262,33 @@ def asks_back(last: Message, now: float) -> bool:
 
 def is_long_name(text: str) -> bool:
     """Return whether the name of a new list item or timer is several things, or a description of some."""
-    return len(text) > _ITEM_CHARACTERS or len(text.split()) > _ITEM_WORDS or bool(_COMMAS.search(text))
+    return len(text) > _MAX_ITEM_CHARS or len(text.split()) > _MAX_ITEM_WORDS or bool(_COMMA_PATTERN.search(text))
 
 
 def is_instruction(text: str, language: str) -> bool:
     """Return whether a text to announce begins with a question or a condition. `language` is for example "pt-BR"."""
-    words = _WORDS.findall(text.casefold())
+    words = _WORD_PATTERN.findall(text.casefold())
     if words and words[0] in _PREPOSITIONS:
         words = words[1:]
-    return bool(words) and words[0] in _INSTRUCTION_WORDS.get(language.partition("-")[0], "").split()
+    return bool(words) and words[0] in _INSTRUCTION_WORD_LISTS.get(language.partition("-")[0], "").split()
 
 
-def is_bare(template: str) -> bool:
+def is_bare_template(template: str) -> bool:
     """Return whether a hassil sentence template contains no required word, as in "[the] {name}"."""
-    text = _LIST_REFERENCE.sub("", template)
-    while text != (shorter := _OPTIONAL.sub("", text)):
+    text = _LIST_REFERENCE_PATTERN.sub("", template)
+    while text != (shorter := _OPTIONAL_PART_PATTERN.sub("", text)):
         text = shorter
-    return not _WORDS.search(text)
+    return not _WORD_PATTERN.search(text)
 
 
 def is_question(text: str) -> bool:
     """Return whether the text contains a question mark of any script."""
-    return bool(_ANY_QUESTION_MARK.search(text))
+    return bool(_QUESTION_MARK_PATTERN.search(text))
 
 
-def same_words(one: str, other: str) -> bool:
+def have_same_words(one: str, other: str) -> bool:
     """Return whether two texts have the same words and differ only in punctuation and spaces."""
-    return _WORDS.findall(one) == _WORDS.findall(other)
+    return _WORD_PATTERN.findall(one) == _WORD_PATTERN.findall(other)
 
 
 def cuts_word(text: str, span: tuple[int, int]) -> bool:

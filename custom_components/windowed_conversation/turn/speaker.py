@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import re
 from typing import Self
 
-from ..memory import Words, plain_word, split_words, spoken, words_for_oneself
+from ..memory import Words, clean_text, get_first_person_words, remove_diacritics, split_words
 from .routing import WindowKey
 
 # First-person words in addition to the pronouns of `memory`: forms that it does not search by, and verbs in languages
 # that omit the pronoun.
-_SELF_WORDS = {
+_FIRST_PERSON_WORDS = {
     "en": "im ive id ill",
     "es": "conmigo míos mías soy estoy tengo quiero prefiero necesito odio puedo voy hago nací sé",
     "fr": "miens miennes",
@@ -25,20 +25,20 @@ _SELF_WORDS = {
 
 # Verb forms that are also nouns or another person of the verb: they count as first person only at the beginning of a
 # text.
-_VERBS_AT_THE_START = {
+_INITIAL_FIRST_PERSON_VERBS = {
     "es": "vivo trabajo como bebo tomo uso duermo desayuno llamo",
     "it": "sono vivo lavoro abito uso amo chiamo",
     "pt": "gosto vivo trabalho como uso preciso chamo",
 }
 
-_UNSPACED = ("ja", "zh")
-_NEGATIONS = {"no", "non", "não", "nie"}
+_UNSPACED_LANGUAGES = ("ja", "zh")
+_NEGATION_WORDS = {"no", "non", "não", "nie"}
 
 # "We" in scripts without spaces, which begins with the character for "I".
-_WE = re.compile("我们|我們|私たち|僕たち|俺たち")
+_WE_PATTERN = re.compile("我们|我們|私たち|僕たち|俺たち")
 
 # The minimum share of a fact's words that its quote must contain; the model may phrase the rest freely.
-_SUPPORTED = 0.5
+_MIN_SUPPORT_SHARE = 0.5
 
 
 def base_language(language: str) -> str:
@@ -50,32 +50,32 @@ def base_language(language: str) -> str:
 class Speaker:
     """The speaker of an exchange, with their language and what they said.
 
-    `person` is the user's id, or None for an unknown speaker, who can read and write only the home's facts. `by_device`
-    means that the speaker is known only by the device, which gives no rights. `has_device` means that a device is
-    assigned to this person, so that anyone who speaks there is taken for them. `is_alone` means that nobody else uses
-    the window; only then may private facts enter it. `conversation` is the conversation in which they speak, once that
-    is known.
+    `person` is the user's id, or None for an unknown speaker, who can read and write only the home's facts.
+    `is_known_by_device` means that the speaker is known only by the device, which gives no rights. `owns_device` means
+    that a device is assigned to this person, so that anyone who speaks there is taken for them. `is_alone` means that
+    nobody else uses the window; only then may private facts enter it. `conversation` is the conversation in which they
+    speak, once that is known.
     """
 
-    said: str
+    text: str
     language: str
     person: str | None = None
     name: str | None = None
     device: str | None = None
     is_alone: bool = False
-    by_device: bool = False
-    has_device: bool = False
+    is_known_by_device: bool = False
+    owns_device: bool = False
     conversation: str | None = None
 
     @property
     def user_name(self) -> str | None:
         """The name of the signed-in user, for the instructions; None if the speaker is known only by the device."""
-        return None if self.by_device else self.name
+        return None if self.is_known_by_device else self.name
 
     @property
     def stamp_name(self) -> str | None:
         """The name for the stamp, with a note if the speaker is known only by the device."""
-        return f"{self.name}, by this device" if self.by_device and self.name else self.name
+        return f"{self.name}, by this device" if self.is_known_by_device and self.name else self.name
 
     def in_window(self, key: WindowKey) -> Self:
         """Return the speaker as memory treats them in a window: in another person's window they are unknown.
@@ -92,18 +92,18 @@ class Speaker:
         return Words((self.language, "en"))
 
 
-def speaks_of_oneself(text: str, language: str) -> bool:
+def is_about_speaker(text: str, language: str) -> bool:
     """Return whether a text is about its speaker. In a language without word lists, every text is assumed to be."""
     base = base_language(language)
-    pronouns = words_for_oneself((base,))
-    words = spoken(text).split()
+    pronouns = get_first_person_words((base,))
+    words = clean_text(text).split()
     if not pronouns or not words:
         return not pronouns
-    if base in _UNSPACED:
-        return not pronouns.isdisjoint(_WE.sub("", text))
-    first = words[1] if words[0] in _NEGATIONS and len(words) > 1 else words[0]
-    own_words = pronouns.union(_SELF_WORDS.get(base, "").split())
-    return not own_words.isdisjoint(words) or first in _VERBS_AT_THE_START.get(base, "").split()
+    if base in _UNSPACED_LANGUAGES:
+        return not pronouns.isdisjoint(_WE_PATTERN.sub("", text))
+    first = words[1] if words[0] in _NEGATION_WORDS and len(words) > 1 else words[0]
+    own_words = pronouns.union(_FIRST_PERSON_WORDS.get(base, "").split())
+    return not own_words.isdisjoint(words) or first in _INITIAL_FIRST_PERSON_VERBS.get(base, "").split()
 
 
 def is_quoted(quote: str, said: str) -> bool:
@@ -111,7 +111,7 @@ def is_quoted(quote: str, said: str) -> bool:
 
     A quote of one word must be the complete sentence, because a word such as "the" proves nothing.
     """
-    wanted, found = list(_tokens(quote)), list(_tokens(said))
+    wanted, found = list(_iter_tokens(quote)), list(_iter_tokens(said))
     if not wanted or len(wanted) < min(2, len(found)):
         return False
     return any(found[start : start + len(wanted)] == wanted for start in range(len(found) - len(wanted) + 1))
@@ -122,17 +122,17 @@ def is_supported_by(fact: str, quote: str, speaker: str | None, words: Words) ->
 
     The speaker's name in the fact may stand for "I" in the quote.
     """
-    names = words.term_set(speaker) if speaker else set()
-    content = set(words.question(fact).words) - names
+    names = words.build_term_set(speaker) if speaker else set()
+    content = set(words.search_terms(fact).words) - names
     if not content:
         return is_quoted(fact, quote)
-    return len(content & words.term_set(quote)) >= _SUPPORTED * len(content)
+    return len(content & words.build_term_set(quote)) >= _MIN_SUPPORT_SHARE * len(content)
 
 
-def _tokens(text: str) -> Iterator[str]:
+def _iter_tokens(text: str) -> Iterator[str]:
     """Yield the words of a text, or the single characters where a script has no spaces."""
     for word, is_spaced in split_words(text):
         if is_spaced:
-            yield plain_word(word)
+            yield remove_diacritics(word)
         else:
             yield from word

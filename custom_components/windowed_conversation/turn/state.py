@@ -12,93 +12,93 @@ from .attempts import AnswerStream, Attempt, AttemptResult
 from .context import LiveContext
 from .errors import TurnError
 from .limits import Shortfall, TurnLimits
-from .model import BilledRequest, OnBilled, Question, Reply
-from .routing import Decision, Reason, Situation
+from .model import BilledRequest, BilledRequestCallback, Question, Reply
+from .routing import Decision, RouteReason, Situation
 
 # The note for a result that the model has seen before. It precedes the result, because at the end it would be cut off
 # if the result is long. It is short, so that a stub of the result still contains some of the result.
-REPEATED = "[Same call, same result as before: do not repeat it.]"
+REPETITION_NOTE = "[Same call, same result as before: do not repeat it.]"
 
 # The model gets the note after this many equal calls with equal results, in a row or as parts of a pattern.
 _CALLS_BEFORE_NOTE = 3
 _PATTERNS_BEFORE_NOTE = 2
 _PATTERN_LENGTHS = (2, 3)
 
-type _Entry = tuple[str, str]
+type _CallAndResult = tuple[str, str]
 
 
 @dataclass(slots=True)
-class Repetition:
+class RepetitionDetector:
     """Detects repetition among the calls of one turn, round by round. Equal calls of a round count once.
 
     A call is repeated if an equal call had an equal result and no other call that changes the home ran in between.
     Patterns of two and three calls are detected separately among read-only calls and among calls that change the home.
-    `goes_on` means that the model continued a loop after it got the note.
+    `is_note_ignored` means that the model continued a loop after it got the note.
     """
 
-    goes_on: bool = False
-    _round: set[str] = field(default_factory=set)
+    is_note_ignored: bool = False
+    _round_calls: set[str] = field(default_factory=set)
     # For each call, its newest result, and how many times in a row it has returned that result.
-    _counts: dict[str, tuple[str, int]] = field(default_factory=dict)
+    _results_by_call: dict[str, tuple[str, int]] = field(default_factory=dict)
     # The newest calls of one kind (read-only or not), and for each pattern length, how many consecutive calls have
     # matched the pattern.
-    _run: list[_Entry] = field(default_factory=list)
-    _run_reads: bool = False
+    _recent_calls: list[_CallAndResult] = field(default_factory=list)
+    _is_recent_read_only: bool = False
     _matches: dict[int, int] = field(default_factory=dict)
 
     def begin_round(self) -> None:
         """Begin a new round, for the calls of the next answer."""
-        self._round.clear()
+        self._round_calls.clear()
 
-    def add(self, call: ToolCall, result: str, *, read_only: bool) -> bool:
+    def add_call(self, call: ToolCall, result: str, *, read_only: bool) -> bool:
         """Add a call with its result. Return whether to add the note about repetition to the result."""
         called = f"{call.name} {json.dumps(dict(call.arguments), sort_keys=True, default=str)}"
-        if called in self._round:
+        if called in self._round_calls:
             return False
-        self._round.add(called)
-        before, times = self._counts.get(called, ("", 0))
+        self._round_calls.add(called)
+        before, times = self._results_by_call.get(called, ("", 0))
         times = times + 1 if before == result else 1
         if not read_only:
-            self._counts.clear()
-        self._counts[called] = result, times
-        patterns = self._patterns((called, result), read_only=read_only)
-        self.goes_on = self.goes_on or times > _CALLS_BEFORE_NOTE or patterns > _PATTERNS_BEFORE_NOTE
+            self._results_by_call.clear()
+        self._results_by_call[called] = result, times
+        patterns = self._count_pattern_repeats((called, result), read_only=read_only)
+        self.is_note_ignored = self.is_note_ignored or times > _CALLS_BEFORE_NOTE or patterns > _PATTERNS_BEFORE_NOTE
         return times >= _CALLS_BEFORE_NOTE or patterns >= _PATTERNS_BEFORE_NOTE
 
-    def _patterns(self, entry: _Entry, *, read_only: bool) -> int:
+    def _count_pattern_repeats(self, entry: _CallAndResult, *, read_only: bool) -> int:
         """Return the number of times in a row that the pattern ending with this call has occurred."""
-        if read_only != self._run_reads:
-            self._run.clear()
-            self._run_reads = read_only
+        if read_only != self._is_recent_read_only:
+            self._recent_calls.clear()
+            self._is_recent_read_only = read_only
             self._matches.clear()
         for length in _PATTERN_LENGTHS:
-            is_match = len(self._run) >= length and self._run[-length] == entry
+            is_match = len(self._recent_calls) >= length and self._recent_calls[-length] == entry
             self._matches[length] = self._matches.get(length, 0) + 1 if is_match else 0
-        self._run.append(entry)
+        self._recent_calls.append(entry)
         repeats = [1 + matched // length for length, matched in self._matches.items() if matched % length == 0]
         return max(repeats, default=0)
 
 
 # Builds the messages of a local answer for the window, or no messages if the exchange is not to be recorded.
-type LocalMessages = Callable[[], tuple[Message, ...]]
+type LocalMessagesBuilder = Callable[[], tuple[Message, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class TurnHandlers:
+class TurnCallbacks:
     """Callbacks through which a turn reaches the code around it.
 
     `answer_locally` acts on the input without a model, or returns the reason why it did nothing. It raises
     `LocalAnswerFailed` if the input was understood but acting on it failed. `build_question` prepares the input for the
     model, and is called only if a model is used; it raises `TurnError`. `defer` accepts work that runs after the
     answer. `on_billed` gets the usage of each request at once, before its answer is counted into the window.
-    `background` runs requests that outlive the turn; if it is None, no request does.
+    `run_in_background` runs requests that outlive the turn; if it is None, no request does.
     """
 
-    answer_locally: Callable[[Situation], Awaitable[LocalMessages | Reason]]
+    answer_locally: Callable[[Situation], Awaitable[LocalMessagesBuilder | RouteReason]]
     build_question: Callable[[], Awaitable[Question]]
     defer: Callable[[Callable[[], None]], None] = lambda work: work()
-    on_billed: OnBilled = lambda billed: None
-    background: Callable[[Coroutine[Any, Any, None]], object] | None = None
+    on_billed: BilledRequestCallback = lambda billed: None
+    run_in_background: Callable[[Coroutine[Any, Any, None]], object] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,23 +111,24 @@ class AgentFailure:
 
 @dataclass(slots=True)
 class Turn:
-    """One input, from its route to its outcome. Times are in seconds since `started`, on the monotonic clock.
+    """One input, from its route to its outcome. Times are in seconds since `started_at`, on the monotonic clock.
 
     `text` is the user's input, `decision` its route. `fallback_timeout` belongs to the model that is currently used.
 
     `attempts` are the requests in the order in which they ended, `billed` are those whose usage was sent, and `usage`
-    is their total. `last_agent` is the id of the agent that was tried last; `answered_by` is the same id if that agent
-    answered. `failures` are those of the agents tried before. `failed_tool_calls` is how many of the `tool_calls`
+    is their total. `last_agent_id` is the id of the agent that was tried last; `answered_by` is the same id if that
+    agent answered. `failures` are those of the agents tried before. `failed_tool_calls` is how many of the `tool_calls`
     returned an error. `error` ended the turn; `fault`, a cancellation or an unexpected error, interrupted it. `result`
     is that of the complete turn.
 
-    `live` is the live context of the requests, built for the closed exchanges whose numbers are in `live_for`.
-    `request_tokens` is the planned size of the newest request. `refused_tokens` is the size of the smallest request
-    refused as too long since the last one that was answered; `is_unexplained` means that the server did not state the
-    length as the reason. `is_cut` means that the server has read only part of a request. `waiting` are requests that
-    stay open although their first token took too long, and `resumed` is the one whose answer is awaited next.
-    `has_asked_again` means that a request was sent again because reasoning had used up the limit of the answer.
-    `open_calls` are the calls of the current answer until the window contains it.
+    `context` is the live context of the requests, built for the closed exchanges whose numbers are in
+    `live_exchange_numbers`. `request_tokens` is the planned size of the newest request. `refused_tokens` is the size of
+    the smallest request refused as too long since the last one that was answered; `is_refusal_unexplained` means that
+    the server did not state the length as the reason. `is_request_cut` means that the server has read only part of a
+    request. `waiting_streams` are requests that stay open although their first token took too long, and
+    `resumed_stream` is the one whose answer is awaited next. `has_raised_answer_limit` means that a request was sent
+    again because reasoning had used up the limit of the answer. `open_calls` are the calls of the current answer until
+    the window contains it.
     """
 
     window: Window
@@ -135,94 +136,94 @@ class Turn:
     decision: Decision
     limits: TurnLimits
     reply: Reply
-    handlers: TurnHandlers
-    started: float = field(default_factory=time.monotonic)
+    callbacks: TurnCallbacks
+    started_at: float = field(default_factory=time.monotonic)
     duration: float = 0.0
     first_token: float | None = None
     fallback_timeout: float | None = None
     attempts: list[Attempt] = field(default_factory=list)
-    billed: list[BilledRequest] = field(default_factory=list)
+    billed_requests: list[BilledRequest] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
     tool_calls: int = 0
     failed_tool_calls: int = 0
     shortfall: Shortfall | None = None
-    last_agent: str | None = None
+    last_agent_id: str | None = None
     answered_by: str | None = None
     failures: list[AgentFailure] = field(default_factory=list)
     error: ProviderError | TurnError | None = None
     fault: BaseException | None = None
     result: AttemptResult = AttemptResult.ANSWERED
-    live: LiveContext | None = None
-    live_for: frozenset[int] = frozenset()
+    context: LiveContext | None = None
+    live_exchange_numbers: frozenset[int] = frozenset()
     request_tokens: int = 0
     refused_tokens: int | None = None
-    is_unexplained: bool = False
-    is_cut: bool = False
-    waiting: list[AnswerStream] = field(default_factory=list)
-    resumed: AnswerStream | None = None
-    has_asked_again: bool = False
+    is_refusal_unexplained: bool = False
+    is_request_cut: bool = False
+    waiting_streams: list[AnswerStream] = field(default_factory=list)
+    resumed_stream: AnswerStream | None = None
+    has_raised_answer_limit: bool = False
     open_calls: tuple[ToolCall, ...] = ()
-    repetition: Repetition = field(default_factory=Repetition)
-    _texts: list[str] = field(default_factory=list)
-    _stored_texts: int = 0
+    repetition: RepetitionDetector = field(default_factory=RepetitionDetector)
+    _text_fragments: list[str] = field(default_factory=list)
+    _stored_fragment_count: int = 0
 
     @property
     def speech(self) -> str:
         """The text that has been sent to the user so far."""
-        return "".join(self._texts)
+        return "".join(self._text_fragments)
 
     @property
     def open_text(self) -> str:
         """The text of the current answer that was sent to the user but is not stored in the window yet."""
-        return "".join(self._texts[self._stored_texts :]).lstrip()
+        return "".join(self._text_fragments[self._stored_fragment_count :]).lstrip()
 
     def begin_answer(self) -> None:
         """Record that the next answer begins, or that the current answer is stored in the window."""
-        self._stored_texts, self.open_calls = len(self._texts), ()
+        self._stored_fragment_count, self.open_calls = len(self._text_fragments), ()
 
     def on_text(self, text: str, *, new_message: bool) -> None:
         """Record text that is sent to the user."""
         if self.first_token is None:
-            self.first_token = time.monotonic() - self.started
-        if new_message and self._texts and not self._texts[-1][-1:].isspace():
-            self._texts.append(" ")
-        self._texts.append(text)
+            self.first_token = time.monotonic() - self.started_at
+        if new_message and self._text_fragments and not self._text_fragments[-1][-1:].isspace():
+            self._text_fragments.append(" ")
+        self._text_fragments.append(text)
 
     def on_call(self, call: ToolCall) -> None:
         """Record a call that is passed to the reply. From now on it may have run."""
         self.tool_calls += 1
         self.open_calls += (call,)
 
-    def on_refused(self) -> None:
+    def on_request_refused(self) -> None:
         """Record that the newest request was refused as too long."""
         self.refused_tokens = min(self.request_tokens, self.refused_tokens or self.request_tokens)
 
     @property
-    def may_resume(self) -> bool:
+    def can_resume(self) -> bool:
         """Whether an open request can still be used: no text was sent to the user, and no tool was called."""
-        return bool(self.waiting) and self.first_token is None and not self.tool_calls
+        return bool(self.waiting_streams) and self.first_token is None and not self.tool_calls
 
-    def abandon(self, stream: AnswerStream) -> None:
+    def abandon_stream(self, stream: AnswerStream) -> None:
         """Record a request whose answer is no longer needed."""
         if stream.attempt is not None:
             stream.attempt.error = DeadlineExceeded("no first token in time")
-            self.on_attempt(stream.attempt.ended())
+            self.on_attempt(stream.attempt.build_attempt())
 
     def on_attempt(self, attempt: Attempt) -> None:
         """Record a request that has ended."""
         self.attempts.append(attempt)
-        if attempt.billed is not None:
-            self.billed.append(attempt.billed)
-            self.usage += attempt.billed.usage
+        if attempt.billed_request is not None:
+            self.billed_requests.append(attempt.billed_request)
+            self.usage += attempt.billed_request.usage
 
     @property
-    def has_begun(self) -> bool:
+    def has_answer_begun(self) -> bool:
         """Whether an answer has begun. If so, the last server was reachable, even if an error followed."""
         return self.first_token is not None or self.tool_calls > 0
 
     @property
     def all_failures(self) -> list[AgentFailure]:
         """All failures, including that of the agent that was tried last."""
-        if self.last_agent is None or not isinstance(self.error, ProviderError):
+        if self.last_agent_id is None or not isinstance(self.error, ProviderError):
             return self.failures
-        return [*self.failures, AgentFailure(self.last_agent, self.error)]
+        return [*self.failures, AgentFailure(self.last_agent_id, self.error)]

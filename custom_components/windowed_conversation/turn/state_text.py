@@ -10,23 +10,23 @@ from operator import itemgetter
 import re
 from typing import Any
 
-from .context import without_breaks
+from .context import remove_delimiters
 
 UNKNOWN_STATES = frozenset({"unavailable", "unknown"})
 
 # Characters that separate states in a text, in addition to those that separate or close parts of the prefix.
-_SEPARATES = re.compile(r"[=|,]+")
-_CUT = "…"
-_MOST_CHARACTERS = 60
-_LOW_BATTERY = 20
-_FULL = 100
-_DIGITS = 3
+_SEPARATOR_PATTERN = re.compile(r"[=|,]+")
+_ELLIPSIS = "…"
+_MAX_NAME_CHARS = 60
+_LOW_BATTERY_PERCENT = 20
+_FULL_PERCENT = 100
+_SIGNIFICANT_DIGITS = 3
 
-# The rounding step by unit; values with other units are rounded to `_DIGITS` significant digits.
-_STEPS = {"°C": 0.5, "°F": 1.0, "%": 1.0}
+# The rounding step by unit; values with other units are rounded to `_SIGNIFICANT_DIGITS` significant digits.
+_ROUNDING_STEP_BY_UNIT = {"°C": 0.5, "°F": 1.0, "%": 1.0}
 
 # The usual states by domain; those of binary sensors depend on the device class.
-_USUAL: Mapping[str, frozenset[str]] = {
+_USUAL_STATES_BY_DOMAIN: Mapping[str, frozenset[str]] = {
     **dict.fromkeys(("fan", "humidifier", "input_boolean", "light", "siren", "switch"), frozenset({"off"})),
     **dict.fromkeys(("cover", "valve"), frozenset({"closed"})),
     "lawn_mower": frozenset({"docked"}),
@@ -35,55 +35,55 @@ _USUAL: Mapping[str, frozenset[str]] = {
     "vacuum": frozenset({"docked", "idle", "off"}),
 }
 # Device classes without a usual state: shades and plugs are used both ways, and people come and go all the time.
-_USED_BOTH_WAYS = frozenset(
+_NEUTRAL_DEVICE_CLASSES = frozenset(
     {"awning", "battery_charging", "blind", "curtain", "damper", "plug", "presence", "shade", "shutter"}
 )
 
-_DETECTED = ("clear", "detected")
-_OPEN = ("closed", "open")
+_DETECTION_TEXTS = ("clear", "detected")
+_OPENING_TEXTS = ("closed", "open")
 # The texts for off and on, by the device class of a binary sensor.
-_BINARY: Mapping[str, tuple[str, str]] = {
+_BINARY_TEXTS_BY_CLASS: Mapping[str, tuple[str, str]] = {
     "battery": ("normal", "low"),
-    "carbon_monoxide": _DETECTED,
+    "carbon_monoxide": _DETECTION_TEXTS,
     "connectivity": ("disconnected", "connected"),
-    "door": _OPEN,
-    "garage_door": _OPEN,
-    "gas": _DETECTED,
+    "door": _OPENING_TEXTS,
+    "garage_door": _OPENING_TEXTS,
+    "gas": _DETECTION_TEXTS,
     "lock": ("locked", "unlocked"),
     "moisture": ("dry", "wet"),
-    "motion": _DETECTED,
-    "occupancy": _DETECTED,
-    "opening": _OPEN,
+    "motion": _DETECTION_TEXTS,
+    "occupancy": _DETECTION_TEXTS,
+    "opening": _OPENING_TEXTS,
     "plug": ("unplugged", "plugged in"),
     "presence": ("away", "home"),
     "problem": ("ok", "problem"),
     "safety": ("safe", "unsafe"),
-    "smoke": _DETECTED,
-    "sound": _DETECTED,
-    "tamper": _DETECTED,
-    "window": _OPEN,
+    "smoke": _DETECTION_TEXTS,
+    "sound": _DETECTION_TEXTS,
+    "tamper": _DETECTION_TEXTS,
+    "window": _OPENING_TEXTS,
 }
 
 type Attributes = Mapping[str, Any]
 
 # The attributes with the current and the target value, by domain. A value without a unit is a temperature.
-_CURRENT_AND_TARGET = {
+_TARGET_ATTRIBUTES_BY_DOMAIN = {
     "climate": ("current_temperature", "temperature", ""),
     "humidifier": ("current_humidity", "humidity", "%"),
     "water_heater": ("current_temperature", "temperature", ""),
 }
 
-MOST_CHANGES = 24
+MAX_CHANGES = 24
 _DEFAULT_SPAN = timedelta(days=1)
 
 # The maximum length of a time span; a longer one keeps only its end. Home Assistant keeps ten days of history by
 # default.
-_LONGEST = timedelta(days=31)
+_MAX_SPAN = timedelta(days=31)
 
-_LONGEST_TIME = 40
+_MAX_TIME_CHARS = 40
 
 
-class Standing(StrEnum):
+class StateCategory(StrEnum):
     """The standing of an entity: usual, unusual, or without a usual state."""
 
     USUAL = "usual"
@@ -95,19 +95,19 @@ class Standing(StrEnum):
 class EntityState:
     """An entity as a request lists it. Its area, name and state contain no separators.
 
-    `kind` is its device class or domain. `extra` is its domain if only agents that were given this domain may see it.
-    `changed` is the time of its last change of state, in seconds since the epoch, and `names` are all its names and
-    aliases.
+    `kind` is its device class or domain. `is_extra` is its domain if only agents that were given this domain may see
+    it. `changed_at` is the time of its last change of state, in seconds since the epoch, and `names` are all its names
+    and aliases.
     """
 
     area: str
     name: str
     state: str
     kind: str = ""
-    standing: Standing = Standing.MEASURED
-    changed: float = 0.0
+    category: StateCategory = StateCategory.MEASURED
+    changed_at: float = 0.0
     domain: str = ""
-    extra: str = ""
+    is_extra: str = ""
     names: tuple[str, ...] = ()
 
     @property
@@ -115,109 +115,109 @@ class EntityState:
         """The label under which the entity is counted: "measurements", "light on", or for a usual state just "off"."""
         # the state without details, such as "on" of "on 50%"
         word = self.state.partition(" ")[0]
-        if self.standing is Standing.USUAL:
+        if self.category is StateCategory.USUAL:
             return word
-        if self.standing is Standing.UNUSUAL:
+        if self.category is StateCategory.UNUSUAL:
             is_low = self.kind == "battery" and self.state not in UNKNOWN_STATES
             return f"{self.kind} {'low' if is_low else word}"
         return "measurements" if self.domain == "sensor" else self.kind
 
 
-def one_name(text: str, most: int = _MOST_CHARACTERS) -> str:
+def format_name(text: str, most: int = _MAX_NAME_CHARS) -> str:
     """Return the text as a name: on one line, without separators, and with at most `most` characters."""
     # cut the text first, so that a text of many times that length is not processed to its end
-    name = " ".join(_SEPARATES.sub(" ", without_breaks(text[: 4 * most])).split())
-    return name if len(name) <= most else f"{name[: most - 1]}{_CUT}"
+    name = " ".join(_SEPARATOR_PATTERN.sub(" ", remove_delimiters(text[: 4 * most])).split())
+    return name if len(name) <= most else f"{name[: most - 1]}{_ELLIPSIS}"
 
 
 def area_name(text: str) -> str:
     """Return the text as the name of an area, which precedes a colon."""
-    return one_name(text.replace(":", " "), _MOST_CHARACTERS - 20)
+    return format_name(text.replace(":", " "), _MAX_NAME_CHARS - 20)
 
 
-def kind_of(domain: str, device_class: object) -> str:
+def entity_kind(domain: str, device_class: object) -> str:
     """Return the kind of an entity (its device class, or else its domain), by which it is counted and named."""
     return (device_class if isinstance(device_class, str) and device_class else domain).replace("_", " ")
 
 
-def standing_of(domain: str, device_class: object, state: str, text: str) -> Standing:
+def rank_state(domain: str, device_class: object, state: str, text: str) -> StateCategory:
     """Return the standing of a state: whether it is usual for such an entity. `text` is the text of the state."""
     if state in UNKNOWN_STATES or " battery " in f" {text}":
-        return Standing.UNUSUAL
-    if isinstance(device_class, str) and device_class in _USED_BOTH_WAYS:
-        return Standing.MEASURED
+        return StateCategory.UNUSUAL
+    if isinstance(device_class, str) and device_class in _NEUTRAL_DEVICE_CLASSES:
+        return StateCategory.MEASURED
     if domain == "binary_sensor":
         usual = "on" if device_class == "connectivity" else "off"
-        return Standing.USUAL if state == usual else Standing.UNUSUAL
+        return StateCategory.USUAL if state == usual else StateCategory.UNUSUAL
     if domain == "sensor" and device_class == "battery":
-        charge = _number(state)
-        return Standing.UNUSUAL if charge is not None and charge < _LOW_BATTERY else Standing.MEASURED
-    if domain not in _USUAL:
-        return Standing.MEASURED
-    return Standing.USUAL if state in _USUAL[domain] else Standing.UNUSUAL
+        charge = _parse_number(state)
+        return StateCategory.UNUSUAL if charge is not None and charge < _LOW_BATTERY_PERCENT else StateCategory.MEASURED
+    if domain not in _USUAL_STATES_BY_DOMAIN:
+        return StateCategory.MEASURED
+    return StateCategory.USUAL if state in _USUAL_STATES_BY_DOMAIN[domain] else StateCategory.UNUSUAL
 
 
 def state_text(domain: str, state: str, attributes: Attributes, temperature_unit: str) -> str:
     """Return the text for an entity's state; `temperature_unit` is the unit of the user's system."""
     if state in UNKNOWN_STATES:
         return state
-    words = [_plain(domain, state, attributes), *_details(domain, state, attributes, temperature_unit)]
-    battery = _number(attributes.get("battery_level"))
-    if battery is not None and battery < _LOW_BATTERY:
-        words.append(f"battery {_rounded(battery, '%')}")
-    return one_name(" ".join(filter(None, words)))
+    words = [_plain_state(domain, state, attributes), *_details(domain, state, attributes, temperature_unit)]
+    battery = _parse_number(attributes.get("battery_level"))
+    if battery is not None and battery < _LOW_BATTERY_PERCENT:
+        words.append(f"battery {_format_rounded(battery, '%')}")
+    return format_name(" ".join(filter(None, words)))
 
 
-def _plain(domain: str, state: str, attributes: Attributes) -> str:
+def _plain_state(domain: str, state: str, attributes: Attributes) -> str:
     if domain == "binary_sensor" and state in ("off", "on"):
-        return _BINARY.get(str(attributes.get("device_class")), ("off", "on"))[state == "on"]
+        return _BINARY_TEXTS_BY_CLASS.get(str(attributes.get("device_class")), ("off", "on"))[state == "on"]
     if domain in ("person", "device_tracker") and state == "not_home":
         return "away"
     unit = attributes.get("unit_of_measurement")
-    number = _number(state) if unit or domain in ("input_number", "number", "sensor") else None
-    return state if number is None else _rounded(number, str(unit or ""))
+    number = _parse_number(state) if unit or domain in ("input_number", "number", "sensor") else None
+    return state if number is None else _format_rounded(number, str(unit or ""))
 
 
 def _details(domain: str, state: str, attributes: Attributes, unit: str) -> Iterator[str]:
     """Yield details of a state, such as brightness, position, temperature, or title."""
-    if domain in _CURRENT_AND_TARGET:
-        yield from _current_and_target(attributes, *_CURRENT_AND_TARGET[domain], unit)
+    if domain in _TARGET_ATTRIBUTES_BY_DOMAIN:
+        yield from _target_parts(attributes, *_TARGET_ATTRIBUTES_BY_DOMAIN[domain], unit)
     elif domain == "media_player" and state in ("playing", "paused", "buffering"):
         title = attributes.get("media_title")
         if isinstance(title, str) and title:
-            yield f'"{one_name(title, _MOST_CHARACTERS - 20).replace('"', "'")}"'
-    elif domain == "weather" and (temperature := _number(attributes.get("temperature"))) is not None:
-        yield _rounded(temperature, str(attributes.get("temperature_unit") or unit))
+            yield f'"{format_name(title, _MAX_NAME_CHARS - 20).replace('"', "'")}"'
+    elif domain == "weather" and (temperature := _parse_number(attributes.get("temperature"))) is not None:
+        yield _format_rounded(temperature, str(attributes.get("temperature_unit") or unit))
     elif domain == "todo":
         yield "to do"
     else:
-        yield from _percentage(domain, state, attributes)
+        yield from _iter_percentages(domain, state, attributes)
 
 
-def _percentage(domain: str, state: str, attributes: Attributes) -> Iterator[str]:
-    if domain == "light" and state == "on" and (brightness := _number(attributes.get("brightness"))) is not None:
-        yield f"{max(1, round(_FULL * min(brightness / 255, 1)))}%"
-    if domain == "fan" and state == "on" and (speed := _number(attributes.get("percentage"))) is not None:
-        yield _rounded(speed, "%")
-    position = _number(attributes.get("current_position")) if domain in ("cover", "valve") else None
-    if position is not None and 0 < position < _FULL:
-        yield _rounded(position, "%")
+def _iter_percentages(domain: str, state: str, attributes: Attributes) -> Iterator[str]:
+    if domain == "light" and state == "on" and (brightness := _parse_number(attributes.get("brightness"))) is not None:
+        yield f"{max(1, round(_FULL_PERCENT * min(brightness / 255, 1)))}%"
+    if domain == "fan" and state == "on" and (speed := _parse_number(attributes.get("percentage"))) is not None:
+        yield _format_rounded(speed, "%")
+    position = _parse_number(attributes.get("current_position")) if domain in ("cover", "valve") else None
+    if position is not None and 0 < position < _FULL_PERCENT:
+        yield _format_rounded(position, "%")
 
 
-def _current_and_target(attributes: Attributes, current: str, target: str, own_unit: str, unit: str) -> Iterator[str]:
+def _target_parts(attributes: Attributes, current: str, target: str, own_unit: str, unit: str) -> Iterator[str]:
     unit = own_unit or unit
     now, wanted, low, high = (
-        _number(attributes.get(name)) for name in (current, target, "target_temp_low", "target_temp_high")
+        _parse_number(attributes.get(name)) for name in (current, target, "target_temp_low", "target_temp_high")
     )
     if now is not None:
-        yield _rounded(now, unit)
+        yield _format_rounded(now, unit)
     if wanted is not None:
-        yield f"set to {_rounded(wanted, unit)}"
+        yield f"set to {_format_rounded(wanted, unit)}"
     elif low is not None and high is not None:
-        yield f"set to {_rounded(low, unit)} - {_rounded(high, unit)}"
+        yield f"set to {_format_rounded(low, unit)} - {_format_rounded(high, unit)}"
 
 
-def _number(value: object) -> float | None:
+def _parse_number(value: object) -> float | None:
     """Return the value as a finite number, or None if it is not one."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
@@ -228,22 +228,22 @@ def _number(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _rounded(number: float, unit: str) -> str:
+def _format_rounded(number: float, unit: str) -> str:
     """Return the number with its unit, rounded so that changes too small to notice do not count as changes."""
-    step = _STEPS.get(unit)
+    step = _ROUNDING_STEP_BY_UNIT.get(unit)
     if step is not None and math.isfinite(number / step):
         number = round(number / step) * step
     elif number:
-        number = round(number, _DIGITS - 1 - math.floor(math.log10(abs(number))))
+        number = round(number, _SIGNIFICANT_DIGITS - 1 - math.floor(math.log10(abs(number))))
     # adding 0.0 avoids "-0"
     text = f"{number + 0.0:.10g}"
-    return f"{text}{unit}" if unit == "%" or not unit else f"{text} {one_name(unit, 12)}"
+    return f"{text}{unit}" if unit == "%" or not unit else f"{text} {format_name(unit, 12)}"
 
 
-type Change = tuple[datetime, str]
+type StateChange = tuple[datetime, str]
 
 
-class SpanError(StrEnum):
+class SpanProblem(StrEnum):
     """The reason why the times that a model has passed cannot be used."""
 
     NO_TIME = "no_time"
@@ -251,47 +251,47 @@ class SpanError(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class Period:
     """A time span; its start and end are in the home's time zone."""
 
     start: datetime
     end: datetime
 
 
-def span_of(start: str, end: str, now: datetime) -> Span | SpanError:
+def period_of(start: str, end: str, now: datetime) -> Period | SpanProblem:
     """Return the span between two times, or the reason why it is invalid.
 
     Times without an offset are local. An empty `start` means one day before the end, an empty `end` means now. The span
     ends now at the latest, and begins 31 days before its end at the earliest.
     """
     try:
-        until = min(_time(end, now), now) if end.strip() else now
-        since = _time(start, now) if start.strip() else until - _DEFAULT_SPAN
-        since = max(since, until - _LONGEST)
+        until = min(_parse_time(end, now), now) if end.strip() else now
+        since = _parse_time(start, now) if start.strip() else until - _DEFAULT_SPAN
+        since = max(since, until - _MAX_SPAN)
     except ValueError, OverflowError:
-        return SpanError.NO_TIME
-    return Span(since, until) if since < until else SpanError.BACKWARDS
+        return SpanProblem.NO_TIME
+    return Period(since, until) if since < until else SpanProblem.BACKWARDS
 
 
-def _time(text: str, now: datetime) -> datetime:
+def _parse_time(text: str, now: datetime) -> datetime:
     """Return the time in a text, in the home's time zone. Raises `ValueError` and `OverflowError`."""
-    time = datetime.fromisoformat(text.strip()[:_LONGEST_TIME])
+    time = datetime.fromisoformat(text.strip()[:_MAX_TIME_CHARS])
     return (time if time.tzinfo else time.replace(tzinfo=now.tzinfo)).astimezone(now.tzinfo)
 
 
-def history_text(entity: EntityState, states: Iterable[Change], until: datetime) -> str:
+def format_history(entity: EntityState, states: Iterable[StateChange], until: datetime) -> str:
     """Return a line with the newest changes of an entity, oldest first, and the number of earlier changes.
 
     Consecutive equal states count as one change. `until` is the end of the span.
     """
     changes = [next(equal) for _, equal in groupby(states, itemgetter(1))]
-    listed = changes[-MOST_CHANGES:]
+    listed = changes[-MAX_CHANGES:]
     name = f"{entity.area}: {entity.name}" if entity.area else entity.name
     earlier = f" | {len(changes) - len(listed)} earlier changes" if len(changes) > len(listed) else ""
-    return f"{name}: {', '.join(_lines(listed))} | until {until:%Y-%m-%d %H:%M}{earlier}"
+    return f"{name}: {', '.join(_iter_change_texts(listed))} | until {until:%Y-%m-%d %H:%M}{earlier}"
 
 
-def _lines(changes: Sequence[Change]) -> Iterator[str]:
+def _iter_change_texts(changes: Sequence[StateChange]) -> Iterator[str]:
     """Yield the text of each change, with the date if it differs from that of the previous change."""
     day = ""
     for at, state in changes:

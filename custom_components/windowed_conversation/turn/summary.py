@@ -6,19 +6,28 @@ from contextlib import aclosing
 from typing import Any
 
 from ..providers import (
-    Compacts,
-    CountsTokens,
     DeadlineExceeded,
     Event,
     Incomplete,
     ReasoningDelta,
     Request,
+    SupportsCompaction,
+    SupportsTokenCounting,
     TextDelta,
     ToolCallDone,
-    request_tokens,
+    count_request_tokens,
 )
-from ..window import MESSAGE_OVERHEAD, Exchange, KindCounter, Message, Native, SummaryInput, TokenCounter, is_summary
-from .attempts import AnswerStream, OnAttempt, OpenAttempt, Purpose
+from ..window import (
+    MESSAGE_OVERHEAD,
+    Exchange,
+    Message,
+    NativeData,
+    SummaryInput,
+    TextKindCounter,
+    TokenCounter,
+    is_summary,
+)
+from .attempts import AnswerStream, AttemptCallback, OpenAttempt, Purpose
 from .errors import NoSummary, NoTokenCount
 from .limits import TurnLimits
 from .model import Question
@@ -29,11 +38,11 @@ _WORDS_PER_TOKEN = 0.75
 
 # The model is given this share of the limit as its target: models count their own words badly, and a text over the
 # limit is cut.
-_AIM = 0.6
+_TARGET_SHARE = 0.6
 
 # The output limit as a multiple of the summary's limit: this integration shortens a longer summary, but if the provider
 # cut it off, there would be none at all.
-_MOST = 2
+_OUTPUT_LIMIT_FACTOR = 2
 
 _INSTRUCTION = (
     "[Summarize the conversation above for yourself: it is about to be removed, and your summary takes its place. "
@@ -41,10 +50,10 @@ _INSTRUCTION = (
     "Leave out small talk, and the states of devices, which you can look up. Write plain text in the language of the "
     "conversation, at most {words} words, and nothing else. Call no tools.{earlier}]"
 )
-_EARLIER = " Keep what still matters of your earlier summary: {text}"
+_EARLIER_INSTRUCTION = " Keep what still matters of your earlier summary: {text}"
 
 
-def compaction_messages(
+def collect_compaction_messages(
     passage: SummaryInput, exchanges: Iterable[Exchange], excluded_tags: frozenset[str]
 ) -> tuple[Message, ...]:
     """Return a passage's messages followed by those of the current summary, if `exchanges` still has one.
@@ -53,98 +62,100 @@ def compaction_messages(
     """
     sent = {exchange.number for exchange in passage.exchanges}
     earlier = (exchange for exchange in exchanges if is_summary(exchange) and exchange.number not in sent)
-    return (*passage.messages(excluded_tags), *(message for exchange in earlier for message in exchange.messages))
+    return (*passage.sent_messages(excluded_tags), *(message for exchange in earlier for message in exchange.messages))
 
 
-async def compact(
+async def ask_for_compaction(
     question: Question,
     messages: tuple[Message, ...],
     counter: TokenCounter,
     limits: TurnLimits,
-    on_attempt: OnAttempt,
-) -> Native | None:
+    on_attempt: AttemptCallback,
+) -> NativeData | None:
     """Return the compaction that replaces these messages in requests, with its token count.
 
     Return None if compaction is off, or if the provider or its server does not support it. `on_attempt` is called when
     the request has ended. Raises `ProviderError`.
     """
     model = question.model
-    if not (model.settings.compaction and isinstance(model.provider, Compacts)):
+    if not (model.settings.compaction and isinstance(model.provider, SupportsCompaction)):
         return None
     try:
-        async with asyncio.timeout(limits.turn), model.limit.permit():
-            request = question.request(messages, ())
+        async with asyncio.timeout(limits.turn), model.request_limiter.acquire_permit():
+            request = question.build_request(messages, ())
             with OpenAttempt(model, request, Purpose.COMPACTION, on_attempt) as attempt:
                 compacted = await model.provider.compact(request)
                 if compacted is None:
                     attempt.discard()
                 else:
-                    attempt.bill(compacted.usage)
+                    attempt.record_usage(compacted.usage)
     except TimeoutError as err:
         raise DeadlineExceeded(f"nothing was compacted in {limits.turn:g} seconds") from err
     if compacted is None:
         return None
-    texts = sum(MESSAGE_OVERHEAD + counter.count(text) for text in compacted.texts)
+    texts = sum(MESSAGE_OVERHEAD + counter.count(text) for text in compacted.user_texts)
     output = compacted.usage.output - compacted.usage.reasoning
-    return Native(model.provider.name, model.name, compacted.value, texts + output)
+    return NativeData(model.provider.name, model.name, compacted.value, texts + output)
 
 
 async def ask_for_summary(
-    question: Question, passage: SummaryInput, tokens: int, limits: TurnLimits, on_attempt: OnAttempt
+    question: Question, passage: SummaryInput, tokens: int, limits: TurnLimits, on_attempt: AttemptCallback
 ) -> str:
     """Return a summary of a passage and of the previous summary. The target length is below `tokens`.
 
     The request is sent again once if reasoning used up the limit. `on_attempt` is called when each request has ended.
     Raises `ProviderError`, and `NoSummary` if the answer is empty or a tool call.
     """
-    earlier = _EARLIER.format(text=passage.earlier) if passage.earlier else ""
-    instruction = _INSTRUCTION.format(words=int(tokens * _AIM * _WORDS_PER_TOKEN), earlier=earlier)
-    messages = (*passage.messages(question.excluded_tags), Message.user(instruction))
+    earlier = _EARLIER_INSTRUCTION.format(text=passage.earlier_summary) if passage.earlier_summary else ""
+    instruction = _INSTRUCTION.format(words=int(tokens * _TARGET_SHARE * _WORDS_PER_TOKEN), earlier=earlier)
+    messages = (*passage.sent_messages(question.excluded_tags), Message.user(instruction))
     try:
         async with asyncio.timeout(limits.turn):
-            request = _request(question, messages, tokens)
+            request = _build_request(question, messages, tokens)
             try:
-                return await _answer(question, request, limits, on_attempt)
+                return await _fetch_summary_text(question, request, limits, on_attempt)
             except Incomplete:
-                again = _request(question, messages, tokens)
+                again = _build_request(question, messages, tokens)
                 if again.answer_limit == request.answer_limit:
                     raise
-                return await _answer(question, again, limits, on_attempt)
+                return await _fetch_summary_text(question, again, limits, on_attempt)
     except TimeoutError as err:
         raise DeadlineExceeded(f"no whole summary in {limits.turn:g} seconds") from err
 
 
-def _request(question: Question, messages: tuple[Message, ...], tokens: int) -> Request:
-    return question.request(messages, question.tools, max_answer_tokens=_MOST * tokens)
+def _build_request(question: Question, messages: tuple[Message, ...], tokens: int) -> Request:
+    return question.build_request(messages, question.tools, max_answer_tokens=_OUTPUT_LIMIT_FACTOR * tokens)
 
 
-async def _answer(question: Question, request: Request, limits: TurnLimits, on_attempt: OnAttempt) -> str:
+async def _fetch_summary_text(
+    question: Question, request: Request, limits: TurnLimits, on_attempt: AttemptCallback
+) -> str:
     model = question.model
-    async with model.limit.permit():
+    async with model.request_limiter.acquire_permit():
         with OpenAttempt(model, request, Purpose.SUMMARY, on_attempt) as attempt:
             stream = AnswerStream(model, request, limits)
-            async with aclosing(stream), aclosing(stream.events(None)) as events:
-                text = await _text(events, SpeechFilter([tool.name for tool in request.tools]), attempt)
+            async with aclosing(stream), aclosing(stream.iter_events(None)) as events:
+                text = await _read_summary_text(events, SpeechFilter([tool.name for tool in request.tools]), attempt)
             if not text:
                 raise NoSummary("a summary without a word")
             return text
 
 
-async def _text(events: AsyncIterator[Event], speech: SpeechFilter, attempt: OpenAttempt) -> str:
+async def _read_summary_text(events: AsyncIterator[Event], speech: SpeechFilter, attempt: OpenAttempt) -> str:
     text = ""
     async for event in events:
         attempt.on_event(event)
         match event:
             case TextDelta(piece):
-                text += _speech_in(speech.feed(piece), attempt)
+                text += _join_speech(speech.feed(piece), attempt)
             case ReasoningDelta():
                 attempt.on_delta(event)
             case ToolCallDone():
                 raise NoSummary("a tool call instead of a summary")
-    return (text + _speech_in(speech.flush(), attempt)).strip()
+    return (text + _join_speech(speech.flush(), attempt)).strip()
 
 
-def _speech_in(deltas: Iterable[TextDelta | ReasoningDelta], attempt: OpenAttempt) -> str:
+def _join_speech(deltas: Iterable[TextDelta | ReasoningDelta], attempt: OpenAttempt) -> str:
     speech = ""
     for delta in deltas:
         attempt.on_delta(delta)
@@ -152,8 +163,8 @@ def _speech_in(deltas: Iterable[TextDelta | ReasoningDelta], attempt: OpenAttemp
     return speech
 
 
-async def count_request(
-    question: Question, messages: tuple[Message, ...], counter: KindCounter, deadline: float
+async def fetch_token_count(
+    question: Question, messages: tuple[Message, ...], counter: TextKindCounter, deadline: float
 ) -> dict[str, Any]:
     """Return the tokens of a request with these messages and the question's tools: the provider's count, and ours.
 
@@ -161,14 +172,14 @@ async def count_request(
     `ProviderError`, and `NoTokenCount` if the provider has no endpoint for it.
     """
     provider = question.model.provider
-    if not isinstance(provider, CountsTokens):
+    if not isinstance(provider, SupportsTokenCounting):
         raise NoTokenCount("the provider does not count tokens")
-    request = question.request(messages, question.tools)
+    request = question.build_request(messages, question.tools)
     try:
-        async with asyncio.timeout(deadline), question.model.limit.permit():
+        async with asyncio.timeout(deadline), question.model.request_limiter.acquire_permit():
             counted = await provider.count_tokens(request)
     except TimeoutError as err:
         raise DeadlineExceeded(f"no count in {deadline:g} seconds") from err
-    estimated = request_tokens(request, counter)
+    estimated = count_request_tokens(request, counter)
     difference = round(100 * (estimated - counted) / counted, 1) if counted else None
     return {"counted": counted, "estimated": estimated, "difference": difference}

@@ -16,25 +16,25 @@ from ..providers import (
     Unavailable,
 )
 from ..window import Message
-from .attempts import result_of
-from .context import as_typed
+from .attempts import get_attempt_result
+from .context import mark_typed_prefixes
 from .errors import EmptyAnswer, LocalAnswerFailed, NothingSaid, TurnError
-from .limits import Budget, Pause, less_history, room, with_context_size
-from .model import FallbackAgent, Model, Question, Spoken
+from .limits import Budget, Pause, free_tokens, reduce_history_tokens, with_context_size
+from .model import FallbackAgent, Model, Question, ReplyDelta
 from .model_turn import ask_model
-from .routing import FAILURE_REASONS, Decision, Reason, Route, after_failure, situation
-from .state import AgentFailure, LocalMessages, Turn
+from .routing import FAILURE_REASONS, Decision, Route, RouteReason, build_situation, decide_fallback_route
+from .state import AgentFailure, LocalMessagesBuilder, Turn
 
 # The longest pause, in seconds, that a user has to wait for if no other agent can answer.
-_SHORT_PAUSE = 10.0
+_MAX_WAIT_SECONDS = 10.0
 
 # After a request was refused as too long, each further try keeps this share of the history, unless the model's size is
 # known better. The last try sends only the newest exchange.
-_SHARES = (2 / 3, 1 / 2, 0.0)
+_RETRY_SHARES = (2 / 3, 1 / 2, 0.0)
 
 # After a refusal without a known reason there is only one try with a smaller request, which shows whether the length
 # was the reason.
-_ONLY_SHARE = (0.0,)
+_UNEXPLAINED_RETRY_SHARES = (0.0,)
 
 
 async def try_models(turn: Turn, question: Question) -> None:
@@ -45,39 +45,39 @@ async def try_models(turn: Turn, question: Question) -> None:
     chain: tuple[Model | FallbackAgent, ...] = (question.model, *question.fallback_agents)
     for place, candidate in enumerate(chain):
         is_last = place == len(chain) - 1
-        turn.last_agent = candidate.agent
+        turn.last_agent_id = candidate.agent_id
         try:
             if isinstance(candidate, Model):
-                await _ask(turn, replace(question, model=candidate), is_last=is_last)
+                await _ask_with_pause(turn, replace(question, model=candidate), is_last=is_last)
             else:
                 await _ask_fallback_agent(turn, candidate)
         except (ProviderError, EmptyAnswer) as err:
-            reason = _reason_to_hand_over(err, turn)
-            if reason is not None and (turn.may_resume or not is_last):
-                turn.failures.append(AgentFailure(candidate.agent, reason))
+            reason = _get_fallback_error(err, turn)
+            if reason is not None and (turn.can_resume or not is_last):
+                turn.failures.append(AgentFailure(candidate.agent_id, reason))
             if reason is not None and not is_last:
                 continue
-            if not turn.may_resume:
+            if not turn.can_resume:
                 raise
-            await _resume_waiting(turn, question)
+            await _resume_waiting_streams(turn, question)
         else:
-            turn.answered_by = candidate.agent
+            turn.answered_by = candidate.agent_id
         return
 
 
-async def _resume_waiting(turn: Turn, question: Question) -> None:
+async def _resume_waiting_streams(turn: Turn, question: Question) -> None:
     """Get the answer of a model whose first token took too long, because no other agent has answered.
 
     If all of these models fail, raises the error of the last one.
     """
     turn.fallback_timeout = None
-    while turn.waiting:
-        stream = turn.resumed = turn.waiting.pop(0)
-        agent = turn.last_agent = stream.model.agent
+    while turn.waiting_streams:
+        stream = turn.resumed_stream = turn.waiting_streams.pop(0)
+        agent = turn.last_agent_id = stream.model.agent_id
         try:
-            await _ask_for_less(turn, replace(question, model=stream.model))
+            await _ask_with_less_history(turn, replace(question, model=stream.model))
         except ProviderError, EmptyAnswer:
-            if not turn.may_resume:
+            if not turn.can_resume:
                 raise
         else:
             turn.answered_by = agent
@@ -85,7 +85,7 @@ async def _resume_waiting(turn: Turn, question: Question) -> None:
             return
 
 
-def _reason_to_hand_over(error: ProviderError | EmptyAnswer, turn: Turn) -> ProviderError | None:
+def _get_fallback_error(error: ProviderError | EmptyAnswer, turn: Turn) -> ProviderError | None:
     """Return the error that lets the next agent be tried, or None if the turn must end with this error.
 
     A refusal without a known reason may be due to the length, and another model may read more. A refusal of the content
@@ -98,29 +98,29 @@ def _reason_to_hand_over(error: ProviderError | EmptyAnswer, turn: Turn) -> Prov
     return error if isinstance(error, ProviderError) and isinstance(error, tuple(FAILURE_REASONS)) else None
 
 
-async def _ask(turn: Turn, question: Question, *, is_last: bool) -> None:
+async def _ask_with_pause(turn: Turn, question: Question, *, is_last: bool) -> None:
     """Send requests to a model; if it asks for a short pause and no fallback agent is available, try a second time."""
-    pause, patience = question.model.pause, min(_SHORT_PAUSE, turn.limits.turn)
+    pause, patience = question.model.pause, min(_MAX_WAIT_SECONDS, turn.limits.turn)
     turn.fallback_timeout = None if is_last else turn.limits.fallback_timeout
-    if pause.seconds_left:
-        await _wait_out(pause, patience if is_last else 0.0)
+    if pause.remaining_seconds:
+        await _wait_for_pause(pause, patience if is_last else 0.0)
     try:
-        await _ask_for_less(turn, question)
+        await _ask_with_less_history(turn, question)
     except RateLimited as err:
         if err.retry_after is None:
             raise
         pause.begin(err.retry_after)
         if not is_last or turn.first_token is not None or err.retry_after > patience:
             raise
-        await _wait_out(pause, patience)
-        await _ask_for_less(turn, question)
+        await _wait_for_pause(pause, patience)
+        await _ask_with_less_history(turn, question)
 
 
-async def _wait_out(pause: Pause, patience: float) -> None:
+async def _wait_for_pause(pause: Pause, patience: float) -> None:
     """Wait for a pause to end. Raises `RateLimited` if it is longer than `patience`, in seconds."""
-    left = pause.seconds_left
+    left = pause.remaining_seconds
     if left > patience:
-        raise RateLimited("the server asked for a pause before", pause.seconds_asked)
+        raise RateLimited("the server asked for a pause before", pause.requested_seconds)
     if left:
         await asyncio.sleep(left)
 
@@ -131,15 +131,15 @@ async def _ask_fallback_agent(turn: Turn, agent: FallbackAgent) -> None:
         raise Unavailable("tools have run, and another agent would run them again")
     answer = await agent.answer()
 
-    async def delta() -> AsyncGenerator[Spoken]:
+    async def iter_deltas() -> AsyncGenerator[ReplyDelta]:
         turn.on_text(answer, new_message=True)
         yield TextDelta(answer)
 
-    async for message in turn.reply.add(delta()):
+    async for message in turn.reply.add_deltas(iter_deltas()):
         turn.window.add(message)
 
 
-async def _ask_for_less(turn: Turn, question: Question) -> None:
+async def _ask_with_less_history(turn: Turn, question: Question) -> None:
     """Send requests to a model, with less of the window each time that it refuses one because of its length.
 
     After a refusal without a known reason, the same history is sent once with calls and results as text, and then a
@@ -167,93 +167,95 @@ class _Retries:
         self._turn = turn
         self._model = question.model
         # The number of retries with a smaller request.
-        self._smaller = 0
+        self._smaller_retry_count = 0
         # The first refusal without a known reason, and the exchanges that were sent as text because of it.
-        self._unexplained: ProviderError | EmptyAnswer | None = None
-        self._as_text: frozenset[float | None] = frozenset()
+        self._unexplained_error: ProviderError | EmptyAnswer | None = None
+        self._plain_exchange_keys: frozenset[float | None] = frozenset()
 
     def prepare_next(self, error: ProviderError | EmptyAnswer) -> None:
         """Prepare the request after a refusal. Raises an error if there is nothing left to try."""
         if isinstance(error, ContextOverflow):
-            self._undo_text()
+            self._undo_text_conversion()
             if error.context_tokens is not None:
-                self._model.size.on_named(error.context_tokens)
-            self._send_less(error, _SHARES)
+                self._model.size.on_size_named(error.context_tokens)
+            self._reduce_history(error, _RETRY_SHARES)
         elif error.is_unexplained:
             self._prepare_after_unexplained(error)
         else:
             raise error
 
     def _prepare_after_unexplained(self, error: ProviderError | EmptyAnswer) -> None:
-        if self._unexplained is None:
-            self._unexplained = error
-            if isinstance(error, ProviderError) and self._write_text():
+        if self._unexplained_error is None:
+            self._unexplained_error = error
+            if isinstance(error, ProviderError) and self._convert_to_text():
                 return
-        self._undo_text()
-        first = self._unexplained
-        if self._smaller:
+        self._undo_text_conversion()
+        first = self._unexplained_error
+        if self._smaller_retry_count:
             raise first
-        if not self._model.size.is_larger(self._turn.request_tokens):
+        if not self._model.size.exceeds_last_answered(self._turn.request_tokens):
             # the length was not the reason: the model has just accepted a request of this size
             raise BadRequest(str(first)) if isinstance(first, BadRequest) else first
-        self._send_less(first, _ONLY_SHARE)
+        self._reduce_history(first, _UNEXPLAINED_RETRY_SHARES)
 
-    def _write_text(self) -> bool:
+    def _convert_to_text(self) -> bool:
         """Send calls and results of ended exchanges as text. Return whether there are any."""
         window, form = self._turn.window, self._model.plain_form
-        self._as_text = form.suspects(window, self._turn.attempts[-1].request.messages)
-        form.write(window, self._as_text)
-        return bool(self._as_text)
+        self._plain_exchange_keys = form.find_suspect_exchanges(window, self._turn.attempts[-1].request.messages)
+        form.mark_plain(window, self._plain_exchange_keys)
+        return bool(self._plain_exchange_keys)
 
-    def _undo_text(self) -> None:
+    def _undo_text_conversion(self) -> None:
         """Send the exchanges in their original form again, because the form was not the reason for the refusal."""
-        self._model.plain_form.unwrite(self._turn.window, self._as_text)
-        self._as_text = frozenset()
+        self._model.plain_form.unmark_plain(self._turn.window, self._plain_exchange_keys)
+        self._plain_exchange_keys = frozenset()
 
-    def _send_less(self, error: ProviderError | EmptyAnswer, shares: tuple[float, ...]) -> None:
+    def _reduce_history(self, error: ProviderError | EmptyAnswer, shares: tuple[float, ...]) -> None:
         """Reduce the history to the next of the shares. Raises the error if nothing can be removed."""
-        place, turn = self._smaller, self._turn
+        place, turn = self._smaller_retry_count, self._turn
         budget = None
         if place < len(shares):
-            budget = _smaller(turn, self.question, shares[place], is_last=place == len(_SHARES) - 1)
+            budget = _reduce_budget(turn, self.question, shares[place], is_last=place == len(_RETRY_SHARES) - 1)
             if budget is None and not error.is_unexplained:
-                budget = _without_live(turn, self.question)
+                budget = _remove_live_context(turn, self.question)
         if budget is None:
             raise error
-        turn.on_refused()
-        turn.is_unexplained = error.is_unexplained and (place == 0 or turn.is_unexplained)
+        turn.on_request_refused()
+        turn.is_refusal_unexplained = error.is_unexplained and (place == 0 or turn.is_refusal_unexplained)
         if isinstance(error, EmptyAnswer):
             turn.refused_tokens = None
         self.question = replace(self.question, model=replace(self.question.model, budget=budget))
-        self._smaller = place + 1
+        self._smaller_retry_count = place + 1
 
 
-def _smaller(turn: Turn, question: Question, share: float, *, is_last: bool) -> Budget | None:
+def _reduce_budget(turn: Turn, question: Question, share: float, *, is_last: bool) -> Budget | None:
     """Return a budget that sends less of the window after a refusal, or None if nothing can be removed."""
     window, model, refused = turn.window, question.model, turn.request_tokens
-    newest, live = window.open_tokens, turn.live.tokens if turn.live else 0
+    newest, live = window.open_tokens, turn.context.tokens if turn.context else 0
     others = window.stats().prefix_tokens + model.budget.schema_tokens + live + newest
     if window.has_tool_calls and newest > refused // 2:
-        return _with_shorter_results(turn, model)
+        return _shorten_tool_results(turn, model)
     if refused <= others:
         return None
-    context = None if is_last else model.size.target(refused)
-    return replace(model.budget, sent_tokens=newest + less_history(refused - others, others, context, share))
+    context = None if is_last else model.size.retry_tokens(refused)
+    return replace(
+        model.budget, max_sent_tokens=newest + reduce_history_tokens(refused - others, others, context, share)
+    )
 
 
-def _with_shorter_results(turn: Turn, model: Model) -> Budget | None:
+def _shorten_tool_results(turn: Turn, model: Model) -> Budget | None:
     """Shorten this turn's tool results and return the budget that they now fit, or None if they cannot be shortened."""
     window, refused = turn.window, turn.request_tokens
     before = window.stats()
-    budget = with_context_size(model.budget, model.size.target(refused) or int(refused * _SHARES[0]))
-    window.limit(room(budget, before.prefix_tokens))
+    budget = with_context_size(model.budget, model.size.retry_tokens(refused) or int(refused * _RETRY_SHARES[0]))
+    window.set_turn_limit(free_tokens(budget, before.prefix_tokens))
     return budget if window.stats().current_tokens < before.current_tokens else None
 
 
-def _without_live(turn: Turn, question: Question) -> Budget | None:
+def _remove_live_context(turn: Turn, question: Question) -> Budget | None:
     """Return the budget without room for a live context, the last thing to remove, or None if there is none."""
     budget = question.model.budget
-    return replace(budget, live_tokens=0) if budget.live_tokens and turn.live and turn.live.tokens else None
+    return replace(budget, live_tokens=0) if budget.live_tokens and turn.context and turn.context.tokens else None
 
 
 async def run_turn(turn: Turn) -> None:
@@ -262,60 +264,60 @@ async def run_turn(turn: Turn) -> None:
     A known error is stored in the turn's `error`; any other exception is stored in its `fault` and raised again.
     """
     try:
-        await _answer(turn)
+        await _answer_turn(turn)
     except (ProviderError, TurnError) as err:
-        turn.error, turn.result = err, result_of(err)
+        turn.error, turn.result = err, get_attempt_result(err)
     except BaseException as fault:
-        turn.fault, turn.result = fault, result_of(fault)
+        turn.fault, turn.result = fault, get_attempt_result(fault)
         raise
     finally:
-        turn.duration = time.monotonic() - turn.started
+        turn.duration = time.monotonic() - turn.started_at
 
 
-async def _answer(turn: Turn) -> None:
+async def _answer_turn(turn: Turn) -> None:
     if not turn.text:
         raise NothingSaid("the input is blank")
     if turn.decision.route is Route.LOCAL:
         now = time.time()
-        answer = await turn.handlers.answer_locally(situation(turn.window, now))
-        if not isinstance(answer, Reason):
-            turn.handlers.defer(partial(_record, turn, now, answer))
+        answer = await turn.callbacks.answer_locally(build_situation(turn.window, now))
+        if not isinstance(answer, RouteReason):
+            turn.callbacks.defer(partial(_record_local_exchange, turn, now, answer))
             return
-        if turn.decision.reason is Reason.LOCAL_ONLY:
+        if turn.decision.reason is RouteReason.LOCAL_ONLY:
             raise LocalAnswerFailed("nothing local understood it")
         turn.decision = Decision(Route.LLM, answer)
-    await _answer_by_model(turn)
+    await _answer_with_model(turn)
 
 
-def _record(turn: Turn, created: float, answer: LocalMessages) -> None:
+def _record_local_exchange(turn: Turn, created: float, answer: LocalMessagesBuilder) -> None:
     if messages := answer():
-        question = Message.user(as_typed(turn.text), created=created)
-        turn.window.record((question, *messages), tags={f"route:{Route.LOCAL}"})
+        question = Message.user(mark_typed_prefixes(turn.text), created=created)
+        turn.window.add_exchange((question, *messages), tags={f"route:{Route.LOCAL}"})
 
 
-async def _answer_by_model(turn: Turn) -> None:
+async def _answer_with_model(turn: Turn) -> None:
     window, deadline = turn.window, asyncio.timeout(turn.limits.turn)
     try:
         async with deadline:
-            question = await turn.handlers.build_question()
-            window.open(question.prefix + as_typed(turn.text))
-            window.set_system(question.system)
+            question = await turn.callbacks.build_question()
+            window.open(question.prefix + mark_typed_prefixes(turn.text))
+            window.set_system_prompt(question.system_prompt)
             window.tag(f"route:{Route.LLM}")
             await try_models(turn, question)
-            if turn.answered_by != question.model.agent:
-                turn.decision = after_failure(turn.failures[0].error)
+            if turn.answered_by != question.model.agent_id:
+                turn.decision = decide_fallback_route(turn.failures[0].error)
                 window.tag(f"route:{Route.FALLBACK}")
             window.close()
     except TimeoutError as err:
         raise DeadlineExceeded(f"no whole answer in {turn.limits.turn:g} seconds") from err
     finally:
         if window.is_open:
-            _break_off(turn)
-        if turn.waiting or turn.resumed:
-            await _close_waiting(turn, (deadline.when() or 0.0) - asyncio.get_running_loop().time())
+            _end_incomplete_exchange(turn)
+        if turn.waiting_streams or turn.resumed_stream:
+            await _close_waiting_streams(turn, (deadline.when() or 0.0) - asyncio.get_running_loop().time())
 
 
-def _break_off(turn: Turn) -> None:
+def _end_incomplete_exchange(turn: Turn) -> None:
     """End an exchange whose answer is incomplete. It stays in the window only if tools may have run."""
     if turn.tool_calls:
         turn.window.close_incomplete(turn.open_text, turn.open_calls)
@@ -323,16 +325,16 @@ def _break_off(turn: Turn) -> None:
         turn.window.abort()
 
 
-async def _close_waiting(turn: Turn, seconds: float) -> None:
+async def _close_waiting_streams(turn: Turn, seconds: float) -> None:
     """Close the open requests whose answers are not used.
 
     If another agent has answered, a server at home may continue to load its model for up to `seconds`.
     """
-    background = turn.handlers.background
-    for stream in filter(None, (*turn.waiting, turn.resumed)):
-        turn.abandon(stream)
+    background = turn.callbacks.run_in_background
+    for stream in filter(None, (*turn.waiting_streams, turn.resumed_stream)):
+        turn.abandon_stream(stream)
         model = stream.model
-        if background and turn.answered_by and model.is_at_home and not model.limit.is_loading:
-            background(stream.load(seconds))
+        if background and turn.answered_by and model.is_at_home and not model.request_limiter.is_loading:
+            background(stream.wait_for_loading(seconds))
         else:
             await stream.aclose()

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 import re
 from typing import NamedTuple
 
-_OPENS, _CLOSES, _GOES_ON = "([{", ")]}", "{"
-_space = re.compile(r"\s*")
-_opens_or_line = re.compile(r"[(\[{\n]")
-_bracket_or_quote = re.compile(r"[()\[\]{}\"']")
-_in_string = {quote: re.compile(rf"[{quote}\\]") for quote in "\"'"}
-_square_or_line = re.compile(r"[\[\]\n]")
+_OPENING, _CLOSING_BRACKETS, _CONTINUES = "([{", ")]}", "{"
+_SPACE_PATTERN = re.compile(r"\s*")
+_OPENING_OR_LINE_PATTERN = re.compile(r"[(\[{\n]")
+_BRACKET_OR_QUOTE_PATTERN = re.compile(r"[()\[\]{}\"']")
+_STRING_PATTERN_BY_QUOTE = {quote: re.compile(rf"[{quote}\\]") for quote in "\"'"}
+_SQUARE_OR_LINE_PATTERN = re.compile(r"[\[\]\n]")
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class CharRun:
     """From `least` to `most` characters of a character class."""
 
     chars: str
@@ -23,83 +23,83 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
+class Lookahead:
     """Text that must follow the mark but is not part of it."""
 
     text: str
 
 
 # Plain texts match in any letter case.
-type MarkPart = str | Run | Ahead
+type MarkPart = str | CharRun | Lookahead
 type MarkParts = tuple[MarkPart, ...]
 
 
-def compiled(marks: Mapping[str, MarkParts], *, halves: bool = True) -> re.Pattern[str]:
+def compile_marks(marks: Mapping[str, MarkParts], *, halves: bool = True) -> re.Pattern[str]:
     """Return a pattern of all marks, each as a named group.
 
     With `halves`, the beginning of a mark at the end of the text also matches, without a group. An earlier mark takes
     precedence over a later one, and so does its beginning. Every mark ends in a plain text, so no complete mark is also
     the beginning of itself.
     """
-    by_first: dict[str, dict[str, list[Run | Ahead]]] = {}
+    by_first: dict[str, dict[str, list[CharRun | Lookahead]]] = {}
     for name, parts in marks.items():
-        first, steps = _split(parts)
+        first, steps = _split_first_char(parts)
         by_first.setdefault(first, {})[name] = steps
     # alternatives that begin with a plain character let the search skip all other characters
     return re.compile("|".join(f"{re.escape(first)}{_branch(each, halves=halves)}" for first, each in by_first.items()))
 
 
-def _branch(marks: Mapping[str, Sequence[Run | Ahead]], *, halves: bool) -> str:
+def _branch(marks: Mapping[str, Sequence[CharRun | Lookahead]], *, halves: bool) -> str:
     """Return a pattern that matches one of these marks after their first character."""
     ways: list[str] = []
     for name, steps in marks.items():
-        ways.append(f"(?P<{name}>{''.join(map(_whole, steps))})")
+        ways.append(f"(?P<{name}>{''.join(map(_build_step_pattern, steps))})")
         if halves and steps:
-            ways.append(_half(steps))
-    return f"{_glance(marks.values())}(?:{'|'.join(ways)})"
+            ways.append(_build_partial_pattern(steps))
+    return f"{_build_lookahead(marks.values())}(?:{'|'.join(ways)})"
 
 
-def _glance(marks: Iterable[Sequence[Run | Ahead]]) -> str:
+def _build_lookahead(marks: Iterable[Sequence[CharRun | Lookahead]]) -> str:
     """Return a lookahead for the next character, which quickly rules out most texts that only begin like a mark."""
     classes: set[str] = set()
     for steps in marks:
         for step in steps:
-            classes.add(_either_case(step.text[0]) if isinstance(step, Ahead) else step.chars)
-            if isinstance(step, Ahead) or step.least:
+            classes.add(_any_case(step.text[0]) if isinstance(step, Lookahead) else step.chars)
+            if isinstance(step, Lookahead) or step.least:
                 break
         else:
             return ""
     return rf"(?=\Z|{'|'.join(sorted(classes))})"
 
 
-def _split(parts: MarkParts) -> tuple[str, list[Run | Ahead]]:
+def _split_first_char(parts: MarkParts) -> tuple[str, list[CharRun | Lookahead]]:
     """Return the first character, if it is fixed, and the remaining parts, with plain characters as runs of one."""
     head = parts[0]
     first = head[0] if isinstance(head, str) else ""
-    steps: list[Run | Ahead] = []
+    steps: list[CharRun | Lookahead] = []
     for part in (head[1:], *parts[1:]) if isinstance(head, str) else parts:
         if isinstance(part, str):
-            steps += [Run(_either_case(char), 1, 1) for char in part]
+            steps += [CharRun(_any_case(char), 1, 1) for char in part]
         else:
             steps.append(part)
     return first, steps
 
 
-def _either_case(char: str) -> str:
+def _any_case(char: str) -> str:
     return f"[{char.lower()}{char.upper()}]" if char.isalpha() else re.escape(char)
 
 
-def _whole(step: Run | Ahead) -> str:
-    if isinstance(step, Ahead):
+def _build_step_pattern(step: CharRun | Lookahead) -> str:
+    if isinstance(step, Lookahead):
         return f"(?={re.escape(step.text)})"
     return step.chars if step.most == 1 == step.least else f"{step.chars}{{{step.least},{step.most}}}"
 
 
-def _half(steps: Iterable[Run | Ahead]) -> str:
+def _build_partial_pattern(steps: Iterable[CharRun | Lookahead]) -> str:
     """Return a pattern for an incomplete sequence of the steps, possibly empty, at the end of the text."""
-    runs: list[Run] = []
+    runs: list[CharRun] = []
     for step in steps:
-        runs += [Run(_either_case(char), 1, 1) for char in step.text] if isinstance(step, Ahead) else [step]
+        runs += [CharRun(_any_case(char), 1, 1) for char in step.text] if isinstance(step, Lookahead) else [step]
     half = r"\Z"
     for run in reversed(runs[:-1]):
         if run.most == 1 == run.least:
@@ -109,29 +109,29 @@ def _half(steps: Iterable[Run | Ahead]) -> str:
     return half
 
 
-class Read(NamedTuple):
+class ReadProgress(NamedTuple):
     """Progress in an unspoken part of a text: where it ends, where to continue reading, and whether it is complete."""
 
-    end: int
-    at: int
-    is_over: bool
+    end_position: int
+    next_position: int
+    is_complete: bool
 
 
-class Until:
+class DelimitedText:
     """An unspoken part that ends at the first of these texts. It includes that text unless `keeps_end` is set."""
 
     def __init__(self, *ends: str, keeps_end: bool = False) -> None:
-        self._ends = compiled({f"end{place}": (end,) for place, end in enumerate(ends)})
+        self._end_pattern = compile_marks({f"end{place}": (end,) for place, end in enumerate(ends)})
         self._keeps_end = keeps_end
 
-    def read(self, text: str, at: int) -> Read:
+    def read(self, text: str, at: int) -> ReadProgress:
         """Read up to the first end text. If there is none, everything read so far is unspoken."""
-        found = self._ends.search(text, at)
+        found = self._end_pattern.search(text, at)
         if found is None:
-            return Read(len(text), len(text), is_over=False)
+            return ReadProgress(len(text), len(text), is_complete=False)
         if found.lastgroup is None:
-            return Read(found.start(), found.start(), is_over=False)
-        return Read(found.start(), found.start() if self._keeps_end else found.end(), is_over=True)
+            return ReadProgress(found.start(), found.start(), is_complete=False)
+        return ReadProgress(found.start(), found.start() if self._keeps_end else found.end(), is_complete=True)
 
 
 class NoteText:
@@ -140,15 +140,15 @@ class NoteText:
     def __init__(self) -> None:
         self._depth = 1
 
-    def read(self, text: str, at: int) -> Read:
+    def read(self, text: str, at: int) -> ReadProgress:
         """Read up to the closing bracket or the end of the line."""
-        for found in _square_or_line.finditer(text, at):
+        for found in _SQUARE_OR_LINE_PATTERN.finditer(text, at):
             if found[0] == "\n":
-                return Read(found.start(), found.start(), is_over=True)
+                return ReadProgress(found.start(), found.start(), is_complete=True)
             self._depth += 1 if found[0] == "[" else -1
             if not self._depth:
-                return Read(found.end(), found.end(), is_over=True)
-        return Read(len(text), len(text), is_over=False)
+                return ReadProgress(found.end(), found.end(), is_complete=True)
+        return ReadProgress(len(text), len(text), is_complete=False)
 
 
 class CallText:
@@ -160,73 +160,73 @@ class CallText:
 
     def __init__(self, depth: int = 0) -> None:
         self._depth = depth
-        self._had_brackets = depth > 0
-        self._leads = True
-        self._line_broke = False
-        self._quote = ""
-        self._skips = 0
-        self._last = ""
+        self._has_brackets = depth > 0
+        self._in_leading_space = True
+        self._has_line_break = False
+        self._open_quote = ""
+        self._skipped_char_count = 0
+        self._last_char = ""
 
-    def read(self, text: str, at: int) -> Read:
+    def read(self, text: str, at: int) -> ReadProgress:
         """Read up to the closing bracket, or to the end of the line if there are none."""
-        at += self._skips
-        self._skips = 0
+        at += self._skipped_char_count
+        self._skipped_char_count = 0
         while at < len(text):
-            if self._quote:
+            if self._open_quote:
                 at = self._read_string(text, at)
             elif self._depth:
-                at = self._read_brackets(text, at)
+                at = self._read_bracketed(text, at)
             else:
-                end = self._find_brackets(text, at)
-                if end < len(text) and text[end] not in (_GOES_ON if self._had_brackets else _OPENS):
-                    return Read(end, end, is_over=True)
+                end = self._find_bracket(text, at)
+                if end < len(text) and text[end] not in (_CONTINUES if self._has_brackets else _OPENING):
+                    return ReadProgress(end, end, is_complete=True)
                 if end < len(text):
-                    self._depth, self._had_brackets = 1, True
+                    self._depth, self._has_brackets = 1, True
                 at = end + 1
-        self._skips = max(0, at - len(text)) if self._quote else 0
-        self._last = text[-1:] or self._last
-        return Read(len(text), len(text), is_over=False)
+        self._skipped_char_count = max(0, at - len(text)) if self._open_quote else 0
+        self._last_char = text[-1:] or self._last_char
+        return ReadProgress(len(text), len(text), is_complete=False)
 
-    def _find_brackets(self, text: str, at: int) -> int:
+    def _find_bracket(self, text: str, at: int) -> int:
         """Return the position of the next opening bracket, or the end of the call or of the text."""
-        if self._had_brackets:
+        if self._has_brackets:
             return at
-        if self._leads:
-            begins = end_of_space(text, at)
-            self._line_broke = self._line_broke or "\n" in text[at:begins]
+        if self._in_leading_space:
+            begins = skip_space(text, at)
+            self._has_line_break = self._has_line_break or "\n" in text[at:begins]
             at = begins
-            if at == len(text) or self._line_broke:
+            if at == len(text) or self._has_line_break:
                 return at
-            self._leads = False
-        found = _opens_or_line.search(text, at)
+            self._in_leading_space = False
+        found = _OPENING_OR_LINE_PATTERN.search(text, at)
         return found.start() if found else len(text)
 
-    def _read_brackets(self, text: str, at: int) -> int:
-        found = _bracket_or_quote.search(text, at)
+    def _read_bracketed(self, text: str, at: int) -> int:
+        found = _BRACKET_OR_QUOTE_PATTERN.search(text, at)
         if found is None:
             return len(text)
         char = found[0]
-        if char in _OPENS:
+        if char in _OPENING:
             self._depth += 1
-        elif char in _CLOSES:
+        elif char in _CLOSING_BRACKETS:
             self._depth -= 1
-        elif char == '"' or not _is_in_word(text[found.start() - 1] if found.start() else self._last):
-            self._quote = char
+        elif char == '"' or not _is_in_word(text[found.start() - 1] if found.start() else self._last_char):
+            self._open_quote = char
         return found.end()
 
     def _read_string(self, text: str, at: int) -> int:
-        found = _in_string[self._quote].search(text, at)
+        found = _STRING_PATTERN_BY_QUOTE[self._open_quote].search(text, at)
         if found is None:
             return len(text)
         if found[0] == "\\":
             return found.end() + 1
-        self._quote = ""
+        self._open_quote = ""
         return found.end()
 
 
-# A part of a text that is not spoken, read piece by piece. If its end is not found, text from `Read.at` on is passed
-# again with the next piece.
-type UnspokenSpan = Until | NoteText | CallText
+# A part of a text that is not spoken, read piece by piece. If its end is not found, text from
+# `ReadProgress.next_position` on is passed again with the next piece.
+type UnspokenSpan = DelimitedText | NoteText | CallText
 
 
 def _is_in_word(char: str) -> bool:
@@ -234,7 +234,7 @@ def _is_in_word(char: str) -> bool:
     return char.isalnum() or char == "_"
 
 
-def end_of_space(text: str, at: int) -> int:
+def skip_space(text: str, at: int) -> int:
     """Return the position after the white space at this position."""
-    found = _space.match(text, at)
+    found = _SPACE_PATTERN.match(text, at)
     return found.end() if found else at

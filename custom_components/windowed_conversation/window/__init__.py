@@ -26,19 +26,19 @@ from .exchange import (
 )
 from .messages import (
     IMPORTANT as IMPORTANT,
-    INCOMPLETE as INCOMPLETE,
-    MAX_COUNT as MAX_COUNT,
+    INCOMPLETE_TAG as INCOMPLETE_TAG,
     MAX_TAG_LENGTH as MAX_TAG_LENGTH,
+    MAX_TOKENS as MAX_TOKENS,
     Attachment as Attachment,
     Message as Message,
-    Native as Native,
+    NativeData as NativeData,
     Role as Role,
     ToolCall as ToolCall,
     is_count as is_count,
-    with_content as with_content,
+    replace_content as replace_content,
 )
 from .policy import (
-    ToolResults as ToolResults,
+    ToolResultMode as ToolResultMode,
     WindowPolicy as WindowPolicy,
 )
 from .registry import (
@@ -48,30 +48,30 @@ from .registry import (
 from .summary import (
     QUESTION as QUESTION,
     SummaryInput as SummaryInput,
+    build_older_summary_input as build_older_summary_input,
+    find_summary_text as find_summary_text,
+    format_plain_summary as format_plain_summary,
     is_summary as is_summary,
     join_summary_inputs as join_summary_inputs,
-    older_summary_input as older_summary_input,
-    plain_text as plain_text,
-    summary_text as summary_text,
 )
 from .tokens import (
-    GREATEST_FACTOR as GREATEST_FACTOR,
-    LEAST_FACTOR as LEAST_FACTOR,
+    MAX_FACTOR as MAX_FACTOR,
     MESSAGE_OVERHEAD as MESSAGE_OVERHEAD,
+    MIN_FACTOR as MIN_FACTOR,
     CalibratedCounter as CalibratedCounter,
     Calibration as Calibration,
     Calibrator as Calibrator,
     EstimatedCounter as EstimatedCounter,
-    KindCounter as KindCounter,
     TextKind as TextKind,
+    TextKindCounter as TextKindCounter,
     TokenCounter as TokenCounter,
+    count_message_tokens as count_message_tokens,
+    count_text_tokens as count_text_tokens,
     estimate_request as estimate_request,
+    format_tool_definition as format_tool_definition,
     frame_tokens as frame_tokens,
-    message_tokens as message_tokens,
-    text_tokens as text_tokens,
-    tool_text as tool_text,
 )
-from .tool_results import CUT_BEGINS as CUT_BEGINS, STUB_BEGINS as STUB_BEGINS
+from .tool_results import CUT_MARK_PREFIX as CUT_MARK_PREFIX, STUB_PREFIX as STUB_PREFIX
 from .window import (
     Window as Window,
     WindowStats as WindowStats,

@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from .errors import DuplicateToolCall, InvalidMessage, InvalidTag, UnansweredToolCalls, UnknownToolCall
-from .messages import AUTOMATIC, Message, Native, Role, ToolCall, join_tags
-from .tokens import TokenCounter, message_tokens
+from .messages import AUTOMATIC_TAGS, Message, NativeData, Role, ToolCall, join_tags
+from .tokens import TokenCounter, count_message_tokens
 
 # The content of a missing tool result. It is so short that a stub never replaces it.
 INTERRUPTED_CALL = "[Interrupted before the result came: this call may or may not have been carried out.]"
@@ -16,10 +16,10 @@ INTERRUPTED_CALL = "[Interrupted before the result came: this call may or may no
 INTERRUPTED_ANSWER = "[The answer was interrupted here.]"
 
 _NO_IDS = frozenset[str]()
-_NOTHING_CUT: Mapping[int, Message] = MappingProxyType({})
+_NO_UNCUT_RESULTS: Mapping[int, Message] = MappingProxyType({})
 
 # An upper bound for residue in any encoding.
-_MOST_CHARACTERS_PER_TOKEN = 16
+_MAX_CHARS_PER_TOKEN = 16
 
 
 class Exchange(NamedTuple):
@@ -44,8 +44,8 @@ class Exchange(NamedTuple):
 
     def with_tags(self, added: frozenset[str], removed: frozenset[str]) -> Exchange:
         """Return the exchange with changed tags. Raises `InvalidTag` if an automatic tag would be removed."""
-        if removed & AUTOMATIC:
-            raise InvalidTag(f"the tags {sorted(AUTOMATIC)} say what a message is, and stay")
+        if removed & AUTOMATIC_TAGS:
+            raise InvalidTag(f"the tags {sorted(AUTOMATIC_TAGS)} say what a message is, and stay")
         messages = tuple(
             replace(message, tags=message.tags - removed) if message.tags & removed else message
             for message in self.messages
@@ -60,15 +60,15 @@ class OpenExchange:
     """
 
     __slots__ = (
-        "_unanswered",
+        "_pending_call_ids",
         "call_ids",
         "messages",
-        "newest_round",
-        "originals",
+        "newest_round_start",
         "sources",
         "stub_end",
         "tags",
         "tokens",
+        "uncut_results",
     )
 
     def __init__(self, question: Message) -> None:
@@ -79,15 +79,15 @@ class OpenExchange:
         self.tokens = question.tokens or 0
         # The index at which the newest tool round begins, and the index up to which tool results were replaced by
         # stubs.
-        self.newest_round = self.stub_end = 0
+        self.newest_round_start = self.stub_end = 0
         # The uncut versions of results that were cut after they had been added, by message index.
-        self.originals = _NOTHING_CUT
-        self.call_ids = self._unanswered = self.sources = _NO_IDS
+        self.uncut_results = _NO_UNCUT_RESULTS
+        self.call_ids = self._pending_call_ids = self.sources = _NO_IDS
 
     @property
-    def has_results(self) -> bool:
+    def has_tool_results(self) -> bool:
         """Whether any tool call has a result."""
-        return len(self.call_ids) > len(self._unanswered)
+        return len(self.call_ids) > len(self._pending_call_ids)
 
     def append(self, message: Message) -> None:
         """Append a counted message. Raises `InvalidMessage` if it is not allowed at this point."""
@@ -95,23 +95,23 @@ class OpenExchange:
         if role is Role.TOOL:
             if calls:
                 raise InvalidMessage("a tool result calls no tools")
-            if message.tool_call_id not in self._unanswered:
+            if message.tool_call_id not in self._pending_call_ids:
                 raise UnknownToolCall(f"no call without a result has the id {message.tool_call_id!r}")
-            self._unanswered -= {message.tool_call_id}
+            self._pending_call_ids -= {message.tool_call_id}
         elif role is not Role.ASSISTANT:
             raise InvalidMessage(
                 f"a message of role {role} cannot stand here: an exchange is a user message, "
                 "then the assistant's messages and its tool results"
             )
-        elif self._unanswered:
-            raise self._without_results()
+        elif self._pending_call_ids:
+            raise self._build_unanswered_error()
         elif calls:
-            self._call(calls)
+            self._add_calls(calls)
         self.messages.append(message)
         self.tags = join_tags(self.tags, message.tags)
         self.tokens += message.tokens or 0
 
-    def replace(self, messages: Mapping[int, Message]) -> None:
+    def replace_messages(self, messages: Mapping[int, Message]) -> None:
         """Replace messages by index. The new ones may differ in content and tokens only."""
         for place, message in messages.items():
             self.tokens += (message.tokens or 0) - (self.messages[place].tokens or 0)
@@ -119,33 +119,33 @@ class OpenExchange:
 
     def to_exchange(self, number: int = 0) -> Exchange:
         """Return the exchange in its closed form. Raises `UnansweredToolCalls` if a tool call has no result."""
-        if self._unanswered:
-            raise self._without_results()
+        if self._pending_call_ids:
+            raise self._build_unanswered_error()
         # The same as `Exchange(...)` without its Python-level constructor, which would take longer than all the rest.
         fields = tuple(self.messages), self.tags, self.tokens, number, bool(self.call_ids), self.sources
         return tuple.__new__(Exchange, fields)
 
-    def final_messages(self, text: str, calls: Iterable[ToolCall]) -> Iterator[Message]:
+    def iter_closing_messages(self, text: str, calls: Iterable[ToolCall]) -> Iterator[Message]:
         """Yield the messages that complete the exchange: results for all tool calls, then the interrupted answer.
 
         `text` and `calls` belong to the answer that was being written. Calls without an id, or with the id of an
         earlier call, are skipped.
         """
-        newest = self.messages[self.newest_round].tool_calls
-        yield from (_interrupted(call) for call in newest if call.id in self._unanswered)
+        newest = self.messages[self.newest_round_start].tool_calls
+        yield from (_build_interrupted_result(call) for call in newest if call.id in self._pending_call_ids)
         acceptable: dict[str, ToolCall] = {}
         for call in calls:
             if call.id and call.id not in self.call_ids:
                 acceptable.setdefault(call.id, call)
         if acceptable:
             yield Message.assistant(tool_calls=tuple(acceptable.values()))
-            yield from map(_interrupted, acceptable.values())
+            yield from map(_build_interrupted_result, acceptable.values())
         yield Message.assistant("\n".join(filter(None, (text.rstrip(), INTERRUPTED_ANSWER))))
 
-    def _without_results(self) -> UnansweredToolCalls:
-        return UnansweredToolCalls(f"no result yet for the calls {sorted(self._unanswered)}")
+    def _build_unanswered_error(self) -> UnansweredToolCalls:
+        return UnansweredToolCalls(f"no result yet for the calls {sorted(self._pending_call_ids)}")
 
-    def _call(self, calls: Iterable[ToolCall]) -> None:
+    def _add_calls(self, calls: Iterable[ToolCall]) -> None:
         called = set[str]()
         for call in calls:
             if not call.id:
@@ -153,12 +153,12 @@ class OpenExchange:
             if call.id in called or call.id in self.call_ids:
                 raise DuplicateToolCall(f"the call id {call.id!r} came before in this exchange")
             called.add(call.id)
-        self.newest_round = len(self.messages)
-        self._unanswered = frozenset(called)
+        self.newest_round_start = len(self.messages)
+        self._pending_call_ids = frozenset(called)
         self.call_ids |= called
 
 
-def _interrupted(call: ToolCall) -> Message:
+def _build_interrupted_result(call: ToolCall) -> Message:
     return Message.tool(call.id, call.name, INTERRUPTED_CALL)
 
 
@@ -198,10 +198,10 @@ def recount_exchange(exchange: Exchange, counter: TokenCounter) -> Exchange:
 
 def recount_message(message: Message, counter: TokenCounter) -> Message:
     """Return the message with its tokens counted again. The tokens of its residue are limited by its size."""
-    counted = replace(message, native=message.native and _plausible(message.native))
-    return replace(counted, tokens=message_tokens(counted, counter))
+    counted = replace(message, native=message.native and _limit_native_tokens(message.native))
+    return replace(counted, tokens=count_message_tokens(counted, counter))
 
 
-def _plausible(native: Native) -> Native:
+def _limit_native_tokens(native: NativeData) -> NativeData:
     characters = len(json.dumps(native.value))
-    return replace(native, tokens=max(min(native.tokens, characters), characters // _MOST_CHARACTERS_PER_TOKEN))
+    return replace(native, tokens=max(min(native.tokens, characters), characters // _MAX_CHARS_PER_TOKEN))

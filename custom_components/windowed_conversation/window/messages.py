@@ -10,12 +10,12 @@ from typing import Any, TypeGuard, cast
 from .errors import InvalidTag
 
 # More tokens than any request or message has, but small enough for JSON and databases to hold sums of such counts.
-MAX_COUNT = 10**9
+MAX_TOKENS = 10**9
 
 MAX_TAG_LENGTH = 100
 
 # The size of the caches for sets of tags. Conversations share few sets, so each set is checked and hashed only once.
-SETS_IN_USE = 256
+TAG_SET_CACHE_SIZE = 256
 
 NO_TAGS = frozenset[str]()
 
@@ -28,13 +28,13 @@ EPHEMERAL = "ephemeral"
 SUMMARY = "summary"
 
 # The tag of an exchange whose turn ended before its answer was complete. It is set on the exchange, not on messages.
-INCOMPLETE = "incomplete"
+INCOMPLETE_TAG = "incomplete"
 
-INPUT = frozenset({"input"})
-OUTPUT_AND_CALL = frozenset({"output", "tool_call"})
+INPUT_TAGS = frozenset({"input"})
+TOOL_CALL_TAGS = frozenset({"output", "tool_call"})
 
 
-def is_count(value: object, least: int = 0, most: int = MAX_COUNT) -> TypeGuard[int]:
+def is_count(value: object, least: int = 0, most: int = MAX_TOKENS) -> TypeGuard[int]:
     """Return whether a value is an integer from `least` to `most`, and not a boolean."""
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
@@ -67,7 +67,7 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Native:
+class NativeData:
     """A provider's opaque data or residue (signatures, encrypted reasoning) for the same provider and model only.
 
     `value` is a JSON value. `tokens` is the cost of sending it back if the provider has reported it, and at least 0.
@@ -80,7 +80,7 @@ class Native:
 
     def __post_init__(self) -> None:
         """Limit the tokens, so that a provider's number cannot give a message a negative or absurd size."""
-        object.__setattr__(self, "tokens", min(max(self.tokens, 0), MAX_COUNT))
+        object.__setattr__(self, "tokens", min(max(self.tokens, 0), MAX_TOKENS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,54 +108,54 @@ class Message:
     tags: frozenset[str] = frozenset()
     created: float | None = None
     tokens: int | None = None
-    native: Native | None = None
+    native: NativeData | None = None
     attachments: tuple[Attachment, ...] = ()
 
     @staticmethod
     def system(content: str, **fields: Any) -> Message:
         """Return a system message."""
-        return new_message(Role.SYSTEM, content, **fields)
+        return build_message(Role.SYSTEM, content, **fields)
 
     @staticmethod
     def user(content: str, **fields: Any) -> Message:
         """Return a user message."""
-        return new_message(Role.USER, content, **fields)
+        return build_message(Role.USER, content, **fields)
 
     @staticmethod
     def assistant(content: str = "", *, tool_calls: tuple[ToolCall, ...] = (), **fields: Any) -> Message:
         """Return an assistant message: text, tool calls, or both."""
         if not fields:
             # The usual case has a fast path, because a call that unpacks `fields` takes two thirds longer.
-            return new_message(Role.ASSISTANT, content, tool_calls)
-        return new_message(Role.ASSISTANT, content, tool_calls, **fields)
+            return build_message(Role.ASSISTANT, content, tool_calls)
+        return build_message(Role.ASSISTANT, content, tool_calls, **fields)
 
     @staticmethod
     def tool(tool_call_id: str, name: str, content: str, **fields: Any) -> Message:
         """Return the result of one tool call."""
-        return new_message(Role.TOOL, content, (), tool_call_id, name, **fields)
+        return build_message(Role.TOOL, content, (), tool_call_id, name, **fields)
 
 
-def _become_message(draft: Any) -> None:
+def _convert_to_message(draft: Any) -> None:
     draft.__class__ = Message
 
 
 # Builds a `Message` three times as fast as its constructor: a frozen dataclass sets each field with
 # `object.__setattr__`, which would take most of the time of a turn in the window. This class is mutable and has the
 # same memory layout, so an instance can be turned into a `Message`.
-new_message = cast(
+build_message = cast(
     "type[Message]",
     make_dataclass(
         "_Draft",
         [(each.name, each.type, field(default=each.default)) for each in fields(Message)],
-        namespace={"__post_init__": _become_message},
+        namespace={"__post_init__": _convert_to_message},
         slots=True,
     ),
 )
 
 
-def with_content(message: Message, content: str, tokens: int) -> Message:
+def replace_content(message: Message, content: str, tokens: int) -> Message:
     """Return a copy of a message with other content and tokens."""
-    return new_message(
+    return build_message(
         message.role,
         content,
         message.tool_calls,
@@ -169,25 +169,25 @@ def with_content(message: Message, content: str, tokens: int) -> Message:
     )
 
 
-BY_ROLE = {
+ROLE_TAGS = {
     Role.SYSTEM: NO_TAGS,
-    Role.USER: INPUT,
+    Role.USER: INPUT_TAGS,
     Role.ASSISTANT: frozenset({"output"}),
     Role.TOOL: frozenset({"tool_call"}),
 }
 
-AUTOMATIC = frozenset[str]().union(*BY_ROLE.values())
+AUTOMATIC_TAGS = frozenset[str]().union(*ROLE_TAGS.values())
 
 
 def check_tags(tags: Iterable[str]) -> frozenset[str]:
     """Return the tags as a set. Raises `InvalidTag` for one that is not a text, is blank, or exceeds 100 characters."""
     if isinstance(tags, str):
         raise InvalidTag("tags are given as a collection, not as one text")
-    return tag_set(tuple(tags))
+    return make_tags(tuple(tags))
 
 
-@lru_cache(maxsize=SETS_IN_USE)
-def tag_set(tags: tuple[str, ...]) -> frozenset[str]:
+@lru_cache(maxsize=TAG_SET_CACHE_SIZE)
+def make_tags(tags: tuple[str, ...]) -> frozenset[str]:
     """Return the tags as a set. Raises `InvalidTag` for the same reasons as `check_tags`."""
     for tag in tags:
         if not isinstance(tag, str) or not tag.strip():
@@ -197,13 +197,13 @@ def tag_set(tags: tuple[str, ...]) -> frozenset[str]:
     return frozenset(tags)
 
 
-@lru_cache(maxsize=SETS_IN_USE)
+@lru_cache(maxsize=TAG_SET_CACHE_SIZE)
 def join_tags(tags: frozenset[str], more: frozenset[str]) -> frozenset[str]:
     """Return the union of two sets of tags."""
     return tags | more
 
 
-def tag_filter(tags: Iterable[str], match: str, exclude: Iterable[str]) -> Callable[[frozenset[str]], bool]:
+def build_tag_filter(tags: Iterable[str], match: str, exclude: Iterable[str]) -> Callable[[frozenset[str]], bool]:
     """Return a function that decides from an exchange's tags whether the exchange is shown.
 
     An exchange is shown if it has any or all of `tags`, depending on `match` (or if `tags` is empty), and none of
@@ -213,8 +213,8 @@ def tag_filter(tags: Iterable[str], match: str, exclude: Iterable[str]) -> Calla
         raise ValueError(f"match must be 'any' or 'all', not {match!r}")
     wanted, unwanted = check_tags(tags), check_tags(exclude)
 
-    def shows(found: frozenset[str]) -> bool:
+    def is_visible(found: frozenset[str]) -> bool:
         is_wanted = wanted <= found if match == "all" or not wanted else bool(wanted & found)
         return is_wanted and not unwanted & found
 
-    return shows
+    return is_visible

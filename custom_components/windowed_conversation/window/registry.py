@@ -23,33 +23,42 @@ def is_in_turn() -> bool:
     return bool(_active_turns.get())
 
 
-class _Slot:
-    """A window and its users. `turn` marks the turn that uses it; `users` counts that turn and the waiting ones.
+class _WindowSlot:
+    """A window and its users. `turn` marks the turn that uses it; `user_count` counts that turn and the waiting ones.
 
-    `after_turn` must run before anything else reads the window, and `rewrites` when the turn ends. `stored_stats` are
-    the statistics of a window that was not loaded into memory yet, otherwise None.
+    `after_turn` must run before anything else reads the window, and `pending_rewrites` when the turn ends.
+    `stored_stats` are the statistics of a window that was not loaded into memory yet, otherwise None.
     """
 
-    __slots__ = ("after_turn", "last_used", "lock", "rewrites", "stored_stats", "turn", "users", "window")
+    __slots__ = (
+        "active_turn",
+        "deferred_work",
+        "last_used",
+        "lock",
+        "pending_rewrites",
+        "stored_stats",
+        "user_count",
+        "window",
+    )
 
     def __init__(self, window: Window, last_used: float) -> None:
         self.window = window
         self.stored_stats: WindowStats | None = None
         self.lock = asyncio.Lock()
-        self.turn: object = None
-        self.users = 0
+        self.active_turn: object = None
+        self.user_count = 0
         self.last_used = last_used
-        self.after_turn: list[Callable[[], None]] = []
-        self.rewrites: list[Callable[[Snapshot], Snapshot]] = []
+        self.deferred_work: list[Callable[[], None]] = []
+        self.pending_rewrites: list[Callable[[Snapshot], Snapshot]] = []
 
     def finish_turns(self) -> Window:
         """Run the deferred work and return the window."""
-        while self.after_turn:
-            self.after_turn.pop(0)()
+        while self.deferred_work:
+            self.deferred_work.pop(0)()
         return self.window
 
 
-async def _acquire(lock: asyncio.Lock, seconds: float | None) -> None:
+async def _acquire_lock(lock: asyncio.Lock, seconds: float | None) -> None:
     try:
         async with asyncio.timeout(seconds):
             await lock.acquire()
@@ -76,12 +85,12 @@ class WindowRegistry[K: Hashable = str]:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Create an empty registry. Raises `ValueError` for the same limits as `set_limits`."""
-        self._create = create
-        self._read = read
+        self._create_window = create
+        self._read_snapshot = read
         self._clock = clock
         self._policy: WindowPolicy | None = None
         # Ordered by last use, least recently used first.
-        self._slots: dict[K, _Slot] = {}
+        self._slots: dict[K, _WindowSlot] = {}
         self._max_windows = max_windows
         self._idle_seconds = idle_seconds
         self.set_limits(max_windows=max_windows, idle_seconds=idle_seconds)
@@ -94,31 +103,31 @@ class WindowRegistry[K: Hashable = str]:
 
     @asynccontextmanager
     # The timeout limits only the wait for the window. A timeout around the whole context would cancel the turn as well.
-    async def turn(self, key: K, timeout: float | None = None) -> AsyncIterator[Window]:  # noqa: ASYNC109
+    async def begin_turn(self, key: K, timeout: float | None = None) -> AsyncIterator[Window]:  # noqa: ASYNC109
         """Return a context manager with exclusive use of a key's window, which is created if it does not exist.
 
         Callers enter in the order of their calls. Entering raises `WindowBusy` after `timeout` seconds (None waits
         forever), or at once inside a turn that uses the same window. An exchange still open at the end is aborted.
         """
-        slot = self._claim(key)
+        slot = self._get_or_create_slot(key)
         try:
-            async with self._exclusive(key, slot, timeout):
-                slot.turn = object()
-                _active_turns.set(_active_turns.get() | {slot.turn})
+            async with self._exclusive_use(key, slot, timeout):
+                slot.active_turn = object()
+                _active_turns.set(_active_turns.get() | {slot.active_turn})
                 try:
                     if slot.stored_stats is not None:
-                        await self._fill(key, slot)
+                        await self._load_contents(key, slot)
                     yield slot.finish_turns()
                 finally:
                     # The mark is not reset with a token, because a generator may be closed in another context.
-                    _active_turns.set(_active_turns.get() - {slot.turn})
-                    slot.turn = None
+                    _active_turns.set(_active_turns.get() - {slot.active_turn})
+                    slot.active_turn = None
                     if slot.window.is_open:
                         slot.window.abort()
         finally:
             if not (slot.stored_stats or slot.window.stats()).exchange_count:
                 # Checked only after the deferred work, which may still record an exchange.
-                slot.after_turn.append(partial(self._drop_unused, key, slot))
+                slot.deferred_work.append(partial(self._drop_unused, key, slot))
             slot.last_used = self._clock()
             self._slots[key] = self._slots.pop(key)
             self._drop_surplus()
@@ -130,40 +139,40 @@ class WindowRegistry[K: Hashable = str]:
         Yields whether the window is still in the registry, because it may have been dropped or replaced. Entering
         raises `WindowBusy` inside a turn that uses the window.
         """
-        key = self.key_of(window)
+        key = self.find_key(window)
         if key is None:
             yield False
             return
         slot = self._slots[key]
         try:
-            async with self._exclusive(key, slot):
+            async with self._exclusive_use(key, slot):
                 # Another window may have replaced it in the meantime.
                 yield slot.finish_turns() is window
         finally:
             self._drop_surplus()
 
     @asynccontextmanager
-    async def _exclusive(self, key: K, slot: _Slot, seconds: float | None = None) -> AsyncIterator[None]:
-        if slot.turn in _active_turns.get():
+    async def _exclusive_use(self, key: K, slot: _WindowSlot, seconds: float | None = None) -> AsyncIterator[None]:
+        if slot.active_turn in _active_turns.get():
             raise WindowBusy("the turn that has the window waits for this one")
-        slot.users += 1
+        slot.user_count += 1
         self._drop_surplus()
         try:
-            if not slot.lock.locked() and slot.users == 1:
+            if not slot.lock.locked() and slot.user_count == 1:
                 # Nobody has the lock, so no timeout is needed; setting one would cost more than taking the lock.
                 await slot.lock.acquire()
             else:
-                await _acquire(slot.lock, seconds)
+                await _acquire_lock(slot.lock, seconds)
             try:
                 yield
             finally:
-                while slot.rewrites:
-                    slot.window = self._new(key, slot.rewrites.pop(0)(slot.window.snapshot()))
+                while slot.pending_rewrites:
+                    slot.window = self._build_window(key, slot.pending_rewrites.pop(0)(slot.window.snapshot()))
                 slot.lock.release()
         finally:
-            slot.users -= 1
+            slot.user_count -= 1
 
-    def key_of(self, window: Window) -> K | None:
+    def find_key(self, window: Window) -> K | None:
         """Return the key of a window, or None if the window is not in the registry."""
         return next((key for key, slot in self._slots.items() if slot.window is window), None)
 
@@ -179,12 +188,12 @@ class WindowRegistry[K: Hashable = str]:
         slot = self._slots.get(key)
         # A turn that uses the window has already tried to read it. Waiting for that turn could deadlock, because the
         # turn may wait for this call.
-        if slot is not None and slot.stored_stats is not None and slot.turn is None:
-            async with self._exclusive(key, slot):
-                await self._fill(key, slot)
+        if slot is not None and slot.stored_stats is not None and slot.active_turn is None:
+            async with self._exclusive_use(key, slot):
+                await self._load_contents(key, slot)
         return self.peek(key)
 
-    def loaded(self) -> dict[K, Window]:
+    def loaded_windows(self) -> dict[K, Window]:
         """Return the windows in memory by key, most recently used first."""
         self.finish_turns()
         return {key: slot.window for key, slot in reversed(self._slots.items()) if slot.stored_stats is None}
@@ -215,20 +224,20 @@ class WindowRegistry[K: Hashable = str]:
         """Return the seconds since a key's window was created or last used. Raises `KeyError` for an unknown key."""
         return self._clock() - self._slots[key].last_used
 
-    def after_turn(self, key: K, work: Callable[[], None]) -> None:
+    def defer_work(self, key: K, work: Callable[[], None]) -> None:
         """Defer work of a turn until `finish_turns`, or until the window is read or dropped.
 
         Used for work that the answer need not wait for. The work must not raise; it may start other turns.
         """
-        self._slots[key].after_turn.append(work)
+        self._slots[key].deferred_work.append(work)
 
     def finish_turns(self) -> None:
         """Run all deferred work of all windows now."""
         for slot in list(self._slots.values()):
-            if slot.after_turn:
+            if slot.deferred_work:
                 slot.finish_turns()
 
-    def expire(self) -> int:
+    def expire_windows(self) -> int:
         """Drop windows that have been idle for too long. Return the number of dropped windows."""
         idle = [key for key, slot in self._slots.items() if self._is_idle(slot)]
         for slot in [self._slots.pop(key) for key in idle]:
@@ -240,7 +249,7 @@ class WindowRegistry[K: Hashable = str]:
         slot = self._slots.get(key)
         if slot is None:
             return False
-        if slot.users:
+        if slot.user_count:
             raise WindowBusy("a turn has the window")
         self._slots.pop(key).finish_turns()
         return True
@@ -265,10 +274,10 @@ class WindowRegistry[K: Hashable = str]:
             if not idle_seconds > 0:
                 raise ValueError(f"idle_seconds must be above 0, not {idle_seconds!r}")
             self._idle_seconds = idle_seconds
-        self.expire()
+        self.expire_windows()
         self._drop_surplus()
 
-    def rewrite(self, change: Callable[[K, Snapshot], Snapshot]) -> None:
+    def rewrite_windows(self, change: Callable[[K, Snapshot], Snapshot]) -> None:
         """Replace windows: `change` takes a key and the current snapshot, and returns that one or a new snapshot.
 
         A window in use is always replaced, when its turn ends; deferred work and summaries are then applied to the old
@@ -277,54 +286,57 @@ class WindowRegistry[K: Hashable = str]:
         for key, slot in list(self._slots.items()):
             before = slot.finish_turns().snapshot()
             if slot.lock.locked():
-                slot.rewrites.append(partial(change, key))
+                slot.pending_rewrites.append(partial(change, key))
             elif (after := change(key, before)) is not before:
-                slot.window = self._new(key, after)
+                slot.window = self._build_window(key, after)
                 self._drop_unused(key, slot)
 
-    async def _fill(self, key: K, slot: _Slot) -> None:
+    async def _load_contents(self, key: K, slot: _WindowSlot) -> None:
         """Load the stored contents of a window. Exchanges that are newer than the stored ones are appended."""
-        snapshot = None if self._read is None else await self._read(key)
+        snapshot = None if self._read_snapshot is None else await self._read_snapshot(key)
         # The contents may be unreadable, or the window may no longer be shelved after the wait.
         if snapshot is None or slot.stored_stats is None:
             return
         exchanges = snapshot.exchanges
         last = max((len(exchanges), *(each.number for each in exchanges[-1:])))
         newer = (each.with_number(last + place) for place, each in enumerate(slot.finish_turns().exchanges(), start=1))
-        slot.window, slot.stored_stats = self._new(key, snapshot._replace(exchanges=(*exchanges, *newer))), None
+        slot.window, slot.stored_stats = (
+            self._build_window(key, snapshot._replace(exchanges=(*exchanges, *newer))),
+            None,
+        )
 
     def rewrite_after_turn(self, key: K, change: Callable[[Snapshot], Snapshot]) -> None:
         """Replace a window that is in use with a changed one when its turn ends."""
-        self._slots[key].rewrites.append(change)
+        self._slots[key].pending_rewrites.append(change)
 
-    def _new(self, key: K, snapshot: Snapshot | None = None) -> Window:
-        window = self._create(key)
+    def _build_window(self, key: K, snapshot: Snapshot | None = None) -> Window:
+        window = self._create_window(key)
         if self._policy is not None:
             window.set_policy(self._policy)
         if snapshot is not None:
             window.restore(snapshot)
         return window
 
-    def _drop_unused(self, key: K, slot: _Slot) -> None:
+    def _drop_unused(self, key: K, slot: _WindowSlot) -> None:
         """Drop a window without exchanges, unless a turn uses it or waits for it."""
         stats = slot.stored_stats or slot.window.stats()
-        if not slot.users and not stats.exchange_count and self._slots.get(key) is slot:
+        if not slot.user_count and not stats.exchange_count and self._slots.get(key) is slot:
             del self._slots[key]
 
-    def _is_idle(self, slot: _Slot) -> bool:
-        return not slot.users and self._clock() - slot.last_used >= self._idle_seconds
+    def _is_idle(self, slot: _WindowSlot) -> bool:
+        return not slot.user_count and self._clock() - slot.last_used >= self._idle_seconds
 
-    def _claim(self, key: K) -> _Slot:
+    def _get_or_create_slot(self, key: K) -> _WindowSlot:
         if key in self._slots and self._is_idle(self._slots[key]):
             self.drop(key)
-        slot = self._slots.pop(key, None) or _Slot(self._new(key), self._clock())
+        slot = self._slots.pop(key, None) or _WindowSlot(self._build_window(key), self._clock())
         self._slots[key] = slot
         return slot
 
     def _drop_surplus(self) -> None:
         surplus = len(self._slots) - self._max_windows
         if surplus > 0:
-            unused = (key for key, slot in self._slots.items() if not slot.users)
+            unused = (key for key, slot in self._slots.items() if not slot.user_count)
             for slot in [self._slots.pop(key) for key in list(islice(unused, surplus))]:
                 slot.finish_turns()
 
@@ -334,21 +346,21 @@ class WindowRegistry[K: Hashable = str]:
         Restore several windows in the order of their last use. Raises `WindowBusy` while the key's window is in use.
         """
         self.drop(key)
-        self._slots[key] = _Slot(self._new(key, snapshot), self._clock() - idle_seconds)
+        self._slots[key] = _WindowSlot(self._build_window(key, snapshot), self._clock() - idle_seconds)
         self._drop_surplus()
 
-    def shelve(self, stored: Mapping[K, tuple[WindowStats, float]], *, is_late: bool = False) -> None:
+    def register_stored(self, stored: Mapping[K, tuple[WindowStats, float]], *, is_late: bool = False) -> None:
         """Register stored windows without reading them: by key, their statistics and idle times in seconds.
 
         The contents of a window are read when they are first needed. Windows in memory are not changed. A window that
         was shelved before and is missing from `stored` keeps only its newer exchanges. If `is_late` is True, the
         exchanges of windows in memory are appended to the stored ones. `stored` must be in the order of last use.
         """
-        new: dict[K, _Slot] = {}
+        new: dict[K, _WindowSlot] = {}
         for key, (stats, idle_seconds) in stored.items():
             slot = self._slots.get(key)
             if slot is None:
-                new[key] = slot = _Slot(self._new(key), self._clock() - idle_seconds)
+                new[key] = slot = _WindowSlot(self._build_window(key), self._clock() - idle_seconds)
                 slot.stored_stats = stats
             elif slot.stored_stats is not None or is_late:
                 slot.stored_stats = stats

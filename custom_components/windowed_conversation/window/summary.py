@@ -6,20 +6,20 @@ from itertools import chain
 from typing import NamedTuple
 
 from .exchange import Exchange
-from .messages import BY_ROLE, EPHEMERAL, IMPORTANT, MAX_COUNT, SUMMARY, Message, Native, Role
+from .messages import EPHEMERAL, IMPORTANT, MAX_TOKENS, ROLE_TAGS, SUMMARY, Message, NativeData, Role
 from .policy import WindowPolicy
 from .tokens import TokenCounter
-from .tool_results import cut_content, message_entry
+from .tool_results import cut_content, prepare_message
 
 # The user message of a summary exchange. It has to make clear what the answer, which is the summary, is about.
 QUESTION = "[What was said before, in short?]"
 
-_ANSWER = "You: "
-_SPEAKERS = {Role.USER: "User: ", Role.ASSISTANT: _ANSWER}
+_ANSWER_LABEL = "You: "
+_LABEL_BY_ROLE = {Role.USER: "User: ", Role.ASSISTANT: _ANSWER_LABEL}
 # The share of the room that may be filled. The rest is for frames around messages and for rounding per line.
-_FILLED = 0.9
+_FILL_SHARE = 0.9
 
-_TAGS = frozenset({SUMMARY})
+_SUMMARY_TAGS = frozenset({SUMMARY})
 _PROTECTED = frozenset({IMPORTANT})
 _OUTDATED = frozenset({EPHEMERAL})
 
@@ -29,26 +29,26 @@ class SummaryInput(NamedTuple):
 
     `exchanges` are the exchanges in the form in which they were last sent, oldest first. They include those in between
     that are not evicted, so that `system` and `exchanges` together are the beginning of the last request. `numbers`
-    identify the exchanges that the summary replaces. `earlier` is the text of the previous summary, and `failures`
-    counts the failed attempts.
+    identify the exchanges that the summary replaces. `earlier_summary` is the text of the previous summary, and
+    `failed_attempts` counts the failed attempts.
     """
 
     system: Message | None = None
     exchanges: tuple[Exchange, ...] = ()
     numbers: frozenset[int] = frozenset()
-    earlier: str = ""
-    failures: int = 0
+    earlier_summary: str = ""
+    failed_attempts: int = 0
 
-    def shown(self, excluded_tags: frozenset[str]) -> tuple[Exchange, ...]:
+    def selected(self, excluded_tags: frozenset[str]) -> tuple[Exchange, ...]:
         """Return the exchanges that were sent, which are those without any of the excluded tags."""
         return tuple(exchange for exchange in self.exchanges if excluded_tags.isdisjoint(exchange.tags))
 
-    def messages(self, excluded_tags: frozenset[str]) -> tuple[Message, ...]:
+    def sent_messages(self, excluded_tags: frozenset[str]) -> tuple[Message, ...]:
         """Return the messages that were sent, without exchanges that have any of the excluded tags."""
-        shown = (exchange.messages for exchange in self.shown(excluded_tags))
+        shown = (exchange.messages for exchange in self.selected(excluded_tags))
         return (*filter(None, [self.system]), *chain.from_iterable(shown))
 
-    def without(self, numbers: frozenset[int]) -> SummaryInput | None:
+    def without_exchanges(self, numbers: frozenset[int]) -> SummaryInput | None:
         """Return the passage without exchanges that were summarized or dropped, or None if nothing remains."""
         left = self.numbers - numbers
         exchanges = tuple(exchange for exchange in self.exchanges if exchange.number not in numbers)
@@ -56,7 +56,7 @@ class SummaryInput(NamedTuple):
 
     def after_failure(self, failed: SummaryInput) -> SummaryInput | None:
         """Return the passage to try again after a failure, or None. Each exchange is tried at most twice."""
-        return self.without(failed.numbers) if self.failures else self._replace(failures=1)
+        return self.without_exchanges(failed.numbers) if self.failed_attempts else self._replace(failed_attempts=1)
 
 
 def join_summary_inputs(passage: SummaryInput | None, newer: SummaryInput | None, limit: int) -> SummaryInput | None:
@@ -74,8 +74,8 @@ def join_summary_inputs(passage: SummaryInput | None, newer: SummaryInput | None
     return newer._replace(
         exchanges=tuple(exchange for exchange in exchanges if exchange.number not in too_old),
         numbers=(passage.numbers | newer.numbers) - too_old,
-        earlier=newer.earlier or passage.earlier,
-        failures=passage.failures,
+        earlier_summary=newer.earlier_summary or passage.earlier_summary,
+        failed_attempts=passage.failed_attempts,
     )
 
 
@@ -84,12 +84,12 @@ def is_summary(exchange: Exchange) -> bool:
     return SUMMARY in exchange.messages[0].tags
 
 
-def summary_text(exchanges: Iterable[Exchange]) -> str:
+def find_summary_text(exchanges: Iterable[Exchange]) -> str:
     """Return the text of the summary among these exchanges, or an empty text if there is none."""
     return next((exchange.messages[-1].content for exchange in exchanges if is_summary(exchange)), "")
 
 
-def evicted_summary_input(
+def build_evicted_summary_input(
     system: Message | None, before: Iterable[Exchange], evicted: Iterable[Exchange]
 ) -> SummaryInput | None:
     """Return the passage that a trim evicted, or None if no exchange in it needs a summary.
@@ -104,10 +104,10 @@ def evicted_summary_input(
     newest = max(numbers)
     by_number = {exchange.number: exchange for exchange in before if exchange.number <= newest}
     head = tuple(by_number[number] for number in sorted(by_number))
-    return SummaryInput(system, head, numbers, summary_text(lasting))
+    return SummaryInput(system, head, numbers, find_summary_text(lasting))
 
 
-def older_summary_input(
+def build_older_summary_input(
     system: Message | None, exchanges: tuple[Exchange, ...], keep: int, excluded_tags: frozenset[str]
 ) -> SummaryInput | None:
     """Return the passage before the newest `keep` exchanges, or None if none of them may be evicted.
@@ -118,10 +118,10 @@ def older_summary_input(
     evicted = [
         exchange for exchange in older if IMPORTANT not in exchange.tags and excluded_tags.isdisjoint(exchange.tags)
     ]
-    return evicted_summary_input(system, older, evicted)
+    return build_evicted_summary_input(system, older, evicted)
 
 
-def with_summary(exchanges: Iterable[Exchange], last: int, summary: Exchange) -> list[Exchange]:
+def insert_summary(exchanges: Iterable[Exchange], last: int, summary: Exchange) -> list[Exchange]:
     """Return the exchanges that change when a summary is inserted before the exchange with the number `last`.
 
     `last` is the newest exchange. The previous summary is marked for eviction by the next trim and not removed now,
@@ -129,7 +129,7 @@ def with_summary(exchanges: Iterable[Exchange], last: int, summary: Exchange) ->
     """
     changed = [summary._replace(number=last)]
     for exchange in exchanges:
-        after = exchange.with_tags(_OUTDATED, _TAGS | _PROTECTED) if is_summary(exchange) else exchange
+        after = exchange.with_tags(_OUTDATED, _SUMMARY_TAGS | _PROTECTED) if is_summary(exchange) else exchange
         if exchange.number == last:
             after = after._replace(number=last + 1)
         if after is not exchange:
@@ -137,7 +137,7 @@ def with_summary(exchanges: Iterable[Exchange], last: int, summary: Exchange) ->
     return changed
 
 
-def plain_text(
+def format_plain_summary(
     passage: SummaryInput, excluded_tags: frozenset[str], policy: WindowPolicy, counter: TokenCounter
 ) -> str:
     """Return the text of a passage and the previous summary, with one line for each message that fits.
@@ -145,12 +145,12 @@ def plain_text(
     Other models get this text if only one model can read the summary itself. User messages take precedence over
     answers, and newer ones over older ones, because a model can answer again. Very long messages are cut.
     """
-    evicted = [exchange for exchange in passage.shown(excluded_tags) if exchange.number in passage.numbers]
+    evicted = [exchange for exchange in passage.selected(excluded_tags) if exchange.number in passage.numbers]
     messages = [message for exchange in evicted for message in exchange.messages]
-    longest, room = policy.summary_tokens, _FILLED * policy.summary_tokens - counter.count(QUESTION)
-    lines = [*passage.earlier.splitlines(), *_lines(messages, longest)]
+    longest, room = policy.summary_tokens, _FILL_SHARE * policy.summary_tokens - counter.count(QUESTION)
+    lines = [*passage.earlier_summary.splitlines(), *_iter_message_lines(messages, longest)]
     places = set[int]()
-    for place in sorted(range(len(lines)), key=lambda at: (lines[at].startswith(_ANSWER), -at)):
+    for place in sorted(range(len(lines)), key=lambda at: (lines[at].startswith(_ANSWER_LABEL), -at)):
         room -= counter.count(f"{lines[place]}\n")
         if room < 0 and places:
             break
@@ -158,26 +158,26 @@ def plain_text(
     return "\n".join(lines[place] for place in sorted(places))
 
 
-def _lines(messages: Iterable[Message], longest: int) -> Iterable[str]:
+def _iter_message_lines(messages: Iterable[Message], longest: int) -> Iterable[str]:
     for message in messages:
         words = " ".join(message.content.split())
-        if words and message.role in _SPEAKERS:
-            yield f"{_SPEAKERS[message.role]}{words if len(words) <= longest else f'{words[:longest]}…'}"
+        if words and message.role in _LABEL_BY_ROLE:
+            yield f"{_LABEL_BY_ROLE[message.role]}{words if len(words) <= longest else f'{words[:longest]}…'}"
 
 
-def summary_exchange(
-    text: str, policy: WindowPolicy, counter: TokenCounter, now: float, native: Native | None = None
+def build_summary_exchange(
+    text: str, policy: WindowPolicy, counter: TokenCounter, now: float, native: NativeData | None = None
 ) -> Exchange:
     """Return the exchange of a summary. A text that exceeds the policy's limit is cut and marked as cut.
 
     The model that wrote the summary reads `native` instead of the text. The exchange counts the larger of the two
     sizes.
     """
-    question = message_entry(Message.user(QUESTION, tags=_TAGS), MAX_COUNT, counter, now)
+    question = prepare_message(Message.user(QUESTION, tags=_SUMMARY_TAGS), MAX_TOKENS, counter, now)
     content, tokens = cut_content(Message.assistant(text), policy.summary_tokens - (question.tokens or 0), counter)
     if native is not None:
         native = replace(native, tokens=max(0, native.tokens - tokens))
         tokens += native.tokens
-    tags = _TAGS | BY_ROLE[Role.ASSISTANT]
+    tags = _SUMMARY_TAGS | ROLE_TAGS[Role.ASSISTANT]
     answer = Message.assistant(content, tags=tags, created=now, tokens=tokens, native=native)
     return Exchange((question, answer), question.tags | answer.tags | _PROTECTED, tokens + (question.tokens or 0))

@@ -6,31 +6,31 @@ from types import MappingProxyType
 
 from .exchange import Exchange
 from .messages import (
-    BY_ROLE,
-    OUTPUT_AND_CALL,
+    ROLE_TAGS,
+    TOOL_CALL_TAGS,
     Message,
     Role,
     ToolCall,
+    build_message,
     check_tags,
     join_tags,
-    new_message,
-    with_content,
+    replace_content,
 )
-from .tokens import TokenCounter, arguments_json, message_tokens
+from .tokens import TokenCounter, count_message_tokens, dump_arguments
 
 # A text with more characters per token of the limit is too long in any language, because prose has four to six.
-_MOST_CHARACTERS_PER_TOKEN = 8
+_MAX_CHARS_PER_TOKEN = 8
 # The share of the limit that a cut aims for, because tokens are not spread evenly over a text.
-_AIM = 0.95
+_CUT_TARGET_SHARE = 0.95
 
-CUT_BEGINS = "[Cut: these are the first "
-_cut_mark = re.compile(rf"\n{re.escape(CUT_BEGINS)}\d+ of (\d+) characters\.\]\Z")
-_LONGEST_CUT_MARK = 100
+CUT_MARK_PREFIX = "[Cut: these are the first "
+_CUT_MARK_PATTERN = re.compile(rf"\n{re.escape(CUT_MARK_PREFIX)}\d+ of (\d+) characters\.\]\Z")
+_MAX_CUT_MARK_CHARS = 100
 _NO_TOOLS = frozenset[str]()
-_NONE_CUT: Mapping[int, Message] = MappingProxyType({})
+_NO_UNCUT_RESULTS: Mapping[int, Message] = MappingProxyType({})
 
-STUB_BEGINS = "[Shortened result of "
-_LONGEST_PART = 100
+STUB_PREFIX = "[Shortened result of "
+_MAX_QUOTE_CHARS = 100
 
 
 def cut_content(message: Message, limit: int, counter: TokenCounter) -> tuple[str, int]:
@@ -40,31 +40,31 @@ def cut_content(message: Message, limit: int, counter: TokenCounter) -> tuple[st
     mark of an earlier cut.
     """
     content = message.content
-    length = limit * _MOST_CHARACTERS_PER_TOKEN
+    length = limit * _MAX_CHARS_PER_TOKEN
     if len(content) <= length:
-        tokens = message_tokens(message, counter)
+        tokens = count_message_tokens(message, counter)
         if tokens <= limit:
             return content, tokens
-        length = _shorter(len(content), tokens, limit)
-    mark = _cut_mark.search(content, max(0, len(content) - _LONGEST_CUT_MARK))
+        length = _estimate_cut_chars(len(content), tokens, limit)
+    mark = _CUT_MARK_PATTERN.search(content, max(0, len(content) - _MAX_CUT_MARK_CHARS))
     content, total = (content[: mark.start()], mark[1]) if mark else (content, str(len(content)))
     length = min(length, len(content))
     while True:
-        text = f"{content[:length]}\n{CUT_BEGINS}{length} of {total} characters.]"
-        tokens = message_tokens(message, counter, text)
+        text = f"{content[:length]}\n{CUT_MARK_PREFIX}{length} of {total} characters.]"
+        tokens = count_message_tokens(message, counter, text)
         if tokens <= limit or not length:
             return text, tokens
-        length = _shorter(length, tokens, limit)
+        length = _estimate_cut_chars(length, tokens, limit)
 
 
-def _shorter(length: int, tokens: int, limit: int) -> int:
-    return int(length * _AIM * limit / tokens)
+def _estimate_cut_chars(length: int, tokens: int, limit: int) -> int:
+    return int(length * _CUT_TARGET_SHARE * limit / tokens)
 
 
-def stub_results(
+def stub_tool_results(
     exchange: Exchange,
     counter: TokenCounter,
-    originals: Mapping[int, Message] = _NONE_CUT,
+    originals: Mapping[int, Message] = _NO_UNCUT_RESULTS,
     live_tools: frozenset[str] = _NO_TOOLS,
     *,
     only_live: bool = False,
@@ -83,14 +83,14 @@ def stub_results(
         if message.role != Role.TOOL:
             continue
         is_live = message.name in live_tools
-        if is_live or (not only_live and len(message.content) > _LONGEST_PART):
+        if is_live or (not only_live and len(message.content) > _MAX_QUOTE_CHARS):
             call, original = calls[message.tool_call_id], originals.get(place)
-            messages[place] = shorter = stub_result(message, call, counter, original, is_live=is_live)
+            messages[place] = shorter = build_stub(message, call, counter, original, is_live=is_live)
             tokens += (shorter.tokens or 0) - (message.tokens or 0)
     return Exchange(tuple(messages), exchange.tags, tokens, exchange.number, only_live, exchange.sources)
 
 
-def stub_result(
+def build_stub(
     result: Message, call: ToolCall, counter: TokenCounter, original: Message | None = None, *, is_live: bool = False
 ) -> Message:
     """Return the stub of a tool result, or the result itself if it is a stub or no longer than its stub.
@@ -98,28 +98,28 @@ def stub_result(
     `original` is the result before it was cut, or None if it was not cut; the stub describes the original. A result
     with `is_live` was true only while its exchange was open, so its stub does not quote it, and always replaces it.
     """
-    if not is_live and (len(result.content) <= _LONGEST_PART or result.content.startswith(STUB_BEGINS)):
+    if not is_live and (len(result.content) <= _MAX_QUOTE_CHARS or result.content.startswith(STUB_PREFIX)):
         return result
     whole = original or result
     note = "true only at that moment"
     if not is_live:
-        note = f"{whole.tokens} tokens, beginning with {_one_line(whole.content)}"
-    text = f"{STUB_BEGINS}{_one_line(call.name)} {_one_line(arguments_json(call))}: {note}]"
+        note = f"{whole.tokens} tokens, beginning with {_abbreviate(whole.content)}"
+    text = f"{STUB_PREFIX}{_abbreviate(call.name)} {_abbreviate(dump_arguments(call))}: {note}]"
     if not is_live and len(text) >= len(result.content):
         return result
-    tokens = message_tokens(result, counter, text)
-    return with_content(result, text, tokens) if is_live or tokens < (result.tokens or 0) else result
+    tokens = count_message_tokens(result, counter, text)
+    return replace_content(result, text, tokens) if is_live or tokens < (result.tokens or 0) else result
 
 
-def _one_line(text: str) -> str:
+def _abbreviate(text: str) -> str:
     """Return the beginning of a text on one line, with each run of white space replaced by a space."""
-    beginning = " ".join(text[: 2 * _LONGEST_PART].split())
-    if len(beginning) > _LONGEST_PART or len(text) > 2 * _LONGEST_PART:
-        return f"{beginning[:_LONGEST_PART]}…"
+    beginning = " ".join(text[: 2 * _MAX_QUOTE_CHARS].split())
+    if len(beginning) > _MAX_QUOTE_CHARS or len(text) > 2 * _MAX_QUOTE_CHARS:
+        return f"{beginning[:_MAX_QUOTE_CHARS]}…"
     return beginning
 
 
-def message_entry(message: Message, most: int, counter: TokenCounter, now: float) -> Message:
+def prepare_message(message: Message, most: int, counter: TokenCounter, now: float) -> Message:
     """Return a message as a window stores it, a tool result cut to `most` tokens. Raises `InvalidTag`.
 
     `created` is set to `now`, in seconds since the epoch, unless the message already has a time.
@@ -128,9 +128,9 @@ def message_entry(message: Message, most: int, counter: TokenCounter, now: float
     if role is Role.TOOL:
         content, tokens = cut_content(message, most, counter)
     else:
-        content, tokens = message.content, message_tokens(message, counter)
-    automatic = OUTPUT_AND_CALL if calls else BY_ROLE[role]
-    return new_message(
+        content, tokens = message.content, count_message_tokens(message, counter)
+    automatic = TOOL_CALL_TAGS if calls else ROLE_TAGS[role]
+    return build_message(
         role,
         content,
         calls,

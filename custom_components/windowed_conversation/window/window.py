@@ -5,34 +5,34 @@ import time
 from types import MappingProxyType
 from typing import Literal, NamedTuple, Never
 
-from .contents import Contents, cut_to_fit, trim
+from .contents import Contents, cut_results_to_fit, trim
 from .errors import ExchangeStillOpen, InvalidMessage, NoOpenExchange, UnknownExchange
 from .exchange import Exchange, OpenExchange, Snapshot
 from .messages import (
     IMPORTANT,
-    INCOMPLETE,
-    INPUT,
-    MAX_COUNT,
+    INCOMPLETE_TAG,
+    INPUT_TAGS,
+    MAX_TOKENS,
     NO_TAGS,
     Message,
-    Native,
+    NativeData,
     Role,
     ToolCall,
+    build_message,
+    build_tag_filter,
     check_tags,
     join_tags,
-    new_message,
-    tag_filter,
-    tag_set,
+    make_tags,
 )
 from .policy import WindowPolicy
-from .summary import SummaryInput, summary_exchange
+from .summary import SummaryInput, build_summary_exchange
 from .tokens import MESSAGE_OVERHEAD, TokenCounter
-from .tool_results import message_entry, stub_results
+from .tool_results import prepare_message, stub_tool_results
 
-_INCOMPLETE = frozenset({INCOMPLETE})
+_INCOMPLETE_TAGS = frozenset({INCOMPLETE_TAG})
 
 
-def _none_is_open() -> Never:
+def _raise_not_open() -> Never:
     raise NoOpenExchange("no exchange is open")
 
 
@@ -82,8 +82,8 @@ class Window:
         # The user's policy. Only `set_policy` changes it.
         self.policy = policy
         # The policy, or a copy with a smaller budget if the turn's limit is below the policy's.
-        self._in_force = policy
-        self._limit: int | None = None
+        self._effective_policy = policy
+        self._turn_limit_tokens: int | None = None
         self._counter = counter
         self._clock = clock
         self._contents = Contents()
@@ -91,18 +91,18 @@ class Window:
     @property
     def is_open(self) -> bool:
         """Whether an exchange is open."""
-        return self._contents.opened is not None
+        return self._contents.open_exchange is not None
 
     @property
     def has_tool_calls(self) -> bool:
         """Whether the open exchange has a tool call, which an abort would discard."""
-        opened = self._contents.opened
+        opened = self._contents.open_exchange
         return opened is not None and bool(opened.call_ids)
 
     @property
     def open_tokens(self) -> int:
         """The tokens of the open exchange, 0 if none is open."""
-        opened = self._contents.opened
+        opened = self._contents.open_exchange
         return 0 if opened is None else opened.tokens
 
     @property
@@ -121,27 +121,27 @@ class Window:
         """
         if not tags and not exclude and match == "any":
             return tuple(self._contents.messages)
-        return self._contents.visible_messages(tag_filter(tags, match, exclude))
+        return self._contents.visible_messages(build_tag_filter(tags, match, exclude))
 
     def stats(self) -> WindowStats:
         """Return the current sizes and counts of the window."""
-        contents, history, opened = self._contents, self._contents.history, self._contents.opened
+        contents, history, opened = self._contents, self._contents.history, self._contents.open_exchange
         system, evicted, _ = contents.state
         open_tags, open_tokens = (opened.tags, opened.tokens) if opened else (NO_TAGS, 0)
         budget, tokens = self.policy.history_tokens, history.tokens + open_tokens
         protected_tokens = open_tokens if IMPORTANT in open_tags else 0
         tag_counts = dict.fromkeys(open_tags, 1)
-        for tags, exchange_count in history.by_tags.items():
+        for tags, exchange_count in history.exchange_count_by_tags.items():
             for tag in tags:
                 tag_counts[tag] = tag_counts.get(tag, 0) + exchange_count
         return WindowStats(
-            message_count=len(contents.messages) - contents.first,
-            exchange_count=sum(history.by_tags.values()) + (opened is not None),
+            message_count=len(contents.messages) - contents.history_start,
+            exchange_count=sum(history.exchange_count_by_tags.values()) + (opened is not None),
             current_tokens=tokens,
             max_tokens=budget,
             utilization=min(100.0, 100 * tokens / budget),
             prefix_tokens=(system and system.tokens) or 0,
-            over_budget=tokens > self._in_force.history_tokens,
+            over_budget=tokens > self._effective_policy.history_tokens,
             tag_distribution=MappingProxyType(tag_counts),
             evicted_exchanges=evicted.exchanges,
             evicted_messages=evicted.messages,
@@ -154,22 +154,22 @@ class Window:
         """Return the closed exchanges, oldest first."""
         return tuple(self._contents.history)
 
-    def set_system(self, prompt: str) -> None:
+    def set_system_prompt(self, prompt: str) -> None:
         """Set the system prompt, or remove it if the text is empty. Does nothing if the text is unchanged."""
         state = self._contents.state
         if prompt != (state.system.content if state.system else ""):
-            system = new_message(Role.SYSTEM, prompt)
-            entry = message_entry(system, MAX_COUNT, self._counter, self._clock()) if prompt else None
+            system = build_message(Role.SYSTEM, prompt)
+            entry = prepare_message(system, MAX_TOKENS, self._counter, self._clock()) if prompt else None
             self._contents.set_state(state._replace(system=entry))
 
     def set_policy(self, policy: WindowPolicy) -> None:
         """Change the policy and trim to it at once. A limit of the current turn remains in force."""
         self.policy = policy
-        self._in_force = policy.limited(self._limit)
+        self._effective_policy = policy.with_limit(self._turn_limit_tokens)
         if self._contents.messages:
-            self._enforce()
+            self._trim_if_needed()
 
-    def limit(self, tokens: int | None) -> None:
+    def set_turn_limit(self, tokens: int | None) -> None:
         """Limit all exchanges to `tokens` for the current turn, and trim to that at once. None means no limit.
 
         Until the exchange is closed or aborted, the smaller of this limit and the policy's budget applies; an abort
@@ -178,23 +178,23 @@ class Window:
         Raises `NoOpenExchange`.
         """
         contents = self._contents
-        exchange = contents.opened or _none_is_open()
-        self._limit, self._in_force = tokens, self.policy.limited(tokens)
-        if contents.history.tokens + exchange.tokens > self._in_force.history_tokens:
+        exchange = contents.open_exchange or _raise_not_open()
+        self._turn_limit_tokens, self._effective_policy = tokens, self.policy.with_limit(tokens)
+        if contents.history.tokens + exchange.tokens > self._effective_policy.history_tokens:
             self._trim()
-            if contents.tokens > self._in_force.history_tokens:
-                cut_to_fit(contents, exchange, self._in_force, self._counter)
+            if contents.tokens > self._effective_policy.history_tokens:
+                cut_results_to_fit(contents, exchange, self._effective_policy, self._counter)
 
     def open(self, text: str, tags: Iterable[str] = ()) -> None:
         """Open a new exchange with the user's text. Raises `ExchangeStillOpen` and `InvalidTag`."""
         contents = self._contents
         self._refuse_open()
-        all_tags = join_tags(INPUT, check_tags(tags)) if tags else INPUT
-        # Equals the result of `message_entry`, which takes longer because it has to check each part of a message.
+        all_tags = join_tags(INPUT_TAGS, check_tags(tags)) if tags else INPUT_TAGS
+        # Equals the result of `prepare_message`, which takes longer because it has to check each part of a message.
         tokens = MESSAGE_OVERHEAD + self._counter.count(text)
-        exchange = OpenExchange(new_message(Role.USER, text, (), None, None, all_tags, self._clock(), tokens))
+        exchange = OpenExchange(build_message(Role.USER, text, (), None, None, all_tags, self._clock(), tokens))
         contents.begin(exchange)
-        if contents.history.tokens + exchange.tokens > self._in_force.history_tokens:
+        if contents.history.tokens + exchange.tokens > self._effective_policy.history_tokens:
             self._trim()
 
     def add(self, message: Message) -> None:
@@ -204,21 +204,21 @@ class Window:
         `InvalidMessage` (`UnknownToolCall`, `DuplicateToolCall`, `UnansweredToolCalls`) for a message not allowed here.
         """
         contents = self._contents
-        exchange = contents.opened or _none_is_open()
-        entry = message_entry(message, self.policy.result_cap_tokens, self._counter, self._clock())
+        exchange = contents.open_exchange or _raise_not_open()
+        entry = prepare_message(message, self.policy.result_cap_tokens, self._counter, self._clock())
         exchange.append(entry)
         contents.messages.append(entry)
-        if contents.history.tokens + exchange.tokens > self._in_force.history_tokens:
+        if contents.history.tokens + exchange.tokens > self._effective_policy.history_tokens:
             self._trim()
 
     def tag(self, *tags: str) -> None:
         """Add tags to the open exchange. Raises `NoOpenExchange` and `InvalidTag`."""
-        exchange = self._contents.opened or _none_is_open()
-        exchange.tags = join_tags(exchange.tags, tag_set(tags))
+        exchange = self._contents.open_exchange or _raise_not_open()
+        exchange.tags = join_tags(exchange.tags, make_tags(tags))
 
     def add_sources(self, sources: Iterable[str]) -> None:
         """Add the ids of facts and turns that memory recalled for the open exchange. Raises `NoOpenExchange`."""
-        exchange = self._contents.opened or _none_is_open()
+        exchange = self._contents.open_exchange or _raise_not_open()
         exchange.sources = exchange.sources.union(sources)
 
     def close(self) -> None:
@@ -227,17 +227,17 @@ class Window:
         Raises `NoOpenExchange` and `UnansweredToolCalls`.
         """
         contents = self._contents
-        opened = contents.opened or _none_is_open()
+        opened = contents.open_exchange or _raise_not_open()
         exchange = opened.to_exchange(contents.last_number + 1)
         policy = self.policy
         if exchange.has_full_results:
             only_live = policy.tool_results == "keep" or policy.max_tool_turns is not None
             if policy.live_tools or not only_live:
-                live, originals = policy.live_tools, opened.originals
-                exchange = stub_results(exchange, self._counter, originals, live, only_live=only_live)
+                live, originals = policy.live_tools, opened.uncut_results
+                exchange = stub_tool_results(exchange, self._counter, originals, live, only_live=only_live)
                 contents.messages[-len(exchange.messages) :] = exchange.messages
         contents.close(exchange)
-        self._limit, self._in_force = None, policy
+        self._turn_limit_tokens, self._effective_policy = None, policy
 
     def close_incomplete(self, text: str = "", calls: Iterable[ToolCall] = ()) -> None:
         """Close the open exchange with the tag `incomplete`, because its turn ended early, after a tool had run.
@@ -245,10 +245,10 @@ class Window:
         `text` and `calls` are from the answer that was being written and was never added. Each call without a result
         gets one that says that it was interrupted; calls that cannot be added are skipped. Raises `NoOpenExchange`.
         """
-        exchange = self._contents.opened or _none_is_open()
-        for message in tuple(exchange.final_messages(text, calls)):
+        exchange = self._contents.open_exchange or _raise_not_open()
+        for message in tuple(exchange.iter_closing_messages(text, calls)):
             self.add(message)
-        exchange.tags = join_tags(exchange.tags, _INCOMPLETE)
+        exchange.tags = join_tags(exchange.tags, _INCOMPLETE_TAGS)
         self.close()
 
     def abort(self) -> None:
@@ -256,11 +256,11 @@ class Window:
 
         A policy that was set in the meantime remains in force, and exchanges that exceed it are not restored.
         """
-        self._contents.abort(self._contents.opened or _none_is_open())
-        self._limit, self._in_force = None, self.policy
-        self._enforce()
+        self._contents.abort(self._contents.open_exchange or _raise_not_open())
+        self._turn_limit_tokens, self._effective_policy = None, self.policy
+        self._trim_if_needed()
 
-    def record(self, messages: Iterable[Message], tags: Iterable[str] = ()) -> None:
+    def add_exchange(self, messages: Iterable[Message], tags: Iterable[str] = ()) -> None:
         """Add a whole exchange that took place outside the window, beginning with the user's message.
 
         If it is not valid, nothing is added. Raises the errors of `open`, `add` and `close`.
@@ -270,10 +270,10 @@ class Window:
             raise InvalidMessage("an exchange has at least the user's message")
         self._refuse_open()
         most = self.policy.result_cap_tokens
-        exchange = OpenExchange(message_entry(messages[0], most, self._counter, self._clock()))
+        exchange = OpenExchange(prepare_message(messages[0], most, self._counter, self._clock()))
         exchange.tags = join_tags(exchange.tags, check_tags(tags))
         self._contents.begin(exchange)
-        self._enforce()
+        self._trim_if_needed()
         try:
             for message in messages[1:]:
                 self.add(message)
@@ -291,32 +291,32 @@ class Window:
         exchange = self._contents.history.get(number)
         if exchange is None:
             raise UnknownExchange(f"no closed exchange has the number {number!r}")
-        self._contents.replace([exchange.with_tags(check_tags(add), check_tags(remove))])
+        self._contents.replace_exchanges([exchange.with_tags(check_tags(add), check_tags(remove))])
 
-    def summarize(self, passage: SummaryInput, text: str, native: Native | None = None) -> Exchange:
+    def summarize(self, passage: SummaryInput, text: str, native: NativeData | None = None) -> Exchange:
         """Replace a passage with its summary, a protected exchange before the newest one. Return that exchange.
 
         The model that wrote the summary reads `native` instead of `text`. Apart from evictions, the messages before the
         newest exchange do not change. Raises `ExchangeStillOpen`.
         """
         self._refuse_open()
-        summary = summary_exchange(text, self.policy, self._counter, self._clock(), native)
-        self._contents.summarize(passage, summary)
-        self._enforce()
+        summary = build_summary_exchange(text, self.policy, self._counter, self._clock(), native)
+        self._contents.insert_summary(passage, summary)
+        self._trim_if_needed()
         return summary
 
-    def fail_to_summarize(self, passage: SummaryInput) -> None:
+    def record_summary_failure(self, passage: SummaryInput) -> None:
         """Record a failed summary of a passage. After the second failure its exchanges are discarded."""
         state = self._contents.state
         waiting = state.pending_summary and state.pending_summary.after_failure(passage)
         self._contents.state = state._replace(pending_summary=waiting)
 
-    def changed_exchanges(self) -> tuple[Exchange, ...] | None:
+    def take_changed_exchanges(self) -> tuple[Exchange, ...] | None:
         """Return the closed exchanges if any has changed since the last call that returned them, else None.
 
         Always returns None while an exchange is open, because an abort may still restore exchanges that were evicted.
         """
-        if self._contents.opened is not None or not self._contents.has_changed:
+        if self._contents.open_exchange is not None or not self._contents.has_changed:
             return None
         self._contents.has_changed = False
         return tuple(self._contents.history)
@@ -328,15 +328,15 @@ class Window:
     def restore(self, snapshot: Snapshot) -> None:
         """Load a snapshot into an empty window and trim it to the policy. Messages are not counted again."""
         self._contents.restore(snapshot)
-        self._enforce()
+        self._trim_if_needed()
 
     def _refuse_open(self) -> None:
-        if self._contents.opened is not None:
+        if self._contents.open_exchange is not None:
             raise ExchangeStillOpen("the last exchange is neither closed nor aborted")
 
-    def _enforce(self) -> None:
-        if self._contents.tokens > self._in_force.history_tokens:
+    def _trim_if_needed(self) -> None:
+        if self._contents.tokens > self._effective_policy.history_tokens:
             self._trim()
 
     def _trim(self) -> None:
-        trim(self._contents, self.policy, self._in_force, self._counter)
+        trim(self._contents, self.policy, self._effective_policy, self._counter)

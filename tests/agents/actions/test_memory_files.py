@@ -27,7 +27,7 @@ def unreadable() -> Iterator[str]:
     raise OSError(errno.EIO, "cannot be read")
 
 
-def content(folder: Path) -> dict[str, str]:
+def read_folder(folder: Path) -> dict[str, str]:
     """Return the text of each file in a folder, by file name."""
     return {file.name: file.read_text() for file in folder.iterdir()}
 
@@ -37,11 +37,11 @@ def test_export_deletes_what_a_kill_has_left_of_another(tmp_path: Path) -> None:
     process.start()
     process.join()
     assert process.exitcode == -signal.SIGKILL
-    assert len(content(tmp_path)) == 1
+    assert len(read_folder(tmp_path)) == 1
 
     assert write_lines(tmp_path / "today.jsonl", LINES) == len(LINES)
 
-    assert content(tmp_path) == {"today.jsonl": "the first line\nthe second line\n"}
+    assert read_folder(tmp_path) == {"today.jsonl": "the first line\nthe second line\n"}
 
 
 def test_export_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_export_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="cannot be read"):
         write_lines(file, unreadable())
 
-    assert content(tmp_path) == {"today.jsonl": "the first line\nthe second line\n"}
+    assert read_folder(tmp_path) == {"today.jsonl": "the first line\nthe second line\n"}
 
 
 def test_exports_at_the_same_time_do_not_meet(tmp_path: Path) -> None:
@@ -66,4 +66,4 @@ def test_exports_at_the_same_time_do_not_meet(tmp_path: Path) -> None:
     write_lines(tmp_path / "today.jsonl", slow())
     other.join()
 
-    assert content(tmp_path) == dict.fromkeys(("other.jsonl", "today.jsonl"), "the first line\nthe second line\n")
+    assert read_folder(tmp_path) == dict.fromkeys(("other.jsonl", "today.jsonl"), "the first line\nthe second line\n")

@@ -1,6 +1,6 @@
 """A test integration that measures how long the event loop was blocked, and lists the tasks.
 
-Home Assistant loads it from its configuration folder. Its actions are `begin` and `report`.
+Home Assistant loads it from its configuration folder. Its actions are `start` and `report`.
 """
 
 import asyncio
@@ -16,13 +16,13 @@ from homeassistant.core import HomeAssistant, ServiceCall, SupportsResponse
 DOMAIN = "event_loop_probe"
 
 # Seconds between two ticks of the event loop.
-_INTERVAL = 0.005
+_TICK_SECONDS = 0.005
 # The garbage collector's oldest generation, whose collection includes all objects.
 _WHOLE = 2
 
 
 @dataclass(slots=True)
-class Gap:
+class TickGap:
     """The delay of a tick, and the CPU times of the loop's thread and of all threads since the tick before.
 
     A thread that holds the interpreter lock also blocks the loop, and on a busy machine there are delays in which this
@@ -46,27 +46,27 @@ class Ticker:
     """Ticks in the event loop, and records the longest delay of a tick."""
 
     loop: asyncio.AbstractEventLoop
-    worst: Gap = field(default_factory=Gap)
+    worst: TickGap = field(default_factory=TickGap)
     _last: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
     _collected: float = 0.0
     _collection_began: float | None = None
     _next: asyncio.TimerHandle | None = None
 
-    def begin(self) -> None:
-        self.end()
-        self.worst, self._last = Gap(), self._now()
-        self._next = self.loop.call_later(_INTERVAL, self._tick)
+    def start(self) -> None:
+        self.stop()
+        self.worst, self._last = TickGap(), self._now()
+        self._next = self.loop.call_later(_TICK_SECONDS, self._tick)
 
-    def end(self) -> None:
+    def stop(self) -> None:
         if self._next:
             self._next.cancel()
 
     def _tick(self) -> None:
         now = self._now()
         seconds, *used = (after - before for after, before in zip(now, self._last, strict=True))
-        self.worst = max(self.worst, Gap(seconds - _INTERVAL, *used), key=lambda gap: gap.blocked)
+        self.worst = max(self.worst, TickGap(seconds - _TICK_SECONDS, *used), key=lambda gap: gap.blocked)
         self._last = now
-        self._next = self.loop.call_later(_INTERVAL, self._tick)
+        self._next = self.loop.call_later(_TICK_SECONDS, self._tick)
 
     def on_collection(self, phase: str, details: Mapping[str, int]) -> None:
         """Measure the duration of a full garbage collection; see `gc.callbacks`."""
@@ -93,7 +93,7 @@ async def async_setup_entry(hass: HomeAssistant, entry: ConfigEntry) -> bool:
     entry.async_on_unload(lambda: gc.callbacks.remove(ticker.on_collection))
 
     async def begin(_call: ServiceCall) -> None:
-        ticker.begin()
+        ticker.start()
 
     async def report(_call: ServiceCall) -> dict[str, Any]:
         worst = ticker.worst
@@ -108,7 +108,7 @@ async def async_setup_entry(hass: HomeAssistant, entry: ConfigEntry) -> bool:
 
     hass.services.async_register(DOMAIN, "begin", begin)
     hass.services.async_register(DOMAIN, "report", report, supports_response=SupportsResponse.ONLY)
-    entry.async_on_unload(ticker.end)
+    entry.async_on_unload(ticker.stop)
     return True
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers.anthropic.clients import HttpClient, Messages
+from custom_components.windowed_conversation.providers.anthropic.clients import HttpClient, MessagesProvider
 from custom_components.windowed_conversation.providers.events import Event, Request, ToolSchema
-from custom_components.windowed_conversation.window import Message, Native
+from custom_components.windowed_conversation.window import Message, NativeData
 
 from ..byte_server import ByteServer
 from ..conftest import Ask
@@ -21,11 +21,11 @@ LIGHT = ToolSchema(
     {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
 )
 
-type Connect = Callable[..., Messages]
+type Connect = Callable[..., MessagesProvider]
 
 
-def native(*residue: Any, model: str = MODEL, provider: str = "anthropic") -> Native:
-    return Native(provider, model, list(residue))
+def native(*residue: Any, model: str = MODEL, provider: str = "anthropic") -> NativeData:
+    return NativeData(provider, model, list(residue))
 
 
 @pytest.fixture

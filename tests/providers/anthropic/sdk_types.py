@@ -27,7 +27,7 @@ PARAMETERS: dict[str, TypeAdapter[Any]] = {
 CONTENT: TypeAdapter[Any] = TypeAdapter(list[ContentBlockParam])
 
 
-def as_the_sdk_reads_it(body: dict[str, Any]) -> Any:
+def parse_with_sdk_types(body: dict[str, Any]) -> Any:
     """Return a body as the SDK's parameter types parse it, without the fields that they do not define.
 
     The contents of messages are parsed separately: the types declare them as iterables, which pydantic reads lazily.

@@ -10,17 +10,22 @@ import pytest
 
 from custom_components.windowed_conversation.providers.anthropic.clients import (
     HttpClient,
-    accepts,
-    anthropic_messages,
+    create_anthropic_messages,
+    supports_client,
 )
 from custom_components.windowed_conversation.providers.errors import AuthError, BadStream, ProviderError
-from custom_components.windowed_conversation.providers.events import CountsTokens, ListedModel, ModelSettings, Request
+from custom_components.windowed_conversation.providers.events import (
+    ListedModel,
+    ModelSettings,
+    Request,
+    SupportsTokenCounting,
+)
 from custom_components.windowed_conversation.window import Message
 
 from ..byte_server import JSON, ByteServer
 from ..conftest import CLIENTS
 from ..heard import Heard
-from ..wires.anthropic import KEY, AnthropicWire, event, model_page
+from ..wires.anthropic import API_KEY, AnthropicWire, event, model_page
 from ..wires.parts import Text
 from .conftest import MODEL, Connect
 
@@ -28,15 +33,15 @@ HELLO = Request(MODEL, (Message.user("hello"),))
 
 
 async def test_client_of_the_package_that_the_sdk_runs_on_is_accepted(http_client: Any) -> None:
-    assert accepts(http_client)
+    assert supports_client(http_client)
 
 
 async def test_client_of_another_package_is_not_accepted() -> None:
     other = type("AsyncClient", (), {"__module__": "another_package"})()
 
-    assert not accepts(other)
+    assert not supports_client(other)
     with pytest.raises(TypeError, match="AsyncClient of another_package"):
-        anthropic_messages(None, KEY, other)
+        create_anthropic_messages(None, API_KEY, other)
 
 
 async def test_one_of_the_clients_that_are_installed_is_accepted() -> None:
@@ -50,7 +55,7 @@ async def test_provider_is_built_without_a_context_of_its_own(
 ) -> None:
     monkeypatch.setattr(ssl, "create_default_context", None)
 
-    assert isinstance(anthropic_messages(None, KEY, http_client), CountsTokens)
+    assert isinstance(create_anthropic_messages(None, API_KEY, http_client), SupportsTokenCounting)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +66,7 @@ async def test_address_is_the_accounts_and_not_the_environments(
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://elsewhere")
 
-    base_url = anthropic_messages(url, KEY, http_client)._client.base_url
+    base_url = create_anthropic_messages(url, API_KEY, http_client)._client.base_url
 
     assert str(base_url).rstrip("/") == asked
 
@@ -70,16 +75,16 @@ async def test_address_is_the_accounts_and_not_the_environments(
 async def test_server_without_a_key_is_asked_all_the_same(
     key: str | None, http_client: Any, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(*AnthropicWire().answer(Text(("hello",))))
+    byte_server.set_reply(*AnthropicWire().answer(Text(("hello",))))
 
-    heard = await Heard().listen(anthropic_messages(byte_server.address, key, http_client).stream(HELLO))
+    heard = await Heard().read(create_anthropic_messages(byte_server.address, key, http_client).stream(HELLO))
 
     assert heard.text == "hello"
 
 
 async def test_key_of_other_characters_is_a_wrong_key(http_client: Any, byte_server: ByteServer) -> None:
-    byte_server.reply(AnthropicWire().error_body(401), status=401, headers=JSON)
-    provider = anthropic_messages(byte_server.address, "sk-pelican-…", http_client)
+    byte_server.set_reply(AnthropicWire().error_body(401), status=401, headers=JSON)
+    provider = create_anthropic_messages(byte_server.address, "sk-pelican-…", http_client)
 
     heard = await Heard().fail(provider.stream(HELLO), AuthError)
 
@@ -92,7 +97,7 @@ async def test_models_are_listed_sorted_with_their_limits(connect: Connect, byte
         {"id": "c"},
         {"id": "a", "max_input_tokens": None, "max_tokens": 0},
     ]
-    byte_server.reply(model_page(models), headers=JSON)
+    byte_server.set_reply(model_page(models), headers=JSON)
 
     assert await connect().list_models() == [
         ListedModel("a"),
@@ -102,21 +107,21 @@ async def test_models_are_listed_sorted_with_their_limits(connect: Connect, byte
 
 
 async def test_models_of_every_page_are_listed(connect: Connect, byte_server: ByteServer) -> None:
-    byte_server.reply(model_page([{"id": "c"}, {"id": "b"}], more=True), headers=JSON)
-    byte_server.then_reply(model_page([{"id": "a"}]))
+    byte_server.set_reply(model_page([{"id": "c"}, {"id": "b"}], more=True), headers=JSON)
+    byte_server.add_reply(model_page([{"id": "a"}]))
 
     assert await connect().list_models() == [ListedModel("a"), ListedModel("b"), ListedModel("c")]
 
 
 async def test_pages_that_go_round_in_circles_end(connect: Connect, byte_server: ByteServer) -> None:
-    byte_server.reply(model_page([{"id": "a"}], more=True), headers=JSON)
+    byte_server.set_reply(model_page([{"id": "a"}], more=True), headers=JSON)
 
     with pytest.raises(BadStream):
         await connect().list_models()
 
 
 async def test_tokens_are_counted_by_the_server(connect: Connect, byte_server: ByteServer) -> None:
-    byte_server.reply(b'{"input_tokens": 2095}', headers=JSON)
+    byte_server.set_reply(b'{"input_tokens": 2095}', headers=JSON)
 
     assert await connect().count_tokens(HELLO) == 2095
     assert byte_server.requests == [
@@ -126,7 +131,7 @@ async def test_tokens_are_counted_by_the_server(connect: Connect, byte_server: B
 
 @pytest.mark.parametrize("body", [b"{}", b"5", b"null", b'{"input_tokens": "many"}', b"{", b"<html></html>"])
 async def test_answer_of_another_form_counts_nothing(body: bytes, connect: Connect, byte_server: ByteServer) -> None:
-    byte_server.reply(body, headers=JSON)
+    byte_server.set_reply(body, headers=JSON)
 
     with pytest.raises(BadStream):
         await connect().count_tokens(HELLO)
@@ -136,26 +141,26 @@ async def test_nothing_of_the_sdk_is_imported_while_requests_run(connect: Connec
     provider, wire = connect(), AnthropicWire()
     before = {name for name in sys.modules if name.startswith(anthropic.__name__)}
 
-    byte_server.reply(*wire.answer(Text(("hello",))))
-    await Heard().listen(provider.stream(HELLO))
-    byte_server.reply(wire.model_list(["a"]), headers=JSON)
+    byte_server.set_reply(*wire.answer(Text(("hello",))))
+    await Heard().read(provider.stream(HELLO))
+    byte_server.set_reply(wire.model_list(["a"]), headers=JSON)
     await provider.list_models()
-    byte_server.reply(b'{"input_tokens": 1}', headers=JSON)
+    byte_server.set_reply(b'{"input_tokens": 1}', headers=JSON)
     await provider.count_tokens(HELLO)
     for status in (400, 529):
-        byte_server.reply(wire.error_body(status), status=status, headers=JSON)
+        byte_server.set_reply(wire.error_body(status), status=status, headers=JSON)
         with pytest.raises(ProviderError):
             await provider.list_models()
-    byte_server.reply(event(json.loads(wire.error_body(529))))
+    byte_server.set_reply(event(json.loads(wire.error_body(529))))
     await Heard().fail(provider.stream(HELLO))
 
     assert {name for name in sys.modules if name.startswith(anthropic.__name__)} == before
 
 
 async def test_temperature_reaches_the_server(connect: Connect, byte_server: ByteServer) -> None:
-    byte_server.reply(*AnthropicWire().answer(Text(("hello",))))
+    byte_server.set_reply(*AnthropicWire().answer(Text(("hello",))))
 
-    await Heard().listen(connect().stream(Request(MODEL, HELLO.messages, settings=ModelSettings(temperature=0.5))))
+    await Heard().read(connect().stream(Request(MODEL, HELLO.messages, settings=ModelSettings(temperature=0.5))))
 
     assert byte_server.requests == [
         {

@@ -8,8 +8,11 @@ from anthropic.types.beta import BetaClearToolUses20250919EditParam
 from pydantic import TypeAdapter
 import pytest
 
-from custom_components.windowed_conversation.providers.anthropic.clients import Messages, anthropic_messages
-from custom_components.windowed_conversation.providers.anthropic.encoding import encode_count, encode_request
+from custom_components.windowed_conversation.providers.anthropic.clients import (
+    MessagesProvider,
+    create_anthropic_messages,
+)
+from custom_components.windowed_conversation.providers.anthropic.encoding import encode_count_request, encode_request
 from custom_components.windowed_conversation.providers.events import (
     DEFAULT_SETTINGS,
     ModelSettings,
@@ -24,7 +27,7 @@ from custom_components.windowed_conversation.providers.models import (
     ModelProfile,
     ReasoningStyle,
     Vendor,
-    profile_of,
+    find_profile,
 )
 from custom_components.windowed_conversation.window import Message, ToolCall
 from demo.model_server import ModelServer
@@ -41,7 +44,7 @@ from ..wires.anthropic import (
 from .conftest import MODEL
 
 EDITS = ModelProfile(context_editing=True)
-EDITS_CONTEXT = ModelSettings(compaction=True)
+EDITING_SETTINGS = ModelSettings(compaction=True)
 STATES = ToolSchema("homeassistant__GetLiveContext", "", {"type": "object", "properties": {}})
 START = message_start(input_tokens=7, output_tokens=1)
 
@@ -62,7 +65,7 @@ def history(calls: int, *, size: int = 2000) -> tuple[Message, ...]:
 
 def asked(*earlier: Message, **fields: Any) -> Request:
     messages = (Message.system("You are a voice assistant."), *earlier, Message.user("hello"))
-    return Request(MODEL, messages, (STATES,), **{"profile": EDITS, "settings": EDITS_CONTEXT, **fields})
+    return Request(MODEL, messages, (STATES,), **{"profile": EDITS, "settings": EDITING_SETTINGS, **fields})
 
 
 def ended(context_management: Any) -> bytes:
@@ -96,7 +99,9 @@ def test_edit_is_one_that_the_sdk_knows() -> None:
 
 
 def test_count_is_of_the_whole_request() -> None:
-    assert encode_count(asked(*history(8))) == encode_count(asked(*history(8), settings=DEFAULT_SETTINGS))
+    assert encode_count_request(asked(*history(8))) == encode_count_request(
+        asked(*history(8), settings=DEFAULT_SETTINGS)
+    )
 
 
 @pytest.mark.parametrize(
@@ -110,7 +115,7 @@ def test_count_is_of_the_whole_request() -> None:
     ],
 )
 def test_context_editing_began_with_claude_4(model: str, *, edits: bool) -> None:
-    assert profile_of(Vendor.ANTHROPIC, model).context_editing is edits
+    assert find_profile(Vendor.ANTHROPIC, model).context_editing is edits
 
 
 async def test_what_was_cleared_is_part_of_the_usage(hear: Hear) -> None:
@@ -124,7 +129,7 @@ async def test_what_was_cleared_is_part_of_the_usage(hear: Hear) -> None:
         ended({"applied_edits": edits}),
         MESSAGE_STOP,
         profile=EDITS,
-        settings=EDITS_CONTEXT,
+        settings=EDITING_SETTINGS,
     )
 
     assert heard.usages == [Usage(7, 0, 2, cleared=2130)]
@@ -132,7 +137,9 @@ async def test_what_was_cleared_is_part_of_the_usage(hear: Hear) -> None:
 
 @pytest.mark.parametrize("said", [None, "none", {}, {"applied_edits": None}, {"applied_edits": [7, {"type": "x"}]}])
 async def test_answer_is_whole_whatever_is_said_of_edits(said: Any, hear: Hear) -> None:
-    heard = await hear(START, *text_block(0, "hello"), ended(said), MESSAGE_STOP, profile=EDITS, settings=EDITS_CONTEXT)
+    heard = await hear(
+        START, *text_block(0, "hello"), ended(said), MESSAGE_STOP, profile=EDITS, settings=EDITING_SETTINGS
+    )
 
     assert heard.text == "hello"
     assert heard.usages == [Usage(7, 0, 2)]
@@ -146,25 +153,25 @@ async def strict(model_server: ModelServer) -> ModelServer:
 
 
 @pytest.fixture
-def provider(strict: ModelServer, http_client: Any) -> Messages:
-    return anthropic_messages(strict.address, "key", http_client)
+def provider(strict: ModelServer, http_client: Any) -> MessagesProvider:
+    return create_anthropic_messages(strict.address, "key", http_client)
 
 
 @pytest.mark.parametrize(
     ("calls", "size", "clears"), [(6, 2000, False), (7, 2000, True), (9, 2000, True), (9, 60, False)]
 )
 async def test_server_clears_old_results_where_there_are_many_and_long_ones(
-    calls: int, size: int, clears: bool, strict: ModelServer, provider: Messages
+    calls: int, size: int, clears: bool, strict: ModelServer, provider: MessagesProvider
 ) -> None:
-    heard = await Heard().listen(provider.stream(asked(*history(calls, size=size))))
+    heard = await Heard().read(provider.stream(asked(*history(calls, size=size))))
 
     assert strict.requests[-1].violations == []
     assert (heard.usages[0].cleared > 0) is clears
 
 
-async def test_what_was_cleared_is_not_in_the_input(provider: Messages) -> None:
-    plain = await Heard().listen(provider.stream(asked(*history(9), settings=DEFAULT_SETTINGS)))
-    edited = await Heard().listen(provider.stream(asked(*history(9))))
+async def test_what_was_cleared_is_not_in_the_input(provider: MessagesProvider) -> None:
+    plain = await Heard().read(provider.stream(asked(*history(9), settings=DEFAULT_SETTINGS)))
+    edited = await Heard().read(provider.stream(asked(*history(9))))
 
     (before,), (after,) = plain.usages, edited.usages
     assert before.cleared == 0
@@ -174,13 +181,13 @@ async def test_what_was_cleared_is_not_in_the_input(provider: Messages) -> None:
 
 @pytest.mark.parametrize("reasoning", [ReasoningStyle.ADAPTIVE, ReasoningStyle.BUDGET])
 async def test_model_that_thinks_and_marks_its_prompt_is_asked_validly(
-    reasoning: ReasoningStyle, strict: ModelServer, provider: Messages
+    reasoning: ReasoningStyle, strict: ModelServer, provider: MessagesProvider
 ) -> None:
     profile = ModelProfile(reasoning=reasoning, caching=Caching.BREAKPOINTS, context_editing=True)
     request = asked(
         *history(9), profile=profile, settings=ModelSettings(effort=Effort.HIGH, temperature=0.3, compaction=True)
     )
 
-    await Heard().listen(provider.stream(request))
+    await Heard().read(provider.stream(request))
 
     assert strict.requests[-1].violations == []

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers import UNSEEN
+from custom_components.windowed_conversation.providers import UNSEEN_NOTE
 from custom_components.windowed_conversation.providers.anthropic.encoding import encode_request
 from custom_components.windowed_conversation.providers.events import Request
 from custom_components.windowed_conversation.providers.models import ModelProfile
-from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
+from custom_components.windowed_conversation.window import Attachment, Message, NativeData, ToolCall
 
 from .conftest import LIGHT, MODEL, native
-from .sdk_types import as_the_sdk_reads_it
+from .sdk_types import parse_with_sdk_types
 
 THOUGHT = {"type": "thinking", "thinking": "Two calls.", "signature": "EqQB"}
 REDACTED = {"type": "redacted_thinking", "data": "EmwK"}
@@ -25,7 +25,7 @@ def sent(*messages: Message, images: bool = True, **fields: Any) -> list[dict[st
     """Return the encoded messages of a request with these messages."""
     request = Request(MODEL, messages, **{"tools": (LIGHT,), "profile": ModelProfile(images=images), **fields})
     body = encode_request(request)
-    assert as_the_sdk_reads_it(body) == body
+    assert parse_with_sdk_types(body) == body
     return body["messages"]
 
 
@@ -177,14 +177,14 @@ def test_thinking_is_replayed_where_it_was(residue: tuple[Any, ...], content: li
     [
         native(THOUGHT, model="claude-opus-5"),
         native(THOUGHT, provider="gemini"),
-        Native("anthropic", MODEL, {"not": "ours"}),
-        Native("anthropic", MODEL, None),
-        Native("anthropic", MODEL, ["not", "blocks"]),
+        NativeData("anthropic", MODEL, {"not": "ours"}),
+        NativeData("anthropic", MODEL, None),
+        NativeData("anthropic", MODEL, ["not", "blocks"]),
         native({"type": "a_type_of_next_year"}, {"not": "a block"}, {"type": None}),
         None,
     ],
 )
-def test_residue_of_another_is_dropped(other: Native | None) -> None:
+def test_residue_of_another_is_dropped(other: NativeData | None) -> None:
     messages = sent(Message.user("hello"), Message.assistant("Hello!", native=other), Message.user("bye"))
 
     assert messages[1]["content"] == [text("Hello!")]
@@ -230,4 +230,4 @@ def test_image_keeps_its_type(mime_type: str) -> None:
 def test_model_is_told_of_an_attachment_that_the_api_does_not_read() -> None:
     messages = sent(Message.user("listen", attachments=(Attachment("audio/wav", b"RIFF"),)))
 
-    assert messages[0]["content"] == [text(UNSEEN), text("listen")]
+    assert messages[0]["content"] == [text(UNSEEN_NOTE), text("listen")]

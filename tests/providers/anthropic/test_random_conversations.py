@@ -8,11 +8,11 @@ import pytest
 from custom_components.windowed_conversation.providers.anthropic.encoding import encode_request
 from custom_components.windowed_conversation.providers.events import ModelSettings, Request, ToolSchema
 from custom_components.windowed_conversation.providers.models import Caching, Effort, ModelProfile, ReasoningStyle
-from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
+from custom_components.windowed_conversation.window import Attachment, Message, NativeData, ToolCall
 
 from .conftest import LIGHT, MODEL
 from .rules import broken_rules
-from .sdk_types import as_the_sdk_reads_it
+from .sdk_types import parse_with_sdk_types
 
 TEXTS = ["", " ", "words", "Grüße\n"]
 IDS = ["toolu_1", "call_2", "functions.a:0", "", "an id"]
@@ -28,7 +28,7 @@ TOOLS: list[tuple[ToolSchema, ...]] = [(), (LIGHT,)]
 
 def answer(random: Random, **fields: Any) -> Message:
     residue = random.choices(PLACES, k=random.randrange(5))
-    native = random.choice([None, Native(*random.choice(NATIVES), residue)])
+    native = random.choice([None, NativeData(*random.choice(NATIVES), residue)])
     return Message.assistant(random.choice(TEXTS), native=native, **fields)
 
 
@@ -67,4 +67,4 @@ def test_no_rule_is_broken(seed: int) -> None:
     body = encode_request(request)
 
     assert broken_rules(body) == set()
-    assert as_the_sdk_reads_it(body) == body
+    assert parse_with_sdk_types(body) == body

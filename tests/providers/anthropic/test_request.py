@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.providers.anthropic.encoding import (
-    cache_breakpoints,
-    encode_count,
+    describe_cache_breakpoints,
+    encode_count_request,
     encode_request,
 )
 from custom_components.windowed_conversation.providers.events import ModelSettings, Request, ToolSchema
@@ -17,12 +17,12 @@ from custom_components.windowed_conversation.providers.models import (
     ModelProfile,
     ReasoningStyle,
     Vendor,
-    profile_of,
+    find_profile,
 )
-from custom_components.windowed_conversation.window import Message, Native, ToolCall
+from custom_components.windowed_conversation.window import Message, NativeData, ToolCall
 
 from .conftest import LIGHT, MODEL, native
-from .sdk_types import as_the_sdk_reads_it
+from .sdk_types import parse_with_sdk_types
 
 ADAPTIVE = ModelProfile(reasoning=ReasoningStyle.ADAPTIVE, caching=Caching.BREAKPOINTS)
 BUDGET = ModelProfile(reasoning=ReasoningStyle.BUDGET, caching=Caching.BREAKPOINTS)
@@ -42,11 +42,11 @@ def body(*messages: Message, **fields: Any) -> dict[str, Any]:
     encoded = encode_request(request(*messages, **fields))
     # Newer versions of the SDK have no parameters for these fields.
     known = {name: value for name, value in encoded.items() if name not in {"temperature", "top_p"}}
-    assert as_the_sdk_reads_it(known) == known
+    assert parse_with_sdk_types(known) == known
     return encoded
 
 
-def loop(residue: Native | None) -> tuple[Message, ...]:
+def loop(residue: NativeData | None) -> tuple[Message, ...]:
     """Return a tool loop that has not ended."""
     return (
         SYSTEM,
@@ -97,8 +97,8 @@ def test_model_with_a_budget_is_told_a_part_of_the_reply(effort: Effort, max_ans
         (None, BUDGET),
         (Effort.NONE, ADAPTIVE),
         (Effort.NONE, BUDGET),
-        (Effort.MINIMAL, profile_of(Vendor.ANTHROPIC, "claude-haiku-4-5")),
-        (Effort.MINIMAL, profile_of(Vendor.ANTHROPIC, "claude-opus-5")),
+        (Effort.MINIMAL, find_profile(Vendor.ANTHROPIC, "claude-haiku-4-5")),
+        (Effort.MINIMAL, find_profile(Vendor.ANTHROPIC, "claude-opus-5")),
         *(
             (Effort.HIGH, ModelProfile(reasoning=style))
             for style in (ReasoningStyle.NONE, ReasoningStyle.EFFORT, ReasoningStyle.LEVEL)
@@ -115,7 +115,9 @@ def test_model_is_not_asked_to_think(effort: Effort | None, profile: ModelProfil
 
 @pytest.mark.parametrize("profile", [ADAPTIVE, BUDGET])
 @pytest.mark.parametrize("residue", [None, native(THOUGHT, model="claude-opus-5"), native(THOUGHT, provider="gemini")])
-def test_tool_loop_that_another_model_began_is_not_thought_over(residue: Native | None, profile: ModelProfile) -> None:
+def test_tool_loop_that_another_model_began_is_not_thought_over(
+    residue: NativeData | None, profile: ModelProfile
+) -> None:
     assert "thinking" not in body(*loop(residue), settings=HIGH, profile=profile)
 
 
@@ -129,7 +131,7 @@ def test_tool_loop_that_another_model_began_is_not_thought_over(residue: Native 
         (native({"type": "text"}, THOUGHT), BUDGET, False),
     ],
 )
-def test_own_tool_loop_is_thought_over_as_it_began(residue: Native, profile: ModelProfile, thinks: bool) -> None:
+def test_own_tool_loop_is_thought_over_as_it_began(residue: NativeData, profile: ModelProfile, thinks: bool) -> None:
     assert ("thinking" in body(*loop(residue), settings=HIGH, profile=profile)) is thinks
 
 
@@ -144,7 +146,7 @@ def test_tool_loop_of_an_earlier_turn_does_not_matter() -> None:
     [(native(THOUGHT), BUDGET, True), (native(), BUDGET, False), (None, BUDGET, False), (None, ADAPTIVE, True)],
 )
 def test_newest_answer_of_a_tool_loop_is_to_begin_with_a_thought_where_there_is_a_budget(
-    residue: Native | None, profile: ModelProfile, thinks: bool
+    residue: NativeData | None, profile: ModelProfile, thinks: bool
 ) -> None:
     further = (
         Message.assistant(tool_calls=(ToolCall("toolu_2", "a", {}),), native=residue),
@@ -219,7 +221,10 @@ def test_conversation_is_marked_at_tools_system_history_and_end() -> None:
     )
 
     assert marked(encode_request(asked)) == [LIGHT.name, SYSTEM.content, "Hello!", "light"]
-    assert cache_breakpoints(asked) == {"cache_control": MARK, "breakpoints": ["tools", "system", "history", "newest"]}
+    assert describe_cache_breakpoints(asked) == {
+        "cache_control": MARK,
+        "breakpoints": ["tools", "system", "history", "newest"],
+    }
 
 
 def test_tool_loop_is_marked_at_its_newest_result() -> None:
@@ -245,7 +250,7 @@ def test_request_in_which_no_call_may_be_made_is_marked_before_its_messages() ->
     asked = request(*loop(None), tools=(CLOCK, LIGHT), profile=ADAPTIVE, may_call=False)
 
     assert marked(encode_request(asked)) == [LIGHT.name, SYSTEM.content]
-    assert cache_breakpoints(asked)["breakpoints"] == ["tools", "system"]
+    assert describe_cache_breakpoints(asked)["breakpoints"] == ["tools", "system"]
 
 
 def test_agent_without_tools_is_marked_in_its_history_whatever_may_be_called() -> None:
@@ -264,7 +269,7 @@ def test_first_question_is_the_only_mark_among_messages() -> None:
     asked = request(profile=ADAPTIVE)
 
     assert marked(encode_request(asked)) == [SYSTEM.content, "hello"]
-    assert cache_breakpoints(asked)["breakpoints"] == ["system", "newest"]
+    assert describe_cache_breakpoints(asked)["breakpoints"] == ["system", "newest"]
 
 
 @pytest.mark.parametrize("caching", sorted(set(Caching) - {Caching.BREAKPOINTS}))
@@ -272,7 +277,7 @@ def test_model_without_breakpoints_is_sent_none(caching: Caching) -> None:
     asked = request(SYSTEM, HELLO, tools=(LIGHT,), profile=ModelProfile(caching=caching))
 
     assert marked(encode_request(asked)) == []
-    assert cache_breakpoints(asked) == {}
+    assert describe_cache_breakpoints(asked) == {}
 
 
 def test_marks_change_nothing_else() -> None:
@@ -297,4 +302,4 @@ def test_counted_is_what_the_model_reads() -> None:
     )
     whole = unmarked(encode_request(asked))
 
-    assert encode_count(asked) == {name: whole[name] for name in whole.keys() - {"max_tokens", "temperature"}}
+    assert encode_count_request(asked) == {name: whole[name] for name in whole.keys() - {"max_tokens", "temperature"}}

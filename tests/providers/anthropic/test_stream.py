@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers.encoder import sent_name
+from custom_components.windowed_conversation.providers.encoder import encode_name
 from custom_components.windowed_conversation.providers.errors import (
     BadStream,
     ContextOverflow,
@@ -13,7 +13,7 @@ from custom_components.windowed_conversation.providers.errors import (
     Refused,
 )
 from custom_components.windowed_conversation.providers.events import (
-    Finished,
+    AnswerDone,
     FinishReason,
     ModelSettings,
     Request,
@@ -22,7 +22,7 @@ from custom_components.windowed_conversation.providers.events import (
     Usage,
 )
 from custom_components.windowed_conversation.providers.models import Effort, ModelProfile, ReasoningStyle
-from custom_components.windowed_conversation.window import Message, Native
+from custom_components.windowed_conversation.window import Message, NativeData
 
 from ..byte_server import ByteServer
 from ..conftest import Hear
@@ -64,14 +64,14 @@ THOUGHT = {"type": "thinking", "thinking": "hm, yes", "signature": "EqQBCgIYAhIM
 async def test_answer_of_words_has_stopped(stop_reason: str, native: str, hear: Hear) -> None:
     heard = await hear(START, *text_block(0, "hello"), message_delta(stop_reason), MESSAGE_STOP)
 
-    assert heard.finished == [heard.events[-1]] == [Finished(FinishReason.STOP, native)]
+    assert heard.done_events == [heard.events[-1]] == [AnswerDone(FinishReason.STOP, native)]
 
 
 @pytest.mark.parametrize("stop_reason", ["tool_use", "end_turn", None])
 async def test_answer_with_calls_wants_results(stop_reason: str | None, hear: Hear) -> None:
     heard = await hear(START, *tool_block(0, "a", '{"x": 1}'), message_delta(stop_reason), MESSAGE_STOP)
 
-    assert heard.finished == [Finished(FinishReason.TOOL_CALLS, stop_reason or "")]
+    assert heard.done_events == [AnswerDone(FinishReason.TOOL_CALLS, stop_reason or "")]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ async def test_answer_that_is_not_whole_is_an_error_after_its_usage(
     assert type(heard.error) is error
     assert heard.text == "hel"
     assert heard.usages == [Usage(7, 0, 2)]
-    assert heard.finished == []
+    assert heard.done_events == []
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ async def test_half_a_call_is_an_error_where_the_answer_was_not_cut_off(fail: He
 
 async def test_call_is_announced_under_the_tools_own_name(hear: Hear) -> None:
     tools = (ToolSchema("wetter für heute", "", {}),)
-    sent = sent_name(tools[0].name)
+    sent = encode_name(tools[0].name)
     heard = await hear(START, *tool_block(0, sent, "{}"), *tool_block(1, "other", "{}"), *CALLED, tools=tools)
 
     assert heard.called == [("wetter für heute", {}), ("other", {})]
@@ -180,14 +180,14 @@ async def test_usage_is_normalised_and_the_last_figure_counts(
     heard = await hear(message_start(**begun), message_delta("end_turn", **ended), MESSAGE_STOP)
 
     assert heard.usages == [usage]
-    assert heard.events[-1] == Finished(FinishReason.STOP, "end_turn")
+    assert heard.events[-1] == AnswerDone(FinishReason.STOP, "end_turn")
 
 
 @pytest.mark.parametrize("message", [None, "a text", ["a", "list"], {"usage": "a text"}, {"usage": ["a", "list"]}])
 async def test_beginning_of_another_form_costs_at_most_the_usage(message: Any, hear: Hear) -> None:
     heard = await hear(event({"type": "message_start", "message": message}), *text_block(0, "hello"), *ENDED)
 
-    assert heard.events == [TextDelta("hello"), Usage(output=2), Finished(FinishReason.STOP, "end_turn")]
+    assert heard.events == [TextDelta("hello"), Usage(output=2), AnswerDone(FinishReason.STOP, "end_turn")]
 
 
 @pytest.mark.parametrize(
@@ -218,23 +218,23 @@ async def test_beginning_of_another_form_costs_at_most_the_usage(message: Any, h
 async def test_signed_thinking_is_residue(blocks: list[bytes], residue: Any, hear: Hear) -> None:
     heard = await hear(START, *blocks, *ENDED)
 
-    assert heard.finished[0].residue == residue
+    assert heard.done_events[0].native_value == residue
 
 
 async def test_answer_that_was_not_thought_over_is_stamped_where_thinking_was_asked_for(hear: Hear) -> None:
     heard = await hear(START, *text_block(0, "hello"), *ENDED, **THINKING)
 
-    assert heard.finished[0].residue == []
+    assert heard.done_events[0].native_value == []
 
 
 async def test_residue_comes_back_as_it_was(hear: Hear, connect: Connect, byte_server: ByteServer) -> None:
     heard = await hear(START, *thinking_block(0, "hm", ", yes"), *tool_block(1, "a", "{}"), *CALLED, **THINKING)
     answer = Message.assistant(
-        tool_calls=tuple(heard.calls), native=Native("anthropic", MODEL, heard.finished[0].residue)
+        tool_calls=tuple(heard.calls), native=NativeData("anthropic", MODEL, heard.done_events[0].native_value)
     )
     messages = (Message.user("hello"), answer, Message.tool(heard.ids[0], "a", "{}"))
 
-    await Heard().listen(connect().stream(Request(MODEL, messages, TOOLS, **THINKING)))
+    await Heard().read(connect().stream(Request(MODEL, messages, TOOLS, **THINKING)))
 
     content = [*(message["content"] for message in byte_server.requests[-1]["messages"])]
     assert content[1] == [THOUGHT, {"type": "tool_use", "id": heard.ids[0], "name": "a", "input": {}}]
@@ -262,7 +262,7 @@ async def test_what_nobody_knows_is_passed_over(hear: Hear) -> None:
 
     assert heard.text == "hello"
     assert heard.calls == []
-    assert heard.finished == [Finished(FinishReason.STOP, "end_turn")]
+    assert heard.done_events == [AnswerDone(FinishReason.STOP, "end_turn")]
 
 
 @pytest.mark.parametrize(
@@ -308,7 +308,7 @@ async def test_answer_that_begins_anew_keeps_nothing_of_its_first_half(hear: Hea
         *ENDED,
     )
 
-    residue = heard.finished[0].residue
+    residue = heard.done_events[0].native_value
     assert [block.get("signature") for block in residue] == ["of the second half", None]
     assert heard.called == [("act", {})]
 
@@ -317,4 +317,4 @@ async def test_answer_that_begins_anew_keeps_nothing_of_its_first_half(hear: Hea
 async def test_blank_text_is_no_residue(blank: str, hear: Hear) -> None:
     heard = await hear(START, *text_block(0, blank), *thinking_block(1, "hm"), *text_block(2, "It is on."), *ENDED)
 
-    assert [block["type"] for block in heard.finished[0].residue] == ["thinking", "text"]
+    assert [block["type"] for block in heard.done_events[0].native_value] == ["thinking", "text"]

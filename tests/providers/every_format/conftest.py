@@ -13,13 +13,13 @@ from custom_components.windowed_conversation.providers.events import Event, Prov
 from custom_components.windowed_conversation.window import Message
 from tests.providers.byte_server import ByteServer
 from tests.providers.conftest import CLIENTS, TOOLS, Ask
-from tests.providers.wires import WIRES
+from tests.providers.wires import ALL_WIRES
 from tests.providers.wires.parts import Wire
 
 QUESTION = "is the pelican in?"
 
 
-@pytest.fixture(params=WIRES, ids=lambda wire: wire.name)
+@pytest.fixture(params=ALL_WIRES, ids=lambda wire: wire.name)
 def wire(request: pytest.FixtureRequest) -> Wire:
     """Return the wire format of the test."""
     found: Wire = request.param

@@ -35,7 +35,7 @@ async def test_call_is_announced_whole(
     heard = await hear(*wire.answer(*reasoning, Calls((Call("call_a", "act", fragments),))))
 
     assert heard.called == [("act", ARGUMENTS)]
-    assert heard.finished[0].reason is FinishReason.TOOL_CALLS
+    assert heard.done_events[0].reason is FinishReason.TOOL_CALLS
 
 
 async def test_arguments_may_be_cut_at_every_byte(wire: Wire, hear: Hear) -> None:
@@ -86,10 +86,10 @@ async def test_ids_are_different_whatever_the_server_sends(written: str, wire: W
 async def test_id_that_the_history_has_already_is_replaced(
     call_id: str, wire: Wire, ask: Ask, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(*wire.answer(Calls((Call(call_id, "act", ('{"n": 1}',)),))))
+    byte_server.set_reply(*wire.answer(Calls((Call(call_id, "act", ('{"n": 1}',)),))))
     earlier = Message.assistant(tool_calls=(ToolCall("call_a", "act", {}),))
 
-    heard = await Heard().listen(ask(Message.user("before"), earlier, Message.tool("call_a", "act", "{}")))
+    heard = await Heard().read(ask(Message.user("before"), earlier, Message.tool("call_a", "act", "{}")))
 
     assert heard.called == [("act", {"n": 1})]
     assert heard.ids[0] not in ("", "call_a")
@@ -99,12 +99,12 @@ async def test_call_is_announced_before_the_answer_is_complete(wire: Wire, ask: 
     ends, call = asyncio.Event(), Calls((Call("call_a", "act", ('{"n"', ": 1}")),))
     before_the_end = len(wire.answer(call, end=End.NONE))
     events = wire.answer(call)
-    byte_server.reply(*events[:before_the_end], ends, *events[before_the_end:])
+    byte_server.set_reply(*events[:before_the_end], ends, *events[before_the_end:])
 
     async with closing(ask()) as stream:
         first = await anext(stream)
         ends.set()
-        heard = await Heard([first]).listen(stream)
+        heard = await Heard([first]).read(stream)
 
     assert first == ToolCallDone(ToolCall("call_a", "act", {"n": 1}))
     assert heard.called == [("act", {"n": 1})]
@@ -147,10 +147,10 @@ async def test_call_with_an_infinite_number_does_not_stop_a_conversation(
     wire: Wire, ask: Ask, byte_server: ByteServer
 ) -> None:
     call = ToolCall("call_a", "act", {"level": float("inf"), "name": "lamp", "all": [float("nan")]})
-    byte_server.reply(*wire.answer(Text(("yes",))))
+    byte_server.set_reply(*wire.answer(Text(("yes",))))
 
     history = Message.user("hello"), Message.assistant(tool_calls=(call,)), Message.tool("call_a", "act", "{}")
-    await Heard().listen(ask(*history))
+    await Heard().read(ask(*history))
 
     assert not {"Infinity", "NaN"} & set(re.findall(r"[A-Z]\w+", json.dumps(byte_server.requests)))
 

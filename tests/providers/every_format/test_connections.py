@@ -12,7 +12,7 @@ from custom_components.windowed_conversation.window import Message
 from tests.providers.byte_server import ByteServer, ForEver, Piece
 from tests.providers.conftest import Ask, Hear, over_either_client
 from tests.providers.heard import Heard, closing
-from tests.providers.wires import WIRES
+from tests.providers.wires import ALL_WIRES
 from tests.providers.wires.chat import ChatWire
 from tests.providers.wires.parts import Call, Calls, End, Text, Wire
 from tests.waiting import until
@@ -29,8 +29,8 @@ async def freed(byte_server: ByteServer) -> None:
 
 @pytest.mark.parametrize("pieces", [0, 1, 3])
 async def test_cancelling_frees_the_connection(pieces: int, wire: Wire, ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(*wire.answer(Text(("yes", "and", "no")))[:pieces], asyncio.Event())
-    listening = asyncio.create_task(Heard().listen(ask()))
+    byte_server.set_reply(*wire.answer(Text(("yes", "and", "no")))[:pieces], asyncio.Event())
+    listening = asyncio.create_task(Heard().read(ask()))
     await until(lambda: byte_server.open_connections == 1 and bool(byte_server.requests))
 
     listening.cancel()
@@ -41,7 +41,7 @@ async def test_cancelling_frees_the_connection(pieces: int, wire: Wire, ask: Ask
 
 
 async def test_closing_early_frees_the_connection(wire: Wire, ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(*wire.answer(Text(("yes",)), end=End.NONE), asyncio.Event())
+    byte_server.set_reply(*wire.answer(Text(("yes",)), end=End.NONE), asyncio.Event())
 
     async with closing(ask()) as events:
         await anext(events)
@@ -66,23 +66,23 @@ async def test_client_stays_its_owners(
     wire: Wire, http_client: Any, ask: Ask, byte_server: ByteServer, fail: Hear
 ) -> None:
     await fail(ProviderError, *wire.answer(Text(("yes",)), end=End.NONE), cut=True)
-    byte_server.reply(*wire.answer(Text(("hello", " there"))))
+    byte_server.set_reply(*wire.answer(Text(("hello", " there"))))
     async with closing(ask()) as events:
         await anext(events)
 
-    heard = await Heard().listen(ask())
+    heard = await Heard().read(ask())
 
     assert heard.text == "hello there"
     assert not http_client.is_closed
 
 
 async def test_streams_side_by_side_do_not_mix(wire: Wire, ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply()
+    byte_server.set_reply()
     for n in range(8):
-        byte_server.then_reply(*wire.answer(Text((str(n), str(n)))))
+        byte_server.add_reply(*wire.answer(Text((str(n), str(n)))))
     await Heard().fail(ask())
 
-    heard = await asyncio.gather(*(Heard().listen(ask()) for _ in range(8)))
+    heard = await asyncio.gather(*(Heard().read(ask()) for _ in range(8)))
 
     assert sorted(each.text for each in heard) == [f"{n}{n}" for n in range(8)]
 
@@ -91,11 +91,11 @@ async def twenty(wire: Wire, ask: Ask, byte_server: ByteServer) -> None:
     """Send twenty requests one after another; every other answer contains a tool call."""
     call = Calls((Call("call_a", "intent__HassTurnOn", ("{}",)),))
     for number in range(20):
-        byte_server.reply(*wire.answer(call if number % 2 else Text(("yes",))))
-        await Heard().listen(ask())
+        byte_server.set_reply(*wire.answer(call if number % 2 else Text(("yes",))))
+        await Heard().read(ask())
 
 
-@pytest.mark.parametrize("wire", [*WIRES, ChatWire(Dialect.OPENAI)], ids=lambda wire: wire.name)
+@pytest.mark.parametrize("wire", [*ALL_WIRES, ChatWire(Dialect.OPENAI)], ids=lambda wire: wire.name)
 async def test_twenty_answers_use_one_connection(wire: Wire, ask: Ask, byte_server: ByteServer) -> None:
     await twenty(wire, ask, byte_server)
 
@@ -106,20 +106,20 @@ async def test_twenty_answers_use_one_connection(wire: Wire, ask: Ask, byte_serv
 async def test_what_comes_after_an_answer_is_not_waited_for(
     end: Piece, wire: Wire, ask: Ask, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(*wire.answer(Text(("yes",))), end)
+    byte_server.set_reply(*wire.answer(Text(("yes",))), end)
 
     async with asyncio.timeout(1):
-        heard = await Heard().listen(ask())
+        heard = await Heard().read(ask())
 
     assert heard.text == "yes"
 
 
 async def test_end_of_a_chat_is_waited_for_a_tenth_of_a_second(http_client: Any, byte_server: ByteServer) -> None:
     wire = ChatWire()
-    byte_server.reply(*wire.answer(Text(("yes",))), asyncio.Event())
+    byte_server.set_reply(*wire.answer(Text(("yes",))), asyncio.Event())
     request = Request("model", (Message.user("hello"),))
 
     async with asyncio.timeout(0.2):
-        heard = await Heard().listen(wire.connect(byte_server.address, http_client).stream(request))
+        heard = await Heard().read(wire.connect(byte_server.address, http_client).stream(request))
 
     assert heard.text == "yes"

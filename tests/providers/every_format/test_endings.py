@@ -10,18 +10,18 @@ import pytest
 from custom_components.windowed_conversation.providers import streaming
 from custom_components.windowed_conversation.providers.errors import DeadlineExceeded
 from custom_components.windowed_conversation.providers.events import Event, FinishReason, Provider, Request, Usage
-from custom_components.windowed_conversation.turn.attempts import Pulse
+from custom_components.windowed_conversation.turn.attempts import IdleTimer
 from custom_components.windowed_conversation.window import Message
 from tests.providers.byte_server import ByteServer, ForEver, Piece
 from tests.providers.conftest import Hear, over_either_client
 from tests.providers.heard import Heard
-from tests.providers.wires import FRAGMENTING_WIRES, WIRES
+from tests.providers.wires import ALL_WIRES, FRAGMENTING_WIRES
 from tests.providers.wires.chat import DONE
 from tests.providers.wires.parts import Call, Calls, End, Text, Wire
 from tests.waiting import until
 
 # The formats whose terminal marker is part of an ordinary event: usage may follow it, and text, too, if a server errs.
-MARKING_WIRES = tuple(wire for wire in WIRES if wire.name in ("chat", "gemini"))
+MARKING_WIRES = tuple(wire for wire in ALL_WIRES if wire.name in ("chat", "gemini"))
 REQUEST = Request("model", (Message.user("hello"),))
 USAGE = Usage(input=1000, cached=600, output=50)
 
@@ -31,7 +31,7 @@ def marked(wire: Wire, *words: str, usage: Usage | None = None) -> list[bytes]:
     return [event for event in wire.answer(Text(words), usage=usage) if event != DONE]
 
 
-async def stream_within(pulse: Pulse, events: AsyncGenerator[Event]) -> AsyncIterator[Event]:
+async def stream_within(pulse: IdleTimer, events: AsyncGenerator[Event]) -> AsyncIterator[Event]:
     """Yield the events of a stream, subject to the idle timeout of `pulse`."""
     while (event := await pulse.next_event(events)) is not None:
         yield event
@@ -39,9 +39,9 @@ async def stream_within(pulse: Pulse, events: AsyncGenerator[Event]) -> AsyncIte
 
 # The ways in which the stream of a complete answer ends, with the formats to which each applies.
 ENDINGS: dict[str, tuple[tuple[Wire, ...], Callable[[Wire], tuple[Piece, ...]]]] = {
-    "silence": (WIRES, lambda wire: (*marked(wire, "yes", usage=USAGE), asyncio.Event())),
-    "open": (WIRES, lambda wire: (*wire.answer(Text(("yes",)), usage=USAGE), asyncio.Event())),
-    "events": (WIRES, lambda wire: (*marked(wire, "yes", usage=USAGE), ForEver(wire.unknown_event()))),
+    "silence": (ALL_WIRES, lambda wire: (*marked(wire, "yes", usage=USAGE), asyncio.Event())),
+    "open": (ALL_WIRES, lambda wire: (*wire.answer(Text(("yes",)), usage=USAGE), asyncio.Event())),
+    "events": (ALL_WIRES, lambda wire: (*marked(wire, "yes", usage=USAGE), ForEver(wire.unknown_event()))),
     "comments": (FRAGMENTING_WIRES, lambda wire: (*marked(wire, "yes", usage=USAGE), ForEver(b": keep-alive\n\n"))),
     "late words": (
         MARKING_WIRES,
@@ -53,13 +53,13 @@ ENDINGS: dict[str, tuple[tuple[Wire, ...], Callable[[Wire], tuple[Piece, ...]]]]
 @pytest.fixture
 def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the provider wait only a moment for the end of an answer."""
-    monkeypatch.setattr(streaming, "GRACE", 0.05)
+    monkeypatch.setattr(streaming, "STREAM_END_TIMEOUT", 0.05)
 
 
 @pytest.fixture
 def long_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the provider wait for the end of an answer longer than a test takes."""
-    monkeypatch.setattr(streaming, "GRACE", 60)
+    monkeypatch.setattr(streaming, "STREAM_END_TIMEOUT", 60)
 
 
 @pytest.fixture
@@ -76,11 +76,11 @@ def hear_in_a_turn(patient: Provider, byte_server: ByteServer) -> Hear:
     """
 
     async def hear_in_a_turn(*pieces: Piece, **reply: Any) -> Heard:
-        byte_server.reply(*pieces, **reply)
-        pulse = Pulse(5)
-        pulse.beat()
+        byte_server.set_reply(*pieces, **reply)
+        pulse = IdleTimer(5)
+        pulse.record_activity()
         async with aclosing(patient.stream(REQUEST)) as stream:
-            return await Heard().listen(stream_within(pulse, stream))
+            return await Heard().read(stream_within(pulse, stream))
 
     return hear_in_a_turn
 
@@ -102,7 +102,7 @@ async def test_stream_that_does_not_end_costs_a_whole_answer_nothing(
 
     assert heard.text == "yes"
     assert [usage.output for usage in heard.usages] == [50]
-    assert heard.finished == heard.events[-1:]
+    assert heard.done_events == heard.events[-1:]
     await until(lambda: byte_server.open_connections == 0)
     task = asyncio.current_task()
     assert task
@@ -114,7 +114,7 @@ async def test_connection_that_breaks_after_the_marker_costs_nothing(wire: Wire,
     heard = await hear_in_a_turn(*marked(wire, "yes"), cut=True)
 
     assert heard.text == "yes"
-    assert heard.finished == heard.events[-1:]
+    assert heard.done_events == heard.events[-1:]
 
 
 @pytest.mark.usefixtures("short_grace")
@@ -123,25 +123,25 @@ async def test_calls_of_a_stream_that_does_not_end_are_announced(wire: Wire, hea
     heard = await hear_in_a_turn(*(event for event in events if event != DONE), asyncio.Event())
 
     assert heard.called == [("act", {"n": 1})]
-    assert [finished.reason for finished in heard.finished] == [FinishReason.TOOL_CALLS]
+    assert [finished.reason for finished in heard.done_events] == [FinishReason.TOOL_CALLS]
 
 
 @pytest.mark.usefixtures("short_grace")
 async def test_silence_before_the_marker_stays_an_error(wire: Wire, http_client: Any, byte_server: ByteServer) -> None:
     provider = wire.connect(byte_server.address, http_client, timeout=0.5)
-    byte_server.reply(*wire.answer(Text(("yes",)), end=End.NONE), asyncio.Event())
+    byte_server.set_reply(*wire.answer(Text(("yes",)), end=End.NONE), asyncio.Event())
     heard = await Heard().fail(provider.stream(REQUEST), DeadlineExceeded)
 
-    assert heard.finished == []
+    assert heard.done_events == []
 
 
 @pytest.mark.parametrize("wire", MARKING_WIRES, ids=lambda wire: wire.name)
 @pytest.mark.usefixtures("long_grace")
 async def test_usage_that_comes_late_counts(wire: Wire, patient: Provider, byte_server: ByteServer) -> None:
     counted = asyncio.Event()
-    byte_server.reply(*marked(wire, "yes"), counted, wire.usage_event(USAGE))
+    byte_server.set_reply(*marked(wire, "yes"), counted, wire.usage_event(USAGE))
     heard = Heard()
-    listening = asyncio.create_task(heard.listen(patient.stream(REQUEST)))
+    listening = asyncio.create_task(heard.read(patient.stream(REQUEST)))
     await until(lambda: heard.text != "")
 
     counted.set()
@@ -156,9 +156,9 @@ async def test_words_that_come_after_the_marker_are_heard_at_once(
     wire: Wire, patient: Provider, byte_server: ByteServer
 ) -> None:
     ends = asyncio.Event()
-    byte_server.reply(*marked(wire, "yes"), *marked(wire, ", sir"), ends)
+    byte_server.set_reply(*marked(wire, "yes"), *marked(wire, ", sir"), ends)
     heard = Heard()
-    listening = asyncio.create_task(heard.listen(patient.stream(REQUEST)))
+    listening = asyncio.create_task(heard.read(patient.stream(REQUEST)))
 
     await until(lambda: heard.text == "yes, sir")
 
@@ -171,9 +171,9 @@ async def test_words_that_come_after_the_marker_are_heard_at_once(
 async def test_cancelling_the_wait_for_the_end_frees_the_connection(
     wire: Wire, patient: Provider, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(*marked(wire, "yes"), asyncio.Event())
+    byte_server.set_reply(*marked(wire, "yes"), asyncio.Event())
     heard = Heard()
-    listening = asyncio.create_task(heard.listen(patient.stream(REQUEST)))
+    listening = asyncio.create_task(heard.read(patient.stream(REQUEST)))
     await until(lambda: heard.text != "")
     await asyncio.sleep(0.05)
 
@@ -181,17 +181,17 @@ async def test_cancelling_the_wait_for_the_end_frees_the_connection(
     with pytest.raises(asyncio.CancelledError):
         await listening
 
-    assert heard.finished == []
+    assert heard.done_events == []
     await until(lambda: byte_server.open_connections == 0)
 
 
 def test_wait_for_the_end_is_shorter_than_the_shortest_idle_timeout() -> None:
     shortest = 1  # In seconds, as the agent's form accepts it.
-    assert shortest > streaming.GRACE
+    assert shortest > streaming.STREAM_END_TIMEOUT
 
 
 async def test_error_after_the_answer_takes_nothing_back(wire: Wire, hear: Hear) -> None:
     heard = await hear(*marked(wire, "hello"), wire.error_event())
 
     assert heard.text == "hello"
-    assert len(heard.finished) == 1
+    assert len(heard.done_events) == 1

@@ -112,7 +112,7 @@ async def test_connection_cut_after_the_last_word_is_told(wire: Wire, fail: Hear
 async def test_stream_without_its_terminal_marker_is_an_error(wire: Wire, fail: Hear) -> None:
     heard = await fail(BadStream, *wire.answer(Text(("yes",)), end=End.NONE))
 
-    assert heard.finished == []
+    assert heard.done_events == []
 
 
 async def test_call_of_a_stream_without_its_terminal_marker_is_no_success(wire: Wire, fail: Hear) -> None:
@@ -168,7 +168,7 @@ async def test_silence_is_told_apart_from_an_end(
     pieces: int, wire: Wire, http_client: Any, byte_server: ByteServer
 ) -> None:
     provider = wire.connect(byte_server.address, http_client, timeout=0.2)
-    byte_server.reply(*wire.answer(Text(("yes", "and", "no")))[:pieces], asyncio.Event())
+    byte_server.set_reply(*wire.answer(Text(("yes", "and", "no")))[:pieces], asyncio.Event())
 
     await Heard().fail(provider.stream(HELLO), DeadlineExceeded)
 
@@ -204,10 +204,10 @@ async def test_server_that_sends_no_headers_is_told(wire: Wire, http_client: Any
 async def test_half_a_character_is_sent_whole_or_is_a_bad_request(
     request_: Request, wire: Wire, provider: Provider, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(*wire.answer(Text(("yes",))))
+    byte_server.set_reply(*wire.answer(Text(("yes",))))
 
     with suppress(BadRequest):
-        assert (await Heard().listen(provider.stream(request_))).text == "yes"
+        assert (await Heard().read(provider.stream(request_))).text == "yes"
 
 
 async def test_usage_is_in_the_same_terms_everywhere(wire: Wire, hear: Hear) -> None:

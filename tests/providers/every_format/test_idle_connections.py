@@ -28,23 +28,23 @@ async def front(byte_server: ByteServer) -> AsyncIterator[Front]:
 @pytest.fixture
 async def provider(wire: Wire, http_client: Any, front: Front, byte_server: ByteServer) -> Provider:
     """Return a provider that has listed the models, so that it has an idle connection for its next request."""
-    byte_server.reply(wire.model_list(["model"]), headers=JSON)
-    byte_server.then_reply(*wire.answer(Text(("hello",))))
+    byte_server.set_reply(wire.model_list(["model"]), headers=JSON)
+    byte_server.add_reply(*wire.answer(Text(("hello",))))
     provider = wire.connect(front.address, http_client)
     await provider.list_models()
     return provider
 
 
 async def test_request_uses_the_idle_connection(provider: Provider, front: Front) -> None:
-    heard = await Heard().listen(provider.stream(HELLO))
+    heard = await Heard().read(provider.stream(HELLO))
 
     assert (heard.text, front.connections) == ("hello", 1)
 
 
 async def test_connection_that_the_server_has_closed_costs_no_answer(provider: Provider, front: Front) -> None:
-    front.forget()
+    front.reset()
 
-    heard = await Heard().listen(provider.stream(HELLO))
+    heard = await Heard().read(provider.stream(HELLO))
 
     assert (heard.text, front.connections) == ("hello", 1)
 
@@ -55,13 +55,13 @@ async def test_connection_that_the_server_closes_as_the_request_comes_costs_no_a
 ) -> None:
     front.hangs_up_at = 2
 
-    heard = await Heard().listen(provider.stream(HELLO))
+    heard = await Heard().read(provider.stream(HELLO))
 
     assert (heard.text, front.connections, len(front.heads)) == ("hello", 2, 3)
 
 
 async def test_server_that_hangs_up_on_a_new_connection_is_asked_once(provider: Provider, front: Front) -> None:
-    front.forget()
+    front.reset()
     front.hangs_up_at = 1
 
     await Heard().fail(provider.stream(HELLO), Unavailable)
@@ -72,7 +72,7 @@ async def test_server_that_hangs_up_on_a_new_connection_is_asked_once(provider: 
 async def test_connection_that_breaks_later_than_a_round_trip_is_the_servers_failure(
     provider: Provider, front: Front, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transport, "_ROUND_TRIP", -1.0)
+    monkeypatch.setattr(transport, "_CLOSE_NOTICE_SECONDS", -1.0)
     front.hangs_up_at = 2
 
     await Heard().fail(provider.stream(HELLO), Unavailable)
@@ -84,11 +84,11 @@ async def test_connection_that_breaks_later_than_a_round_trip_is_the_servers_fai
 async def test_opened_connection_is_the_one_that_the_next_request_uses(
     status: int, wire: Wire, http_client: Any, front: Front, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(status=status, headers={"Location": "http://127.0.0.1:1/"})
-    byte_server.then_reply(*wire.answer(Text(("hello",))))
+    byte_server.set_reply(status=status, headers={"Location": "http://127.0.0.1:1/"})
+    byte_server.add_reply(*wire.answer(Text(("hello",))))
 
     await open_connection(http_client, front.address)
-    heard = await Heard().listen(wire.connect(front.address, http_client).stream(HELLO))
+    heard = await Heard().read(wire.connect(front.address, http_client).stream(HELLO))
 
     assert (heard.text, front.connections) == ("hello", 1)
 
@@ -101,7 +101,7 @@ async def test_nothing_of_the_address_is_sent_but_the_server(
     await open_connection(http_client, f"{address}/v1/models?key=secret")
 
     assert front.asked == ["HEAD /"]
-    assert front.has_key == [False]
+    assert front.sent_keys == [False]
     assert "secret" not in front.heads[0]
 
 

@@ -10,12 +10,14 @@ from custom_components.windowed_conversation.providers.openai.chat_encoding impo
 from custom_components.windowed_conversation.window import Message
 from tests.providers.byte_server import ByteServer
 from tests.providers.heard import Heard
-from tests.providers.wires import WIRES
+from tests.providers.wires import ALL_WIRES
 from tests.providers.wires.chat import ChatWire
 from tests.providers.wires.parts import Text, Wire
 
 NAMES = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
-EVERY = pytest.mark.parametrize("wire", [*WIRES, ChatWire(Dialect.OPENAI)], ids=lambda w: f"{w.name}{len(w.no_calls)}")
+EVERY = pytest.mark.parametrize(
+    "wire", [*ALL_WIRES, ChatWire(Dialect.OPENAI)], ids=lambda w: f"{w.name}{len(w.no_calls)}"
+)
 
 
 def limits(body: dict[str, Any]) -> list[int]:
@@ -29,10 +31,10 @@ def limits(body: dict[str, Any]) -> list[int]:
 async def test_limit_is_sent_and_no_more_than_the_model_writes(
     written: int | None, sent: int, wire: Wire, provider: Provider, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(*wire.answer(Text(("ok",))))
+    byte_server.set_reply(*wire.answer(Text(("ok",))))
     profile = ModelProfile(output_tokens=written)
 
-    await Heard().listen(
+    await Heard().read(
         provider.stream(Request("model", (Message.user("hello"),), profile=profile, max_answer_tokens=9000))
     )
 

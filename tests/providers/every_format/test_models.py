@@ -20,7 +20,7 @@ from tests.providers.wires.parts import Wire
 
 @over_either_client
 async def test_models_are_listed_by_their_ids(wire: Wire, provider: Provider, byte_server: ByteServer) -> None:
-    byte_server.reply(wire.model_list(["zebra", "ant"]), headers=JSON)
+    byte_server.set_reply(wire.model_list(["zebra", "ant"]), headers=JSON)
 
     assert [model.id for model in await provider.list_models()] == ["ant", "zebra"]
 
@@ -29,7 +29,7 @@ async def test_models_are_listed_by_their_ids(wire: Wire, provider: Provider, by
 async def test_status_of_the_list_becomes_an_error_of_ours(
     status: int, error: type[ProviderError], wire: Wire, provider: Provider, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(wire.error_body(status), status=status, headers=JSON)
+    byte_server.set_reply(wire.error_body(status), status=status, headers=JSON)
 
     with pytest.raises(error):
         await provider.list_models()
@@ -41,7 +41,7 @@ async def test_status_of_the_list_becomes_an_error_of_ours(
     ids=lambda answer: repr(answer[:9]),
 )
 async def test_what_lists_no_models_is_refused(answer: bytes, provider: Provider, byte_server: ByteServer) -> None:
-    byte_server.reply(answer, headers=JSON)
+    byte_server.set_reply(answer, headers=JSON)
 
     with pytest.raises(BadStream):
         await provider.list_models()
@@ -53,14 +53,14 @@ async def test_list_of_another_form_is_refused(
 ) -> None:
     page = json.loads(wire.model_list(["a"]))
     (field,) = (name for name, value in page.items() if isinstance(value, list))
-    byte_server.reply(json.dumps({**page, field: models}).encode(), headers=JSON)
+    byte_server.set_reply(json.dumps({**page, field: models}).encode(), headers=JSON)
 
     with pytest.raises(BadStream):
         await provider.list_models()
 
 
 async def test_server_may_have_no_models(wire: Wire, provider: Provider, byte_server: ByteServer) -> None:
-    byte_server.reply(wire.model_list([]), headers=JSON)
+    byte_server.set_reply(wire.model_list([]), headers=JSON)
 
     assert await provider.list_models() == []
 

@@ -14,7 +14,7 @@ from tests.providers.heard import Heard
 from tests.providers.wires import FORBIDDING_WIRES
 from tests.providers.wires.parts import Text, Wire
 
-every_wire_that_forbids = pytest.mark.parametrize("wire", FORBIDDING_WIRES, ids=lambda wire: wire.name)
+with_each_forbidding_wire = pytest.mark.parametrize("wire", FORBIDDING_WIRES, ids=lambda wire: wire.name)
 
 LOOP = (
     Message.system("You are a voice assistant."),
@@ -27,37 +27,37 @@ LEVELS = ModelProfile(reasoning=ReasoningStyle.LEVEL)
 LAST = Request("model", LOOP, TOOLS, may_call=False)
 
 
-@every_wire_that_forbids
+@with_each_forbidding_wire
 async def test_tools_stay_where_they_were_and_may_not_be_called(
     wire: Wire, provider: Provider, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(*wire.answer(Text(("Done.",))))
+    byte_server.set_reply(*wire.answer(Text(("Done.",))))
 
-    await Heard().listen(provider.stream(replace(LAST, may_call=True)))
-    await Heard().listen(provider.stream(LAST))
+    await Heard().read(provider.stream(replace(LAST, may_call=True)))
+    await Heard().read(provider.stream(LAST))
 
     before, last = byte_server.requests
     assert last == before | wire.no_calls
 
 
 async def test_request_without_tools_forbids_nothing(wire: Wire, provider: Provider, byte_server: ByteServer) -> None:
-    byte_server.reply(*wire.answer(Text(("hello",))))
+    byte_server.set_reply(*wire.answer(Text(("hello",))))
     asked = Request("model", LOOP[:2])
 
-    await Heard().listen(provider.stream(asked))
-    await Heard().listen(provider.stream(replace(asked, may_call=False)))
+    await Heard().read(provider.stream(asked))
+    await Heard().read(provider.stream(replace(asked, may_call=False)))
 
     before, last = byte_server.requests
     assert last == before
 
 
-@every_wire_that_forbids
+@with_each_forbidding_wire
 async def test_model_that_may_not_call_answers_in_words(
     wire: Wire, http_client: object, model_server: ModelServer
 ) -> None:
     provider = wire.connect(model_server.address, http_client)
 
-    heard = await Heard().listen(provider.stream(replace(LAST, model="scripted", messages=LOOP[:2])))
+    heard = await Heard().read(provider.stream(replace(LAST, model="scripted", messages=LOOP[:2])))
 
     assert heard.calls == []
     assert heard.text == "I have no tool for that."
@@ -68,7 +68,7 @@ async def test_model_that_has_called_and_may_not_any_more_says_what_it_did(
 ) -> None:
     provider = wire.connect(model_server.address, http_client)
 
-    heard = await Heard().listen(provider.stream(replace(LAST, model="scripted", profile=LEVELS)))
+    heard = await Heard().read(provider.stream(replace(LAST, model="scripted", profile=LEVELS)))
 
     assert heard.calls == []
     assert heard.text == "Done, the kitchen light is on."

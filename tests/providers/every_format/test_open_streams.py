@@ -51,7 +51,7 @@ async def test_an_answer_with_more_behind_its_end(wire: Wire, hear: Hear) -> Non
 
 
 async def test_an_answer_that_is_abandoned(wire: Wire, ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(*wire.answer(Text(("hello",))), ForEver(b":\n\n"))
+    byte_server.set_reply(*wire.answer(Text(("hello",))), ForEver(b":\n\n"))
 
     await first_event(ask())
 

@@ -11,14 +11,14 @@ from custom_components.windowed_conversation.window import (
     Attachment,
     EstimatedCounter,
     Message,
-    Native,
+    NativeData,
     ToolCall,
     Window,
     WindowPolicy,
 )
 from demo.model_server import ModelServer
 from tests.providers.heard import Heard
-from tests.providers.snapshots.conversation import CLAUDE, GEMINI, GPT, LLAMA, MODELS, PIXEL, TOOLS, native_of
+from tests.providers.snapshots.conversation import CLAUDE, GEMINI, GPT, LLAMA, MODELS, PIXEL_PNG, TOOLS, make_native
 from tests.providers.wires.parts import Wire
 
 MODEL_OF = {"anthropic": CLAUDE, "chat": LLAMA, "gemini": GEMINI, "responses": GPT}
@@ -34,13 +34,17 @@ RESULTS = ("plain", '{"error": "no such light"}', "[1, 2]", "NaN", '{"a": NaN}',
 # Examples of unusual ids, because models and servers invent them freely.
 IDS = ("toolu_1", "call_2", "functions.a:0", "an id", "x" * 80, "\N{SNOWMAN}", "a", "b")
 NAMES = (*(tool.name for tool in TOOLS), "get weather", "1st", "a.b", "/", "x" * 200, "\N{SNOWMAN}")
-ATTACHMENTS = (Attachment("image/png", PIXEL), Attachment("image/jpg", PIXEL), Attachment("application/pdf", b"%PDF"))
-OFFERED = (TOOLS, (), (ToolSchema("a.b c", "", {"type": "object", "properties": {}}), *TOOLS))
+ATTACHMENTS = (
+    Attachment("image/png", PIXEL_PNG),
+    Attachment("image/jpg", PIXEL_PNG),
+    Attachment("application/pdf", b"%PDF"),
+)
+TOOL_LISTS = (TOOLS, (), (ToolSchema("a.b c", "", {"type": "object", "properties": {}}), *TOOLS))
 
 
-def native(random: Random, text: str, calls: tuple[ToolCall, ...]) -> Native | None:
+def native(random: Random, text: str, calls: tuple[ToolCall, ...]) -> NativeData | None:
     """Return the residue of a random format's model on an answer, or None."""
-    return native_of(random.choice([*MODEL_OF, "none"]), text, calls) if calls else None
+    return make_native(random.choice([*MODEL_OF, "none"]), text, calls) if calls else None
 
 
 def rounds(random: Random, ids: list[str]) -> list[Message]:
@@ -64,11 +68,11 @@ def conversation(random: Random) -> tuple[Message, ...]:
     window = Window("conversation", policy, EstimatedCounter(), clock=lambda: 1_795_420_800.0)
     ids = [f"{call_id}{number}" for number in range(9) for call_id in IDS]
     random.shuffle(ids)
-    window.set_system("You are a voice assistant.")
+    window.set_system_prompt("You are a voice assistant.")
     for _ in range(random.randrange(8)):
         attached = tuple(random.sample(ATTACHMENTS, random.randrange(2)))
         answers = [Message.assistant(random.choice(TEXTS)) for _ in range(random.randrange(3))]
-        window.record((Message.user(random.choice(SAID), attachments=attached), *rounds(random, ids), *answers))
+        window.add_exchange((Message.user(random.choice(SAID), attachments=attached), *rounds(random, ids), *answers))
     window.open(random.choice(SAID))
     for message in rounds(random, ids):
         window.add(message)
@@ -82,7 +86,7 @@ async def test_no_rule_is_broken(seed: int, wire: Wire, http_client: Any, model_
     request = Request(
         MODEL_OF[wire.name],
         conversation(random),
-        random.choice(OFFERED),
+        random.choice(TOOL_LISTS),
         profile=ModelProfile(
             reasoning=random.choice(STYLES_OF[wire.name]),
             caching=Caching.BREAKPOINTS if wire.name == "anthropic" else Caching.AUTOMATIC,
@@ -91,6 +95,6 @@ async def test_no_rule_is_broken(seed: int, wire: Wire, http_client: Any, model_
         settings=ModelSettings(effort=random.choice([None, *Effort])),
     )
 
-    await Heard().listen(wire.connect(model_server.address, http_client).stream(request))
+    await Heard().read(wire.connect(model_server.address, http_client).stream(request))
 
     assert model_server.requests[-1].violations == []

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.providers.anthropic import clients as anthropic_clients
-from custom_components.windowed_conversation.providers.anthropic.clients import anthropic_messages
+from custom_components.windowed_conversation.providers.anthropic.clients import create_anthropic_messages
 from custom_components.windowed_conversation.providers.errors import BadRequest, Redirected
-from custom_components.windowed_conversation.providers.events import CountsTokens, Provider, Request
-from custom_components.windowed_conversation.providers.gemini.clients import Gemini
+from custom_components.windowed_conversation.providers.events import Provider, Request, SupportsTokenCounting
+from custom_components.windowed_conversation.providers.gemini.clients import GeminiProvider
 from custom_components.windowed_conversation.providers.openai.clients import (
     AzureServer,
-    azure_chat,
-    azure_responses,
-    compatible_chat,
-    openai_chat,
-    openai_responses,
+    create_azure_chat,
+    create_azure_responses,
+    create_compatible_chat,
+    create_openai_chat,
+    create_openai_responses,
 )
 from custom_components.windowed_conversation.window import Message
 from tests.providers.byte_server import ByteServer
@@ -34,38 +34,38 @@ type Ask = Callable[[Provider], Awaitable[Any]]
 
 
 def _gemini(address: str, http_client: Any) -> Provider:
-    return Gemini(address, KEY, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    return GeminiProvider(address, KEY, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
 
 
 BUILDERS: dict[str, Build] = {
-    "compatible": lambda address, client: compatible_chat(f"{address}/v1", KEY, client),
-    "openai-chat": lambda address, client: openai_chat(KEY, client, f"{address}/v1"),
-    "openai-responses": lambda address, client: openai_responses(KEY, client, f"{address}/v1"),
-    "azure-chat": lambda address, client: azure_chat(AzureServer(address, KEY), client),
-    "azure-classic": lambda address, client: azure_chat(AzureServer(address, KEY, "2024-10-21"), client),
-    "azure-responses": lambda address, client: azure_responses(AzureServer(address, KEY), client),
-    "anthropic": lambda address, client: anthropic_messages(address, KEY, client),
+    "compatible": lambda address, client: create_compatible_chat(f"{address}/v1", KEY, client),
+    "openai-chat": lambda address, client: create_openai_chat(KEY, client, f"{address}/v1"),
+    "openai-responses": lambda address, client: create_openai_responses(KEY, client, f"{address}/v1"),
+    "azure-chat": lambda address, client: create_azure_chat(AzureServer(address, KEY), client),
+    "azure-classic": lambda address, client: create_azure_chat(AzureServer(address, KEY, "2024-10-21"), client),
+    "azure-responses": lambda address, client: create_azure_responses(AzureServer(address, KEY), client),
+    "anthropic": lambda address, client: create_anthropic_messages(address, KEY, client),
     "gemini": _gemini,
 }
 COUNTING = ("openai-responses", "azure-responses", "anthropic", "gemini")
 
 ASK: dict[str, Ask] = {
-    "stream": lambda provider: Heard().listen(provider.stream(REQUEST)),
+    "stream": lambda provider: Heard().read(provider.stream(REQUEST)),
     "models": lambda provider: provider.list_models(),
 }
 
 
 @pytest.fixture(params=BUILDERS)
-def built_by(request: pytest.FixtureRequest) -> str:
+def builder_name(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     return name
 
 
 @pytest.fixture
-async def http_client(request: pytest.FixtureRequest, built_by: str) -> AsyncIterator[Any]:
+async def http_client(request: pytest.FixtureRequest, builder_name: str) -> AsyncIterator[Any]:
     """Yield a client of the package for Anthropic's SDK or `over_either_client`, configured to follow redirects."""
     packages = {"anthropic": anthropic_clients.HttpClient.__module__.partition(".")[0]}
-    name = packages.get(built_by, getattr(request, "param", CLIENTS[0]))
+    name = packages.get(builder_name, getattr(request, "param", CLIENTS[0]))
     async with import_module(name).AsyncClient(verify=False, follow_redirects=True) as client:
         yield client
 
@@ -78,13 +78,13 @@ async def elsewhere(socket_enabled: None) -> AsyncIterator[ByteServer]:
 
 
 @pytest.fixture
-def provider(built_by: str, http_client: Any, byte_server: ByteServer) -> Provider:
-    return BUILDERS[built_by](byte_server.address, http_client)
+def provider(builder_name: str, http_client: Any, byte_server: ByteServer) -> Provider:
+    return BUILDERS[builder_name](byte_server.address, http_client)
 
 
 async def redirected(asked: Awaitable[Any], status: int, byte_server: ByteServer, address: str) -> Redirected:
     """Return the error that a redirect to this address causes."""
-    byte_server.reply(b"moved", status=status, headers={"Location": f"{address}?key=secret#part"})
+    byte_server.set_reply(b"moved", status=status, headers={"Location": f"{address}?key=secret#part"})
     with pytest.raises(BadRequest) as raised:
         await asked
     assert isinstance(raised.value, Redirected)
@@ -107,12 +107,12 @@ async def test_nobody_follows_a_redirect(
     assert len(byte_server.requests) == 1
 
 
-@pytest.mark.parametrize("built_by", COUNTING, indirect=True)
+@pytest.mark.parametrize("builder_name", COUNTING, indirect=True)
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_nobody_follows_a_redirect_of_a_count(
     status: int, provider: Provider, byte_server: ByteServer, elsewhere: ByteServer
 ) -> None:
-    assert isinstance(provider, CountsTokens)
+    assert isinstance(provider, SupportsTokenCounting)
     address = f"{elsewhere.address}{NEW_PATH}"
 
     error = await redirected(provider.count_tokens(REQUEST), status, byte_server, address)

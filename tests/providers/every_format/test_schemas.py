@@ -9,11 +9,11 @@ import pytest
 
 from custom_components.windowed_conversation.providers.events import Provider, Request, ToolSchema
 from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
-from custom_components.windowed_conversation.providers.openai.fields import encoded_tool
+from custom_components.windowed_conversation.providers.openai.fields import encode_tool
 from custom_components.windowed_conversation.window import Message
 from tests.providers.byte_server import ByteServer
 from tests.providers.heard import Heard
-from tests.providers.wires import WIRES
+from tests.providers.wires import ALL_WIRES
 from tests.providers.wires.chat import ChatWire
 from tests.providers.wires.gemini import GeminiWire
 from tests.providers.wires.parts import Text, Wire
@@ -23,7 +23,9 @@ SONG = {"type": "object", "properties": {"song": TEXT, "room": TEXT}, "required"
 ALBUM = {"type": "object", "properties": {"album": TEXT, "room": TEXT}, "required": ["album", "room"]}
 CHOICE = {"anyOf": [SONG, ALBUM]}
 
-EVERY = pytest.mark.parametrize("wire", [*WIRES, ChatWire(Dialect.OPENAI)], ids=lambda w: f"{w.name}{len(w.no_calls)}")
+EVERY = pytest.mark.parametrize(
+    "wire", [*ALL_WIRES, ChatWire(Dialect.OPENAI)], ids=lambda w: f"{w.name}{len(w.no_calls)}"
+)
 
 type Sent = Callable[[Mapping[str, Any]], Awaitable[Any]]
 
@@ -44,9 +46,9 @@ def sent(wire: Wire, provider: Provider, byte_server: ByteServer) -> Sent:
     """Return a function that offers a tool with the given schema and returns the schema that was sent."""
 
     async def sent(schema: Mapping[str, Any]) -> Any:
-        byte_server.reply(*wire.answer(Text(("ok",))))
+        byte_server.set_reply(*wire.answer(Text(("ok",))))
         tools = (ToolSchema("play", "Plays", schema),)
-        await Heard().listen(provider.stream(Request("model", (Message.user("hello"),), tools)))
+        await Heard().read(provider.stream(Request("model", (Message.user("hello"),), tools)))
         (found,) = schemas(byte_server.requests[-1]["tools"])
         return found
 
@@ -63,7 +65,7 @@ async def test_schema_is_always_one_of_an_object(sent: Sent) -> None:
     }
 
 
-@pytest.mark.parametrize("wire", [wire for wire in WIRES if not isinstance(wire, GeminiWire)], ids=lambda w: w.name)
+@pytest.mark.parametrize("wire", [wire for wire in ALL_WIRES if not isinstance(wire, GeminiWire)], ids=lambda w: w.name)
 async def test_choice_is_one_object_where_it_is_refused(sent: Sent) -> None:
     assert await sent(CHOICE) == {
         "type": "object",
@@ -92,7 +94,7 @@ def test_what_is_counted_of_a_schema_is_json() -> None:
 
 
 @pytest.mark.parametrize(
-    "wire", [wire for wire in WIRES if wire.name in ("chat", "responses")], ids=lambda wire: wire.name
+    "wire", [wire for wire in ALL_WIRES if wire.name in ("chat", "responses")], ids=lambda wire: wire.name
 )
 async def test_array_without_items_is_one_of_anything(sent: Sent) -> None:
     schema = {"type": "object", "properties": {"rooms": {"type": "array", "maxItems": 0}}}
@@ -103,4 +105,4 @@ async def test_array_without_items_is_one_of_anything(sent: Sent) -> None:
 def test_schema_is_put_into_the_formats_form_once() -> None:
     tool, same = (ToolSchema("act", "", {"type": "object", "properties": {"level": {}}}) for _ in range(2))
 
-    assert encoded_tool(tool) is encoded_tool(same)
+    assert encode_tool(tool) is encode_tool(same)

@@ -69,14 +69,14 @@ WHOLE: dict[str, Any] = {"anthropic": MESSAGE, "chat": CHAT, "gemini": GENERATED
 async def test_plain_json_is_read_as_the_answer(
     indent: int | None, wire: Wire, ask: Ask, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(json.dumps(WHOLE[wire.name], indent=indent).encode(), headers=JSON)
+    byte_server.set_reply(json.dumps(WHOLE[wire.name], indent=indent).encode(), headers=JSON)
 
-    heard = await Heard().listen(ask())
+    heard = await Heard().read(ask())
 
     assert heard.text == SAID
     assert [(call.id, call.name, dict(call.arguments)) for call in heard.calls] == [("call_a", "act", ARGUMENTS)]
     assert heard.usages == [Usage(input=7, output=3)]
-    assert heard.finished[0].reason is FinishReason.TOOL_CALLS
+    assert heard.done_events[0].reason is FinishReason.TOOL_CALLS
 
 
 async def test_plain_json_may_come_byte_by_byte_and_be_called_a_stream(wire: Wire, hear: Hear) -> None:
@@ -100,7 +100,7 @@ async def test_last_event_needs_no_blank_line(wire: Wire, hear: Hear) -> None:
     heard = await hear(stream.removesuffix(b"data: [DONE]\n\n").rstrip(b"\r\n"))
 
     assert heard.text == "hello"
-    assert len(heard.finished) == 1
+    assert len(heard.done_events) == 1
 
 
 @pytest.mark.parametrize("wire", FRAGMENTING_WIRES, ids=lambda wire: wire.name)

@@ -32,10 +32,10 @@ def observed(wire: Wire, provider: Provider, byte_server: ByteServer) -> Observe
 
     def observe(sent: tuple[bytes, ...]) -> tuple[Heard, list[None], asyncio.Task[Heard]]:
         heard, signs = Heard(), list[None]()
-        byte_server.reply(*sent, asyncio.Event())
+        byte_server.set_reply(*sent, asyncio.Event())
         request = Request("model", (Message.user(QUESTION),))
         stream = provider.stream(request, lambda: signs.append(None))
-        return heard, signs, asyncio.create_task(heard.listen(stream))
+        return heard, signs, asyncio.create_task(heard.read(stream))
 
     return observe
 

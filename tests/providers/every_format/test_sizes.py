@@ -26,14 +26,14 @@ EVENT = "an event is longer than 4 MB"
 SENT = "the server sent more than it may"
 
 
-def pieces_of(text: str, size: int) -> tuple[str, ...]:
+def split_text(text: str, size: int) -> tuple[str, ...]:
     return tuple(text[at : at + size] for at in range(0, len(text), size))
 
 
 def call(number: int, length: int) -> Call:
     """Return a call whose arguments have this length in characters."""
     arguments = f'{{"text": "{"x" * (length - 12)}"}}'
-    return Call(f"call_{number}", "act", pieces_of(arguments, 64 * KILOBYTE))
+    return Call(f"call_{number}", "act", split_text(arguments, 64 * KILOBYTE))
 
 
 async def failure(asked: Awaitable[Any], byte_server: ByteServer) -> BadStream:
@@ -49,8 +49,8 @@ def refused(ask: Ask, byte_server: ByteServer) -> Callable[[Iterable[bytes]], Aw
     """Return a function that returns the error message for an endless answer that begins with the given events."""
 
     async def refused(events: Iterable[bytes]) -> str:
-        byte_server.reply(*events, ForEver(b":\n\n"))
-        return str(await failure(Heard().listen(ask()), byte_server))
+        byte_server.set_reply(*events, ForEver(b":\n\n"))
+        return str(await failure(Heard().read(ask()), byte_server))
 
     return refused
 
@@ -63,7 +63,7 @@ def calls(number: int) -> Calls:
     return Calls(tuple(Call(f"call_{at}", "act", ('{"a": 1}',)) for at in range(number)))
 
 
-LONG = pieces_of("x" * (4 * MEGABYTE + 1), MEGABYTE)
+LONG = split_text("x" * (4 * MEGABYTE + 1), MEGABYTE)
 MANY_VALUES = json.dumps({"x": [0] * 10_000}, separators=(",", ":"))
 # For each kind of answer, the error message and the events that cause it.
 ANSWERS: dict[str, tuple[str, Callable[[Wire], Iterable[bytes]]]] = {
@@ -114,13 +114,13 @@ GZIP = {"Content-Type": "text/event-stream", "Content-Encoding": "gzip"}
 async def test_answer_without_an_end_is_refused(
     limit: str, pieces: tuple[Piece, ...], reply: dict[str, Any], ask: Ask, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(*pieces, **reply)
+    byte_server.set_reply(*pieces, **reply)
 
-    assert str(await failure(Heard().listen(ask()), byte_server)) == limit
+    assert str(await failure(Heard().read(ask()), byte_server)) == limit
 
 
 async def test_text_of_4_mb_is_heard(wire: Wire, fail: Hear) -> None:
-    words = pieces_of("x" * (4 * MEGABYTE - KILOBYTE), MEGABYTE)
+    words = split_text("x" * (4 * MEGABYTE - KILOBYTE), MEGABYTE)
     heard = await fail(Incomplete, *wire.answer(Text(words), end=End.LENGTH))
 
     assert len(heard.text) == 4 * MEGABYTE - KILOBYTE
@@ -129,15 +129,15 @@ async def test_text_of_4_mb_is_heard(wire: Wire, fail: Hear) -> None:
 async def test_text_in_too_many_pieces_is_refused(
     wire: Wire, refused: Refused, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streaming, "_MOST_PIECES", 100)
+    monkeypatch.setattr(streaming, "_MAX_DELTAS", 100)
 
     assert await refused(wire.answer(Text(("x",) * 101), end=End.NONE)) == "the answer has more than 100 pieces"
 
 
 async def test_64_calls_are_heard(wire: Wire, ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(*wire.answer(calls(64)))
+    byte_server.set_reply(*wire.answer(calls(64)))
 
-    assert len((await Heard().listen(ask())).calls) == 64
+    assert len((await Heard().read(ask())).calls) == 64
 
 
 async def test_error_over_1_mb_is_told_by_its_status(byte_server: ByteServer, fail: Hear) -> None:
@@ -147,13 +147,13 @@ async def test_error_over_1_mb_is_told_by_its_status(byte_server: ByteServer, fa
 
 
 async def test_list_over_8_mb_is_refused(wire: Wire, provider: Provider, byte_server: ByteServer) -> None:
-    byte_server.reply(wire.model_list(["a"])[:-1], ForEver(b" " * 256 * KILOBYTE), headers=JSON)
+    byte_server.set_reply(wire.model_list(["a"])[:-1], ForEver(b" " * 256 * KILOBYTE), headers=JSON)
 
     assert str(await failure(provider.list_models(), byte_server)) == SENT
 
 
 async def test_error_over_1_mb_of_the_list_is_told_by_its_status(provider: Provider, byte_server: ByteServer) -> None:
-    byte_server.reply(b'{"error": "', ForEver(b"x" * 256 * KILOBYTE), status=500, headers=JSON)
+    byte_server.set_reply(b'{"error": "', ForEver(b"x" * 256 * KILOBYTE), status=500, headers=JSON)
 
     with pytest.raises(Unavailable):
         await provider.list_models()
@@ -162,14 +162,14 @@ async def test_error_over_1_mb_of_the_list_is_told_by_its_status(provider: Provi
 
 
 async def test_list_of_many_values_is_refused(wire: Wire, provider: Provider, byte_server: ByteServer) -> None:
-    byte_server.reply(wire.model_list(["a"]).rstrip()[:-1] + b', "x": [0' + b",{}" * 250_000 + b"]}", headers=JSON)
+    byte_server.set_reply(wire.model_list(["a"]).rstrip()[:-1] + b', "x": [0' + b",{}" * 250_000 + b"]}", headers=JSON)
 
     with pytest.raises(BadStream, match=r"^the list of models has more than 250000 values$"):
         await provider.list_models()
 
 
 async def test_list_of_many_models_is_refused(wire: Wire, provider: Provider, byte_server: ByteServer) -> None:
-    byte_server.reply(wire.model_list([str(number) for number in range(10_001)]), headers=JSON)
+    byte_server.set_reply(wire.model_list([str(number) for number in range(10_001)]), headers=JSON)
 
     with pytest.raises(BadStream, match=r"^the server lists more than 10000 models$"):
         await provider.list_models()

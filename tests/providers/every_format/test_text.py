@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers.events import Finished, FinishReason, ReasoningDelta, TextDelta
+from custom_components.windowed_conversation.providers.events import AnswerDone, FinishReason, ReasoningDelta, TextDelta
 from tests.providers.byte_server import ByteServer
 from tests.providers.conftest import Ask, Hear
 from tests.providers.heard import Heard
@@ -27,8 +27,8 @@ async def test_text_comes_in_the_pieces_that_the_server_sends(wire: Wire, hear: 
 async def test_whole_answer_ends_with_its_terminal_event(wire: Wire, hear: Hear) -> None:
     heard = await hear(*wire.answer(Text(("yes",))))
 
-    assert [event for event in heard.events if isinstance(event, Finished)] == heard.events[-1:]
-    assert heard.finished[0].reason is FinishReason.STOP
+    assert [event for event in heard.events if isinstance(event, AnswerDone)] == heard.events[-1:]
+    assert heard.done_events[0].reason is FinishReason.STOP
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 61, pytest.param(MUCH, id="not at all")])
@@ -42,13 +42,13 @@ async def test_stream_may_be_cut_anywhere(size: int, wire: Wire, hear: Hear) -> 
 async def test_text_is_heard_before_the_stream_ends(wire: Wire, ask: Ask, byte_server: ByteServer) -> None:
     ends = asyncio.Event()
     *events, terminal = wire.answer(Text(("first", "second")))
-    byte_server.reply(*events, ends, terminal)
+    byte_server.set_reply(*events, ends, terminal)
     stream = ask()
 
     assert await anext(stream) == TextDelta("first")
 
     ends.set()
-    assert (await Heard().listen(stream)).text == "second"
+    assert (await Heard().read(stream)).text == "second"
 
 
 async def test_ten_thousand_tiny_chunks_are_whole(wire: Wire, hear: Hear) -> None:

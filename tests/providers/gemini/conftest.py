@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers.gemini.clients import Gemini
+from custom_components.windowed_conversation.providers.gemini.clients import GeminiProvider
 
 from ..byte_server import ByteServer
 from ..wires.gemini import GeminiWire
@@ -13,7 +13,7 @@ JSON = {"Content-Type": "application/json; charset=UTF-8"}
 
 
 @pytest.fixture
-def provider(http_client: Any, byte_server: ByteServer) -> Gemini:
+def provider(http_client: Any, byte_server: ByteServer) -> GeminiProvider:
     return GeminiWire().connect(byte_server.address, http_client)
 
 
@@ -22,8 +22,8 @@ def asked(http_client: Any) -> list[Any]:
     """Return the list to which the HTTP client's requests are added."""
     requests: list[Any] = []
 
-    async def on_request(request: Any) -> None:
+    async def record_request(request: Any) -> None:
         requests.append(request)
 
-    http_client.event_hooks["request"] = [on_request]
+    http_client.event_hooks["request"] = [record_request]
     return requests

@@ -7,10 +7,16 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import BadStream, Incomplete, ProviderError, Refused
-from custom_components.windowed_conversation.providers.events import Finished, FinishReason, Request, ToolSchema, Usage
-from custom_components.windowed_conversation.providers.gemini.clients import Gemini
-from custom_components.windowed_conversation.providers.gemini.encoding import Signatures, SignedText, signatures_of
-from custom_components.windowed_conversation.window import Message, Native, ToolCall
+from custom_components.windowed_conversation.providers.events import (
+    AnswerDone,
+    FinishReason,
+    Request,
+    ToolSchema,
+    Usage,
+)
+from custom_components.windowed_conversation.providers.gemini.clients import GeminiProvider
+from custom_components.windowed_conversation.providers.gemini.encoding import Signatures, SignedText, read_signatures
+from custom_components.windowed_conversation.window import Message, NativeData, ToolCall
 
 from ..byte_server import ByteServer
 from ..conftest import Ask, Hear, over_either_client
@@ -23,7 +29,7 @@ TOOLS = (ToolSchema("act", "", {"type": "object"}), ToolSchema("wetter für heut
 
 
 @pytest.fixture
-def ask(provider: Gemini) -> Ask:
+def ask(provider: GeminiProvider) -> Ask:
     """Return a function that sends a question to the byte server; `earlier` are the messages before the question."""
 
     def ask(*earlier: Message) -> Any:
@@ -34,8 +40,8 @@ def ask(provider: Gemini) -> Ask:
 
 def residue(heard: Heard) -> Signatures:
     """Return the residue as the next request will parse it."""
-    value = json.loads(json.dumps(heard.finished[0].residue))
-    return signatures_of(Message.assistant(native=Native("gemini", MODEL, value)), MODEL)
+    value = json.loads(json.dumps(heard.done_events[0].native_value))
+    return read_signatures(Message.assistant(native=NativeData("gemini", MODEL, value)), MODEL)
 
 
 @over_either_client
@@ -50,12 +56,12 @@ async def test_parts_of_all_kinds_become_events(hear: Hear) -> None:
     assert (heard.reasoning, heard.texts) == ("Hm.", ["Hel", "lo"])
     assert heard.called == [("act", {"a": 1}), ("act", {})]
     assert heard.usages == [Usage(9, 3, 7, 0, 4)]
-    assert heard.finished[0].reason is FinishReason.TOOL_CALLS
-    assert heard.events[-1] is heard.finished[0]
+    assert heard.done_events[0].reason is FinishReason.TOOL_CALLS
+    assert heard.events[-1] is heard.done_events[0]
 
 
 async def test_id_that_the_history_has_already_is_replaced_and_goes_back(ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(chunk(call("act", {}, "x1")), STOP)
+    byte_server.set_reply(chunk(call("act", {}, "x1")), STOP)
     earlier = (
         Message.user("before"),
         Message.assistant(tool_calls=(ToolCall("x1", "act", {}),)),
@@ -63,10 +69,10 @@ async def test_id_that_the_history_has_already_is_replaced_and_goes_back(ask: As
         Message.assistant("done"),
     )
 
-    heard = await Heard().listen(ask(*earlier))
+    heard = await Heard().read(ask(*earlier))
 
     assert heard.ids != ["x1"]
-    assert residue(heard).ids == {heard.ids[0]: "x1"}
+    assert residue(heard).gemini_id_by_call_id == {heard.ids[0]: "x1"}
 
 
 async def test_name_that_gemini_refuses_is_the_tools_own_again(byte_server: ByteServer, hear: Hear) -> None:
@@ -101,16 +107,16 @@ async def test_signature_of_a_text_is_kept_with_its_place(events: list[bytes], k
 async def test_signature_of_a_call_is_kept_with_the_call(hear: Hear) -> None:
     heard = await hear(chunk(call("act", {}, signature=SIGNATURE), call("act", {})), STOP)
 
-    assert residue(heard) == Signatures(signatures={heard.ids[0]: SIGNATURE})
+    assert residue(heard) == Signatures(by_call={heard.ids[0]: SIGNATURE})
 
 
 async def test_answer_goes_back_as_it_came(ask: Ask, byte_server: ByteServer, hear: Hear) -> None:
     parts = [{"text": "One moment."}, call("act", {"n": None}, "x1", SIGNATURE), call("act", {}, "x2")]
     heard = await hear(*(chunk(part) for part in parts), STOP)
-    native = Native("gemini", MODEL, heard.finished[0].residue)
+    native = NativeData("gemini", MODEL, heard.done_events[0].native_value)
     answer = Message.assistant(heard.text, tool_calls=tuple(heard.calls), native=native)
 
-    await Heard().listen(ask(Message.user("x"), answer, *(Message.tool(each, "act", "{}") for each in heard.ids)))
+    await Heard().read(ask(Message.user("x"), answer, *(Message.tool(each, "act", "{}") for each in heard.ids)))
 
     sent = json.dumps(byte_server.requests[-1]["contents"][1]["parts"]).replace("_", "/")
     assert json.loads(sent) == parts
@@ -119,7 +125,7 @@ async def test_answer_goes_back_as_it_came(ask: Ask, byte_server: ByteServer, he
 async def test_answer_without_signatures_and_ids_leaves_nothing(hear: Hear) -> None:
     heard = await hear(text("hello"), chunk(call("act", {})), STOP)
 
-    assert heard.finished == [Finished(FinishReason.TOOL_CALLS, "STOP")]
+    assert heard.done_events == [AnswerDone(FinishReason.TOOL_CALLS, "STOP")]
 
 
 @pytest.mark.parametrize(
@@ -228,7 +234,7 @@ async def test_calls_that_are_whole_are_good_whatever_the_reason_to_end(reason: 
     heard = await hear(chunk({"functionCall": {"name": "act", "args": {"x": 1}}}, finish=reason))
 
     assert heard.called == [("act", {"x": 1})]
-    assert heard.finished[0].reason is FinishReason.TOOL_CALLS
+    assert heard.done_events[0].reason is FinishReason.TOOL_CALLS
 
 
 @pytest.mark.parametrize("encode", [b64encode, urlsafe_b64encode])
@@ -237,4 +243,4 @@ async def test_signature_may_be_written_in_either_alphabet(encode: Any, hear: He
     part = {"functionCall": {"name": "act", "args": {}}, "thoughtSignature": encode(signature).decode()}
     heard = await hear(chunk(part, finish="STOP"))
 
-    assert list(residue(heard).signatures.values()) == [signature]
+    assert list(residue(heard).by_call.values()) == [signature]

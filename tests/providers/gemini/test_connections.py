@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.providers.events import Request
-from custom_components.windowed_conversation.providers.gemini.clients import Gemini
+from custom_components.windowed_conversation.providers.gemini.clients import GeminiProvider
 from custom_components.windowed_conversation.window import Message
 
 from ..byte_server import ByteServer
 from ..conftest import CLIENTS, over_either_client
 from ..heard import Heard
-from ..wires.gemini import KEY, STOP, GeminiWire
+from ..wires.gemini import API_KEY, STOP, GeminiWire
 
 REQUEST = Request("gemini-made-up", (Message.user("hello"),))
 
@@ -40,15 +40,15 @@ pytestmark = over_either_client
 
 @pytest.mark.parametrize("model", ["gemini-made-up", "models/gemini-made-up"])
 async def test_request_says_who_asks_for_what(
-    model: str, asked: list[Any], provider: Gemini, byte_server: ByteServer
+    model: str, asked: list[Any], provider: GeminiProvider, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(STOP)
+    byte_server.set_reply(STOP)
 
-    await Heard().listen(provider.stream(Request(model, REQUEST.messages)))
+    await Heard().read(provider.stream(Request(model, REQUEST.messages)))
 
     address = f"{byte_server.address}/v1beta/models/gemini-made-up:streamGenerateContent?alt=sse"
     assert str(asked[0].url) == address
-    assert asked[0].headers["x-goog-api-key"] == KEY
+    assert asked[0].headers["x-goog-api-key"] == API_KEY
 
 
 async def test_environment_changes_nothing(
@@ -63,21 +63,21 @@ async def test_environment_changes_nothing(
         "GOOGLE_CLOUD_PROJECT": "another",
     }.items():
         monkeypatch.setenv(name, value)
-    byte_server.reply(STOP)
-    provider = Gemini(byte_server.address, None, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    byte_server.set_reply(STOP)
+    provider = GeminiProvider(byte_server.address, None, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
 
-    await Heard().listen(provider.stream(REQUEST))
+    await Heard().read(provider.stream(REQUEST))
 
     assert asked[0].url.path.startswith("/v1beta/models/")
     assert asked[0].headers["x-goog-api-key"] == "none"
 
 
 async def test_account_without_a_url_asks_google(http_client: Any, asked: list[Any]) -> None:
-    async def no_network(request: Any) -> None:
+    async def refuse_to_send(request: Any) -> None:
         raise ZeroDivisionError
 
-    http_client.event_hooks["request"].append(no_network)
-    provider = Gemini(None, KEY, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    http_client.event_hooks["request"].append(refuse_to_send)
+    provider = GeminiProvider(None, API_KEY, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
 
     with pytest.raises(ZeroDivisionError):
         await provider.list_models()
@@ -89,12 +89,12 @@ async def test_account_without_a_url_asks_google(http_client: Any, asked: list[A
 async def test_limit_of_a_short_answer_is_not_that_of_a_long_one(
     http_client: Any, asked: list[Any], byte_server: ByteServer
 ) -> None:
-    provider = Gemini(byte_server.address, KEY, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
-    byte_server.reply(GeminiWire().model_list(["a"]))
+    provider = GeminiProvider(byte_server.address, API_KEY, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    byte_server.set_reply(GeminiWire().model_list(["a"]))
     await provider.list_models()
-    byte_server.reply(STOP)
+    byte_server.set_reply(STOP)
 
-    await Heard().listen(provider.stream(REQUEST))
+    await Heard().read(provider.stream(REQUEST))
 
     short, long = (set(request.extensions["timeout"].values()) for request in asked)
     assert (short, long) == ({10.0}, {None})
@@ -107,7 +107,7 @@ async def test_building_reads_no_certificates(monkeypatch: pytest.MonkeyPatch, h
     for name in ("load_default_certs", "load_verify_locations"):
         monkeypatch.setattr(ssl.SSLContext, name, lambda *args, **_: read.append(args), raising=False)
 
-    Gemini(None, KEY, http_client, context)
+    GeminiProvider(None, API_KEY, http_client, context)
 
     assert read == []
 

@@ -17,19 +17,19 @@ from custom_components.windowed_conversation.providers.errors import (
     Unavailable,
 )
 from custom_components.windowed_conversation.providers.events import Request
-from custom_components.windowed_conversation.providers.gemini.clients import Gemini
+from custom_components.windowed_conversation.providers.gemini.clients import GeminiProvider
 from custom_components.windowed_conversation.providers.models import ModelProfile
 from custom_components.windowed_conversation.window import Message
 
 from ..byte_server import ByteServer
 from ..conftest import SECRET, Ask, Hear, over_either_client
 from ..heard import Heard
-from ..wires.gemini import KEY, STOP, GeminiWire, chunk, error, event, text
+from ..wires.gemini import API_KEY, STOP, GeminiWire, chunk, error, event, text
 from .conftest import JSON
 
 RPC = "type.googleapis.com/google.rpc."
-PER_MINUTE = {"quotaId": "GenerateRequestsPerMinutePerProjectPerModel-FreeTier", "quotaValue": "15"}
-PER_DAY = {"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier", "quotaValue": "200"}
+MINUTE_QUOTA = {"quotaId": "GenerateRequestsPerMinutePerProjectPerModel-FreeTier", "quotaValue": "15"}
+DAILY_QUOTA = {"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier", "quotaValue": "200"}
 
 
 def reason(value: str) -> dict[str, Any]:
@@ -58,8 +58,8 @@ ERRORS: dict[str, tuple[int, bytes, type[ProviderError]]] = {
     "aborted": (409, error(409), BadRequest),
     "front_end": (413, GeminiWire().error_body(413), ContextOverflow),
     "too_many": (429, error(429), RateLimited),
-    "too_many_a_minute": (429, error(429, quota(PER_MINUTE), delay("3s")), RateLimited),
-    "too_many_a_day": (429, error(429, quota(PER_MINUTE, PER_DAY), delay("3s")), QuotaError),
+    "too_many_a_minute": (429, error(429, quota(MINUTE_QUOTA), delay("3s")), RateLimited),
+    "too_many_a_day": (429, error(429, quota(MINUTE_QUOTA, DAILY_QUOTA), delay("3s")), QuotaError),
     "cancelled": (499, error(499), Unavailable),
     "broken": (500, error(500), Unavailable),
     "overloaded": (503, error(503), Unavailable),
@@ -79,7 +79,7 @@ ERRORS: dict[str, tuple[int, bytes, type[ProviderError]]] = {
 
 
 @pytest.fixture
-def ask(provider: Gemini) -> Ask:
+def ask(provider: GeminiProvider) -> Ask:
     """Return a function that sends a request to the byte server; `fields` are `Request` fields."""
 
     def ask(said: str = SECRET, **fields: Any) -> Any:
@@ -102,7 +102,7 @@ async def test_refused_request_becomes_an_error_of_ours(
 async def test_invalid_request_beyond_what_the_model_reads_is_too_long(
     limit: int | None, raised: type[ProviderError], ask: Ask, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(error(400), status=400, headers=JSON)
+    byte_server.set_reply(error(400), status=400, headers=JSON)
 
     heard = await Heard().fail(ask("word " * 1000, profile=ModelProfile(context_tokens=limit)))
 
@@ -110,7 +110,7 @@ async def test_invalid_request_beyond_what_the_model_reads_is_too_long(
 
 
 async def test_wrong_key_is_no_overflow(ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(error(400, reason("API_KEY_INVALID")), status=400, headers=JSON)
+    byte_server.set_reply(error(400, reason("API_KEY_INVALID")), status=400, headers=JSON)
 
     await Heard().fail(ask("word " * 1000, profile=ModelProfile(context_tokens=100)), AuthError)
 
@@ -119,7 +119,7 @@ async def test_wrong_key_is_no_overflow(ask: Ask, byte_server: ByteServer) -> No
     ("details", "header", "seconds"),
     [
         ([delay("34s")], {}, 34.0),
-        ([quota(PER_MINUTE), delay("34.074824224s")], {}, 34.074824224),
+        ([quota(MINUTE_QUOTA), delay("34.074824224s")], {}, 34.074824224),
         ([delay("0s")], {"Retry-After": "9"}, 0.0),
         ([delay("-3s")], {}, 0.0),
         ([delay("soon")], {"Retry-After": "9"}, 9.0),
@@ -166,7 +166,7 @@ async def test_address_that_is_none_is_a_bad_request(url: str, http_client: Any)
 
 @over_either_client
 async def test_key_that_cannot_be_sent_is_a_wrong_key(http_client: Any, byte_server: ByteServer) -> None:
-    provider = Gemini(byte_server.address, "schlüssel", http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    provider = GeminiProvider(byte_server.address, "schlüssel", http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
 
     with pytest.raises(AuthError):
         await provider.list_models()
@@ -174,7 +174,7 @@ async def test_key_that_cannot_be_sent_is_a_wrong_key(http_client: Any, byte_ser
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 413, 429, 500, 503])
 async def test_refused_request_is_told_without_text_or_key(status: int, fail: Hear) -> None:
-    said = f"{SECRET} {KEY}"
+    said = f"{SECRET} {API_KEY}"
     body = event(
         {"error": {"code": status, "message": said, "status": said, "details": [reason(said), delay(said)]}}
     ).removeprefix(b"data: ")
@@ -182,7 +182,7 @@ async def test_refused_request_is_told_without_text_or_key(status: int, fail: He
     heard = await fail(ProviderError, body, status=status, headers={**JSON, "Retry-After": said})
 
     assert "pelican" not in repr(heard.error)
-    assert KEY not in repr(heard.error)
+    assert API_KEY not in repr(heard.error)
 
 
 @pytest.mark.filterwarnings("ignore:.* is not a valid:UserWarning")

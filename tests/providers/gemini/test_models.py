@@ -6,8 +6,13 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import BadStream
-from custom_components.windowed_conversation.providers.events import CountsTokens, ListedModel, Request, ToolSchema
-from custom_components.windowed_conversation.providers.gemini.clients import Gemini
+from custom_components.windowed_conversation.providers.events import (
+    ListedModel,
+    Request,
+    SupportsTokenCounting,
+    ToolSchema,
+)
+from custom_components.windowed_conversation.providers.gemini.clients import GeminiProvider
 from custom_components.windowed_conversation.window import Message, ToolCall
 
 from ..byte_server import ByteServer
@@ -18,38 +23,38 @@ from .conftest import JSON
 
 
 @over_either_client
-async def test_models_are_listed_sorted_with_their_limits(provider: Gemini, byte_server: ByteServer) -> None:
+async def test_models_are_listed_sorted_with_their_limits(provider: GeminiProvider, byte_server: ByteServer) -> None:
     models = [model("b"), model("a", inputTokenLimit=5, outputTokenLimit=3)]
-    byte_server.reply(json.dumps({"models": models}).encode(), headers=JSON)
+    byte_server.set_reply(json.dumps({"models": models}).encode(), headers=JSON)
 
     assert await provider.list_models() == [ListedModel("a", 5, 3), ListedModel("b", 1048576, 65536)]
 
 
-async def test_models_that_generate_no_text_are_omitted(provider: Gemini, byte_server: ByteServer) -> None:
+async def test_models_that_generate_no_text_are_omitted(provider: GeminiProvider, byte_server: ByteServer) -> None:
     models = [model("a", supportedGenerationMethods=["embedContent"]), model("b"), {"name": "models/c", "new": 1}]
-    byte_server.reply(json.dumps({"models": models}).encode(), headers=JSON)
+    byte_server.set_reply(json.dumps({"models": models}).encode(), headers=JSON)
 
     assert await provider.list_models() == [ListedModel("b", 1048576, 65536), ListedModel("c")]
 
 
-async def test_further_pages_are_asked_for(provider: Gemini, byte_server: ByteServer) -> None:
-    byte_server.reply(json.dumps({"models": [model("b")], "nextPageToken": "next"}).encode(), headers=JSON)
-    byte_server.then_reply(json.dumps({"models": [model("a")]}).encode())
+async def test_further_pages_are_asked_for(provider: GeminiProvider, byte_server: ByteServer) -> None:
+    byte_server.set_reply(json.dumps({"models": [model("b")], "nextPageToken": "next"}).encode(), headers=JSON)
+    byte_server.add_reply(json.dumps({"models": [model("a")]}).encode())
 
     assert [each.id for each in await provider.list_models()] == ["a", "b"]
 
 
 @pytest.mark.parametrize("limit", ["many", -1, True, 1.5, 10**10, None])
 async def test_limit_that_is_no_figure_does_not_cost_the_model(
-    limit: Any, provider: Gemini, byte_server: ByteServer
+    limit: Any, provider: GeminiProvider, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(json.dumps({"models": [model("a", inputTokenLimit=limit)]}).encode(), headers=JSON)
+    byte_server.set_reply(json.dumps({"models": [model("a", inputTokenLimit=limit)]}).encode(), headers=JSON)
 
     assert await provider.list_models() == [ListedModel("a", None, 65536)]
 
 
-async def test_pages_that_say_the_same_again_are_no_list(provider: Gemini, byte_server: ByteServer) -> None:
-    byte_server.reply(json.dumps({"models": [model("a")], "nextPageToken": "next"}).encode(), headers=JSON)
+async def test_pages_that_say_the_same_again_are_no_list(provider: GeminiProvider, byte_server: ByteServer) -> None:
+    byte_server.set_reply(json.dumps({"models": [model("a")], "nextPageToken": "next"}).encode(), headers=JSON)
 
     with pytest.raises(BadStream, match="again and again"):
         await provider.list_models()
@@ -57,14 +62,16 @@ async def test_pages_that_say_the_same_again_are_no_list(provider: Gemini, byte_
 
 @over_either_client
 @pytest.mark.parametrize("name", ["gemini-made-up", "models/gemini-made-up"])
-async def test_counted_request_is_the_one_of_an_answer(name: str, provider: Gemini, byte_server: ByteServer) -> None:
+async def test_counted_request_is_the_one_of_an_answer(
+    name: str, provider: GeminiProvider, byte_server: ByteServer
+) -> None:
     call = ToolCall("a", "act", {"brightness_pct": None})
     messages = Message.user("hello"), Message.assistant(tool_calls=(call,)), Message.tool("a", "act", "{}")
     tool = ToolSchema("act", "Acts", {"type": "object", "properties": {"brightness_pct": {"type": "integer"}}})
     request = Request(name, (Message.system("Be brief."), *messages), (tool,))
-    byte_server.reply(STOP)
-    await Heard().listen(provider.stream(request))
-    byte_server.reply(b'{"totalTokens": 31, "promptTokensDetails": []}', headers=JSON)
+    byte_server.set_reply(STOP)
+    await Heard().read(provider.stream(request))
+    byte_server.set_reply(b'{"totalTokens": 31, "promptTokensDetails": []}', headers=JSON)
 
     assert await provider.count_tokens(request) == 31
     answered, counted = byte_server.requests
@@ -74,16 +81,18 @@ async def test_counted_request_is_the_one_of_an_answer(name: str, provider: Gemi
 
 
 @pytest.mark.parametrize("body", [b"{}", b"{", b"[]", b'{"totalTokens": "many"}'])
-async def test_answer_of_another_form_is_no_count(body: bytes, provider: Gemini, byte_server: ByteServer) -> None:
-    byte_server.reply(body, headers=JSON)
+async def test_answer_of_another_form_is_no_count(
+    body: bytes, provider: GeminiProvider, byte_server: ByteServer
+) -> None:
+    byte_server.set_reply(body, headers=JSON)
 
     with pytest.raises(BadStream):
         await provider.count_tokens(Request("gemini-made-up", (Message.user("hello"),)))
 
 
-async def test_gemini_is_a_provider_that_counts(provider: Gemini) -> None:
-    assert isinstance(provider, CountsTokens)
+async def test_gemini_is_a_provider_that_counts(provider: GeminiProvider) -> None:
+    assert isinstance(provider, SupportsTokenCounting)
 
 
-async def test_nothing_is_asked_of_the_prompt_cache(provider: Gemini) -> None:
-    assert provider.caching(Request("gemini-made-up", (Message.user("hello"),))) == {}
+async def test_nothing_is_asked_of_the_prompt_cache(provider: GeminiProvider) -> None:
+    assert provider.cache_settings(Request("gemini-made-up", (Message.user("hello"),))) == {}

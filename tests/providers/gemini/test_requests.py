@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.providers.events import ModelSettings, Request, ToolSchema
-from custom_components.windowed_conversation.providers.gemini.clients import Gemini
-from custom_components.windowed_conversation.providers.gemini.encoding import NO_SIGNATURE, encode_name
+from custom_components.windowed_conversation.providers.gemini.clients import GeminiProvider
+from custom_components.windowed_conversation.providers.gemini.encoding import NO_SIGNATURE, gemini_name
 from custom_components.windowed_conversation.providers.models import (
     Effort,
     ModelProfile,
     ReasoningStyle,
     Vendor,
-    profile_of,
+    find_profile,
 )
-from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
+from custom_components.windowed_conversation.window import Attachment, Message, NativeData, ToolCall
 
 from ..byte_server import ByteServer
 from ..conftest import over_either_client
@@ -38,7 +38,7 @@ LIGHT = ToolSchema(
     },
 )
 ON, CLOCK = ToolCall("a", "intent__HassTurnOn", {"name": "Küche", "x": [1, {"y": None}]}), ToolCall("b", "clock", {})
-RESULT_ON, RESULT_CLOCK = Message.tool("a", ON.name, '{"success": []}'), Message.tool("b", "clock", '{"time": "8"}')
+RESULT_ON, CLOCK_RESULT = Message.tool("a", ON.name, '{"success": []}'), Message.tool("b", "clock", '{"time": "8"}')
 GEMINI_3 = ModelProfile(reasoning=ReasoningStyle.LEVEL)
 SIGNATURE = b"\xff\x00 signed"
 
@@ -50,9 +50,9 @@ def encoded(data: bytes) -> str:
     return urlsafe_b64encode(data).decode()
 
 
-def residue(**parts: Any) -> Native:
+def make_native(**parts: Any) -> NativeData:
     """Return residue of an answer of the same model."""
-    return Native("gemini", MODEL, {"ids": {}, "signatures": {}, "texts": [], **parts})
+    return NativeData("gemini", MODEL, {"ids": {}, "signatures": {}, "texts": [], **parts})
 
 
 def user(*parts: Any) -> dict[str, Any]:
@@ -70,12 +70,12 @@ OUTPUT_CLOCK = {"functionResponse": {"name": "clock", "response": {"output": {"t
 
 
 @pytest.fixture
-def send(provider: Gemini, byte_server: ByteServer) -> Send:
+def send(provider: GeminiProvider, byte_server: ByteServer) -> Send:
     """Return a function that sends a request and returns the received body; `fields` are those of the request."""
 
     async def send(*messages: Message, **fields: Any) -> Any:
-        byte_server.reply(text("hello"), STOP)
-        await Heard().listen(provider.stream(Request(MODEL, messages, **fields)))
+        byte_server.set_reply(text("hello"), STOP)
+        await Heard().read(provider.stream(Request(MODEL, messages, **fields)))
         return byte_server.requests[-1]
 
     return send
@@ -108,7 +108,7 @@ async def test_tools_are_sent_with_their_schemas_as_they_are(send: Send) -> None
 
 
 async def test_results_come_in_the_order_of_their_calls(send: Send) -> None:
-    body = await send(Message.user("x"), Message.assistant(tool_calls=(ON, CLOCK)), RESULT_CLOCK, RESULT_ON)
+    body = await send(Message.user("x"), Message.assistant(tool_calls=(ON, CLOCK)), CLOCK_RESULT, RESULT_ON)
 
     assert body["contents"][-1] == user(OUTPUT_ON, OUTPUT_CLOCK)
 
@@ -119,7 +119,7 @@ async def test_steps_of_one_turn_follow_each_other(send: Send) -> None:
         Message.assistant(tool_calls=(ON,)),
         RESULT_ON,
         Message.assistant(tool_calls=(CLOCK,)),
-        RESULT_CLOCK,
+        CLOCK_RESULT,
     )
 
     assert body["contents"][1:] == [model(CALL_ON), user(OUTPUT_ON), model(CALL_CLOCK), user(OUTPUT_CLOCK)]
@@ -131,7 +131,7 @@ async def test_messages_of_one_role_are_merged_but_not_with_results(send: Send) 
         Message.user("two"),
         Message.assistant("three"),
         Message.assistant(tool_calls=(CLOCK,)),
-        RESULT_CLOCK,
+        CLOCK_RESULT,
         Message.user("four"),
     )
 
@@ -170,9 +170,9 @@ async def test_result_is_output_or_error(content: str, response: Any, send: Send
 
 
 async def test_ids_of_gemini_go_back_with_call_and_result(send: Send) -> None:
-    native = residue(ids={"b": "its-own"})
+    native = make_native(ids={"b": "its-own"})
     body = await send(
-        Message.user("x"), Message.assistant(tool_calls=(ON, CLOCK), native=native), RESULT_ON, RESULT_CLOCK
+        Message.user("x"), Message.assistant(tool_calls=(ON, CLOCK), native=native), RESULT_ON, CLOCK_RESULT
     )
 
     calls, results = (content["parts"] for content in body["contents"][1:])
@@ -181,12 +181,12 @@ async def test_ids_of_gemini_go_back_with_call_and_result(send: Send) -> None:
 
 
 async def test_signature_goes_back_on_the_call_that_it_came_on(send: Send) -> None:
-    native = residue(signatures={"b": encoded(SIGNATURE).replace("_", "/")})
+    native = make_native(signatures={"b": encoded(SIGNATURE).replace("_", "/")})
     body = await send(
         Message.user("x"),
         Message.assistant("Hm.", tool_calls=(ON, CLOCK), native=native),
         RESULT_ON,
-        RESULT_CLOCK,
+        CLOCK_RESULT,
         Message.user("y"),
         profile=GEMINI_3,
     )
@@ -209,7 +209,7 @@ async def test_signature_goes_back_on_the_call_that_it_came_on(send: Send) -> No
 )
 async def test_signed_text_goes_back_in_a_part_of_its_own(texts: Any, parts: Any, send: Send) -> None:
     signature = encoded(b"signed")
-    native = residue(texts=[[*where, signature] for where in texts])
+    native = make_native(texts=[[*where, signature] for where in texts])
     body = await send(Message.user("x"), Message.assistant("Hello there", native=native), Message.user("y"))
 
     expected = json.loads(json.dumps(parts).replace('"signed": true', f'"thoughtSignature": "{signature}"'))
@@ -220,20 +220,20 @@ async def test_signed_text_goes_back_in_a_part_of_its_own(texts: Any, parts: Any
     "native",
     [
         None,
-        Native("gemini", "another-model", {"ids": {"b": "x"}, "signatures": {"b": "AAAA"}, "texts": []}),
-        Native("openai_responses", MODEL, {"ids": {"b": "x"}, "signatures": {"b": "AAAA"}, "texts": []}),
-        Native("gemini", MODEL, None),
-        Native("gemini", MODEL, {}),
-        Native("gemini", MODEL, {"ids": [], "signatures": {}, "texts": []}),
-        Native("gemini", MODEL, {"ids": {}, "signatures": {"b": "no base64!"}, "texts": []}),
-        Native("gemini", MODEL, {"ids": {}, "signatures": {"b": 5}, "texts": [[1]]}),
+        NativeData("gemini", "another-model", {"ids": {"b": "x"}, "signatures": {"b": "AAAA"}, "texts": []}),
+        NativeData("openai_responses", MODEL, {"ids": {"b": "x"}, "signatures": {"b": "AAAA"}, "texts": []}),
+        NativeData("gemini", MODEL, None),
+        NativeData("gemini", MODEL, {}),
+        NativeData("gemini", MODEL, {"ids": [], "signatures": {}, "texts": []}),
+        NativeData("gemini", MODEL, {"ids": {}, "signatures": {"b": "no base64!"}, "texts": []}),
+        NativeData("gemini", MODEL, {"ids": {}, "signatures": {"b": 5}, "texts": [[1]]}),
     ],
 )
-async def test_residue_of_another_model_or_form_stays_at_home(native: Native | None, send: Send) -> None:
+async def test_residue_of_another_model_or_form_stays_at_home(native: NativeData | None, send: Send) -> None:
     body = await send(
         Message.user("x"),
         Message.assistant("Hm.", tool_calls=(CLOCK,), native=native),
-        RESULT_CLOCK,
+        CLOCK_RESULT,
         Message.user("y"),
         profile=GEMINI_3,
     )
@@ -250,7 +250,7 @@ async def test_first_call_of_each_foreign_step_of_this_turn_has_the_placeholder(
         Message.user("now"),
         Message.assistant(tool_calls=(ON, CLOCK)),
         RESULT_ON,
-        RESULT_CLOCK,
+        CLOCK_RESULT,
         Message.assistant(tool_calls=(ToolCall("d", "clock", {}),)),
         Message.tool("d", "clock", "{}"),
         profile=GEMINI_3,
@@ -264,7 +264,7 @@ async def test_first_call_of_each_foreign_step_of_this_turn_has_the_placeholder(
 @pytest.mark.parametrize("style", [ReasoningStyle.NONE, ReasoningStyle.BUDGET])
 async def test_model_that_does_not_insist_gets_no_placeholder(style: ReasoningStyle, send: Send) -> None:
     body = await send(
-        Message.user("x"), Message.assistant(tool_calls=(CLOCK,)), RESULT_CLOCK, profile=ModelProfile(reasoning=style)
+        Message.user("x"), Message.assistant(tool_calls=(CLOCK,)), CLOCK_RESULT, profile=ModelProfile(reasoning=style)
     )
 
     assert body["contents"][1] == model(CALL_CLOCK)
@@ -340,7 +340,7 @@ async def test_effort_is_a_level_or_a_budget(
 )
 async def test_no_effort_is_the_least_that_the_model_takes(model: str, thinking: Any, send: Send) -> None:
     body = await send(
-        Message.user("x"), profile=profile_of(Vendor.GOOGLE, model), settings=ModelSettings(effort=Effort.NONE)
+        Message.user("x"), profile=find_profile(Vendor.GOOGLE, model), settings=ModelSettings(effort=Effort.NONE)
     )
 
     assert body["generationConfig"]["thinkingConfig"] == thinking
@@ -348,7 +348,7 @@ async def test_no_effort_is_the_least_that_the_model_takes(model: str, thinking:
 
 @pytest.mark.parametrize("name", ["intent__HassTurnOn", "a", "_a.b:c-d", "x" * 128])
 def test_valid_name_stays(name: str) -> None:
-    assert encode_name(name) == name
+    assert gemini_name(name) == name
 
 
 @pytest.mark.parametrize("name", ["", "1st", "-a", "get/weather", "wetter für heute", "x" * 129, "照明", "\ud83d"])

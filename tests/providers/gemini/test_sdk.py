@@ -19,15 +19,15 @@ from custom_components.windowed_conversation.providers.errors import (
     Refused,
     Unavailable,
 )
-from custom_components.windowed_conversation.providers.events import AnswersUnstreamed, Request, Usage
+from custom_components.windowed_conversation.providers.events import Request, SupportsUnstreamedAnswers, Usage
 from custom_components.windowed_conversation.providers.gemini import sdk
-from custom_components.windowed_conversation.providers.gemini.clients import Gemini
+from custom_components.windowed_conversation.providers.gemini.clients import GeminiProvider
 from custom_components.windowed_conversation.window import Message
 
 from ..byte_server import ByteServer
 from ..conftest import SECRET, over_either_client
 from ..heard import Heard
-from ..wires.gemini import KEY, STOP, chunk, error, usage
+from ..wires.gemini import API_KEY, STOP, chunk, error, usage
 from .conftest import JSON
 from .test_errors import ERRORS, delay, reason
 
@@ -38,14 +38,14 @@ REQUEST = Request(
 # One for each way in which a refusal is parsed; the tests of streams cover all refusals.
 REFUSED = ("wrong_key", "not_allowed", "no_such_model", "too_many", "too_many_a_day", "html", "in_a_list", "odd_fields")
 
-type Use = Callable[[Gemini], Coroutine[Any, Any, object]]
+type Use = Callable[[GeminiProvider], Coroutine[Any, Any, object]]
 
 
-async def answer(provider: Gemini) -> Heard:
-    return await Heard().listen(provider.unstreamed_answer(REQUEST))
+async def answer(provider: GeminiProvider) -> Heard:
+    return await Heard().read(provider.send_unstreamed(REQUEST))
 
 
-async def count(provider: Gemini) -> int:
+async def count(provider: GeminiProvider) -> int:
     return await provider.count_tokens(REQUEST)
 
 
@@ -58,19 +58,19 @@ def whole(event: bytes) -> bytes:
 
 
 @over_either_client
-async def test_whole_answer_has_the_events_of_a_stream(provider: Gemini, byte_server: ByteServer) -> None:
-    byte_server.reply(whole(chunk({"text": "ok"}, finish="STOP", usageMetadata=usage(7, 2))), headers=JSON)
+async def test_whole_answer_has_the_events_of_a_stream(provider: GeminiProvider, byte_server: ByteServer) -> None:
+    byte_server.set_reply(whole(chunk({"text": "ok"}, finish="STOP", usageMetadata=usage(7, 2))), headers=JSON)
 
     heard = await answer(provider)
 
-    assert isinstance(provider, AnswersUnstreamed)
-    assert (heard.text, heard.usages, len(heard.finished)) == ("ok", [Usage(7, 0, 2)], 1)
+    assert isinstance(provider, SupportsUnstreamedAnswers)
+    assert (heard.text, heard.usages, len(heard.done_events)) == ("ok", [Usage(7, 0, 2)], 1)
 
 
-async def test_whole_answer_is_asked_for_as_a_stream_is(provider: Gemini, byte_server: ByteServer) -> None:
-    byte_server.reply(STOP)
-    await Heard().listen(provider.stream(REQUEST))
-    byte_server.reply(whole(STOP), headers=JSON)
+async def test_whole_answer_is_asked_for_as_a_stream_is(provider: GeminiProvider, byte_server: ByteServer) -> None:
+    byte_server.set_reply(STOP)
+    await Heard().read(provider.stream(REQUEST))
+    byte_server.set_reply(whole(STOP), headers=JSON)
 
     await answer(provider)
 
@@ -84,24 +84,30 @@ async def test_whole_answer_is_asked_for_as_a_stream_is(provider: Gemini, byte_s
     [(answer, whole(STOP), ":generateContent"), (count, b'{"totalTokens": 3}', ":countTokens")],
 )
 async def test_google_s_sdk_asks(
-    *, use: Use, body: bytes, path: str, provider: Gemini, byte_server: ByteServer, asked: list[Any]
+    *, use: Use, body: bytes, path: str, provider: GeminiProvider, byte_server: ByteServer, asked: list[Any]
 ) -> None:
-    byte_server.reply(body, headers=JSON)
+    byte_server.set_reply(body, headers=JSON)
 
     await use(provider)
 
     (request,) = asked
     assert str(request.url) == f"{byte_server.address}/v1beta/models/gemini-made-up{path}"
-    assert request.headers["x-goog-api-key"] == KEY
+    assert request.headers["x-goog-api-key"] == API_KEY
     assert request.headers["x-goog-api-client"].startswith("google-genai-sdk/")
 
 
 @either_use
 @pytest.mark.parametrize(("status", "body", "raised"), map(ERRORS.get, REFUSED), ids=REFUSED)
 async def test_refused_request_becomes_an_error_of_ours(
-    *, use: Use, status: int, body: bytes, raised: type[ProviderError], provider: Gemini, byte_server: ByteServer
+    *,
+    use: Use,
+    status: int,
+    body: bytes,
+    raised: type[ProviderError],
+    provider: GeminiProvider,
+    byte_server: ByteServer,
 ) -> None:
-    byte_server.reply(body, status=status, headers=JSON)
+    byte_server.set_reply(body, status=status, headers=JSON)
 
     with pytest.raises(ProviderError) as caught:
         await use(provider)
@@ -114,9 +120,9 @@ async def test_refused_request_becomes_an_error_of_ours(
     ("details", "header", "seconds"), [([delay("34s")], {}, 34.0), ([], {"Retry-After": "9"}, 9.0)]
 )
 async def test_seconds_to_wait_are_geminis(
-    *, use: Use, details: Any, header: Any, seconds: float, provider: Gemini, byte_server: ByteServer
+    *, use: Use, details: Any, header: Any, seconds: float, provider: GeminiProvider, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(error(429, *details), status=429, headers={**JSON, **header})
+    byte_server.set_reply(error(429, *details), status=429, headers={**JSON, **header})
 
     with pytest.raises(RateLimited) as caught:
         await use(provider)
@@ -141,9 +147,9 @@ async def test_seconds_to_wait_are_geminis(
     ],
 )
 async def test_answer_that_is_not_whole_is_an_error(
-    body: bytes, raised: type[ProviderError], provider: Gemini, byte_server: ByteServer
+    body: bytes, raised: type[ProviderError], provider: GeminiProvider, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(body, headers=JSON)
+    byte_server.set_reply(body, headers=JSON)
 
     with pytest.raises(ProviderError) as caught:
         await answer(provider)
@@ -153,10 +159,10 @@ async def test_answer_that_is_not_whole_is_an_error(
 
 @either_use
 async def test_server_that_says_nothing_is_not_waited_for(
-    use: Use, provider: Gemini, byte_server: ByteServer, monkeypatch: pytest.MonkeyPatch
+    use: Use, provider: GeminiProvider, byte_server: ByteServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sdk, "_TIMEOUT", 50)
-    byte_server.reply(asyncio.Event(), headers=JSON)
+    monkeypatch.setattr(sdk, "_TIMEOUT_MS", 50)
+    byte_server.set_reply(asyncio.Event(), headers=JSON)
 
     with pytest.raises(DeadlineExceeded):
         await use(provider)
@@ -164,9 +170,9 @@ async def test_server_that_says_nothing_is_not_waited_for(
 
 @either_use
 async def test_connection_that_breaks_is_an_error_and_is_not_tried_again(
-    use: Use, provider: Gemini, byte_server: ByteServer
+    use: Use, provider: GeminiProvider, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(b'{"totalTokens"', headers=JSON, cut=True)
+    byte_server.set_reply(b'{"totalTokens"', headers=JSON, cut=True)
 
     with pytest.raises(Unavailable):
         await use(provider)
@@ -175,8 +181,8 @@ async def test_connection_that_breaks_is_an_error_and_is_not_tried_again(
 
 
 @either_use
-async def test_redirect_is_not_followed(use: Use, provider: Gemini, byte_server: ByteServer) -> None:
-    byte_server.reply(status=307, headers={"Location": "http://127.0.0.1:1/"})
+async def test_redirect_is_not_followed(use: Use, provider: GeminiProvider, byte_server: ByteServer) -> None:
+    byte_server.set_reply(status=307, headers={"Location": "http://127.0.0.1:1/"})
 
     with pytest.raises(Redirected):
         await use(provider)
@@ -184,7 +190,7 @@ async def test_redirect_is_not_followed(use: Use, provider: Gemini, byte_server:
 
 @either_use
 async def test_key_that_cannot_be_sent_is_a_wrong_key(use: Use, http_client: Any, byte_server: ByteServer) -> None:
-    provider = Gemini(byte_server.address, "schlüssel", http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    provider = GeminiProvider(byte_server.address, "schlüssel", http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
 
     with pytest.raises(AuthError):
         await use(provider)
@@ -202,22 +208,28 @@ async def test_key_that_cannot_be_sent_is_a_wrong_key(use: Use, http_client: Any
     ids=["error", "other_type", "html"],
 )
 async def test_failure_is_told_and_logged_without_text_or_key(
-    *, use: Use, status: int, body: bytes, provider: Gemini, byte_server: ByteServer, caplog: pytest.LogCaptureFixture
+    *,
+    use: Use,
+    status: int,
+    body: bytes,
+    provider: GeminiProvider,
+    byte_server: ByteServer,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    byte_server.reply(body, status=status, headers=JSON)
+    byte_server.set_reply(body, status=status, headers=JSON)
 
     with pytest.raises(ProviderError) as caught:
         await use(provider)
 
     told = "".join(traceback.format_exception(caught.value)) + caplog.text
     assert "pelican" not in told
-    assert KEY not in told
+    assert API_KEY not in told
 
 
 async def test_sdk_is_not_asked_to_call_functions(
-    provider: Gemini, byte_server: ByteServer, caplog: pytest.LogCaptureFixture
+    provider: GeminiProvider, byte_server: ByteServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    byte_server.reply(whole(STOP), headers=JSON)
+    byte_server.set_reply(whole(STOP), headers=JSON)
 
     await answer(provider)
 

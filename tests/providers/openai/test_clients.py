@@ -12,11 +12,11 @@ from custom_components.windowed_conversation.providers.events import Provider, R
 from custom_components.windowed_conversation.providers.models import Caching, ModelProfile
 from custom_components.windowed_conversation.providers.openai.clients import (
     AzureServer,
-    azure_chat,
-    azure_responses,
-    compatible_chat,
-    openai_chat,
-    openai_responses,
+    create_azure_chat,
+    create_azure_responses,
+    create_compatible_chat,
+    create_openai_chat,
+    create_openai_responses,
 )
 from custom_components.windowed_conversation.window import Message
 
@@ -26,7 +26,7 @@ from ..wires.chat import ChatWire
 from ..wires.parts import Text
 from ..wires.responses import ResponsesWire
 
-VERSION = "2024-10-21"
+API_VERSION = "2024-10-21"
 
 pytestmark = over_either_client
 
@@ -73,7 +73,7 @@ def ask(server: Server) -> Ask:
     """Return a function that sends a request for the model `my model` and returns the request as received."""
 
     async def ask(provider: Provider) -> web.Request:
-        heard = await Heard().listen(provider.stream(Request("my model", (Message.user("hello"),))))
+        heard = await Heard().read(provider.stream(Request("my model", (Message.user("hello"),))))
         assert heard.text == "Hello."
         return server.requests[-1]
 
@@ -90,18 +90,18 @@ BEARER, API_KEY = {"Authorization": f"Bearer {KEY}"}, {"api-key": KEY}
 @pytest.mark.parametrize(
     ("build", "path"),
     [
-        (lambda at, client: compatible_chat(f"{at}/v1", KEY, client), "/v1/chat/completions"),
-        (lambda at, client: openai_chat(KEY, client, f"{at}/v1"), "/v1/chat/completions"),
-        (lambda at, client: openai_responses(KEY, client, f"{at}/v1"), "/v1/responses"),
-        (lambda at, client: azure_chat(AzureServer(at, KEY), client), "/openai/v1/chat/completions"),
-        (lambda at, client: azure_responses(AzureServer(at, KEY), client), "/openai/v1/responses"),
+        (lambda at, client: create_compatible_chat(f"{at}/v1", KEY, client), "/v1/chat/completions"),
+        (lambda at, client: create_openai_chat(KEY, client, f"{at}/v1"), "/v1/chat/completions"),
+        (lambda at, client: create_openai_responses(KEY, client, f"{at}/v1"), "/v1/responses"),
+        (lambda at, client: create_azure_chat(AzureServer(at, KEY), client), "/openai/v1/chat/completions"),
+        (lambda at, client: create_azure_responses(AzureServer(at, KEY), client), "/openai/v1/responses"),
         (
-            lambda at, client: azure_chat(AzureServer(at, KEY, VERSION), client),
-            f"/openai/deployments/my%20model/chat/completions?api-version={VERSION}",
+            lambda at, client: create_azure_chat(AzureServer(at, KEY, API_VERSION), client),
+            f"/openai/deployments/my%20model/chat/completions?api-version={API_VERSION}",
         ),
         (
-            lambda at, client: azure_responses(AzureServer(at, KEY, VERSION), client),
-            f"/openai/responses?api-version={VERSION}",
+            lambda at, client: create_azure_responses(AzureServer(at, KEY, API_VERSION), client),
+            f"/openai/responses?api-version={API_VERSION}",
         ),
     ],
 )
@@ -117,12 +117,12 @@ async def test_server_is_asked_at_its_path_with_its_key(
 
 @pytest.mark.parametrize("key", ["", None])
 async def test_server_at_home_needs_no_key(key: str | None, ask: Ask, server: Server, http_client: Any) -> None:
-    await ask(compatible_chat(f"{server.address}/v1/", key, http_client))
+    await ask(create_compatible_chat(f"{server.address}/v1/", key, http_client))
 
 
-@pytest.mark.parametrize("build", [azure_chat, azure_responses])
+@pytest.mark.parametrize("build", [create_azure_chat, create_azure_responses])
 @pytest.mark.parametrize(
-    ("version", "path"), [("", "/openai/v1/models"), (VERSION, f"/openai/models?api-version={VERSION}")]
+    ("version", "path"), [("", "/openai/v1/models"), (API_VERSION, f"/openai/models?api-version={API_VERSION}")]
 )
 async def test_models_of_azure_are_listed(
     build: Callable[..., Provider], version: str, path: str, server: Server, http_client: Any
@@ -135,7 +135,7 @@ async def test_models_of_azure_are_listed(
 
 
 async def test_tokens_are_counted_on_azure(server: Server, http_client: Any) -> None:
-    provider = azure_responses(AzureServer(server.address, KEY), http_client)
+    provider = create_azure_responses(AzureServer(server.address, KEY), http_client)
 
     assert await provider.count_tokens(Request("my model", (Message.user("hello"),))) == 42
     assert server.requests[-1].raw_path == "/openai/v1/responses/input_tokens"
@@ -153,7 +153,7 @@ async def test_tokens_are_counted_on_azure(server: Server, http_client: Any) -> 
         "https://home.openai.azure.com/openai/responses?api-version=2025-04-01-preview",
     ],
 )
-@pytest.mark.parametrize(("version", "path"), [("", "/openai/v1"), (VERSION, "/openai")])
+@pytest.mark.parametrize(("version", "path"), [("", "/openai/v1"), (API_VERSION, "/openai")])
 def test_any_address_of_a_resource_will_do(endpoint: str, version: str, path: str, http_client: Any) -> None:
     assert AzureServer(endpoint, KEY, version).url == f"https://home.openai.azure.com{path}"
 
@@ -170,29 +170,31 @@ def test_part_of_a_gateways_path_may_look_like_the_api(http_client: Any) -> None
     )
 
 
-@pytest.mark.parametrize("build", [azure_chat, azure_responses])
-@pytest.mark.parametrize(("version", "asked"), [("", {"prompt_cache_key": "k"}), (VERSION, {})])
+@pytest.mark.parametrize("build", [create_azure_chat, create_azure_responses])
+@pytest.mark.parametrize(("version", "asked"), [("", {"prompt_cache_key": "k"}), (API_VERSION, {})])
 @pytest.mark.parametrize("caching", [Caching.RETENTION, Caching.OPTIONS])
 def test_azure_is_asked_of_its_cache_what_it_knows(
     build: Callable[..., Provider], version: str, asked: dict[str, str], caching: Caching, http_client: Any
 ) -> None:
     provider = build(AzureServer("https://home.openai.azure.com", KEY, version), http_client)
 
-    assert provider.caching(Request("my model", (), profile=ModelProfile(caching=caching), cache_key="k")) == asked
+    assert (
+        provider.cache_settings(Request("my model", (), profile=ModelProfile(caching=caching), cache_key="k")) == asked
+    )
 
 
 def test_what_one_server_encrypted_is_not_sent_to_another(http_client: Any) -> None:
     names = {
-        openai_responses(KEY, http_client).name,
-        azure_responses(AzureServer("https://one.openai.azure.com", KEY), http_client).name,
-        azure_responses(AzureServer("https://two.openai.azure.com", KEY), http_client).name,
+        create_openai_responses(KEY, http_client).name,
+        create_azure_responses(AzureServer("https://one.openai.azure.com", KEY), http_client).name,
+        create_azure_responses(AzureServer("https://two.openai.azure.com", KEY), http_client).name,
     }
 
     assert len(names) == 3
 
 
-@pytest.mark.parametrize("build", [azure_chat, azure_responses])
-@pytest.mark.parametrize("version", ["", VERSION])
+@pytest.mark.parametrize("build", [create_azure_chat, create_azure_responses])
+@pytest.mark.parametrize("version", ["", API_VERSION])
 async def test_shared_client_is_left_as_it_was(
     build: Callable[..., Provider], version: str, ask: Ask, server: Server, http_client: Any
 ) -> None:
@@ -204,17 +206,17 @@ async def test_shared_client_is_left_as_it_was(
 
 async def ask_once(build: Build, address: str, key: str, http_client: Any) -> None:
     """Build a provider and send one request to it."""
-    await Heard().listen(build(address, key, http_client).stream(Request("my model", (Message.user("hello"),))))
+    await Heard().read(build(address, key, http_client).stream(Request("my model", (Message.user("hello"),))))
 
 
 of_every_kind = pytest.mark.parametrize(
     "build",
     [
-        lambda address, key, client: compatible_chat(f"{address}/v1", key, client),
-        lambda address, key, client: openai_chat(key, client, f"{address}/v1"),
-        lambda address, key, client: openai_responses(key, client, f"{address}/v1"),
-        lambda address, key, client: azure_chat(AzureServer(address, key, VERSION), client),
-        lambda address, key, client: azure_responses(AzureServer(address, key), client),
+        lambda address, key, client: create_compatible_chat(f"{address}/v1", key, client),
+        lambda address, key, client: create_openai_chat(key, client, f"{address}/v1"),
+        lambda address, key, client: create_openai_responses(key, client, f"{address}/v1"),
+        lambda address, key, client: create_azure_chat(AzureServer(address, key, API_VERSION), client),
+        lambda address, key, client: create_azure_responses(AzureServer(address, key), client),
     ],
     ids=["chat_completions", "openai_chat", "openai_responses", "azure_chat", "azure_responses"],
 )

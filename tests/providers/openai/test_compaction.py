@@ -6,11 +6,17 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import AuthError, BadStream, ProviderError
-from custom_components.windowed_conversation.providers.events import Compacted, Compacts, Request, ToolSchema, Usage
+from custom_components.windowed_conversation.providers.events import (
+    Compacted,
+    Request,
+    SupportsCompaction,
+    ToolSchema,
+    Usage,
+)
 from custom_components.windowed_conversation.providers.models import Caching, ModelProfile, ReasoningStyle
 from custom_components.windowed_conversation.providers.openai.chat_encoding import encode_messages
-from custom_components.windowed_conversation.providers.openai.clients import Responses
-from custom_components.windowed_conversation.window import Message, Native, ToolCall
+from custom_components.windowed_conversation.providers.openai.clients import ResponsesProvider
+from custom_components.windowed_conversation.window import Message, NativeData, ToolCall
 from demo.model_server import ModelServer
 
 from ..byte_server import JSON, ByteServer
@@ -57,7 +63,7 @@ def asked(**fields: Any) -> Request:
     return Request("gpt-5.5", (SYSTEM, *HISTORY), (LIGHT,), **fields)
 
 
-async def compacted_by(provider: Responses, request: Request) -> Compacted:
+async def compact_request(provider: ResponsesProvider, request: Request) -> Compacted:
     """Return the compaction, and check that the server supports it."""
     compacted = await provider.compact(request)
     assert compacted is not None
@@ -66,32 +72,34 @@ async def compacted_by(provider: Responses, request: Request) -> Compacted:
 
 def summary(value: Any, *, model: str = "gpt-5.5", provider: str = "openai_responses") -> tuple[Message, Message]:
     """Return the pair of messages (question and answer) in which a window stores its summary."""
-    return Message.user("[What was said?]"), Message.assistant(PLAIN, native=Native(provider, model, value, 50))
+    return Message.user("[What was said?]"), Message.assistant(PLAIN, native=NativeData(provider, model, value, 50))
 
 
 @pytest.fixture
-def provider(byte_server: ByteServer, http_client: Any) -> Responses:
+def provider(byte_server: ByteServer, http_client: Any) -> ResponsesProvider:
     found = WIRE.connect(byte_server.address, http_client)
-    assert isinstance(found, Responses)
+    assert isinstance(found, ResponsesProvider)
     return found
 
 
 @pytest.fixture
-def scripted(model_server: ModelServer, http_client: Any) -> Responses:
+def scripted(model_server: ModelServer, http_client: Any) -> ResponsesProvider:
     """Return a provider for the scripted model server, which refuses invalid requests."""
     model_server.change(models=("gpt-5.5", "gpt-5.4"))
     found = WIRE.connect(model_server.address, http_client)
-    assert isinstance(found, Responses)
+    assert isinstance(found, ResponsesProvider)
     return found
 
 
 def test_responses_can_compact() -> None:
-    assert issubclass(Responses, Compacts)
+    assert issubclass(ResponsesProvider, SupportsCompaction)
 
 
 @over_either_client
-async def test_what_is_sent_is_the_conversation_without_tools(provider: Responses, byte_server: ByteServer) -> None:
-    byte_server.reply(document(), headers=JSON)
+async def test_what_is_sent_is_the_conversation_without_tools(
+    provider: ResponsesProvider, byte_server: ByteServer
+) -> None:
+    byte_server.set_reply(document(), headers=JSON)
 
     await provider.compact(asked(cache_key="agent-1", profile=ModelProfile(caching=Caching.OPTIONS, sampling=False)))
 
@@ -117,10 +125,10 @@ async def test_what_is_sent_is_the_conversation_without_tools(provider: Response
     ]
 
 
-async def test_what_comes_back_is_kept_as_it_is(provider: Responses, byte_server: ByteServer) -> None:
-    byte_server.reply(document(), headers=JSON)
+async def test_what_comes_back_is_kept_as_it_is(provider: ResponsesProvider, byte_server: ByteServer) -> None:
+    byte_server.set_reply(document(), headers=JSON)
 
-    compacted = await compacted_by(provider, asked())
+    compacted = await compact_request(provider, asked())
 
     assert compacted == Compacted(
         {"compacted": [KEPT, SEALED]}, ("my name is Ada",), Usage(120, 100, 30, cache_written=8, reasoning=10)
@@ -128,20 +136,20 @@ async def test_what_comes_back_is_kept_as_it_is(provider: Responses, byte_server
     assert json.loads(json.dumps(compacted.value)) == compacted.value
 
 
-async def test_further_fields_and_items_are_kept_too(provider: Responses, byte_server: ByteServer) -> None:
+async def test_further_fields_and_items_are_kept_too(provider: ResponsesProvider, byte_server: ByteServer) -> None:
     items = [{**KEPT, "phase": "of_next_year"}, {"type": "of_next_year", "x": [1]}, SEALED]
-    byte_server.reply(document(output=items), headers=JSON)
+    byte_server.set_reply(document(output=items), headers=JSON)
 
-    assert (await compacted_by(provider, asked())).value == {"compacted": items}
-
-
-async def test_usage_may_be_missing(provider: Responses, byte_server: ByteServer) -> None:
-    byte_server.reply(document(usage=None), headers=JSON)
-
-    assert (await compacted_by(provider, asked())).usage == Usage()
+    assert (await compact_request(provider, asked())).value == {"compacted": items}
 
 
-OTHER_OUTPUTS: list[Any] = [
+async def test_usage_may_be_missing(provider: ResponsesProvider, byte_server: ByteServer) -> None:
+    byte_server.set_reply(document(usage=None), headers=JSON)
+
+    assert (await compact_request(provider, asked())).usage == Usage()
+
+
+INVALID_OUTPUTS: list[Any] = [
     None,
     [],
     "none",
@@ -156,15 +164,15 @@ OTHER_OUTPUTS: list[Any] = [
 @pytest.mark.parametrize(
     ("status", "body", "error"),
     [
-        *((200, document(output=output), BadStream) for output in OTHER_OUTPUTS),
+        *((200, document(output=output), BadStream) for output in INVALID_OUTPUTS),
         *((200, page, BadStream) for page in (b"<html>hello</html>", b"[]", b"null", b"")),
         (401, WIRE.error_body(401), AuthError),
     ],
 )
 async def test_answer_without_a_compaction_is_an_error(
-    status: int, body: bytes, error: type[ProviderError], provider: Responses, byte_server: ByteServer
+    status: int, body: bytes, error: type[ProviderError], provider: ResponsesProvider, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(body, status=status, headers=JSON)
+    byte_server.set_reply(body, status=status, headers=JSON)
 
     with pytest.raises(error):
         await provider.compact(asked())
@@ -172,30 +180,32 @@ async def test_answer_without_a_compaction_is_an_error(
 
 @pytest.mark.parametrize("status", [400, 404])
 async def test_server_that_cannot_compact_is_asked_once(
-    status: int, provider: Responses, byte_server: ByteServer
+    status: int, provider: ResponsesProvider, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(b'{"error": {"code": "404", "message": "Resource not found"}}', status=status, headers=JSON)
+    byte_server.set_reply(b'{"error": {"code": "404", "message": "Resource not found"}}', status=status, headers=JSON)
 
     assert await provider.compact(asked()) is None
     assert await provider.compact(asked()) is None
     assert len(byte_server.requests) == 1
 
 
-async def test_server_that_is_in_trouble_is_asked_again(provider: Responses, byte_server: ByteServer) -> None:
-    byte_server.reply(WIRE.error_body(503), status=503, headers=JSON)
+async def test_server_that_is_in_trouble_is_asked_again(provider: ResponsesProvider, byte_server: ByteServer) -> None:
+    byte_server.set_reply(WIRE.error_body(503), status=503, headers=JSON)
     with pytest.raises(ProviderError):
         await provider.compact(asked())
-    byte_server.reply(document(), headers=JSON)
+    byte_server.set_reply(document(), headers=JSON)
 
     assert await provider.compact(asked()) is not None
 
 
 @over_either_client
-async def test_compaction_stands_for_the_exchange_that_holds_it(scripted: Responses, model_server: ModelServer) -> None:
-    compacted = await compacted_by(scripted, asked())
+async def test_compaction_stands_for_the_exchange_that_holds_it(
+    scripted: ResponsesProvider, model_server: ModelServer
+) -> None:
+    compacted = await compact_request(scripted, asked())
     history = (SYSTEM, *summary(compacted.value), Message.user("what is my name?"))
 
-    heard = await Heard().listen(scripted.stream(Request("gpt-5.5", history, (LIGHT,))))
+    heard = await Heard().read(scripted.stream(Request("gpt-5.5", history, (LIGHT,))))
 
     assert heard.text == "Your name is Ada."
     first, second, sealed, newest = model_server.requests[-1].body["input"]
@@ -205,13 +215,13 @@ async def test_compaction_stands_for_the_exchange_that_holds_it(scripted: Respon
     assert model_server.requests[-1].violations == []
 
 
-async def test_compaction_can_be_compacted_again(scripted: Responses) -> None:
-    once = await compacted_by(scripted, asked())
+async def test_compaction_can_be_compacted_again(scripted: ResponsesProvider) -> None:
+    once = await compact_request(scripted, asked())
     history = (SYSTEM, *summary(once.value), Message.user("I like pizza"), Message.assistant("Noted."))
 
-    twice = await compacted_by(scripted, Request("gpt-5.5", history))
+    twice = await compact_request(scripted, Request("gpt-5.5", history))
 
-    assert twice.texts == ("my name is Ada", "light on", "I like pizza")
+    assert twice.user_texts == ("my name is Ada", "light on", "I like pizza")
     assert [item["type"] for item in twice.value["compacted"]] == ["message"] * 3 + ["compaction"]
 
 
@@ -224,17 +234,17 @@ async def test_compaction_can_be_compacted_again(scripted: Responses) -> None:
     ],
 )
 async def test_compaction_of_another_model_server_or_form_is_sent_as_plain_text(
-    plain: tuple[Message, Message], scripted: Responses, model_server: ModelServer
+    plain: tuple[Message, Message], scripted: ResponsesProvider, model_server: ModelServer
 ) -> None:
-    await Heard().listen(scripted.stream(Request("gpt-5.5", (SYSTEM, *plain, Message.user("hello")))))
+    await Heard().read(scripted.stream(Request("gpt-5.5", (SYSTEM, *plain, Message.user("hello")))))
 
     request = model_server.requests[-1]
     assert request.violations == []
     assert [item["content"] for item in request.body["input"]] == ["[What was said?]", PLAIN, "hello"]
 
 
-async def test_another_format_is_sent_the_plain_text(scripted: Responses) -> None:
-    compacted = await compacted_by(scripted, asked())
+async def test_another_format_is_sent_the_plain_text(scripted: ResponsesProvider) -> None:
+    compacted = await compact_request(scripted, asked())
 
     sent = encode_messages((SYSTEM, *summary(compacted.value), Message.user("hello")))
 
@@ -242,7 +252,7 @@ async def test_another_format_is_sent_the_plain_text(scripted: Responses) -> Non
 
 
 async def test_compaction_that_the_server_cannot_read_any_more_is_compacted_from_its_plain_text(
-    scripted: Responses,
+    scripted: ResponsesProvider,
 ) -> None:
     history = (
         SYSTEM,
@@ -251,17 +261,19 @@ async def test_compaction_that_the_server_cannot_read_any_more_is_compacted_from
         Message.assistant("Noted."),
     )
 
-    compacted = await compacted_by(scripted, Request("gpt-5.5", history))
+    compacted = await compact_request(scripted, Request("gpt-5.5", history))
 
-    assert compacted.texts == ("[What was said?]", "I like pizza")
+    assert compacted.user_texts == ("[What was said?]", "I like pizza")
 
 
-async def test_model_that_reasons_goes_on_after_a_compaction(scripted: Responses, model_server: ModelServer) -> None:
+async def test_model_that_reasons_goes_on_after_a_compaction(
+    scripted: ResponsesProvider, model_server: ModelServer
+) -> None:
     profile = ModelProfile(sampling=False, reasoning=ReasoningStyle.EFFORT, caching=Caching.OPTIONS)
-    compacted = await compacted_by(scripted, asked(profile=profile, cache_key="agent-1"))
+    compacted = await compact_request(scripted, asked(profile=profile, cache_key="agent-1"))
     history = (SYSTEM, *summary(compacted.value), Message.user("think about the weather"))
 
-    heard = await Heard().listen(scripted.stream(Request("gpt-5.5", history, (LIGHT,), profile)))
+    heard = await Heard().read(scripted.stream(Request("gpt-5.5", history, (LIGHT,), profile)))
 
     assert heard.text
     assert model_server.requests[-1].violations == []

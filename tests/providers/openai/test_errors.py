@@ -134,7 +134,7 @@ async def test_request_beyond_the_known_size_was_too_long(
     known: int | None, ours: type[ProviderError], wire: Wire, http_client: Any, byte_server: ByteServer
 ) -> None:
     body = BODIES["lm_studio"]
-    byte_server.reply(body.content, status=body.status, headers=body.headers)
+    byte_server.set_reply(body.content, status=body.status, headers=body.headers)
     request = replace(HELLO, messages=(Message.user("word " * 1000),), profile=ModelProfile(context_tokens=known))
 
     heard = await Heard().fail(wire.connect(byte_server.address, http_client).stream(request))

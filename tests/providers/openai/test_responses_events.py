@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 from openai.types import responses as event_types
 import pytest
 
-from custom_components.windowed_conversation.providers.encoder import is_short
+from custom_components.windowed_conversation.providers.encoder import is_short_id
 from custom_components.windowed_conversation.providers.errors import (
     BadRequest,
     BadStream,
@@ -21,8 +21,8 @@ from custom_components.windowed_conversation.providers.errors import (
     Unavailable,
 )
 from custom_components.windowed_conversation.providers.events import (
+    AnswerDone,
     Event,
-    Finished,
     FinishReason,
     Request,
     ToolSchema,
@@ -36,19 +36,19 @@ from ..heard import Heard
 from ..wires.parts import Call, Calls, End, Reasoning, Text
 from ..wires.responses import (
     ResponsesWire,
+    build_text_part,
     call_item,
     done,
     ended,
     event,
     failed,
     message_item,
-    output_text,
     reasoning_item,
 )
 
 WIRE = ResponsesWire()
 LIGHT = Call("call_1", "turn_on", ('{"na', 'me": "kit', 'chen"}'))
-CLOCK = Call("call_2", "time", ())
+TIME_CALL = Call("call_2", "time", ())
 COMPLETED = ended("completed")
 SEALED = {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA-c"}
 
@@ -76,7 +76,7 @@ async def test_whole_answer_with_everything_in_it(hear: Hear) -> None:
         *WIRE.answer(
             Reasoning(("They want ", "light.")),
             Text(("One ", "moment.")),
-            Calls((LIGHT, CLOCK)),
+            Calls((LIGHT, TIME_CALL)),
             usage=Usage(100, 60, 20, 30, 12),
         )
     )
@@ -85,7 +85,7 @@ async def test_whole_answer_with_everything_in_it(hear: Hear) -> None:
     assert heard.texts == ["One ", "moment."]
     assert heard.calls == [ToolCall("call_1", "turn_on", {"name": "kitchen"}), ToolCall("call_2", "time", {})]
     assert heard.events[-2] == Usage(input=100, cached=60, output=20, cache_written=30, reasoning=12)
-    assert heard.events[-1] == Finished(
+    assert heard.events[-1] == AnswerDone(
         FinishReason.TOOL_CALLS,
         "completed",
         [
@@ -104,15 +104,19 @@ async def test_whole_answer_with_everything_in_it(hear: Hear) -> None:
 
 async def test_calls_are_announced_when_they_are_whole_in_whatever_order(hear: Hear) -> None:
     heard = await hear(
-        done(2, **call_item(CLOCK)),
+        done(2, **call_item(TIME_CALL)),
         done(0, **reasoning_item("rs_0")),
         done(1, **call_item(LIGHT)),
         COMPLETED,
     )
 
     assert heard.ids == ["call_2", "call_1"]
-    assert [item["type"] for item in heard.finished[0].residue] == ["reasoning", "function_call", "function_call"]
-    assert [item.get("call_id") for item in heard.finished[0].residue] == [None, "call_1", "call_2"]
+    assert [item["type"] for item in heard.done_events[0].native_value] == [
+        "reasoning",
+        "function_call",
+        "function_call",
+    ]
+    assert [item.get("call_id") for item in heard.done_events[0].native_value] == [None, "call_1", "call_2"]
 
 
 async def test_arguments_are_those_of_the_item_that_is_done(hear: Hear) -> None:
@@ -129,19 +133,19 @@ async def test_arguments_are_those_of_the_item_that_is_done(hear: Hear) -> None:
 
 @pytest.mark.parametrize("call_id", ["", "call_0"])
 async def test_call_without_an_id_of_its_own_gets_one_of_ours(call_id: str, ask: Ask, byte_server: ByteServer) -> None:
-    byte_server.reply(done(0, **reasoning_item("rs_0")), done(1, **call_item(LIGHT, call_id=call_id)), COMPLETED)
+    byte_server.set_reply(done(0, **reasoning_item("rs_0")), done(1, **call_item(LIGHT, call_id=call_id)), COMPLETED)
     earlier = Message.assistant(tool_calls=(ToolCall("call_0", "time", {}),))
 
-    heard = await Heard().listen(ask(earlier, Message.tool("call_0", "time", "{}")))
+    heard = await Heard().read(ask(earlier, Message.tool("call_0", "time", "{}")))
 
-    assert is_short(heard.ids[0])
-    assert heard.finished[0].residue[1]["call_id"] == heard.ids[0]
+    assert is_short_id(heard.ids[0])
+    assert heard.done_events[0].native_value[1]["call_id"] == heard.ids[0]
 
 
 @pytest.mark.parametrize(
     ("events", "residue"),
     [
-        (WIRE.answer(Text(("Hello.",)), Calls((CLOCK,))), None),
+        (WIRE.answer(Text(("Hello.",)), Calls((TIME_CALL,))), None),
         ((done(0, **reasoning_item("rs_0", None, "hm")), delta("hello", 1), COMPLETED), None),
         ((done(0, **SEALED), delta("hello"), COMPLETED), [SEALED]),
     ],
@@ -149,7 +153,7 @@ async def test_call_without_an_id_of_its_own_gets_one_of_ours(call_id: str, ask:
 async def test_residue_is_what_only_its_server_can_read(events: list[bytes], residue: Any, hear: Hear) -> None:
     heard = await hear(*events)
 
-    assert heard.finished[0].residue == residue
+    assert heard.done_events[0].native_value == residue
 
 
 @pytest.mark.parametrize(
@@ -228,7 +232,7 @@ async def test_usage_never_costs_the_answer(figures: Any, reported: list[Usage],
     heard = await hear(delta("hello"), ended("completed", usage=figures))
 
     assert heard.usages == reported
-    assert len(heard.finished) == 1
+    assert len(heard.done_events) == 1
 
 
 async def test_raw_thoughts_are_reasoning_too(hear: Hear) -> None:
@@ -238,8 +242,8 @@ async def test_raw_thoughts_are_reasoning_too(hear: Hear) -> None:
 
 
 async def test_final_answer_after_a_commentary_is_a_paragraph_of_its_own(hear: Hear) -> None:
-    commentary = message_item(output_text("I look."), phase="commentary")
-    answer = message_item(output_text("It is on."), phase="final_answer")
+    commentary = message_item(build_text_part("I look."), phase="commentary")
+    answer = message_item(build_text_part("It is on."), phase="final_answer")
     heard = await hear(
         event("response.output_item.added", output_index=0, item=message_item(phase="commentary")),
         delta("I look.", 0),
@@ -252,7 +256,7 @@ async def test_final_answer_after_a_commentary_is_a_paragraph_of_its_own(hear: H
     )
 
     assert heard.text == "I look.\n\nIt is on."
-    assert heard.finished[0].residue == [
+    assert heard.done_events[0].native_value == [
         {"type": "message", "start": 0, "end": 7, "phase": "commentary"},
         {"type": "message", "start": 9, "end": 18, "phase": "final_answer"},
     ]
@@ -262,12 +266,12 @@ async def test_place_that_the_server_does_not_say_is_the_next(hear: Hear) -> Non
     heard = await hear(
         event("response.output_item.done", item=reasoning_item("rs_0")),
         event("response.output_text.delta", delta="hello"),
-        event("response.output_item.done", item=message_item(output_text("hello"))),
+        event("response.output_item.done", item=message_item(build_text_part("hello"))),
         COMPLETED,
     )
 
-    assert [item["type"] for item in heard.finished[0].residue] == ["reasoning", "message"]
-    assert heard.finished[0].residue[1] == {"type": "message", "start": 0, "end": 5}
+    assert [item["type"] for item in heard.done_events[0].native_value] == ["reasoning", "message"]
+    assert heard.done_events[0].native_value[1] == {"type": "message", "start": 0, "end": 5}
 
 
 @pytest.mark.parametrize("halves", ["hi \ud83d|\ude00!", "hi \ud83d|!", "hi |\ude00!"])
@@ -276,7 +280,7 @@ async def test_half_of_a_character_is_never_passed_on(halves: str, hear: Hear) -
     heard = await hear(*(delta(half) for half in halves.split("|")), done(1, **item), COMPLETED)
 
     assert heard.text.startswith("hi ")
-    assert f"{heard.text}{heard.finished[0].residue}".encode()
+    assert f"{heard.text}{heard.done_events[0].native_value}".encode()
 
 
 def sdk_event_types() -> list[str]:
@@ -329,7 +333,7 @@ async def test_every_other_item_is_passed_over(kind: str, hear: Hear) -> None:
     )
 
     assert heard.text == "hello"
-    assert heard.finished == [Finished(FinishReason.STOP, "completed")]
+    assert heard.done_events == [AnswerDone(FinishReason.STOP, "completed")]
 
 
 @pytest.mark.parametrize(
@@ -342,8 +346,8 @@ async def test_every_other_item_is_passed_over(kind: str, hear: Hear) -> None:
         event("response.output_item.added", output_index=0, item=None),
         event("response.output_item.added", output_index=0, item=["a", "list"]),
         event("response.output_item.done", output_index=0),
-        done(0, **{**message_item(output_text("hello")), "type": 5}),
-        done(0, **{**message_item(output_text("hello")), "phase": 5}),
+        done(0, **{**message_item(build_text_part("hello")), "type": 5}),
+        done(0, **{**message_item(build_text_part("hello")), "phase": 5}),
         done(0, **{**reasoning_item("rs_0"), "summary": ["a text"]}),
         done(0, **{**reasoning_item("rs_0"), "summary": [{"text": 5}]}),
         event("response.failed"),

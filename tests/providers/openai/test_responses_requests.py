@@ -12,7 +12,12 @@ from pydantic import TypeAdapter
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import BadRequest, BadStream, ProviderError
-from custom_components.windowed_conversation.providers.events import CountsTokens, ModelSettings, Request, ToolSchema
+from custom_components.windowed_conversation.providers.events import (
+    ModelSettings,
+    Request,
+    SupportsTokenCounting,
+    ToolSchema,
+)
 from custom_components.windowed_conversation.providers.models import (
     UNKNOWN_MODEL,
     Caching,
@@ -20,7 +25,7 @@ from custom_components.windowed_conversation.providers.models import (
     ModelProfile,
     ReasoningStyle,
 )
-from custom_components.windowed_conversation.window import Attachment, Message, Native, ToolCall
+from custom_components.windowed_conversation.window import Attachment, Message, NativeData, ToolCall
 
 from ..byte_server import JSON, ByteServer
 from ..heard import Heard
@@ -37,7 +42,7 @@ LIGHT = ToolSchema(
     "Turns on a device",
     {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]},
 )
-ASKED = {"model": "gpt-5.5", "stream": True, "store": False}
+BASE_BODY = {"model": "gpt-5.5", "stream": True, "store": False}
 
 type Send = Callable[[Request], Awaitable[Any]]
 
@@ -50,8 +55,8 @@ def sent(http_client: Any, byte_server: ByteServer) -> Send:
     """
 
     async def sent(request: Request) -> Any:
-        byte_server.reply(*WIRE.answer(Text(("hello",))))
-        await Heard().listen(WIRE.connect(byte_server.address, http_client).stream(request))
+        byte_server.set_reply(*WIRE.answer(Text(("hello",))))
+        await Heard().read(WIRE.connect(byte_server.address, http_client).stream(request))
         body = byte_server.requests[-1]
         PARAMETERS.validate_python(body)
         TOOLS.validate_python(body.get("tools", []))
@@ -76,8 +81,8 @@ def result_item(call_id: str, output: str) -> dict[str, Any]:
     return {"type": "function_call_output", "call_id": call_id, "output": output}
 
 
-def native(*items: Any, provider: str = "openai_responses", model: str = "gpt-5.5") -> Native:
-    return Native(provider, model, list(items))
+def native(*items: Any, provider: str = "openai_responses", model: str = "gpt-5.5") -> NativeData:
+    return NativeData(provider, model, list(items))
 
 
 def reasoning(id_: str) -> dict[str, Any]:
@@ -93,7 +98,7 @@ def call(call_id: str) -> dict[str, Any]:
 
 
 async def test_request_asks_for_nothing_that_nobody_wants(sent: Send) -> None:
-    assert await sent(Request("gpt-5.5", (Message.user("hello"),))) == {**ASKED, "input": [user("hello")]}
+    assert await sent(Request("gpt-5.5", (Message.user("hello"),))) == {**BASE_BODY, "input": [user("hello")]}
 
 
 @pytest.mark.parametrize(("effort", "asks"), [(Effort.MINIMAL, False), (Effort.LOW, True), (None, True)])
@@ -111,7 +116,7 @@ async def test_request_to_a_model_that_does_not_reason(sent: Send) -> None:
     settings = ModelSettings(effort=Effort.LOW, temperature=0.5, top_p=0.9)
     body = await sent(Request("gpt-4o", (Message.user("hello"),), settings=settings))
 
-    assert body == {**ASKED, "model": "gpt-4o", "input": [user("hello")], "temperature": 0.5, "top_p": 0.9}
+    assert body == {**BASE_BODY, "model": "gpt-4o", "input": [user("hello")], "temperature": 0.5, "top_p": 0.9}
 
 
 @pytest.mark.parametrize(
@@ -133,7 +138,7 @@ async def test_cache_is_asked_for_what_the_model_takes(
     body = await sent(request)
 
     assert {name: value for name, value in body.items() if name.startswith("prompt_cache")} == asked
-    assert WIRE.connect(byte_server.address, http_client).caching(request) == asked
+    assert WIRE.connect(byte_server.address, http_client).cache_settings(request) == asked
 
 
 async def test_cache_key_is_as_long_as_the_format_takes(sent: Send) -> None:
@@ -209,7 +214,7 @@ COMPACTION = {"type": "compaction", "id": "c", "encrypted_content": "gAAAA"}
 DONE = message(0, 5)
 
 # The residue of an answer, and the items of it that are sent before the answer's text.
-BEFORE_THE_WORDS: dict[str, tuple[Native, list[Any]]] = {
+BEFORE_THE_WORDS: dict[str, tuple[NativeData, list[Any]]] = {
     "reasoning_without_its_following_item": (native(reasoning("rs_1")), []),
     "reasoning_for_a_call_that_is_gone": (
         native(reasoning("rs_1"), call("call_9"), reasoning("rs_2"), DONE),
@@ -221,7 +226,7 @@ BEFORE_THE_WORDS: dict[str, tuple[Native, list[Any]]] = {
     "reasoning_that_was_compacted": (native(reasoning("rs_1"), COMPACTION, DONE), [COMPACTION]),
     "another_model": (native(reasoning("rs_1"), DONE, model="gpt-5.4"), []),
     "another_provider": (native(reasoning("rs_1"), DONE, provider="anthropic"), []),
-    "residue_of_another_form": (Native("openai_responses", "gpt-5.5", {"of": "another version"}), []),
+    "residue_of_another_form": (NativeData("openai_responses", "gpt-5.5", {"of": "another version"}), []),
 }
 
 
@@ -285,9 +290,9 @@ async def test_residue_goes_back_in_its_place(said: Message, items: list[Any], s
 
 async def test_answer_goes_back_as_it_came(sent: Send, http_client: Any, byte_server: ByteServer) -> None:
     provider = WIRE.connect(byte_server.address, http_client)
-    byte_server.reply(*WIRE.answer(Reasoning(("hm",)), Text(("I ", "look.")), Calls((Call("call_1", "time", ()),))))
-    heard = await Heard().listen(provider.stream(Request("gpt-5.5", (Message.user("hello"),))))
-    residue = Native(provider.name, "gpt-5.5", json.loads(json.dumps(heard.finished[0].residue)))
+    byte_server.set_reply(*WIRE.answer(Reasoning(("hm",)), Text(("I ", "look.")), Calls((Call("call_1", "time", ()),))))
+    heard = await Heard().read(provider.stream(Request("gpt-5.5", (Message.user("hello"),))))
+    residue = NativeData(provider.name, "gpt-5.5", json.loads(json.dumps(heard.done_events[0].native_value)))
     said = Message.assistant(heard.text, tool_calls=tuple(heard.calls), native=residue)
 
     body = await sent(Request("gpt-5.5", (Message.user("hello"), said, Message.tool("call_1", "time", "8"))))
@@ -305,14 +310,14 @@ async def test_answer_goes_back_as_it_came(sent: Send, http_client: Any, byte_se
     ]
 
 
-NO_LONGER_READABLE = b'{"error": {"message": "Made up.", "type": "x", "code": "invalid_encrypted_content"}}'
+UNREADABLE_ERROR_BODY = b'{"error": {"message": "Made up.", "type": "x", "code": "invalid_encrypted_content"}}'
 
 
 @pytest.mark.parametrize(("residue", "attempts"), [(native(reasoning("rs_1"), message(0, 5)), 2), (None, 1)])
 async def test_request_is_sent_again_only_where_it_becomes_another(
-    residue: Native | None, attempts: int, http_client: Any, byte_server: ByteServer
+    residue: NativeData | None, attempts: int, http_client: Any, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(NO_LONGER_READABLE, status=400, headers=JSON)
+    byte_server.set_reply(UNREADABLE_ERROR_BODY, status=400, headers=JSON)
     messages = (Message.user("hello"), Message.assistant("Done.", native=residue), Message.user("and now?"))
 
     await Heard().fail(WIRE.connect(byte_server.address, http_client).stream(Request("gpt-5.5", messages)), BadRequest)
@@ -321,9 +326,9 @@ async def test_request_is_sent_again_only_where_it_becomes_another(
 
 
 async def test_tokens_are_counted_by_the_server(http_client: Any, byte_server: ByteServer) -> None:
-    byte_server.reply(b'{"object": "response.input_tokens", "input_tokens": 42}', headers=JSON)
+    byte_server.set_reply(b'{"object": "response.input_tokens", "input_tokens": 42}', headers=JSON)
     provider = WIRE.connect(byte_server.address, http_client)
-    assert isinstance(provider, CountsTokens)
+    assert isinstance(provider, SupportsTokenCounting)
 
     counted = await provider.count_tokens(
         Request("gpt-5.5", (SYSTEM, Message.user("hello")), (LIGHT,), REASONS, "k", 3000, ModelSettings(Effort.HIGH))
@@ -354,7 +359,7 @@ async def test_tokens_are_counted_by_the_server(http_client: Any, byte_server: B
 async def test_server_that_does_not_count_says_so(
     status: int, body: bytes, error: type[ProviderError], http_client: Any, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(body, status=status, headers=JSON)
+    byte_server.set_reply(body, status=status, headers=JSON)
 
     with pytest.raises(error):
         await WIRE.connect(byte_server.address, http_client).count_tokens(Request("gpt-5.5", (Message.user("hello"),)))

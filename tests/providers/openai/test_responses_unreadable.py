@@ -6,8 +6,8 @@ import pytest
 
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema
 from custom_components.windowed_conversation.providers.models import ModelProfile, ReasoningStyle
-from custom_components.windowed_conversation.providers.openai.clients import Responses
-from custom_components.windowed_conversation.window import Message, Native
+from custom_components.windowed_conversation.providers.openai.clients import ResponsesProvider
+from custom_components.windowed_conversation.window import Message, NativeData
 from demo.model_server import ModelServer
 
 from ..heard import Heard
@@ -22,18 +22,18 @@ type Talk = list[Message]
 
 
 @pytest.fixture
-def provider(model_server: ModelServer, http_client: Any) -> Responses:
+def provider(model_server: ModelServer, http_client: Any) -> ResponsesProvider:
     """Return a provider for the scripted model server, which reads only its own encrypted residue."""
     model_server.change(models=(MODEL,))
     found = WIRE.connect(model_server.address, http_client)
-    assert isinstance(found, Responses)
+    assert isinstance(found, ResponsesProvider)
     return found
 
 
-def begun_with_another_key(id_: str = "rs_1") -> Talk:
+def make_foreign_conversation(id_: str = "rs_1") -> Talk:
     """Return a conversation that started with a key of another organization."""
     sealed = {"type": "reasoning", "id": id_, "encrypted_content": f"gAAAA-{id_}", "summary": []}
-    residue = Native(Responses.name, MODEL, [sealed, {"type": "message", "start": 0, "end": 6}])
+    residue = NativeData(ResponsesProvider.name, MODEL, [sealed, {"type": "message", "start": 0, "end": 6}])
     return [Message.user("hello"), Message.assistant("Hello!", native=residue)]
 
 
@@ -41,11 +41,13 @@ def request(talk: Talk) -> Request:
     return Request(MODEL, tuple(talk), (LIGHT,), ModelProfile(sampling=False, reasoning=ReasoningStyle.EFFORT))
 
 
-async def go_on(provider: Responses, talk: Talk, message: Message = THINK) -> None:
+async def go_on(provider: ResponsesProvider, talk: Talk, message: Message = THINK) -> None:
     """Send a message, and append it and its answer to the conversation."""
     talk.append(message)
-    heard = await Heard().listen(provider.stream(request(talk)))
-    talk.append(Message.assistant(heard.text, native=Native(provider.name, MODEL, heard.finished[0].residue)))
+    heard = await Heard().read(provider.stream(request(talk)))
+    talk.append(
+        Message.assistant(heard.text, native=NativeData(provider.name, MODEL, heard.done_events[0].native_value))
+    )
 
 
 def refused(model_server: ModelServer) -> list[bool]:
@@ -59,9 +61,9 @@ def replayed(model_server: ModelServer) -> int:
 
 
 async def test_residue_that_cannot_be_read_is_refused_once_and_newer_is_sent_back(
-    provider: Responses, model_server: ModelServer
+    provider: ResponsesProvider, model_server: ModelServer
 ) -> None:
-    talk = begun_with_another_key()
+    talk = make_foreign_conversation()
 
     for _ in range(3):
         await go_on(provider, talk)
@@ -73,19 +75,19 @@ async def test_residue_that_cannot_be_read_is_refused_once_and_newer_is_sent_bac
 
 
 async def test_residue_of_another_conversation_is_sent_back_all_the_same(
-    provider: Responses, model_server: ModelServer
+    provider: ResponsesProvider, model_server: ModelServer
 ) -> None:
     readable: Talk = []
     await go_on(provider, readable)
-    await go_on(provider, begun_with_another_key())
+    await go_on(provider, make_foreign_conversation())
 
     await go_on(provider, readable)
 
     assert replayed(model_server) == 1
 
 
-async def test_each_conversation_is_refused_once(provider: Responses, model_server: ModelServer) -> None:
-    first, second = begun_with_another_key("rs_1"), begun_with_another_key("rs_2")
+async def test_each_conversation_is_refused_once(provider: ResponsesProvider, model_server: ModelServer) -> None:
+    first, second = make_foreign_conversation("rs_1"), make_foreign_conversation("rs_2")
 
     for talk in (first, second, first, second):
         await go_on(provider, talk)
@@ -94,19 +96,19 @@ async def test_each_conversation_is_refused_once(provider: Responses, model_serv
 
 
 async def test_conversation_is_compacted_at_once_without_what_cannot_be_read(
-    provider: Responses, model_server: ModelServer
+    provider: ResponsesProvider, model_server: ModelServer
 ) -> None:
-    talk = begun_with_another_key()
+    talk = make_foreign_conversation()
     await go_on(provider, talk)
-    before = model_server.log.received
+    before = model_server.log.received_count
 
     await provider.compact(request(talk))
 
-    assert model_server.log.received == before + 1
+    assert model_server.log.received_count == before + 1
 
 
-async def test_tokens_are_counted_of_what_is_sent(provider: Responses, model_server: ModelServer) -> None:
-    talk = begun_with_another_key()
+async def test_tokens_are_counted_of_what_is_sent(provider: ResponsesProvider, model_server: ModelServer) -> None:
+    talk = make_foreign_conversation()
     await go_on(provider, talk)
     plain = [Message.user("hello"), Message.assistant("Hello!"), *talk[2:]]
 

@@ -7,23 +7,23 @@ from openai import AsyncOpenAI
 import pytest
 
 from custom_components.windowed_conversation.providers.events import Event, Request
-from custom_components.windowed_conversation.providers.openai.clients import ChatCompletions
+from custom_components.windowed_conversation.providers.openai.clients import ChatCompletionsProvider
 from custom_components.windowed_conversation.window import Message
 from demo.model_server import ModelServer
 
 from ..byte_server import ByteServer
 from ..conftest import KEY, SECRET, TOOLS, Ask
 
-type Connect = Callable[..., ChatCompletions]
+type Connect = Callable[..., ChatCompletionsProvider]
 
 
 @pytest.fixture
 def connect(http_client: Any) -> Connect:
     """Return a function that creates a provider for a base URL; `timeout` is in seconds."""
 
-    def connect(url: str, *, timeout: float = 10.0) -> ChatCompletions:
+    def connect(url: str, *, timeout: float = 10.0) -> ChatCompletionsProvider:
         sdk = AsyncOpenAI(api_key=KEY, base_url=url, http_client=http_client, max_retries=0, timeout=timeout)
-        return ChatCompletions(sdk)
+        return ChatCompletionsProvider(sdk)
 
     return connect
 

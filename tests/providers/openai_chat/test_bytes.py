@@ -5,12 +5,12 @@ import json
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import BadStream, Unavailable
-from custom_components.windowed_conversation.providers.events import Finished, FinishReason, Usage
+from custom_components.windowed_conversation.providers.events import AnswerDone, FinishReason, Usage
 
 from ..byte_server import DONE, STOP, chunk, event, fragment, text, usage
 from ..conftest import Hear
 
-STOPPED = Finished(FinishReason.STOP, "stop")
+STOPPED = AnswerDone(FinishReason.STOP, "stop")
 
 
 async def test_unknown_fields_and_events_are_passed_over(hear: Hear) -> None:
@@ -90,14 +90,14 @@ async def test_usage_never_costs_the_answer(events: list[bytes], reported: list[
     heard = await hear(text("hello"), STOP, *events, DONE)
 
     assert heard.usages == reported
-    assert heard.finished == [STOPPED]
+    assert heard.done_events == [STOPPED]
 
 
 @pytest.mark.parametrize("end", [b"", b"data: [DONE]", b"data: [DONE] and so on\n\n", b"data: \n\n"])
 async def test_finish_reason_is_the_terminal_marker(end: bytes, hear: Hear) -> None:
     heard = await hear(text("hello"), STOP, end)
 
-    assert heard.finished == [STOPPED]
+    assert heard.done_events == [STOPPED]
 
 
 async def test_chunks_of_mistrals_reasoning_models_are_text_and_thoughts(hear: Hear) -> None:

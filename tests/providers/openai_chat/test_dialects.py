@@ -9,12 +9,12 @@ from openai.types.chat.completion_create_params import CompletionCreateParamsStr
 from pydantic import TypeAdapter
 import pytest
 
-from custom_components.windowed_conversation.providers import EFFORTS, UNSEEN
+from custom_components.windowed_conversation.providers import SELECTABLE_EFFORTS, UNSEEN_NOTE
 from custom_components.windowed_conversation.providers.errors import BadRequest, Refused
 from custom_components.windowed_conversation.providers.events import (
-    CountsTokens,
     ModelSettings,
     Request,
+    SupportsTokenCounting,
     ToolSchema,
 )
 from custom_components.windowed_conversation.providers.models import (
@@ -36,13 +36,13 @@ from ..wires.parts import End, Text
 PARAMETERS = TypeAdapter(CompletionCreateParamsStreaming)
 REASONS = ModelProfile(sampling=False, reasoning=ReasoningStyle.EFFORT, caching=Caching.RETENTION, images=True)
 SEES = replace(UNKNOWN_MODEL, images=True)
-ASKED = {"model": "a-model", "stream": True, "stream_options": {"include_usage": True}}
+BASE_BODY = {"model": "a-model", "stream": True, "stream_options": {"include_usage": True}}
 HELLO = {"role": "user", "content": "hello"}
 SAID = (Message.user("hello"),)
 IMAGE = Attachment("image/png", b"\x89PNG", "door.png")
 PDF = Attachment("application/pdf", b"%PDF", "manual.pdf")
 
-in_either_dialect = pytest.mark.parametrize("dialect", Dialect)
+with_each_dialect = pytest.mark.parametrize("dialect", Dialect)
 
 type Send = Callable[..., Awaitable[Any]]
 
@@ -56,9 +56,9 @@ def sent(http_client: Any, byte_server: ByteServer) -> Send:
 
     async def sent(dialect: Dialect, *messages: Message, **fields: Any) -> Any:
         wire = ChatWire(dialect)
-        byte_server.reply(*wire.answer(Text(("hello",))))
+        byte_server.set_reply(*wire.answer(Text(("hello",))))
         provider = wire.connect(byte_server.address, http_client)
-        await Heard().listen(provider.stream(Request("a-model", messages, **fields)))
+        await Heard().read(provider.stream(Request("a-model", messages, **fields)))
         PARAMETERS.validate_python(byte_server.requests[-1])
         return byte_server.requests[-1]
 
@@ -110,14 +110,14 @@ async def test_server_is_sent_the_parameters_that_it_and_the_model_take(
         dialect, Message.user("hello"), profile=profile, cache_key="k", max_answer_tokens=3000, settings=settings
     )
 
-    assert body == {**ASKED, "messages": [HELLO], **parameters}
+    assert body == {**BASE_BODY, "messages": [HELLO], **parameters}
 
 
-@pytest.mark.parametrize("effort", EFFORTS)
+@pytest.mark.parametrize("effort", SELECTABLE_EFFORTS)
 async def test_compatible_server_is_asked_for_the_effort_that_the_user_has_set(effort: Effort, sent: Send) -> None:
     body = await sent(Dialect.COMPATIBLE, Message.user("hello"), settings=ModelSettings(effort=effort))
 
-    assert body == {**ASKED, "messages": [HELLO], "reasoning_effort": effort.value}
+    assert body == {**BASE_BODY, "messages": [HELLO], "reasoning_effort": effort.value}
 
 
 @pytest.mark.parametrize("status", [400, 422])
@@ -127,10 +127,10 @@ async def test_effort_that_a_server_refuses_is_not_sent_again(
     wire = ChatWire(Dialect.COMPATIBLE)
     provider = wire.connect(byte_server.address, http_client)
     request = Request("a-model", SAID, settings=ModelSettings(effort=Effort.HIGH))
-    byte_server.reply(b'{"error": {"message": "a-model does not support thinking"}}', status=status, headers=JSON)
-    byte_server.then_reply(*wire.answer(Text(("hello",))))
+    byte_server.set_reply(b'{"error": {"message": "a-model does not support thinking"}}', status=status, headers=JSON)
+    byte_server.add_reply(*wire.answer(Text(("hello",))))
 
-    heard = [await Heard().listen(provider.stream(request)) for _ in range(2)]
+    heard = [await Heard().read(provider.stream(request)) for _ in range(2)]
 
     assert [each.text for each in heard] == ["hello", "hello"]
     assert [each.get("reasoning_effort") for each in byte_server.requests] == ["high", None, None]
@@ -142,7 +142,7 @@ async def test_effort_is_sent_again_if_the_server_refuses_the_request_without_it
     wire = ChatWire(Dialect.COMPATIBLE)
     provider = wire.connect(byte_server.address, http_client)
     request = Request("a-model", SAID, settings=ModelSettings(effort=Effort.HIGH))
-    byte_server.reply(b"{}", status=400, headers=JSON)
+    byte_server.set_reply(b"{}", status=400, headers=JSON)
 
     for _ in range(2):
         await Heard().fail(provider.stream(request), BadRequest)
@@ -162,17 +162,17 @@ async def test_record_of_the_caching_is_what_was_asked(
 ) -> None:
     provider = ChatWire(dialect).connect(byte_server.address, http_client)
 
-    assert provider.caching(Request("a-model", (), profile=REASONS, cache_key="k")) == asked
+    assert provider.cache_settings(Request("a-model", (), profile=REASONS, cache_key="k")) == asked
 
 
 async def test_compatible_server_is_sent_no_tools_that_may_not_be_called(sent: Send) -> None:
     tools = (ToolSchema("time", "", {"type": "object", "properties": {}}),)
     body = await sent(Dialect.COMPATIBLE, Message.user("hello"), tools=tools, may_call=False)
 
-    assert body == {**ASKED, "messages": [HELLO]}
+    assert body == {**BASE_BODY, "messages": [HELLO]}
 
 
-@in_either_dialect
+@with_each_dialect
 async def test_image_is_sent_to_a_model_that_sees(dialect: Dialect, sent: Send) -> None:
     body = await sent(dialect, Message.user("who is there?", attachments=(IMAGE,)), profile=SEES)
 
@@ -196,11 +196,11 @@ async def test_model_of_a_compatible_server_is_told_of_a_file(sent: Send) -> Non
     body = await sent(Dialect.COMPATIBLE, Message.user("read this", attachments=(IMAGE, PDF)), profile=SEES)
 
     words, image = body["messages"][0]["content"]
-    assert words == {"type": "text", "text": f"read this\n\n{UNSEEN}"}
+    assert words == {"type": "text", "text": f"read this\n\n{UNSEEN_NOTE}"}
     assert image["type"] == "image_url"
 
 
-@in_either_dialect
+@with_each_dialect
 async def test_messages_of_one_role_in_a_row_become_one(dialect: Dialect, sent: Send) -> None:
     call = ToolCall("call_1", "time", {})
     body = await sent(
@@ -245,7 +245,7 @@ async def test_long_ids_of_others_are_shortened(dialect: Dialect, longest: int, 
     assert len(body["messages"][2]["tool_call_id"]) == longest
 
 
-@in_either_dialect
+@with_each_dialect
 async def test_tool_of_any_name_can_be_offered_and_called(
     dialect: Dialect, http_client: Any, byte_server: ByteServer
 ) -> None:
@@ -257,14 +257,14 @@ async def test_tool_of_any_name_can_be_offered_and_called(
     )
     request = Request("a-model", said, (tool,))
     provider = wire.connect(byte_server.address, http_client)
-    byte_server.reply(*wire.answer(Text(("hello",))))
-    await Heard().listen(provider.stream(request))
+    byte_server.set_reply(*wire.answer(Text(("hello",))))
+    await Heard().read(provider.stream(request))
     offered = byte_server.requests[-1]["tools"][0]["function"]
 
     function = {"name": offered["name"], "arguments": "{}"}
     called = chunk({"tool_calls": [{"index": 0, "id": "call_2", "type": "function", "function": function}]})
-    byte_server.reply(called, chunk({}, "tool_calls"), DONE)
-    heard = await Heard().listen(provider.stream(request))
+    byte_server.set_reply(called, chunk({}, "tool_calls"), DONE)
+    heard = await Heard().read(provider.stream(request))
 
     assert offered["parameters"] == {"type": "object", "properties": {}}
     assert byte_server.requests[-1]["messages"][1]["tool_calls"][0]["function"]["name"] == offered["name"]
@@ -285,4 +285,4 @@ async def test_refusal_has_the_providers_reason(answer: list[bytes], reason: str
 
 
 async def test_format_has_nobody_to_count_its_tokens(http_client: Any, byte_server: ByteServer) -> None:
-    assert not isinstance(ChatWire().connect(byte_server.address, http_client), CountsTokens)
+    assert not isinstance(ChatWire().connect(byte_server.address, http_client), SupportsTokenCounting)

@@ -53,13 +53,13 @@ ERRORS: dict[str, type[ProviderError]] = {
     "prompt_blocked": Refused,
     "refusal": Refused,
 }
-IDLE_STREAMS = {"no_answer", "silence_after_headers", "silence_mid_stream"}
+IDLE_SCENARIOS = {"no_answer", "silence_after_headers", "silence_mid_stream"}
 # Faults whose stream is well formed: the turn, not the provider, rejects the answer.
 WELL_FORMED = {"empty_answer", "malformed_call", "same_call"}
 
 
 def test_every_fault_of_the_server_is_in_a_table() -> None:
-    assert ERRORS.keys() | IDLE_STREAMS | WELL_FORMED == FAULTS.keys()
+    assert ERRORS.keys() | IDLE_SCENARIOS | WELL_FORMED == FAULTS.keys()
 
 
 def test_every_error_of_the_tree_has_a_fault() -> None:
@@ -79,7 +79,7 @@ async def test_fault_becomes_an_error_of_ours(
 
 
 @over_either_client
-@pytest.mark.parametrize("fault", sorted(IDLE_STREAMS))
+@pytest.mark.parametrize("fault", sorted(IDLE_SCENARIOS))
 async def test_silence_that_the_client_notices_is_a_deadline(
     fault: str, ask_model: Ask, model_server: ModelServer
 ) -> None:
@@ -92,9 +92,9 @@ async def test_silence_that_the_client_notices_is_a_deadline(
 async def test_stream_that_is_well_formed_is_no_error(fault: str, ask_model: Ask, model_server: ModelServer) -> None:
     model_server.fault(fault)
 
-    heard = await Heard().listen(ask_model("hello"))
+    heard = await Heard().read(ask_model("hello"))
 
-    assert len(heard.finished) == 1
+    assert len(heard.done_events) == 1
 
 
 @pytest.mark.parametrize("finish", ["stop", "content_filter"])

@@ -6,8 +6,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from custom_components.windowed_conversation.providers import BadRequest, Finished, ProviderError, Request
-from custom_components.windowed_conversation.providers.openai.clients import compatible_chat
+from custom_components.windowed_conversation.providers import AnswerDone, BadRequest, ProviderError, Request
+from custom_components.windowed_conversation.providers.openai.clients import create_compatible_chat
 from custom_components.windowed_conversation.window import Message
 from tests.providers.byte_server import DONE, JSON, ByteServer, chunk, text
 
@@ -22,10 +22,10 @@ def asked(byte_server: ByteServer) -> Any:
 
     async def asked(value: Any, *, server: str = "fp_ollama llama3.2", status: int = 200) -> int | None:
         content = value if isinstance(value, bytes) else json.dumps(value).encode()
-        byte_server.reply(content, status=status, headers=JSON)
+        byte_server.set_reply(content, status=status, headers=JSON)
         async with httpx2.AsyncClient(verify=False) as client:
-            provider = compatible_chat(byte_server.url, None, client)
-            return await provider.context_tokens("llama3.2", server)
+            provider = create_compatible_chat(byte_server.url, None, client)
+            return await provider.fetch_context_tokens("llama3.2", server)
 
     return asked
 
@@ -66,9 +66,12 @@ async def test_server_without_such_a_path_names_none(status: int, asked: Any) ->
 
 
 async def test_redirect_is_not_followed(byte_server: ByteServer) -> None:
-    byte_server.reply(status=302, headers={"Location": "http://192.0.2.1/"})
+    byte_server.set_reply(status=302, headers={"Location": "http://192.0.2.1/"})
     async with httpx2.AsyncClient(verify=False) as client:
-        assert await compatible_chat(byte_server.url, None, client).context_tokens("llama3.2", "fp_ollama") is None
+        assert (
+            await create_compatible_chat(byte_server.url, None, client).fetch_context_tokens("llama3.2", "fp_ollama")
+            is None
+        )
 
 
 async def test_broken_server_is_an_error(asked: Any) -> None:
@@ -87,10 +90,10 @@ async def test_broken_server_is_an_error(asked: Any) -> None:
     ],
 )
 async def test_end_of_an_answer_says_who_answered(fields: Any, server: str, byte_server: ByteServer) -> None:
-    byte_server.reply(text("Hello."), chunk({}, "stop", **fields), DONE)
+    byte_server.set_reply(text("Hello."), chunk({}, "stop", **fields), DONE)
     async with httpx2.AsyncClient(verify=False) as client:
         request = Request("llama3.2", (Message.user("hello"),))
-        events = [event async for event in compatible_chat(byte_server.url, None, client).stream(request)]
+        events = [event async for event in create_compatible_chat(byte_server.url, None, client).stream(request)]
 
-    assert isinstance(events[-1], Finished)
-    assert events[-1].server == server
+    assert isinstance(events[-1], AnswerDone)
+    assert events[-1].server_identity == server

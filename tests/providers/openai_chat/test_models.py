@@ -8,7 +8,7 @@ import pytest
 
 from custom_components.windowed_conversation.providers.errors import BadStream
 from custom_components.windowed_conversation.providers.events import ListedModel
-from custom_components.windowed_conversation.providers.openai.clients import ChatCompletions
+from custom_components.windowed_conversation.providers.openai.clients import ChatCompletionsProvider
 
 from ..byte_server import JSON, ByteServer
 from ..conftest import KEY
@@ -16,11 +16,11 @@ from .conftest import Connect
 
 
 async def test_client_that_checks_what_it_reads_makes_no_difference(http_client: Any, byte_server: ByteServer) -> None:
-    byte_server.reply(b"<html></html>", headers={"Content-Type": "text/html"})
+    byte_server.set_reply(b"<html></html>", headers={"Content-Type": "text/html"})
     sdk = AsyncOpenAI(api_key=KEY, base_url=byte_server.url, http_client=http_client, _strict_response_validation=True)
 
     with pytest.raises(BadStream):
-        await ChatCompletions(sdk).list_models()
+        await ChatCompletionsProvider(sdk).list_models()
 
 
 _NO_SIZES: tuple[Any, ...] = (0, -1, True, "8192", 8192.5, 10**9 + 1, None, {})
@@ -51,6 +51,6 @@ SIZES: list[tuple[ListedModel, dict[str, Any]]] = [
 async def test_sizes_are_read_from_the_list(
     model: ListedModel, fields: dict[str, Any], connect: Connect, byte_server: ByteServer
 ) -> None:
-    byte_server.reply(json.dumps({"data": [{"id": "a", **fields}]}).encode(), headers=JSON)
+    byte_server.set_reply(json.dumps({"data": [{"id": "a", **fields}]}).encode(), headers=JSON)
 
     assert await connect(byte_server.url).list_models() == [model]

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers.encoder import is_short
+from custom_components.windowed_conversation.providers.encoder import is_short_id
 from custom_components.windowed_conversation.providers.errors import BadRequest, ContextOverflow
 from custom_components.windowed_conversation.providers.events import Event, Request
-from custom_components.windowed_conversation.window import Message, Native, ToolCall
+from custom_components.windowed_conversation.window import Message, NativeData, ToolCall
 
 from ..byte_server import CALLS, DONE, STOP, ByteServer, chunk, fragment, text, usage
 from ..conftest import Hear
@@ -20,11 +20,11 @@ from .conftest import Connect
 SIGNATURE = {"google": {"thought_signature": "CiQBjz1rXw=="}}
 HELLO = Message.user("hello")
 
-type AskServer = Callable[..., AsyncIterator[Event]]
+type AskFunction = Callable[..., AsyncIterator[Event]]
 
 
 @pytest.fixture
-def ask(connect: Connect, byte_server: ByteServer) -> AskServer:
+def ask(connect: Connect, byte_server: ByteServer) -> AskFunction:
     """Return a function that sends the given messages to the byte server."""
 
     def ask(*messages: Message) -> AsyncIterator[Event]:
@@ -34,32 +34,32 @@ def ask(connect: Connect, byte_server: ByteServer) -> AskServer:
 
 
 @pytest.fixture
-def stamp(connect: Connect, byte_server: ByteServer) -> Callable[[Any], Native]:
+def stamp(connect: Connect, byte_server: ByteServer) -> Callable[[Any], NativeData]:
     """Return a function that marks residue as the server's own."""
-    return lambda value: Native(connect(byte_server.url).name, "model", value)
+    return lambda value: NativeData(connect(byte_server.url).name, "model", value)
 
 
-def kept(heard: Heard, stamp: Callable[[Any], Native]) -> Message:
+def kept(heard: Heard, stamp: Callable[[Any], NativeData]) -> Message:
     """Return an answer as a message of a window."""
-    return Message.assistant(heard.text, tool_calls=tuple(heard.calls), native=stamp(heard.finished[0].residue))
+    return Message.assistant(heard.text, tool_calls=tuple(heard.calls), native=stamp(heard.done_events[0].native_value))
 
 
 def results(message: Message) -> tuple[Message, ...]:
     return tuple(Message.tool(call.id, call.name, "{}") for call in message.tool_calls)
 
 
-async def sent_back(answer: tuple[bytes, ...], ask: AskServer, stamp: Any, byte_server: ByteServer) -> Any:
+async def sent_back(answer: tuple[bytes, ...], ask: AskFunction, stamp: Any, byte_server: ByteServer) -> Any:
     """Return the assistant message that the server receives when its answer is sent back to it."""
-    byte_server.reply(*answer)
-    message = kept(await Heard().listen(ask()), stamp)
-    byte_server.reply(text("Done."), STOP, DONE)
-    await Heard().listen(ask(HELLO, message, *results(message), Message.user("and now?")))
+    byte_server.set_reply(*answer)
+    message = kept(await Heard().read(ask()), stamp)
+    byte_server.set_reply(text("Done."), STOP, DONE)
+    await Heard().read(ask(HELLO, message, *results(message), Message.user("and now?")))
     return byte_server.requests[-1]["messages"][1]
 
 
 @pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
 async def test_reasoning_goes_back_under_its_own_name(
-    name: str, ask: AskServer, stamp: Any, byte_server: ByteServer
+    name: str, ask: AskFunction, stamp: Any, byte_server: ByteServer
 ) -> None:
     answer = chunk({name: "The "}), chunk({name: "lamp."}), text("On."), STOP, DONE
 
@@ -68,7 +68,7 @@ async def test_reasoning_goes_back_under_its_own_name(
     assert message == {"role": "assistant", "content": "On.", name: "The lamp."}
 
 
-async def test_reasoning_before_a_call_goes_back_with_it(ask: AskServer, stamp: Any, byte_server: ByteServer) -> None:
+async def test_reasoning_before_a_call_goes_back_with_it(ask: AskFunction, stamp: Any, byte_server: ByteServer) -> None:
     answer = chunk({"reasoning_content": "The lamp."}), fragment("{}", "act", index=0, id="call_00_x"), CALLS, DONE
 
     message = await sent_back(answer, ask, stamp, byte_server)
@@ -109,7 +109,7 @@ SIGNED = detail("text", text="one", signature="s"), detail("text", text="two", s
     ids=["signed", "interleaved", "encrypted", "whole"],
 )
 async def test_details_go_back_whole(
-    fragments: list[Any], whole: list[Any], ask: AskServer, stamp: Any, byte_server: ByteServer
+    fragments: list[Any], whole: list[Any], ask: AskFunction, stamp: Any, byte_server: ByteServer
 ) -> None:
     answer = *(chunk({"reasoning_details": [each]}) for each in fragments), text("On."), STOP, DONE
 
@@ -118,7 +118,9 @@ async def test_details_go_back_whole(
     assert message["reasoning_details"] == whole
 
 
-async def test_signature_of_a_call_goes_back_with_the_call(ask: AskServer, stamp: Any, byte_server: ByteServer) -> None:
+async def test_signature_of_a_call_goes_back_with_the_call(
+    ask: AskFunction, stamp: Any, byte_server: ByteServer
+) -> None:
     function = {"name": "act", "arguments": "{}"}
     calls = [
         {"index": 0, "id": "function-call-1", "type": "function", "function": function, "extra_content": SIGNATURE},
@@ -130,7 +132,7 @@ async def test_signature_of_a_call_goes_back_with_the_call(ask: AskServer, stamp
     assert [call.get("extra_content") for call in message["tool_calls"]] == [SIGNATURE, None]
 
 
-async def test_answer_in_one_piece_leaves_residue_too(ask: AskServer, stamp: Any, byte_server: ByteServer) -> None:
+async def test_answer_in_one_piece_leaves_residue_too(ask: AskFunction, stamp: Any, byte_server: ByteServer) -> None:
     whole = {"role": "assistant", "content": "On.", "reasoning_content": "The lamp."}
     body = {"choices": [{"index": 0, "message": whole, "finish_reason": "stop"}]}
 
@@ -148,7 +150,7 @@ async def test_answer_in_one_piece_leaves_residue_too(ask: AskServer, stamp: Any
     ids=["text", "details"],
 )
 async def test_too_much_is_dropped_as_a_whole(
-    beside: dict[str, Any], ask: AskServer, stamp: Any, byte_server: ByteServer
+    beside: dict[str, Any], ask: AskFunction, stamp: Any, byte_server: ByteServer
 ) -> None:
     answer = chunk(beside), chunk({"reasoning": "short"}), fragment("{}", "act", index=0, id="call_00_x"), CALLS, DONE
 
@@ -159,7 +161,7 @@ async def test_too_much_is_dropped_as_a_whole(
 
 
 async def test_a_long_thought_in_many_fragments_is_short_enough(
-    ask: AskServer, stamp: Any, byte_server: ByteServer
+    ask: AskFunction, stamp: Any, byte_server: ByteServer
 ) -> None:
     detail = {"type": "reasoning.text", "text": "word ", "format": "google-gemini-v1", "index": 0}
     answer = *(chunk({"reasoning_details": [detail]}) for _ in range(4_000)), text("On."), STOP, DONE
@@ -178,7 +180,7 @@ async def test_residue_has_whole_characters_only(hear: Hear) -> None:
 
     said = "a \N{GRINNING FACE} b \N{REPLACEMENT CHARACTER}"
     details = [{"type": "reasoning.text", "text": said, "index": 0}]
-    assert heard.finished[0].residue == {"fields": {"reasoning": said, "reasoning_details": details}}
+    assert heard.done_events[0].native_value == {"fields": {"reasoning": said, "reasoning_details": details}}
 
 
 @pytest.mark.parametrize(
@@ -205,14 +207,14 @@ async def test_residue_costs_what_is_sent_back(
 ) -> None:
     heard = await hear(*map(chunk, deltas), text("On."), STOP, usage(**figures), DONE)
 
-    assert heard.finished[0].residue_tokens == tokens
+    assert heard.done_events[0].native_tokens == tokens
 
 
 async def test_mark_of_a_call_costs_nothing(hear: Hear) -> None:
     thought = usage(completion_tokens_details={"reasoning_tokens": 77})
     heard = await hear(fragment("{}", "act", index=0, id="call_00_x"), CALLS, thought, DONE)
 
-    assert (heard.finished[0].residue, heard.finished[0].residue_tokens) == ({}, 0)
+    assert (heard.done_events[0].native_value, heard.done_events[0].native_tokens) == ({}, 0)
 
 
 @pytest.mark.parametrize(
@@ -226,39 +228,39 @@ async def test_mark_of_a_call_costs_nothing(hear: Hear) -> None:
         {"next": {}},
     ],
 )
-async def test_malformed_residue_is_not_sent(value: Any, ask: AskServer, stamp: Any, byte_server: ByteServer) -> None:
-    byte_server.reply(text("Hi."), STOP, DONE)
+async def test_malformed_residue_is_not_sent(value: Any, ask: AskFunction, stamp: Any, byte_server: ByteServer) -> None:
+    byte_server.set_reply(text("Hi."), STOP, DONE)
 
-    await Heard().listen(ask(HELLO, Message.assistant("Hello.", native=stamp(value)), HELLO))
+    await Heard().read(ask(HELLO, Message.assistant("Hello.", native=stamp(value)), HELLO))
 
     assert byte_server.requests[-1]["messages"][1] == {"role": "assistant", "content": "Hello."}
 
 
-async def test_ids_of_other_servers_are_nine_letters_and_digits(ask: AskServer, byte_server: ByteServer) -> None:
+async def test_ids_of_other_servers_are_nine_letters_and_digits(ask: AskFunction, byte_server: ByteServer) -> None:
     calls = tuple(ToolCall(call_id, "act", {}) for call_id in ("toolu_01", "call_2", "D681PevKs", "x" * 80))
-    byte_server.reply(text("Hi."), STOP, DONE)
+    byte_server.set_reply(text("Hi."), STOP, DONE)
 
     message = Message.assistant(tool_calls=calls)
-    await Heard().listen(ask(HELLO, message, *results(message)))
+    await Heard().read(ask(HELLO, message, *results(message)))
 
     _, called, *answers = byte_server.requests[-1]["messages"]
     ids = [call["id"] for call in called["tool_calls"]]
     assert ids == [each["tool_call_id"] for each in answers]
-    assert all(map(is_short, ids))
+    assert all(map(is_short_id, ids))
     assert ids[2] == "D681PevKs"
 
 
-async def test_neighbors_with_residue_stay_apart(ask: AskServer, stamp: Any, byte_server: ByteServer) -> None:
+async def test_neighbors_with_residue_stay_apart(ask: AskFunction, stamp: Any, byte_server: ByteServer) -> None:
     first, second = (Message.assistant(said, native=stamp({"fields": {"reasoning": said}})) for said in ("one", "two"))
-    byte_server.reply(text("Hi."), STOP, DONE)
+    byte_server.set_reply(text("Hi."), STOP, DONE)
 
-    await Heard().listen(ask(HELLO, Message.assistant("zero"), first, second, HELLO))
+    await Heard().read(ask(HELLO, Message.assistant("zero"), first, second, HELLO))
 
     _, *answers, _ = byte_server.requests[-1]["messages"]
     assert [(each["content"], each["reasoning"]) for each in answers] == [("zero\n\none", "one"), ("two", "two")]
 
 
-def thoughtful(stamp: Callable[[Any], Native]) -> Message:
+def thoughtful(stamp: Callable[[Any], NativeData]) -> Message:
     return Message.assistant("Hello.", native=stamp({"fields": {"reasoning": "Greet."}}))
 
 
@@ -268,10 +270,10 @@ async def test_server_that_refuses_what_it_wrote_is_spared_it_from_then_on(
 ) -> None:
     request = Request("model", (HELLO, thoughtful(stamp), HELLO))
     provider = connect(byte_server.url)
-    byte_server.reply(b'{"error": {"message": "property reasoning is unsupported"}}', status=status)
-    byte_server.then_reply(text("Hi."), STOP, DONE)
+    byte_server.set_reply(b'{"error": {"message": "property reasoning is unsupported"}}', status=status)
+    byte_server.add_reply(text("Hi."), STOP, DONE)
 
-    heard = [await Heard().listen(provider.stream(request)) for _ in range(2)]
+    heard = [await Heard().read(provider.stream(request)) for _ in range(2)]
 
     assert [each.text for each in heard] == ["Hi.", "Hi."]
     assert ["reasoning" in sent["messages"][1] for sent in byte_server.requests] == [True, False, False]
@@ -282,7 +284,7 @@ async def test_server_that_refuses_both_is_sent_all_the_next_time(
 ) -> None:
     request = Request("model", (HELLO, thoughtful(stamp), HELLO))
     provider = connect(byte_server.url)
-    byte_server.reply(b"{}", status=400)
+    byte_server.set_reply(b"{}", status=400)
 
     for _ in range(2):
         await Heard().fail(provider.stream(request), BadRequest)
@@ -298,12 +300,12 @@ async def test_server_that_wants_reasoning_in_every_message_gets_some(
         "model", (HELLO, thoughtful(stamp), HELLO, called, *results(called), Message.assistant("Yes."), HELLO)
     )
     provider = connect(byte_server.url)
-    byte_server.reply(b'{"error": {"code": "invalid_request_error"}}', status=400)
-    byte_server.then_reply(text("Hi."), STOP, DONE)
-    byte_server.then_reply(text("Hi."), STOP, DONE)
+    byte_server.set_reply(b'{"error": {"code": "invalid_request_error"}}', status=400)
+    byte_server.add_reply(text("Hi."), STOP, DONE)
+    byte_server.add_reply(text("Hi."), STOP, DONE)
 
     for _ in range(2):
-        await Heard().listen(provider.stream(request))
+        await Heard().read(provider.stream(request))
 
     sent = byte_server.requests[1]["messages"]
     assert [each.get("reasoning_content", each.get("reasoning")) for each in sent if each["role"] == "assistant"] == [
@@ -317,27 +319,27 @@ async def test_server_that_wants_reasoning_in_every_message_gets_some(
 async def test_server_that_has_served_a_form_is_not_offered_another(connect: Connect, byte_server: ByteServer) -> None:
     request = Request("model", (HELLO, Message.assistant("Hello."), HELLO))
     provider = connect(byte_server.url)
-    byte_server.reply(text("Hi."), STOP, DONE)
-    byte_server.then_reply(b"{}", status=400)
-    await Heard().listen(provider.stream(request))
+    byte_server.set_reply(text("Hi."), STOP, DONE)
+    byte_server.add_reply(b"{}", status=400)
+    await Heard().read(provider.stream(request))
 
     await Heard().fail(provider.stream(request), BadRequest)
 
     assert len(byte_server.requests) == 2
 
 
-async def test_request_that_is_too_long_is_sent_once(ask: AskServer, stamp: Any, byte_server: ByteServer) -> None:
-    byte_server.reply(b'{"error": {"code": "context_length_exceeded"}}', status=400)
+async def test_request_that_is_too_long_is_sent_once(ask: AskFunction, stamp: Any, byte_server: ByteServer) -> None:
+    byte_server.set_reply(b'{"error": {"code": "context_length_exceeded"}}', status=400)
 
     await Heard().fail(ask(HELLO, thoughtful(stamp), HELLO), ContextOverflow)
 
     assert len(byte_server.requests) == 1
 
 
-async def test_another_server_is_not_sent_the_residue(ask: AskServer, stamp: Any, byte_server: ByteServer) -> None:
+async def test_another_server_is_not_sent_the_residue(ask: AskFunction, stamp: Any, byte_server: ByteServer) -> None:
     native = replace(stamp({"fields": {"reasoning": "Greet."}}), provider="openai_chat 127.0.0.1:1")
-    byte_server.reply(text("Hi."), STOP, DONE)
+    byte_server.set_reply(text("Hi."), STOP, DONE)
 
-    await Heard().listen(ask(HELLO, Message.assistant("Hello.", native=native), HELLO))
+    await Heard().read(ask(HELLO, Message.assistant("Hello.", native=native), HELLO))
 
     assert byte_server.requests[-1]["messages"][1] == {"role": "assistant", "content": "Hello."}

@@ -10,7 +10,7 @@ from ..byte_server import CALLS, DONE, STOP, chunk, fragment
 from ..conftest import Hear
 
 A, B = ("a", {"x": 1}), ("b", {"y": 2})
-WHOLE_A, WHOLE_B = '{"x": 1}', '{"y": 2}'
+ARGUMENTS_A, ARGUMENTS_B = '{"x": 1}', '{"y": 2}'
 
 
 # The events with the fragments of calls, and the expected calls.
@@ -30,26 +30,26 @@ SHAPES: dict[str, tuple[list[bytes], list[tuple[str, dict[str, Any]]]]] = {
         [
             fragment("", "b", index=1, id="call_2"),
             fragment("", "a", index=0, id="call_1"),
-            fragment(WHOLE_A, index=0),
-            fragment(WHOLE_B, index=1),
+            fragment(ARGUMENTS_A, index=0),
+            fragment(ARGUMENTS_B, index=1),
         ],
         [A, B],
     ),
     "every_index_0": (
-        [fragment(WHOLE_A, "a", index=0, id="call_1"), fragment(WHOLE_B, "b", index=0, id="call_2")],
+        [fragment(ARGUMENTS_A, "a", index=0, id="call_1"), fragment(ARGUMENTS_B, "b", index=0, id="call_2")],
         [A, B],
     ),
     "every_index_0_in_fragments": (
         [
             fragment("", "a", index=0, id="call_1"),
-            fragment(WHOLE_A, index=0),
+            fragment(ARGUMENTS_A, index=0),
             fragment("", "b", index=0, id="call_2"),
-            fragment(WHOLE_B, index=0),
+            fragment(ARGUMENTS_B, index=0),
         ],
         [A, B],
     ),
-    "every_index_0_and_no_id": ([fragment(WHOLE_A, "a", index=0), fragment(WHOLE_B, "b", index=0)], [A, B]),
-    "no_index_and_no_id": ([fragment(WHOLE_A, "a"), fragment(WHOLE_B, "b")], [A, B]),
+    "every_index_0_and_no_id": ([fragment(ARGUMENTS_A, "a", index=0), fragment(ARGUMENTS_B, "b", index=0)], [A, B]),
+    "no_index_and_no_id": ([fragment(ARGUMENTS_A, "a"), fragment(ARGUMENTS_B, "b")], [A, B]),
     "no_index_in_fragments": (
         [fragment('{"x"', "a", id="call_1"), fragment(": 1}"), fragment('{"y"', "b", id="call_2"), fragment(": 2}")],
         [A, B],
@@ -59,14 +59,17 @@ SHAPES: dict[str, tuple[list[bytes], list[tuple[str, dict[str, Any]]]]] = {
         [("a", {}), ("b", {}), ("a", {})],
     ),
     "one_id_for_all": (
-        [fragment(WHOLE_A, "a", index=0, id="same"), fragment(WHOLE_B, "b", index=1, id="same")],
+        [fragment(ARGUMENTS_A, "a", index=0, id="same"), fragment(ARGUMENTS_B, "b", index=1, id="same")],
         [A, B],
     ),
     "one_id_and_one_index_for_all": (
-        [fragment(WHOLE_A, "a", index=0, id="same"), fragment(WHOLE_B, "b", index=0, id="same")],
+        [fragment(ARGUMENTS_A, "a", index=0, id="same"), fragment(ARGUMENTS_B, "b", index=0, id="same")],
         [A, B],
     ),
-    "one_id_for_all_and_no_index": ([fragment(WHOLE_A, "a", id="same"), fragment(WHOLE_B, "b", id="same")], [A, B]),
+    "one_id_for_all_and_no_index": (
+        [fragment(ARGUMENTS_A, "a", id="same"), fragment(ARGUMENTS_B, "b", id="same")],
+        [A, B],
+    ),
     "id_and_name_in_every_fragment": (
         [
             fragment('{"x"', "a", index=0, id="call_1"),
@@ -87,12 +90,12 @@ SHAPES: dict[str, tuple[list[bytes], list[tuple[str, dict[str, Any]]]]] = {
     "arguments_as_an_empty_object": ([fragment({}, "a", index=0)], [("a", {})]),
     "arguments_are_null": ([fragment(None, "a", index=0)], [("a", {})]),
     "no_arguments": ([fragment("{}", "a", index=0)], [("a", {})]),
-    "white_space": ([fragment(f" {WHOLE_A}\n", "a", index=0), fragment(" \n", index=0)], [A]),
+    "white_space": ([fragment(f" {ARGUMENTS_A}\n", "a", index=0), fragment(" \n", index=0)], [A]),
     "name_without_arguments_first": (
-        [chunk({"tool_calls": [{"index": 0, "function": {"name": "a"}}]}), fragment(WHOLE_A, index=0)],
+        [chunk({"tool_calls": [{"index": 0, "function": {"name": "a"}}]}), fragment(ARGUMENTS_A, index=0)],
         [A],
     ),
-    "after_the_finish_reason": ([STOP, fragment(WHOLE_A, "a", index=0, id="call_1")], [A]),
+    "after_the_finish_reason": ([STOP, fragment(ARGUMENTS_A, "a", index=0, id="call_1")], [A]),
 }
 
 
@@ -111,8 +114,8 @@ async def test_calls_are_told_apart(
     "fragments",
     [
         [fragment('{"x"', "a", index=0)],
-        [fragment("", "", index=0, id="call_1"), fragment(WHOLE_A, index=0)],
-        [fragment(WHOLE_A, index=0, id="call_1")],
+        [fragment("", "", index=0, id="call_1"), fragment(ARGUMENTS_A, index=0)],
+        [fragment(ARGUMENTS_A, index=0, id="call_1")],
         [fragment("[1]", "a", index=0)],
         [fragment('"a text"', "a", index=0)],
         [fragment("not json", "a", index=0)],
@@ -128,6 +131,6 @@ async def test_half_a_call_is_an_error(fragments: list[bytes], fail: Hear) -> No
 
 
 async def test_whole_call_is_announced_although_the_stream_breaks_later(fail: Hear) -> None:
-    heard = await fail(BadStream, fragment(WHOLE_A, "a", index=0), fragment('{"y"', "b", index=1), CALLS, DONE)
+    heard = await fail(BadStream, fragment(ARGUMENTS_A, "a", index=0), fragment('{"y"', "b", index=1), CALLS, DONE)
 
     assert heard.called == [A]

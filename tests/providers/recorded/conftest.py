@@ -11,10 +11,10 @@ from custom_components.windowed_conversation.providers.events import Request
 from custom_components.windowed_conversation.window import Message
 from tests.providers.byte_server import ByteServer
 from tests.providers.heard import Heard
-from tests.providers.wires import WIRES
+from tests.providers.wires import ALL_WIRES
 from tests.providers.wires.parts import Wire
 
-from .reading import Called, Figures, Reading
+from .reading import Called, Reading, UsageCounts
 
 type Replay = Callable[[list[bytes]], Any]
 
@@ -22,7 +22,7 @@ type Replay = Callable[[list[bytes]], Any]
 @pytest.fixture
 def wire(format_: str) -> Wire:
     """Return the wire format that the test names."""
-    return next(wire for wire in WIRES if wire.name == format_)
+    return next(wire for wire in ALL_WIRES if wire.name == format_)
 
 
 @pytest.fixture
@@ -38,10 +38,10 @@ def replay(wire: Wire, http_client: Any, byte_server: ByteServer) -> Replay:
     provider = wire.connect(byte_server.address, http_client)
 
     async def replay(pieces: list[bytes]) -> Reading:
-        byte_server.reply(*pieces)
+        byte_server.set_reply(*pieces)
         heard, error = Heard(), ""
         try:
-            await heard.listen(provider.stream(Request("model", (Message.user("hello"),))))
+            await heard.read(provider.stream(Request("model", (Message.user("hello"),))))
         except ProviderError as err:
             error = type(err).__name__
         return _reading(heard, error)
@@ -50,12 +50,12 @@ def replay(wire: Wire, http_client: Any, byte_server: ByteServer) -> Replay:
 
 
 def _reading(heard: Heard, error: str) -> Reading:
-    ending = error or heard.finished[0].reason.value
+    ending = error or heard.done_events[0].reason.value
     calls = tuple(Called(call.id, call.name, call.arguments) for call in heard.calls)
     usage = heard.usages[-1] if heard.usages else None
     figures = (
         usage
         if usage is None
-        else Figures(usage.input, usage.cached, usage.output, usage.cache_written, usage.reasoning, usage.cleared)
+        else UsageCounts(usage.input, usage.cached, usage.output, usage.cache_written, usage.reasoning, usage.cleared)
     )
     return Reading(heard.text, heard.reasoning, calls, figures, ending)

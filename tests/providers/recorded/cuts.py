@@ -17,12 +17,12 @@ def _at_random(stream: bytes, name: str) -> list[bytes]:
     return _cut(stream, (random.randrange(len(stream)) for _ in range(len(stream) // 200 + 3)))
 
 
-def _byte_by_byte(stream: bytes, name: str) -> list[bytes]:
+def _split_into_bytes(stream: bytes, name: str) -> list[bytes]:
     ends = (*range(_SLOW_END), *range(max(0, len(stream) - _SLOW_END), len(stream)))
     return _cut(stream, ends)
 
 
-def _in_lines_and_characters(stream: bytes, name: str) -> list[bytes]:
+def _split_lines_and_characters(stream: bytes, name: str) -> list[bytes]:
     """Split in the middle of every line, after every carriage return, and inside every multi-byte character."""
     lines, at = set(), 0
     for line in stream.splitlines(keepends=True):
@@ -45,7 +45,7 @@ def _cut(stream: bytes, places: Iterable[int]) -> list[bytes]:
 CUTS: Mapping[str, Callable[[bytes, str], list[bytes]]] = {
     "whole": _whole,
     "at random": _at_random,
-    "byte by byte": _byte_by_byte,
-    "in lines and characters": _in_lines_and_characters,
+    "byte by byte": _split_into_bytes,
+    "in lines and characters": _split_lines_and_characters,
     "with CRLF": _with_crlf,
 }

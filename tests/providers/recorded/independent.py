@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 import json
 from typing import Any
 
-from .reading import Called, Figures, Reading
+from .reading import Called, Reading, UsageCounts
 from .server_sent_events import payloads
 
 type Json = Any
@@ -17,21 +17,21 @@ def read(format_: str, stream: bytes) -> Reading:
 
 def _chat(events: Sequence[Json]) -> Reading:
     text, thought, ending, refused, error = "", "", "", False, ""
-    usage: Figures | None = None
+    usage: UsageCounts | None = None
     open_calls: list[dict[str, Json]] = []
     for event in events:
         if "error" in event and not ending:
-            error = _error_class(event["error"])
+            error = _find_error_name(event["error"])
             break
         if figures := event.get("usage"):
-            usage = _chat_figures(figures)
+            usage = _read_chat_usage(figures)
         for choice in event.get("choices") or []:
             delta = choice.get("delta") or {}
             spoken, thinking = _content(delta.get("content"))
             text, thought = text + spoken, thought + (_thinking(delta) or thinking)
             refused = refused or bool(delta.get("refusal"))
             for fragment in delta.get("tool_calls") or []:
-                _take_fragment(open_calls, fragment)
+                _add_call_fragment(open_calls, fragment)
             ending = ending or choice.get("finish_reason") or ""
     fates = {"length": "Incomplete", "content_filter": "Refused", "": "BadStream"}
     fate = error or fates.get(ending) or ("Refused" if refused else "") or ("tool_calls" if open_calls else "stop")
@@ -53,7 +53,7 @@ def _thinking(delta: Json) -> str:
     return next((value for value in fields if value and isinstance(value, str)), "")
 
 
-def _take_fragment(calls: list[dict[str, Json]], fragment: Json) -> None:
+def _add_call_fragment(calls: list[dict[str, Json]], fragment: Json) -> None:
     """Add a fragment to the call with its number; a new id, or a name without a number, starts another call."""
     function, number, id_ = fragment.get("function") or {}, fragment.get("index"), fragment.get("id") or ""
     same = [call for call in calls if number in (None, call["index"]) and id_ in ("", call["id"])]
@@ -84,12 +84,12 @@ def _arguments(written: str) -> dict[str, Json] | None:
     return {} if value is None else value
 
 
-def _chat_figures(figures: Json) -> Figures:
-    read_, written = figures.get("prompt_tokens_details") or {}, figures.get("completion_tokens_details") or {}
-    return Figures(
-        input=figures.get("prompt_tokens") or 0,
+def _read_chat_usage(counts: Json) -> UsageCounts:
+    read_, written = counts.get("prompt_tokens_details") or {}, counts.get("completion_tokens_details") or {}
+    return UsageCounts(
+        input=counts.get("prompt_tokens") or 0,
         cached=read_.get("cached_tokens") or 0,
-        output=figures.get("completion_tokens") or 0,
+        output=counts.get("completion_tokens") or 0,
         cache_written=read_.get("cache_write_tokens") or 0,
         reasoning=written.get("reasoning_tokens") or 0,
     )
@@ -115,7 +115,7 @@ def _responses(events: Sequence[Json]) -> Reading:
             calls.append({"id": item.get("call_id") or "", "name": item["name"], "written": item["arguments"]})
     figures = response.get("usage")
     fate = _responses_fate(last, refused=refused) or ("tool_calls" if calls else "stop")
-    return Reading(_whole(text), _whole(thought), _called(calls), figures and _responses_figures(figures), fate)
+    return Reading(_whole(text), _whole(thought), _called(calls), figures and _read_responses_usage(figures), fate)
 
 
 def _responses_fate(last: Json, *, refused: bool) -> str:
@@ -127,18 +127,18 @@ def _responses_fate(last: Json, *, refused: bool) -> str:
             filtered = (response.get("incomplete_details") or {}).get("reason") == "content_filter"
             return "Refused" if filtered else "Incomplete"
         case "response.failed":
-            return _error_class(response.get("error") or {})
+            return _find_error_name(response.get("error") or {})
         case "error":
-            return _error_class(last.get("error") or last)
+            return _find_error_name(last.get("error") or last)
     return "BadStream"
 
 
-def _responses_figures(figures: Json) -> Figures:
-    read_, written = figures.get("input_tokens_details") or {}, figures.get("output_tokens_details") or {}
-    return Figures(
-        input=figures.get("input_tokens") or 0,
+def _read_responses_usage(counts: Json) -> UsageCounts:
+    read_, written = counts.get("input_tokens_details") or {}, counts.get("output_tokens_details") or {}
+    return UsageCounts(
+        input=counts.get("input_tokens") or 0,
         cached=read_.get("cached_tokens") or 0,
-        output=figures.get("output_tokens") or 0,
+        output=counts.get("output_tokens") or 0,
         cache_written=read_.get("cache_write_tokens") or 0,
         reasoning=written.get("reasoning_tokens") or 0,
     )
@@ -172,7 +172,9 @@ def _anthropic(events: Sequence[Json]) -> Reading:
             case "message_stop":
                 stopped = True
             case "error":
-                return Reading(text, thought, (), _anthropic_figures(figures, cleared), _error_class(event["error"]))
+                return Reading(
+                    text, thought, (), _build_anthropic_usage(figures, cleared), _find_error_name(event["error"])
+                )
     uses = [
         {**block, "written": block["written"].strip() or json.dumps(block.get("input") or {})}
         for block in blocks.values()
@@ -185,7 +187,7 @@ def _anthropic(events: Sequence[Json]) -> Reading:
         "model_context_window_exceeded": "ContextOverflow",
     }
     fate = fates.get(ending) or ("tool_calls" if uses else "stop") if stopped else "BadStream"
-    usage = _anthropic_figures(figures, cleared) if figures else None
+    usage = _build_anthropic_usage(figures, cleared) if figures else None
     return Reading(_whole(text), _whole(thought), _called(uses), usage, fate)
 
 
@@ -196,26 +198,26 @@ def _given(usage: Json) -> dict[str, int]:
     return {name: value for name, value in {**usage, **details}.items() if isinstance(value, int)}
 
 
-def _anthropic_figures(figures: Mapping[str, int], cleared: int) -> Figures:
-    cached, written = figures.get("cache_read_input_tokens", 0), figures.get("cache_creation_input_tokens", 0)
-    return Figures(
-        input=figures.get("input_tokens", 0) + cached + written,
+def _build_anthropic_usage(counts: Mapping[str, int], cleared: int) -> UsageCounts:
+    cached, written = counts.get("cache_read_input_tokens", 0), counts.get("cache_creation_input_tokens", 0)
+    return UsageCounts(
+        input=counts.get("input_tokens", 0) + cached + written,
         cached=cached,
-        output=figures.get("output_tokens", 0),
+        output=counts.get("output_tokens", 0),
         cache_written=written,
-        reasoning=figures.get("thinking_tokens", 0),
+        reasoning=counts.get("thinking_tokens", 0),
         cleared=cleared,
     )
 
 
 def _gemini(events: Sequence[Json]) -> Reading:
     text, thought, ending, blocked, calls = "", "", "", False, list[Json]()
-    usage: Figures | None = None
+    usage: UsageCounts | None = None
     for event in events:
         if "error" in event:
-            return Reading(text, thought, _called(calls), usage, _error_class(event["error"]))
+            return Reading(text, thought, _called(calls), usage, _find_error_name(event["error"]))
         if figures := event.get("usageMetadata"):
-            usage = _gemini_figures(figures)
+            usage = _read_gemini_usage(figures)
         blocked = blocked or bool((event.get("promptFeedback") or {}).get("blockReason"))
         for candidate in event.get("candidates") or []:
             ending = candidate.get("finishReason") or ending
@@ -238,17 +240,17 @@ def _gemini_fate(ending: str, *, called: bool) -> str:
     return {"STOP": "stop", "MAX_TOKENS": "Incomplete"}.get(ending) or ("Refused" if ending in refused else "BadStream")
 
 
-def _gemini_figures(figures: Json) -> Figures:
-    thoughts = figures.get("thoughtsTokenCount") or 0
-    return Figures(
-        input=(figures.get("promptTokenCount") or 0) + (figures.get("toolUsePromptTokenCount") or 0),
-        cached=figures.get("cachedContentTokenCount") or 0,
-        output=(figures.get("candidatesTokenCount") or 0) + thoughts,
+def _read_gemini_usage(counts: Json) -> UsageCounts:
+    thoughts = counts.get("thoughtsTokenCount") or 0
+    return UsageCounts(
+        input=(counts.get("promptTokenCount") or 0) + (counts.get("toolUsePromptTokenCount") or 0),
+        cached=counts.get("cachedContentTokenCount") or 0,
+        output=(counts.get("candidatesTokenCount") or 0) + thoughts,
         reasoning=thoughts,
     )
 
 
-def _error_class(error: Json) -> str:
+def _find_error_name(error: Json) -> str:
     """Return the name of the error by its code, type or status; `Unavailable` if none of them is known."""
     names = {str(error.get(key)) for key in ("code", "type", "status")} if isinstance(error, dict) else set()
     known = {

@@ -15,7 +15,7 @@ class Called:
 
 
 @dataclass(frozen=True)
-class Figures:
+class UsageCounts:
     """The usage of an answer: `input` includes the cached tokens, `output` the reasoning."""
 
     input: int = 0
@@ -28,7 +28,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class Reading:
-    """The content of an answer. `ending` is `stop`, `tool_calls`, or the name of the error that ended it.
+    """The content of an answer. `outcome` is `stop`, `tool_calls`, or the name of the error that ended it.
 
     An error after the terminal marker does not invalidate the answer.
     """
@@ -36,5 +36,5 @@ class Reading:
     text: str
     reasoning: str
     calls: tuple[Called, ...]
-    usage: Figures | None
-    ending: str
+    usage: UsageCounts | None
+    outcome: str

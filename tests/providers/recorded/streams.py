@@ -34,14 +34,14 @@ class Recorded:
     sha256: str
 
     @property
-    def location(self) -> Path:
+    def stream_path(self) -> Path:
         """The path of the stream's file, whether or not it exists."""
         return FOLDER / self.file
 
     @property
     def stream(self) -> bytes:
         """The bytes of the stream's file."""
-        return self.location.read_bytes()
+        return self.stream_path.read_bytes()
 
 
 def index() -> Sequence[Recorded]:

@@ -3,47 +3,47 @@
 import pytest
 
 from custom_components.windowed_conversation.providers.events import Usage
-from tests.providers.wires import WIRES
+from tests.providers.wires import ALL_WIRES
 from tests.providers.wires.parts import Call, Calls, End, Reasoning, Text, Wire
 
 from .conftest import Replay
 from .cuts import CUTS
 from .independent import read
-from .reading import Called, Figures
+from .reading import Called, UsageCounts
 from .server_sent_events import payloads
 
 WORDS = ("Grüße ", "aus 東京 ", "\N{GRINNING FACE}")
-CALLS = Calls((Call("call_1", "turn_on", ('{"name": ', '"Küche"}')), Call("call_2", "turn_off", ("{}",))))
+TWO_CALLS = Calls((Call("call_1", "turn_on", ('{"name": ', '"Küche"}')), Call("call_2", "turn_off", ("{}",))))
 USAGE = Usage(input=120, cached=100, output=30, reasoning=10)
 
-format_and_wire = pytest.mark.parametrize(
-    ("format_", "written"), [(wire.name, wire) for wire in WIRES], ids=lambda each: getattr(each, "name", "")
+with_each_format = pytest.mark.parametrize(
+    ("format_", "written"), [(wire.name, wire) for wire in ALL_WIRES], ids=lambda each: getattr(each, "name", "")
 )
 
 
-@format_and_wire
+@with_each_format
 def test_reader_finds_what_was_written(format_: str, written: Wire) -> None:
-    stream = b"".join(written.answer(Reasoning(("I think.",)), Text(WORDS), CALLS, usage=USAGE))
+    stream = b"".join(written.answer(Reasoning(("I think.",)), Text(WORDS), TWO_CALLS, usage=USAGE))
 
     reading = read(format_, stream)
 
-    assert (reading.text, reading.reasoning, reading.ending) == ("".join(WORDS), "I think.", "tool_calls")
+    assert (reading.text, reading.reasoning, reading.outcome) == ("".join(WORDS), "I think.", "tool_calls")
     assert reading.calls == (Called("call_1", "turn_on", {"name": "Küche"}), Called("call_2", "turn_off", {}))
-    assert reading.usage == Figures(input=120, cached=100, output=30, reasoning=10)
+    assert reading.usage == UsageCounts(input=120, cached=100, output=30, reasoning=10)
 
 
-@format_and_wire
+@with_each_format
 @pytest.mark.parametrize(
     ("end", "ending"), [(End.LENGTH, "Incomplete"), (End.REFUSED, "Refused"), (End.NONE, "BadStream")]
 )
 def test_reader_finds_how_an_answer_ended(end: End, ending: str, format_: str, written: Wire) -> None:
-    assert read(format_, b"".join(written.answer(Text(WORDS), end=end))).ending == ending
+    assert read(format_, b"".join(written.answer(Text(WORDS), end=end))).outcome == ending
 
 
-@format_and_wire
+@with_each_format
 @pytest.mark.parametrize("cut", CUTS)
 async def test_both_readers_agree(cut: str, format_: str, written: Wire, replay: Replay) -> None:
-    stream = b"".join(written.answer(Reasoning(("I think.",)), Text(WORDS), CALLS, usage=USAGE))
+    stream = b"".join(written.answer(Reasoning(("I think.",)), Text(WORDS), TWO_CALLS, usage=USAGE))
 
     assert await replay(CUTS[cut](stream, format_)) == read(format_, stream)
 

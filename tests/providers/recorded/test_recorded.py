@@ -6,7 +6,7 @@ from hashlib import sha256
 
 import pytest
 
-from tests.providers.wires import WIRES
+from tests.providers.wires import ALL_WIRES
 
 from .conftest import Replay
 from .cuts import CUTS
@@ -15,13 +15,13 @@ from .reading import Called, Reading
 from .streams import FOLDER, LICENCES, Recorded, index
 
 CHOSEN = index()
-STREAMS = [each for each in CHOSEN if each.location.is_file()]
-FORMATS = {wire.name for wire in WIRES}
+STREAMS = [each for each in CHOSEN if each.stream_path.is_file()]
+FORMATS = {wire.name for wire in ALL_WIRES}
 
 CASES = [pytest.param(source.format, source, id=source.file) for source in STREAMS]
 
 
-def with_the_servers_ids(ours: Reading, theirs: Reading) -> Reading:
+def without_generated_ids(ours: Reading, theirs: Reading) -> Reading:
     """Return our reading without the ids that the provider generated because the server sent none."""
     given = {call.id for call in theirs.calls}
     calls = (Called(call.id if call.id in given else "", call.name, call.arguments) for call in ours.calls)
@@ -35,7 +35,7 @@ async def test_stream_says_the_same_to_both_readers(cut: str, source: Recorded, 
 
     ours = await replay(CUTS[cut](source.stream, source.file))
 
-    assert with_the_servers_ids(ours, theirs) == theirs
+    assert without_generated_ids(ours, theirs) == theirs
 
 
 @pytest.mark.parametrize("source", STREAMS, ids=lambda each: each.file)

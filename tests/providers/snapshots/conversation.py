@@ -14,12 +14,12 @@ from custom_components.windowed_conversation.window import (
     Attachment,
     EstimatedCounter,
     Message,
-    Native,
+    NativeData,
     ToolCall,
     Window,
     WindowPolicy,
 )
-from demo.model_server.residue import seal
+from demo.model_server.residue import seal_content
 
 CLAUDE, GEMINI, GPT, LLAMA = "claude-haiku-4-5", "gemini-3-pro", "gpt-5.5", "llama-4"
 
@@ -39,7 +39,9 @@ MODELS = (CLAUDE, GEMINI, GPT, LLAMA)
 PREFIX = "[CONTEXT: time: Monday 2026-11-23 08:00; area: Attic]\n\n"
 SYSTEM = "You are a voice assistant for Home Assistant.\nAnswer in one sentence."
 SUMMARY = "The user's name is Anna; she told you about the garden, the cellar, the roof and the shed."
-PIXEL = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==")
+PIXEL_PNG = b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+)
 
 # The first room is removed by a trim, together with its messages; the turn that mentions the second word is aborted.
 TRIMMED, ABORTED = "garden", "greenhouse"
@@ -51,12 +53,12 @@ _THOUGHTS = (
 )
 
 
-def conversation(answered_by: str) -> Window:
+def conversation(format_name: str) -> Window:
     """Return a window with an open exchange, in which a format's model has called two tools and got their results."""
     window = Window(
         "conversation", WindowPolicy(400, summarize=True), EstimatedCounter(), clock=lambda: 1_795_420_800.0
     )
-    window.set_system(SYSTEM)
+    window.set_system_prompt(SYSTEM)
     _talk_and_summarize(window)
     window.set_policy(WindowPolicy(8000, summarize=True))
     _act_locally(window)
@@ -66,7 +68,7 @@ def conversation(answered_by: str) -> Window:
         window.close()
     _abort(window)
     _show_picture(window)
-    _switch(window, answered_by, "call_now")
+    _switch(window, format_name, "call_now")
     return window
 
 
@@ -89,7 +91,7 @@ def _act_locally(window: Window) -> None:
         Message.tool(call.id, call.name, '{"response_type":"action_done"}'),
         Message.assistant("Eingeschaltet"),
     )
-    window.record(messages, tags={"route:local"})
+    window.add_exchange(messages, tags={"route:local"})
 
 
 def _switch(window: Window, name: str, call_id: str) -> None:
@@ -97,7 +99,7 @@ def _switch(window: Window, name: str, call_id: str) -> None:
     window.open(f"{PREFIX}switch on the kitchen light and the bedroom light")
     calls = tuple(ToolCall(f"{call_id}_{at}", ON, {"name": room}) for at, room in enumerate(("kitchen", "bedroom")))
     text = "One moment."
-    window.add(Message.assistant(text, tool_calls=calls, native=native_of(name, text, calls)))
+    window.add(Message.assistant(text, tool_calls=calls, native=make_native(name, text, calls)))
     window.add(Message.tool(calls[0].id, ON, json.dumps({"response_type": "action_done", "said": "word " * 60})))
     window.add(Message.tool(calls[1].id, ON, json.dumps({"error": "MatchFailedError", "error_text": "no such light"})))
 
@@ -109,7 +111,7 @@ def _abort(window: Window) -> None:
 
 
 def _show_picture(window: Window) -> None:
-    picture = Attachment("image/png", PIXEL, "door.png")
+    picture = Attachment("image/png", PIXEL_PNG, "door.png")
     paper = Attachment("application/pdf", b"%PDF-1.7", "notice.pdf")
     call = ToolCall("call_picture", LOOK, {})
     messages = (
@@ -118,24 +120,26 @@ def _show_picture(window: Window) -> None:
         Message.tool(call.id, LOOK, json.dumps({"result": "- names: Door\n  state: 'open'"})),
         Message.assistant("Nobody, and the door is open."),
     )
-    window.record(messages, tags={"route:llm"})
+    window.add_exchange(messages, tags={"route:llm"})
 
 
-def native_of(name: str, text: str, calls: tuple[ToolCall, ...]) -> Native | None:
+def make_native(name: str, text: str, calls: tuple[ToolCall, ...]) -> NativeData | None:
     """Return the residue of a format's model for an answer with reasoning, text and calls."""
     closed = not calls[0].id.startswith("call_now")
     match name:
         case "anthropic":
             thought, signature = _THOUGHTS[closed]
             thinking = {"type": "thinking", "thinking": thought, "signature": signature}
-            return Native("anthropic", CLAUDE, [thinking, {"type": "text"}, *({"type": "tool_use"} for _ in calls)])
+            return NativeData("anthropic", CLAUDE, [thinking, {"type": "text"}, *({"type": "tool_use"} for _ in calls)])
         case "gemini":
-            first, spoken = (b64decode(seal(GEMINI, f"{calls[0].id} {part}".encode())) for part in ("call", "text"))
+            first, spoken = (
+                b64decode(seal_content(GEMINI, f"{calls[0].id} {part}".encode())) for part in ("call", "text")
+            )
             ids = {call.id: f"native_{call.id}" for call in calls}
             residue = Signatures(ids, {calls[0].id: first}, (SignedText(len(text), 0, spoken),))
-            return Native("gemini", GEMINI, residue.as_json())
+            return NativeData("gemini", GEMINI, residue.as_json())
         case "responses":
-            return Native("openai_responses", GPT, _items(text, calls))
+            return NativeData("openai_responses", GPT, _items(text, calls))
         case _:
             return None
 
@@ -146,7 +150,7 @@ def _items(text: str, calls: tuple[ToolCall, ...]) -> list[Any]:
         {
             "type": "reasoning",
             "id": item_id,
-            "encrypted_content": seal(GPT, item_id.encode()),
+            "encrypted_content": seal_content(GPT, item_id.encode()),
             "summary": [{"type": "summary_text", "text": "Two lamps at once."}],
         },
         {"type": "message", "start": 0, "end": len(text), "phase": "commentary"},

@@ -10,7 +10,7 @@ from openai.types.chat.completion_create_params import CompletionCreateParamsStr
 from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
 from pydantic import BaseModel, TypeAdapter
 
-from demo.model_server.gemini_prompt import in_camel_case
+from demo.model_server.gemini_prompt import to_camel_case
 
 _PARAMETERS = {
     "anthropic": TypeAdapter[Any](MessageCreateParamsStreaming),
@@ -28,12 +28,12 @@ class _GenerateContent(BaseModel, extra="forbid"):
     generationConfig: google.GenerationConfig  # noqa: N815 - the name on the wire
 
 
-def is_what_the_sdk_takes(name: str, body: Any) -> bool:
+def matches_sdk_types(name: str, body: Any) -> bool:
     """Return whether the types of a format's SDK define every field of a body. Raises `pydantic.ValidationError`."""
     if name == "gemini":
         read = _GenerateContent.model_validate_json(json.dumps(body))
         # The SDK writes some names in snake case and some in camel case, and the API accepts both.
-        return read.model_dump(mode="json", by_alias=True, exclude_none=True) == in_camel_case(body)
+        return read.model_dump(mode="json", by_alias=True, exclude_none=True) == to_camel_case(body)
     return bool(_whole(_PARAMETERS[name].validate_python(body)) == body)
 
 

@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers import UNSEEN
+from custom_components.windowed_conversation.providers import UNSEEN_NOTE
 from custom_components.windowed_conversation.providers.events import ModelSettings, Request
 from custom_components.windowed_conversation.providers.models import (
     UNKNOWN_MODEL,
     Effort,
     ModelProfile,
     Vendor,
-    profile_of,
+    find_profile,
 )
 from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
 from demo.model_server import ModelServer
@@ -34,8 +34,8 @@ from tests.providers.wires.gemini import GeminiWire
 from tests.providers.wires.parts import Wire
 from tests.providers.wires.responses import ResponsesWire
 
-from .conversation import ABORTED, CLAUDE, GEMINI, GPT, LLAMA, MODELS, PIXEL, SUMMARY, TOOLS, TRIMMED, conversation
-from .sdk_types import is_what_the_sdk_takes
+from .conversation import ABORTED, CLAUDE, GEMINI, GPT, LLAMA, MODELS, PIXEL_PNG, SUMMARY, TOOLS, TRIMMED, conversation
+from .sdk_types import matches_sdk_types
 
 
 @dataclass(frozen=True)
@@ -49,57 +49,59 @@ class Format:
 
 
 FORMATS = (
-    Format("anthropic", AnthropicWire(), CLAUDE, profile_of(Vendor.ANTHROPIC, CLAUDE)),
+    Format("anthropic", AnthropicWire(), CLAUDE, find_profile(Vendor.ANTHROPIC, CLAUDE)),
     Format("chat_compatible", ChatWire(), LLAMA, replace(UNKNOWN_MODEL, images=True)),
-    Format("chat_openai", ChatWire(Dialect.OPENAI), GPT, profile_of(Vendor.OPENAI, GPT)),
-    Format("gemini", GeminiWire(), GEMINI, profile_of(Vendor.GOOGLE, GEMINI)),
-    Format("responses", ResponsesWire(), GPT, profile_of(Vendor.OPENAI, GPT)),
+    Format("chat_openai", ChatWire(Dialect.OPENAI), GPT, find_profile(Vendor.OPENAI, GPT)),
+    Format("gemini", GeminiWire(), GEMINI, find_profile(Vendor.GOOGLE, GEMINI)),
+    Format("responses", ResponsesWire(), GPT, find_profile(Vendor.OPENAI, GPT)),
 )
 
 
 @pytest.fixture(params=FORMATS, ids=lambda each: each.name)
-def wire_format(request: pytest.FixtureRequest) -> Format:
+def snapshot_case(request: pytest.FixtureRequest) -> Format:
     found: Format = request.param
     return found
 
 
 @pytest.fixture
-async def http_client(wire_format: Format) -> AsyncIterator[Any]:
-    async with import_module(wire_format.wire.clients[0]).AsyncClient(verify=False) as client:
+async def http_client(snapshot_case: Format) -> AsyncIterator[Any]:
+    async with import_module(snapshot_case.wire.clients[0]).AsyncClient(verify=False) as client:
         yield client
 
 
 @pytest.fixture
-def send(wire_format: Format, http_client: Any, model_server: ModelServer) -> Callable[[ModelProfile], Awaitable[Any]]:
+def send(
+    snapshot_case: Format, http_client: Any, model_server: ModelServer
+) -> Callable[[ModelProfile], Awaitable[Any]]:
     """Return a function that sends the conversation's newest request to a model and returns the server's record."""
     model_server.change(models=MODELS)
 
     async def send(profile: ModelProfile) -> Any:
         request = Request(
-            wire_format.model,
-            conversation(wire_format.wire.name).messages(),
+            snapshot_case.model,
+            conversation(snapshot_case.wire.name).messages(),
             TOOLS,
             profile=profile,
             cache_key="agent",
             max_answer_tokens=4096,
             settings=ModelSettings(effort=Effort.LOW, temperature=0.5, top_p=0.9),
         )
-        await Heard().listen(wire_format.wire.connect(model_server.address, http_client).stream(request))
+        await Heard().read(snapshot_case.wire.connect(model_server.address, http_client).stream(request))
         return model_server.requests[-1]
 
     return send
 
 
 @pytest.fixture
-async def sent(wire_format: Format, send: Callable[[ModelProfile], Awaitable[Any]]) -> Any:
+async def sent(snapshot_case: Format, send: Callable[[ModelProfile], Awaitable[Any]]) -> Any:
     """Return the server's record of the request for the conversation's newest turn."""
-    return await send(wire_format.profile)
+    return await send(snapshot_case.profile)
 
 
 @pytest.fixture
-async def sent_to_the_blind(wire_format: Format, send: Callable[[ModelProfile], Awaitable[Any]]) -> Any:
+async def sent_to_the_blind(snapshot_case: Format, send: Callable[[ModelProfile], Awaitable[Any]]) -> Any:
     """Return the server's record of the same request to a model that does not accept images."""
-    return await send(replace(wire_format.profile, images=False))
+    return await send(replace(snapshot_case.profile, images=False))
 
 
 def snapshot(name: str, written: str) -> str:
@@ -110,20 +112,20 @@ def snapshot(name: str, written: str) -> str:
     return path.read_text(encoding="utf-8")
 
 
-async def test_request_is_the_same_as_ever(sent: Any, wire_format: Format) -> None:
+async def test_request_is_the_same_as_ever(sent: Any, snapshot_case: Format) -> None:
     # The SDKs order the parameters differently, so sort them; the order inside a parameter is the encoder's.
     body = {name: sent.body[name] for name in sorted(sent.body)}
     written = json.dumps({"path": sent.path, "body": body}, ensure_ascii=False, indent=2) + "\n"
 
-    assert written == snapshot(wire_format.name, written)
+    assert written == snapshot(snapshot_case.name, written)
 
 
 async def test_request_breaks_no_rule_of_its_format(sent: Any) -> None:
     assert sent.violations == []
 
 
-async def test_request_is_what_the_sdk_takes(sent: Any, wire_format: Format) -> None:
-    assert is_what_the_sdk_takes(wire_format.wire.name, sent.body)
+async def test_request_is_what_the_sdk_takes(sent: Any, snapshot_case: Format) -> None:
+    assert matches_sdk_types(snapshot_case.wire.name, sent.body)
 
 
 async def test_what_is_not_in_the_window_is_not_sent(sent: Any) -> None:
@@ -140,17 +142,17 @@ async def test_what_is_in_the_window_is_sent(said: str, sent: Any) -> None:
 
 async def test_picture_is_sent_as_it_is(sent: Any) -> None:
     # The picture may be in the URL-safe or in the standard base64 alphabet.
-    written = {encode(PIXEL) in sent.raw for encode in (b64encode, urlsafe_b64encode)}
+    written = {encode(PIXEL_PNG) in sent.raw for encode in (b64encode, urlsafe_b64encode)}
 
     assert True in written
 
 
 async def test_model_that_cannot_see_is_told_of_the_picture_and_the_paper(sent_to_the_blind: Any) -> None:
-    assert sent_to_the_blind.raw.decode().count(UNSEEN) == 2
+    assert sent_to_the_blind.raw.decode().count(UNSEEN_NOTE) == 2
 
 
 async def test_request_to_a_model_that_cannot_see_breaks_no_rule_of_its_format(
-    sent_to_the_blind: Any, wire_format: Format
+    sent_to_the_blind: Any, snapshot_case: Format
 ) -> None:
     assert sent_to_the_blind.violations == []
-    assert is_what_the_sdk_takes(wire_format.wire.name, sent_to_the_blind.body)
+    assert matches_sdk_types(snapshot_case.wire.name, sent_to_the_blind.body)

@@ -12,7 +12,7 @@ from .gemini import GeminiWire
 from .parts import Wire
 from .responses import ResponsesWire
 
-WIRES: tuple[Wire, ...] = (AnthropicWire(), ChatWire(), GeminiWire(), ResponsesWire())
+ALL_WIRES: tuple[Wire, ...] = (AnthropicWire(), ChatWire(), GeminiWire(), ResponsesWire())
 # Formats whose servers send calls in fragments, and comments while they have nothing else to send.
 FRAGMENTING_WIRES: tuple[Wire, ...] = (AnthropicWire(), ChatWire(), ResponsesWire())
 # Formats whose servers can be told not to call the tools in a request.

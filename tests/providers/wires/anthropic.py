@@ -9,12 +9,12 @@ import json
 from typing import Any
 
 from custom_components.windowed_conversation.providers.anthropic import clients
-from custom_components.windowed_conversation.providers.anthropic.clients import anthropic_messages
+from custom_components.windowed_conversation.providers.anthropic.clients import create_anthropic_messages
 from custom_components.windowed_conversation.providers.events import Provider, Usage
 
 from .parts import Call, Calls, End, Part, Reasoning, Text
 
-KEY = "sk-ant-a-made-up-key"
+API_KEY = "sk-ant-a-made-up-key"
 
 ERROR_TYPES = {
     400: "invalid_request_error",
@@ -115,12 +115,12 @@ class AnthropicWire:
     no_calls: Mapping[str, Any] = {"tool_choice": {"type": "none"}}
 
     def connect(self, address: str, http_client: Any, *, timeout: float = 10.0) -> Provider:
-        provider = anthropic_messages(address, KEY, http_client)
+        provider = create_anthropic_messages(address, API_KEY, http_client)
         provider._client.timeout = timeout
         return provider
 
     def answer(self, *parts: Part, end: End = End.WHOLE, usage: Usage | None = None) -> list[bytes]:
-        begun, ended = _figures(usage) if usage else ({}, {})
+        begun, ended = _split_usage(usage) if usage else ({}, {})
         calls = any(isinstance(part, Calls) for part in parts)
         stop_reason = STOP_REASONS.get(end, "tool_use" if calls else "end_turn")
         details = {"type": "refusal", "category": "bio", "explanation": None} if end is End.REFUSED else None
@@ -133,7 +133,7 @@ class AnthropicWire:
         return event({"type": "a_type_of_next_year", "index": 0, "message": {"content": "?"}})
 
     def usage_event(self, usage: Usage) -> bytes:
-        _, ended = _figures(usage)
+        _, ended = _split_usage(usage)
         return message_delta(None, **ended)
 
     def error_event(self) -> bytes:
@@ -160,7 +160,7 @@ def model_page(models: Sequence[Mapping[str, Any]], *, more: bool = False) -> by
     return json.dumps({"data": data, "has_more": more, "first_id": ids[0], "last_id": ids[-1]}).encode()
 
 
-def _figures(usage: Usage) -> tuple[JsonObject, JsonObject]:
+def _split_usage(usage: Usage) -> tuple[JsonObject, JsonObject]:
     """Return the usage in the form of the first event and in that of the last one."""
     begun = {
         "input_tokens": usage.input - usage.cached - usage.cache_written,

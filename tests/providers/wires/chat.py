@@ -9,12 +9,12 @@ from openai import AsyncOpenAI
 
 from custom_components.windowed_conversation.providers.events import Usage
 from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
-from custom_components.windowed_conversation.providers.openai.clients import ChatCompletions
+from custom_components.windowed_conversation.providers.openai.clients import ChatCompletionsProvider
 from custom_components.windowed_conversation.providers.transport import bounded_client
 
 from .parts import CLIENTS, Calls, End, Part, Reasoning, Text
 
-KEY = "sk-a-made-up-key"
+API_KEY = "sk-a-made-up-key"
 CODES = {401: "invalid_api_key", 404: "model_not_found", 429: "rate_limit_exceeded", 500: "server_error"}
 
 DONE = b"data: [DONE]\n\n"
@@ -72,13 +72,13 @@ class ChatWire:
     def __init__(self, dialect: Dialect = Dialect.COMPATIBLE) -> None:
         self._dialect = dialect
 
-    def connect(self, address: str, http_client: Any, *, timeout: float = 10.0) -> ChatCompletions:
+    def connect(self, address: str, http_client: Any, *, timeout: float = 10.0) -> ChatCompletionsProvider:
         """Return a provider for the server, see `Wire.connect`."""
         url = f"{address}/v1"
         sdk = AsyncOpenAI(
-            api_key=KEY, base_url=url, http_client=bounded_client(http_client), max_retries=0, timeout=timeout
+            api_key=API_KEY, base_url=url, http_client=bounded_client(http_client), max_retries=0, timeout=timeout
         )
-        return ChatCompletions(sdk, self._dialect)
+        return ChatCompletionsProvider(sdk, self._dialect)
 
     def answer(self, *parts: Part, end: End = End.WHOLE, usage: Usage | None = None) -> list[bytes]:
         """Return the events of a streamed answer, see `Wire.answer`."""
@@ -141,12 +141,12 @@ def _deltas(part: Part, calls_before: int) -> Iterator[bytes]:
         case Reasoning(pieces):
             yield from (chunk({"reasoning_content": piece}) for piece in pieces)
         case Calls(calls, interleaved):
-            rows = part.ordered([list(_call_deltas(call, calls_before + at)) for at, call in enumerate(calls)])
+            rows = part.ordered([list(_encode_call(call, calls_before + at)) for at, call in enumerate(calls)])
             mixed = [each for column in zip_longest(*rows) for each in column if each]
             yield from mixed if interleaved else [each for row in rows for each in row]
 
 
-def _call_deltas(call: Any, index: int) -> Iterator[bytes]:
+def _encode_call(call: Any, index: int) -> Iterator[bytes]:
     function = {"name": call.name, "arguments": ""}
     yield chunk({"tool_calls": [{"index": index, "id": call.id, "type": "function", "function": function}]})
     for fragment in call.fragments:

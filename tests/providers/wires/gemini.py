@@ -7,11 +7,11 @@ import ssl
 from typing import Any
 
 from custom_components.windowed_conversation.providers.events import Usage
-from custom_components.windowed_conversation.providers.gemini.clients import Gemini
+from custom_components.windowed_conversation.providers.gemini.clients import GeminiProvider
 
 from .parts import CLIENTS, Call, Calls, End, Part, Reasoning, Text
 
-KEY = "AIza-a-made-up-key"
+API_KEY = "AIza-a-made-up-key"
 SIGNATURE = b"\x01\xfe a signature"
 
 _FINISH_REASONS = {End.WHOLE: "STOP", End.LENGTH: "MAX_TOKENS", End.REFUSED: "SAFETY"}
@@ -82,8 +82,8 @@ class GeminiWire:
     clients = CLIENTS
     no_calls: Mapping[str, Any] = {"toolConfig": {"functionCallingConfig": {"mode": "NONE"}}}
 
-    def connect(self, address: str, http_client: Any, *, timeout: float = 10.0) -> Gemini:
-        return Gemini(address, KEY, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), timeout=timeout)
+    def connect(self, address: str, http_client: Any, *, timeout: float = 10.0) -> GeminiProvider:
+        return GeminiProvider(address, API_KEY, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), timeout=timeout)
 
     def answer(self, *parts: Part, end: End = End.WHOLE, usage: Usage | None = None) -> list[bytes]:
         """Return the events of a streamed answer, see `Wire.answer`.

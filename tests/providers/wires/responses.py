@@ -11,10 +11,10 @@ from typing import Any
 from openai import AsyncOpenAI
 
 from custom_components.windowed_conversation.providers.events import Usage
-from custom_components.windowed_conversation.providers.openai.clients import Responses
+from custom_components.windowed_conversation.providers.openai.clients import ResponsesProvider
 from custom_components.windowed_conversation.providers.transport import bounded_client
 
-from .chat import CODES, KEY, error
+from .chat import API_KEY, CODES, error
 from .parts import CLIENTS, Call, Calls, End, Part, Reasoning, Text
 
 type JsonObject = dict[str, Any]
@@ -56,7 +56,7 @@ def response(status: str, **fields: Any) -> JsonObject:
     }
 
 
-def usage_of(usage: Usage) -> JsonObject:
+def build_usage(usage: Usage) -> JsonObject:
     """Return the usage object of a terminal event."""
     return {
         "input_tokens": usage.input,
@@ -113,7 +113,7 @@ def message_item(*content: JsonObject, **fields: Any) -> JsonObject:
     }
 
 
-def output_text(text: str) -> JsonObject:
+def build_text_part(text: str) -> JsonObject:
     """Return a text part of a message."""
     return {"type": "output_text", "annotations": [], "logprobs": [], "text": text}
 
@@ -125,12 +125,12 @@ class ResponsesWire:
     clients = CLIENTS
     no_calls: Mapping[str, Any] = {"tool_choice": "none"}
 
-    def connect(self, address: str, http_client: Any, *, timeout: float = 10.0) -> Responses:
+    def connect(self, address: str, http_client: Any, *, timeout: float = 10.0) -> ResponsesProvider:
         """Return a provider for the server, see `Wire.connect`."""
         url = f"{address}/v1"
-        return Responses(
+        return ResponsesProvider(
             AsyncOpenAI(
-                api_key=KEY, base_url=url, http_client=bounded_client(http_client), max_retries=0, timeout=timeout
+                api_key=API_KEY, base_url=url, http_client=bounded_client(http_client), max_retries=0, timeout=timeout
             )
         )
 
@@ -154,7 +154,7 @@ class ResponsesWire:
 
     def usage_event(self, usage: Usage) -> bytes:
         """Return an event that reports the usage, see `Wire.usage_event`."""
-        so_far = response("in_progress", usage=usage_of(usage))
+        so_far = response("in_progress", usage=build_usage(usage))
         return event("response.in_progress", sequence_number=7, response=so_far)
 
     def error_event(self) -> bytes:
@@ -201,7 +201,7 @@ class _Writing:
                 yield from mixed if interleaved else [each for row in rows for each in row]
 
     def terminal(self, end: End, usage: Usage | None) -> bytes:
-        figures = {"output": self._output, "usage": usage_of(usage) if usage else None}
+        figures = {"output": self._output, "usage": build_usage(usage) if usage else None}
         if end is End.LENGTH:
             cut = response("incomplete", incomplete_details={"reason": "max_output_tokens"}, **figures)
             return self.event("response.incomplete", response=cut)
@@ -214,7 +214,7 @@ class _Writing:
     def _text(self, pieces: Sequence[str]) -> Iterator[bytes]:
         whole = "".join(pieces)
         yield from self._message(
-            output_text(whole), output_text(""), "output_text", pieces, {"text": whole, "logprobs": []}
+            build_text_part(whole), build_text_part(""), "output_text", pieces, {"text": whole, "logprobs": []}
         )
 
     def _message(

@@ -7,17 +7,17 @@ from typing import Any
 from hypothesis import assume, given, settings
 import pytest
 
-from custom_components.windowed_conversation.providers.encoder import sent_name
+from custom_components.windowed_conversation.providers.encoder import encode_name
 from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect, encode_messages
 from custom_components.windowed_conversation.window import Message, ToolCall, Window
-from custom_components.windowed_conversation.window.codecs import Malformed
+from custom_components.windowed_conversation.window.codecs import MalformedData
 from custom_components.windowed_conversation.window.interop import from_chat_completions, to_chat_completions
 from tests.window.conversations import NO_NUMBERS, NULLS, windows
 from tests.window.histories import said
 
 
-def with_sent_names(message: Message) -> Message:
-    calls = tuple(replace(call, name=sent_name(call.name)) for call in message.tool_calls)
+def encode_tool_names(message: Message) -> Message:
+    calls = tuple(replace(call, name=encode_name(call.name)) for call in message.tool_calls)
     return replace(message, tool_calls=calls)
 
 
@@ -39,7 +39,7 @@ def test_chat_completions_are_what_a_provider_is_sent(window: Window) -> None:
     # them
     assume(not any(message.content.isspace() for message in messages))
 
-    assert to_chat_completions(map(with_sent_names, messages)) == encode_messages(messages, Dialect.OPENAI)
+    assert to_chat_completions(map(encode_tool_names, messages)) == encode_messages(messages, Dialect.OPENAI)
 
 
 def test_chat_completions_of_other_programs_are_read() -> None:
@@ -84,5 +84,5 @@ def test_numbers_that_json_has_not_are_null_in_chat_completions() -> None:
     ids=str,
 )
 def test_malformed_chat_completions_are_refused(data: Any) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedData):
         from_chat_completions(data)

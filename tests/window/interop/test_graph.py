@@ -16,10 +16,10 @@ from langgraph.graph.state import CompiledStateGraph
 import pytest
 
 from custom_components.windowed_conversation.window import Message, ToolCall, Window, WindowPolicy
-from custom_components.windowed_conversation.window.codecs import Malformed
+from custom_components.windowed_conversation.window.codecs import MalformedData
 from custom_components.windowed_conversation.window.interop import from_langgraph_state, to_langgraph_state
 from tests.window.conversations import NULLS, with_call
-from tests.window.histories import LengthCounter, new_window, said
+from tests.window.histories import LengthCounter, create_window, said
 
 POLICY = WindowPolicy(history_tokens=400)
 THREAD: RunnableConfig = {"configurable": {"thread_id": "conversation"}}
@@ -46,13 +46,13 @@ def answer_locally(state: State) -> dict[str, Any]:
     window = read(state)
     called = (ToolCall("call", "turn_on", {"name": "kitchen", "brightness": 0.5}),)
     messages = (Message.assistant(tool_calls=called), Message.tool("call", "turn_on", "{}"), Message.assistant("Done."))
-    window.record((Message.user(state["text"]), *messages), {"route:local"})
+    window.add_exchange((Message.user(state["text"]), *messages), {"route:local"})
     return to_langgraph_state(window)
 
 
 def answer_by_model(state: State) -> dict[str, Any]:
     window = read(state)
-    window.record((Message.user(state["text"]), Message.assistant("x" * 60)), {"route:llm", "important"})
+    window.add_exchange((Message.user(state["text"]), Message.assistant("x" * 60)), {"route:llm", "important"})
     return to_langgraph_state(window)
 
 
@@ -71,7 +71,7 @@ def compiled(saver: BaseCheckpointSaver) -> CompiledStateGraph[Any, Any, Any, An
 def begun() -> dict[str, Any]:
     """Return the state of a conversation without exchanges."""
     window = Window("conversation", POLICY, LengthCounter(), clock=lambda: 1_000.0)
-    window.set_system("obey")
+    window.set_system_prompt("obey")
     return to_langgraph_state(window)
 
 
@@ -144,7 +144,7 @@ def test_system_prompt_may_come_after_the_first_answer() -> None:
     nothing = Window("conversation", POLICY, LengthCounter())
     window = read(graph.invoke({**to_langgraph_state(nothing), "text": "turn on the light"}, THREAD))
 
-    window.set_system("obey")
+    window.set_system_prompt("obey")
     state = graph.invoke({**to_langgraph_state(window), "text": "how are you?"}, THREAD)
 
     assert read(state).messages()[0].content == "obey"
@@ -198,11 +198,11 @@ def test_messages_that_a_graph_added_are_counted_and_tagged() -> None:
 
 
 def test_message_has_the_same_id_after_a_trim() -> None:
-    window = new_window(WindowPolicy(history_tokens=60, trim_share=0))
+    window = create_window(WindowPolicy(history_tokens=60, trim_share=0))
     for _ in range(2):
-        window.record((Message.user("x" * 10), Message.assistant("y" * 10)))
+        window.add_exchange((Message.user("x" * 10), Message.assistant("y" * 10)))
     before = to_langgraph_state(window)["messages"]
-    window.record((Message.user("x" * 10), Message.assistant("y" * 10)))
+    window.add_exchange((Message.user("x" * 10), Message.assistant("y" * 10)))
 
     assert to_langgraph_state(window)["messages"][:2] == before[2:]
 
@@ -216,8 +216,8 @@ def test_numbers_that_json_has_not_are_null_in_a_graphs_state() -> None:
     assert exchange.messages[1].tool_calls[0].arguments == NULLS
 
 
-def state_with(*messages: Any) -> dict[str, Any]:
-    return to_langgraph_state(new_window(WindowPolicy())) | {"messages": list(messages)}
+def make_state(*messages: Any) -> dict[str, Any]:
+    return to_langgraph_state(create_window(WindowPolicy())) | {"messages": list(messages)}
 
 
 @pytest.mark.parametrize(
@@ -227,18 +227,18 @@ def state_with(*messages: Any) -> dict[str, Any]:
         {},
         {"messages": []},
         {"messages": "hi", "window": {"conversation_id": "a", "evicted": {}}},
-        state_with("hi"),
-        state_with({"role": "user"}, {"role": "narrator", "content": ""}),
-        state_with({"role": "assistant", "content": "hi"}),
-        state_with({"role": "user", "content": "hi"}, {"role": "system", "content": "obey"}),
-        state_with({"role": "system", "content": "a"}, {"role": "system", "content": "b"}),
-        state_with({"role": "user", "content": ""}, {"role": "tool", "content": "", "tool_call_id": "1"}),
-        state_with({"role": "user", "content": "a"}, {"role": "assistant", "tool_calls": [{"id": "1", "name": "f"}]}),
-        state_with(
+        make_state("hi"),
+        make_state({"role": "user"}, {"role": "narrator", "content": ""}),
+        make_state({"role": "assistant", "content": "hi"}),
+        make_state({"role": "user", "content": "hi"}, {"role": "system", "content": "obey"}),
+        make_state({"role": "system", "content": "a"}, {"role": "system", "content": "b"}),
+        make_state({"role": "user", "content": ""}, {"role": "tool", "content": "", "tool_call_id": "1"}),
+        make_state({"role": "user", "content": "a"}, {"role": "assistant", "tool_calls": [{"id": "1", "name": "f"}]}),
+        make_state(
             {"role": "user", "content": "a"},
             {"role": "assistant", "tool_calls": [{"id": "1", "name": "f", "args": {"a": {1}}}]},
         ),
-        state_with(
+        make_state(
             {"role": "user", "content": "a"},
             {"role": "assistant", "tool_calls": [{"id": "1", "name": "f", "args": {"a": ["\ud800"]}}]},
             {"role": "tool", "content": "", "tool_call_id": "1"},
@@ -247,5 +247,5 @@ def state_with(*messages: Any) -> dict[str, Any]:
     ids=ascii,
 )
 def test_malformed_state_is_refused(state: Any) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedData):
         from_langgraph_state(state, POLICY, LengthCounter())

@@ -16,16 +16,16 @@ from homeassistant.helpers import config_validation as cv, entity_registry as er
 from homeassistant.util import dt as dt_util
 import probatio
 
-from ...bridge.errors import refusal
-from ...bridge.persons import async_person
+from ...bridge.errors import build_refusal
+from ...bridge.persons import async_find_person
 from ...const import ATTR_PERSON, DOMAIN
-from ...memory import NAME_LENGTH, Memory, MemoryUnavailable
+from ...memory import MAX_ID_BYTES, Memory, MemoryUnavailable
 from ...turn.errors import IdTooLong
 from ...turn.routing import WindowKey, check_id
-from ...window import MAX_COUNT, Window, WindowStats, is_count, is_in_turn
+from ...window import MAX_TOKENS, Window, WindowStats, is_count, is_in_turn
 from ..agent import Agent
-from ..lookup import async_agent_ids, async_agents, async_find_agent
-from ..store import async_store
+from ..lookup import async_agent_ids, async_find_agent, async_loaded_agents
+from ..store import async_get_store
 
 ATTR_EVERYONE = "everyone"
 ATTR_FILENAME = "filename"
@@ -33,24 +33,24 @@ ATTR_LIMIT = "limit"
 ATTR_SINCE = "since"
 ATTR_UNTIL = "until"
 
-NAME = probatio.All(cv.string, probatio.Length(min=1, max=NAME_LENGTH))
-FILENAME = probatio.All(cv.string, probatio.Length(min=1, max=4_096))
-PERSON_FIELD: dict[Any, Any] = {probatio.Optional(ATTR_PERSON): NAME}
+NAME_VALIDATOR = probatio.All(cv.string, probatio.Length(min=1, max=MAX_ID_BYTES))
+FILENAME_VALIDATOR = probatio.All(cv.string, probatio.Length(min=1, max=4_096))
+PERSON_FIELD: dict[Any, Any] = {probatio.Optional(ATTR_PERSON): NAME_VALIDATOR}
 CONVERSATION_FIELDS: dict[Any, Any] = {
     probatio.Required(ATTR_ENTITY_ID): cv.entity_id,
     probatio.Optional(ATTR_CONVERSATION_ID): cv.string,
 }
 
 
-def natural_number(value: object) -> int:
+def validate_natural_number(value: object) -> int:
     """Validate and return an integer, also from the text of a template. Raises `probatio.Invalid`."""
     number = value if isinstance(value, int) else cv.positive_int(value)
     if not is_count(number) or (isinstance(value, float) and value != number):
-        raise probatio.Invalid(f"expected a whole number from 0 to {MAX_COUNT}")
+        raise probatio.Invalid(f"expected a whole number from 0 to {MAX_TOKENS}")
     return number
 
 
-def _seconds(value: object) -> float:
+def _validate_timestamp(value: object) -> float:
     """Return a date and time as a timestamp. The default is Home Assistant's time zone. Raises `probatio.Invalid`."""
     time = cv.datetime(value)
     try:
@@ -59,18 +59,18 @@ def _seconds(value: object) -> float:
         raise probatio.Invalid("expected a time of the calendar") from err
 
 
-def limit_field(most: int, default: int) -> dict[Any, Any]:
+def build_limit_field(most: int, default: int) -> dict[Any, Any]:
     """Return the schema field for the maximum number of results."""
     key = probatio.Optional(ATTR_LIMIT, default=default)
-    return {key: probatio.All(natural_number, probatio.Range(min=1, max=most))}
+    return {key: probatio.All(validate_natural_number, probatio.Range(min=1, max=most))}
 
 
-def span_fields(end: str) -> dict[Any, Any]:
+def build_span_fields(end: str) -> dict[Any, Any]:
     """Return the schema fields for the start of a time span, and for its end, which is named `end`."""
-    return {probatio.Optional(ATTR_SINCE): _seconds, probatio.Optional(end): _seconds}
+    return {probatio.Optional(ATTR_SINCE): _validate_timestamp, probatio.Optional(end): _validate_timestamp}
 
 
-def iso_time(seconds: float) -> str | None:
+def format_iso_time(seconds: float) -> str | None:
     """Return a timestamp as ISO 8601 in Home Assistant's time zone, or None if an import had an impossible one."""
     try:
         return dt_util.as_local(dt_util.utc_from_timestamp(seconds)).isoformat()
@@ -87,52 +87,55 @@ class ConversationTarget:
     key: str
     window: Window
 
-    def refusal(self, key: str) -> ServiceValidationError:
+    def build_refusal(self, key: str) -> ServiceValidationError:
         """Return the error that refuses an action on this conversation, by the key of its translation."""
-        return agent_refusal(key, self.call, conversation=self.window.conversation_id)
+        return build_agent_refusal(key, self.call, conversation=self.window.conversation_id)
 
 
-async def async_conversation(call: ServiceCall, permission: str) -> ConversationTarget:
-    """Return the conversation that an action names, or else the newest one. Raises the errors of `async_agent`."""
-    agent = await async_agent(call, permission)
+async def async_resolve_conversation(call: ServiceCall, permission: str) -> ConversationTarget:
+    """Return the conversation that an action names, or the newest one. Raises the errors of `async_resolve_agent`."""
+    agent = await async_resolve_agent(call, permission)
     wanted = call.data.get(ATTR_CONVERSATION_ID)
     if wanted is not None:
-        checked_id(wanted)
-    for key, stats in visible_windows(agent, call):
+        validate_conversation_id(wanted)
+    for key, stats in iter_visible_windows(agent, call):
         matches = stats.exchange_count if wanted is None else WindowKey.parse(key).conversation == wanted
         if matches and (window := await agent.windows.load(key)) is not None:
             return ConversationTarget(call, agent, key, window)
     if wanted is None:
-        raise agent_refusal("no_conversation", call)
-    raise agent_refusal("unknown_conversation", call, conversation=wanted)
+        raise build_agent_refusal("no_conversation", call)
+    raise build_agent_refusal("unknown_conversation", call, conversation=wanted)
 
 
-async def async_agent(call: ServiceCall, permission: str) -> Agent:
+async def async_resolve_agent(call: ServiceCall, permission: str) -> Agent:
     """Return the agent that an action names. Raises `Unauthorized` and `ServiceValidationError`."""
-    entity_id, user = call.data[ATTR_ENTITY_ID], await async_caller(call, permission)
+    entity_id, user = call.data[ATTR_ENTITY_ID], await async_get_caller(call, permission)
     if user is not None and not user.permissions.check_entity(entity_id, permission):
         raise Unauthorized(context=call.context, entity_id=entity_id, permission=permission)
     entry = er.async_get(call.hass).async_get(entity_id)
     if entry is None or entry.platform != DOMAIN or entry.config_subentry_id is None:
-        raise agent_refusal("unknown_agent", call)
+        raise build_agent_refusal("unknown_agent", call)
     if (agent := async_find_agent(call.hass, entry.config_subentry_id)) is None:
-        raise agent_refusal("agent_not_loaded", call)
+        raise build_agent_refusal("agent_not_loaded", call)
     return agent
 
 
-async def async_readable_agents(call: ServiceCall) -> dict[str, Agent]:
+async def async_find_readable_agents(call: ServiceCall) -> dict[str, Agent]:
     """Return the agent that an action names, or else all agents that its caller may read, by entity id.
 
-    Raises the errors of `async_agent`.
+    Raises the errors of `async_resolve_agent`.
     """
     if ATTR_ENTITY_ID in call.data:
-        return {call.data[ATTR_ENTITY_ID]: await async_agent(call, POLICY_READ)}
-    user = await async_caller(call, POLICY_READ)
-    found = ((permitted_entity(call.hass, user, agent.id, POLICY_READ), agent) for agent in async_agents(call.hass))
+        return {call.data[ATTR_ENTITY_ID]: await async_resolve_agent(call, POLICY_READ)}
+    user = await async_get_caller(call, POLICY_READ)
+    found = (
+        (find_permitted_entity(call.hass, user, agent.id, POLICY_READ), agent)
+        for agent in async_loaded_agents(call.hass)
+    )
     return {entity_id: agent for entity_id, agent in found if entity_id is not None}
 
 
-async def async_caller(call: ServiceCall, permission: str) -> User | None:
+async def async_get_caller(call: ServiceCall, permission: str) -> User | None:
     """Return the user who called the action, or None for an automation. Raises `UnknownUser`."""
     if call.context.user_id is None:
         return None
@@ -142,14 +145,14 @@ async def async_caller(call: ServiceCall, permission: str) -> User | None:
     return user
 
 
-def permitted_entity(hass: HomeAssistant, user: User | None, agent_id: str, permission: str) -> str | None:
+def find_permitted_entity(hass: HomeAssistant, user: User | None, agent_id: str, permission: str) -> str | None:
     """Return the entity id of an agent, or None if it has no entity or the user lacks the permission for it."""
     entity_id = er.async_get(hass).async_get_entity_id(CONVERSATION_DOMAIN, DOMAIN, agent_id)
     is_permitted = entity_id and (user is None or user.permissions.check_entity(entity_id, permission))
     return entity_id if is_permitted else None
 
 
-def visible_windows(agent: Agent, call: ServiceCall) -> Iterator[tuple[str, WindowStats]]:
+def iter_visible_windows(agent: Agent, call: ServiceCall) -> Iterator[tuple[str, WindowStats]]:
     """Yield the key and the statistics of each window that the caller may see, newest first.
 
     A person sees their own conversations and those without an owner; an automation sees all. An action that a model
@@ -162,71 +165,72 @@ def visible_windows(agent: Agent, call: ServiceCall) -> Iterator[tuple[str, Wind
             yield key, stats
 
 
-def checked_id(conversation: str) -> str:
+def validate_conversation_id(conversation: str) -> str:
     """Return a conversation id unchanged. Raises `ServiceValidationError` if it is too long."""
     try:
         check_id(conversation)
     except IdTooLong as err:
-        raise refusal("id_too_long") from err
+        raise build_refusal("id_too_long") from err
     return conversation
 
 
-def agent_refusal(key: str, call: ServiceCall, *, conversation: str = "") -> ServiceValidationError:
+def build_agent_refusal(key: str, call: ServiceCall, *, conversation: str = "") -> ServiceValidationError:
     """Return the error that refuses an action on an agent, by the key of its translation."""
-    return refusal(key, agent=call.data[ATTR_ENTITY_ID], conversation=conversation)
+    return build_refusal(key, agent=call.data[ATTR_ENTITY_ID], conversation=conversation)
 
 
 @dataclass(frozen=True, slots=True)
 class PersonTarget:
     """The person whose memory or turns an action concerns. If `person` is None, it concerns only those of the home.
 
-    `is_own` is true if the caller is that person and may see private data. It is false inside a turn, because the
-    result of a model's tool may enter a shared window. `is_named` is true if the caller named the person explicitly.
+    `can_see_private` is true if the caller is that person and may see private data. It is false inside a turn, because
+    the result of a model's tool may enter a shared window. `is_named` is true if the caller named the person
+    explicitly.
     """
 
     person: str | None
     name: str | None
-    is_own: bool
+    can_see_private: bool
     is_named: bool
 
 
-async def async_person_target(call: ServiceCall, permission: str, *, needs_admin: bool = False) -> PersonTarget:
+async def async_resolve_person(call: ServiceCall, permission: str, *, needs_admin: bool = False) -> PersonTarget:
     """Return the person that an action concerns. Raises `Unauthorized` and `ServiceValidationError`.
 
     Users act for themselves. Administrators and automations may also name another person, `everyone` or a file.
     """
-    user, data = await async_caller(call, permission), call.data
-    own, name = await async_person(call.hass, call.context.user_id) or (None, None)
+    user, data = await async_get_caller(call, permission), call.data
+    own, name = await async_find_person(call.hass, call.context.user_id) or (None, None)
     named = data.get(ATTR_PERSON)
-    person = own if named is None else await _async_user_id(call.hass, named)
+    person = own if named is None else await _async_find_user_id(call.hass, named)
     needs_admin = needs_admin or person != own or data.get(ATTR_EVERYONE, False) or ATTR_FILENAME in data
-    if user is not None and not _may_use_memory(call.hass, user, permission, needs_admin=needs_admin):
+    if user is not None and not _can_use_memory(call.hass, user, permission, needs_admin=needs_admin):
         raise Unauthorized(context=call.context, permission=permission)
     if named is not None and person is None:
-        raise refusal("memory_unknown_person", person=named)
+        raise build_refusal("memory_unknown_person", person=named)
     if named is not None and data.get(ATTR_EVERYONE):
-        raise refusal("memory_person_or_everyone")
+        raise build_refusal("memory_person_or_everyone")
     if person != own:
-        _, name = await async_person(call.hass, person) or (None, None)
+        _, name = await async_find_person(call.hass, person) or (None, None)
     is_own = person is not None and person == own and not is_in_turn()
-    return PersonTarget(person, name, is_own=is_own, is_named=named is not None)
+    return PersonTarget(person, name, can_see_private=is_own, is_named=named is not None)
 
 
-def _may_use_memory(hass: HomeAssistant, user: User, permission: str, *, needs_admin: bool) -> bool:
+def _can_use_memory(hass: HomeAssistant, user: User, permission: str, *, needs_admin: bool) -> bool:
     """Return whether a user may read or control at least one of our agents, which all share the memory."""
     if needs_admin and not user.is_admin:
         return False
-    return any(permitted_entity(hass, user, agent, permission) for agent in async_agent_ids(hass))
+    return any(find_permitted_entity(hass, user, agent, permission) for agent in async_agent_ids(hass))
 
 
-async def _async_user_id(hass: HomeAssistant, named: str) -> str | None:
+async def _async_find_user_id(hass: HomeAssistant, named: str) -> str | None:
     """Return the user id of a person entity, or the given user id if it is known, or else None.
 
     An id is also known if its user was removed but still owns something in the store.
     """
     state = hass.states.get(named) if named.startswith("person.") else None
-    person, _ = await async_person(hass, state.attributes.get("user_id") if state else named) or (None, None)
-    if person is None and (store := async_store(hass)) is not None:
+    person, _ = await async_find_person(hass, state.attributes.get("user_id") if state else named) or (None, None)
+    if person is None and (store := async_get_store(hass)) is not None:
         with suppress(MemoryUnavailable):
-            return named if named in await store.async_read(Memory.people, frozenset[str]()) else None
+            return named if named in await store.async_read(Memory.get_owner_ids, frozenset[str]()) else None
     return person

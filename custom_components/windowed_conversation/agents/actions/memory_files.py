@@ -13,24 +13,24 @@ from typing import Any
 
 from homeassistant.core import HomeAssistant
 
-from ...bridge.errors import refusal
+from ...bridge.errors import build_refusal
 from ...const import DOMAIN
 from ...memory import BadLine
 
-_ENDING = ".jsonl"
-_MODE = 0o600
+_FILE_SUFFIX = ".jsonl"
+_FILE_MODE = 0o600
 # Home Assistant serves this folder over HTTP without authentication.
-_PUBLIC = "www"
+_PUBLIC_FOLDER = "www"
 # In characters. Exported lines are never longer.
-_LONGEST_LINE = 100_000
+_MAX_LINE_CHARS = 100_000
 
 # The name of the temporary file in each folder. Only one export runs at a time, so the next export can delete a
 # temporary file that remained after a kill.
-_UNFINISHED = f".{DOMAIN}.unfinished"
-_writing = Lock()
+_TEMPORARY_FILENAME = f".{DOMAIN}.unfinished"
+_write_lock = Lock()
 
 
-def checked_path(hass: HomeAssistant, filename: str) -> Path:
+def resolve_allowed_path(hass: HomeAssistant, filename: str) -> Path:
     """Return the path of a file that is named relative to the configuration folder.
 
     Raises `ServiceValidationError` if the file may not be used.
@@ -38,23 +38,23 @@ def checked_path(hass: HomeAssistant, filename: str) -> Path:
     try:
         path = Path(hass.config.path(filename)).resolve()
     except ValueError as err:
-        raise refusal("memory_file_failed", error="not a valid filename") from err
-    if path.suffix != _ENDING:
-        raise refusal("memory_file_ending", path=str(path))
+        raise build_refusal("memory_file_failed", error="not a valid filename") from err
+    if path.suffix != _FILE_SUFFIX:
+        raise build_refusal("memory_file_ending", path=str(path))
     if not hass.config.is_allowed_path(str(path)):
-        raise refusal("memory_file_not_allowed", path=str(path))
-    if path.is_relative_to(Path(hass.config.path(_PUBLIC)).resolve()):
-        raise refusal("memory_file_public", path=str(path))
+        raise build_refusal("memory_file_not_allowed", path=str(path))
+    if path.is_relative_to(Path(hass.config.path(_PUBLIC_FOLDER)).resolve()):
+        raise build_refusal("memory_file_public", path=str(path))
     return path
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> int:
     """Write all lines or none to a file that only its owner can read, and return their number. Raises OSError."""
-    unfinished = path.with_name(_UNFINISHED)
-    with _writing:
+    unfinished = path.with_name(_TEMPORARY_FILENAME)
+    with _write_lock:
         unfinished.unlink(missing_ok=True)
         try:
-            descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _MODE)
+            descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FILE_MODE)
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
                 count = sum(bool(file.write(f"{line}\n")) for line in lines)
                 file.flush()
@@ -68,13 +68,13 @@ def write_lines(path: Path, lines: Iterable[str]) -> int:
 @contextmanager
 def read_lines(path: Path) -> Iterator[Iterable[str]]:
     """Yield the lines of a file. Raises OSError, and `BadLine` for a line that is not valid text."""
-    with open(path, encoding="utf-8", opener=_open_at_once) as file:
+    with open(path, encoding="utf-8", opener=_open_nonblocking) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "not a regular file")
-        yield _lines(file)
+        yield _iter_lines(file)
 
 
-def json_lines(memories: Iterable[dict[str, Any] | str]) -> Iterator[str]:
+def iter_json_lines(memories: Iterable[dict[str, Any] | str]) -> Iterator[str]:
     """Yield memories from an action's data as JSON lines. Raises `BadLine` for one that cannot be written as JSON."""
     for number, each in enumerate(memories, 1):
         try:
@@ -83,7 +83,7 @@ def json_lines(memories: Iterable[dict[str, Any] | str]) -> Iterator[str]:
             raise BadLine(number) from err
 
 
-def lines_with_owner(lines: Iterable[str], people: set[str], person: str | None) -> Iterator[str]:
+def assign_line_owners(lines: Iterable[str], people: set[str], person: str | None) -> Iterator[str]:
     """Yield each line with its owner: the person in the line, or `person`, who becomes the owner of all lines.
 
     Raises `ServiceValidationError` if an owner is no known person, or if lines of several people would get the same
@@ -91,22 +91,22 @@ def lines_with_owner(lines: Iterable[str], people: set[str], person: str | None)
     """
     owners: set[str] = set()
     for number, line in enumerate(lines, 1):
-        fields = _fields(line)
+        fields = _parse_fields(line)
         owner = fields.get("person")
         if not isinstance(owner, str):
             yield line
         elif person is None:
             if owner not in people:
-                raise refusal("memory_import_unknown_person", line=str(number))
+                raise build_refusal("memory_import_unknown_person", line=str(number))
             yield line
         else:
             owners.add(owner)
             if len(owners) > 1:
-                raise refusal("memory_import_several_people", line=str(number))
+                raise build_refusal("memory_import_several_people", line=str(number))
             yield json.dumps({**fields, "person": person}, ensure_ascii=False)
 
 
-def _fields(line: str) -> dict[str, Any]:
+def _parse_fields(line: str) -> dict[str, Any]:
     """Return the fields of a JSON line, or none for an invalid line, which memory reports when it reads the line."""
     try:
         fields = json.loads(line)
@@ -115,15 +115,15 @@ def _fields(line: str) -> dict[str, Any]:
     return fields if isinstance(fields, dict) else {}
 
 
-def _open_at_once(path: str, flags: int) -> int:
+def _open_nonblocking(path: str, flags: int) -> int:
     """Open a file without blocking. A named pipe would otherwise block until somebody opens it for writing."""
     return os.open(path, flags | os.O_NONBLOCK)
 
 
-def _lines(file: Any) -> Iterator[str]:
+def _iter_lines(file: Any) -> Iterator[str]:
     for number in count(1):
         try:
-            line = file.readline(_LONGEST_LINE)
+            line = file.readline(_MAX_LINE_CHARS)
         except UnicodeDecodeError as err:
             raise BadLine(number) from err
         if not line:

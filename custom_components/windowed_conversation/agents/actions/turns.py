@@ -19,125 +19,126 @@ from homeassistant.helpers import config_validation as cv, device_registry as dr
 from homeassistant.util.json import JsonObjectType
 import probatio
 
-from ...bridge.errors import ERROR_KEYS, refusal
-from ...bridge.persons import async_person
-from ...bridge.turn_report import entity_of_agent
-from ...memory import CallRecord, Memory, RequestRecord, Sent, Tokens, TurnListing, TurnRecord
+from ...bridge.errors import ERROR_KEY_BY_CLASS, build_refusal
+from ...bridge.persons import async_find_person
+from ...bridge.turn_report import find_agent_entity_id
+from ...memory import CallRecord, Memory, RequestContent, RequestRecord, TokenUsage, TurnListQuery, TurnRecord
 from ...window import is_in_turn
 from ..lookup import async_agent_ids
 from . import access
-from .memory import usable_memory
-from .memory_files import checked_path, write_lines
+from .memory import usable_store
+from .memory_files import resolve_allowed_path, write_lines
 
 TURN_ROUTES = ("local", "llm", "fallback", "summary")
 TURN_OUTCOMES = ("answered", "error", "cancelled")
 
-_MOST_LISTED, _DEFAULT_LIMIT = 100, 20
+_MAX_LIMIT, _DEFAULT_LIMIT = 100, 20
 # In characters, for each argument or result of a tool, and for a request. Only the export has longer texts in full.
-_LONGEST_TEXT = 10_000
-_LONGEST_REQUEST = 1_000_000
-_MOST_CALLS = 100
-_CUT = "…"
+_MAX_TEXT_CHARS = 10_000
+_MAX_REQUEST_CHARS = 1_000_000
+_MAX_TOOL_CALLS = 100
+_ELLIPSIS = "…"
 
-_ERRORS = {key: name for name, key in ERROR_KEYS.items()}
+_ERROR_NAME_BY_KEY = {key: name for name, key in ERROR_KEY_BY_CLASS.items()}
 
-_TURN_ID = probatio.All(cv.string, probatio.Length(min=1, max=64))
-_WHICH: dict[Any, Any] = {
+_TURN_ID_VALIDATOR = probatio.All(cv.string, probatio.Length(min=1, max=64))
+_FILTER_FIELDS: dict[Any, Any] = {
     probatio.Optional(ATTR_ENTITY_ID): cv.entity_id,
     **access.PERSON_FIELD,
-    **access.span_fields(access.ATTR_UNTIL),
+    **access.build_span_fields(access.ATTR_UNTIL),
 }
-_LIST = probatio.Schema(
+_LIST_SCHEMA = probatio.Schema(
     {
-        **_WHICH,
+        **_FILTER_FIELDS,
         probatio.Optional("route"): probatio.In(TURN_ROUTES),
         probatio.Optional("outcome"): probatio.In(TURN_OUTCOMES),
-        probatio.Optional("error"): probatio.In(sorted(ERROR_KEYS.values())),
-        probatio.Optional("tool"): access.NAME,
-        probatio.Optional(ATTR_CONVERSATION_ID): access.NAME,
-        **access.limit_field(_MOST_LISTED, _DEFAULT_LIMIT),
-        probatio.Optional("after"): _TURN_ID,
+        probatio.Optional("error"): probatio.In(sorted(ERROR_KEY_BY_CLASS.values())),
+        probatio.Optional("tool"): access.NAME_VALIDATOR,
+        probatio.Optional(ATTR_CONVERSATION_ID): access.NAME_VALIDATOR,
+        **access.build_limit_field(_MAX_LIMIT, _DEFAULT_LIMIT),
+        probatio.Optional("after"): _TURN_ID_VALIDATOR,
     }
 )
-_GET = probatio.Schema(
+_GET_SCHEMA = probatio.Schema(
     {
-        probatio.Required("turn_id"): _TURN_ID,
-        probatio.Optional("request"): probatio.All(access.natural_number, probatio.Range(min=1, max=1_000)),
+        probatio.Required("turn_id"): _TURN_ID_VALIDATOR,
+        probatio.Optional("request"): probatio.All(access.validate_natural_number, probatio.Range(min=1, max=1_000)),
     }
 )
-_EXPORT = probatio.Schema({**_WHICH, probatio.Required(access.ATTR_FILENAME): access.FILENAME})
+_EXPORT_SCHEMA = probatio.Schema({**_FILTER_FIELDS, probatio.Required(access.ATTR_FILENAME): access.FILENAME_VALIDATOR})
 
 
 @dataclass(frozen=True, slots=True)
-class _Rights:
-    """The permissions of a caller to list the turns of `people` with `agents`, and to read the text of `readable`.
+class _CallerPermissions:
+    """The people and agents whose turns a caller may list, and the people whose text they may read.
 
-    Among people, None stands for unknown speakers. If `people` or `agents` itself is None, it means all.
+    Among people, None stands for unknown speakers. If `visible_people` or `visible_agent_ids` itself is None, it means
+    all.
     """
 
-    readable: frozenset[str | None]
-    people: frozenset[str | None] | None
-    agents: frozenset[str] | None
+    readable_people: frozenset[str | None]
+    visible_people: frozenset[str | None] | None
+    visible_agent_ids: frozenset[str] | None
 
     def can_see(self, turn: TurnRecord) -> bool:
         """Return whether the turn may be listed."""
-        is_theirs = self.people is None or turn.person in self.people
-        return is_theirs and (self.agents is None or turn.agent in self.agents)
+        is_theirs = self.visible_people is None or turn.person in self.visible_people
+        return is_theirs and (self.visible_agent_ids is None or turn.agent in self.visible_agent_ids)
 
 
 async def _async_list_turns(call: ServiceCall) -> ServiceResponse:
     """Return a page of turns without their text, newest first."""
-    rights = await _async_rights(call)
+    rights = await _async_get_permissions(call)
     most = call.data[access.ATTR_LIMIT]
-    listing = _listing(call.data, rights)._replace(limit=most + 1, after=call.data.get("after"))
-    async with usable_memory(call.hass) as memory:
-        found = await memory.async_read(lambda opened: opened.record.newest(listing), list[TurnRecord]())
-    shown, names = found[:most], await _async_names(call.hass, found[:most])
+    listing = _build_listing(call.data, rights)._replace(limit=most + 1, after=call.data.get("after"))
+    async with usable_store(call.hass) as memory:
+        found = await memory.async_read(lambda opened: opened.turn_records.list_newest(listing), list[TurnRecord]())
+    shown, names = found[:most], await _async_find_names(call.hass, found[:most])
     return {
-        "turns": [_turn(call.hass, turn, names) for turn in shown],
+        "turns": [_format_turn(call.hass, turn, names) for turn in shown],
         "next_after": shown[-1].id if len(found) > most else None,
     }
 
 
 async def _async_get_turn(call: ServiceCall) -> ServiceResponse:
     """Return a turn with its requests, and with its text if that is stored and the caller may read it."""
-    rights, wanted = await _async_rights(call), call.data["turn_id"]
-    async with usable_memory(call.hass) as memory:
-        turn = await memory.async_read(lambda opened: opened.record.get(wanted), None)
+    rights, wanted = await _async_get_permissions(call), call.data["turn_id"]
+    async with usable_store(call.hass) as memory:
+        turn = await memory.async_read(lambda opened: opened.turn_records.get_turn(wanted), None)
     if turn is None or not rights.can_see(turn):
-        raise refusal("unknown_turn", turn=wanted)
-    names = await _async_names(call.hass, [turn])
+        raise build_refusal("unknown_turn", turn=wanted)
+    names = await _async_find_names(call.hass, [turn])
     return {
-        **_turn(call.hass, turn, names),
+        **_format_turn(call.hass, turn, names),
         "message": turn.message,
-        "attempts": [_attempt(call.hass, request) for request in turn.requests],
-        **_words(turn, rights, call.data.get("request")),
+        "attempts": [_format_attempt(call.hass, request) for request in turn.requests],
+        **_format_turn_text(turn, rights, call.data.get("request")),
     }
 
 
 async def _async_export_turns(call: ServiceCall) -> ServiceResponse:
     """Write turns with their complete text to a file, and return the number of turns."""
-    listing = _listing(call.data, await _async_rights(call, needs_admin=True))
-    async with usable_memory(call.hass) as memory:
-        path = await call.hass.async_add_executor_job(checked_path, call.hass, call.data[access.ATTR_FILENAME])
+    listing = _build_listing(call.data, await _async_get_permissions(call, needs_admin=True))
+    async with usable_store(call.hass) as memory:
+        path = await call.hass.async_add_executor_job(resolve_allowed_path, call.hass, call.data[access.ATTR_FILENAME])
 
-        def export(opened: Memory) -> int:
+        def export_to_file(memory: Memory) -> int:
             turns = list[bool]()
-            write_lines(path, _counted(opened.record.export(listing), turns))
+            write_lines(path, _count_exported_turns(memory.turn_records.export(listing), turns))
             return len(turns)
 
-        return {"written": await memory.async_read(export, 0)}
+        return {"written": await memory.async_read(export_to_file, 0)}
 
 
-async def _async_rights(call: ServiceCall, *, needs_admin: bool = False) -> _Rights:
+async def _async_get_permissions(call: ServiceCall, *, needs_admin: bool = False) -> _CallerPermissions:
     """Return the permissions of an action's caller. Raises `Unauthorized` and `ServiceValidationError`.
 
     Users see their own turns and those of unknown speakers; administrators and automations see all turns. An action
     that a model calls as a tool sees only turns of the current user and of unknown speakers, without text, because
     several people may share the window that receives its response.
     """
-    target = await access.async_person_target(call, POLICY_READ, needs_admin=needs_admin)
-    user, own = await access.async_caller(call, POLICY_READ), call.context.user_id
+    target = await access.async_resolve_person(call, POLICY_READ, needs_admin=needs_admin)
+    user, own = await access.async_get_caller(call, POLICY_READ), call.context.user_id
     is_free = not is_in_turn()
     if target.is_named and target.person != own and not is_free:
         raise Unauthorized(context=call.context, permission=POLICY_READ)
@@ -147,56 +148,56 @@ async def _async_rights(call: ServiceCall, *, needs_admin: bool = False) -> _Rig
         people = frozenset({target.person})
     elif is_free and (user is None or user.is_admin):
         people = None
-    return _Rights(theirs if is_free else frozenset(), people, await _async_agents(call, user))
+    return _CallerPermissions(theirs if is_free else frozenset(), people, await _async_find_visible_agents(call, user))
 
 
-async def _async_agents(call: ServiceCall, user: User | None) -> frozenset[str] | None:
+async def _async_find_visible_agents(call: ServiceCall, user: User | None) -> frozenset[str] | None:
     """Return the ids of the agent that the action names, or of those that its caller may read, or None for all."""
     if ATTR_ENTITY_ID in call.data:
-        return frozenset({(await access.async_agent(call, POLICY_READ)).id})
+        return frozenset({(await access.async_resolve_agent(call, POLICY_READ)).id})
     if user is None or user.is_admin:
         return None
     return frozenset(
-        each for each in async_agent_ids(call.hass) if access.permitted_entity(call.hass, user, each, POLICY_READ)
+        each for each in async_agent_ids(call.hass) if access.find_permitted_entity(call.hass, user, each, POLICY_READ)
     )
 
 
-def _listing(data: Mapping[str, Any], rights: _Rights) -> TurnListing:
+def _build_listing(data: Mapping[str, Any], rights: _CallerPermissions) -> TurnListQuery:
     """Return the query for the turns that the caller may see and that match all conditions of the action."""
-    return TurnListing(
+    return TurnListQuery(
         since=data.get(access.ATTR_SINCE, -math.inf),
         until=data.get(access.ATTR_UNTIL, math.inf),
-        people=rights.people,
-        agents=rights.agents,
+        people=rights.visible_people,
+        agents=rights.visible_agent_ids,
         route=data.get("route"),
         end=data.get("outcome"),
-        error=_ERRORS[data["error"]] if "error" in data else None,
+        error=_ERROR_NAME_BY_KEY[data["error"]] if "error" in data else None,
         tool=data.get("tool"),
         conversation=data.get(ATTR_CONVERSATION_ID),
     )
 
 
-def _words(turn: TurnRecord, rights: _Rights, number: int | None) -> JsonObjectType:
+def _format_turn_text(turn: TurnRecord, rights: _CallerPermissions, number: int | None) -> JsonObjectType:
     """Return the text of a turn, and the body of the request with this number, or the reason why there is no text."""
     if turn.words is None:
         return {"words": "not_kept"}
-    if turn.person not in rights.readable:
+    if turn.person not in rights.readable_people:
         return {"words": "private"}
     words: JsonObjectType = {
         "words": "shown",
         "said": turn.words.said,
         "answer": turn.words.answer,
-        "tool_calls": [_call(each) for each in turn.words.calls[:_MOST_CALLS]],
+        "tool_calls": [_format_tool_call(each) for each in turn.words.calls[:_MAX_TOOL_CALLS]],
     }
     if number is None:
         return words
     if number > len(turn.requests):
-        raise refusal("unknown_request", turn=turn.id, number=str(number))
+        raise build_refusal("unknown_request", turn=turn.id, number=str(number))
     sent = turn.requests[number - 1].sent
-    return {**words, "sent": None if sent is None else _sent_request(sent)}
+    return {**words, "sent": None if sent is None else _format_sent_request(sent)}
 
 
-def _counted(lines: Iterable[str], turns: list[bool]) -> Iterator[str]:
+def _count_exported_turns(lines: Iterable[str], turns: list[bool]) -> Iterator[str]:
     """Yield the lines of an export, and append to `turns` for each line that is a turn."""
     for line in lines:
         if json.loads(line)["kind"] == "turn_record":
@@ -204,33 +205,33 @@ def _counted(lines: Iterable[str], turns: list[bool]) -> Iterator[str]:
         yield line
 
 
-async def _async_names(hass: HomeAssistant, turns: Iterable[TurnRecord]) -> dict[str, str]:
+async def _async_find_names(hass: HomeAssistant, turns: Iterable[TurnRecord]) -> dict[str, str]:
     """Return the names of the people who spoke in these turns, by user id."""
-    people = [await async_person(hass, user) for user in {turn.person for turn in turns}]
+    people = [await async_find_person(hass, user) for user in {turn.person for turn in turns}]
     return {person.id: person.name for person in people if person is not None and person.name}
 
 
-def _turn(hass: HomeAssistant, turn: TurnRecord, names: Mapping[str, str]) -> JsonObjectType:
+def _format_turn(hass: HomeAssistant, turn: TurnRecord, names: Mapping[str, str]) -> JsonObjectType:
     """Return the response for a turn, without its text. `names` are the names of people by user id."""
     return {
         "turn_id": turn.id,
-        "time": access.iso_time(turn.at),
-        "entity_id": entity_of_agent(hass, turn.agent),
+        "time": access.format_iso_time(turn.at),
+        "entity_id": find_agent_entity_id(hass, turn.agent),
         "conversation_id": turn.conversation,
         "person": names.get(turn.person or "", turn.person),
-        "device": _device_name(hass, turn.device),
+        "device": _find_device_name(hass, turn.device),
         "route": turn.route,
         "reason": turn.reason,
         "outcome": turn.end,
-        "error": _error(turn.error),
-        "answered_by": turn.answered_by and entity_of_agent(hass, turn.answered_by),
+        "error": _error_key(turn.error),
+        "answered_by": turn.answered_by and find_agent_entity_id(hass, turn.answered_by),
         "failures": [
-            {"agent": entity_of_agent(hass, each.agent), "error": _error(each.error)} for each in turn.failures
+            {"agent": find_agent_entity_id(hass, each.agent), "error": _error_key(each.error)} for each in turn.failures
         ],
         "tools": list(turn.tools),
         "failed_tool_calls": turn.failed_tool_calls,
         "requests": len(turn.requests),
-        "usage": _sum(turn.requests),
+        "usage": _sum_usage(turn.requests),
         "cost": None if turn.cost is None else float(turn.cost),
         "time_to_first_token": turn.first_token,
         "duration": turn.duration,
@@ -239,36 +240,36 @@ def _turn(hass: HomeAssistant, turn: TurnRecord, names: Mapping[str, str]) -> Js
     }
 
 
-def _sent_request(sent: Sent) -> JsonObjectType:
+def _format_sent_request(sent: RequestContent) -> JsonObjectType:
     """Return a request as it was sent: system prompt, tools, and as many of the newest messages as fit."""
-    room = _LONGEST_REQUEST - len(sent.system) - len(sent.tools)
+    room = _MAX_REQUEST_CHARS - len(sent.system) - len(sent.tools)
     messages: list[Any] = []
     for text in reversed(sent.messages):
         room -= len(text)
         if room < 0:
             break
-        messages.insert(0, _value(text))
+        messages.insert(0, _decode_json(text))
     return {
         "system": sent.system,
-        "tools": _value(sent.tools),
+        "tools": _decode_json(sent.tools),
         "messages": messages,
         "omitted_messages": len(sent.messages) - len(messages),
     }
 
 
-def _attempt(hass: HomeAssistant, request: RequestRecord) -> JsonObjectType:
+def _format_attempt(hass: HomeAssistant, request: RequestRecord) -> JsonObjectType:
     return {
         "purpose": request.purpose,
-        "entity_id": entity_of_agent(hass, request.agent),
+        "entity_id": find_agent_entity_id(hass, request.agent),
         "provider": request.provider,
         "model": request.model,
         "outcome": request.end,
-        "error": _error(request.error),
+        "error": _error_key(request.error),
         "finish": request.finish,
         "began": request.began,
         "time_to_first_token": request.first_token,
         "duration": request.duration,
-        "parameters": _value(request.parameters),
+        "parameters": _decode_json(request.parameters),
         "prompt": request.prompt,
         "tool_list": request.tools,
         "tools": list(request.called),
@@ -276,21 +277,21 @@ def _attempt(hass: HomeAssistant, request: RequestRecord) -> JsonObjectType:
     }
 
 
-def _call(call: CallRecord) -> JsonObjectType:
-    arguments = _value(call.arguments) if len(call.arguments) <= _LONGEST_TEXT else _cut(call.arguments)
-    return {"name": call.name, "arguments": arguments, "result": call.result and _cut(call.result)}
+def _format_tool_call(call: CallRecord) -> JsonObjectType:
+    arguments = _decode_json(call.arguments) if len(call.arguments) <= _MAX_TEXT_CHARS else _truncate(call.arguments)
+    return {"name": call.name, "arguments": arguments, "result": call.result and _truncate(call.result)}
 
 
-def _sum(requests: Iterable[RequestRecord]) -> dict[str, Any]:
+def _sum_usage(requests: Iterable[RequestRecord]) -> dict[str, Any]:
     used = [asdict(request.usage) for request in requests if request.usage is not None]
-    return {name: sum(each[name] for each in used) for name in asdict(Tokens())}
+    return {name: sum(each[name] for each in used) for name in asdict(TokenUsage())}
 
 
-def _error(name: str | None) -> str | None:
-    return name and ERROR_KEYS.get(name, "unexpected")
+def _error_key(name: str | None) -> str | None:
+    return name and ERROR_KEY_BY_CLASS.get(name, "unexpected")
 
 
-def _device_name(hass: HomeAssistant, device: str | None) -> str | None:
+def _find_device_name(hass: HomeAssistant, device: str | None) -> str | None:
     """Return the name of a device or of a satellite entity, or the id if it does not exist any more."""
     if device is None:
         return None
@@ -300,7 +301,7 @@ def _device_name(hass: HomeAssistant, device: str | None) -> str | None:
     return (found and (found.name_by_user or found.name)) or device
 
 
-def _value(text: str) -> Any:
+def _decode_json(text: str) -> Any:
     """Return the decoded value of a JSON text, or the text itself if it was truncated and is not valid JSON."""
     try:
         return json.loads(text)
@@ -308,12 +309,12 @@ def _value(text: str) -> Any:
         return text
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST_TEXT else text[:_LONGEST_TEXT] + _CUT
+def _truncate(text: str) -> str:
+    return text if len(text) <= _MAX_TEXT_CHARS else text[:_MAX_TEXT_CHARS] + _ELLIPSIS
 
 
 ACTIONS = (
-    ("list_turns", _async_list_turns, _LIST, SupportsResponse.ONLY),
-    ("get_turn", _async_get_turn, _GET, SupportsResponse.ONLY),
-    ("export_turns", _async_export_turns, _EXPORT, SupportsResponse.OPTIONAL),
+    ("list_turns", _async_list_turns, _LIST_SCHEMA, SupportsResponse.ONLY),
+    ("get_turn", _async_get_turn, _GET_SCHEMA, SupportsResponse.ONLY),
+    ("export_turns", _async_export_turns, _EXPORT_SCHEMA, SupportsResponse.OPTIONAL),
 )

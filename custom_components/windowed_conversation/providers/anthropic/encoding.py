@@ -10,71 +10,71 @@ import json
 import re
 from typing import Any
 
-from ...window import MAX_COUNT, Attachment, Message, Role, ToolCall
-from ..encoder import UNSEEN, mime_type_of, replacement_names, residue_of, sent_name, without_choice
+from ...window import MAX_TOKENS, Attachment, Message, Role, ToolCall
+from ..encoder import UNSEEN_NOTE, encode_name, flatten_choices, get_mime_type, make_name_map, native_value
 from ..events import ModelSettings, Request, ToolSchema
-from ..json_values import count_at, finite, member, objects
-from ..models import Caching, Effort, ReasoningStyle, accepted_effort
-from ..sizes import fills_context
+from ..json_values import drop_non_finite, get_count, get_member, get_objects
+from ..models import Caching, Effort, ReasoningStyle, find_accepted_effort
+from ..sizes import exceeds_context
 
 type ArgumentNames = Mapping[str, Mapping[str, str]]
 
 # The provider name that is stored with the residue.
-NAME = "anthropic"
+PROVIDER_NAME = "anthropic"
 
-THINKING = frozenset({"thinking", "redacted_thinking"})
+THINKING_TYPES = frozenset({"thinking", "redacted_thinking"})
 
 # The API refuses empty messages and blank text, but a user's message must not disappear.
-_NOTHING_SAID = "..."
+_EMPTY_MESSAGE_TEXT = "..."
 
 # The block types by MIME type: https://platform.claude.com/docs/en/build-with-claude/vision
-_BLOCKS = dict.fromkeys(("image/gif", "image/jpeg", "image/png", "image/webp"), "image") | {
+_BLOCK_TYPES = dict.fromkeys(("image/gif", "image/jpeg", "image/png", "image/webp"), "image") | {
     "application/pdf": "document"
 }
 
-_VALID_ID = re.compile(r"[a-zA-Z0-9_-]+")
+_VALID_ID_PATTERN = re.compile(r"[a-zA-Z0-9_-]+")
 
 # The API requires a limit. This one is several times longer than any answer that a user would listen to.
-_ANSWER_TOKENS = 4096
+_DEFAULT_MAX_TOKENS = 4096
 
 # The smallest thinking budget that the API accepts:
 # https://platform.claude.com/docs/en/build-with-claude/extended-thinking
-_SMALLEST_BUDGET = 1024
+_MIN_BUDGET_TOKENS = 1024
 
 # The share of the answer limit that thinking may use; the rest is for the answer's text.
-_BUDGET_SHARES = {Effort.MINIMAL: 0.0, Effort.LOW: 0.25, Effort.MEDIUM: 0.5, Effort.HIGH: 0.75}
+_BUDGET_SHARE_BY_EFFORT = {Effort.MINIMAL: 0.0, Effort.LOW: 0.25, Effort.MEDIUM: 0.5, Effort.HIGH: 0.75}
 
-_MOST_TEMPERATURE = 1.0
-_MARK = {"type": "ephemeral"}
+_MAX_TEMPERATURE = 1.0
+_CACHE_MARK = {"type": "ephemeral"}
 
 # From this share of the context on, a request may be too long although its estimated size fits: Claude uses up to a
 # third more tokens for a text than the vocabulary to which the estimate was fitted.
-_FULL = 0.75
+_FULL_CONTEXT_SHARE = 0.75
 
-_BETA = "context-management-2025-06-27"
+_CONTEXT_EDITING_BETA = "context-management-2025-06-27"
 
 # Old results are cleared once there are more calls than this. The newest results stay: the API keeps three by default.
-_TRIGGER_CALLS = 6
+_CLEARING_TRIGGER_CALLS = 6
 _KEPT_CALLS = 3
 
 # The minimum number of tokens to clear. Clearing results invalidates the cached prefix from there on, so the
 # documentation recommends to clear only when it is worth that cost.
-_LEAST_TOKENS = 1000
+_MIN_CLEARED_TOKENS = 1000
 
 
 def encode_tools(request: Request) -> list[dict[str, Any]]:
     """Return the tools. If none is offered, return those called in the history, which the API requires."""
     called = {call.name for message in request.messages for call in message.tool_calls}
-    tools = request.tools or [ToolSchema(name, "", {}) for name in sorted(called, key=sent_name)]
+    tools = request.tools or [ToolSchema(name, "", {}) for name in sorted(called, key=encode_name)]
     return [
-        {"name": sent_name(tool.name), "description": tool.description, "input_schema": _schema(tool)[0]}
+        {"name": encode_name(tool.name), "description": tool.description, "input_schema": _encode_schema(tool)[0]}
         for tool in tools
     ]
 
 
-def argument_names(tools: Iterable[ToolSchema]) -> ArgumentNames:
+def map_argument_names(tools: Iterable[ToolSchema]) -> ArgumentNames:
     """Return, by tool name, the replacements for argument names that the API refuses, for tools that need any."""
-    return {tool.name: names for tool in tools if (names := _schema(tool)[1])}
+    return {tool.name: names for tool in tools if (names := _encode_schema(tool)[1])}
 
 
 def rename_keys(members: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
@@ -84,10 +84,10 @@ def rename_keys(members: Mapping[str, Any], names: Mapping[str, str]) -> dict[st
 
 # Requests of one agent offer the same tools repeatedly.
 @lru_cache(maxsize=256)
-def _schema(tool: ToolSchema) -> tuple[dict[str, Any], Mapping[str, str]]:
+def _encode_schema(tool: ToolSchema) -> tuple[dict[str, Any], Mapping[str, str]]:
     """Return the schema in the form that is sent, and the argument names replaced in it."""
-    schema = without_choice(tool.parameters)
-    names = replacement_names(schema["properties"])
+    schema = flatten_choices(tool.parameters)
+    names = make_name_map(schema["properties"])
     if names:
         schema["properties"] = rename_keys(schema["properties"], names)
         required = {"required": [names.get(name, name) for name in schema.get("required", ())]}
@@ -114,7 +114,7 @@ class AlternatingMessages:
         else:
             self.messages.append({"role": role, "content": blocks})
 
-    def end(self) -> Block | None:
+    def last_block(self) -> Block | None:
         """Return the last block, or None if there is none."""
         return self.messages[-1]["content"][-1] if self.messages else None
 
@@ -130,20 +130,20 @@ def encode_messages(
     newest = max((place for place, message in enumerate(messages) if message.role is Role.USER), default=None)
     for place, message in enumerate(messages):
         if place == newest:
-            conversation.history_end = conversation.end()
+            conversation.history_end = conversation.last_block()
         match message.role:
             case Role.USER:
-                conversation.add("user", _user(message, images=images))
+                conversation.add("user", _encode_user(message, images=images))
             case Role.TOOL:
-                conversation.add("user", [_tool_result(message, ids)])
+                conversation.add("user", [_encode_tool_result(message, ids)])
             case Role.ASSISTANT:
-                conversation.add("assistant", _assistant(message, model, ids, names))
+                conversation.add("assistant", _encode_assistant(message, model, ids, names))
     return conversation
 
 
-def residue_blocks(message: Message, model: str) -> list[Block] | None:
+def read_native_blocks(message: Message, model: str) -> list[Block] | None:
     """Return the residue on a message if this model produced it and it is well formed, else None."""
-    residue = residue_of(message, NAME, model)
+    residue = native_value(message, PROVIDER_NAME, model)
     return residue if isinstance(residue, list) and all(isinstance(block, dict) for block in residue) else None
 
 
@@ -154,42 +154,42 @@ class _CallIds:
     """
 
     def __init__(self) -> None:
-        self._sent: dict[str, str] = {}
-        self._taken: set[str] = set()
+        self._sent_id_by_call_id: dict[str, str] = {}
+        self._used_ids: set[str] = set()
 
-    def of_call(self, call_id: str) -> str:
+    def encode_call_id(self, call_id: str) -> str:
         sent, times = call_id, 0
-        while sent in self._taken or not _VALID_ID.fullmatch(sent):
+        while sent in self._used_ids or not _VALID_ID_PATTERN.fullmatch(sent):
             sent = f"toolu_{sha256(f'{times} {call_id}'.encode(errors='backslashreplace')).hexdigest()[:24]}"
             times += 1
-        self._taken.add(sent)
-        self._sent[call_id] = sent
+        self._used_ids.add(sent)
+        self._sent_id_by_call_id[call_id] = sent
         return sent
 
-    def of_result(self, call_id: str | None) -> str:
-        return self._sent.get(call_id or "", call_id or "")
+    def encode_result_id(self, call_id: str | None) -> str:
+        return self._sent_id_by_call_id.get(call_id or "", call_id or "")
 
 
-def _text(content: str) -> list[Block]:
+def _encode_text(content: str) -> list[Block]:
     return [{"type": "text", "text": content}] if content.strip() else []
 
 
-def _user(message: Message, *, images: bool) -> list[Block]:
-    attached = (_attachment(attachment, images=images) for attachment in message.attachments)
-    return [*attached, *_text(message.content)] or _text(_NOTHING_SAID)
+def _encode_user(message: Message, *, images: bool) -> list[Block]:
+    attached = (_encode_attachment(attachment, images=images) for attachment in message.attachments)
+    return [*attached, *_encode_text(message.content)] or _encode_text(_EMPTY_MESSAGE_TEXT)
 
 
-def _attachment(attachment: Attachment, *, images: bool) -> Block:
+def _encode_attachment(attachment: Attachment, *, images: bool) -> Block:
     """Return the block of an image or a PDF, or a note if the model or the API cannot read the attachment."""
-    media_type = mime_type_of(attachment)
-    if not images or media_type not in _BLOCKS:
-        return {"type": "text", "text": UNSEEN}
+    media_type = get_mime_type(attachment)
+    if not images or media_type not in _BLOCK_TYPES:
+        return {"type": "text", "text": UNSEEN_NOTE}
     data = b64encode(attachment.data).decode()
-    return {"type": _BLOCKS[media_type], "source": {"type": "base64", "media_type": media_type, "data": data}}
+    return {"type": _BLOCK_TYPES[media_type], "source": {"type": "base64", "media_type": media_type, "data": data}}
 
 
-def _tool_result(message: Message, ids: _CallIds) -> Block:
-    block: Block = {"type": "tool_result", "tool_use_id": ids.of_result(message.tool_call_id)}
+def _encode_tool_result(message: Message, ids: _CallIds) -> Block:
+    block: Block = {"type": "tool_result", "tool_use_id": ids.encode_result_id(message.tool_call_id)}
     if message.content.strip():
         block["content"] = message.content
     if _is_error(message.content):
@@ -208,18 +208,18 @@ def _is_error(content: str) -> bool:
     return isinstance(result, dict) and "error" in result
 
 
-def _assistant(message: Message, model: str, ids: _CallIds, names: ArgumentNames) -> list[Block]:
+def _encode_assistant(message: Message, model: str, ids: _CallIds, names: ArgumentNames) -> list[Block]:
     """Return the blocks of an answer, with its thinking blocks in their original positions.
 
     The API refuses any other order with status 400, and an answer that ends with thinking, too.
     https://platform.claude.com/docs/en/build-with-claude/extended-thinking#preserving-thinking-blocks
     """
-    text = _text(message.content)
-    calls = [_tool_use(call, ids, names.get(call.name, {})) for call in message.tool_calls]
+    text = _encode_text(message.content)
+    calls = [_encode_tool_use(call, ids, names.get(call.name, {})) for call in message.tool_calls]
     if not text and not calls:
         return []
     blocks: list[Block] = []
-    for place in residue_blocks(message, model) or ():
+    for place in read_native_blocks(message, model) or ():
         match place.get("type"):
             case "text":
                 blocks += text
@@ -227,50 +227,50 @@ def _assistant(message: Message, model: str, ids: _CallIds, names: ArgumentNames
             case "tool_use":
                 blocks += [*text, *calls[:1]]
                 text, calls = [], calls[1:]
-            case kind if kind in THINKING:
+            case kind if kind in THINKING_TYPES:
                 blocks.append(place)
     blocks += [*text, *calls]
-    while blocks[-1]["type"] in THINKING:
+    while blocks[-1]["type"] in THINKING_TYPES:
         blocks.pop()
     return blocks
 
 
-def _tool_use(call: ToolCall, ids: _CallIds, names: Mapping[str, str]) -> Block:
-    given = rename_keys(finite(dict(call.arguments)), names)
-    return {"type": "tool_use", "id": ids.of_call(call.id), "name": sent_name(call.name), "input": given}
+def _encode_tool_use(call: ToolCall, ids: _CallIds, names: Mapping[str, str]) -> Block:
+    given = rename_keys(drop_non_finite(dict(call.arguments)), names)
+    return {"type": "tool_use", "id": ids.encode_call_id(call.id), "name": encode_name(call.name), "input": given}
 
 
 def encode_request(request: Request) -> dict[str, Any]:
     """Return the request body without `stream`. Its `betas`, if any, must be sent in the `anthropic-beta` header."""
-    body, breakpoints = _encoded(request)
-    body |= encode_editing(request)
+    body, breakpoints = _encode_body(request)
+    body |= encode_context_editing(request)
     if request.profile.caching is Caching.BREAKPOINTS:
         for block in breakpoints.values():
-            block["cache_control"] = _MARK
+            block["cache_control"] = _CACHE_MARK
     return body
 
 
-def encode_count(request: Request) -> dict[str, Any]:
+def encode_count_request(request: Request) -> dict[str, Any]:
     """Return the part of the body that the model reads, which is also the body of `/v1/messages/count_tokens`."""
-    body, _ = _encoded(request)
+    body, _ = _encode_body(request)
     counted = ("model", "messages", "system", "tools", "tool_choice", "thinking", "output_config")
     return {name: body[name] for name in counted if name in body}
 
 
-def cache_breakpoints(request: Request) -> Mapping[str, Any]:
+def describe_cache_breakpoints(request: Request) -> Mapping[str, Any]:
     """Return the cache mark and the names of the marked blocks; empty if the model's cache does not use marks."""
     if request.profile.caching is not Caching.BREAKPOINTS:
         return {}
-    _, breakpoints = _encoded(request)
-    return {"cache_control": _MARK, "breakpoints": list(breakpoints)}
+    _, breakpoints = _encode_body(request)
+    return {"cache_control": _CACHE_MARK, "breakpoints": list(breakpoints)}
 
 
 def may_be_too_long(request: Request) -> bool:
     """Return whether the request, by its estimated size, may exceed the known context of the model."""
-    return fills_context(request, share=_FULL, answer=_max_tokens(request))
+    return exceeds_context(request, share=_FULL_CONTEXT_SHARE, answer=_choose_max_tokens(request))
 
 
-def _encoded(request: Request) -> tuple[dict[str, Any], dict[str, Block]]:
+def _encode_body(request: Request) -> tuple[dict[str, Any], dict[str, Block]]:
     """Return the body, and by name the blocks at which a cached prefix can end: the API allows at most four.
 
     Three prefixes are marked: the tools and the system prompt, for every conversation of the agent; the history,
@@ -281,7 +281,7 @@ def _encoded(request: Request) -> tuple[dict[str, Any], dict[str, Block]]:
     prompt: https://platform.claude.com/docs/en/build-with-claude/prompt-caching#what-invalidates-the-cache So messages
     are not marked in the one request that forbids calls: no later request would read that cache entry.
     """
-    names = argument_names(request.tools)
+    names = map_argument_names(request.tools)
     conversation = encode_messages(request.messages, request.model, names, images=request.profile.images)
     system = [
         {"type": "text", "text": message.content}
@@ -289,12 +289,12 @@ def _encoded(request: Request) -> tuple[dict[str, Any], dict[str, Block]]:
         if message.role is Role.SYSTEM and message.content.strip()
     ]
     tools = encode_tools(request)
-    max_tokens = _max_tokens(request)
+    max_tokens = _choose_max_tokens(request)
     body: dict[str, Any] = {
         "model": request.model,
         "max_tokens": max_tokens,
         "messages": conversation.messages,
-        **_thinking(request, max_tokens),
+        **_encode_thinking(request, max_tokens),
     }
     if system:
         body["system"] = system
@@ -303,37 +303,37 @@ def _encoded(request: Request) -> tuple[dict[str, Any], dict[str, Block]]:
         if not (request.may_call and request.tools):
             body["tool_choice"] = {"type": "none"}
     if request.profile.sampling and "thinking" not in body:
-        body |= _sampling(request.settings)
+        body |= _encode_sampling(request.settings)
     ends = {"tools": tools[-1] if tools else None, "system": system[-1] if system else None}
     if request.may_call or not request.tools:
-        ends |= {"history": conversation.history_end, "newest": conversation.end()}
+        ends |= {"history": conversation.history_end, "newest": conversation.last_block()}
     return body, {name: block for name, block in ends.items() if block is not None}
 
 
-def _max_tokens(request: Request) -> int:
-    return request.answer_limit or min(_ANSWER_TOKENS, request.profile.output_tokens or _ANSWER_TOKENS)
+def _choose_max_tokens(request: Request) -> int:
+    return request.answer_limit or min(_DEFAULT_MAX_TOKENS, request.profile.output_tokens or _DEFAULT_MAX_TOKENS)
 
 
-def _thinking(request: Request, max_tokens: int) -> dict[str, Any]:
-    effort = accepted_effort(request.profile, request.settings.effort)
+def _encode_thinking(request: Request, max_tokens: int) -> dict[str, Any]:
+    effort = find_accepted_effort(request.profile, request.settings.effort)
     if effort is None or effort is Effort.NONE or not _may_think(request):
         return {}
     if request.profile.reasoning is ReasoningStyle.ADAPTIVE:
         return {"thinking": {"type": "adaptive"}, "output_config": {"effort": effort.value}}
-    most = int(max_tokens * _BUDGET_SHARES[Effort.HIGH])
-    if request.profile.reasoning is ReasoningStyle.BUDGET and most >= _SMALLEST_BUDGET:
-        budget = max(_SMALLEST_BUDGET, int(max_tokens * _BUDGET_SHARES[effort]))
+    most = int(max_tokens * _BUDGET_SHARE_BY_EFFORT[Effort.HIGH])
+    if request.profile.reasoning is ReasoningStyle.BUDGET and most >= _MIN_BUDGET_TOKENS:
+        budget = max(_MIN_BUDGET_TOKENS, int(max_tokens * _BUDGET_SHARE_BY_EFFORT[effort]))
         return {"thinking": {"type": "enabled", "budget_tokens": budget}}
     return {}
 
 
-def _sampling(settings: ModelSettings) -> dict[str, float]:
+def _encode_sampling(settings: ModelSettings) -> dict[str, float]:
     """Return the temperature, or else `top_p`: Anthropic advises against sending both.
 
     The API refuses the combination from Claude 4.1 on: https://platform.claude.com/docs/en/api/messages/create
     """
     if settings.temperature is not None:
-        return {"temperature": min(settings.temperature, _MOST_TEMPERATURE)}
+        return {"temperature": min(settings.temperature, _MAX_TEMPERATURE)}
     return {} if settings.top_p is None else {"top_p": settings.top_p}
 
 
@@ -349,25 +349,25 @@ def _may_think(request: Request) -> bool:
     if not answers:
         return True
     if request.profile.reasoning is ReasoningStyle.ADAPTIVE:
-        return residue_blocks(answers[-1], request.model) is not None
-    ends = [residue_blocks(answer, request.model) for answer in (answers[-1], answers[0])]
-    return all(blocks and blocks[0].get("type") in THINKING for blocks in ends)
+        return read_native_blocks(answers[-1], request.model) is not None
+    ends = [read_native_blocks(answer, request.model) for answer in (answers[-1], answers[0])]
+    return all(blocks and blocks[0].get("type") in THINKING_TYPES for blocks in ends)
 
 
-def encode_editing(request: Request) -> dict[str, Any]:
+def encode_context_editing(request: Request) -> dict[str, Any]:
     """Return the fields that context editing adds to the body, see `encode_request`; empty without it."""
     if not (request.settings.compaction and request.profile.context_editing):
         return {}
     edit = {
         "type": "clear_tool_uses_20250919",
-        "trigger": {"type": "tool_uses", "value": _TRIGGER_CALLS},
+        "trigger": {"type": "tool_uses", "value": _CLEARING_TRIGGER_CALLS},
         "keep": {"type": "tool_uses", "value": _KEPT_CALLS},
-        "clear_at_least": {"type": "input_tokens", "value": _LEAST_TOKENS},
+        "clear_at_least": {"type": "input_tokens", "value": _MIN_CLEARED_TOKENS},
     }
-    return {"betas": [_BETA], "context_management": {"edits": [edit]}}
+    return {"betas": [_CONTEXT_EDITING_BETA], "context_management": {"edits": [edit]}}
 
 
-def cleared_tokens(event: object) -> int:
+def count_cleared_tokens(event: object) -> int:
     """Return the number of cleared tokens in an event, or 0 if it has another form, as the count is informational."""
-    edits = objects(member(member(event, "context_management"), "applied_edits"))
-    return min(sum(count_at(edit, "cleared_input_tokens") for edit in edits), MAX_COUNT)
+    edits = get_objects(get_member(get_member(event, "context_management"), "applied_edits"))
+    return min(sum(get_count(edit, "cleared_input_tokens") for edit in edits), MAX_TOKENS)

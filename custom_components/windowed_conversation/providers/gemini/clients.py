@@ -12,35 +12,35 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from ..errors import BadStream
-from ..events import Event, ListedModel, OnBytes, Request, ignore
-from ..json_values import member, required_count, token_limit
-from ..model_lists import PAGE, ModelPage, read_page, read_pages
+from ..events import Event, ListedModel, OnBytesCallback, Request, ignore_bytes
+from ..json_values import get_member, require_count, token_limit
+from ..model_lists import PAGE_SIZE, ModelPage, read_page, read_pages
 from ..streaming import read_any_json, stream_events
 from ..transport import bounded_client
-from .decoding import GeminiDecoder, GoogleError, provider_errors
-from .encoding import NAME, encode_body, encode_prompt
+from .decoding import GeminiDecoder, GoogleError, convert_errors
+from .encoding import PROVIDER_NAME, encode_body, encode_prompt
 
 if TYPE_CHECKING:
     from .sdk import GoogleSdk
 
 # The timeout in seconds between two parts of a model list.
-_TIMEOUT = 10.0
-_GOOGLE = "https://generativelanguage.googleapis.com/"
+_LIST_TIMEOUT = 10.0
+_GOOGLE_URL = "https://generativelanguage.googleapis.com/"
 
 # The newest SDK would request `v1`, the oldest `v1beta`, and both would use a version set in an environment variable.
 _API_VERSION = "v1beta"
 
 # Given an empty key, the SDK would look for one in the environment; a server at home needs no key.
-_NO_KEY = "none"
+_DUMMY_KEY = "none"
 
-_SDK = f"{__package__}.sdk"
+_SDK_MODULE = f"{__package__}.sdk"
 
 
 async def _import_in_thread(name: str) -> ModuleType:
     return await asyncio.to_thread(importlib.import_module, name)
 
 
-class Gemini:
+class GeminiProvider:
     """A provider for Google's own API, or for the compatible server at `url`.
 
     `http_client` is an httpx or an httpx2 client. The caller keeps ownership. `ssl_context` is for the SDK, which
@@ -48,7 +48,7 @@ class Gemini:
     seconds between two parts of an answer.
     """
 
-    name = NAME
+    name = PROVIDER_NAME
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Gemini:
         timeout: float | None = None,
     ) -> None:
         """Create the provider. Reads no file and opens no connection."""
-        address, key, self._http_client = url or _GOOGLE, api_key or _NO_KEY, bounded_client(http_client)
+        address, key, self._http_client = url or _GOOGLE_URL, api_key or _DUMMY_KEY, bounded_client(http_client)
         self._url = f"{address.rstrip('/')}/{_API_VERSION}"
         self._headers = {"x-goog-api-key": key}
         self._import_module = import_module
@@ -69,36 +69,36 @@ class Gemini:
         self._sdk: GoogleSdk | None = None
         self._timeout = timeout
 
-    def stream(self, request: Request, on_bytes: OnBytes = ignore) -> AsyncGenerator[Event]:
+    def stream(self, request: Request, on_bytes: OnBytesCallback = ignore_bytes) -> AsyncGenerator[Event]:
         """Send the request and yield the events of the answer, see `Provider.stream`."""
-        return stream_events(self._answer(request), GeminiDecoder(request), provider_errors(request), on_bytes)
+        return stream_events(self._open(request), GeminiDecoder(request), convert_errors(request), on_bytes)
 
     @asynccontextmanager
-    async def _answer(self, request: Request) -> AsyncIterator[Any]:
-        url = f"{self._url}/{quote(_path(request.model))}:streamGenerateContent?alt=sse"
-        async with self._sent("POST", url, json=encode_body(request), timeout=self._timeout) as answer:
+    async def _open(self, request: Request) -> AsyncIterator[Any]:
+        url = f"{self._url}/{quote(_model_path(request.model))}:streamGenerateContent?alt=sse"
+        async with self._send("POST", url, json=encode_body(request), timeout=self._timeout) as answer:
             yield answer
 
     @asynccontextmanager
-    async def _sent(self, method: str, url: str, **options: Any) -> AsyncIterator[Any]:
+    async def _send(self, method: str, url: str, **options: Any) -> AsyncIterator[Any]:
         """Send a request and yield the open response. Raises `GoogleError`."""
         request = self._http_client.build_request(method, url, headers=self._headers, **options)
         answer = await self._http_client.send(request, stream=True)
         try:
             if answer.status_code >= HTTPStatus.MULTIPLE_CHOICES:
-                raise GoogleError(answer.status_code, await _error_body(answer), answer.headers)
+                raise GoogleError(answer.status_code, await _read_error_body(answer), answer.headers)
             yield answer
         finally:
             await answer.aclose()
 
-    def caching(self, request: Request) -> Mapping[str, Any]:
+    def cache_settings(self, request: Request) -> Mapping[str, Any]:
         """Return an empty mapping: the implicit cache needs no parameters."""
         return {}
 
     async def list_models(self) -> list[ListedModel]:
         """Return the models that generate text, sorted by id. Raises `ProviderError`."""
-        with provider_errors():
-            models = await read_pages(self._page, lambda page: page["nextPageToken"])
+        with convert_errors():
+            models = await read_pages(self._fetch_page, lambda page: page["nextPageToken"])
         return [
             ListedModel(
                 name.removeprefix("models/"),
@@ -106,45 +106,45 @@ class Gemini:
                 token_limit(models[name], "outputTokenLimit"),
             )
             for name in sorted(models, key=lambda name: name.removeprefix("models/"))
-            if _generates(models[name])
+            if _supports_generation(models[name])
         ]
 
-    async def _page(self, token: str) -> ModelPage:
+    async def _fetch_page(self, token: str) -> ModelPage:
         """Return a page of the model list. Raises `GoogleError`."""
-        query = {"pageSize": PAGE, **({"pageToken": token} if token else {})}
-        async with self._sent("GET", f"{self._url}/models", params=query, timeout=_TIMEOUT) as answer:
+        query = {"pageSize": PAGE_SIZE, **({"pageToken": token} if token else {})}
+        async with self._send("GET", f"{self._url}/models", params=query, timeout=_LIST_TIMEOUT) as answer:
             return await read_page(await answer.aread(), "models", "name")
 
     async def count_tokens(self, request: Request) -> int:
         """Return the number of input tokens of a request, as counted by the server. Raises `ProviderError`."""
         # The SDK refuses a system instruction and tools for this API. The API accepts them in a nested request, but
         # then refuses contents beside it: https://ai.google.dev/api/tokens#request-body
-        inner = {"model": _path(request.model), **encode_prompt(request)}
+        inner = {"model": _model_path(request.model), **encode_prompt(request)}
         body = {"contents": [], "generateContentRequest": inner}
-        sdk = await self._connected()
-        with provider_errors(request):
-            return required_count(await sdk.count_tokens(request.model, body))
+        sdk = await self._get_sdk()
+        with convert_errors(request):
+            return require_count(await sdk.count_tokens(request.model, body))
 
-    def unstreamed_answer(self, request: Request) -> AsyncGenerator[Event]:
+    def send_unstreamed(self, request: Request) -> AsyncGenerator[Event]:
         """Send the request through Google's SDK, see `AnswersUnstreamed`."""
-        return stream_events(self._whole(request), GeminiDecoder(request), provider_errors(request), ignore)
+        return stream_events(self._ask_whole(request), GeminiDecoder(request), convert_errors(request), ignore_bytes)
 
     @asynccontextmanager
-    async def _whole(self, request: Request) -> AsyncIterator[_Body]:
-        sdk = await self._connected()
-        yield _Body(await sdk.generate_content(request.model, encode_body(request)))
+    async def _ask_whole(self, request: Request) -> AsyncIterator[_InMemoryBody]:
+        sdk = await self._get_sdk()
+        yield _InMemoryBody(await sdk.generate_content(request.model, encode_body(request)))
 
-    async def _connected(self) -> GoogleSdk:
+    async def _get_sdk(self) -> GoogleSdk:
         """Return the client of Google's SDK, which is imported on the first call."""
         if self._sdk is None:
-            module: Any = await self._import_module(_SDK)
+            module: Any = await self._import_module(_SDK_MODULE)
             create: Callable[..., GoogleSdk] = module.GoogleSdk
             self._sdk = await asyncio.to_thread(create, *self._sdk_arguments)
         return self._sdk
 
 
 @dataclass(frozen=True, slots=True)
-class _Body:
+class _InMemoryBody:
     """A body that is already in memory, with the reading interface of a response body."""
 
     content: bytes
@@ -153,7 +153,7 @@ class _Body:
         yield self.content
 
 
-async def _error_body(answer: Any) -> Any:
+async def _read_error_body(answer: Any) -> Any:
     """Return the JSON body of an error response, or an empty object if it is not JSON, as from a proxy."""
     body = await answer.aread()
     try:
@@ -162,10 +162,10 @@ async def _error_body(answer: Any) -> Any:
         return {}
 
 
-def _path(model: str) -> str:
+def _model_path(model: str) -> str:
     return model if "/" in model else f"models/{model}"
 
 
-def _generates(model: object) -> bool:
-    actions = member(model, "supportedGenerationMethods")
+def _supports_generation(model: object) -> bool:
+    actions = get_member(model, "supportedGenerationMethods")
     return not isinstance(actions, list) or "generateContent" in actions

@@ -10,15 +10,15 @@ from http import HTTPStatus
 from typing import Any
 
 from .. import errors
-from ..decoder import Decoder, finish_reason
+from ..decoder import Decoder, sanitize_finish_reason
 from ..events import Event, Request, Usage
-from ..json_values import code_of, count_at, count_or_none, member, objects, text_of
-from ..sizes import fills_context
-from .encoding import Signatures, SignedText, tool_names
+from ..json_values import as_code, as_text, count_or_none, get_count, get_member, get_objects
+from ..sizes import exceeds_context
+from .encoding import Signatures, SignedText, map_tool_names
 
 # Canonical codes that are more specific than the status. FAILED_PRECONDITION means that the free tier is not available
 # in the country and billing is not enabled (https://ai.google.dev/gemini-api/docs/troubleshooting).
-_BY_CODE: dict[str, type[errors.ProviderError]] = {
+_ERROR_BY_CODE: dict[str, type[errors.ProviderError]] = {
     "CANCELLED": errors.Unavailable,
     "DEADLINE_EXCEEDED": errors.DeadlineExceeded,
     "FAILED_PRECONDITION": errors.QuotaError,
@@ -30,26 +30,26 @@ _BY_CODE: dict[str, type[errors.ProviderError]] = {
     "UNAVAILABLE": errors.Unavailable,
 }
 # The errors by `ErrorInfo.reason`: a wrong key is a 400 INVALID_ARGUMENT, and only the reason identifies it.
-_BY_REASON: dict[str, type[errors.ProviderError]] = {
+_ERROR_BY_REASON: dict[str, type[errors.ProviderError]] = {
     "API_KEY_EXPIRED": errors.AuthError,
     "API_KEY_INVALID": errors.AuthError,
     "BILLING_DISABLED": errors.QuotaError,
 }
 # `QuotaFailure.violations[].quotaId` looks like GenerateRequestsPerDayPerProjectPerModel-FreeTier. It makes no sense to
 # wait for a daily quota, which is reset only the next day.
-_PER_DAY = "PerDay"
+_DAILY_QUOTA_WORD = "PerDay"
 
-_UNREADABLE = (AttributeError, LookupError, TypeError, ValueError)
+_FORMAT_ERRORS = (AttributeError, LookupError, TypeError, ValueError)
 
-_STOP = "STOP"
-_UNKNOWN = "UNKNOWN"
-_UNSPECIFIED = "FINISH_REASON_UNSPECIFIED"
+_STOP_REASON = "STOP"
+_UNKNOWN_REASON = "UNKNOWN"
+_UNSPECIFIED_REASON = "FINISH_REASON_UNSPECIFIED"
 
 # Finish reasons of an answer that was cut off. Every finish reason that is not handled, including any new one, is an
 # error: https://ai.google.dev/api/generate-content#FinishReason
-_CUT_OFF = {"MAX_TOKENS", "CONTINUATION"}
+_CUT_OFF_REASONS = {"MAX_TOKENS", "CONTINUATION"}
 
-_DECLINED = {
+_REFUSAL_REASONS = {
     "BLOCKLIST",
     "IMAGE_PROHIBITED_CONTENT",
     "IMAGE_RECITATION",
@@ -62,7 +62,7 @@ _DECLINED = {
     "SPII",
 }
 # JSON for protocol buffers allows either base64 alphabet.
-_OTHER_ALPHABET = str.maketrans("-_", "+/")
+_URL_SAFE_TO_STANDARD = str.maketrans("-_", "+/")
 
 
 class GoogleError(Exception):
@@ -73,81 +73,83 @@ class GoogleError(Exception):
 
     def __init__(self, status: int, body: object, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(f"status {status}")
-        error = member(body[0] if isinstance(body, list) and len(body) == 1 else body, "error")
-        code = member(error, "status")
+        error = get_member(body[0] if isinstance(body, list) and len(body) == 1 else body, "error")
+        code = get_member(error, "status")
         self.status = status
-        self.code = code if isinstance(code, str) and code in _BY_CODE else ""
-        self.details = objects(member(error, "details"))
+        self.code = code if isinstance(code, str) and code in _ERROR_BY_CODE else ""
+        self.details = get_objects(get_member(error, "details"))
         self.headers = headers or {}
 
 
 @contextmanager
-def provider_errors(request: Request | None = None) -> Iterator[None]:
+def convert_errors(request: Request | None = None) -> Iterator[None]:
     """Convert every error of the server and the HTTP client into a `ProviderError`. `request` is the sent request.
 
     If a request exceeds the model's context, Gemini only reports an invalid argument.
     """
     try:
-        with errors.transport_errors():
+        with errors.convert_transport_errors():
             yield
     except GoogleError as err:
-        raise _translated(err, lambda: request is not None and fills_context(request)) from err
-    except _UNREADABLE as err:
+        raise _convert_error(err, lambda: request is not None and exceeds_context(request)) from err
+    except _FORMAT_ERRORS as err:
         # The SDK's own models and converters raise these errors, too, and include the server's text in them.
         raise errors.BadStream(f"the answer is not of the expected form ({type(err).__name__})") from None
 
 
-def error_in_event(event: object) -> errors.ProviderError:
+def convert_error_event(event: object) -> errors.ProviderError:
     """Return the `ProviderError` for an event, or a complete answer, that reports an error."""
-    code = count_or_none(member(member(event, "error"), "code"))
-    return _translated(GoogleError(code or HTTPStatus.INTERNAL_SERVER_ERROR, event))
+    code = count_or_none(get_member(get_member(event, "error"), "code"))
+    return _convert_error(GoogleError(code or HTTPStatus.INTERNAL_SERVER_ERROR, event))
 
 
-def _translated(err: GoogleError, may_be_too_long: Callable[[], bool] | None = None) -> errors.ProviderError:
+def _convert_error(err: GoogleError, may_be_too_long: Callable[[], bool] | None = None) -> errors.ProviderError:
     reasons = (each.get("reason") for each in err.details)
     by_reason = next(
-        (_BY_REASON[reason] for reason in reasons if isinstance(reason, str) and reason in _BY_REASON), None
+        (_ERROR_BY_REASON[reason] for reason in reasons if isinstance(reason, str) and reason in _ERROR_BY_REASON), None
     )
-    kind, delay = by_reason or _BY_CODE.get(err.code), _retry_after(err)
-    error = errors.server_error(err.status, err.code, kind, delay=delay, may_be_too_long=may_be_too_long)
-    return errors.QuotaError(str(error)) if isinstance(error, errors.RateLimited) and _is_daily(err.details) else error
+    kind, delay = by_reason or _ERROR_BY_CODE.get(err.code), _parse_retry_after(err)
+    error = errors.build_server_error(err.status, err.code, kind, delay=delay, may_be_too_long=may_be_too_long)
+    return (
+        errors.QuotaError(str(error)) if isinstance(error, errors.RateLimited) and _is_per_day(err.details) else error
+    )
 
 
-def _is_daily(details: list[dict[str, Any]]) -> bool:
-    violations = [each for detail in details for each in objects(detail.get("violations"))]
-    return any(_PER_DAY in str(each.get("quotaId", "")) for each in violations)
+def _is_per_day(details: list[dict[str, Any]]) -> bool:
+    violations = [each for detail in details for each in get_objects(detail.get("violations"))]
+    return any(_DAILY_QUOTA_WORD in str(each.get("quotaId", "")) for each in violations)
 
 
-def _retry_after(err: GoogleError) -> float | None:
+def _parse_retry_after(err: GoogleError) -> float | None:
     """Return the seconds to wait from `RetryInfo.retryDelay`, a duration such as `34.5s`, or else from the header."""
     delays = (each["retryDelay"] for each in err.details if isinstance(each.get("retryDelay"), str))
-    seconds = (errors.seconds_of(delay.removesuffix("s")) for delay in delays)
+    seconds = (errors.parse_seconds(delay.removesuffix("s")) for delay in delays)
     named = next((each for each in seconds if each is not None), None)
-    return errors.retry_after(err.headers) if named is None else named
+    return errors.parse_retry_after(err.headers) if named is None else named
 
 
 class GeminiDecoder(Decoder):
     """Decodes one answer. The terminal marker is a finish reason; every chunk contains the usage so far."""
 
     def __init__(self, request: Request) -> None:
-        super().__init__(request, tool_names(request))
-        self._signed: list[tuple[int, int, bytes]] = []
-        self._ids: dict[str, str] = {}
-        self._signatures: dict[str, bytes] = {}
-        self._blocked = ""
+        super().__init__(request, map_tool_names(request))
+        self._signed_spans: list[tuple[int, int, bytes]] = []
+        self._gemini_id_by_call_id: dict[str, str] = {}
+        self._signature_by_call_id: dict[str, bytes] = {}
+        self._block_reason = ""
 
-    def as_stream(self, answer: Any) -> list[Any]:
+    def to_stream_events(self, answer: Any) -> list[Any]:
         """Return the events of an unstreamed answer: without `alt=sse`, it is a list of the stream's chunks."""
         return answer if isinstance(answer, list) else [answer]
 
     def on_event(self, event: Any) -> Iterator[Event]:
         """Return the events of one chunk, see `Decoder.on_event`."""
         if event.get("error") is not None and not self.is_complete:
-            raise error_in_event(event)
+            raise convert_error_event(event)
         if event.get("usageMetadata") is not None:
-            self._usage = _usage(event["usageMetadata"])
-        if reason := member(event.get("promptFeedback"), "blockReason"):
-            self._blocked = code_of(reason) or _UNKNOWN
+            self._usage = _read_usage(event["usageMetadata"])
+        if reason := get_member(event.get("promptFeedback"), "blockReason"):
+            self._block_reason = as_code(reason) or _UNKNOWN_REASON
         for candidate in event.get("candidates") or ():
             yield from self._on_candidate(candidate)
 
@@ -155,57 +157,57 @@ class GeminiDecoder(Decoder):
         for part in (candidate.get("content") or {}).get("parts") or ():
             yield from self._on_part(part)
         reason = candidate.get("finishReason")
-        if reason and reason != _UNSPECIFIED and not self.is_complete:
-            self.is_complete, self._ended = True, finish_reason(code_of(reason))
+        if reason and reason != _UNSPECIFIED_REASON and not self.is_complete:
+            self.is_complete, self._native_reason = True, sanitize_finish_reason(as_code(reason))
 
     def _on_part(self, part: Any) -> Iterator[Event]:
-        signature = b64decode(text_of(part.get("thoughtSignature")).translate(_OTHER_ALPHABET))
+        signature = b64decode(as_text(part.get("thoughtSignature")).translate(_URL_SAFE_TO_STANDARD))
         if "functionCall" in part:
             yield self._on_call(part["functionCall"], signature)
         elif part.get("text") is None:
             return
         elif part.get("thought"):
-            yield from self._on_reasoning(text_of(part["text"]))
+            yield from self._on_reasoning(as_text(part["text"]))
         else:
-            start = self._length
-            yield from self._on_text(text_of(part["text"]))
+            start = self._text_chars
+            yield from self._on_text(as_text(part["text"]))
             if signature:
-                self._signed.append((start, self._length, signature))
+                self._signed_spans.append((start, self._text_chars, signature))
 
     def _on_call(self, call: Any, signature: bytes) -> Event:
-        arguments = self._calls.begin()
+        arguments = self._calls.begin_call()
         arguments.add(call.get("args"))
-        given_id = text_of(call.get("id"))
-        done = self._calls.announce(given_id, text_of(call.get("name")), arguments.value())
+        given_id = as_text(call.get("id"))
+        done = self._calls.finish_call(given_id, as_text(call.get("name")), arguments.parse())
         if given_id:
-            self._ids[done.call.id] = given_id
+            self._gemini_id_by_call_id[done.call.id] = given_id
         if signature:
-            self._signatures[done.call.id] = signature
+            self._signature_by_call_id[done.call.id] = signature
         return done
 
-    def _error(self) -> errors.ProviderError | None:
-        """Return the error of the answer, see `Decoder._error`. Complete calls are used despite a later error."""
-        reason = self._ended
-        if self._blocked:
-            return errors.Refused(f"the prompt was blocked, reason {self._blocked}", self._blocked)
-        if not self.is_complete or reason == _STOP or self._calls.count:
-            return super()._error()
+    def _final_error(self) -> errors.ProviderError | None:
+        """Return the error of the answer, see `Decoder._final_error`. Complete calls are used despite a later error."""
+        reason = self._native_reason
+        if self._block_reason:
+            return errors.Refused(f"the prompt was blocked, reason {self._block_reason}", self._block_reason)
+        if not self.is_complete or reason == _STOP_REASON or self._calls.count:
+            return super()._final_error()
         message = f"finish reason {reason}"
-        if reason in _CUT_OFF:
+        if reason in _CUT_OFF_REASONS:
             return errors.Incomplete(message)
-        return errors.Refused(message, reason) if reason in _DECLINED else errors.BadStream(message)
+        return errors.Refused(message, reason) if reason in _REFUSAL_REASONS else errors.BadStream(message)
 
-    def _residue(self) -> Any:
-        length = self._length
-        texts = (SignedText(length - start, length - end, signature) for start, end, signature in self._signed)
-        return Signatures(self._ids, self._signatures, tuple(texts)).as_json()
+    def _native_value(self) -> Any:
+        length = self._text_chars
+        texts = (SignedText(length - start, length - end, signature) for start, end, signature in self._signed_spans)
+        return Signatures(self._gemini_id_by_call_id, self._signature_by_call_id, tuple(texts)).as_json()
 
 
-def _usage(metadata: object) -> Usage:
-    thoughts = count_at(metadata, "thoughtsTokenCount")
+def _read_usage(metadata: object) -> Usage:
+    thoughts = get_count(metadata, "thoughtsTokenCount")
     return Usage(
-        input=count_at(metadata, "promptTokenCount") + count_at(metadata, "toolUsePromptTokenCount"),
-        cached=count_at(metadata, "cachedContentTokenCount"),
-        output=count_at(metadata, "candidatesTokenCount") + thoughts,
+        input=get_count(metadata, "promptTokenCount") + get_count(metadata, "toolUsePromptTokenCount"),
+        cached=get_count(metadata, "cachedContentTokenCount"),
+        output=get_count(metadata, "candidatesTokenCount") + thoughts,
         reasoning=thoughts,
     )

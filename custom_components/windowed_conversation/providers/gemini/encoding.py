@@ -14,29 +14,29 @@ import re
 from typing import Any
 
 from ...window import Attachment, Message, Role, ToolCall
-from ..encoder import UNSEEN, mime_type_of, residue_of, system_prompt, without_none
+from ..encoder import UNSEEN_NOTE, drop_none, get_mime_type, join_system_prompt, native_value
 from ..events import Request
-from ..json_values import finite, read_repaired_json
-from ..models import Effort, ModelProfile, ReasoningStyle, accepted_effort
+from ..json_values import drop_non_finite, read_repaired_json
+from ..models import Effort, ModelProfile, ReasoningStyle, find_accepted_effort
 
-NAME = "gemini"
+PROVIDER_NAME = "gemini"
 
 # Replaces the signature of a call that Gemini did not make. From Gemini 3 on, a call of the current turn without a
 # signature is refused: https://ai.google.dev/gemini-api/docs/thought-signatures
 NO_SIGNATURE = b"skip_thought_signature_validator"
 
 # The tool names that Gemini accepts: https://ai.google.dev/api/caching#FunctionDeclaration
-_VALID_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
+_VALID_NAME_PATTERN = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
 
-_INVALID_CHARACTER = re.compile(r"[^a-zA-Z0-9_.:-]")
-_LONGEST_BEGINNING = 100
+_INVALID_CHAR_PATTERN = re.compile(r"[^a-zA-Z0-9_.:-]")
+_MAX_PREFIX_CHARS = 100
 
 # Thinking budgets in tokens, from Google's own table: https://ai.google.dev/gemini-api/docs/openai#thinking MINIMAL is
 # the smallest budget of 2.5 Pro, which cannot turn off thinking: https://ai.google.dev/gemini-api/docs/thinking
-_BUDGETS = {Effort.NONE: 0, Effort.MINIMAL: 128, Effort.LOW: 1024, Effort.MEDIUM: 8192, Effort.HIGH: 24576}
+_EFFORT_BUDGETS = {Effort.NONE: 0, Effort.MINIMAL: 128, Effort.LOW: 1024, Effort.MEDIUM: 8192, Effort.HIGH: 24576}
 
-_WORDS = 1024
-_NO_CALLS = {"toolConfig": {"functionCallingConfig": {"mode": "NONE"}}}
+_ANSWER_TOKENS = 1024
+_NO_CALLS_CONFIG = {"toolConfig": {"functionCallingConfig": {"mode": "NONE"}}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,29 +59,29 @@ class Signatures:
     Both mappings are keyed by this integration's call ids.
     """
 
-    ids: Mapping[str, str] = field(default_factory=dict)
-    signatures: Mapping[str, bytes] = field(default_factory=dict)
+    gemini_id_by_call_id: Mapping[str, str] = field(default_factory=dict)
+    by_call: Mapping[str, bytes] = field(default_factory=dict)
     texts: tuple[SignedText, ...] = ()
 
     def as_json(self) -> dict[str, Any] | None:
         """Return the residue as a JSON value, or None if it is empty."""
-        if not self.ids and not self.signatures and not self.texts:
+        if not self.gemini_id_by_call_id and not self.by_call and not self.texts:
             return None
         return {
-            "ids": dict(self.ids),
-            "signatures": {call: b64encode(signature).decode() for call, signature in self.signatures.items()},
+            "ids": dict(self.gemini_id_by_call_id),
+            "signatures": {call: b64encode(signature).decode() for call, signature in self.by_call.items()},
             "texts": [[text.start, text.end, b64encode(text.signature).decode()] for text in self.texts],
         }
 
 
-NOTHING = Signatures()
+NO_SIGNATURES = Signatures()
 
 
-def signatures_of(message: Message, model: str) -> Signatures:
+def read_signatures(message: Message, model: str) -> Signatures:
     """Return a message's residue; empty if another provider or model produced it, or if it is malformed."""
-    value = residue_of(message, NAME, model)
+    value = native_value(message, PROVIDER_NAME, model)
     if not value:
-        return NOTHING
+        return NO_SIGNATURES
     try:
         return Signatures(
             {str(call): str(id_) for call, id_ in value["ids"].items()},
@@ -93,16 +93,16 @@ def signatures_of(message: Message, model: str) -> Signatures:
         )
     except AttributeError, LookupError, TypeError, ValueError:
         # A conversation may have been imported, and a malformed signature should not make the answer fail.
-        return NOTHING
+        return NO_SIGNATURES
 
 
 type _Part = dict[str, Any]
 
 
-def _contents(request: Request) -> list[dict[str, Any]]:
+def _encode_contents(request: Request) -> list[dict[str, Any]]:
     """Return the conversation without its system messages: user and model contents, with neighboring turns merged."""
     contents: list[dict[str, Any]] = []
-    for role, parts in _turns(request):
+    for role, parts in _encode_turns(request):
         before = contents[-1]["parts"] if contents and contents[-1]["role"] == role else None
         if before is not None and not any("functionResponse" in part for part in before + parts):
             before += parts
@@ -118,68 +118,68 @@ def encode_body(request: Request) -> dict[str, Any]:
     thinking = _thinking(profile, settings.effort, most)
     return {
         **encode_prompt(request),
-        "generationConfig": without_none(maxOutputTokens=most, **sampling, thinkingConfig=thinking),
-        **(_NO_CALLS if request.tools and not request.may_call else {}),
+        "generationConfig": drop_none(maxOutputTokens=most, **sampling, thinkingConfig=thinking),
+        **(_NO_CALLS_CONFIG if request.tools and not request.may_call else {}),
     }
 
 
 def encode_prompt(request: Request) -> dict[str, Any]:
     """Return the part of the request body that costs input tokens."""
-    system = system_prompt(request.messages)
+    system = join_system_prompt(request.messages)
     tools = [
-        {"name": encode_name(each.name), "description": each.description, "parametersJsonSchema": dict(each.parameters)}
+        {"name": gemini_name(each.name), "description": each.description, "parametersJsonSchema": dict(each.parameters)}
         for each in request.tools
     ]
     return {
-        "contents": _contents(request),
+        "contents": _encode_contents(request),
         **({"systemInstruction": {"parts": [{"text": system}], "role": "user"}} if system else {}),
         **({"tools": [{"functionDeclarations": tools}]} if tools else {}),
     }
 
 
-def encode_name(name: str) -> str:
+def gemini_name(name: str) -> str:
     """Return the name under which a tool is sent: its own if it is valid, else one derived from it and its hash."""
-    if _VALID_NAME.fullmatch(name):
+    if _VALID_NAME_PATTERN.fullmatch(name):
         return name
-    beginning = _INVALID_CHARACTER.sub("_", name)[:_LONGEST_BEGINNING]
+    beginning = _INVALID_CHAR_PATTERN.sub("_", name)[:_MAX_PREFIX_CHARS]
     return f"_{beginning}_{sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
-def tool_names(request: Request) -> Mapping[str, str]:
+def map_tool_names(request: Request) -> Mapping[str, str]:
     """Return a mapping from the sent tool names to the tools' own names."""
     called = (call.name for message in request.messages for call in message.tool_calls)
-    return {encode_name(name): name for name in (*called, *(tool.name for tool in request.tools))}
+    return {gemini_name(name): name for name in (*called, *(tool.name for tool in request.tools))}
 
 
-def _turns(request: Request) -> Iterator[tuple[str, list[_Part]]]:
+def _encode_turns(request: Request) -> Iterator[tuple[str, list[_Part]]]:
     """Yield the role and the parts of each message. The results of one turn are yielded together."""
     messages = [message for message in request.messages if message.role is not Role.SYSTEM]
     newest = max((place for place, message in enumerate(messages) if message.role is Role.USER), default=0)
     calls: tuple[ToolCall, ...] = ()
-    residue = NOTHING
+    residue = NO_SIGNATURES
     for is_result, group in groupby(enumerate(messages), key=lambda each: each[1].role is Role.TOOL):
         if is_result:
-            yield "user", _result_parts(calls, [message for _, message in group], residue)
+            yield "user", _encode_results(calls, [message for _, message in group], residue)
             continue
         for place, message in group:
             if message.role is Role.USER:
-                yield "user", _user_parts(message, request.profile)
+                yield "user", _encode_user(message, request.profile)
             else:
-                residue = signatures_of(message, request.model)
+                residue = read_signatures(message, request.model)
                 calls = message.tool_calls
                 insists = place > newest and request.profile.reasoning is ReasoningStyle.LEVEL
-                yield "model", [*_text_parts(message.content, residue.texts), *_call_parts(calls, residue, insists)]
+                yield "model", [*_text_parts(message.content, residue.texts), *_encode_calls(calls, residue, insists)]
 
 
-def _user_parts(message: Message, profile: ModelProfile) -> list[_Part]:
-    attached = [_attachment_part(each) if profile.images else {"text": UNSEEN} for each in message.attachments]
+def _encode_user(message: Message, profile: ModelProfile) -> list[_Part]:
+    attached = [_encode_attachment(each) if profile.images else {"text": UNSEEN_NOTE} for each in message.attachments]
     # Gemini refuses empty texts, and turns without parts.
-    return [*attached, *_texts(message.content)] or [{"text": " "}]
+    return [*attached, *_encode_text(message.content)] or [{"text": " "}]
 
 
-def _attachment_part(attachment: Attachment) -> _Part:
+def _encode_attachment(attachment: Attachment) -> _Part:
     data = urlsafe_b64encode(attachment.data).decode()
-    return {"inlineData": {"data": data, "mimeType": mime_type_of(attachment)}}
+    return {"inlineData": {"data": data, "mimeType": get_mime_type(attachment)}}
 
 
 def _text_parts(content: str, signed: tuple[SignedText, ...]) -> Iterator[_Part]:
@@ -188,33 +188,37 @@ def _text_parts(content: str, signed: tuple[SignedText, ...]) -> Iterator[_Part]
     for each in signed:
         start, end = len(content) - each.start, len(content) - each.end
         if at <= start <= end <= len(content):
-            yield from _texts(content[at:start])
-            yield {"text": content[start:end], **_signed(each.signature)}
+            yield from _encode_text(content[at:start])
+            yield {"text": content[start:end], **_encode_signature(each.signature)}
             at = end
-    yield from _texts(content[at:])
+    yield from _encode_text(content[at:])
 
 
-def _texts(text: str) -> list[_Part]:
+def _encode_text(text: str) -> list[_Part]:
     return [{"text": text}] if text else []
 
 
-def _call_parts(calls: tuple[ToolCall, ...], residue: Signatures, insists: bool) -> Iterator[_Part]:
+def _encode_calls(calls: tuple[ToolCall, ...], residue: Signatures, insists: bool) -> Iterator[_Part]:
     """Yield a part for each call. The first of several parallel calls carries the signature for all of them."""
     for place, call in enumerate(calls):
-        signature = residue.signatures.get(call.id) or (NO_SIGNATURE if insists and not place else None)
-        function_call = {**_id(residue, call.id), "name": encode_name(call.name), "args": finite(dict(call.arguments))}
-        yield {"functionCall": function_call, **(_signed(signature) if signature else {})}
+        signature = residue.by_call.get(call.id) or (NO_SIGNATURE if insists and not place else None)
+        function_call = {
+            **_call_id(residue, call.id),
+            "name": gemini_name(call.name),
+            "args": drop_non_finite(dict(call.arguments)),
+        }
+        yield {"functionCall": function_call, **(_encode_signature(signature) if signature else {})}
 
 
-def _id(residue: Signatures, call_id: str) -> dict[str, str]:
-    return {"id": residue.ids[call_id]} if call_id in residue.ids else {}
+def _call_id(residue: Signatures, call_id: str) -> dict[str, str]:
+    return {"id": residue.gemini_id_by_call_id[call_id]} if call_id in residue.gemini_id_by_call_id else {}
 
 
-def _signed(signature: bytes) -> dict[str, str]:
+def _encode_signature(signature: bytes) -> dict[str, str]:
     return {"thoughtSignature": urlsafe_b64encode(signature).decode()}
 
 
-def _result_parts(calls: tuple[ToolCall, ...], results: list[Message], residue: Signatures) -> list[_Part]:
+def _encode_results(calls: tuple[ToolCall, ...], results: list[Message], residue: Signatures) -> list[_Part]:
     """Return a part for each result, in the order of the calls."""
     order = {call.id: place for place, call in enumerate(calls)}
     names = {call.id: call.name for call in calls}
@@ -222,12 +226,16 @@ def _result_parts(calls: tuple[ToolCall, ...], results: list[Message], residue: 
     for result in sorted(results, key=lambda each: order.get(each.tool_call_id or "", len(order))):
         call_id = result.tool_call_id or ""
         name = names.get(call_id, result.name or "")
-        response = {**_id(residue, call_id), "name": encode_name(name), "response": _response(result.content)}
+        response = {
+            **_call_id(residue, call_id),
+            "name": gemini_name(name),
+            "response": _encode_response(result.content),
+        }
         parts.append({"functionResponse": response})
     return parts
 
 
-def _response(content: str) -> dict[str, Any]:
+def _encode_response(content: str) -> dict[str, Any]:
     """Return a result under a key that Gemini knows: `error` for the result of a failed call, else `output`."""
     try:
         json.dumps(json.loads(content), allow_nan=False)
@@ -241,7 +249,7 @@ def _response(content: str) -> dict[str, Any]:
 
 def _thinking(profile: ModelProfile, effort: Effort | None, max_answer_tokens: int | None) -> dict[str, Any] | None:
     """Return the thinking level or token budget, or None if the model or the request does not specify any."""
-    taken = accepted_effort(profile, effort)
+    taken = find_accepted_effort(profile, effort)
     if taken is None:
         return None
     include = {} if effort is Effort.NONE else {"includeThoughts": True}
@@ -253,8 +261,12 @@ def _thinking(profile: ModelProfile, effort: Effort | None, max_answer_tokens: i
         case ReasoningStyle.BUDGET:
             # Thinking counts as output, so half of the limit, or enough tokens for a spoken answer, is reserved for the
             # answer.
-            most = max(max_answer_tokens // 2, max_answer_tokens - _WORDS) if max_answer_tokens else _BUDGETS[taken]
-            budget = min(_BUDGETS[taken], most)
+            most = (
+                max(max_answer_tokens // 2, max_answer_tokens - _ANSWER_TOKENS)
+                if max_answer_tokens
+                else _EFFORT_BUDGETS[taken]
+            )
+            budget = min(_EFFORT_BUDGETS[taken], most)
             return {**include, "thinkingBudget": budget}
         case _:
             return None

@@ -22,13 +22,13 @@ from .decoding import GoogleError
 
 # In milliseconds, between two parts of an answer. The SDK also sends it to the server, which applies it to the complete
 # answer.
-_TIMEOUT = 15_000
+_TIMEOUT_MS = 15_000
 
 # A placeholder, because the SDK requires contents. Its options replace them with the contents of the conversation.
-_PLACE = " "
+_PLACEHOLDER = " "
 
 # Without this setting, the SDK logs that it may call functions.
-_NO_CALLING = AutomaticFunctionCallingConfig(disable=True)
+_NO_FUNCTION_CALLING = AutomaticFunctionCallingConfig(disable=True)
 
 
 class GoogleSdk:
@@ -51,27 +51,29 @@ class GoogleSdk:
 
     async def count_tokens(self, model: str, body: Mapping[str, Any]) -> object:
         """Return the server's token count for a request. Raises `GoogleError`."""
-        with _sdk_errors():
-            config = CountTokensConfig(http_options=_options(body))
-            return (await self._models.count_tokens(model=model, contents=_PLACE, config=config)).total_tokens
+        with _convert_sdk_errors():
+            config = CountTokensConfig(http_options=_build_http_options(body))
+            return (await self._models.count_tokens(model=model, contents=_PLACEHOLDER, config=config)).total_tokens
 
     async def generate_content(self, model: str, body: Mapping[str, Any]) -> bytes:
         """Return the body of an unstreamed answer exactly as the server sent it. Raises `GoogleError`."""
         config = GenerateContentConfig(
-            http_options=_options(body), should_return_http_response=True, automatic_function_calling=_NO_CALLING
+            http_options=_build_http_options(body),
+            should_return_http_response=True,
+            automatic_function_calling=_NO_FUNCTION_CALLING,
         )
-        with _sdk_errors():
-            response = await self._models.generate_content(model=model, contents=_PLACE, config=config)
+        with _convert_sdk_errors():
+            response = await self._models.generate_content(model=model, contents=_PLACEHOLDER, config=config)
         answer = response.sdk_http_response
         return ((answer and answer.body) or "").encode()
 
 
-def _options(body: Mapping[str, Any]) -> HttpOptions:
-    return HttpOptions(timeout=_TIMEOUT, extra_body=dict(body))
+def _build_http_options(body: Mapping[str, Any]) -> HttpOptions:
+    return HttpOptions(timeout=_TIMEOUT_MS, extra_body=dict(body))
 
 
 @contextmanager
-def _sdk_errors() -> Iterator[None]:
+def _convert_sdk_errors() -> Iterator[None]:
     """Convert an `APIError`, whose text repeats the server's text, into a `GoogleError`."""
     try:
         yield

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...window import ToolCall
-from ..decoder import Arguments, Decoder, finish_reason
-from ..encoder import is_short
+from ..decoder import CallArguments, Decoder, sanitize_finish_reason
+from ..encoder import is_short_id
 from ..errors import Incomplete, ProviderError
 from ..events import Event, Request
-from ..json_values import member, objects, text_of
-from .chat_encoding import ResidueReader, residue_tokens
-from .fields import error_in_event, refused, usage_of
+from ..json_values import as_text, get_member, get_objects
+from .chat_encoding import NativeFieldsReader, estimate_native_tokens
+from .fields import convert_error_event, read_usage, refusal
 
 # The fields that identify the server: its fingerprint (Ollama and others), a router's chosen model, and its provider.
 _SERVER_FIELDS = ("system_fingerprint", "model", "provider")
-_LONGEST_WORD = 100
+_MAX_WORD = 100
 
 
 @dataclass(slots=True)
@@ -28,16 +28,16 @@ class _OpenCall:
     index: object
     id: str
     name: str
-    arguments: Arguments
-    extra: Any = None
-    announced: ToolCall | None = None
+    arguments: CallArguments
+    extra_content: Any = None
+    finished_call: ToolCall | None = None
 
 
-def _starts_another(newest: _OpenCall, fragment: Any, function: Any) -> bool:
+def _starts_new_call(newest: _OpenCall, fragment: Any, function: Any) -> bool:
     if fragment.get("id"):
         other = fragment["id"] != newest.id
-        return other or bool(function.get("name") and newest.announced and function.get("arguments"))
-    return bool(function.get("name")) and (fragment.get("index") is None or newest.announced is not None)
+        return other or bool(function.get("name") and newest.finished_call and function.get("arguments"))
+    return bool(function.get("name")) and (fragment.get("index") is None or newest.finished_call is not None)
 
 
 class ChatDecoder(Decoder):
@@ -45,24 +45,24 @@ class ChatDecoder(Decoder):
 
     def __init__(self, request: Request) -> None:
         super().__init__(request)
-        self._beside = ResidueReader()
+        self._native_reader = NativeFieldsReader()
         self._open_calls: list[_OpenCall] = []
-        self._refused = False
+        self._is_refused = False
 
-    def as_stream(self, answer: Any) -> Sequence[Any]:
+    def to_stream_events(self, answer: Any) -> Sequence[Any]:
         """Return the events of an unstreamed answer: its message is treated as one large delta."""
-        choices = [{**choice, "delta": choice.get("message")} for choice in objects(member(answer, "choices"))]
+        choices = [{**choice, "delta": choice.get("message")} for choice in get_objects(get_member(answer, "choices"))]
         return [{**answer, "choices": choices}] if choices else [answer]
 
     def on_event(self, event: Any) -> Sequence[Event]:
         """Return the events of one chunk, see `Decoder.on_event`."""
         if (event.get("error") or event.get("type") == "error") and not self.is_complete:
-            raise error_in_event(event)
+            raise convert_error_event(event)
         if not self._server:
             words = [event.get(name) for name in _SERVER_FIELDS]
-            self._server = " ".join([word[:_LONGEST_WORD] for word in words if word and isinstance(word, str)])
+            self._server = " ".join([word[:_MAX_WORD] for word in words if word and isinstance(word, str)])
         if (usage := event.get("usage")) is not None:
-            self._usage = usage_of(usage, "prompt", "completion")
+            self._usage = read_usage(usage, "prompt", "completion")
         events: list[Event] = []
         for choice in event.get("choices") or ():
             if delta := choice.get("delta"):
@@ -73,21 +73,21 @@ class ChatDecoder(Decoder):
 
     def _on_delta(self, delta: Any, events: list[Event]) -> None:
         content = delta.get("content")
-        text, thought = _chunks(content) if isinstance(content, list) else (text_of(content), "")
-        if thought := self._beside.on_delta(delta) or thought:
+        text, thought = _split_chunks(content) if isinstance(content, list) else (as_text(content), "")
+        if thought := self._native_reader.on_delta(delta) or thought:
             events += self._on_reasoning(thought)
         if text:
             events += self._on_text(text)
         if delta.get("refusal"):
-            self._refused = True
+            self._is_refused = True
         for fragment in delta.get("tool_calls") or ():
             events += self._on_fragment(fragment)
 
     def _on_finish(self, reason: object, events: list[Event]) -> None:
         if self.is_complete:
             return
-        self.is_complete, self._ended = True, finish_reason(text_of(reason))
-        if self._ended not in ("length", "content_filter"):
+        self.is_complete, self._native_reason = True, sanitize_finish_reason(as_text(reason))
+        if self._native_reason not in ("length", "content_filter"):
             # This includes calls without arguments.
             for call in self._open_calls:
                 events += self._announce(call)
@@ -98,9 +98,9 @@ class ChatDecoder(Decoder):
         call = self._call_of(fragment, function)
         call.arguments.add(function.get("arguments"))
         extra = fragment.get("extra_content")
-        if extra and self._beside.has_room_for(extra):
-            call.extra = extra
-        if call.arguments.value_so_far():
+        if extra and self._native_reader.reserve_chars(extra):
+            call.extra_content = extra
+        if call.arguments.parse_if_complete():
             yield from self._announce(call)
 
     def _call_of(self, fragment: Any, function: Any) -> _OpenCall:
@@ -110,46 +110,46 @@ class ChatDecoder(Decoder):
         Other servers omit the number or the id, or send the arguments as an object:
         https://github.com/ollama/ollama/issues/15457
         """
-        index, call_id, name = fragment.get("index"), text_of(fragment.get("id")), text_of(function.get("name"))
+        index, call_id, name = fragment.get("index"), as_text(fragment.get("id")), as_text(function.get("name"))
         candidates = [call for call in self._open_calls if index in (call.index, None)]
-        if candidates and not _starts_another(candidates[-1], fragment, function):
+        if candidates and not _starts_new_call(candidates[-1], fragment, function):
             return candidates[-1]
-        call = _OpenCall(index, call_id, name, self._calls.begin())
+        call = _OpenCall(index, call_id, name, self._calls.begin_call())
         self._open_calls.append(call)
         return call
 
     def _announce(self, call: _OpenCall) -> Iterator[Event]:
         """Yield the event of a call, unless it was announced before. Raises `BadStream` for an incomplete call."""
-        if not call.announced:
-            done = self._calls.announce(call.id, call.name, call.arguments.value())
-            call.announced = done.call
+        if not call.finished_call:
+            done = self._calls.finish_call(call.id, call.name, call.arguments.parse())
+            call.finished_call = done.call
             yield done
 
-    def _error(self) -> ProviderError | None:
-        match self._ended:
+    def _final_error(self) -> ProviderError | None:
+        match self._native_reason:
             case "length":
                 return Incomplete("finish reason length")
             case "content_filter":
-                return refused(self._ended)
-        return super()._error() or (refused("refusal") if self._refused else None)
+                return refusal(self._native_reason)
+        return super()._final_error() or (refusal("refusal") if self._is_refused else None)
 
-    def _residue(self) -> dict[str, Any] | None:
+    def _native_value(self) -> dict[str, Any] | None:
         """Return the residue. An empty object marks calls with ids that only the same server accepts."""
-        extras = {call.announced.id: call.extra for call in self._open_calls if call.announced}
-        value = self._beside.value({call_id: extra for call_id, extra in extras.items() if extra})
-        if not value and all(map(is_short, extras)):
+        extras = {call.finished_call.id: call.extra_content for call in self._open_calls if call.finished_call}
+        value = self._native_reader.build_value({call_id: extra for call_id, extra in extras.items() if extra})
+        if not value and all(map(is_short_id, extras)):
             return None
         # Use the server's reasoning count, or an estimate if the server does not count reasoning separately.
         reasoning = self._usage.reasoning if self._usage else 0
-        self._residue_tokens = (reasoning or residue_tokens(value)) if value else 0
+        self._native_tokens = (reasoning or estimate_native_tokens(value)) if value else 0
         return value
 
 
-def _chunks(content: list[Any]) -> tuple[str, str]:
+def _split_chunks(content: list[Any]) -> tuple[str, str]:
     """Return the text and the reasoning in the content chunks of Mistral's reasoning models.
 
     https://docs.mistral.ai/capabilities/reasoning
     """
-    texts = [text_of(chunk.get("text")) for chunk in content if chunk["type"] == "text"]
-    thoughts = [part for chunk in content if chunk["type"] == "thinking" for part in objects(chunk.get("thinking"))]
-    return "".join(texts), "".join(text_of(part.get("text")) for part in thoughts)
+    texts = [as_text(chunk.get("text")) for chunk in content if chunk["type"] == "text"]
+    thoughts = [part for chunk in content if chunk["type"] == "thinking" for part in get_objects(chunk.get("thinking"))]
+    return "".join(texts), "".join(as_text(part.get("text")) for part in thoughts)

@@ -13,36 +13,36 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from openai import AsyncOpenAI, AsyncStream, BadRequestError, Omit, UnprocessableEntityError
 from openai.resources.models import AsyncModels
 
-from ...window import Native
+from ...window import NativeData
 from ..decoder import Decoder
-from ..encoder import residue_of, shortened
+from ..encoder import native_value, shorten
 from ..errors import BadRequest, BadStream
-from ..events import OLLAMA, Compacted, Event, ListedModel, OnBytes, Request, ignore
-from ..json_values import member, required_count
+from ..events import OLLAMA_FINGERPRINT, Compacted, Event, ListedModel, OnBytesCallback, Request, ignore_bytes
+from ..json_values import get_member, require_count
 from ..model_lists import read_page
 from ..models import Caching
-from ..sizes import loaded_context_tokens, named_context_tokens, named_output_tokens
+from ..sizes import read_context_tokens, read_loaded_context_tokens, read_output_tokens
 from ..streaming import read_any_json, stream_events
-from ..transport import bounded_client, post, post_for_stream
+from ..transport import bounded_client, post_for_stream, post_json
 from .chat_decoding import ChatDecoder
-from .chat_encoding import Dialect, Echo, encode_request as encode_chat, other_echoes
-from .fields import is_about_form, provider_errors
+from .chat_encoding import Dialect, EchoMode, encode_request as encode_chat, list_echo_alternatives
+from .fields import convert_errors, is_form_refusal
 from .responses_decoding import ResponseDecoder
 from .responses_encoding import encode_compaction, encode_prompt, encode_request, read_compaction
 
 _MODEL_LIST_TIMEOUT = 10.0
-_SIZE_TIMEOUT = 5.0
+_CONTEXT_SIZE_TIMEOUT = 5.0
 
 # The paths that report the context size of a loaded model: Ollama's by its fingerprint, or llama.cpp's and LM Studio's.
-_SIZE_PATHS = {OLLAMA: ("api/ps",)}
+_SIZE_PATHS_BY_FINGERPRINT = {OLLAMA_FINGERPRINT: ("api/ps",)}
 _OTHER_SIZE_PATHS = ("props", "api/v0/models")
 
 _CACHE_PARAMETERS: Collection[str] = ("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options")
-_CACHE_KEY_LENGTH = 64
+_MAX_CACHE_KEY_CHARS = 64
 
 # Models before 5.6 keep a prefix for a day on request; later models write a prefix to the cache by themselves (mode
 # implicit) and keep it for at least half an hour: https://platform.openai.com/docs/guides/prompt-caching
-_CACHING: Mapping[Caching, Mapping[str, Any]] = {
+_CACHE_SETTINGS_BY_STYLE: Mapping[Caching, Mapping[str, Any]] = {
     Caching.KEY: {},
     Caching.RETENTION: {"prompt_cache_retention": "24h"},
     Caching.OPTIONS: {"prompt_cache_options": {"mode": "implicit", "ttl": "30m"}},
@@ -51,12 +51,12 @@ _CACHING: Mapping[Caching, Mapping[str, Any]] = {
 OPENAI_URL = "https://api.openai.com/v1"
 
 # The SDK refuses an empty key, but servers at home need none.
-_NO_KEY = "none"
+_PLACEHOLDER_KEY = "none"
 
-_API = "openai"
+_API_SEGMENT = "openai"
 
 
-class _Format(ABC):
+class _OpenAIProvider(ABC):
     """A provider based on an `AsyncOpenAI` client. The caller keeps ownership of the client.
 
     `azure` is the server if it is one on Azure, which needs headers of its own.
@@ -73,12 +73,12 @@ class _Format(ABC):
         # The client would import this class on first use, which would block the event loop.
         self._models = AsyncModels(client).with_raw_response
 
-    def stream(self, request: Request, on_bytes: OnBytes = ignore) -> AsyncGenerator[Event]:
+    def stream(self, request: Request, on_bytes: OnBytesCallback = ignore_bytes) -> AsyncGenerator[Event]:
         """Send the request and yield the events of the answer, see `Provider.stream`."""
-        return stream_events(self._answer(request), self._decoder(request), provider_errors(request), on_bytes)
+        return stream_events(self._open(request), self._decoder(request), convert_errors(request), on_bytes)
 
     @asynccontextmanager
-    async def _answer(self, request: Request) -> AsyncIterator[Any]:
+    async def _open(self, request: Request) -> AsyncIterator[Any]:
         async with await self._send(request) as answer:
             yield answer.response
 
@@ -86,37 +86,37 @@ class _Format(ABC):
     async def _send(self, request: Request) -> Any:
         """Send the request and return the SDK's stream."""
 
-    def caching(self, request: Request) -> Mapping[str, Any]:
+    def cache_settings(self, request: Request) -> Mapping[str, Any]:
         """Return the parameters for the prompt cache that the server accepts."""
-        parameters = _CACHING.get(request.profile.caching)
+        parameters = _CACHE_SETTINGS_BY_STYLE.get(request.profile.caching)
         if parameters is None:
             return {}
-        key = {"prompt_cache_key": shortened(_CACHE_KEY_LENGTH, request.cache_key)} if request.cache_key else {}
+        key = {"prompt_cache_key": shorten(_MAX_CACHE_KEY_CHARS, request.cache_key)} if request.cache_key else {}
         return {name: value for name, value in {**key, **parameters}.items() if name in self._cache_parameters}
 
     async def list_models(self) -> list[ListedModel]:
         """Return the server's models, sorted by id. Raises `ProviderError`."""
-        with provider_errors():
+        with convert_errors():
             answer = await self._models.list(timeout=_MODEL_LIST_TIMEOUT, extra_headers=self._headers)
             models = (await read_page(answer.http_response.content)).models
         return [
-            ListedModel(model_id, named_context_tokens(model), named_output_tokens(model))
+            ListedModel(model_id, read_context_tokens(model), read_output_tokens(model))
             for model_id, model in models.items()
         ]
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
+class _RequestForm:
     """The form of a request to a compatible server: how residue is sent, and whether an effort is sent.
 
     If its model cannot reason, Ollama refuses an effort with a message only, without an error code.
     """
 
-    echo: Echo = Echo.VERBATIM
-    effort: bool = True
+    echo: EchoMode = EchoMode.VERBATIM
+    has_effort: bool = True
 
 
-class ChatCompletions(_Format):
+class ChatCompletionsProvider(_OpenAIProvider):
     """A provider for Chat Completions.
 
     Each server has its own `name`, because one server cannot read the residue of another.
@@ -136,16 +136,16 @@ class ChatCompletions(_Format):
         # Whether each model has its own URL, as on Azure's classic endpoint.
         self._has_deployments = azure is not None and bool(azure.api_version)
         # For each model, the form that its server accepts, and the other forms that were not needed.
-        self._forms: dict[str, _Form] = {}
-        self._needless: set[tuple[str, _Form]] = set()
+        self._form_by_model: dict[str, _RequestForm] = {}
+        self._unneeded_forms: set[tuple[str, _RequestForm]] = set()
 
-    async def context_tokens(self, model: str, server: str) -> int | None:
+    async def fetch_context_tokens(self, model: str, server: str) -> int | None:
         """Request the context size of the loaded model from the server, see `NamesItsSize`."""
         base = str(self._client.base_url).rstrip("/").removesuffix("/v1")
-        for path in _SIZE_PATHS.get(server.partition(" ")[0], _OTHER_SIZE_PATHS):
+        for path in _SIZE_PATHS_BY_FINGERPRINT.get(server.partition(" ")[0], _OTHER_SIZE_PATHS):
             try:
-                with provider_errors():
-                    answer = loaded_context_tokens(await self._get_json(f"{base}/{path}"), model)
+                with convert_errors():
+                    answer = read_loaded_context_tokens(await self._fetch_json(f"{base}/{path}"), model)
             except BadRequest, BadStream:
                 # The server has no such path, or returns a web page for every path.
                 continue
@@ -153,9 +153,9 @@ class ChatCompletions(_Format):
                 return answer
         return None
 
-    async def _get_json(self, url: str) -> Any:
+    async def _fetch_json(self, url: str) -> Any:
         get = partial(self._client.get, cast_to=object, stream=True, stream_cls=AsyncStream[object])
-        async with await get(url, options={"timeout": _SIZE_TIMEOUT}) as answer:
+        async with await get(url, options={"timeout": _CONTEXT_SIZE_TIMEOUT}) as answer:
             return await read_any_json(await answer.response.aread())
 
     @override
@@ -164,45 +164,47 @@ class ChatCompletions(_Format):
 
         Nothing has been spoken yet, so trying again is safe. No error code identifies these refusals.
         """
-        form = self._forms.get(request.model, _Form())
-        others = self._other_forms(request, form)
+        form = self._form_by_model.get(request.model, _RequestForm())
+        others = self._list_other_forms(request, form)
         try:
-            answer = await self._create(request, form)
+            answer = await self._request_stream(request, form)
         except (BadRequestError, UnprocessableEntityError) as err:
-            if is_about_form(err, request):
-                left = [other for other in others if (request.model, other) not in self._needless]
-                if answer := await self._create_otherwise(request, left):
+            if is_form_refusal(err, request):
+                left = [other for other in others if (request.model, other) not in self._unneeded_forms]
+                if answer := await self._try_forms(request, left):
                     return answer
             raise
-        self._needless |= {(request.model, other) for other in others}
+        self._unneeded_forms |= {(request.model, other) for other in others}
         return answer
 
-    def _other_forms(self, request: Request, form: _Form) -> list[_Form]:
+    def _list_other_forms(self, request: Request, form: _RequestForm) -> list[_RequestForm]:
         if self._dialect is Dialect.OPENAI:
             return []
-        without_effort = [replace(form, effort=False)] if form.effort and request.settings.effort is not None else []
-        echoes = [echo for echo in other_echoes(request, self.name) if echo is not form.echo]
+        without_effort = (
+            [replace(form, has_effort=False)] if form.has_effort and request.settings.effort is not None else []
+        )
+        echoes = [echo for echo in list_echo_alternatives(request, self.name) if echo is not form.echo]
         return [*without_effort, *[replace(form, echo=echo) for echo in echoes]]
 
-    async def _create_otherwise(self, request: Request, forms: Iterable[_Form]) -> Any:
+    async def _try_forms(self, request: Request, forms: Iterable[_RequestForm]) -> Any:
         """Return the SDK's stream for the first form that the server accepts, or None if it accepts none."""
         for form in forms:
             with suppress(BadRequestError, UnprocessableEntityError):
-                answer = await self._create(request, form)
-                self._forms[request.model] = form
+                answer = await self._request_stream(request, form)
+                self._form_by_model[request.model] = form
                 return answer
         return None
 
-    async def _create(self, request: Request, form: _Form) -> Any:
-        if not form.effort:
+    async def _request_stream(self, request: Request, form: _RequestForm) -> Any:
+        if not form.has_effort:
             request = replace(request, settings=replace(request.settings, effort=None))
         deployment = f"/deployments/{quote(request.model, safe='')}" if self._has_deployments else ""
-        body = encode_chat(request, self._dialect, self.name, form.echo, self.caching(request))
+        body = encode_chat(request, self._dialect, self.name, form.echo, self.cache_settings(request))
         path = f"{deployment}/chat/completions"
         return await post_for_stream(self._client, AsyncStream, path, body, headers=self._headers)
 
 
-class Responses(_Format):
+class ResponsesProvider(_OpenAIProvider):
     """A provider for Responses.
 
     Each server but OpenAI's own has its own `name`, because one server cannot read the encrypted residue of another.
@@ -216,73 +218,75 @@ class Responses(_Format):
         if azure:
             self.name = f"{self.name} {client.base_url.host}"
         # Hashes of residue that the server could not read. The residue itself is removed together with its window.
-        self._unreadable: set[int] = set()
-        self._compacts = True
+        self._unreadable_hashes: set[int] = set()
+        self._can_compact = True
 
     async def count_tokens(self, request: Request) -> int:
         """Return the number of input tokens of a request, as counted by the server. Raises `ProviderError`."""
-        with provider_errors(request):
-            answer = await self._readable(self._count, request)
-        return required_count(member(answer, "input_tokens"))
+        with convert_errors(request):
+            answer = await self._send_readable(self._request_count, request)
+        return require_count(get_member(answer, "input_tokens"))
 
     async def compact(self, request: Request) -> Compacted | None:
         """Return the compaction of a request's messages, or None if the server has refused to compact before."""
-        if not self._compacts:
+        if not self._can_compact:
             return None
         try:
-            with provider_errors(request):
-                return read_compaction(await self._readable(self._compact, request))
+            with convert_errors(request):
+                return read_compaction(await self._send_readable(self._request_compaction, request))
         except BadRequest:
             # Gateways and Azure's classic endpoint do not support compaction:
             # https://github.com/openai/codex/issues/25939
-            self._compacts = False
+            self._can_compact = False
             return None
 
     @override
     async def _send(self, request: Request) -> Any:
-        return await self._readable(self._create, request)
+        return await self._send_readable(self._request_stream, request)
 
-    async def _create(self, request: Request) -> Any:
-        body = encode_request(request, self.name, self.caching(request))
+    async def _request_stream(self, request: Request) -> Any:
+        body = encode_request(request, self.name, self.cache_settings(request))
         return await post_for_stream(self._client, AsyncStream, "/responses", body, headers=self._headers)
 
-    async def _count(self, request: Request) -> Any:
+    async def _request_count(self, request: Request) -> Any:
         body = encode_prompt(request, self.name)
-        return await post(self._client, "/responses/input_tokens", body, headers=self._headers)
+        return await post_json(self._client, "/responses/input_tokens", body, headers=self._headers)
 
-    async def _compact(self, request: Request) -> Any:
-        body = encode_compaction(encode_prompt(request, self.name), self.caching(request))
-        return await post(self._client, "/responses/compact", body, headers=self._headers)
+    async def _request_compaction(self, request: Request) -> Any:
+        body = encode_compaction(encode_prompt(request, self.name), self.cache_settings(request))
+        return await post_json(self._client, "/responses/compact", body, headers=self._headers)
 
-    async def _readable[T](self, send: Callable[[Request], Awaitable[T]], request: Request) -> T:
+    async def _send_readable[T](self, send: Callable[[Request], Awaitable[T]], request: Request) -> T:
         """Send a request without unreadable residue; if the server refuses the remaining residue, without that, too."""
-        request = self._without_unreadable(request)
+        request = self._remove_unreadable(request)
         try:
             return await send(request)
         except BadRequestError as err:
             # The key belongs to another organization than before, which cannot decrypt the residue. Nothing has been
             # spoken yet, and the history is correct without the residue: https://github.com/openai/codex/issues/8145
             sent = {
-                _hash(message.native)
+                _hash_native(message.native)
                 for message in request.messages
-                if message.native and residue_of(message, self.name, request.model) is not None
+                if message.native and native_value(message, self.name, request.model) is not None
             }
             if err.code != "invalid_encrypted_content" or not sent:
                 raise
-            self._unreadable |= sent
-            return await send(self._without_unreadable(request))
+            self._unreadable_hashes |= sent
+            return await send(self._remove_unreadable(request))
 
-    def _without_unreadable(self, request: Request) -> Request:
-        if not self._unreadable:
+    def _remove_unreadable(self, request: Request) -> Request:
+        if not self._unreadable_hashes:
             return request
         messages = (
-            replace(message, native=None) if message.native and _hash(message.native) in self._unreadable else message
+            replace(message, native=None)
+            if message.native and _hash_native(message.native) in self._unreadable_hashes
+            else message
             for message in request.messages
         )
         return replace(request, messages=tuple(messages))
 
 
-def _hash(native: Native) -> int:
+def _hash_native(native: NativeData) -> int:
     return hash((native.provider, native.model, json.dumps(native.value, sort_keys=True)))
 
 
@@ -294,7 +298,7 @@ class AzureServer:
     """
 
     endpoint: str
-    key: str
+    api_key: str
     api_version: str = ""
 
     @property
@@ -304,14 +308,14 @@ class AzureServer:
             parts = urlsplit(self.endpoint)
         except ValueError as err:
             raise BadRequest("the address is not valid") from err
-        resource = takewhile(lambda segment: segment != _API, parts.path.rstrip("/").split("/"))
-        path = "/".join((*resource, _API, *(() if self.api_version else ("v1",))))
+        resource = takewhile(lambda segment: segment != _API_SEGMENT, parts.path.rstrip("/").split("/"))
+        path = "/".join((*resource, _API_SEGMENT, *(() if self.api_version else ("v1",))))
         return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
 
     @property
     def headers(self) -> Mapping[str, Any]:
         """The authentication headers. The SDK sends a bearer token by itself, but no `api-key`."""
-        return {"api-key": self.key, "Authorization": Omit()}
+        return {"api-key": self.api_key, "Authorization": Omit()}
 
     @property
     def cache_parameters(self) -> Collection[str]:
@@ -323,40 +327,42 @@ class AzureServer:
         return () if self.api_version else ("prompt_cache_key",)
 
 
-def compatible_chat(url: str, api_key: str | None, http_client: Any) -> ChatCompletions:
+def create_compatible_chat(url: str, api_key: str | None, http_client: Any) -> ChatCompletionsProvider:
     """Return a provider for any server that supports Chat Completions."""
-    return ChatCompletions(_client(url, api_key, http_client))
+    return ChatCompletionsProvider(_make_client(url, api_key, http_client))
 
 
-def openai_chat(api_key: str, http_client: Any, url: str = OPENAI_URL) -> ChatCompletions:
+def create_openai_chat(api_key: str, http_client: Any, url: str = OPENAI_URL) -> ChatCompletionsProvider:
     """Return a provider for OpenAI's own servers, using Chat Completions."""
-    return ChatCompletions(_client(url, api_key, http_client), Dialect.OPENAI)
+    return ChatCompletionsProvider(_make_client(url, api_key, http_client), Dialect.OPENAI)
 
 
-def openai_responses(api_key: str, http_client: Any, url: str = OPENAI_URL) -> Responses:
+def create_openai_responses(api_key: str, http_client: Any, url: str = OPENAI_URL) -> ResponsesProvider:
     """Return a provider for OpenAI's own servers, using Responses."""
-    return Responses(_client(url, api_key, http_client))
+    return ResponsesProvider(_make_client(url, api_key, http_client))
 
 
-def azure_chat(server: AzureServer, http_client: Any) -> ChatCompletions:
+def create_azure_chat(server: AzureServer, http_client: Any) -> ChatCompletionsProvider:
     """Return a provider for Chat Completions on Azure. A request's model is the name of a deployment."""
-    return ChatCompletions(_azure_client(server, http_client), Dialect.OPENAI, server)
+    return ChatCompletionsProvider(_create_azure_client(server, http_client), Dialect.OPENAI, server)
 
 
-def azure_responses(server: AzureServer, http_client: Any) -> Responses:
+def create_azure_responses(server: AzureServer, http_client: Any) -> ResponsesProvider:
     """Return a provider for Responses on Azure. A request's model is the name of a deployment."""
-    return Responses(_azure_client(server, http_client), server)
+    return ResponsesProvider(_create_azure_client(server, http_client), server)
 
 
-def _azure_client(server: AzureServer, http_client: Any) -> AsyncOpenAI:
+def _create_azure_client(server: AzureServer, http_client: Any) -> AsyncOpenAI:
     query = {"api-version": server.api_version} if server.api_version else None
-    return _client(server.url, server.key, http_client, query)
+    return _make_client(server.url, server.api_key, http_client, query)
 
 
-def _client(url: str, api_key: str | None, http_client: Any, query: Mapping[str, object] | None = None) -> AsyncOpenAI:
-    with provider_errors():
+def _make_client(
+    url: str, api_key: str | None, http_client: Any, query: Mapping[str, object] | None = None
+) -> AsyncOpenAI:
+    with convert_errors():
         client = AsyncOpenAI(
-            api_key=api_key or _NO_KEY,
+            api_key=api_key or _PLACEHOLDER_KEY,
             base_url=url,
             http_client=bounded_client(http_client),
             max_retries=0,

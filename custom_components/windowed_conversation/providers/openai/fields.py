@@ -12,16 +12,16 @@ import openai
 
 from ...window import Attachment
 from .. import errors
-from ..encoder import mime_type_of, sent_name, with_items, without_choice
+from ..encoder import add_items, encode_name, flatten_choices, get_mime_type
 from ..events import Request, ToolSchema, Usage
-from ..json_values import code_of, count_at, finite, member
-from ..models import ReasoningStyle, accepted_effort
-from ..sizes import fills_context, named_context_tokens
-from ..transport import sdk_errors
+from ..json_values import as_code, drop_non_finite, get_count, get_member
+from ..models import ReasoningStyle, find_accepted_effort
+from ..sizes import exceeds_context, read_context_tokens
+from ..transport import map_errors
 
 # The codes in error bodies, in errors in mid-stream, and in failed responses
 # (openai/types/responses/response_error.py).
-_CODES: dict[type[errors.ProviderError], str] = {
+_CODES_BY_ERROR: dict[type[errors.ProviderError], str] = {
     errors.AuthError: "invalid_api_key",
     errors.BadRequest: (
         "data_residency_mismatch empty_image_file image_file_too_large image_parse_error image_too_large "
@@ -38,10 +38,10 @@ _CODES: dict[type[errors.ProviderError], str] = {
     errors.Unavailable: "server_error",
 }
 
-_BY_CODE = {code: kind for kind, codes in _CODES.items() for code in codes.split()}
+_ERROR_BY_CODE = {code: kind for kind, codes in _CODES_BY_ERROR.items() for code in codes.split()}
 
 # vLLM names one or more parameters that are too large: https://github.com/vllm-project/vllm/issues/33425
-_TOO_LARGE = "input_tokens"
+_TOO_LARGE_PARAMETER = "input_tokens"
 
 
 def is_image(attachment: Attachment) -> bool:
@@ -49,23 +49,23 @@ def is_image(attachment: Attachment) -> bool:
     return attachment.mime_type.startswith("image/")
 
 
-def data_url(attachment: Attachment) -> str:
+def build_data_url(attachment: Attachment) -> str:
     """Return an attachment as a `data:` URL."""
-    return f"data:{mime_type_of(attachment)};base64,{b64encode(attachment.data).decode()}"
+    return f"data:{get_mime_type(attachment)};base64,{b64encode(attachment.data).decode()}"
 
 
-def file_name(attachment: Attachment) -> str:
+def get_file_name(attachment: Attachment) -> str:
     """Return the name of a file, which both formats require."""
     return attachment.name or f"attachment.{attachment.mime_type.rpartition('/')[2]}"
 
 
-def reasoning_effort(request: Request) -> str | None:
+def encode_effort(request: Request) -> str | None:
     """Return the accepted effort that is closest to the requested one, or None if the model accepts none."""
-    taken = accepted_effort(request.profile, request.settings.effort)
+    taken = find_accepted_effort(request.profile, request.settings.effort)
     return taken.value if taken and request.profile.reasoning is ReasoningStyle.EFFORT else None
 
 
-def sampling_parameters(request: Request) -> dict[str, float | None]:
+def encode_sampling(request: Request) -> dict[str, float | None]:
     """Return the sampling parameters; empty if the model accepts none."""
     settings = request.settings
     return {"temperature": settings.temperature, "top_p": settings.top_p} if request.profile.sampling else {}
@@ -73,78 +73,78 @@ def sampling_parameters(request: Request) -> dict[str, float | None]:
 
 # Requests of one agent offer the same tools repeatedly.
 @lru_cache(maxsize=256)
-def encoded_tool(tool: ToolSchema) -> Mapping[str, Any]:
+def encode_tool(tool: ToolSchema) -> Mapping[str, Any]:
     """Return a tool as a function description for both formats, without the schema keywords that they refuse."""
-    parameters = with_items(without_choice(tool.parameters))
-    return {"name": sent_name(tool.name), "description": tool.description, "parameters": parameters}
+    parameters = add_items(flatten_choices(tool.parameters))
+    return {"name": encode_name(tool.name), "description": tool.description, "parameters": parameters}
 
 
 def encode_arguments(arguments: Mapping[str, Any]) -> str:
     """Return a call's arguments as JSON text for both formats, without numbers that JSON cannot express."""
-    return json.dumps(finite(dict(arguments)), ensure_ascii=False)
+    return json.dumps(drop_non_finite(dict(arguments)), ensure_ascii=False)
 
 
-def usage_of(usage: object, prompt: str, answer: str) -> Usage:
+def read_usage(usage: object, prompt: str, answer: str) -> Usage:
     """Return a `Usage`. `prompt` and `answer` are the format's names for input and output tokens."""
-    prompt_details = member(usage, f"{prompt}_tokens_details")
-    answer_details = member(usage, f"{answer}_tokens_details")
+    prompt_details = get_member(usage, f"{prompt}_tokens_details")
+    answer_details = get_member(usage, f"{answer}_tokens_details")
     return Usage(
-        input=count_at(usage, f"{prompt}_tokens"),
-        cached=count_at(prompt_details, "cached_tokens"),
-        output=count_at(usage, f"{answer}_tokens"),
-        cache_written=count_at(prompt_details, "cache_write_tokens"),
-        reasoning=count_at(answer_details, "reasoning_tokens"),
+        input=get_count(usage, f"{prompt}_tokens"),
+        cached=get_count(prompt_details, "cached_tokens"),
+        output=get_count(usage, f"{answer}_tokens"),
+        cache_written=get_count(prompt_details, "cache_write_tokens"),
+        reasoning=get_count(answer_details, "reasoning_tokens"),
     )
 
 
-def provider_errors(request: Request | None = None) -> AbstractContextManager[None]:
+def convert_errors(request: Request | None = None) -> AbstractContextManager[None]:
     """Convert every error of the SDK and its HTTP client into a `ProviderError`. `request` is the sent request."""
-    return sdk_errors(openai, partial(_from_status, request))
+    return map_errors(openai, partial(_convert_status_error, request))
 
 
-def error_in_event(event: object) -> errors.ProviderError:
+def convert_error_event(event: object) -> errors.ProviderError:
     """Return the `ProviderError` for an event, or a complete answer, that reports an error."""
-    error = member(event, "error")
-    return error_in_stream(member(error, "code"), member(error, "type"), member(event, "code"))
+    error = get_member(event, "error")
+    return build_stream_error(get_member(error, "code"), get_member(error, "type"), get_member(event, "code"))
 
 
-def error_in_stream(*codes: object) -> errors.ProviderError:
+def build_stream_error(*codes: object) -> errors.ProviderError:
     """Return the error for a server's error codes in mid-stream; the first known code applies."""
-    code = known_code(*codes)
-    return errors.server_error(HTTPStatus.OK, code, _BY_CODE.get(code))
+    code = find_known_code(*codes)
+    return errors.build_server_error(HTTPStatus.OK, code, _ERROR_BY_CODE.get(code))
 
 
-def refused(reason: str) -> errors.Refused:
+def refusal(reason: str) -> errors.Refused:
     """Return the error for an answer that the model or a filter withheld."""
     return errors.Refused(f"kept back, reason {reason}", reason)
 
 
-def known_code(*codes: object) -> str:
+def find_known_code(*codes: object) -> str:
     """Return the first known code, or else the first value; empty if that is too long to be a code."""
-    return next((code for code in codes if isinstance(code, str) and code in _BY_CODE), code_of(codes[0]))
+    return next((code for code in codes if isinstance(code, str) and code in _ERROR_BY_CODE), as_code(codes[0]))
 
 
-def is_about_form(err: openai.APIStatusError, request: Request) -> bool:
+def is_form_refusal(err: openai.APIStatusError, request: Request) -> bool:
     """Return whether a server refused a request for its form, not for its length, its model, or a limit."""
-    return type(_from_status(request, err)) is errors.BadRequest
+    return type(_convert_status_error(request, err)) is errors.BadRequest
 
 
-def _from_status(request: Request | None, err: openai.APIStatusError) -> errors.ProviderError:
+def _convert_status_error(request: Request | None, err: openai.APIStatusError) -> errors.ProviderError:
     # llama.cpp and vLLM put their code into the type field.
-    status, code = err.status_code, known_code(err.code, err.type)
+    status, code = err.status_code, find_known_code(err.code, err.type)
     named = err.param.split(",") if isinstance(err.param, str) else ()
-    is_too_large = status == HTTPStatus.BAD_REQUEST and _TOO_LARGE in map(str.strip, named)
-    return errors.server_error(
+    is_too_large = status == HTTPStatus.BAD_REQUEST and _TOO_LARGE_PARAMETER in map(str.strip, named)
+    return errors.build_server_error(
         status,
         code,
-        errors.ContextOverflow if is_too_large else _BY_CODE.get(code),
-        delay=_delay(err.response.headers),
-        context_tokens=named_context_tokens(err.body),
-        may_be_too_long=None if code in _BY_CODE else lambda: request is not None and fills_context(request),
+        errors.ContextOverflow if is_too_large else _ERROR_BY_CODE.get(code),
+        delay=_parse_retry_after(err.response.headers),
+        context_tokens=read_context_tokens(err.body),
+        may_be_too_long=None if code in _ERROR_BY_CODE else lambda: request is not None and exceeds_context(request),
     )
 
 
-def _delay(headers: Mapping[str, str]) -> float | None:
+def _parse_retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds to wait. Azure also sends milliseconds, which are more precise."""
-    milliseconds = errors.seconds_of(headers.get("retry-after-ms"))
-    return errors.retry_after(headers) if milliseconds is None else milliseconds / 1000
+    milliseconds = errors.parse_seconds(headers.get("retry-after-ms"))
+    return errors.parse_retry_after(headers) if milliseconds is None else milliseconds / 1000

@@ -5,26 +5,26 @@ from itertools import zip_longest
 from typing import Any
 
 from ...window import Attachment, Message, Role
-from ..encoder import residue_of, sent_name, shortened, system_prompt, with_notes, without_none
+from ..encoder import add_notes, drop_none, encode_name, join_system_prompt, native_value, shorten
 from ..errors import BadStream
 from ..events import Compacted, Request
-from ..json_values import finite, member, objects, text_of
+from ..json_values import as_text, drop_non_finite, get_member, get_objects
 from ..models import Effort, ReasoningStyle
 from .fields import (
-    data_url,
+    build_data_url,
     encode_arguments,
-    encoded_tool,
-    file_name,
+    encode_effort,
+    encode_sampling,
+    encode_tool,
+    get_file_name,
     is_image,
-    reasoning_effort,
-    sampling_parameters,
-    usage_of,
+    read_usage,
 )
 
 _COMPACTED = "compacted"
 
 # Longer call ids are refused, even the server's own: https://github.com/openai/codex/issues/14355
-_CALL_ID_LENGTH = 64
+_MAX_CALL_ID_CHARS = 64
 
 
 def encode_compaction(prompt: Mapping[str, Any], caching: Mapping[str, Any]) -> dict[str, Any]:
@@ -36,20 +36,20 @@ def encode_compaction(prompt: Mapping[str, Any], caching: Mapping[str, Any]) -> 
 def read_compaction(answer: Any) -> Compacted:
     """Return the compaction from the server's answer. Raises `BadStream` if nothing was compacted."""
     try:
-        items = finite(answer["output"])
-        compacted = [item for item in items if item["type"] == "compaction" and text_of(item["encrypted_content"])]
+        items = drop_non_finite(answer["output"])
+        compacted = [item for item in items if item["type"] == "compaction" and as_text(item["encrypted_content"])]
         parts = [part for item in items for part in item.get("content") or () if isinstance(part, dict)]
-        texts = tuple(text_of(part.get("text")) for part in parts)
+        texts = tuple(as_text(part.get("text")) for part in parts)
     except (AttributeError, LookupError, TypeError, ValueError) as err:
         raise BadStream(f"the server does not compact ({type(err).__name__})") from err
     if not compacted:
         raise BadStream("the server does not compact")
-    return Compacted({_COMPACTED: items}, texts, usage_of(member(answer, "usage"), "input", "output"))
+    return Compacted({_COMPACTED: items}, texts, read_usage(get_member(answer, "usage"), "input", "output"))
 
 
-def compacted_items(message: Message | None, provider: str, model: str) -> list[Any]:
+def get_compacted_items(message: Message | None, provider: str, model: str) -> list[Any]:
     """Return the items that replace a message and its question if this model compacted them, else an empty list."""
-    return objects(member(residue_of(message, provider, model), _COMPACTED))
+    return get_objects(get_member(native_value(message, provider, model), _COMPACTED))
 
 
 type _Item = dict[str, Any]
@@ -64,7 +64,7 @@ def encode_request(request: Request, provider: str, caching: Mapping[str, Any]) 
     return {
         **encode_prompt(request, provider),
         **({"include": ["reasoning.encrypted_content"]} if reasons else {}),
-        **without_none(max_output_tokens=request.answer_limit, **sampling_parameters(request)),
+        **drop_none(max_output_tokens=request.answer_limit, **encode_sampling(request)),
         **({"tool_choice": "none"} if request.tools and not request.may_call else {}),
         **caching,
         "store": False,
@@ -75,12 +75,12 @@ def encode_request(request: Request, provider: str, caching: Mapping[str, Any]) 
 def encode_prompt(request: Request, provider: str) -> dict[str, Any]:
     """Return the parameters that cost input tokens, which are also the parameters of the counting endpoint."""
     spoken = [message for message in request.messages if message.role is not Role.SYSTEM]
-    thinks = reasoning_effort(request)
-    tools = [{"type": "function", **encoded_tool(tool), "strict": False} for tool in request.tools]
+    thinks = encode_effort(request)
+    tools = [{"type": "function", **encode_tool(tool), "strict": False} for tool in request.tools]
     return {
         "model": request.model,
-        **without_none(instructions=system_prompt(request.messages) or None),
-        "input": list(_encode_spoken(spoken, request, provider)),
+        **drop_none(instructions=join_system_prompt(request.messages) or None),
+        "input": list(_encode_conversation(spoken, request, provider)),
         **({"tools": tools} if tools else {}),
         # With minimal effort, calls in parallel must not be requested:
         # https://learn.microsoft.com/azure/ai-foundry/openai/how-to/reasoning
@@ -89,22 +89,22 @@ def encode_prompt(request: Request, provider: str) -> dict[str, Any]:
     }
 
 
-def _encode_spoken(messages: Sequence[Message], request: Request, provider: str) -> Iterator[_Item]:
+def _encode_conversation(messages: Sequence[Message], request: Request, provider: str) -> Iterator[_Item]:
     """Yield the items of a conversation. A compaction replaces its exchange, including the question."""
     for message, following in zip_longest(messages, messages[1:]):
-        if items := compacted_items(message, provider, request.model):
+        if items := get_compacted_items(message, provider, request.model):
             yield from items
-        elif not compacted_items(following, provider, request.model):
+        elif not get_compacted_items(following, provider, request.model):
             yield from _encode_message(message, request, provider)
 
 
 def _encode_message(message: Message, request: Request, provider: str) -> Iterator[_Item]:
     match message.role:
         case Role.TOOL:
-            call_id = shortened(_CALL_ID_LENGTH, message.tool_call_id or "")
+            call_id = shorten(_MAX_CALL_ID_CHARS, message.tool_call_id or "")
             yield {"type": "function_call_output", "call_id": call_id, "output": message.content}
         case Role.ASSISTANT:
-            yield from _encode_assistant(message, objects(residue_of(message, provider, request.model)))
+            yield from _encode_assistant(message, get_objects(native_value(message, provider, request.model)))
         case _:
             yield _encode_user(message, images=request.profile.images)
 
@@ -115,14 +115,14 @@ def _encode_user(message: Message, *, images: bool) -> _Item:
         text = [{"type": "input_text", "text": content}] if content else []
         content = [*text, *map(_encode_attachment, message.attachments)]
     elif message.attachments:
-        content = with_notes(content, len(message.attachments))
+        content = add_notes(content, len(message.attachments))
     return {"type": "message", "role": "user", "content": content}
 
 
 def _encode_attachment(attachment: Attachment) -> _Item:
     if is_image(attachment):
-        return {"type": "input_image", "image_url": data_url(attachment), "detail": "auto"}
-    return {"type": "input_file", "filename": file_name(attachment), "file_data": data_url(attachment)}
+        return {"type": "input_image", "image_url": build_data_url(attachment), "detail": "auto"}
+    return {"type": "input_file", "filename": get_file_name(attachment), "file_data": build_data_url(attachment)}
 
 
 def _encode_assistant(message: Message, residue: Sequence[Mapping[str, Any]]) -> Iterator[_Item]:
@@ -130,12 +130,12 @@ def _encode_assistant(message: Message, residue: Sequence[Mapping[str, Any]]) ->
 
     Reasoning is skipped if the item that followed it is missing, because the server would refuse it.
     """
-    texts = _texts(message.content, residue)
+    texts = _split_text(message.content, residue)
     calls: dict[str, _Item] = {
         call.id: {
             "type": "function_call",
-            "call_id": shortened(_CALL_ID_LENGTH, call.id),
-            "name": sent_name(call.name),
+            "call_id": shorten(_MAX_CALL_ID_CHARS, call.id),
+            "name": encode_name(call.name),
             "arguments": encode_arguments(call.arguments),
         }
         for call in message.tool_calls
@@ -161,7 +161,7 @@ def _encode_assistant(message: Message, residue: Sequence[Mapping[str, Any]]) ->
     yield from calls.values()
 
 
-def _texts(content: str, residue: Sequence[Mapping[str, Any]]) -> dict[int, str]:
+def _split_text(content: str, residue: Sequence[Mapping[str, Any]]) -> dict[int, str]:
     """Return the text of each message in the residue, by its index in the residue.
 
     If part of the answer was not spoken, the content is shorter than the residue says, and goes into the last message.

@@ -5,10 +5,10 @@ The formats of other projects are in `interop`.
 
 from .fields import (
     CodecError as CodecError,
-    Malformed as Malformed,
+    DataTooLarge as DataTooLarge,
+    MalformedData as MalformedData,
     NewerVersion as NewerVersion,
-    NotOurs as NotOurs,
-    TooLarge as TooLarge,
+    UnknownFormat as UnknownFormat,
     decode_json as decode_json,
 )
 from .snapshot import dump_snapshot as dump_snapshot, load_snapshot as load_snapshot

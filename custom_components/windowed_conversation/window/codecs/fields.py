@@ -6,23 +6,23 @@ from math import isfinite
 from typing import Any
 
 from ..errors import WindowError
-from ..messages import MAX_COUNT, is_count, is_number
+from ..messages import MAX_TOKENS, is_count, is_number
 
 # Twice as many characters as the largest configurable window would hold in English.
-MAX_CHARACTERS = 16_000_000
+MAX_CHARS = 16_000_000
 
 # The cost of an object in characters, in addition to its texts, so that the number of empty objects is limited too.
-_OBJECT_COST = 32
+_OBJECT_COST_CHARS = 32
 
 # About 30,000 years.
-_MOST_SECONDS = 10**12
+_MAX_SECONDS = 10**12
 
 
 class CodecError(WindowError):
     """Stored conversation data cannot be read."""
 
 
-class NotOurs(CodecError):
+class UnknownFormat(CodecError):
     """The data is not a conversation of this integration."""
 
 
@@ -30,44 +30,44 @@ class NewerVersion(CodecError):
     """The data was written by a newer version of this integration."""
 
 
-class Malformed(CodecError):
+class MalformedData(CodecError):
     """A field is missing, has the wrong type, or is in the wrong place."""
 
 
-class TooLarge(CodecError):
+class DataTooLarge(CodecError):
     """The data is too large to be a conversation."""
 
 
-def _finite(number: str) -> float | None:
+def _parse_finite_float(number: str) -> float | None:
     value = float(number)
     return value if isfinite(value) else None
 
 
 # Decodes numbers that Python reads but JSON does not define, such as NaN, as None.
-decode_json = json.JSONDecoder(parse_float=_finite, parse_constant=lambda _: None).decode
+decode_json = json.JSONDecoder(parse_float=_parse_finite_float, parse_constant=lambda _: None).decode
 
 
 class Allowance:
     """The number of characters that may still be read, shared by all fields of a conversation."""
 
-    def __init__(self, characters: int = MAX_CHARACTERS) -> None:
-        self._left = characters
+    def __init__(self, char_count: int = MAX_CHARS) -> None:
+        self._remaining_chars = char_count
 
-    def spend(self, characters: int) -> None:
-        """Subtract characters that were read. Raises `TooLarge` if too few remain."""
-        self._left -= characters
-        if self._left < 0:
-            raise TooLarge(f"more than {MAX_CHARACTERS} characters")
+    def spend(self, char_count: int) -> None:
+        """Subtract characters that were read. Raises `DataTooLarge` if too few remain."""
+        self._remaining_chars -= char_count
+        if self._remaining_chars < 0:
+            raise DataTooLarge(f"more than {MAX_CHARS} characters")
 
 
 class Fields:
-    """The fields of one JSON object, which errors call `where`. Methods raise `Malformed` and `TooLarge`."""
+    """The fields of one JSON object, which errors call `path`. Methods raise `MalformedData` and `DataTooLarge`."""
 
-    def __init__(self, value: object, where: str, allowance: Allowance) -> None:
+    def __init__(self, value: object, path: str, allowance: Allowance) -> None:
         if not isinstance(value, Mapping):
-            raise Malformed(f"{where} is no object")
-        allowance.spend(_OBJECT_COST)
-        self.where = where
+            raise MalformedData(f"{path} is no object")
+        allowance.spend(_OBJECT_COST_CHARS)
+        self.path = path
         self._values: Mapping[Any, Any] = value
         self._allowance = allowance
 
@@ -75,108 +75,108 @@ class Fields:
         """Return whether the field exists and is not null."""
         return self._values.get(name) is not None
 
-    def text(self, name: str) -> str:
+    def read_text(self, name: str) -> str:
         """Return the text in a field."""
         value = self._values.get(name)
         if not isinstance(value, str):
-            raise self.error(name, "is no text")
+            raise self.build_error(name, "is no text")
         self._allowance.spend(len(value))
-        return self._valid_text(name, value)
+        return self._check_encodable(name, value)
 
-    def optional_text(self, name: str) -> str | None:
+    def read_optional_text(self, name: str) -> str | None:
         """Return the text in a field, or None if the field is missing."""
-        return self.text(name) if self.has(name) else None
+        return self.read_text(name) if self.has(name) else None
 
-    def integer(self, name: str, most: int = MAX_COUNT) -> int:
+    def read_integer(self, name: str, most: int = MAX_TOKENS) -> int:
         """Return the integer in a field, which must be between 0 and `most`."""
         value = self._values.get(name)
         if not is_count(value, most=most):
-            raise self.error(name, f"is no whole number from 0 to {most}")
+            raise self.build_error(name, f"is no whole number from 0 to {most}")
         return value
 
-    def seconds(self, name: str) -> float:
+    def read_seconds(self, name: str) -> float:
         """Return the number of seconds in a field."""
         value = self._values.get(name)
-        if not is_number(value) or not abs(value) <= _MOST_SECONDS:
-            raise self.error(name, "is no number")
+        if not is_number(value) or not abs(value) <= _MAX_SECONDS:
+            raise self.build_error(name, "is no number")
         return value
 
-    def texts(self, name: str) -> list[str]:
+    def read_texts(self, name: str) -> list[str]:
         """Return the list of texts in a field, or an empty list if the field is missing."""
-        values = self._list(name)
+        values = self._read_list(name)
         if not all(isinstance(value, str) for value in values):
-            raise self.error(name, "is no list of texts")
-        self._allowance.spend(len(self._valid_text(name, "".join(values))) + len(values))
+            raise self.build_error(name, "is no list of texts")
+        self._allowance.spend(len(self._check_encodable(name, "".join(values))) + len(values))
         return values
 
-    def child(self, name: str) -> Fields:
+    def read_child(self, name: str) -> Fields:
         """Return the fields of the object in a field."""
-        return Fields(self._values.get(name), f"{self.where}.{name}", self._allowance)
+        return Fields(self._values.get(name), f"{self.path}.{name}", self._allowance)
 
     def children(self, name: str, read: Callable[[object], object] = lambda value: value) -> Iterator[Fields]:
         """Yield the fields of each object in a list; nothing if the field is missing.
 
         `read` converts each value of the list into an object.
         """
-        for place, value in enumerate(self._list(name)):
-            yield Fields(read(value), f"{self.where}.{name}[{place}]", self._allowance)
+        for place, value in enumerate(self._read_list(name)):
+            yield Fields(read(value), f"{self.path}.{name}[{place}]", self._allowance)
 
-    def json(self, name: str) -> Any:
+    def read_json(self, name: str) -> Any:
         """Return the decoded value of a field with JSON text. Numbers that JSON does not define become None."""
-        text = self.text(name)
+        text = self.read_text(name)
         try:
             value = decode_json(text)
             if "\\u" in text:
-                self._valid_text(name, json.dumps(value, ensure_ascii=False))
+                self._check_encodable(name, json.dumps(value, ensure_ascii=False))
         except (ValueError, RecursionError) as err:
-            raise self.error(name, "is no JSON") from err
+            raise self.build_error(name, "is no JSON") from err
         return value
 
-    def mapping(self, name: str) -> Mapping[str, Any]:
+    def read_mapping(self, name: str) -> Mapping[str, Any]:
         """Return a copy of a nested object of JSON values. Numbers that JSON does not define become None."""
         value = self._values.get(name)
         if not isinstance(value, Mapping):
-            raise self.error(name, "is no object")
+            raise self.build_error(name, "is no object")
         try:
-            text = self._valid_text(name, json.dumps(dict(value), ensure_ascii=False))
+            text = self._check_encodable(name, json.dumps(dict(value), ensure_ascii=False))
             self._allowance.spend(len(text))
             copy: dict[str, Any] = decode_json(text)
         except (TypeError, ValueError, RecursionError) as err:
-            raise self.error(name, "is no JSON") from err
+            raise self.build_error(name, "is no JSON") from err
         return copy
 
-    def json_object(self, name: str) -> dict[str, Any]:
+    def read_json_object(self, name: str) -> dict[str, Any]:
         """Return the decoded object of a field with JSON text."""
-        value = self.json(name)
+        value = self.read_json(name)
         if not isinstance(value, dict):
-            raise self.error(name, "is no object")
+            raise self.build_error(name, "is no object")
         return value
 
-    def value(self, name: str) -> object:
+    def get_raw(self, name: str) -> object:
         """Return the unchecked value of a field, or None if the field is missing."""
         return self._values.get(name)
 
     def expect_only(self, *names: str) -> None:
-        """Raise `Malformed` if the object has any other fields, because their meaning would be lost."""
+        """Raise `MalformedData` if the object has any other fields, because their meaning would be lost."""
         if unknown := len(self._values.keys() - set(names)):
-            raise Malformed(f"{self.where} has {unknown} unknown fields")
+            raise MalformedData(f"{self.path} has {unknown} unknown fields")
 
-    def error(self, name: str, problem: str) -> Malformed:
-        """Return the `Malformed` error for a field. `problem` is, for example, "is missing"."""
-        return Malformed(f"{self.where}.{name} {problem}")
+    def build_error(self, name: str, problem: str) -> MalformedData:
+        """Return the `MalformedData` error for a field. `problem` is, for example, "is missing"."""
+        return MalformedData(f"{self.path}.{name} {problem}")
 
-    def _valid_text(self, name: str, text: str) -> str:
+    def _check_encodable(self, name: str, text: str) -> str:
         """Return a text if UTF-8 can encode it. A text with a lone surrogate could never be sent in a request."""
         try:
             text.encode()
         except UnicodeEncodeError as err:
-            raise self.error(name, "has half a character") from err
+            raise self.build_error(name, "has half a character") from err
         return text
 
-    def _list(self, name: str) -> list[Any]:
+    def _read_list(self, name: str) -> list[Any]:
         value = self._values.get(name)
         if value is None:
             return []
         if not isinstance(value, list | tuple):
-            raise self.error(name, "is no list")
+            raise self.build_error(name, "is no list")
         return list(value)

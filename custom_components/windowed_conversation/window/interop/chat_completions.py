@@ -4,52 +4,52 @@ from collections.abc import Iterable
 import json
 from typing import Any
 
-from ..codecs.fields import Allowance, Fields, Malformed
+from ..codecs.fields import Allowance, Fields, MalformedData
 from ..messages import Message, Role, ToolCall
 
 # OpenAI's newer models use the name `developer` for the system role.
-_ROLES = {role.value: role for role in Role} | {"developer": Role.SYSTEM}
+_ROLE_BY_NAME = {role.value: role for role in Role} | {"developer": Role.SYSTEM}
 
 
 def to_chat_completions(messages: Iterable[Message]) -> list[dict[str, Any]]:
     """Return the messages in the Chat Completions format, in the same order."""
-    return [_write(message) for message in messages]
+    return [_dump_message(message) for message in messages]
 
 
 def from_chat_completions(data: object) -> tuple[Message, ...]:
     """Return the messages from a Chat Completions list, not yet counted or tagged. Raises `CodecError`.
 
     A tool result gets its tool's name from the call. Content must be a text or a list of texts; images and audio raise
-    `Malformed`. Whether the messages form complete exchanges is checked later, by the window.
+    `MalformedData`. Whether the messages form complete exchanges is checked later, by the window.
     """
     if not isinstance(data, list):
-        raise Malformed("the conversation is no list")
+        raise MalformedData("the conversation is no list")
     fields = Fields({"messages": data}, "conversation", Allowance())
     tools: dict[str, str] = {}
     messages = []
     for each in fields.children("messages"):
-        message = _read(each, tools)
+        message = _load_message(each, tools)
         tools.update((call.id, call.name) for call in message.tool_calls)
         messages.append(message)
     return tuple(messages)
 
 
-def read_content(fields: Fields) -> str:
+def load_content(fields: Fields) -> str:
     """Return the text of a message, which is empty if the message has none."""
-    content = fields.value("content")
+    content = fields.get_raw("content")
     if content is None or isinstance(content, str):
-        return fields.optional_text("content") or ""
+        return fields.read_optional_text("content") or ""
     parts = fields.children("content", lambda part: {"type": "text", "text": part} if isinstance(part, str) else part)
-    return "".join(map(_read_part, parts))
+    return "".join(map(_load_text_part, parts))
 
 
-def _read_part(fields: Fields) -> str:
-    if fields.text("type") != "text":
-        raise fields.error("type", "is no text")
-    return fields.text("text")
+def _load_text_part(fields: Fields) -> str:
+    if fields.read_text("type") != "text":
+        raise fields.build_error("type", "is no text")
+    return fields.read_text("text")
 
 
-def _write(message: Message) -> dict[str, Any]:
+def _dump_message(message: Message) -> dict[str, Any]:
     form: dict[str, Any] = {"role": str(message.role), "content": message.content}
     if message.tool_calls:
         form["content"] = message.content or None
@@ -68,23 +68,23 @@ def _write(message: Message) -> dict[str, Any]:
     return form
 
 
-def _read(fields: Fields, tools: dict[str, str]) -> Message:
-    role = _ROLES.get(fields.text("role"))
+def _load_message(fields: Fields, tools: dict[str, str]) -> Message:
+    role = _ROLE_BY_NAME.get(fields.read_text("role"))
     if role is None:
-        raise fields.error("role", "is none")
-    tool_call_id = fields.optional_text("tool_call_id")
-    name = fields.optional_text("name")
+        raise fields.build_error("role", "is none")
+    tool_call_id = fields.read_optional_text("tool_call_id")
+    name = fields.read_optional_text("name")
     return Message(
         role=role,
-        content=read_content(fields),
-        tool_calls=tuple(_read_call(call) for call in fields.children("tool_calls")),
+        content=load_content(fields),
+        tool_calls=tuple(_load_call(call) for call in fields.children("tool_calls")),
         tool_call_id=tool_call_id,
         name=name if tool_call_id is None else tools.get(tool_call_id, name),
     )
 
 
-def _read_call(fields: Fields) -> ToolCall:
-    function = fields.child("function")
+def _load_call(fields: Fields) -> ToolCall:
+    function = fields.read_child("function")
     # Some servers send an empty text for a call without arguments.
-    arguments = function.json_object("arguments") if function.value("arguments") else {}
-    return ToolCall(fields.text("id"), function.text("name"), arguments)
+    arguments = function.read_json_object("arguments") if function.get_raw("arguments") else {}
+    return ToolCall(fields.read_text("id"), function.read_text("name"), arguments)

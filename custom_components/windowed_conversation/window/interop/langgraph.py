@@ -9,21 +9,21 @@ from dataclasses import replace
 import time
 from typing import Any
 
-from ..codecs.fields import Allowance, Fields, Malformed
-from ..codecs.snapshot import build_exchange, read_evicted, read_marks, read_tags, write_marks
+from ..codecs.fields import Allowance, Fields, MalformedData
+from ..codecs.snapshot import build_exchange, dump_metadata, load_eviction_counts, load_metadata, load_tags
 from ..exchange import EvictionCounts, Exchange, Snapshot
-from ..messages import MAX_COUNT, NO_TAGS, Message, Role, ToolCall
+from ..messages import MAX_TOKENS, NO_TAGS, Message, Role, ToolCall
 from ..policy import WindowPolicy
 from ..tokens import TokenCounter
-from ..tool_results import message_entry
+from ..tool_results import prepare_message
 from ..window import Window
-from .chat_completions import read_content
+from .chat_completions import load_content
 
-_OURS = "windowed_conversation"
-_SYSTEM = "system"
+_METADATA_KEY = "windowed_conversation"
+_SYSTEM_ID = "system"
 _ROLES = {role.value: role for role in Role} | {"human": Role.USER, "ai": Role.ASSISTANT, "developer": Role.SYSTEM}
 # The attributes to read from langchain_core's message objects, which are not mappings.
-_ATTRIBUTES = ("type", "id", "content", "tool_calls", "tool_call_id", "name", "additional_kwargs")
+_MESSAGE_ATTRIBUTES = ("type", "id", "content", "tool_calls", "tool_call_id", "name", "additional_kwargs")
 
 
 def to_langgraph_state(window: Window) -> dict[str, Any]:
@@ -34,12 +34,12 @@ def to_langgraph_state(window: Window) -> dict[str, Any]:
     kept are ignored.
     """
     snapshot = window.snapshot()
-    messages = [] if snapshot.system is None else [_write(snapshot.system, f"{snapshot.conversation_id}:{_SYSTEM}")]
+    messages = [] if snapshot.system is None else [_dump(snapshot.system, f"{snapshot.conversation_id}:{_SYSTEM_ID}")]
     number = snapshot.evicted.messages
     for exchange in snapshot.exchanges:
         for place, message in enumerate(exchange.messages):
             begun = None if place else exchange
-            messages.append(_write(message, f"{snapshot.conversation_id}:{number}", begun))
+            messages.append(_dump(message, f"{snapshot.conversation_id}:{number}", begun))
             number += 1
     beside = {
         "conversation_id": snapshot.conversation_id,
@@ -65,48 +65,48 @@ def from_langgraph_state(
     """
     fields = Fields(state, "state", Allowance())
     if not fields.has("messages"):
-        raise fields.error("messages", "is missing")
-    beside = fields.child("window") if fields.has("window") else None
+        raise fields.build_error("messages", "is missing")
+    beside = fields.read_child("window") if fields.has("window") else None
     if conversation_id is None and beside is None:
-        raise fields.error("window", "is missing, and so is the conversation's id")
-    written_as = beside.text("conversation_id") if beside else ""
-    messages = fields.children("messages", _as_mapping)
+        raise fields.build_error("window", "is missing, and so is the conversation's id")
+    written_as = beside.read_text("conversation_id") if beside else ""
+    messages = fields.children("messages", _convert_to_mapping)
     if beside:
-        messages = _remaining(messages, f"{written_as}:", frozenset(beside.texts("ids")))
-    system, exchanges = _read_messages(messages, counter, clock())
-    evicted = read_evicted(beside.child("evicted")) if beside else EvictionCounts()
+        messages = _filter_messages(messages, f"{written_as}:", frozenset(beside.read_texts("ids")))
+    system, exchanges = _load_messages(messages, counter, clock())
+    evicted = load_eviction_counts(beside.read_child("evicted")) if beside else EvictionCounts()
     window = Window(conversation_id or written_as, policy, counter, clock=clock)
     window.restore(Snapshot(window.conversation_id, system, exchanges, evicted))
     return window
 
 
-def _remaining(messages: Iterable[Fields], ours: str, ids: frozenset[str]) -> Iterator[Fields]:
+def _filter_messages(messages: Iterable[Fields], ours: str, ids: frozenset[str]) -> Iterator[Fields]:
     """Return the messages that are still in the window, and those that the graph has added.
 
     The window's system message is moved to the front, because `add_messages` appends it if there was none before.
     """
     system, others = [], []
     for message in messages:
-        message_id = message.value("id")
-        if message_id == f"{ours}{_SYSTEM}" and message_id in ids:
+        message_id = message.get_raw("id")
+        if message_id == f"{ours}{_SYSTEM_ID}" and message_id in ids:
             system.append(message)
         elif not isinstance(message_id, str) or not message_id.startswith(ours) or message_id in ids:
             others.append(message)
     return iter((*system, *others))
 
 
-def _read_messages(
+def _load_messages(
     fields: Iterable[Fields], counter: TokenCounter, now: float
 ) -> tuple[Message | None, tuple[Exchange, ...]]:
-    """Return the system message and the exchanges. Raises `Malformed` if these do not begin with a user message."""
+    """Return the system message and the exchanges. Raises `MalformedData` if these do not begin with a user message."""
     system: Message | None = None
     exchanges: list[tuple[list[Message], frozenset[str], frozenset[str]]] = []
     for message in fields:
-        read, tags, sources = _read(message)
-        counted = message_entry(read, MAX_COUNT, counter, now) if read.tokens is None else read
+        read, tags, sources = _load_message(message)
+        counted = prepare_message(read, MAX_TOKENS, counter, now) if read.tokens is None else read
         if read.role == Role.SYSTEM:
             if exchanges or system:
-                raise Malformed(f"{message.where} is a system message behind others")
+                raise MalformedData(f"{message.path} is a system message behind others")
             system = counted
             continue
         if read.role == Role.USER or not exchanges:
@@ -119,16 +119,16 @@ def _read_messages(
     return system, tuple(closed)
 
 
-def _as_mapping(message: object) -> object:
+def _convert_to_mapping(message: object) -> object:
     if not isinstance(message, Mapping):
-        return {name: getattr(message, name, None) for name in _ATTRIBUTES}
+        return {name: getattr(message, name, None) for name in _MESSAGE_ATTRIBUTES}
     data = message.get("data")
     return {"type": message.get("type"), **data} if isinstance(data, Mapping) else message
 
 
-def _write(message: Message, message_id: str, begun: Exchange | None = None) -> dict[str, Any]:
+def _dump(message: Message, message_id: str, begun: Exchange | None = None) -> dict[str, Any]:
     """Return a message as a dictionary. The first message of an exchange also has the exchange's metadata."""
-    ours = write_marks(message)
+    ours = dump_metadata(message)
     if begun is not None:
         ours |= {"exchange_tags": sorted(begun.tags), "exchange_sources": sorted(begun.sources)}
     form: dict[str, Any] = {"role": str(message.role), "content": message.content, "id": message_id}
@@ -141,28 +141,28 @@ def _write(message: Message, message_id: str, begun: Exchange | None = None) -> 
         form["tool_call_id"] = message.tool_call_id
     if message.name is not None:
         form["name"] = message.name
-    return form | {"additional_kwargs": {_OURS: ours}}
+    return form | {"additional_kwargs": {_METADATA_KEY: ours}}
 
 
-def _read(fields: Fields) -> tuple[Message, frozenset[str], frozenset[str]]:
+def _load_message(fields: Fields) -> tuple[Message, frozenset[str], frozenset[str]]:
     """Return a message. If it begins an exchange, also return the tags and the sources of the exchange."""
-    role = _ROLES.get(fields.text("role" if fields.has("role") else "type"))
+    role = _ROLES.get(fields.read_text("role" if fields.has("role") else "type"))
     if role is None:
-        raise fields.error("role", "is none")
+        raise fields.build_error("role", "is none")
     message = Message(
         role=role,
-        content=read_content(fields),
-        tool_calls=tuple(_read_call(call) for call in fields.children("tool_calls")),
-        tool_call_id=fields.optional_text("tool_call_id"),
-        name=fields.optional_text("name"),
+        content=load_content(fields),
+        tool_calls=tuple(_load_call(call) for call in fields.children("tool_calls")),
+        tool_call_id=fields.read_optional_text("tool_call_id"),
+        name=fields.read_optional_text("name"),
     )
-    more = fields.child("additional_kwargs") if fields.has("additional_kwargs") else None
-    if more is None or not more.has(_OURS):
+    more = fields.read_child("additional_kwargs") if fields.has("additional_kwargs") else None
+    if more is None or not more.has(_METADATA_KEY):
         return message, NO_TAGS, NO_TAGS
-    ours = more.child(_OURS)
-    tags, sources = read_tags(ours, "exchange_tags"), frozenset(ours.texts("exchange_sources"))
-    return replace(message, **read_marks(ours)), tags, sources
+    ours = more.read_child(_METADATA_KEY)
+    tags, sources = load_tags(ours, "exchange_tags"), frozenset(ours.read_texts("exchange_sources"))
+    return replace(message, **load_metadata(ours)), tags, sources
 
 
-def _read_call(fields: Fields) -> ToolCall:
-    return ToolCall(fields.text("id"), fields.text("name"), fields.mapping("args"))
+def _load_call(fields: Fields) -> ToolCall:
+    return ToolCall(fields.read_text("id"), fields.read_text("name"), fields.read_mapping("args"))
