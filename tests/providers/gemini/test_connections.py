@@ -20,10 +20,10 @@ REQUEST = Request("gemini-made-up", (Message.user("hello"),))
 
 BUILD = """
 import asyncio, importlib, os, ssl, sys
-from custom_components.windowed_conversation.providers.gemini.clients import Gemini
+from custom_components.windowed_conversation.providers.gemini.clients import GeminiProvider
 
 async def build(client):
-    Gemini(None, "a key", client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    GeminiProvider(None, "a key", client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
 
 for package in sys.argv[1:]:
     if os.fork() == 0:
