@@ -98,7 +98,7 @@ class HomeEntity:
 
 
 @dataclass(frozen=True, slots=True)
-class StateChange:
+class Change:
     """A new state of an entity; `is_real` is False if it rounds to the previous one."""
 
     entity_id: str
@@ -118,7 +118,7 @@ class Sentence:
     text: str
     area: str
     conversation_number: int
-    changes: tuple[StateChange, ...]
+    changes: tuple[Change, ...]
     subjects: tuple[HomeEntity, ...]
     wanted_state: str = ""
 
@@ -193,7 +193,7 @@ class SimulatedDay:
                 yield self._make_sentence(next(of_kind), area, number, changes)
                 last, at = at, at + pause
 
-    def _iter_changes(self, seconds: float) -> Iterator[StateChange]:
+    def _iter_changes(self, seconds: float) -> Iterator[Change]:
         mean = len(self.entities) * CHANGES_PER_ENTITY * seconds / DAY_SECONDS
         number = int(mean) + (self._random.random() < mean % 1)
         for _ in range(number):
@@ -202,11 +202,11 @@ class SimulatedDay:
             else:
                 yield self._make_real_change(self._random.choice(self.entities))
 
-    def _make_rounding_change(self, thing: HomeEntity) -> StateChange:
+    def _make_rounding_change(self, thing: HomeEntity) -> Change:
         state = self._base_values[thing.entity_id] + self._random.uniform(-1, 1) * thing.kind.rounding_jitter
         return self._record_change(thing, f"{state:.2f}", is_real=False)
 
-    def _make_real_change(self, thing: HomeEntity) -> StateChange:
+    def _make_real_change(self, thing: HomeEntity) -> Change:
         kind, entity_id = thing.kind, thing.entity_id
         if kind.states:
             state = next(each for each in kind.states if each != self._current_states[entity_id])
@@ -216,11 +216,11 @@ class SimulatedDay:
             state = f"{self._base_values[entity_id]:.2f}"
         return self._record_change(thing, state, is_real=True)
 
-    def _record_change(self, thing: HomeEntity, state: str, *, is_real: bool) -> StateChange:
+    def _record_change(self, thing: HomeEntity, state: str, *, is_real: bool) -> Change:
         self._current_states[thing.entity_id] = state
-        return StateChange(thing.entity_id, state, is_real)
+        return Change(thing.entity_id, state, is_real)
 
-    def _make_sentence(self, kind: str, area: str, conversation: int, changes: tuple[StateChange, ...]) -> Sentence:
+    def _make_sentence(self, kind: str, area: str, conversation: int, changes: tuple[Change, ...]) -> Sentence:
         if kind == "lights":
             return Sentence(kind, "which lights are on?", area, conversation, changes, self._find_by_domain("light"))
         if kind == "lights in area":

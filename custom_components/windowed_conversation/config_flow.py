@@ -77,7 +77,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
         """Add an account without a model, which needs no input."""
         account = {const.CONF_PROVIDER: const.PROVIDER_NONE}
         self._async_abort_entries_match(account)
-        return self._create_account("Home Assistant", account, suggest_agent_name(self.hass, account, ""), {})
+        return self._add_account("Home Assistant", account, suggest_agent_name(self.hass, account, ""), {})
 
     async def _async_add_account(self, provider: str, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask for the data of an account with this provider and verify it."""
@@ -219,13 +219,9 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
             data[const.CONF_FAMILY] = family
         title = make_unique_title(self.hass, build_account_title(self._form, account))
         entered, suggested = user_input.get(CONF_NAME, ""), self._suggest_name(tried)
-        return self._create_account(
-            title, account, choose_agent_name(self.hass, account, entered, suggested, model), data
-        )
+        return self._add_account(title, account, choose_agent_name(self.hass, account, entered, suggested, model), data)
 
-    def _create_account(
-        self, title: str, account: dict[str, Any], name: str, agent: dict[str, Any]
-    ) -> ConfigFlowResult:
+    def _add_account(self, title: str, account: dict[str, Any], name: str, agent: dict[str, Any]) -> ConfigFlowResult:
         first = ConfigSubentryData(data=agent, subentry_type=const.SUBENTRY_CONVERSATION, title=name, unique_id=None)
         return self.async_create_entry(title=title, data=account, subentries=[first])
 

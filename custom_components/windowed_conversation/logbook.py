@@ -25,22 +25,20 @@ def async_describe_events(
 ) -> None:
     """Register how the events of turns and of forgetting are described."""
 
-    def build_describer(
-        sentence: Callable[[HomeAssistant, Mapping[str, Any]], str],
-    ) -> Callable[[Event], dict[str, Any]]:
+    def make_describer(format_text: Callable[[HomeAssistant, Any], str]) -> Callable[[Event], dict[str, Any]]:
         @callback
         def describe_event(event: Event) -> dict[str, Any]:
             entity_id = event.data[ATTR_ENTITY_ID]
             return {
                 LOGBOOK_ENTRY_NAME: _entity_name(hass, entity_id),
-                LOGBOOK_ENTRY_MESSAGE: sentence(hass, event.data),
+                LOGBOOK_ENTRY_MESSAGE: format_text(hass, event.data),
                 LOGBOOK_ENTRY_ENTITY_ID: entity_id,
             }
 
         return describe_event
 
-    async_describe_event(DOMAIN, EVENT_TURN, build_describer(_format_turn))
-    async_describe_event(DOMAIN, EVENT_FORGOTTEN, build_describer(_format_forgetting))
+    async_describe_event(DOMAIN, EVENT_TURN, make_describer(_format_turn))
+    async_describe_event(DOMAIN, EVENT_FORGOTTEN, make_describer(_format_forgetting))
 
 
 def _format_turn(hass: HomeAssistant, turn: Mapping[str, Any]) -> str:

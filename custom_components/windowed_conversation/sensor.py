@@ -66,7 +66,7 @@ def _build_window_sensor(name: str, key: str, unit: str | None = None, **more: A
         number = getattr(newest, name) if newest else 0
         return round(number, 1) if isinstance(number, float) else number
 
-    return _measurement(key, unit, get_value, **more)
+    return _gauge(key, unit, get_value, **more)
 
 
 def _usage_attrs(agent: Agent) -> dict[str, Any]:
@@ -93,9 +93,7 @@ def _usage_attrs(agent: Agent) -> dict[str, Any]:
     }
 
 
-def _measurement(
-    key: str, unit: str | None, value: Callable[[Agent], StateType], **more: Any
-) -> AgentSensorDescription:
+def _gauge(key: str, unit: str | None, value: Callable[[Agent], StateType], **more: Any) -> AgentSensorDescription:
     return AgentSensorDescription(
         key=key,
         native_unit_of_measurement=unit,
@@ -106,7 +104,7 @@ def _measurement(
 
 
 def _build_duration_sensor(key: str, value: Callable[[Agent], StateType], **more: Any) -> AgentSensorDescription:
-    return _measurement(
+    return _gauge(
         key,
         UnitOfTime.SECONDS,
         value,
@@ -148,13 +146,13 @@ SENSORS = (
     _build_window_sensor("message_count", "window_messages", entity_registry_enabled_default=False),
     _build_window_sensor("exchange_count", "window_exchanges", entity_registry_enabled_default=False),
     _build_window_sensor("current_tokens", "window_tokens", _UNIT_TOKENS),
-    _measurement(
+    _gauge(
         "window_size", _UNIT_TOKENS, attrgetter("config.policy.history_tokens"), entity_registry_enabled_default=False
     ),
     _build_window_sensor(
         "utilization", "window_utilization", PERCENTAGE, suggested_display_precision=1, attributes_fn=_usage_attrs
     ),
-    _measurement("active_conversations", None, lambda agent: len(agent.window_stats)),
+    _gauge("active_conversations", None, lambda agent: len(agent.window_stats)),
     AgentSensorDescription(
         key="last_route",
         device_class=SensorDeviceClass.ENUM,

@@ -186,7 +186,7 @@ def test_what_was_moved_between_pages_leaves_no_copy(memory, path) -> None:
 
 
 def test_many_rows_at_once_leave_as_little(memory, path, monkeypatch) -> None:
-    monkeypatch.setattr(index, "_REBUILD_FROM", 10)
+    monkeypatch.setattr(index, "_REBUILD", 10)
     for number in range(60):
         memory.add_turn(turn(f"quokka{number}x bread", at=NOW + number))
 

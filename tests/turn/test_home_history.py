@@ -12,7 +12,7 @@ from custom_components.windowed_conversation.turn.state_text import (
     EntityState,
     Period,
     SpanProblem,
-    format_history,
+    history_text,
     period_of,
 )
 
@@ -57,7 +57,7 @@ def test_whatever_the_times_are_the_span_is_bounded(start: str, end: str) -> Non
 def test_date_is_written_where_it_changes_and_equal_states_are_one() -> None:
     states = [(at(24, 22), "closed"), (at(24, 23), "open"), (at(24, 23, 30), "open"), (at(25, 1), "closed")]
 
-    assert format_history(DOOR, states, NOW) == (
+    assert history_text(DOOR, states, NOW) == (
         "Hall: Door: 2026-10-24 22:00=closed, 23:00=open, 2026-10-25 01:00=closed | until 2026-10-26 08:30"
     )
 
@@ -66,7 +66,7 @@ def test_date_is_written_where_it_changes_and_equal_states_are_one() -> None:
 def test_newest_changes_are_listed_and_the_others_counted(states: list[str]) -> None:
     changes = sum(one != other for one, other in pairwise(["", *states]))
     times = [(at(1, 1) + number * timedelta(hours=1), state) for number, state in enumerate(states)]
-    history = format_history(DOOR, times, NOW)
+    history = history_text(DOOR, times, NOW)
 
     assert history.count("=") == min(changes, MAX_CHANGES)
     assert f"={''.join(states[-1:])} | until " in history or not states

@@ -8,9 +8,9 @@ import pytest
 
 from custom_components.windowed_conversation.window import Message, ToolCall, WindowPolicy
 from custom_components.windowed_conversation.window.codecs import (
-    DataTooLarge,
     MalformedData,
-    NewerVersion,
+    TooLarge,
+    TooNew,
     UnknownFormat,
     load_snapshot,
 )
@@ -72,7 +72,7 @@ def test_what_is_something_else_is_not_ours(data: Any) -> None:
 
 @pytest.mark.parametrize("version", [2, 99])
 def test_newer_version_is_refused(version: int) -> None:
-    with pytest.raises(NewerVersion):
+    with pytest.raises(TooNew):
         load_snapshot(changed(("version",), version) | {"exchanges": "in a way that we do not know"})
 
 
@@ -183,7 +183,7 @@ def test_character_that_json_writes_in_two_halves_is_read() -> None:
 
 
 def test_as_many_characters_as_no_conversation_has_are_refused() -> None:
-    with pytest.raises(DataTooLarge):
+    with pytest.raises(TooLarge):
         load_snapshot(changed((*USER, "content"), "x" * (MAX_CHARS + 1)))
 
 
@@ -201,7 +201,7 @@ def long_exchange(rounds: int, calls: int) -> dict[str, Any]:
 
 
 def test_exchange_with_as_many_messages_as_none_has_is_refused() -> None:
-    with pytest.raises(DataTooLarge):
+    with pytest.raises(TooLarge):
         load_snapshot(long_exchange(5_000, 1))
 
 
@@ -214,7 +214,7 @@ def test_exchange_of_the_longest_turn_is_read() -> None:
 def test_as_many_empty_objects_as_no_conversation_has_are_refused() -> None:
     allowance = Allowance(char_count=100)
 
-    with pytest.raises(DataTooLarge):
+    with pytest.raises(TooLarge):
         [Fields({}, "message", allowance) for _ in range(4)]
 
 

@@ -13,7 +13,7 @@ from custom_components.windowed_conversation.window import (
     ToolCall,
     count_message_tokens,
 )
-from custom_components.windowed_conversation.window.messages import MAX_TOKENS, build_message, is_count
+from custom_components.windowed_conversation.window.messages import MAX_TOKENS, is_count, to_message
 
 from .histories import LengthCounter
 
@@ -32,7 +32,7 @@ _EVERY_FIELD: dict[str, Any] = {
 
 
 def test_message_that_is_made_past_its_constructor_is_equal() -> None:
-    assert build_message(**_EVERY_FIELD) == Message(**_EVERY_FIELD)
+    assert to_message(**_EVERY_FIELD) == Message(**_EVERY_FIELD)
 
 
 def test_message_that_is_made_past_its_constructor_cannot_be_changed() -> None:

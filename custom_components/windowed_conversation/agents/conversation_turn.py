@@ -111,12 +111,10 @@ def build_turn_memory_tools(turn: ConversationTurn) -> tuple[llm.Tool, ...]:
                 turn.agent.windows.rewrite_after_turn(turn.key, remove_forget_exchange)
         return done
 
-    return _build_memory_tools(turn.agent, turn.speaker, run_deletion, turn.dialog)
+    return _memory_tools(turn.agent, turn.speaker, run_deletion, turn.dialog)
 
 
-def _build_memory_tools(
-    agent: Agent, speaker: Speaker, forget: ForgetCallback, dialog: MemoryDialog
-) -> tuple[llm.Tool, ...]:
+def _memory_tools(agent: Agent, speaker: Speaker, forget: ForgetCallback, dialog: MemoryDialog) -> tuple[llm.Tool, ...]:
     """Return the memory tools, only for an agent with other tools, because not every model supports tools."""
     store = async_get_store(agent.hass)
     if not agent.config.memory or store is None or not agent.config.llm_apis:
@@ -131,7 +129,7 @@ async def async_build_inputless_question(agent: Agent, llm_context: llm.LLMConte
     """
     # the memory tools are sent and counted, but never called
     nobody = Speaker("", agent.hass.config.language)
-    own = _build_memory_tools(agent, nobody, partial(async_run_deletion, agent.hass), MemoryDialog({}, "", nobody))
+    own = _memory_tools(agent, nobody, partial(async_run_deletion, agent.hass), MemoryDialog({}, "", nobody))
     assert agent.model is not None
     model, api = agent.model, await _async_get_tools(agent, llm_context, own)
     return Question(model, "", "", agent.tool_schemas.convert_tools(api), "", excluded_tags=agent.config.excluded_tags)

@@ -22,7 +22,7 @@ from ..providers import Usage, count_messages_tokens, count_tools_tokens
 from ..store import StoreState, UnavailableReason
 from ..turn.limits import Shortfall
 from ..turn.model import BilledRequest, PromptFingerprints
-from ..window import Message, Role, TextKindCounter, Window, WindowRegistry, WindowStats
+from ..window import Message, Role, TextCounter, Window, WindowRegistry, WindowStats
 
 # In seconds. No provider states a shorter lifetime of its prompt cache than Anthropic, which keeps it for five minutes
 # after the last use. https://docs.claude.com/en/docs/build-with-claude/prompt-caching
@@ -84,7 +84,7 @@ class RequestFingerprints:
     newest_exchange_index: int
 
     @classmethod
-    def from_billed(cls, billed: BilledRequest, prompt: PromptFingerprints, counter: TextKindCounter) -> Self:
+    def from_billed(cls, billed: BilledRequest, prompt: PromptFingerprints, counter: TextCounter) -> Self:
         """Return the fingerprints of a billed request."""
         request = billed.request
         system = [message for message in request.messages if message.role is Role.SYSTEM]
@@ -164,7 +164,7 @@ class CacheWatch:
         self._min_cached_tokens: dict[str, int] = {}
 
     def on_turn(
-        self, window: Window, billed: Sequence[BilledRequest], prompt: PromptFingerprints, counter: TextKindCounter
+        self, window: Window, billed: Sequence[BilledRequest], prompt: PromptFingerprints, counter: TextCounter
     ) -> None:
         """Evaluate the requests of an ended turn.
 
@@ -321,7 +321,7 @@ def _format_shortfall(agent_name: str, shortfall: Shortfall) -> dict[str, str]:
 
 
 @callback
-def async_update_health_issues(hass: HomeAssistant, agent_id: str, agent_name: str, watch: HealthWatch) -> None:
+def async_update_health(hass: HomeAssistant, agent_id: str, agent_name: str, watch: HealthWatch) -> None:
     """Raise the issues for the current health problems, and clear those of solved problems.
 
     A window whose newest exchange alone exceeds the token budget has an issue of its own.
@@ -375,7 +375,7 @@ def async_update_store_issues(hass: HomeAssistant, path: Path, state: StoreState
 
 
 @callback
-def async_update_leftover_issue(hass: HomeAssistant, until: date | None) -> None:
+def async_update_leftovers(hass: HomeAssistant, until: date | None) -> None:
     """Raise an issue for memory that is kept without an account until a date, or clear it if `until` is None."""
     placeholders = None if until is None else {"until": until.isoformat()}
     # The issue must survive a restart, after which the integration is not loaded because it has no account.

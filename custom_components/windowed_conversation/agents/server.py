@@ -312,19 +312,15 @@ class HeadStart:
     def on_question(self, question: Question, prompt: PromptFingerprints, key: str | None) -> None:
         """Remember the beginning of a question to the agent's model, in the window with this key.
 
-        A running head start continues if it has the same beginning, even if its turn was answered locally, because some
-        servers start loading again when a client disconnects. If the beginning differs, it is cancelled, because a
+        A running head start continues if it has the same prefix, even if its turn was answered locally, because some
+        servers start loading again when a client disconnects. If the prefix differs, it is cancelled, because a
         server that handles one request at a time would let the question wait. Then the turn takes no longer than
         without a head start.
         """
-        beginning = _RequestPrefix(key, question.tools, (prompt.instructions, prompt.entities), self._clock())
-        self._prefix_by_agent[question.model.agent_id] = beginning
-        other = (
-            replace(self._sent_prefix, key=beginning.key, asked_at=beginning.asked_at)
-            if self._sent_prefix
-            else beginning
-        )
-        if self._task is not None and other != beginning:
+        prefix = _RequestPrefix(key, question.tools, (prompt.instructions, prompt.entities), self._clock())
+        self._prefix_by_agent[question.model.agent_id] = prefix
+        other = replace(self._sent_prefix, key=prefix.key, asked_at=prefix.asked_at) if self._sent_prefix else prefix
+        if self._task is not None and other != prefix:
             self._task.cancel()
 
     def _start_task(self, work: Coroutine[Any, Any, None], seconds: float) -> None:

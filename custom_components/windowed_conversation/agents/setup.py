@@ -25,12 +25,7 @@ from ..turn.limits import Budget, Pause
 from ..turn.model import BilledRequest, Model, RequestLimiter
 from .agent import AccountConfigEntry, Agent
 from .config import AgentConfig
-from .issues import (
-    async_review_windows,
-    async_update_context_issues,
-    async_update_health_issues,
-    async_update_leftover_issue,
-)
+from .issues import async_review_windows, async_update_context_issues, async_update_health, async_update_leftovers
 from .reload_state import AccountState, async_load_account_state
 from .server import AccountServer, HeadStart
 from .store import async_close_store, async_get_store, store_path
@@ -108,7 +103,7 @@ def _learn_usage(state: AccountState, exact: ExactCounter | None, billed: Billed
 def _track_issues(agent: Agent) -> None:
     """Raise or clear the agent's issues now and, while its account is set up, after each change."""
     hass, agent_id, name = agent.hass, agent.id, agent.config.name
-    update_health = partial(async_update_health_issues, hass, agent_id, name, agent.health_watch)
+    update_health = partial(async_update_health, hass, agent_id, name, agent.health_watch)
     agent.entry.async_on_unload(agent.add_listener(update_health))
     async_review_windows(hass, agent_id, name, agent.windows)
     if agent.model is None or agent.model.size.readable_tokens is None:
@@ -128,7 +123,7 @@ async def async_retain_memory(hass: HomeAssistant, account: ConfigEntry[Any]) ->
         if not await async_close_store(hass, account, until):
             await hass.async_add_executor_job(delete_file, store_path(hass))
             return
-    async_update_leftover_issue(hass, dt_util.as_local(dt_util.utc_from_timestamp(until)).date())
+    async_update_leftovers(hass, dt_util.as_local(dt_util.utc_from_timestamp(until)).date())
     _async_schedule_deletion(hass, until)
 
 
@@ -138,7 +133,7 @@ def _async_schedule_deletion(hass: HomeAssistant, until: float) -> None:
             # The system clock was set back, so wait again.
             _async_schedule_deletion(hass, until)
         elif async_get_store(hass) is None and await hass.async_add_executor_job(delete_overdue, store_path(hass), now):
-            async_update_leftover_issue(hass, None)
+            async_update_leftovers(hass, None)
 
     async_call_later(hass, until - time.time(), HassJob(delete_if_due, cancel_on_shutdown=True))
 

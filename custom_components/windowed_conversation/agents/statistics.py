@@ -17,7 +17,7 @@ _LOGGER = logging.getLogger(__name__)
 # The maximum of each total, because integers in Home Assistant's JSON have at most 64 bits.
 _MAX_TOTAL = 2**63 - 1
 _COST_KEY = "cost"
-_WITHOUT_PRICE_KEY = "without_price"
+_UNPRICED = "without_price"
 # In characters. A stored total cost is never longer.
 _MAX_COST_CHARS = 64
 
@@ -131,7 +131,7 @@ class AgentStatistics:
             totals.turns_fallback += route is Route.FALLBACK
         else:
             totals.turns_failed += 1
-        self._add_counts(
+        self._add_use(
             outcome.usage, evicted_messages, len(outcome.attempts), outcome.tool_calls, outcome.failed_tool_calls
         )
 
@@ -144,15 +144,15 @@ class AgentStatistics:
     def on_interrupted(self, outcome: Turn) -> None:
         """Count the requests and the usage of an interrupted turn. A cancelled turn is not counted as a turn."""
         self.totals.turns_failed += outcome.result is AttemptResult.ERROR
-        self._add_counts(outcome.usage, 0, len(outcome.attempts), outcome.tool_calls, outcome.failed_tool_calls)
+        self._add_use(outcome.usage, 0, len(outcome.attempts), outcome.tool_calls, outcome.failed_tool_calls)
 
     def on_summary(self, requests: int, usage: Usage, evicted_messages: int) -> None:
         """Count a summary's requests, usage and evicted messages, even if the summary failed."""
-        self._add_counts(usage, evicted_messages, requests)
+        self._add_use(usage, evicted_messages, requests)
 
     def on_evicted(self, messages: int) -> None:
         """Count messages that were evicted outside a turn."""
-        self._add_counts(Usage(), messages)
+        self._add_use(Usage(), messages)
 
     def on_cost(self, cost: Decimal | None, *, of_turn: bool) -> None:
         """Add the cost of a turn or a summary, or None for an unknown cost."""
@@ -163,17 +163,13 @@ class AgentStatistics:
     def as_dict(self) -> dict[str, Any]:
         """Return the totals and costs in a form that can be stored as JSON."""
         totals = {name: min(max(value, 0), _MAX_TOTAL) for name, value in asdict(self.totals).items()}
-        return {
-            **totals,
-            _COST_KEY: str(self.costs.known_total),
-            _WITHOUT_PRICE_KEY: min(self.costs.without_price, _MAX_TOTAL),
-        }
+        return {**totals, _COST_KEY: str(self.costs.known_total), _UNPRICED: min(self.costs.without_price, _MAX_TOTAL)}
 
     def restore(self, stored: object) -> None:
         """Add the values that `as_dict` returned before a restart. An invalid value is treated as 0."""
         values = stored if isinstance(stored, dict) else {}
         earlier = Totals(**{name: _parse_total(values, name) for name in _TOTAL_NAMES})
-        costs = Costs(known_total=_parse_cost(values), without_price=_parse_total(values, _WITHOUT_PRICE_KEY))
+        costs = Costs(known_total=_parse_cost(values), without_price=_parse_total(values, _UNPRICED))
         for name in _TOTAL_NAMES:
             setattr(self.totals, name, getattr(self.totals, name) + getattr(earlier, name))
         self.costs.known_total = min(self.costs.known_total + costs.known_total, Decimal(_MAX_TOTAL))
@@ -184,7 +180,7 @@ class AgentStatistics:
     def on_written(self, stored: Mapping[str, Any]) -> None:
         """Update `on_disk` with the values that have been written, as returned by `as_dict`."""
         totals = Totals(**{name: stored[name] for name in _TOTAL_NAMES})
-        costs = Costs(known_total=Decimal(stored[_COST_KEY]), without_price=stored[_WITHOUT_PRICE_KEY])
+        costs = Costs(known_total=Decimal(stored[_COST_KEY]), without_price=stored[_UNPRICED])
         self.on_disk = StoredStatistics(totals, costs)
         self._notify_listeners()
 
@@ -197,9 +193,7 @@ class AgentStatistics:
         for listener in list(self._listeners):
             listener()
 
-    def _add_counts(
-        self, usage: Usage, evicted_messages: int, requests: int = 0, calls: int = 0, failed: int = 0
-    ) -> None:
+    def _add_use(self, usage: Usage, evicted_messages: int, requests: int = 0, calls: int = 0, failed: int = 0) -> None:
         totals = self.totals
         totals.requests += requests
         totals.tool_calls += calls

@@ -33,7 +33,7 @@ from ..store import (
 )
 from ..turn.forgetting import CONVERSATIONS, ConversationForgetting, forget_all_but_memory
 from .config import DEFAULT_MEMORY, DEFAULT_MEMORY_DAYS, DEFAULT_PERSISTENCE, DEFAULT_RECORD
-from .issues import async_update_leftover_issue, async_update_store_issues
+from .issues import async_update_leftovers, async_update_store_issues
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -380,7 +380,7 @@ def async_start_store(hass: HomeAssistant) -> AgentStore:
     if _STORE_KEY not in hass.data:
         hass.data[_STORE_KEY] = AgentStore(hass)
         hass.data[_STORE_KEY].async_start()
-        async_update_leftover_issue(hass, None)
+        async_update_leftovers(hass, None)
     hass.data[_STORE_KEY].async_configure(hass.config_entries.async_entries(DOMAIN))
     return hass.data[_STORE_KEY]
 

@@ -23,16 +23,7 @@ import httpx2
 
 from .. import const
 from ..const import DEFAULT_OPENAI_FORMAT, DOMAIN, OPENAI_URL, OpenAIFormat
-from ..providers import (
-    ListedModel,
-    ModelProfile,
-    Provider,
-    Usage,
-    Vendor,
-    find_profile,
-    open_connection,
-    repair_surrogates,
-)
+from ..providers import ListedModel, ModelProfile, Provider, Usage, Vendor, find_profile, fix_surrogates, preconnect
 from ..window import is_count
 
 _PROVIDERS_PACKAGE = f"{__package__.rpartition('.')[0]}.providers"
@@ -69,7 +60,7 @@ async def async_create_provider(hass: HomeAssistant, account: Mapping[str, Any])
 
 async def async_open_connection(hass: HomeAssistant, account: Mapping[str, Any]) -> None:
     """Open a connection that the account's next request will use. Sends no key. Raises `ProviderError`."""
-    await open_connection(await _async_get_http_client(hass, account), account[CONF_URL])
+    await preconnect(await _async_get_http_client(hass, account), account[CONF_URL])
 
 
 def get_vendor(account: Mapping[str, Any]) -> Vendor | None:
@@ -230,7 +221,7 @@ class ServerCache:
     @callback
     def update_models(self, models: Sequence[ListedModel]) -> None:
         """Replace the list. Skips ids that cannot be stored: too long, or with a lone surrogate."""
-        storable = (each for each in models if len(each.id) <= _MAX_ID_CHARS and repair_surrogates(each.id) == each.id)
+        storable = (each for each in models if len(each.id) <= _MAX_ID_CHARS and fix_surrogates(each.id) == each.id)
         self.models = tuple(islice(storable, _MAX_MODELS))
         self.save_soon()
 

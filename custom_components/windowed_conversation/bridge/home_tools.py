@@ -13,16 +13,7 @@ import probatio
 
 from ..const import DOMAIN
 from ..turn.home import SearchResult, build_entity_listing, search_entities
-from ..turn.state_text import (
-    EntityState,
-    Period,
-    SpanProblem,
-    StateChange,
-    area_name,
-    format_history,
-    period_of,
-    state_text,
-)
+from ..turn.state_text import Change, EntityState, Period, SpanProblem, area_name, history_text, period_of, state_text
 from .home_states import HomeStates, async_get_home_states
 
 # The most tokens of states in one result. Also the most areas, domains or names in one call.
@@ -144,7 +135,7 @@ class GetHistoryTool(_HomeTool):
         changes, read_to = await get_instance(hass).async_add_executor_job(_read_changes, hass, entity_id, span)
         if not changes:
             return _refuse("nothing_recorded", _NOTHING_RECORDED_TEXT)
-        data: JsonObjectType = {"note": _DATA_NOTE, "history": format_history(entity, changes, read_to)}
+        data: JsonObjectType = {"note": _DATA_NOTE, "history": history_text(entity, changes, read_to)}
         return llm.ToolResult(data=data)
 
 
@@ -176,7 +167,7 @@ def _iter_area_names(hass: HomeAssistant, areas: Iterable[str]) -> Iterator[str]
         yield from (each.name for each in registry.async_get_areas_by_alias(area_name(area)))
 
 
-def _read_changes(hass: HomeAssistant, entity_id: str, span: Period) -> tuple[list[StateChange], datetime]:
+def _read_changes(hass: HomeAssistant, entity_id: str, span: Period) -> tuple[list[Change], datetime]:
     """Return an entity's states in a time span, oldest first, and the time up to which they are complete.
 
     The state at the beginning of the span is included. If there are too many states, only the first ones are read.

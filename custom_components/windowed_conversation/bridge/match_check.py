@@ -16,16 +16,8 @@ from homeassistant.core import HomeAssistant, callback
 from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers import entity_registry as er, intent
 
-from ..turn.routing import (
-    RouteReason,
-    Situation,
-    cuts_word,
-    have_same_words,
-    is_bare_template,
-    is_instruction,
-    is_long_name,
-    is_question,
-)
+from ..turn import routing
+from ..turn.routing import RouteReason, Situation
 from .persons import async_get_exposed_persons, async_state_at
 
 # Takes an input and the text that a wildcard captured in it. Returns the reason to reject the match, or None.
@@ -67,8 +59,8 @@ async def _check_place(hass: HomeAssistant, user_input: ConversationInput, text:
 
 
 async def _check_new_item(hass: HomeAssistant, user_input: ConversationInput, text: str) -> RouteReason | None:
-    is_asked = is_question(user_input.text) or is_instruction(text, user_input.language)
-    return RouteReason.LONG_ITEM if is_long_name(text) or is_asked else None
+    is_asked = routing.is_question(user_input.text) or routing.is_instruction(text, user_input.language)
+    return RouteReason.LONG_ITEM if routing.is_long_name(text) or is_asked else None
 
 
 async def _check_listed_item(hass: HomeAssistant, user_input: ConversationInput, text: str) -> RouteReason | None:
@@ -79,11 +71,11 @@ async def _check_listed_item(hass: HomeAssistant, user_input: ConversationInput,
 async def _check_message(hass: HomeAssistant, user_input: ConversationInput, text: str) -> RouteReason | None:
     if not _has_other_satellite(hass, user_input.device_id):
         return RouteReason.NOBODY_HEARS
-    return RouteReason.INSTRUCTION if is_instruction(text, user_input.language) else None
+    return RouteReason.INSTRUCTION if routing.is_instruction(text, user_input.language) else None
 
 
 async def _check_new_timer(hass: HomeAssistant, user_input: ConversationInput, text: str) -> RouteReason | None:
-    return RouteReason.LONG_NAME if is_long_name(text) else None
+    return RouteReason.LONG_NAME if routing.is_long_name(text) else None
 
 
 async def _check_running_timer(hass: HomeAssistant, user_input: ConversationInput, text: str) -> RouteReason | None:
@@ -118,10 +110,8 @@ RULE_BY_SLOT: dict[tuple[str, str], MatchRule] = {
 def _has_other_satellite(hass: HomeAssistant, own_device_id: str | None) -> bool:
     """Return whether any satellite except the speaker's own can play an announcement."""
     registry = er.async_get(hass)
-    available = (
-        state for state in hass.states.async_all(Platform.ASSIST_SATELLITE) if state.state != STATE_UNAVAILABLE
-    )
-    entries = (registry.async_get(state.entity_id) for state in available)
+    ready = (state for state in hass.states.async_all(Platform.ASSIST_SATELLITE) if state.state != STATE_UNAVAILABLE)
+    entries = (registry.async_get(state.entity_id) for state in ready)
     return any(
         entry is not None
         and entry.supported_features & _ANNOUNCE_FEATURE
@@ -185,12 +175,12 @@ class MatchChecker:
         return None if reason in _REASONS_NEEDING_TOOLS and not self.model_has_tools else reason
 
     def _check_sentence(self, result: RecognizeResult) -> RouteReason | None:
-        is_bare_name = result.intent_sentence is not None and is_bare_template(result.intent_sentence.text or "")
-        if self.situation.answers_question and (is_bare_name or not result.entities or _get_wildcards(result)):
+        is_bare = result.intent_sentence is not None and routing.is_bare_template(result.intent_sentence.text or "")
+        if self.situation.answers_question and (is_bare or not result.entities or _get_wildcards(result)):
             return RouteReason.ANSWERS_QUESTION
-        if is_bare_name and is_question(self.user_input.text):
+        if is_bare and routing.is_question(self.user_input.text):
             return RouteReason.NAME_IN_QUESTION
-        if is_bare_name and self.situation.follows_model_answer:
+        if is_bare and self.situation.follows_model_answer:
             return RouteReason.NAME_AFTER_MODEL
         return self._check_home(result)
 
@@ -212,10 +202,10 @@ class MatchChecker:
         span, capture = entity.text_span, entity.text
         # The span is wrong if the sentence begins with a mark such as "¿". Otherwise it is preferred, because the
         # entity's text has lost its commas.
-        if span is not None and have_same_words(result.original_text[slice(*span)], capture):
+        if span is not None and routing.have_same_words(result.original_text[slice(*span)], capture):
             capture = result.original_text[slice(*span)].strip()
             # The item is cut inside a word, as in "pan a l" from "pan a la lista".
-            if entity.name == "item" and cuts_word(result.original_text, span):
+            if entity.name == "item" and routing.cuts_word(result.original_text, span):
                 return RouteReason.CUT_WORD
         if (result.intent.name, entity.name) == _DELAYED_COMMAND_SLOT:
             return await self._check_delayed_command(capture)

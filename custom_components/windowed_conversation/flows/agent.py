@@ -265,14 +265,12 @@ def _build_section_fields(account: Mapping[str, Any]) -> dict[str, FormFields]:
     conversations = build_choice(const.CONF_SCOPE, Scope, DEFAULT_SCOPE) | token_field(const.CONF_HISTORY_TOKENS)
     if account[const.CONF_PROVIDER] == const.PROVIDER_NONE:
         return {_CONVERSATIONS_SECTION: conversations | memory}
-    excluded_tags = {
-        probatio.Optional(const.CONF_EXCLUDED_TAGS, default=list): dropdown(_SUGGESTED_TAGS, multiple=True)
-    }
+    excluded = {probatio.Optional(const.CONF_EXCLUDED_TAGS, default=list): dropdown(_SUGGESTED_TAGS, multiple=True)}
     placement = build_choice(const.CONF_CONTEXT_PLACEMENT, ContextPlacement, DEFAULT_CONTEXT_PLACEMENT)
     domains = {probatio.Optional(const.CONF_STATES_DOMAINS, default=list): dropdown(_OFTEN_ADDED, multiple=True)}
     return {
         _MODEL_SECTION: _build_model_fields(account),
-        _CONVERSATIONS_SECTION: conversations | excluded_tags | placement | memory,
+        _CONVERSATIONS_SECTION: conversations | excluded | placement | memory,
         _HOME_SECTION: switch_field(const.CONF_STATES, default=DEFAULT_STATES) | domains,
         const.CONF_LIMITS: _build_limits_fields(),
     }

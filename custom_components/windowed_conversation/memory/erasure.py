@@ -289,7 +289,7 @@ def _select_rows(
     for kind in selection.kinds:
         rows[kind] = _select_by_conditions(connection, kind, selection)
         if question is not None:
-            rows[kind].intersection_update(_matching_rows(connection, words, kind, question))
+            rows[kind].intersection_update(_find_rows(connection, words, kind, question))
 
     def select_linked(query: str, kind: MemoryKind) -> set[int]:
         return set(select_ids(connection, query, {f"{kind}s": json.dumps([*rows[kind]])}))
@@ -326,9 +326,7 @@ def _select_by_conditions(connection: sqlite3.Connection, kind: MemoryKind, sele
     return set(select_ids(connection, query, values))
 
 
-def _matching_rows(
-    connection: sqlite3.Connection, words: Words, kind: MemoryKind, question: SearchTerms
-) -> Iterator[int]:
+def _find_rows(connection: sqlite3.Connection, words: Words, kind: MemoryKind, question: SearchTerms) -> Iterator[int]:
     """Yield the rows that contain all words of a query, outdated facts included."""
     terms = [f'"{word}"' for word in question.words] + [f'"{beginning}" *' for beginning in question.word_beginnings]
     yield from _select_indexed_rows(connection, kind, " AND ".join(terms))

@@ -46,7 +46,7 @@ _PROBE_STATEMENTS = (
 _PAGES_PER_MERGE = 200
 
 # If more rows than this are deleted, the index may be rebuilt instead.
-_REBUILD_FROM = 1_000
+_REBUILD = 1_000
 
 _REINDEX_BATCH_SIZE = 1_000
 
@@ -221,9 +221,7 @@ def delete_rows(
     `is_requested` is True if a person requested this: then no copy of a conversation restores them either.
     """
     # after a large deletion, rebuilding the index is faster than removing each row from it
-    anew = (
-        len(rows) > _REBUILD_FROM and len(rows) * 4 > connection.execute(f"SELECT count(*) FROM {kind}").fetchone()[0]
-    )
+    anew = len(rows) > _REBUILD and len(rows) * 4 > connection.execute(f"SELECT count(*) FROM {kind}").fetchone()[0]
     if anew:
         clear_index(connection, kind)
     for row in rows:

@@ -25,11 +25,7 @@ _MAX_INTEGER = 2**53
 
 # Names of fields in a JSON line that differ from those in the record.
 _FIELD_KEYS = {"tellings": "told"}
-_RECORD_TYPE_BY_KIND: dict[MemoryKind, type[_MemoryRecord]] = {
-    "fact": FactStatement,
-    "turn": PastTurn,
-    "episode": Episode,
-}
+_TYPE_BY_KIND: dict[MemoryKind, type[_MemoryRecord]] = {"fact": FactStatement, "turn": PastTurn, "episode": Episode}
 
 _EXPORTED_COLUMNS_BY_KIND: dict[MemoryKind, str] = {
     "fact": "person, private, text, source, quote, confirmed, told, replaced_by",
@@ -135,7 +131,7 @@ class _LineLoader:
             )
             return
         kind, row = _parse_kind(fields, "kind"), fields.read("id", int)
-        record_type = _RECORD_TYPE_BY_KIND[kind]
+        record_type = _TYPE_BY_KIND[kind]
         columns = dataclasses.fields(record_type)
         record = record_type(
             **{each.name: fields.read(_FIELD_KEYS.get(each.name, each.name), each.type) for each in columns}

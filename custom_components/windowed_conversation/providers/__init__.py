@@ -40,7 +40,7 @@ from .events import (
     ToolSchema as ToolSchema,
     Usage as Usage,
 )
-from .json_values import repair_surrogates as repair_surrogates
+from .json_values import fix_surrogates as fix_surrogates
 from .models import (
     SELECTABLE_EFFORTS as SELECTABLE_EFFORTS,
     UNKNOWN_MODEL as UNKNOWN_MODEL,
@@ -57,4 +57,4 @@ from .sizes import (
     count_request_tokens as count_request_tokens,
     count_tools_tokens as count_tools_tokens,
 )
-from .transport import open_connection as open_connection
+from .transport import preconnect as preconnect

@@ -112,12 +112,7 @@ class BadStream(ProviderError):
     """The answer could not be read, or ended without its terminal marker."""
 
 
-_STATUS_ERRORS: dict[int, type[ProviderError]] = {
-    402: QuotaError,
-    403: AuthError,
-    408: DeadlineExceeded,
-    429: RateLimited,
-}
+_BY_STATUS: dict[int, type[ProviderError]] = {402: QuotaError, 403: AuthError, 408: DeadlineExceeded, 429: RateLimited}
 
 
 @contextmanager
@@ -180,7 +175,7 @@ def _choose_error_class(status: int, kind_by_code: type[ProviderError] | None) -
             # For this error, Groq sends the code of a rate limit.
             return ContextOverflow
     is_refused = status < HTTPStatus.INTERNAL_SERVER_ERROR and status != HTTPStatus.OK
-    return kind_by_code or _STATUS_ERRORS.get(status) or (BadRequest if is_refused else Unavailable)
+    return kind_by_code or _BY_STATUS.get(status) or (BadRequest if is_refused else Unavailable)
 
 
 def parse_retry_after(headers: Mapping[str, str]) -> float | None:

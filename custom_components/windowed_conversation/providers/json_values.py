@@ -38,7 +38,7 @@ class SurrogateJoiner:
         return whole
 
 
-def repair_surrogates(text: str) -> str:
+def fix_surrogates(text: str) -> str:
     """Return the text with halves of surrogate pairs joined, or replaced if they are unpaired."""
     return text.encode(_UTF_16_CODEC, "surrogatepass").decode(_UTF_16_CODEC, "replace")
 
@@ -61,7 +61,7 @@ def read_repaired_json(text: str) -> Any:
     value = read_json(text)
     if "\\u" not in text and text.isascii():
         return value
-    return json.loads(repair_surrogates(json.dumps(value, ensure_ascii=False)))
+    return json.loads(fix_surrogates(json.dumps(value, ensure_ascii=False)))
 
 
 def drop_non_finite(value: Any) -> Any:

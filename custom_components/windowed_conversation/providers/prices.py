@@ -14,7 +14,7 @@ from .events import Usage
 from .models import UNKNOWN_MODEL, Vendor, filter_conversation_models, find_profile
 
 # Model names that contain these are patterns.
-_NAME_PATTERN = re.compile(r":|\.ft")
+_PATTERN = re.compile(r":|\.ft")
 
 
 def calculate_cost(vendor: Vendor, model: str, usage: Usage) -> Decimal | None:
@@ -38,9 +38,7 @@ def find_context_tokens(vendor: Vendor, model: str) -> int | None:
 def list_priced_models(vendor: Vendor) -> list[str]:
     """Return the names of a vendor's conversation models that have both a profile and a price."""
     names = {model.id for each in get_snapshot().providers if each.id == vendor.maker for model in each.models}
-    profiled = (
-        name for name in names if find_profile(vendor, name) is not UNKNOWN_MODEL and not _NAME_PATTERN.search(name)
-    )
+    profiled = (name for name in names if find_profile(vendor, name) is not UNKNOWN_MODEL and not _PATTERN.search(name))
     return sorted(filter_conversation_models(vendor, profiled))
 
 

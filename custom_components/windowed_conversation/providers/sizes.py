@@ -10,19 +10,12 @@ _ESTIMATOR = EstimatedCounter()
 
 # The field names of the context size on compatible servers. LM Studio reports the loaded size beside the maximum size;
 # llama.cpp puts `n_ctx` into `meta`, beside `n_ctx_train`, which is the maximum size.
-_SIZE_FIELDS = (
-    "n_ctx",
-    "loaded_context_length",
-    "max_model_len",
-    "context_length",
-    "context_window",
-    "max_context_length",
-)
+_FIELDS = ("n_ctx", "loaded_context_length", "max_model_len", "context_length", "context_window", "max_context_length")
 
 
 def read_context_tokens(value: object) -> int | None:
     """Return the context size in tokens that a server's object reports, or None if it has no valid size."""
-    sizes = (token_limit(each, name) for each in (value, get_member(value, "meta")) for name in _SIZE_FIELDS)
+    sizes = (token_limit(each, name) for each in (value, get_member(value, "meta")) for name in _FIELDS)
     return next((size for size in sizes if size), None)
 
 

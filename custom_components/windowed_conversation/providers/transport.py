@@ -49,7 +49,7 @@ def bounded_client(http_client: Any) -> Any:
     return package.AsyncClient(transport=_BoundedTransport(http_client, package, stream), headers=headers)
 
 
-async def open_connection(http_client: Any, url: str) -> None:
+async def preconnect(http_client: Any, url: str) -> None:
     """Open a connection to the server of a URL, for the client's next request to it. Raises `ProviderError`.
 
     Requests the headers of the server's root page and sends nothing else of the URL: no key, name or query.

@@ -12,7 +12,7 @@ from enum import StrEnum
 import re
 import unicodedata
 
-from ..window import MESSAGE_OVERHEAD, Message, Role, replace_content
+from ..window import MESSAGE_FRAME, Message, Role, with_content
 
 PREFIX_START = "[CONTEXT:"
 PREFIX_END = "]"
@@ -160,6 +160,6 @@ def add_context(messages: tuple[Message, ...], prefix: str, context: LiveContext
     elif messages[0].role is Role.SYSTEM:
         place, content = 0, messages[0].content + context.text
     else:
-        return (Message.system(context.text.lstrip(), tokens=context.tokens + MESSAGE_OVERHEAD), *messages)
-    message = replace_content(messages[place], content, (messages[place].tokens or 0) + context.tokens)
+        return (Message.system(context.text.lstrip(), tokens=context.tokens + MESSAGE_FRAME), *messages)
+    message = with_content(messages[place], content, (messages[place].tokens or 0) + context.tokens)
     return (*messages[:place], message, *messages[place + 1 :])

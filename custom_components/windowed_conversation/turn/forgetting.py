@@ -29,7 +29,7 @@ from ..memory import (
     has_time_between,
 )
 from ..store import Schema, checksum_sql, delete_values, list_value_owners
-from ..window import QUESTION, EvictionCounts, Exchange, Message, Snapshot, is_summary, replace_content
+from ..window import QUESTION, EvictionCounts, Exchange, Message, Snapshot, is_summary, with_content
 from ..window.codecs.snapshot import (
     TABLES_SQL,
     TEXTS,
@@ -56,7 +56,7 @@ type _ExchangeKey = tuple[float | None, str]
 # The name of the tool with which a model forgets facts.
 FORGET_TOOL_NAME = "forget"
 
-_PAST_KINDS: tuple[MemoryKind, ...] = ("turn", "episode")
+_PAST: tuple[MemoryKind, ...] = ("turn", "episode")
 
 # The maximum number of facts and turns that one sentence may delete.
 _MAX_FACTS = 10
@@ -281,7 +281,7 @@ def remove_profile(system: Message | None) -> Message | None:
     if system is None or HEADING not in system.content:
         return system
     content = system.content.partition(HEADING)[0].rstrip()
-    return replace_content(system, content, (system.tokens or 0) * len(content) // len(system.content))
+    return with_content(system, content, (system.tokens or 0) * len(content) // len(system.content))
 
 
 def forget_fact(memory: Memory, speaker: Speaker, query: str) -> MemoryReply:
@@ -334,14 +334,12 @@ def _forget_past_memories(memory: Memory, speaker: Speaker, query: str) -> Memor
     words = speaker.words()
     if len(words.search_terms(query).words) < _MIN_QUERY_WORDS or not is_supported_by(query, speaker.text, None, words):
         return MemoryReply(ReplyKey.NOT_FOUND)
-    selected = memory.forget(query=query, person=speaker.person, kinds=_PAST_KINDS, dry_run=True)
+    selected = memory.forget(query=query, person=speaker.person, kinds=_PAST, dry_run=True)
     if not selected.has_matches:
         return MemoryReply(ReplyKey.NOT_FOUND)
     if _count_past_memories(selected) > _MAX_PAST_MEMORIES:
         return MemoryReply(ReplyKey.TOO_MUCH)
-    forget = partial(
-        _forget_facts, phrase=ReplyKey.FORGOTTEN_PAST, query=query, person=speaker.person, kinds=_PAST_KINDS
-    )
+    forget = partial(_forget_facts, phrase=ReplyKey.FORGOTTEN_PAST, query=query, person=speaker.person, kinds=_PAST)
     if speaker.is_known_by_device:
         return MemoryReply(ReplyKey.CONFIRM, counts=_count_losses(0, selected), on_yes=forget)
     return forget(memory)

@@ -24,7 +24,7 @@ from .speaker import Speaker, base_language, is_about_speaker
 _MAX_FACTS_READ = 7
 MAX_FACTS_NAMED = 3
 # The maximum number of lines that a model gets for a query, and the maximum length of each.
-_MAX_LINES = 8
+_MAX_HITS = 8
 _MAX_LINE_CHARS = 300
 # The minimum share of a query's words that a fact must contain to match the query, and to be corrected.
 _MIN_MATCH_SHARE = 0.6
@@ -215,9 +215,7 @@ def _find_conjunction(text: str, quote: str) -> str:
 
 def recall_lines(memory: Memory, speaker: Speaker, query: str, zone: tzinfo) -> tuple[str, ...]:
     """Return lines for a model: the memories that match a query and that the speaker may know, best match first."""
-    found = memory.recall(
-        query, person=speaker.person, speaker=speaker.name, limit=_MAX_LINES, private=speaker.is_alone
-    )
+    found = memory.recall(query, person=speaker.person, speaker=speaker.name, limit=_MAX_HITS, private=speaker.is_alone)
     return tuple(_format_recalled_line(recalled, speaker, zone) for recalled in found)
 
 

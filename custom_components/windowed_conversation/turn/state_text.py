@@ -240,7 +240,7 @@ def _format_rounded(number: float, unit: str) -> str:
     return f"{text}{unit}" if unit == "%" or not unit else f"{text} {format_name(unit, 12)}"
 
 
-type StateChange = tuple[datetime, str]
+type Change = tuple[datetime, str]
 
 
 class SpanProblem(StrEnum):
@@ -279,7 +279,7 @@ def _parse_time(text: str, now: datetime) -> datetime:
     return (time if time.tzinfo else time.replace(tzinfo=now.tzinfo)).astimezone(now.tzinfo)
 
 
-def format_history(entity: EntityState, states: Iterable[StateChange], until: datetime) -> str:
+def history_text(entity: EntityState, states: Iterable[Change], until: datetime) -> str:
     """Return a line with the newest changes of an entity, oldest first, and the number of earlier changes.
 
     Consecutive equal states count as one change. `until` is the end of the span.
@@ -291,7 +291,7 @@ def format_history(entity: EntityState, states: Iterable[StateChange], until: da
     return f"{name}: {', '.join(_iter_change_texts(listed))} | until {until:%Y-%m-%d %H:%M}{earlier}"
 
 
-def _iter_change_texts(changes: Sequence[StateChange]) -> Iterator[str]:
+def _iter_change_texts(changes: Sequence[Change]) -> Iterator[str]:
     """Yield the text of each change, with the date if it differs from that of the previous change."""
     day = ""
     for at, state in changes:

@@ -17,16 +17,7 @@ from ..providers import (
     ToolCallDone,
     count_request_tokens,
 )
-from ..window import (
-    MESSAGE_OVERHEAD,
-    Exchange,
-    Message,
-    NativeData,
-    SummaryInput,
-    TextKindCounter,
-    TokenCounter,
-    is_summary,
-)
+from ..window import MESSAGE_FRAME, Exchange, Message, NativeData, SummaryInput, TextCounter, TokenCounter, is_summary
 from .attempts import AnswerStream, AttemptCallback, OpenAttempt, Purpose
 from .errors import NoSummary, NoTokenCount
 from .limits import TurnLimits
@@ -93,7 +84,7 @@ async def ask_for_compaction(
         raise DeadlineExceeded(f"nothing was compacted in {limits.turn:g} seconds") from err
     if compacted is None:
         return None
-    texts = sum(MESSAGE_OVERHEAD + counter.count(text) for text in compacted.user_texts)
+    texts = sum(MESSAGE_FRAME + counter.count(text) for text in compacted.user_texts)
     output = compacted.usage.output - compacted.usage.reasoning
     return NativeData(model.provider.name, model.name, compacted.value, texts + output)
 
@@ -113,12 +104,12 @@ async def ask_for_summary(
         async with asyncio.timeout(limits.turn):
             request = _build_request(question, messages, tokens)
             try:
-                return await _fetch_summary_text(question, request, limits, on_attempt)
+                return await _fetch_summary(question, request, limits, on_attempt)
             except Incomplete:
                 again = _build_request(question, messages, tokens)
                 if again.answer_limit == request.answer_limit:
                     raise
-                return await _fetch_summary_text(question, again, limits, on_attempt)
+                return await _fetch_summary(question, again, limits, on_attempt)
     except TimeoutError as err:
         raise DeadlineExceeded(f"no whole summary in {limits.turn:g} seconds") from err
 
@@ -127,9 +118,7 @@ def _build_request(question: Question, messages: tuple[Message, ...], tokens: in
     return question.build_request(messages, question.tools, max_answer_tokens=_OUTPUT_LIMIT_FACTOR * tokens)
 
 
-async def _fetch_summary_text(
-    question: Question, request: Request, limits: TurnLimits, on_attempt: AttemptCallback
-) -> str:
+async def _fetch_summary(question: Question, request: Request, limits: TurnLimits, on_attempt: AttemptCallback) -> str:
     model = question.model
     async with model.request_limiter.acquire_permit():
         with OpenAttempt(model, request, Purpose.SUMMARY, on_attempt) as attempt:
@@ -164,7 +153,7 @@ def _join_speech(deltas: Iterable[TextDelta | ReasoningDelta], attempt: OpenAtte
 
 
 async def fetch_token_count(
-    question: Question, messages: tuple[Message, ...], counter: TextKindCounter, deadline: float
+    question: Question, messages: tuple[Message, ...], counter: TextCounter, deadline: float
 ) -> dict[str, Any]:
     """Return the tokens of a request with these messages and the question's tools: the provider's count, and ours.
 

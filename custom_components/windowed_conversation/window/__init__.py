@@ -35,12 +35,9 @@ from .messages import (
     Role as Role,
     ToolCall as ToolCall,
     is_count as is_count,
-    replace_content as replace_content,
+    with_content as with_content,
 )
-from .policy import (
-    ToolResultMode as ToolResultMode,
-    WindowPolicy as WindowPolicy,
-)
+from .policy import ToolResultMode as ToolResultMode, WindowPolicy as WindowPolicy
 from .registry import (
     WindowRegistry as WindowRegistry,
     is_in_turn as is_in_turn,
@@ -56,14 +53,14 @@ from .summary import (
 )
 from .tokens import (
     MAX_FACTOR as MAX_FACTOR,
-    MESSAGE_OVERHEAD as MESSAGE_OVERHEAD,
+    MESSAGE_FRAME as MESSAGE_FRAME,
     MIN_FACTOR as MIN_FACTOR,
     CalibratedCounter as CalibratedCounter,
     Calibration as Calibration,
     Calibrator as Calibrator,
     EstimatedCounter as EstimatedCounter,
+    TextCounter as TextCounter,
     TextKind as TextKind,
-    TextKindCounter as TextKindCounter,
     TokenCounter as TokenCounter,
     count_message_tokens as count_message_tokens,
     count_text_tokens as count_text_tokens,

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from .exchange import EvictionCounts, Exchange, OpenExchange, Snapshot
-from .messages import EPHEMERAL, IMPORTANT, TAG_SET_CACHE_SIZE, Message, Role, ToolCall, replace_content
+from .messages import EPHEMERAL, IMPORTANT, TAG_SET_CACHE_SIZE, Message, Role, ToolCall, with_content
 from .policy import MIN_RESULT_TOKENS, WindowPolicy
 from .summary import SummaryInput, build_evicted_summary_input, insert_summary, join_summary_inputs
 from .tokens import TokenCounter
@@ -314,7 +314,7 @@ def cut_results_to_fit(contents: Contents, exchange: OpenExchange, policy: Windo
         if (result.tokens or 0) > most:
             content, cost = cut_content(exchange.uncut_results.get(place, result), most, counter)
             if cost < (result.tokens or 0):
-                cuts[place] = replace_content(result, content, cost)
+                cuts[place] = with_content(result, content, cost)
     if cuts:
         exchange.uncut_results = {**{place: results[place] for place in cuts}, **exchange.uncut_results}
         exchange.replace_messages(cuts)

@@ -31,7 +31,7 @@ SUMMARY = "summary"
 INCOMPLETE_TAG = "incomplete"
 
 INPUT_TAGS = frozenset({"input"})
-TOOL_CALL_TAGS = frozenset({"output", "tool_call"})
+CALL_TAGS = frozenset({"output", "tool_call"})
 
 
 def is_count(value: object, least: int = 0, most: int = MAX_TOKENS) -> TypeGuard[int]:
@@ -114,25 +114,25 @@ class Message:
     @staticmethod
     def system(content: str, **fields: Any) -> Message:
         """Return a system message."""
-        return build_message(Role.SYSTEM, content, **fields)
+        return to_message(Role.SYSTEM, content, **fields)
 
     @staticmethod
     def user(content: str, **fields: Any) -> Message:
         """Return a user message."""
-        return build_message(Role.USER, content, **fields)
+        return to_message(Role.USER, content, **fields)
 
     @staticmethod
     def assistant(content: str = "", *, tool_calls: tuple[ToolCall, ...] = (), **fields: Any) -> Message:
         """Return an assistant message: text, tool calls, or both."""
         if not fields:
             # The usual case has a fast path, because a call that unpacks `fields` takes two thirds longer.
-            return build_message(Role.ASSISTANT, content, tool_calls)
-        return build_message(Role.ASSISTANT, content, tool_calls, **fields)
+            return to_message(Role.ASSISTANT, content, tool_calls)
+        return to_message(Role.ASSISTANT, content, tool_calls, **fields)
 
     @staticmethod
     def tool(tool_call_id: str, name: str, content: str, **fields: Any) -> Message:
         """Return the result of one tool call."""
-        return build_message(Role.TOOL, content, (), tool_call_id, name, **fields)
+        return to_message(Role.TOOL, content, (), tool_call_id, name, **fields)
 
 
 def _convert_to_message(draft: Any) -> None:
@@ -142,7 +142,7 @@ def _convert_to_message(draft: Any) -> None:
 # Builds a `Message` three times as fast as its constructor: a frozen dataclass sets each field with
 # `object.__setattr__`, which would take most of the time of a turn in the window. This class is mutable and has the
 # same memory layout, so an instance can be turned into a `Message`.
-build_message = cast(
+to_message = cast(
     "type[Message]",
     make_dataclass(
         "_Draft",
@@ -153,9 +153,9 @@ build_message = cast(
 )
 
 
-def replace_content(message: Message, content: str, tokens: int) -> Message:
+def with_content(message: Message, content: str, tokens: int) -> Message:
     """Return a copy of a message with other content and tokens."""
-    return build_message(
+    return to_message(
         message.role,
         content,
         message.tool_calls,

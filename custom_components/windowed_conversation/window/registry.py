@@ -26,20 +26,11 @@ def is_in_turn() -> bool:
 class _WindowSlot:
     """A window and its users. `turn` marks the turn that uses it; `user_count` counts that turn and the waiting ones.
 
-    `after_turn` must run before anything else reads the window, and `pending_rewrites` when the turn ends.
+    `deferred` must run before anything else reads the window, and `rewrites` when the turn ends.
     `stored_stats` are the statistics of a window that was not loaded into memory yet, otherwise None.
     """
 
-    __slots__ = (
-        "active_turn",
-        "deferred_work",
-        "last_used",
-        "lock",
-        "pending_rewrites",
-        "stored_stats",
-        "user_count",
-        "window",
-    )
+    __slots__ = ("active_turn", "deferred", "last_used", "lock", "rewrites", "stored_stats", "user_count", "window")
 
     def __init__(self, window: Window, last_used: float) -> None:
         self.window = window
@@ -48,13 +39,13 @@ class _WindowSlot:
         self.active_turn: object = None
         self.user_count = 0
         self.last_used = last_used
-        self.deferred_work: list[Callable[[], None]] = []
-        self.pending_rewrites: list[Callable[[Snapshot], Snapshot]] = []
+        self.deferred: list[Callable[[], None]] = []
+        self.rewrites: list[Callable[[Snapshot], Snapshot]] = []
 
     def finish_turns(self) -> Window:
         """Run the deferred work and return the window."""
-        while self.deferred_work:
-            self.deferred_work.pop(0)()
+        while self.deferred:
+            self.deferred.pop(0)()
         return self.window
 
 
@@ -127,7 +118,7 @@ class WindowRegistry[K: Hashable = str]:
         finally:
             if not (slot.stored_stats or slot.window.stats()).exchange_count:
                 # Checked only after the deferred work, which may still record an exchange.
-                slot.deferred_work.append(partial(self._drop_unused, key, slot))
+                slot.deferred.append(partial(self._drop_unused, key, slot))
             slot.last_used = self._clock()
             self._slots[key] = self._slots.pop(key)
             self._drop_surplus()
@@ -166,8 +157,8 @@ class WindowRegistry[K: Hashable = str]:
             try:
                 yield
             finally:
-                while slot.pending_rewrites:
-                    slot.window = self._build_window(key, slot.pending_rewrites.pop(0)(slot.window.snapshot()))
+                while slot.rewrites:
+                    slot.window = self._build_window(key, slot.rewrites.pop(0)(slot.window.snapshot()))
                 slot.lock.release()
         finally:
             slot.user_count -= 1
@@ -229,12 +220,12 @@ class WindowRegistry[K: Hashable = str]:
 
         Used for work that the answer need not wait for. The work must not raise; it may start other turns.
         """
-        self._slots[key].deferred_work.append(work)
+        self._slots[key].deferred.append(work)
 
     def finish_turns(self) -> None:
         """Run all deferred work of all windows now."""
         for slot in list(self._slots.values()):
-            if slot.deferred_work:
+            if slot.deferred:
                 slot.finish_turns()
 
     def expire_windows(self) -> int:
@@ -286,7 +277,7 @@ class WindowRegistry[K: Hashable = str]:
         for key, slot in list(self._slots.items()):
             before = slot.finish_turns().snapshot()
             if slot.lock.locked():
-                slot.pending_rewrites.append(partial(change, key))
+                slot.rewrites.append(partial(change, key))
             elif (after := change(key, before)) is not before:
                 slot.window = self._build_window(key, after)
                 self._drop_unused(key, slot)
@@ -300,14 +291,12 @@ class WindowRegistry[K: Hashable = str]:
         exchanges = snapshot.exchanges
         last = max((len(exchanges), *(each.number for each in exchanges[-1:])))
         newer = (each.with_number(last + place) for place, each in enumerate(slot.finish_turns().exchanges(), start=1))
-        slot.window, slot.stored_stats = (
-            self._build_window(key, snapshot._replace(exchanges=(*exchanges, *newer))),
-            None,
-        )
+        slot.window = self._build_window(key, snapshot._replace(exchanges=(*exchanges, *newer)))
+        slot.stored_stats = None
 
     def rewrite_after_turn(self, key: K, change: Callable[[Snapshot], Snapshot]) -> None:
         """Replace a window that is in use with a changed one when its turn ends."""
-        self._slots[key].pending_rewrites.append(change)
+        self._slots[key].rewrites.append(change)
 
     def _build_window(self, key: K, snapshot: Snapshot | None = None) -> Window:
         window = self._create_window(key)

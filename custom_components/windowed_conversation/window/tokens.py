@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self
 from .messages import MAX_TOKENS, Attachment, Message, Role, ToolCall, is_number
 
 # OpenAI's chat formats add four tokens to a message: start, role, message, end.
-MESSAGE_OVERHEAD = 4
+MESSAGE_FRAME = 4
 # The model sees each tool call as a separate message that names its recipient, its channel and its format.
 TOOL_CALL_OVERHEAD = 8
 
@@ -94,7 +94,7 @@ class TokenCounter(Protocol):
         ...
 
 
-class TextKindCounter(TokenCounter, Protocol):
+class TextCounter(TokenCounter, Protocol):
     """A token counter that distinguishes kinds of text. Its `count` is for prose."""
 
     def count_as(self, kind: TextKind, text: str) -> int:
@@ -118,7 +118,7 @@ def count_message_tokens(message: Message, counter: TokenCounter, content: str |
         tokens = counter.count(content)
     if calls or message.native is not None or message.attachments:
         return min(MAX_TOKENS, tokens + frame_tokens(message))
-    return tokens + MESSAGE_OVERHEAD
+    return tokens + MESSAGE_FRAME
 
 
 def count_text_tokens(kind: TextKind, text: str, counter: TokenCounter) -> int:
@@ -156,7 +156,7 @@ def dump_arguments(call: ToolCall) -> str:
 
 def frame_tokens(message: Message) -> int:
     """Return the tokens of a message in addition to its text: its frame, residue and attachments."""
-    tokens = MESSAGE_OVERHEAD + TOOL_CALL_OVERHEAD * len(message.tool_calls)
+    tokens = MESSAGE_FRAME + TOOL_CALL_OVERHEAD * len(message.tool_calls)
     if message.native is not None:
         tokens += message.native.tokens
     return tokens + sum(map(_estimate_attachment_tokens, message.attachments)) if message.attachments else tokens

@@ -5,17 +5,7 @@ import re
 from types import MappingProxyType
 
 from .exchange import Exchange
-from .messages import (
-    ROLE_TAGS,
-    TOOL_CALL_TAGS,
-    Message,
-    Role,
-    ToolCall,
-    build_message,
-    check_tags,
-    join_tags,
-    replace_content,
-)
+from .messages import CALL_TAGS, ROLE_TAGS, Message, Role, ToolCall, check_tags, join_tags, to_message, with_content
 from .tokens import TokenCounter, count_message_tokens, dump_arguments
 
 # A text with more characters per token of the limit is too long in any language, because prose has four to six.
@@ -108,7 +98,7 @@ def build_stub(
     if not is_live and len(text) >= len(result.content):
         return result
     tokens = count_message_tokens(result, counter, text)
-    return replace_content(result, text, tokens) if is_live or tokens < (result.tokens or 0) else result
+    return with_content(result, text, tokens) if is_live or tokens < (result.tokens or 0) else result
 
 
 def _abbreviate(text: str) -> str:
@@ -129,8 +119,8 @@ def prepare_message(message: Message, most: int, counter: TokenCounter, now: flo
         content, tokens = cut_content(message, most, counter)
     else:
         content, tokens = message.content, count_message_tokens(message, counter)
-    automatic = TOOL_CALL_TAGS if calls else ROLE_TAGS[role]
-    return build_message(
+    automatic = CALL_TAGS if calls else ROLE_TAGS[role]
+    return to_message(
         role,
         content,
         calls,

@@ -18,15 +18,15 @@ from .messages import (
     NativeData,
     Role,
     ToolCall,
-    build_message,
     build_tag_filter,
     check_tags,
     join_tags,
     make_tags,
+    to_message,
 )
 from .policy import WindowPolicy
 from .summary import SummaryInput, build_summary_exchange
-from .tokens import MESSAGE_OVERHEAD, TokenCounter
+from .tokens import MESSAGE_FRAME, TokenCounter
 from .tool_results import prepare_message, stub_tool_results
 
 _INCOMPLETE_TAGS = frozenset({INCOMPLETE_TAG})
@@ -158,7 +158,7 @@ class Window:
         """Set the system prompt, or remove it if the text is empty. Does nothing if the text is unchanged."""
         state = self._contents.state
         if prompt != (state.system.content if state.system else ""):
-            system = build_message(Role.SYSTEM, prompt)
+            system = to_message(Role.SYSTEM, prompt)
             entry = prepare_message(system, MAX_TOKENS, self._counter, self._clock()) if prompt else None
             self._contents.set_state(state._replace(system=entry))
 
@@ -191,8 +191,8 @@ class Window:
         self._refuse_open()
         all_tags = join_tags(INPUT_TAGS, check_tags(tags)) if tags else INPUT_TAGS
         # Equals the result of `prepare_message`, which takes longer because it has to check each part of a message.
-        tokens = MESSAGE_OVERHEAD + self._counter.count(text)
-        exchange = OpenExchange(build_message(Role.USER, text, (), None, None, all_tags, self._clock(), tokens))
+        tokens = MESSAGE_FRAME + self._counter.count(text)
+        exchange = OpenExchange(to_message(Role.USER, text, (), None, None, all_tags, self._clock(), tokens))
         contents.begin(exchange)
         if contents.history.tokens + exchange.tokens > self._effective_policy.history_tokens:
             self._trim()

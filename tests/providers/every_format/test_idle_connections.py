@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers import open_connection, transport
+from custom_components.windowed_conversation.providers import preconnect, transport
 from custom_components.windowed_conversation.providers.errors import DeadlineExceeded, Unavailable
 from custom_components.windowed_conversation.providers.events import Provider, Request
 from custom_components.windowed_conversation.window import Message
@@ -87,7 +87,7 @@ async def test_opened_connection_is_the_one_that_the_next_request_uses(
     byte_server.set_reply(status=status, headers={"Location": "http://127.0.0.1:1/"})
     byte_server.add_reply(*wire.answer(Text(("hello",))))
 
-    await open_connection(http_client, front.address)
+    await preconnect(http_client, front.address)
     heard = await Heard().read(wire.connect(front.address, http_client).stream(HELLO))
 
     assert (heard.text, front.connections) == ("hello", 1)
@@ -98,7 +98,7 @@ async def test_nothing_of_the_address_is_sent_but_the_server(
 ) -> None:
     address = front.address.replace("//", "//ada:secret@")
 
-    await open_connection(http_client, f"{address}/v1/models?key=secret")
+    await preconnect(http_client, f"{address}/v1/models?key=secret")
 
     assert front.asked == ["HEAD /"]
     assert front.sent_keys == [False]
@@ -107,9 +107,9 @@ async def test_nothing_of_the_address_is_sent_but_the_server(
 
 async def test_server_that_is_not_there_is_one_of_our_errors(http_client: Any, unused_port: int) -> None:
     with pytest.raises(Unavailable):
-        await open_connection(http_client, f"http://127.0.0.1:{unused_port}/v1")
+        await preconnect(http_client, f"http://127.0.0.1:{unused_port}/v1")
 
 
 async def test_server_that_says_nothing_is_one_of_our_errors(http_client: Any, silent_port: int) -> None:
     with pytest.raises(DeadlineExceeded):
-        await open_connection(http_client, f"http://127.0.0.1:{silent_port}/v1")
+        await preconnect(http_client, f"http://127.0.0.1:{silent_port}/v1")

@@ -38,15 +38,7 @@ from ...window import (
     recount_exchange,
     recount_message,
 )
-from ...window.codecs import (
-    CodecError,
-    DataTooLarge,
-    MalformedData,
-    NewerVersion,
-    UnknownFormat,
-    dump_snapshot,
-    load_snapshot,
-)
+from ...window.codecs import CodecError, MalformedData, TooLarge, TooNew, UnknownFormat, dump_snapshot, load_snapshot
 from ..agent import Agent
 from ..conversation_turn import async_build_inputless_question
 from ..forgetting import async_remove_forgotten
@@ -60,9 +52,9 @@ TAG_MATCHES = ("any", "all")
 
 _CODEC_ERROR_KEYS: dict[type[CodecError], str] = {
     MalformedData: "import_malformed",
-    NewerVersion: "import_from_newer_version",
+    TooNew: "import_from_newer_version",
     UnknownFormat: "import_not_ours",
-    DataTooLarge: "import_too_large",
+    TooLarge: "import_too_large",
 }
 
 # In seconds. This is short, because a model only counts tokens and writes nothing.

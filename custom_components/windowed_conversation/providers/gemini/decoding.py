@@ -110,12 +110,10 @@ def _convert_error(err: GoogleError, may_be_too_long: Callable[[], bool] | None 
     )
     kind, delay = by_reason or _ERROR_BY_CODE.get(err.code), _parse_retry_after(err)
     error = errors.build_server_error(err.status, err.code, kind, delay=delay, may_be_too_long=may_be_too_long)
-    return (
-        errors.QuotaError(str(error)) if isinstance(error, errors.RateLimited) and _is_per_day(err.details) else error
-    )
+    return errors.QuotaError(str(error)) if isinstance(error, errors.RateLimited) and _is_daily(err.details) else error
 
 
-def _is_per_day(details: list[dict[str, Any]]) -> bool:
+def _is_daily(details: list[dict[str, Any]]) -> bool:
     violations = [each for detail in details for each in get_objects(detail.get("violations"))]
     return any(_DAILY_QUOTA_WORD in str(each.get("quotaId", "")) for each in violations)
 

@@ -226,16 +226,12 @@ def _encode_results(calls: tuple[ToolCall, ...], results: list[Message], residue
     for result in sorted(results, key=lambda each: order.get(each.tool_call_id or "", len(order))):
         call_id = result.tool_call_id or ""
         name = names.get(call_id, result.name or "")
-        response = {
-            **_call_id(residue, call_id),
-            "name": gemini_name(name),
-            "response": _encode_response(result.content),
-        }
+        response = {**_call_id(residue, call_id), "name": gemini_name(name), "response": _wrap_response(result.content)}
         parts.append({"functionResponse": response})
     return parts
 
 
-def _encode_response(content: str) -> dict[str, Any]:
+def _wrap_response(content: str) -> dict[str, Any]:
     """Return a result under a key that Gemini knows: `error` for the result of a failed call, else `output`."""
     try:
         json.dumps(json.loads(content), allow_nan=False)

@@ -10,15 +10,7 @@ from ...window import Attachment, EstimatedCounter, Message, Role
 from ..encoder import add_notes, drop_none, encode_name, is_short_id, native_value, shorten, shorten_id
 from ..events import Request
 from ..json_values import get_objects, read_repaired_json
-from .fields import (
-    build_data_url,
-    encode_arguments,
-    encode_effort,
-    encode_sampling,
-    encode_tool,
-    get_file_name,
-    is_image,
-)
+from .fields import data_url, encode_arguments, encode_effort, encode_sampling, encode_tool, get_file_name, is_image
 
 # The fields that contain a model's reasoning: the first for DeepSeek, llama.cpp, LM Studio and vLLM; the second for
 # Ollama and OpenRouter.
@@ -312,8 +304,8 @@ def _encode_assistant(
 
 def _encode_attachment(attachment: Attachment) -> dict[str, Any]:
     if is_image(attachment):
-        return {"type": "image_url", "image_url": {"url": build_data_url(attachment)}}
-    return {"type": "file", "file": {"filename": get_file_name(attachment), "file_data": build_data_url(attachment)}}
+        return {"type": "image_url", "image_url": {"url": data_url(attachment)}}
+    return {"type": "file", "file": {"filename": get_file_name(attachment), "file_data": data_url(attachment)}}
 
 
 def _encode_id(call_id: str, dialect: Dialect, *, is_own: bool = False) -> str:

@@ -49,7 +49,7 @@ def is_image(attachment: Attachment) -> bool:
     return attachment.mime_type.startswith("image/")
 
 
-def build_data_url(attachment: Attachment) -> str:
+def data_url(attachment: Attachment) -> str:
     """Return an attachment as a `data:` URL."""
     return f"data:{get_mime_type(attachment)};base64,{b64encode(attachment.data).decode()}"
 

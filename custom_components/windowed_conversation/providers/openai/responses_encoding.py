@@ -11,7 +11,7 @@ from ..events import Compacted, Request
 from ..json_values import as_text, drop_non_finite, get_member, get_objects
 from ..models import Effort, ReasoningStyle
 from .fields import (
-    build_data_url,
+    data_url,
     encode_arguments,
     encode_effort,
     encode_sampling,
@@ -121,8 +121,8 @@ def _encode_user(message: Message, *, images: bool) -> _Item:
 
 def _encode_attachment(attachment: Attachment) -> _Item:
     if is_image(attachment):
-        return {"type": "input_image", "image_url": build_data_url(attachment), "detail": "auto"}
-    return {"type": "input_file", "filename": get_file_name(attachment), "file_data": build_data_url(attachment)}
+        return {"type": "input_image", "image_url": data_url(attachment), "detail": "auto"}
+    return {"type": "input_file", "filename": get_file_name(attachment), "file_data": data_url(attachment)}
 
 
 def _encode_assistant(message: Message, residue: Sequence[Mapping[str, Any]]) -> Iterator[_Item]:

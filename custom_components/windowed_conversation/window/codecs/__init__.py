@@ -5,9 +5,9 @@ The formats of other projects are in `interop`.
 
 from .fields import (
     CodecError as CodecError,
-    DataTooLarge as DataTooLarge,
     MalformedData as MalformedData,
-    NewerVersion as NewerVersion,
+    TooLarge as TooLarge,
+    TooNew as TooNew,
     UnknownFormat as UnknownFormat,
     decode_json as decode_json,
 )

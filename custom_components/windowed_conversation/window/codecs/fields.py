@@ -26,7 +26,7 @@ class UnknownFormat(CodecError):
     """The data is not a conversation of this integration."""
 
 
-class NewerVersion(CodecError):
+class TooNew(CodecError):
     """The data was written by a newer version of this integration."""
 
 
@@ -34,7 +34,7 @@ class MalformedData(CodecError):
     """A field is missing, has the wrong type, or is in the wrong place."""
 
 
-class DataTooLarge(CodecError):
+class TooLarge(CodecError):
     """The data is too large to be a conversation."""
 
 
@@ -54,14 +54,14 @@ class Allowance:
         self._remaining_chars = char_count
 
     def spend(self, char_count: int) -> None:
-        """Subtract characters that were read. Raises `DataTooLarge` if too few remain."""
+        """Subtract characters that were read. Raises `TooLarge` if too few remain."""
         self._remaining_chars -= char_count
         if self._remaining_chars < 0:
-            raise DataTooLarge(f"more than {MAX_CHARS} characters")
+            raise TooLarge(f"more than {MAX_CHARS} characters")
 
 
 class Fields:
-    """The fields of one JSON object, which errors call `path`. Methods raise `MalformedData` and `DataTooLarge`."""
+    """The fields of one JSON object, which errors call `path`. Methods raise `MalformedData` and `TooLarge`."""
 
     def __init__(self, value: object, path: str, allowance: Allowance) -> None:
         if not isinstance(value, Mapping):

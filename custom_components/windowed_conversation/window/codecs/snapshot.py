@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from ..errors import InvalidTag, WindowError
 from ..exchange import EvictionCounts, Exchange, OpenExchange, Snapshot
-from ..messages import Attachment, Message, NativeData, Role, ToolCall, build_message, check_tags, join_tags, make_tags
+from ..messages import Attachment, Message, NativeData, Role, ToolCall, check_tags, join_tags, make_tags, to_message
 from ..tokens import dump_arguments
 from ..window import WindowStats
-from .fields import Allowance, CodecError, DataTooLarge, Fields, MalformedData, NewerVersion, UnknownFormat
+from .fields import Allowance, CodecError, Fields, MalformedData, TooLarge, TooNew, UnknownFormat
 
 _EVICTION_FIELDS = EvictionCounts._fields
 # More than any window ever evicts.
@@ -86,12 +86,12 @@ def build_exchange(
 ) -> Exchange:
     """Return the exchange that consists of counted messages.
 
-    Raises `MalformedData` if the messages are not one complete exchange, and `DataTooLarge` if there are too many.
+    Raises `MalformedData` if the messages are not one complete exchange, and `TooLarge` if there are too many.
     """
     if not messages:
         raise MalformedData(f"{path} is empty")
     if len(messages) > _MAX_EXCHANGE_MESSAGES:
-        raise DataTooLarge(f"{path} has more than {_MAX_EXCHANGE_MESSAGES} messages")
+        raise TooLarge(f"{path} has more than {_MAX_EXCHANGE_MESSAGES} messages")
     try:
         exchange = OpenExchange(messages[0])
         for message in messages[1:]:
@@ -146,13 +146,13 @@ def dump_snapshot(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def load_snapshot(data: object) -> Snapshot:
-    """Read a snapshot from a dictionary. Raises `UnknownFormat`, `NewerVersion`, `MalformedData` and `DataTooLarge`."""
+    """Read a snapshot from a dictionary. Raises `UnknownFormat`, `TooNew`, `MalformedData` and `TooLarge`."""
     if not isinstance(data, dict) or data.get("format") != FORMAT_NAME:
         raise UnknownFormat("not the form of a conversation of ours")
     fields = Fields(data, "conversation", Allowance())
     version = fields.read_integer("version")
     if version > FORMAT_VERSION:
-        raise NewerVersion(f"version {version} is later than {FORMAT_VERSION}")
+        raise TooNew(f"version {version} is later than {FORMAT_VERSION}")
     if version < FORMAT_VERSION:
         raise fields.build_error("version", "was never written")
     fields.expect_only("format", "version", "conversation_id", "system", "exchanges", "evicted")
@@ -332,7 +332,7 @@ def _load_row(number: int, text: str) -> Iterator[Exchange]:
 
 def _load_row_message(fields: Mapping[str, Any]) -> Message:
     native, calls = fields.get("native"), fields.get("tool_calls", ())
-    return build_message(
+    return to_message(
         Role(fields["role"]),
         fields["content"],
         tuple(ToolCall(call["id"], call["name"], json.loads(call["arguments"])) for call in calls),
