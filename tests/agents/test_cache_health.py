@@ -56,7 +56,7 @@ def watch() -> CacheWatch:
 def run_turn(watch: CacheWatch, window: Window) -> Turn:
     """Return a function that takes a turn and returns the cache collapse known after it, or None.
 
-    The turn has one request for each value in `cached_tokens`, which is the number of cached input tokens to report.
+    The turn has one request for each value in `cached`, which is the number of cached input tokens to report.
     `at` is the time of the requests in seconds. Every request offers `tools`, unless `next_tools` is given for all but
     the first; the last `without_calls` requests allow no tool calls.
     """
@@ -129,7 +129,7 @@ CASE_BY_NAME: dict[str, tuple[list[Callable[[Turn], CacheUse | None]], list[bool
         [after(0, 9900, 9900, 0, without_calls=1), after(60, 9900)],
         [False, False],
     ),
-    "one in the middle of a turn is known": ([after(0, 9900, 0, later_tools=(OTHER_TOOL,))], [True]),
+    "one in the middle of a turn is known": ([after(0, 9900, 0, next_tools=(OTHER_TOOL,))], [True]),
     "a turn without usage says nothing": ([SERVED, after(60)], [False, False]),
     "one is over when a turn is served": (
         [SERVED, after(60, 0, **CHANGED), after(120, 9900, **CHANGED)],

@@ -72,7 +72,7 @@ def damaged_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
 def damaged(damaged_folder: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> str:
     """Use the folder with the damaged o200k_base vocabulary and return the expected reason."""
     folder, why = damaged_folder
-    monkeypatch.setattr(f"{ExactCounter.__module__}._FOLDER", folder)
+    monkeypatch.setattr(f"{ExactCounter.__module__}._VOCABULARY_FOLDER", folder)
     return why
 
 
@@ -109,7 +109,7 @@ async def test_vocabulary_is_read_once_for_all_agents(
 ) -> None:
     entry = await set_up(counting="o200k_base")
     known = await async_get_exact_counter(home, Counting.O200K_BASE)
-    monkeypatch.setattr(f"{ExactCounter.__module__}._FOLDER", Path("gone"))
+    monkeypatch.setattr(f"{ExactCounter.__module__}._VOCABULARY_FOLDER", Path("gone"))
 
     await home.config_entries.async_reload(entry.entry_id)
 

@@ -175,7 +175,7 @@ async def test_options_that_are_left_empty_follow_the_others(options_form: Submi
     await options_form(**SMALL | {CONF_HISTORY_TOKENS: 32_000})
 
     policy = get_agent(entry).config.policy
-    assert (policy.trim_share, policy.share) == (None, 0.15)
+    assert (policy.trim_share, policy.effective_trim_share) == (None, 0.15)
     assert (policy.max_tool_turns, policy.tool_results) == (None, "stub")
 
 

@@ -73,7 +73,7 @@ async def recorded(home: HomeAssistant, agent_id: str, people: People) -> list[T
 @pytest.fixture
 def open_turn(get_agent, entry: MockConfigEntry) -> Callable[[], AbstractAsyncContextManager[Any]]:
     """Return a function that opens a turn, so that an action is called as a model's tool would call it."""
-    return lambda: get_agent(entry).windows.turn("everyone's")
+    return lambda: get_agent(entry).windows.begin_turn("everyone's")
 
 
 async def keep(home: HomeAssistant, *turns: TurnRecord) -> None:

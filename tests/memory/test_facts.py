@@ -157,7 +157,7 @@ def forget_fact(memory, path) -> None:
 
 
 def loaded(memory, path) -> None:
-    memory.load(line.replace("five", "six").replace('"id": 1', '"id": 9') for line in list(memory.export()))
+    memory.load_lines(line.replace("five", "six").replace('"id": 1', '"id": 9') for line in list(memory.export()))
 
 
 def change_fact_with_sqlite(memory, path) -> None:

@@ -30,7 +30,7 @@ class MemoryMachine(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(transfer, "_MANY", 3)
+        self.patch.setattr(transfer, "_POSTPONE_INTERVAL", 3)
         self.folder = TemporaryDirectory()
         self.path = Path(self.folder.name) / "memory.db"
         self.languages = _LANGUAGE_SETS[0]
@@ -112,7 +112,7 @@ class MemoryMachine(RuleBasedStateMachine):
         self.memory.reindex(most)
 
     def is_gone(self, forgotten):
-        assert forgotten.erased
+        assert forgotten.is_erased
         rows = {"fact": forgotten.facts, "turn": forgotten.turns, "episode": forgotten.episodes}
         gone = {self.words.pop((kind, row)) for kind, ids in rows.items() for row in ids}
         self.memory.load_lines(self.lines)

@@ -548,9 +548,9 @@ sys.path.insert(0, sys.argv[1])
 from functools import partial
 from pathlib import Path
 from memory import Memory, PastTurn, TurnRecord
-from store import Writer
+from store import StoreWriter
 
-writer = Writer(Path(sys.argv[2]), partial(Memory, languages=("en", "de")))
+writer = StoreWriter(Path(sys.argv[2]), partial(Memory, languages=("en", "de")))
 writer.start()
 for number in range(1_000_000):
     turn = PastTurn("c1", float(number), f"bread number {number}", "butter " * 20)

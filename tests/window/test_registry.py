@@ -425,7 +425,7 @@ async def done(registry: WindowRegistry) -> list[str]:
     "look",
     [
         lambda registry: registry.peek("a"),
-        lambda registry: registry.loaded(),
+        lambda registry: registry.loaded_windows(),
         lambda registry: registry.finish_turns(),
         lambda registry: registry.set_policy(WindowPolicy(500)),
         lambda registry: registry.drop("a"),
