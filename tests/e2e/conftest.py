@@ -58,10 +58,10 @@ async def house(shared_house) -> AsyncIterator[House]:
     """Yield the home for one test with everything off; the log of the test must not contain any forbidden text."""
     before = len(shared_house.log())
     shared_house.model.reset()
-    states = await shared_house.client.states()
+    states = await shared_house.client.fetch_states()
     for entity_id in EXPOSED_ENTITY_IDS:
         if states[entity_id]["state"] == "on" and entity_id.split(".")[0] in {"light", "switch"}:
-            await shared_house.client.call("homeassistant.turn_off", entity_id)
+            await shared_house.client.call_action("homeassistant.turn_off", entity_id)
     yield shared_house
     tales = tell_tales(shared_house.log()[before:], shared_house.said)
     assert not tales, f"in {shared_house.home_assistant.output}: {tales}"

@@ -69,15 +69,15 @@ async def test_a_button_has_the_agent_asked_and_its_answer_shown(house):
     await save_automation(house.client, house.account.agent_id)
 
     async def automations() -> list[str]:
-        return [entity_id for entity_id in await house.client.states() if entity_id.startswith("automation.")]
+        return [entity_id for entity_id in await house.client.fetch_states() if entity_id.startswith("automation.")]
 
     # Home Assistant loads the automation only after it has responded to the editor's request.
     await wait_for(automations, bool)
-    await house.client.call("switch.turn_on", "switch.coffee_machine")
-    await house.client.call("input_button.press", GOOD_NIGHT_BUTTON)
+    await house.client.call_action("switch.turn_on", "switch.coffee_machine")
+    await house.client.call_action("input_button.press", GOOD_NIGHT_BUTTON)
 
     async def notifications() -> list[tuple[str, str]]:
-        shown = await house.client.command("persistent_notification/get")
+        shown = await house.client.send_command("persistent_notification/get")
         return [(each["title"], each["message"]) for each in shown if each["notification_id"] == "good_night"]
 
     assert await wait_for(notifications, bool) == [("Good night", "These are on: Coffee machine.")]

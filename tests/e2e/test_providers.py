@@ -137,8 +137,8 @@ async def test_answer_is_streamed(asked):
 async def test_tool_call_changes_the_home_and_a_follow_up_knows_what_was_said_and_done(asked):
     told = await asked.say("my name is Ada")
     turn = await asked.say("I would like the kitchen light switched on", told.conversation_id)
-    assert [call.failed for call in turn.calls.values()] == [False]
-    assert await asked.state("light.kitchen_light") == "on"
+    assert [call.has_failed for call in turn.calls.values()] == [False]
+    assert await asked.get_state("light.kitchen_light") == "on"
     assert (await asked.say("what is my name?", told.conversation_id)).speech == "Your name is Ada."
 
 

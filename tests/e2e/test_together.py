@@ -42,8 +42,8 @@ async def test_automation_waits_for_a_person_who_is_being_answered(house):
 
 async def guest_of(house, name: str) -> Client:
     """Return a connection of a new user who is not an administrator."""
-    user = await house.client.command("config/auth/create", name=name.title(), group_ids=["system-users"])
-    await house.client.command(
+    user = await house.client.send_command("config/auth/create", name=name.title(), group_ids=["system-users"])
+    await house.client.send_command(
         "config/auth_provider/homeassistant/create", user_id=user["user"]["id"], username=name, password=name
     )
     return Client(house.url, await log_in_or_onboard(house.url, name, name))
@@ -71,7 +71,7 @@ async def test_guest_has_the_tools_of_the_home_and_not_those_of_administrators(h
         await house.change_agent(llm_hass_api=["assist"])
 
     assert "on" in answer
-    assert await house.state("light.kitchen_light") == "on"
+    assert await house.get_state("light.kitchen_light") == "on"
     assert offered < offered_to_administrators
 
 

@@ -39,4 +39,4 @@ async def test_what_is_said_before_a_tool_call_is_heard_before_the_model_has_wri
     assert ear.words_before_sound is not None
     assert ear.words_before_sound <= 5
     assert ("".join(text for _, text in turn.pieces), turn.error) == ("One moment. Done, the bedroom light is on.", "")
-    assert await house.state("light.bedroom_light") == "on"
+    assert await house.get_state("light.bedroom_light") == "on"
