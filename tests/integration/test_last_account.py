@@ -15,6 +15,7 @@ from homeassistant.data_entry_flow import FlowResultType
 from homeassistant.helpers import issue_registry as ir
 from homeassistant.setup import async_setup_component
 from homeassistant.util import dt as dt_util
+from homeassistant.util.async_ import get_scheduled_timer_handles
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser, async_fire_time_changed
 
@@ -355,3 +356,16 @@ async def test_account_whose_memory_has_nothing_leaves_nothing(
     await remove(home, entry)
 
     assert (disk.files(), issues(home)) == ([], set())
+
+
+async def test_change_that_comes_after_the_last_account_schedules_no_write(
+    home: HomeAssistant, entry: MockConfigEntry
+) -> None:
+    store = async_get_store(home)
+    assert store is not None
+    await remove(home, entry)
+
+    store.async_save_soon()
+
+    timers = [handle for handle in get_scheduled_timer_handles(home.loop) if not handle.cancelled()]
+    assert [handle for handle in timers if "AgentStore" in repr(handle)] == []

@@ -197,7 +197,8 @@ class AgentStore:
         """Schedule a write of all changes after a short delay."""
         if value is not None:
             self._changed_values[value] = None
-        if self._save_timer is None and not self._hass.is_stopping:
+        # Without subscriptions, the store is closed.
+        if self._save_timer is None and self._unsubscribers and not self._hass.is_stopping:
             self._save_timer = self._hass.loop.call_later(_SAVE_DELAY, self.async_save)
 
     @callback
@@ -228,6 +229,7 @@ class AgentStore:
         self.async_save()
         for unsubscribe in self._unsubscribers:
             unsubscribe()
+        self._unsubscribers = ()
         try:
             return await self.async_change(partial(self._keep_only_memory, until))
         except MemoryUnavailable:
