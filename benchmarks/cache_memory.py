@@ -52,7 +52,7 @@ def build_home() -> home.Home:
         kind, state = thing.kind, thing.kind.states[1] if thing.entity_id in odd else thing.initial_state
         device_class = kind.attributes.get("device_class")
         text = state_text.state_text(kind.domain, state, kind.attributes, "°C")
-        standing = state_text.rank_state(kind.domain, device_class, state, text)
+        standing = state_text.classify_state(kind.domain, device_class, state, text)
         label = state_text.entity_kind(kind.domain, device_class)
         made.entities[thing.entity_id] = state_text.EntityState(
             thing.area, thing.name, text, label, standing, domain=kind.domain, names=(thing.name,)
@@ -81,7 +81,7 @@ class RememberingConversation:
                 line = self._recall(self.memory, _NAME_EXAMPLE[2], at)
                 self.asked += 1
                 self.found += "Lovelace" in str(line.lines)
-            prefix = context.Stamp(datetime.fromtimestamp(at, UTC), "Anna").format_prefix()
+            prefix = context.InputStamp(datetime.fromtimestamp(at, UTC), "Anna").format_prefix()
             window.open(prefix + turn[0].text)
             live = context.LiveContext(self._build_live_context(turn[0].text, at))
             yield number, ours.encode_chat_messages(context.add_context(window.messages(), prefix, live))
@@ -112,7 +112,7 @@ class RememberingConversation:
     def _recall(self, memory: Memory, text: str, at: float) -> recall.RecalledLines:
         """Return the lines that a turn recalls in addition to the window's content, chosen as the agent does."""
         known = recall.build_sent_context(self.window.exchanges(), (), text)
-        found = memory.recall(text, person="anna", speaker="Anna", limit=recall.MAX_CANDIDATES)
+        found = memory.recall(text, person="anna", speaker="Anna", limit=recall.MAX_RECALL_HITS)
         narrator = recall.RecallText("Anna", datetime.fromtimestamp(at, UTC))
         return recall.choose_recalled_lines(
             found, known, narrator, ours.CheapTokenCounter.count, recall.MAX_RECALLED_TOKENS

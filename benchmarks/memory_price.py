@@ -172,7 +172,7 @@ class IntegrationMemory(WithoutMemory):
         window = self.window_by_person[turn.person]
         narrator = recall.RecallText(_NAME_BY_PERSON[turn.person], datetime.fromtimestamp(turn.timestamp, UTC))
         made = recall.build_prompt_facts(self.memory_store.get_facts(turn.person), narrator, estimate_tokens)
-        window.set_system_prompt(recall.append_profile(build_system_prompt(), made))
+        window.set_system_prompt(recall.append_prompt_facts(build_system_prompt(), made))
         super().open_turn(turn)
         find = [
             self.memory_store.recall(
@@ -180,13 +180,13 @@ class IntegrationMemory(WithoutMemory):
                 person=turn.person,
                 speaker=_NAME_BY_PERSON[turn.person],
                 kinds=kinds,
-                limit=recall.MAX_CANDIDATES,
+                limit=recall.MAX_RECALL_HITS,
             )
             for kinds in (("fact",), ("episode", "turn"))
         ]
-        known = recall.build_sent_context(window.exchanges(), made.sources, turn.text)
+        known = recall.build_sent_context(window.exchanges(), made.source_ids, turn.text)
         added = recall.choose_recalled_lines(
-            recall.interleave(*find), known, narrator, estimate_tokens, recall.MAX_RECALLED_TOKENS
+            recall.interleave_hits(*find), known, narrator, estimate_tokens, recall.MAX_RECALLED_TOKENS
         )
         self.recalled_lines = added.lines
 
@@ -231,7 +231,7 @@ def _store_fact(known: Memory, rows: dict[str | None, int], fact: dict[str, Any]
 
 
 def _build_prefix(turn: WeekTurn) -> str:
-    return context.Stamp(datetime.fromtimestamp(turn.timestamp, UTC), _NAME_BY_PERSON[turn.person]).format_prefix()
+    return context.InputStamp(datetime.fromtimestamp(turn.timestamp, UTC), _NAME_BY_PERSON[turn.person]).format_prefix()
 
 
 def main() -> None:

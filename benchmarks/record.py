@@ -138,7 +138,7 @@ def measure_week(folder: Path) -> None:
     said = last.words.said.encode()
     assert said in path.read_bytes()
     began = time.perf_counter()
-    expired = memory.expire({}, now - 90 * _DAY_SECONDS, now + 1.0)
+    expired = memory.forget_expired({}, now - 90 * _DAY_SECONDS, now + 1.0)
     took = time.perf_counter() - began
     left = b"".join(each.read_bytes() for each in path.parent.iterdir())
     found = said in left or any(word.encode() in left for word in ("[CONTEXT", "Kitchen", "HassTool19"))

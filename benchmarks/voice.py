@@ -243,7 +243,7 @@ def main() -> None:
     turns = parser.parse_args().turns
     # Import the integration from the repository, and the scripted voice from the demo's folder.
     custom_components.__path__.append(str(REPOSITORY / "demo"))
-    setattr(account_server, "_MODEL_LOADED_SECONDS", 0.0)  # noqa: B010
+    setattr(account_server, "_ASSUMED_LOADED_SECONDS", 0.0)  # noqa: B010
     setattr(account_server, "_MIN_START_INTERVAL", 0.0)  # noqa: B010
     with tempfile.TemporaryDirectory() as folder:
         certificate = Path(folder) / "certificate.pem"

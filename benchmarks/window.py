@@ -79,7 +79,7 @@ class FullFeaturedWindow(DefaultWindow):
         window.open(turn[0].text)
         for said in turn[1:]:
             window.add(ours.to_message(said))
-        window.tag(*next(self._tags))
+        window.add_tags(*next(self._tags))
         window.close()
 
 

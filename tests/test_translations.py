@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.bridge.errors import SPOKEN_LANGUAGES
-from custom_components.windowed_conversation.bridge.memory_answers import _load_file
+from custom_components.windowed_conversation.bridge.memory_answers import _load_sentences_file
 
 from .repository_files import PACKAGE, TEXTS, calls, flat, placeholders
 
@@ -28,7 +28,7 @@ def test_every_translation_is_spoken() -> None:
 
 
 def test_a_language_that_memory_understands_is_one_that_it_speaks() -> None:
-    assert set(_load_file()) <= PATH_BY_LANGUAGE.keys()
+    assert set(_load_sentences_file()) <= PATH_BY_LANGUAGE.keys()
 
 
 @pytest.mark.parametrize("path", OTHERS)

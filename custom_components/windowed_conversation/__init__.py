@@ -18,13 +18,13 @@ from .agents.config import AgentConfig
 from .agents.forgetting import async_forget_removed_owners, async_track_user_removal
 from .agents.issues import async_clear_issues, async_review_windows
 from .agents.reload_state import async_drop_removed_states, async_load_account_state
-from .agents.setup import async_closing_lock, async_retain_memory, async_set_up_account
+from .agents.setup import async_get_closing_lock, async_retain_memory, async_set_up_account
 from .agents.store import async_get_store, async_start_store
 from .bridge.account import async_create_provider
 from .bridge.errors import build_translated_error, describe_error
 from .bridge.home_states import async_acquire_home_states
 from .bridge.memory_tools import MemoryAPI
-from .bridge.persons import async_share_device_owners
+from .bridge.persons import async_copy_device_owners
 from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE
 from .providers import Provider, ProviderError
 
@@ -48,9 +48,9 @@ async def async_setup(hass: HomeAssistant, config: ConfigType) -> bool:
 
 async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> bool:
     """Set up an account and its agents. Does not wait for the account's server: local commands do not need it."""
-    async with async_closing_lock(hass):
-        _async_forget_removed(hass)
-    async_share_device_owners(hass, entry)
+    async with async_get_closing_lock(hass):
+        _async_clean_up_removed(hass)
+    async_copy_device_owners(hass, entry)
     provider = await _async_create_account_provider(hass, entry)
     agents, server = await async_set_up_account(hass, entry, provider)
     if any(agent.config.states is not None for agent in agents.values()):
@@ -88,12 +88,12 @@ async def async_unload_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> 
 async def async_remove_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> None:
     """Remove the data of a removed account. If it was the last one, memory is kept for some days for a new account."""
     async_clear_issues(hass, entry.entry_id)
-    _async_forget_removed(hass, entry.subentries)
+    _async_clean_up_removed(hass, entry.subentries)
     if not hass.config_entries.async_entries(DOMAIN):
         await async_retain_memory(hass, entry)
 
 
-def _async_forget_removed(hass: HomeAssistant, removed: Iterable[str] = ()) -> None:
+def _async_clean_up_removed(hass: HomeAssistant, removed: Iterable[str] = ()) -> None:
     gone = {*async_drop_removed_states(hass), *removed}
     for agent_id in gone:
         async_clear_issues(hass, agent_id)
@@ -135,7 +135,7 @@ async def _async_apply_update(hass: HomeAssistant, entry: AccountConfigEntry) ->
     if account.setup_settings != _build_setup_settings(entry):
         state = await async_load_account_state(hass, entry.entry_id)
         reconfigured = _find_reconfigured_models(account, entry)
-        state.calibrations.forget_sizes(reconfigured)
+        state.calibrations.forget_context_sizes(reconfigured)
         if reconfigured is None:
             state.server.clear()
         hass.config_entries.async_schedule_reload(entry.entry_id)

@@ -14,4 +14,4 @@ async def async_pre_backup(hass: HomeAssistant) -> None:
 async def async_post_backup(hass: HomeAssistant) -> None:
     """Resume writing to the store's file."""
     if (store := async_get_store(hass)) is not None:
-        store.writer.release()
+        store.writer.resume_writing()

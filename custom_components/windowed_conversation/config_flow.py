@@ -124,14 +124,14 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
             return self._show_account_form(entered)
         if self._form.requires_key and CONF_API_KEY not in entered:
             return self._show_account_form(entered, "key_missing")
-        urls = parse_base_urls(entered.get(CONF_URL, self._form.url), has_key=CONF_API_KEY in entered)
+        urls = parse_base_urls(entered.get(CONF_URL, self._form.default_url), has_key=CONF_API_KEY in entered)
         if not urls:
             return self._show_account_form(entered, "invalid_url")
         tried = await async_try_account(self.hass, entered, urls)
         if isinstance(tried, RejectedAccount):
             wants_key = tried.error_key == "invalid_auth" and CONF_API_KEY not in entered
             error = "key_wanted" if wants_key else tried.error_key
-            return self._show_account_form(entered, error, tried.address)
+            return self._show_account_form(entered, error, tried.redirect_url)
         return await self._async_accept_account(tried)
 
     def _show_account_form(
@@ -142,7 +142,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
             entered, key_only=key_only, key_exists=key_exists, typed_key=self._typed_key, error=error
         )
         errors = {self._form.find_error_field(error, key_only=key_only): error} if error else {}
-        placeholders = {**self._form.links, "url": entered.get(CONF_URL, ""), "new_address": new_address}
+        placeholders = {**self._form.link_placeholders, "url": entered.get(CONF_URL, ""), "new_address": new_address}
         return self.async_show_form(
             step_id=self._form_step_id, data_schema=schema, errors=errors, description_placeholders=placeholders
         )
@@ -188,7 +188,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
             if error in ACCOUNT_ERRORS:
                 return self._show_account_form(self._tested.data, error)
             errors = {CONF_MODEL if error in {"model_missing", *MODEL_ERRORS} else "base": error}
-        schema = self.add_suggested_values_to_schema(await self._async_model_schema(self._tested), user_input)
+        schema = self.add_suggested_values_to_schema(await self._async_build_model_schema(self._tested), user_input)
         return self.async_show_form(
             step_id=_choose_model_step(self._tested),
             data_schema=schema,
@@ -199,7 +199,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
     # These steps are used if the server lists no models, and for Azure.
     async_step_unlisted_model = async_step_deployment = async_step_model
 
-    async def _async_model_schema(self, tried: VerifiedAccount) -> probatio.Schema:
+    async def _async_build_model_schema(self, tried: VerifiedAccount) -> probatio.Schema:
         fields = await async_build_model_fields(self.hass, tried.data, tried.models)
         name = self._suggest_name(tried)
         marker = probatio.Required(CONF_NAME, default=name) if name else probatio.Optional(CONF_NAME)

@@ -83,7 +83,7 @@ def _describe_agent(agent: Agent) -> dict[str, Any]:
         "issues": agent.health_watch.get_health().list_issues(),
         "totals": asdict(statistics.totals),
         "costs": {
-            "turn": _format_dollars(statistics.costs.turn),
+            "turn": _format_dollars(statistics.costs.last_turn),
             "total": _format_dollars(statistics.costs.total),
             "without_price": statistics.costs.without_price,
         },

@@ -8,7 +8,7 @@ from homeassistant.const import ATTR_ENTITY_ID
 from homeassistant.core import Event, HomeAssistant, callback
 from homeassistant.helpers.translation import async_get_cached_translations
 
-from .bridge.errors import ERROR_KEY_BY_CLASS, plural_form
+from .bridge.errors import ERROR_KEY_BY_CLASS_NAME, plural_form
 from .bridge.turn_report import EVENT_FORGOTTEN, EVENT_TURN
 from .const import DOMAIN
 from .providers import Redirected
@@ -16,7 +16,7 @@ from .turn.errors import LocalAnswerFailed
 from .turn.routing import Route
 
 # In seconds: shorter times would be displayed as 0.0.
-_MIN_SHOWN_SECONDS = 0.05
+_MIN_DURATION_SECONDS = 0.05
 
 
 @callback
@@ -47,7 +47,7 @@ def _format_turn(hass: HomeAssistant, turn: Mapping[str, Any]) -> str:
     if turn["route"] == Route.LOCAL:
         return _common_text(hass, "answered_locally")
     by_model, seconds = turn["route"] == Route.LLM, f"{turn['duration']:.1f}"
-    if turn["duration"] < _MIN_SHOWN_SECONDS:
+    if turn["duration"] < _MIN_DURATION_SECONDS:
         if by_model:
             return _common_text(hass, "answered_by_model_at_once")
         return _common_text(hass, "answered_by_agent_at_once", agent=_entity_name(hass, turn["answered_by"]))
@@ -63,9 +63,9 @@ def _format_forgetting(hass: HomeAssistant, forgotten: Mapping[str, Any]) -> str
 
 def _format_failure(hass: HomeAssistant, error: str) -> str:
     """Return the reason of a failed turn. Its event contains neither core's error text nor the URL of a redirect."""
-    if error == ERROR_KEY_BY_CLASS[LocalAnswerFailed.__name__]:
+    if error == ERROR_KEY_BY_CLASS_NAME[LocalAnswerFailed.__name__]:
         return _common_text(hass, "failed_locally")
-    if error == ERROR_KEY_BY_CLASS[Redirected.__name__]:
+    if error == ERROR_KEY_BY_CLASS_NAME[Redirected.__name__]:
         return _common_text(hass, "failed_redirected")
     return _common_text(hass, "failed_because", reason=_get_translation(hass, "exceptions", f"{error}.message"))
 

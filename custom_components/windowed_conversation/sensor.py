@@ -46,15 +46,15 @@ _MAX_SHOWN_CONVERSATIONS = 20
 class AgentSensorDescription(SensorEntityDescription):
     """Description of a sensor for one value of an agent.
 
-    `is_memory` marks a value of the store that all agents share, shown only by agents that use it. `is_sum` marks a
-    cost, or a total that survives restarts. A total shows the value on disk, so that it never decreases, even if Home
-    Assistant is killed. `needs_model` marks a value that never changes in an account without a model.
+    `is_memory` marks a value of the store that all agents share, shown only by agents that use it. `is_cumulative`
+    marks a cost, or a total that survives restarts. A total shows the value on disk, so that it never decreases, even
+    if Home Assistant is killed. `needs_model` marks a value that never changes in an account without a model.
     """
 
     value_fn: Callable[[Agent], StateType | Decimal]
     attributes_fn: Callable[[Agent], dict[str, Any]] | None = None
     is_memory: bool = False
-    is_sum: bool = False
+    is_cumulative: bool = False
     needs_model: bool = False
 
 
@@ -120,7 +120,7 @@ def _build_total_sensor(name: str, unit: str | None = None, **more: Any) -> Agen
         key=name,
         native_unit_of_measurement=unit,
         state_class=SensorStateClass.TOTAL_INCREASING,
-        is_sum=True,
+        is_cumulative=True,
         value_fn=lambda agent: int(getattr(agent.statistics.on_disk.totals, name)),
         **more,
     )
@@ -195,7 +195,7 @@ RECORD_SENSORS = (
         state_class=SensorStateClass.TOTAL_INCREASING,
         is_memory=True,
         entity_registry_enabled_default=False,
-        value_fn=lambda agent: store.writer.counts.lost if (store := async_get_store(agent.hass)) else 0,
+        value_fn=lambda agent: store.writer.counts.lost_count if (store := async_get_store(agent.hass)) else 0,
     ),
 )
 
@@ -206,8 +206,8 @@ COST_SENSORS = (
         device_class=SensorDeviceClass.MONETARY,
         native_unit_of_measurement=_COST_UNIT,
         suggested_display_precision=5,
-        is_sum=True,
-        value_fn=attrgetter("statistics.costs.turn"),
+        is_cumulative=True,
+        value_fn=attrgetter("statistics.costs.last_turn"),
     ),
     AgentSensorDescription(
         key="total_cost",
@@ -215,7 +215,7 @@ COST_SENSORS = (
         native_unit_of_measurement=_COST_UNIT,
         state_class=SensorStateClass.TOTAL,
         suggested_display_precision=4,
-        is_sum=True,
+        is_cumulative=True,
         value_fn=attrgetter("statistics.on_disk.costs.total"),
         attributes_fn=lambda agent: {"without_price": agent.statistics.on_disk.costs.without_price},
     ),
@@ -234,8 +234,8 @@ async def async_setup_entry(
         records = RECORD_SENSORS if agent.config.memory or agent.config.record is not RecordLevel.OFF else ()
         moving = (each for each in (*SENSORS, *costs, *memory, *records) if has_model or not each.needs_model)
         sensors = [AgentSensor(agent, subentry, description) for description in moving]
-        sums = [sensor for sensor in sensors if sensor.entity_description.is_sum]
-        others = [sensor for sensor in sensors if not sensor.entity_description.is_sum]
+        sums = [sensor for sensor in sensors if sensor.entity_description.is_cumulative]
+        others = [sensor for sensor in sensors if not sensor.entity_description.is_cumulative]
         entry.async_on_unload(agent.statistics.add_listener(partial(_update_sensors, sums)))
         entry.async_on_unload(agent.add_listener(partial(_update_sensors, others)))
         if (store := async_get_store(hass)) is not None:

@@ -70,7 +70,7 @@ def _describe_memory(hass: HomeAssistant) -> dict[str, Any]:
         "memory": _OK_STATUS if state.reason is None else {"type": "failed", "error": state.reason},
         "memory_size": f"{size / 1_000_000:.1f} MB",
         "memory_queued": counts.queued,
-        "memory_dropped": counts.lost,
+        "memory_dropped": counts.lost_count,
     }
     if counts.written_at is None:
         return shown

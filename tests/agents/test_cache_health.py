@@ -9,7 +9,7 @@ import weakref
 import pytest
 
 from custom_components.windowed_conversation.agents.issues import (
-    CACHE_LIFETIME,
+    CACHE_LIFETIME_SECONDS,
     UNEXPLAINED_MISS_LIMIT,
     CacheUse,
     CacheWatch,
@@ -22,9 +22,9 @@ from custom_components.windowed_conversation.window import EstimatedCounter, Mes
 from custom_components.windowed_conversation.window.tokens import CalibratedCounter, Calibrator
 
 COUNTER = CalibratedCounter(Calibrator())
-PROMPT = PromptFingerprints(instructions=1, entities=2)
-OTHER_INSTRUCTIONS = replace(PROMPT, instructions=3)
-OTHER_ENTITIES = replace(PROMPT, entities=3)
+PROMPT = PromptFingerprints(instructions_hash=1, entities_hash=2)
+OTHER_INSTRUCTIONS = replace(PROMPT, instructions_hash=3)
+OTHER_ENTITIES = replace(PROMPT, entities_hash=3)
 VOLATILE = replace(PROMPT, is_volatile=True)
 TOOL = ToolSchema("turn_on", "Turn something on.", {"type": "object"})
 OTHER_TOOL = replace(TOOL, description="Turn something on or off.")
@@ -104,10 +104,10 @@ CASE_BY_NAME: dict[str, tuple[list[Callable[[Turn], CacheUse | None]], list[bool
         [False, False],
     ),
     "nobody can tell after the life time of a cache": (
-        [SERVED, after(CACHE_LIFETIME + 1, 0, **CHANGED)],
+        [SERVED, after(CACHE_LIFETIME_SECONDS + 1, 0, **CHANGED)],
         [False, False],
     ),
-    "a cache lives for its whole life time": ([SERVED, after(CACHE_LIFETIME, 0, **CHANGED)], [False, True]),
+    "a cache lives for its whole life time": ([SERVED, after(CACHE_LIFETIME_SECONDS, 0, **CHANGED)], [False, True]),
     "a server that never reports a cache has none": ([after(0, 0), after(60, 0, **CHANGED)], [False, False]),
     "a prefix shorter than any that was cached is not expected": (
         [SERVED, after(60, 0, input_tokens=4000, **CHANGED)],
@@ -140,11 +140,11 @@ CASE_BY_NAME: dict[str, tuple[list[Callable[[Turn], CacheUse | None]], list[bool
         [False, True],
     ),
     "one is not over when nobody can tell": (
-        [SERVED, after(60, 0, **CHANGED), after(60 + 2 * CACHE_LIFETIME, 0)],
+        [SERVED, after(60, 0, **CHANGED), after(60 + 2 * CACHE_LIFETIME_SECONDS, 0)],
         [False, True, True],
     ),
     "one is not over when nobody can tell of a turn's first request": (
-        [SERVED, after(60, 0, **CHANGED), after(60 + 2 * CACHE_LIFETIME, 0, 9900)],
+        [SERVED, after(60, 0, **CHANGED), after(60 + 2 * CACHE_LIFETIME_SECONDS, 0, 9900)],
         [False, True, True],
     ),
     "a miss that nothing explains is not the fault of the change before": (
@@ -191,7 +191,7 @@ def test_request_that_finds_what_the_same_turn_has_written_ends_no_row_of_misses
     assert [collapse is not None for collapse in found] == [False] * (UNEXPLAINED_MISS_LIMIT - 1) + [True]
 
 
-@pytest.mark.parametrize("reason", [{"at": 2 * CACHE_LIFETIME}, {"at": 60, "prompt": OTHER_INSTRUCTIONS}])
+@pytest.mark.parametrize("reason", [{"at": 2 * CACHE_LIFETIME_SECONDS}, {"at": 60, "prompt": OTHER_INSTRUCTIONS}])
 def test_miss_that_has_a_reason_is_not_of_the_row_and_does_not_end_it(run_turn: Turn, reason: dict) -> None:
     run_turn(9900, *[0] * (UNEXPLAINED_MISS_LIMIT - 2), at=0)
     run_turn(0, **reason)

@@ -9,7 +9,7 @@ import pytest
 from custom_components.windowed_conversation.bridge.memory_answers import (
     MemoryRequest,
     RequestKind,
-    _load_file,
+    _load_sentences_file,
     are_sentences_loaded,
     match_request,
     parse_yes_no,
@@ -58,7 +58,7 @@ def test_a_sentence_needs_no_capitals_and_marks(language: str, said: str, verb: 
 
 
 def test_there_are_ten_languages() -> None:
-    assert set(_load_file()) == set(SENTENCES)
+    assert set(_load_sentences_file()) == set(SENTENCES)
     assert len(SENTENCES) == 10
 
 

@@ -82,7 +82,7 @@ def store_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """
     monkeypatch.setattr(live_context, "MEMORY_TIMEOUT", 60.0)
     monkeypatch.setattr(file, "_SYNCHRONOUS", "DISABLED_RULES")
-    monkeypatch.setattr(file, "_BUSY_SECONDS", 0.2)
+    monkeypatch.setattr(file, "_LOCK_TIMEOUT_SECONDS", 0.2)
     monkeypatch.setattr(store, "STORAGE_DIR", str(tmp_path))
     return tmp_path / f"{DOMAIN}.db"
 
@@ -90,7 +90,7 @@ def store_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def disk(store_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
     """Return access to the store's file from outside the integration, which does not wait while the file is locked."""
-    monkeypatch.setattr(file, "_BUSY_SECONDS", 0.0)
+    monkeypatch.setattr(file, "_LOCK_TIMEOUT_SECONDS", 0.0)
     return Disk(store_path)
 
 

@@ -59,7 +59,7 @@ async def test_local_turn_builds_nothing_of_a_request(
     entry, say: SayFn, get_agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     built: list[str] = []
-    for name in ("Question", "TurnContext", "Stamp", "build_turn_memory_tools", "async_get_tools"):
+    for name in ("Question", "TurnContext", "InputStamp", "build_turn_memory_tools", "async_get_tools"):
         monkeypatch.setattr(conversation_turn, name, lambda *_, name=name, **__: built.append(name))
     ended: list[ConversationTurn] = []
     monkeypatch.setattr(after_turn, "STEPS", (*STEPS, lambda _agent, turn: ended.append(turn)))

@@ -131,7 +131,9 @@ async def test_new_agent_is_as_it_was_entered(
 
     assert model_server.requests[-1].body["messages"][0]["content"].startswith("You are Friday.")
     friday = next(agent for agent in entry.runtime_data.agents.values() if agent.config.name == "Friday")
-    assert friday.config.limits == TurnLimits(fallback_timeout=8, idle_timeout=5, turn=30, tool_iterations=3)
+    assert friday.config.limits == TurnLimits(
+        fallback_timeout=8, idle_timeout=5, turn_timeout=30, max_tool_iterations=3
+    )
     assert friday.config.routing == "llm_only"
     assert friday.config.scope == "device"
     assert friday.config.context_placement == "system"

@@ -16,7 +16,7 @@ from homeassistant.helpers.intent import IntentResponseType
 import pytest
 
 from custom_components.windowed_conversation.bridge.chat_log import ChatLogReply
-from custom_components.windowed_conversation.bridge.errors import next_sentence
+from custom_components.windowed_conversation.bridge.errors import format_next_sentence
 from custom_components.windowed_conversation.const import (
     CONF_IDLE_TIMEOUT,
     CONF_LIMITS,
@@ -124,7 +124,7 @@ async def test_failure_after_a_tool_is_a_message_of_its_own(home: HomeAssistant,
         reply = ChatLogReply(chat_log, AGENT)
         assert [message.role async for message in reply.add_deltas(deltas())] == ["assistant", "tool"]
 
-        last = await reply.end_early(UNREACHABLE)
+        last = await reply.add_early_end_reason(UNREACHABLE)
 
     assert last == UNREACHABLE
     assert heard[-1] == {"role": "assistant", "content": UNREACHABLE}
@@ -132,11 +132,11 @@ async def test_failure_after_a_tool_is_a_message_of_its_own(home: HomeAssistant,
 
 @pytest.mark.parametrize("said", ["Thi", "Once, ", "the 3", "(as I said", "say “yes”", "Über"])
 def test_words_that_break_off_end_with_an_ellipsis(said: str) -> None:
-    assert next_sentence(said, "Why.") == "…\n\nWhy."
+    assert format_next_sentence(said, "Why.") == "…\n\nWhy."
 
 
 @pytest.mark.parametrize(
     "said", ["Yes.", "Yes! ", "Yes?\n", "Well…", "(Yes.)", "“Yes.”", "**Yes.**", "はい。", "「はい。」"]
 )
 def test_whole_sentence_stays_as_it_is(said: str) -> None:
-    assert next_sentence(said, "Why.") == "\n\nWhy."
+    assert format_next_sentence(said, "Why.") == "\n\nWhy."

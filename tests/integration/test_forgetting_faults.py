@@ -88,7 +88,7 @@ async def test_words_of_a_turn_that_memory_has_no_more_are_forgotten_in_conversa
     home: HomeAssistant, entry, say: SayFn, disk: Disk, model_server: ModelServer
 ) -> None:
     await say(f"by the way, {TOLD}", "mine")
-    await memory_of(home).async_change(lambda memory: memory.expire({}, time.time() + 60))
+    await memory_of(home).async_change(lambda memory: memory.forget_expired({}, time.time() + 60))
     assert (SECRET in disk.exchange_text, disk.said) == (True, [])
 
     await act(home, "forget", query=TOLD)

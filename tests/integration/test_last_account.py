@@ -19,7 +19,7 @@ from homeassistant.util.async_ import get_scheduled_timer_handles
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser, async_fire_time_changed
 
-from custom_components.windowed_conversation.agents.setup import async_closing_lock
+from custom_components.windowed_conversation.agents.setup import async_get_closing_lock
 from custom_components.windowed_conversation.agents.store import async_get_store
 from custom_components.windowed_conversation.const import (
     CONF_MEMORY_DAYS,
@@ -301,7 +301,7 @@ async def test_person_who_is_removed_meanwhile_is_forgotten(
 async def test_account_that_is_added_while_the_last_one_is_removed_has_its_memory(
     home: HomeAssistant, told: MockConfigEntry, set_up: SetUpFn, disk: Disk
 ) -> None:
-    async with async_closing_lock(home):
+    async with async_get_closing_lock(home):
         removing = asyncio.create_task(home.config_entries.async_remove(told.entry_id))
         await until(lambda: not home.config_entries.async_entries(DOMAIN))
         await asyncio.sleep(0.01)

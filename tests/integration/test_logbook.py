@@ -9,7 +9,7 @@ from homeassistant.core import Context, Event, HomeAssistant
 import pytest
 from pytest_homeassistant_custom_component.common import async_capture_events
 
-from custom_components.windowed_conversation.bridge.errors import ERROR_KEY_BY_CLASS
+from custom_components.windowed_conversation.bridge.errors import ERROR_KEY_BY_CLASS_NAME
 from custom_components.windowed_conversation.bridge.turn_report import EVENT_FORGOTTEN, EVENT_TURN
 from custom_components.windowed_conversation.const import DOMAIN
 from custom_components.windowed_conversation.logbook import async_describe_events
@@ -79,7 +79,7 @@ async def test_turn_without_a_model_that_failed_has_the_reason(entry_without_mod
     assert told() == "failed: Home Assistant did not understand it, or could not do it"
 
 
-@pytest.mark.parametrize("error", sorted({*ERROR_KEY_BY_CLASS.values(), "unexpected"}))
+@pytest.mark.parametrize("error", sorted({*ERROR_KEY_BY_CLASS_NAME.values(), "unexpected"}))
 async def test_every_failure_has_a_reason_without_figures(home: HomeAssistant, entry, told: Told, error: str) -> None:
     home.bus.async_fire(EVENT_TURN, {"entity_id": AGENT, "error": error, "route": "llm", "duration": 1.0})
     await home.async_block_till_done()

@@ -82,11 +82,11 @@ def forgotten() -> list[LostRows]:
 
 @pytest.fixture
 def forget(access: MemoryAccess, forgotten: list[LostRows]) -> ForgetCallback:
-    """Return a function that runs a deletion in memory and appends its result to `forgotten`."""
+    """Return a function that runs a deletion in memory and appends its result to `forgotten_rows`."""
 
     async def forget(work: Callable[[Memory], MemoryReply]) -> MemoryReply:
         done = await access.async_change(work)
-        forgotten.extend(filter(None, [done.forgotten]))
+        forgotten.extend(filter(None, [done.forgotten_rows]))
         return done
 
     return forget
@@ -106,7 +106,7 @@ def say(home: HomeAssistant, access: MemoryAccess, forget: ForgetCallback, last_
     ) -> tuple[str, tuple[Message, ...]] | RouteReason:
         context = Context(user_id=user.id if user else None)
         given = ConversationInput(text, context, None, None, None, language, AGENT)
-        speaker = (await async_find_speaker(home, given, {})).in_window(WindowKey("talk", context.user_id))
+        speaker = (await async_find_speaker(home, given, {})).for_window(WindowKey("talk", context.user_id))
         answers = MemoryAnswerer(home, access, speaker, forget, MemoryDialog(last_answers, "talk", speaker))
         with async_get_chat_session(home) as session, async_get_chat_log(home, session, given) as log:
             local = LocalAnswerer(home, given, log, can_ask_model=True, model_has_tools=False, memory=answers)

@@ -438,9 +438,9 @@ async def test_store_and_account_work_with_a_byte_that_has_rotten_meanwhile(
     await stop(home, entry)
     await start(home, entry)
     await until(lambda: memory_of(home).writer.state.statistics is not None)
-    await home.async_add_executor_job(memory_of(home).writer.hold, 60.0)
+    await home.async_add_executor_job(memory_of(home).writer.pause_writing, 60.0)
     disk.corrupt("the dog is Rex")
-    memory_of(home).writer.release()
+    memory_of(home).writer.resume_writing()
 
     answer = get_speech(await say("hello there", "mine"))
 

@@ -15,7 +15,7 @@ import pytest
 from custom_components.windowed_conversation.agents.store import AgentStore
 from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, DOMAIN
 from custom_components.windowed_conversation.turn.limits import TurnLimits
-from custom_components.windowed_conversation.turn.routing import Decision, Route, RouteReason
+from custom_components.windowed_conversation.turn.routing import Route, RouteDecision, RouteReason
 from custom_components.windowed_conversation.turn.state import Turn
 from demo.model_server import ModelServer, call, words
 
@@ -248,7 +248,7 @@ async def test_sensors_follow_by_themselves_and_once_for_turns_that_end_together
 
     async_track_state_change_event(home, "sensor.ada_total_local_turns", on_change)
     nothing: Any = None
-    turn = Turn(nothing, "", Decision(Route.LOCAL, RouteReason.LOCAL_MATCH), TurnLimits(), nothing, nothing)
+    turn = Turn(nothing, "", RouteDecision(Route.LOCAL, RouteReason.LOCAL_MATCH), TurnLimits(), nothing, nothing)
     for _ in range(2):
         get_agent(entry).statistics.on_turn(turn, 0)
     await asyncio.wait_for(changed.wait(), 30)

@@ -115,7 +115,7 @@ def test_an_episode_without_turns_is_kept_as_long_as_turns_are(memory) -> None:
         for agent, age in (("a1", 1), ("a1", 3), (None, 3), (None, 5))
     ]
 
-    assert memory.expire({"a1": NOW - 2}, NOW - 4).episodes == (rows[1], rows[3])
+    assert memory.forget_expired({"a1": NOW - 2}, NOW - 4).episodes == (rows[1], rows[3])
 
 
 @pytest.mark.parametrize(

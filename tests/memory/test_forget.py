@@ -208,7 +208,7 @@ def test_what_is_deleted_and_not_erased_when_it_is_killed_is_erased_later(
     assert b"quokka" in read_all_files(killed)
 
     again = Memory(killed, ("en", "de"))
-    assert again.expire({}, 0.0).is_erased
+    assert again.forget_expired({}, 0.0).is_erased
 
     assert b"quokka" not in read_all_files(killed)
     again.close()
@@ -225,13 +225,13 @@ def test_what_another_process_still_reads_is_erased_later(memory, path) -> None:
     assert memory.get_facts() == []
 
     beside.close()
-    assert memory.expire({}, 0.0).is_erased
+    assert memory.forget_expired({}, 0.0).is_erased
     assert b"quokka" not in read_all_files(path)
 
 
 def test_what_made_room_is_gone_from_the_index(memory, path, monkeypatch) -> None:
     monkeypatch.setitem(rows.MAX_ROWS_BY_KIND, "turn", 1)
-    monkeypatch.setattr(rows, "_LIMIT_CHECK_INTERVAL", 1)
+    monkeypatch.setattr(rows, "_ROWS_PER_LIMIT_CHECK", 1)
     memory.add_turn(turn("quokka", at=NOW))
     memory.add_turn(turn("bread", at=NOW + 1))
 
@@ -278,13 +278,13 @@ def test_turns_expire_by_the_time_of_their_agent(memory, path) -> None:
         for days in (5, 50, 500)
     }
 
-    expired = memory.expire({"a1": NOW - 10 * DAY}, NOW - 100 * DAY)
+    expired = memory.forget_expired({"a1": NOW - 10 * DAY}, NOW - 100 * DAY)
 
     assert set(expired.turns) == {rows["a1", 50], rows["a1", 500], rows["a2", 500], rows[None, 500]}
     assert expired.is_erased
     assert memory.statistics().facts == 1
     assert indexed(path) == stored(path, ("en", "de"))
-    assert memory.expire({"a1": NOW - 10 * DAY}, NOW - 100 * DAY) == NOTHING
+    assert memory.forget_expired({"a1": NOW - 10 * DAY}, NOW - 100 * DAY) == NOTHING
 
 
 def test_by_time_goes_what_is_not_older(memory) -> None:

@@ -30,7 +30,7 @@ class MemoryMachine(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(transfer, "_POSTPONE_INTERVAL", 3)
+        self.patch.setattr(transfer, "_ROWS_PER_INDEX_CHECK", 3)
         self.folder = TemporaryDirectory()
         self.path = Path(self.folder.name) / "memory.db"
         self.languages = _LANGUAGE_SETS[0]

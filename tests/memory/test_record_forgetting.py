@@ -22,7 +22,7 @@ def levels(memory: Memory) -> dict[str, str]:
 def test_words_go_after_their_days_and_figures_stay(memory, path) -> None:
     memory.add([whole(0, f"The {SECRET} is old"), whole(10, "Hello")])
 
-    expired = memory.expire({}, OTHERS, text_cutoff=NOW + 5)
+    expired = memory.forget_expired({}, OTHERS, text_cutoff=NOW + 5)
 
     assert expired.is_erased
     assert levels(memory) == {"turn-0000": "figures", "turn-0010": "whole"}
@@ -33,7 +33,7 @@ def test_words_go_after_their_days_and_figures_stay(memory, path) -> None:
 def test_figures_go_when_the_turns_of_their_agent_do(memory, path) -> None:
     memory.add([record(1, agent="short"), record(2, agent="long"), record(3, agent="gone")])
 
-    memory.expire({"short": NOW + 9, "long": NOW}, NOW + 2.5)
+    memory.forget_expired({"short": NOW + 9, "long": NOW}, NOW + 2.5)
 
     assert list(levels(memory)) == ["turn-0002", "turn-0003"]
     assert b"short" not in read_all_files(path)
@@ -42,7 +42,7 @@ def test_figures_go_when_the_turns_of_their_agent_do(memory, path) -> None:
 def test_text_that_a_younger_turn_has_sent_as_well_stays(memory) -> None:
     memory.add([whole(0, "Hello"), whole(10, "Hello")])
 
-    memory.expire({}, OTHERS, text_cutoff=NOW + 5)
+    memory.forget_expired({}, OTHERS, text_cutoff=NOW + 5)
 
     assert memory.turn_records.get_turn("turn-0010") == whole(10, "Hello")
 

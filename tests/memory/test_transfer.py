@@ -45,7 +45,7 @@ def test_loading_twice_changes_nothing(memory) -> None:
 
 
 def test_many_lines_are_put_into_the_index_later(memory, other, path, monkeypatch) -> None:
-    monkeypatch.setattr(transfer, "_POSTPONE_INTERVAL", 2)
+    monkeypatch.setattr(transfer, "_ROWS_PER_INDEX_CHECK", 2)
     fill(other)
     memory.add_turn(turn("Good evening"))
     memory.load_lines(other.export())
@@ -61,7 +61,7 @@ def test_many_lines_are_put_into_the_index_later(memory, other, path, monkeypatc
 
 
 def test_many_lines_of_which_one_is_malformed_leave_everything_as_it_was(memory, other, path, monkeypatch) -> None:
-    monkeypatch.setattr(transfer, "_POSTPONE_INTERVAL", 2)
+    monkeypatch.setattr(transfer, "_ROWS_PER_INDEX_CHECK", 2)
     fill(other)
     memory.add_turn(turn("Good evening"))
     before = list(memory.export())

@@ -50,7 +50,7 @@ def test_the_texts_of_a_turn_are_bounded(memory) -> None:
 
 def test_the_oldest_turns_make_room(memory, monkeypatch) -> None:
     monkeypatch.setitem(rows.MAX_ROWS_BY_KIND, "turn", 3)
-    monkeypatch.setattr(rows, "_LIMIT_CHECK_INTERVAL", 1)
+    monkeypatch.setattr(rows, "_ROWS_PER_LIMIT_CHECK", 1)
     for number in range(6):
         memory.add_turn(turn(f"bread {number}", at=NOW + number))
 

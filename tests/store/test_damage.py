@@ -106,7 +106,7 @@ def test_letters_that_are_none_stop_nothing_and_are_in_no_error(full, caplog) ->
 
     assert {fact.text for fact in memory.get_facts()} == {"\ufffdFACT QUOKKA", "\ufffdFACT WOMBAT"}
     assert list(memory.export())
-    assert memory.expire({}, 0.0, NOW + 0.5).is_erased
+    assert memory.forget_expired({}, 0.0, NOW + 0.5).is_erased
     assert memory.forget(query="turn quokka").is_erased
     with pytest.raises(StoreUnavailable) as refused, memory.database.read_transaction() as connection:
         connection.execute("SELECT json_extract(text, '$[QUOKKA') FROM fact").fetchall()

@@ -14,7 +14,7 @@ from custom_components.windowed_conversation.store import (
     delete_file,
     file,
     get_damaged_path,
-    get_disk_size,
+    get_disk_bytes,
 )
 from tests.memory.content import indexed, stored, turn
 
@@ -106,7 +106,7 @@ def test_a_room_that_is_new_finds_the_file_of_the_others_as_it_was(memory, path)
 
 def test_nothing_is_left_of_a_file_that_is_deleted(memory, path) -> None:
     memory.add_fact("Tea at five")
-    assert get_disk_size(path) > 0
+    assert get_disk_bytes(path) > 0
     memory.close()
     get_damaged_path(path).write_bytes(b"tea")
 
@@ -126,7 +126,7 @@ def test_a_folder_that_is_not_there_is_away(tmp_path) -> None:
 
 
 def test_what_another_process_writes_to_for_long_is_locked(path, monkeypatch) -> None:
-    monkeypatch.setattr(file, "_BUSY_SECONDS", 0.0)
+    monkeypatch.setattr(file, "_LOCK_TIMEOUT_SECONDS", 0.0)
     memory = opened(path)
     memory.add_fact("Tea at five")
     beside = sqlite3.connect(path, isolation_level=None)
@@ -166,7 +166,7 @@ def test_a_full_disk_leaves_what_was_stored(memory) -> None:
     ],
 )
 def test_an_error_says_why(error, reason) -> None:
-    assert file.reason_for(error) == reason
+    assert file.find_reason(error) == reason
 
 
 def test_many_threads_write_and_read_at_once(memory, path) -> None:

@@ -41,7 +41,7 @@ def _short_pauses(monkeypatch) -> None:
     """Retry failed operations immediately, and report a locked file immediately."""
     monkeypatch.setattr(module, "_FIRST_PAUSE_SECONDS", 0.001)
     monkeypatch.setattr(module, "_MAX_PAUSE_SECONDS", 0.001)
-    monkeypatch.setattr(file, "_BUSY_SECONDS", 0.0)
+    monkeypatch.setattr(file, "_LOCK_TIMEOUT_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ def test_what_there_is_no_room_for_is_counted_and_what_waits_is_kept(make, path)
         writer.submit(Memory.get_facts).result(_ENOUGH)
 
     assert refused.value.reason == "locked"
-    assert (writer.counts.queued, writer.counts.lost) == (3, 2)
+    assert (writer.counts.queued, writer.counts.lost_count) == (3, 2)
     writer.start()
     assert writer.drain(_ENOUGH)
     assert said(path) == ["bread 0", "bread 1", "bread 2"]
@@ -325,7 +325,7 @@ def test_a_newer_file_is_left_alone(make, path, states) -> None:
 
 def test_nothing_is_written_while_it_is_held_and_all_of_it_afterwards(writer, path) -> None:
     writer.put(turn("bread"))
-    assert writer.hold(_ENOUGH)
+    assert writer.pause_writing(_ENOUGH)
     content = path.read_bytes()
 
     writer.put(turn("butter"))
@@ -333,10 +333,10 @@ def test_nothing_is_written_while_it_is_held_and_all_of_it_afterwards(writer, pa
         writer.submit(lambda memory: memory.facts()).result(_ENOUGH)
 
     assert refused.value.reason == "backup"
-    assert not writer.hold(_ENOUGH)
+    assert not writer.pause_writing(_ENOUGH)
     assert path.read_bytes() == content
     assert writer.counts.queued == 1
-    writer.release()
+    writer.resume_writing()
     assert writer.drain(_ENOUGH)
     assert said(path) == ["bread", "butter"]
 
@@ -346,7 +346,7 @@ def test_a_queue_that_is_half_full_ends_what_holds_it(make, path) -> None:
     writer.put(turn("bread"))
     writer.start()
     assert writer.drain(_ENOUGH)
-    assert writer.hold(_ENOUGH)
+    assert writer.pause_writing(_ENOUGH)
     written = Event()
 
     writer.put(turn("butter"), WriteJob(lambda connection: None, written.set))
@@ -357,15 +357,15 @@ def test_a_queue_that_is_half_full_ends_what_holds_it(make, path) -> None:
 def test_what_is_not_in_the_one_file_in_time_is_not_held(make, path) -> None:
     opened(path).close()
 
-    assert not make().hold(0)
+    assert not make().pause_writing(0)
 
 
 def test_nothing_is_written_to_a_new_file_while_it_is_held(writer, path) -> None:
-    assert writer.hold(_ENOUGH)
+    assert writer.pause_writing(_ENOUGH)
     writer.put(turn("bread"))
 
     assert not path.exists()
-    writer.release()
+    writer.resume_writing()
     assert writer.drain(_ENOUGH)
     assert said(path) == ["bread"]
 
@@ -474,7 +474,7 @@ def test_a_state_tells_how_many_rows_were_damaged_until_they_are_forgotten(make,
 
 
 def test_what_was_loaded_at_once_is_found_a_little_later(telling, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(transfer, "_POSTPONE_INTERVAL", 2)
+    monkeypatch.setattr(transfer, "_ROWS_PER_INDEX_CHECK", 2)
     other = Memory(tmp_path / "other.db", LANGUAGES)
     other.add(turn(f"bread {number}") for number in range(5))
     lines = list(other.export())

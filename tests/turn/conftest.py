@@ -56,9 +56,9 @@ def question(http_client: Any, model_server: ModelServer) -> Question:
     return Question(
         model=Model("own", provider(http_client, model_server.url), "scripted", Budget(WindowPolicy())),
         system_prompt="You are a voice assistant.",
-        prefix=PREFIX,
+        stamp_prefix=PREFIX,
         tools=TOOLS,
-        done_phrase="Done.",
+        empty_answer_phrase="Done.",
     )
 
 

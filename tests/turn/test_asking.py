@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers.errors import RateLimited, Refused, Unavailable
+from custom_components.windowed_conversation.providers.errors import AnswerRefused, RateLimited, Unavailable
 from custom_components.windowed_conversation.turn.limits import Budget, Pause
 from custom_components.windowed_conversation.turn.model import Model, Question
-from custom_components.windowed_conversation.turn.routing import Decision, Route, RouteReason
+from custom_components.windowed_conversation.turn.routing import Route, RouteDecision, RouteReason
 from custom_components.windowed_conversation.window import Window, WindowPolicy
 from demo.model_server import ModelServer
 
@@ -69,8 +69,8 @@ async def test_next_model_answers_for_one_that_fails(
 
     outcome = await take("my name is Ada", asked=chain, idle_timeout=0.3)
 
-    assert outcome.speech == "Nice to meet you, Ada."
-    assert outcome.decision == Decision(Route.FALLBACK, reason)
+    assert outcome.sent_text == "Nice to meet you, Ada."
+    assert outcome.decision == RouteDecision(Route.FALLBACK, reason)
     assert (outcome.answered_by, [failure.agent for failure in outcome.failures]) == ("second", ["own"])
 
 
@@ -80,7 +80,7 @@ async def test_answer_of_another_is_kept_like_any(
     model_server.fault("500", 1)
     await take("my name is Ada", asked=chain)
 
-    assert (await take("what is my name?", asked=chain)).speech == "Your name is Ada."
+    assert (await take("what is my name?", asked=chain)).sent_text == "Your name is Ada."
     assert "route:fallback" in window.exchanges()[0].tags
     assert "route:fallback" not in window.exchanges()[1].tags
 
@@ -90,7 +90,7 @@ async def test_what_another_would_only_repeat_is_told(take: Take, chain: Questio
 
     outcome = await take("my name is Ada", asked=chain)
 
-    assert isinstance(outcome.error, Refused)
+    assert isinstance(outcome.error, AnswerRefused)
     assert outcome.failures == []
 
 
@@ -102,7 +102,7 @@ async def test_nobody_else_is_asked_after_the_first_token(
     outcome = await take("tell me a story about the sea", asked=chain)
 
     assert isinstance(outcome.error, Unavailable)
-    assert outcome.speech
+    assert outcome.sent_text
     assert second_server.requests == []
 
 
@@ -179,7 +179,7 @@ async def test_short_pause_is_waited_for_where_nobody_else_is(take: Take, model_
 
     outcome = await take("my name is Ada", idle_timeout=5.0)
 
-    assert outcome.speech == "Nice to meet you, Ada."
+    assert outcome.sent_text == "Nice to meet you, Ada."
     assert len(model_server.requests) == 2
 
 
@@ -221,7 +221,7 @@ async def test_provider_is_asked_again_after_a_minute_whatever_it_asked_for(
 
     errors = [outcome.error for outcome in (first, second) if isinstance(outcome.error, RateLimited)]
     assert [error.retry_after for error in errors] == [31_536_000, 31_536_000 - 30]
-    assert third.speech == "Nice to meet you, Ada."
+    assert third.sent_text == "Nice to meet you, Ada."
     assert len(model_server.requests) == 2
 
 
@@ -250,6 +250,6 @@ async def test_whole_turn_has_one_deadline(take: Take, chain: Question, model_se
     loop = asyncio.get_running_loop()
     began = loop.time()
 
-    await take("hello", asked=chain, idle_timeout=5.0, turn=0.3)
+    await take("hello", asked=chain, idle_timeout=5.0, turn_timeout=0.3)
 
     assert loop.time() - began == pytest.approx(0.3)

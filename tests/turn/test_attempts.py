@@ -23,7 +23,8 @@ from .world import Ear, make_turn
 def told(outcome: Turn) -> list[tuple[str, str | None, bool, bool]]:
     """Return for each request its result, its error, whether it was billed, and whether it may have an unknown cost."""
     return [
-        (each.result, each.error_name, each.billed_request is not None, each.is_unbilled) for each in outcome.attempts
+        (each.result, each.error_name, each.billed_request is not None, each.is_cost_unknown)
+        for each in outcome.attempts
     ]
 
 
@@ -53,7 +54,7 @@ async def test_each_round_of_tools_is_a_request(take: Take, model_server: ModelS
         ("malformed_event", ("error", "BadStream", False, True)),
         ("no_terminal", ("error", "BadStream", False, True)),
         ("length", ("error", "Incomplete", True, False)),
-        ("refusal", ("error", "Refused", True, False)),
+        ("refusal", ("error", "AnswerRefused", True, False)),
         ("empty_answer", ("error", "EmptyAnswer", True, False)),
     ],
     ids=str,
@@ -79,7 +80,7 @@ async def test_request_that_is_sent_again_is_another(take: Take, model_server: M
 async def test_turn_that_took_too_long_has_cancelled_its_request(take: Take, model_server: ModelServer) -> None:
     model_server.fault("no_answer", 1)
 
-    outcome = await take("hello", turn=0.3)
+    outcome = await take("hello", turn_timeout=0.3)
 
     assert told(outcome) == [("cancelled", "CancelledError", False, True)]
     assert outcome.result is AttemptResult.ERROR
@@ -97,7 +98,7 @@ async def test_request_of_a_cancelled_turn_is_cancelled(
     await asyncio.wait([turn])
 
     assert told(outcome) == [("cancelled", "CancelledError", False, True)]
-    assert (outcome.result, type(outcome.fault)) == (AttemptResult.CANCELLED, asyncio.CancelledError)
+    assert (outcome.result, type(outcome.interruption)) == (AttemptResult.CANCELLED, asyncio.CancelledError)
 
 
 async def test_pause_that_a_server_asked_for_sends_nothing(take: Take, question: Question) -> None:

@@ -113,7 +113,7 @@ async def sweep(asked: Question, text: str, begin: Callable[[SlowHome], None] = 
     async def run_turn() -> None:
         async with windows.begin_turn("key", timeout=0) as window:
             outcome = await take_turn(window, text, asked, broken.reply)
-            ended.append(type(outcome.error).__name__ if outcome.error else outcome.speech)
+            ended.append(type(outcome.error).__name__ if outcome.error else outcome.sent_text)
 
     async def start() -> None:
         nonlocal broken, windows

@@ -3,12 +3,12 @@
 import pytest
 
 from custom_components.windowed_conversation.turn.routing import (
-    cuts_word,
+    has_no_required_word,
     have_same_words,
-    is_bare_template,
     is_instruction,
-    is_long_name,
     is_question,
+    is_unlikely_name,
+    is_word_cut,
 )
 
 
@@ -26,7 +26,7 @@ from custom_components.windowed_conversation.turn.routing import (
     ],
 )
 def test_an_item_is_at_most_three_words(item: str, is_long: bool) -> None:
-    assert is_long_name(item) is is_long
+    assert is_unlikely_name(item) is is_long
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_an_announcement_that_begins_like_a_question_is_an_instruction(
     ],
 )
 def test_a_bare_template_has_no_word_that_must_be_said(template: str, bare: bool) -> None:
-    assert is_bare_template(template) is bare
+    assert has_no_required_word(template) is bare
 
 
 @pytest.mark.parametrize(("text", "asks"), [("kitchen light?", True), ("厨房灯？", True), ("kitchen light.", False)])
@@ -87,4 +87,4 @@ def test_words_are_the_same_whatever_stands_between_them(one: str, other: str, s
     ],
 )
 def test_a_span_that_ends_between_two_letters_cuts_a_word(text: str, span: tuple[int, int], cut: bool) -> None:
-    assert cuts_word(text, span) is cut
+    assert is_word_cut(text, span) is cut

@@ -96,7 +96,7 @@ async def test_provider_that_takes_too_long_times_out(asked: Question, byte_serv
     byte_server.set_reply(never, headers={"Content-Type": "application/json"})
 
     with pytest.raises(DeadlineExceeded):
-        await compacted(asked, turn=0.05)
+        await compacted(asked, turn_timeout=0.05)
     never.set()
 
 

@@ -157,6 +157,6 @@ async def test_round_whose_question_may_not_have_been_read_and_that_says_nothing
 
     (again,) = [outcome for outcome in outcomes if len(outcome.attempts) == 3]
     cut, smaller = again.attempts[1:]
-    assert again.speech == "It is off."
+    assert again.sent_text == "It is off."
     assert len(smaller.request.messages) < len(cut.request.messages)
-    assert {outcome.speech for outcome in outcomes if outcome is not again} == {"Done."}
+    assert {outcome.sent_text for outcome in outcomes if outcome is not again} == {"Done."}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.memory import LostRows, Memory, PastTurn, Summary, Tombstone, rows
-from custom_components.windowed_conversation.turn.context import Stamp
+from custom_components.windowed_conversation.turn.context import InputStamp
 from custom_components.windowed_conversation.turn.forgetting import (
     CONVERSATIONS,
     ConversationForgetting,
@@ -232,7 +232,7 @@ def test_arguments_and_results_of_tools_repeat_it_too(store: Store) -> None:
 
 def test_a_stamp_repeats_nothing(store: Store) -> None:
     store.add_fact("Anna comes on Tuesday")
-    stamp = Stamp(datetime(2026, 11, 24, tzinfo=UTC), "Anna").format_prefix()
+    stamp = InputStamp(datetime(2026, 11, 24, tzinfo=UTC), "Anna").format_prefix()
     snapshot = window(exchange(1.0, f"{stamp}hello"), exchange(2.0, f"{stamp}Anna is here on Tuesday"))
 
     assert store.left(snapshot) == [f"{stamp}hello"]

@@ -54,7 +54,7 @@ async def test_agent_of_another_integration_is_asked_before_tools_ran(
 
     outcome = await take("switch on the lamp", asked=replace(byte_question, fallback_agents=(stranger,)))
 
-    assert (outcome.speech, home.ran) == ("It is on.", ["on lamp"])
+    assert (outcome.sent_text, home.ran) == ("It is on.", ["on lamp"])
 
 
 async def test_answer_that_overflows_after_its_first_token_is_not_asked_for_again(
@@ -66,4 +66,4 @@ async def test_answer_that_overflows_after_its_first_token_is_not_asked_for_agai
     outcome = await take("tell me a story", asked=byte_question)
 
     assert isinstance(outcome.error, ContextOverflow)
-    assert (outcome.speech, len(byte_server.requests)) == ("Once upon a time", 1)
+    assert (outcome.sent_text, len(byte_server.requests)) == ("Once upon a time", 1)

@@ -21,9 +21,9 @@ from custom_components.windowed_conversation.turn.state_text import (
     EntityState,
     StateCategory,
     area_name,
+    classify_state,
     entity_kind,
     format_name,
-    rank_state,
     state_text,
 )
 from custom_components.windowed_conversation.window import EstimatedCounter
@@ -57,7 +57,7 @@ def entity(kind: str, area: str, name: str = "", *, odd: bool = False, state: st
         name or f"{area} {kind}".strip(),
         text,
         entity_kind(domain, device_class),
-        rank_state(domain, device_class, value, text),
+        classify_state(domain, device_class, value, text),
         at,
         domain,
         domain if domain == "select" else "",
@@ -308,28 +308,28 @@ def test_state_of_an_entity(domain: str, state: str, attributes: dict[str, Any],
     [
         ("light", None, "on", StateCategory.UNUSUAL),
         ("cover", "garage", "open", StateCategory.UNUSUAL),
-        ("cover", "blind", "open", StateCategory.MEASURED),
+        ("cover", "blind", "open", StateCategory.NEUTRAL),
         ("binary_sensor", "connectivity", "on", StateCategory.USUAL),
         ("binary_sensor", "connectivity", "off", StateCategory.UNUSUAL),
-        ("binary_sensor", "presence", "on", StateCategory.MEASURED),
+        ("binary_sensor", "presence", "on", StateCategory.NEUTRAL),
         ("media_player", None, "paused", StateCategory.UNUSUAL),
         ("media_player", "tv", "idle", StateCategory.USUAL),
         ("sensor", "battery", "12", StateCategory.UNUSUAL),
-        ("sensor", "battery", "90", StateCategory.MEASURED),
-        ("sensor", ["odd"], "1", StateCategory.MEASURED),
+        ("sensor", "battery", "90", StateCategory.NEUTRAL),
+        ("sensor", ["odd"], "1", StateCategory.NEUTRAL),
         ("vacuum", None, "docked", StateCategory.USUAL),
-        ("climate", None, "heat", StateCategory.MEASURED),
+        ("climate", None, "heat", StateCategory.NEUTRAL),
         ("person", None, "unknown", StateCategory.UNUSUAL),
     ],
 )
 def test_what_is_as_usual(domain: str, device_class: Any, state: str, standing: StateCategory) -> None:
-    assert rank_state(domain, device_class, state, state_text(domain, state, {}, "°C")) is standing
+    assert classify_state(domain, device_class, state, state_text(domain, state, {}, "°C")) is standing
 
 
 def test_low_battery_is_not_as_usual() -> None:
     text = state_text("vacuum", "docked", {"battery_level": 12}, "°C")
 
-    assert rank_state("vacuum", None, "docked", text) is StateCategory.UNUSUAL
+    assert classify_state("vacuum", None, "docked", text) is StateCategory.UNUSUAL
     assert (
         replace(entity("temperature", "", state="5"), kind="battery", category=StateCategory.UNUSUAL).label
         == "battery low"

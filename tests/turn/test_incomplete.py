@@ -108,7 +108,7 @@ async def test_call_is_known_when_the_whole_turn_took_too_long(
 
     reply.tools = {**home.tools, TURN_ON: never_ends}
 
-    outcome = await take(SWITCH, turn=0.3)
+    outcome = await take(SWITCH, turn_timeout=0.3)
 
     assert isinstance(outcome.error, DeadlineExceeded)
     assert_marked_incomplete(window)

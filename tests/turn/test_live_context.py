@@ -78,7 +78,7 @@ async def test_context_of_the_system_prompt_is_at_its_end_and_not_in_the_window(
 ) -> None:
     source.text = _SECTIONS
 
-    await take("hello", asked=replace(asked, prefix=""))
+    await take("hello", asked=replace(asked, stamp_prefix=""))
 
     (request,) = model_server.requests
     assert _contents(request, "system") == [f"{asked.system_prompt}{_SECTIONS}"]
@@ -90,7 +90,7 @@ async def test_context_is_the_whole_system_prompt_if_there_are_no_instructions(
 ) -> None:
     source.text = _SECTIONS
 
-    await take("hello", asked=replace(asked, prefix="", system_prompt=""))
+    await take("hello", asked=replace(asked, stamp_prefix="", system_prompt=""))
 
     assert _contents(model_server.requests[-1], "system") == [_SECTIONS.strip()]
 

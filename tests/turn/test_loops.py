@@ -38,7 +38,7 @@ async def test_loop_is_told_and_ends_in_an_answer(
 
     outcome = await take("my name is Ada")
 
-    assert (outcome.error, outcome.speech) == (None, "Nice to meet you, Ada.")
+    assert (outcome.error, outcome.sent_text) == (None, "Nice to meet you, Ada.")
     assert (home.ran, told(window)) == (["look"] * 4, [False, False, True, True])
     assert ["tools" in request.body for request in model_server.requests] == [True] * 4 + [False]
 
@@ -78,7 +78,7 @@ async def test_model_that_checks_its_work_is_left_to_it(
 
     outcome = await take("switch on both", asked=byte_question)
 
-    assert (outcome.error, outcome.speech) == (None, "Both are on.")
+    assert (outcome.error, outcome.sent_text) == (None, "Both are on.")
     assert told(window) == [False] * 5
     assert home.things == {"kitchen light": "on", "bedroom light": "on"}
 
@@ -93,7 +93,7 @@ async def test_call_that_alternates_with_another_is_a_loop(
 
     outcome = await take("make it blink", asked=byte_question)
 
-    assert (outcome.error, outcome.speech) == (None, "It blinked.")
+    assert (outcome.error, outcome.sent_text) == (None, "It blinked.")
     assert told(window) == [False, False, False, True, False, True]
     assert ["tools" in request for request in byte_server.requests] == [True] * 6 + [False]
 
@@ -109,6 +109,6 @@ async def test_model_that_never_stops_calling_ends_in_an_answer(
 
     outcome = await take("look", asked=byte_question)
 
-    assert (outcome.error, outcome.speech) == (None, words or "Done.")
+    assert (outcome.error, outcome.sent_text) == (None, words or "Done.")
     assert home.ran == ["look"] * 4
     assert window.messages()[-1].tool_calls == ()

@@ -196,17 +196,17 @@ def test_reconfigured_model_begins_anew(learned: ContextSizeTracker) -> None:
 
 
 def test_smaller_request_is_between_what_was_served_and_what_was_refused(size: ContextSizeTracker) -> None:
-    assert size.retry_tokens(4100) == 4000
+    assert size.get_retry_tokens(4100) == 4000
 
 
 def test_smaller_request_follows_the_named_size(size: ContextSizeTracker) -> None:
     size.on_size_named(3000)
 
-    assert size.retry_tokens(4100) == 3000
+    assert size.get_retry_tokens(4100) == 3000
 
 
 def test_nothing_shows_a_smaller_size_if_more_was_served(size: ContextSizeTracker) -> None:
-    assert size.retry_tokens(3000) is None
+    assert size.get_retry_tokens(3000) is None
 
 
 def test_any_request_is_larger_than_none() -> None:
@@ -307,7 +307,7 @@ class Server:
         sent, refused = self.fixed + self.window, None
         while not self._can_serve(sent):
             refused = sent
-            target = self.size.retry_tokens(sent)
+            target = self.size.get_retry_tokens(sent)
             smaller = sent * 2 // 3 if target is None else target - target // 16
             sent = max(min(smaller, sent - 1), self.fixed)
         answer = min(ANSWER, self.context - sent)

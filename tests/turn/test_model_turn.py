@@ -33,14 +33,14 @@ async def test_calls_of_every_shape_are_run_and_answered(
     outcome = await take("switch on the kitchen light and the bedroom light")
 
     assert outcome.error is None
-    assert outcome.speech == "Done, the kitchen light and the bedroom light are on."
+    assert outcome.sent_text == "Done, the kitchen light and the bedroom light are on."
     assert home.things == {"kitchen light": "on", "bedroom light": "on"}
 
 
 async def test_model_looks_and_then_acts(take: Take, home: Home, window: Window) -> None:
     outcome = await take("is the kitchen light on? if not, switch it on")
 
-    assert outcome.speech == "Done, the kitchen light is on."
+    assert outcome.sent_text == "Done, the kitchen light is on."
     assert home.ran == ["look", "on kitchen light"]
     assert (len(outcome.attempts), outcome.tool_calls) == (3, 2)
     assert roles(window) == ["system", "user", "assistant", "tool", "assistant", "tool", "assistant"]
@@ -54,7 +54,7 @@ async def test_words_of_two_messages_are_kept_apart(
 
     outcome = await take("hello", asked=byte_question)
 
-    assert outcome.speech == "One moment. It is on."
+    assert outcome.sent_text == "One moment. It is on."
 
 
 async def test_first_token_is_passed_on_before_the_answer_is_complete(
@@ -69,10 +69,10 @@ async def test_first_token_is_passed_on_before_the_answer_is_complete(
     rest.set()
     outcome = await turn
 
-    assert outcome.speech == "Hello there."
-    assert outcome.first_token is not None
-    assert outcome.duration is not None
-    assert 0 < outcome.first_token < outcome.duration
+    assert outcome.sent_text == "Hello there."
+    assert outcome.first_token_seconds is not None
+    assert outcome.duration_seconds is not None
+    assert 0 < outcome.first_token_seconds < outcome.duration_seconds
 
 
 async def test_call_is_run_before_the_answer_is_complete(
@@ -93,10 +93,10 @@ async def test_call_is_run_before_the_answer_is_complete(
 async def test_last_request_offers_no_tools_to_a_compatible_server(take: Take, model_server: ModelServer) -> None:
     model_server.fault("same_call")
 
-    outcome = await take("my name is Ada", tool_iterations=2)
+    outcome = await take("my name is Ada", max_tool_iterations=2)
 
     assert ["tools" in request.body for request in model_server.requests] == [True, True, False]
-    assert outcome.speech == "Nice to meet you, Ada."
+    assert outcome.sent_text == "Nice to meet you, Ada."
 
 
 async def test_last_request_begins_to_openai_with_the_bytes_of_the_one_before_it(
@@ -106,14 +106,14 @@ async def test_last_request_begins_to_openai_with_the_bytes_of_the_one_before_it
     provider = create_openai_chat("made-up", http_client, model_server.url)
 
     outcome = await take(
-        "my name is Ada", asked=replace(question, model=replace(question.model, provider=provider)), tool_iterations=2
+        "my name is Ada", asked=replace(question, model=replace(question.model, provider=provider)), max_tool_iterations=2
     )
 
     *_, before, last = [request.body for request in model_server.requests]
     assert json.dumps(last["tools"]) == json.dumps(before["tools"])
     assert json.dumps(last["messages"]).startswith(json.dumps(before["messages"]).removesuffix("]"))
     assert last["tool_choice"] == "none"
-    assert outcome.speech == "Nice to meet you, Ada."
+    assert outcome.sent_text == "Nice to meet you, Ada."
 
 
 async def test_call_of_a_model_without_tools_is_ignored(
@@ -123,7 +123,7 @@ async def test_call_of_a_model_without_tools_is_ignored(
 
     outcome = await take("hello", asked=replace(byte_question, tools=()))
 
-    assert outcome.speech == "I cannot switch it."
+    assert outcome.sent_text == "I cannot switch it."
     assert (home.ran, roles(window)) == ([], ["system", "user", "assistant"])
 
 
@@ -144,9 +144,9 @@ async def test_model_that_calls_where_it_may_not_after_tools_ran_has_succeeded(
     byte_server.set_reply(calls({"name": "one"}))
     byte_server.add_reply(calls({"name": "two"}))
 
-    outcome = await take("hello", asked=byte_question, tool_iterations=1)
+    outcome = await take("hello", asked=byte_question, max_tool_iterations=1)
 
-    assert (outcome.error, outcome.speech) == (None, "Done.")
+    assert (outcome.error, outcome.sent_text) == (None, "Done.")
     assert home.ran == ["on one"]
     assert (window.messages()[-1].content, window.messages()[-1].tool_calls) == ("Done.", ())
 
@@ -159,7 +159,7 @@ async def test_tool_that_does_not_exist_is_told_to_the_model(
 
     outcome = await take("hello", asked=byte_question)
 
-    assert outcome.speech == "I cannot do that."
+    assert outcome.sent_text == "I cannot do that."
     assert byte_server.requests[-1]["messages"][-1]["content"] == '{"error": "no such tool"}'
 
 

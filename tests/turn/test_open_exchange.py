@@ -62,9 +62,9 @@ async def test_requests_of_many_rounds_begin_like_the_one_before(
     pages(1000)
     model_server.script(*read(ROUNDS))
 
-    outcome = await take("read the book", asked=long_system_question, tool_iterations=ROUNDS)
+    outcome = await take("read the book", asked=long_system_question, max_tool_iterations=ROUNDS)
 
-    assert outcome.speech == "I have read them."
+    assert outcome.sent_text == "I have read them."
     assert mean(shared(before, now) / len(now) for before, now in pairwise(sent(model_server))) >= 0.75
 
 
@@ -78,9 +78,9 @@ async def test_requests_of_many_rounds_keep_to_the_room_of_the_model(
     pages(tokens)
     model_server.script(*read(ROUNDS))
 
-    outcome = await take("read the book", asked=asked, tool_iterations=ROUNDS)
+    outcome = await take("read the book", asked=asked, max_tool_iterations=ROUNDS)
 
-    assert outcome.speech == "I have read them."
+    assert outcome.sent_text == "I have read them."
     assert outcome.shortfall is None
     requests = [billed.request for billed in outcome.billed_requests]
     assert max(sum(message.tokens or 0 for message in request.messages) for request in requests) <= room
@@ -92,7 +92,7 @@ async def test_question_and_newest_round_of_many_stay_whole(
     pages(1000)
     model_server.script(*read(ROUNDS))
 
-    await take("read the book", asked=long_system_question, tool_iterations=ROUNDS)
+    await take("read the book", asked=long_system_question, max_tool_iterations=ROUNDS)
 
     for number, request in enumerate(model_server.requests[1:], start=1):
         messages = request.body["messages"]
@@ -110,6 +110,6 @@ async def test_results_that_are_too_long_for_a_model_of_unknown_size_are_shorten
 
     outcome = await take("read the book", asked=question)
 
-    assert outcome.speech == "I have read them."
+    assert outcome.sent_text == "I have read them."
     assert "incomplete" not in window.stats().tag_distribution
     assert not any(before == now for before, now in pairwise(sent(model_server)))

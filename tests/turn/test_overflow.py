@@ -11,7 +11,7 @@ from custom_components.windowed_conversation.providers.models import ModelProfil
 from custom_components.windowed_conversation.turn.limits import Budget, Shortfall
 from custom_components.windowed_conversation.turn.model import Question
 from custom_components.windowed_conversation.turn.model_size import ContextSizeTracker
-from custom_components.windowed_conversation.turn.routing import Decision, Route, RouteReason
+from custom_components.windowed_conversation.turn.routing import Route, RouteDecision, RouteReason
 from custom_components.windowed_conversation.window import Window, WindowPolicy
 from demo.model_server import ModelServer
 from tests.providers.byte_server import DONE, STOP, ByteServer, text
@@ -76,7 +76,7 @@ async def test_less_is_sent_after_each_servers_refusal(
 
     outcome = await take("hello", asked=byte_question)
 
-    assert (outcome.error, outcome.speech) == (None, "Good day.")
+    assert (outcome.error, outcome.sent_text) == (None, "Good day.")
     refused, served = sizes(byte_server)
     assert 2 <= served < refused
 
@@ -89,7 +89,7 @@ async def test_next_agent_is_asked_where_nothing_can_be_taken_out(
 
     outcome = await take("my name is Ada", asked=chain)
 
-    assert (outcome.speech, outcome.answered_by) == ("Nice to meet you, Ada.", "second")
+    assert (outcome.sent_text, outcome.answered_by) == ("Nice to meet you, Ada.", "second")
     assert len(byte_server.requests) == 1
 
 
@@ -166,7 +166,7 @@ async def test_reason_of_the_next_agents_answer_is_the_length(
 
     outcome = await take("my name is Ada", asked=chain)
 
-    assert outcome.decision == Decision(Route.FALLBACK, RouteReason.CONTEXT_OVERFLOW)
+    assert outcome.decision == RouteDecision(Route.FALLBACK, RouteReason.CONTEXT_OVERFLOW)
 
 
 async def test_nothing_is_sent_again_after_the_first_token(
@@ -176,7 +176,7 @@ async def test_nothing_is_sent_again_after_the_first_token(
 
     outcome = await take("hello", asked=chain)
 
-    assert outcome.speech == "Good "
+    assert outcome.sent_text == "Good "
     assert outcome.error is not None
     assert len(byte_server.requests) == 1
 

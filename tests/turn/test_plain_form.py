@@ -148,7 +148,7 @@ async def test_empty_answer_to_the_largest_request_so_far_gets_one_smaller_try_a
         byte_server.add_reply(*ANSWER)
         outcome = await take(f"hello {number}", asked=byte_question)
 
-    assert outcome.speech == "Good day."
+    assert outcome.sent_text == "Good day."
     empty, smaller = byte_server.requests[-2:]
     assert len(smaller["messages"]) < len(empty["messages"])
     assert byte_question.model.size.get_context_tokens() is None

@@ -10,10 +10,10 @@ import pytest
 from custom_components.windowed_conversation.memory import Fact
 from custom_components.windowed_conversation.turn.recall import (
     HEADING,
-    MAX_PROFILE_TOKENS,
+    MAX_PROMPT_FACT_TOKENS,
     PromptFacts,
     RecallText,
-    append_profile,
+    append_prompt_facts,
     build_prompt_facts,
 )
 from custom_components.windowed_conversation.window import EstimatedCounter
@@ -74,7 +74,7 @@ def test_time_that_no_calendar_has_is_left_out() -> None:
 def test_it_has_room_for_a_hundred_facts_of_a_home() -> None:
     facts = [replace(fact(each, "The bins are behind the old shed"), at=NOW - 3 * DAY * each) for each in range(120)]
 
-    assert len(build_facts(*facts).sources) >= 100
+    assert len(build_facts(*facts).source_ids) >= 100
 
 
 def test_nothing_to_tell_is_no_heading() -> None:
@@ -93,15 +93,17 @@ def test_nothing_to_tell_is_no_heading() -> None:
 def test_where_not_all_have_room_it_has(first: Fact, second: Fact) -> None:
     long = "word " * 400
 
-    assert build_facts(replace(second, text=long), replace(first, text=long)).sources == ("fact:1",)
+    assert build_facts(replace(second, text=long), replace(first, text=long)).source_ids == ("fact:1",)
 
 
 @given(st.lists(st.text(min_size=1, max_size=300), min_size=1, max_size=120))
 def test_it_has_a_line_for_each_fact_and_no_more_tokens_than_it_may(texts: list[str]) -> None:
     profile = build_facts(*(fact(number, text) for number, text in enumerate(texts)))
 
-    assert profile.tokens == count(profile.text) <= MAX_PROFILE_TOKENS
-    assert len(profile.text.removeprefix(HEADING).splitlines()) == (3 + len(profile.sources) if profile.sources else 0)
+    assert profile.tokens == count(profile.text) <= MAX_PROMPT_FACT_TOKENS
+    assert len(profile.text.removeprefix(HEADING).splitlines()) == (
+        3 + len(profile.source_ids) if profile.source_ids else 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -113,4 +115,4 @@ def test_it_has_a_line_for_each_fact_and_no_more_tokens_than_it_may(texts: list[
     ],
 )
 def test_it_is_at_the_end_of_the_prompt(system: str, profile: PromptFacts | None, prompt: str) -> None:
-    assert append_profile(system, profile) == prompt
+    assert append_prompt_facts(system, profile) == prompt

@@ -3,7 +3,7 @@
 import pytest
 
 from custom_components.windowed_conversation.memory.words import Words
-from custom_components.windowed_conversation.turn.speaker import is_about_speaker, is_quoted, is_supported_by
+from custom_components.windowed_conversation.turn.speaker import is_about_speaker, is_quote_from, is_supported_by
 
 SAID = "By the way, my dentist is now on  Tuesday at four, and turn on the café lamp!"
 
@@ -21,7 +21,7 @@ SAID = "By the way, my dentist is now on  Tuesday at four, and turn on the café
     ],
 )
 def test_a_quote_of_what_was_said_is_found(quote: str, said: str) -> None:
-    assert is_quoted(quote, said)
+    assert is_quote_from(quote, said)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_a_quote_of_what_was_said_is_found(quote: str, said: str) -> None:
     ids=["invented", "with gaps", "parts of words", "one word", "nothing", "marks", "nothing said", "one character"],
 )
 def test_a_quote_of_what_was_not_said_is_not_found(quote: str, said: str) -> None:
-    assert not is_quoted(quote, said)
+    assert not is_quote_from(quote, said)
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ async def test_reasoning_is_noticed_in_whatever_way_it_shows(
 
     await take("hello", asked=byte_question)
 
-    assert byte_question.model.reasoning.is_expected
+    assert byte_question.model.reasoning_detector.is_expected
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ async def test_empty_reasoning_is_none(
 
     await take("hello", asked=byte_question)
 
-    assert not byte_question.model.reasoning.is_expected
+    assert not byte_question.model.reasoning_detector.is_expected
 
 
 async def test_answer_cut_off_in_its_thoughts_is_asked_for_once_more_with_room(
@@ -123,7 +123,7 @@ async def test_answer_cut_off_in_its_thoughts_is_asked_for_once_more_with_room(
 
     outcome = await take("hello")
 
-    assert (outcome.speech, outcome.error) == ("Hello.", None)
+    assert (outcome.sent_text, outcome.error) == ("Hello.", None)
     assert limits(model_server) == [LIMIT, WITH_ROOM]
     assert [message.role for message in window.exchanges()[-1].messages] == [Role.USER, Role.ASSISTANT]
 
@@ -136,7 +136,7 @@ async def test_answer_cut_off_in_hidden_thoughts_is_asked_for_once_more(
 
     outcome = await take("hello", asked=byte_question)
 
-    assert outcome.speech == "Hello."
+    assert outcome.sent_text == "Hello."
     assert [request["max_tokens"] for request in byte_server.requests] == [LIMIT, WITH_ROOM]
 
 
@@ -175,7 +175,7 @@ async def test_action_is_not_repeated_when_the_answer_after_it_is_asked_for_agai
 
     outcome = await take("switch on the kitchen light")
 
-    assert (outcome.speech, home.ran) == ("It is on.", ["on kitchen light"])
+    assert (outcome.sent_text, home.ran) == ("It is on.", ["on kitchen light"])
     assert limits(model_server) == [LIMIT, LIMIT, WITH_ROOM]
 
 

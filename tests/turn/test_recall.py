@@ -8,8 +8,8 @@ import pytest
 
 from custom_components.windowed_conversation.memory import RecallHit
 from custom_components.windowed_conversation.turn.context import (
+    InputStamp,
     LiveContext,
-    Stamp,
     add_context,
     format_context,
     format_recalled_lines,
@@ -18,11 +18,11 @@ from custom_components.windowed_conversation.turn.recall import (
     MAX_RECALLED_TOKENS,
     RecalledLines,
     RecallText,
-    SentContext,
+    SentContent,
     build_sent_context,
     choose_recalled_lines,
-    interleave,
-    is_home_turn,
+    interleave_hits,
+    is_about_home_state,
 )
 from custom_components.windowed_conversation.window import (
     EstimatedCounter,
@@ -35,7 +35,7 @@ from custom_components.windowed_conversation.window import (
 AT = 1_795_000_000.0
 MORNING = datetime(2026, 11, 23, 8, 5, tzinfo=UTC)
 ADA = RecallText("Ada", MORNING)
-NOTHING = SentContext()
+NOTHING = SentContent()
 
 count = EstimatedCounter().count
 
@@ -48,7 +48,7 @@ def fact(text: str, person: str | None = "ada", number: int = 1) -> RecallHit:
     return RecallHit("fact", number, text, AT, person, 1.0)
 
 
-def chosen(*found: RecallHit, sent: SentContext = NOTHING, most: int = MAX_RECALLED_TOKENS) -> tuple[str, ...]:
+def chosen(*found: RecallHit, sent: SentContent = NOTHING, most: int = MAX_RECALLED_TOKENS) -> tuple[str, ...]:
     return choose_recalled_lines(found, sent, ADA, count, most).lines
 
 
@@ -80,7 +80,7 @@ def test_line_is_a_quote_with_who_and_when(found: RecallHit, line: str) -> None:
 
 
 def test_person_without_a_name_is_a_user() -> None:
-    assert RecallText(None, MORNING).format_candidate(fact("Tea")) == ('2026-11-18 the user: "Tea"',)
+    assert RecallText(None, MORNING).format_line_variants(fact("Tea")) == ('2026-11-18 the user: "Tea"',)
 
 
 @pytest.mark.parametrize(
@@ -113,14 +113,14 @@ def test_oldest_line_comes_first_so_that_a_correction_comes_last() -> None:
     ],
 )
 def test_turn_that_asked_or_commanded_the_home_is_known(found: RecallHit, is_home: bool) -> None:
-    assert is_home_turn(found, lambda said: "oven" in said) is is_home
+    assert is_about_home_state(found, lambda said: "oven" in said) is is_home
 
 
 def test_two_facts_come_before_each_turn() -> None:
     facts, turns = [fact("Tea", number=number) for number in range(5)], [turn("hello", number=9)] * 2
 
-    assert [each.id for each in interleave(facts, turns)] == [0, 1, 9, 2, 3, 9, 4]
-    assert [each.id for each in interleave((), turns)] == [9, 9]
+    assert [each.id for each in interleave_hits(facts, turns)] == [0, 1, 9, 2, 3, 9, 4]
+    assert [each.id for each in interleave_hits((), turns)] == [9, 9]
 
 
 def test_answer_that_is_too_long_is_omitted_and_what_was_said_stays() -> None:
@@ -169,13 +169,13 @@ def test_nothing_that_fits_is_no_line() -> None:
 def test_lines_break_no_prefix_and_cost_no_more_than_they_may(texts: list[str], most: int) -> None:
     found = [turn(text, number=number) for number, text in enumerate(texts)]
     recalled = choose_recalled_lines(found, NOTHING, ADA, count, most)
-    stamp = Stamp(MORNING, "Ada").format_prefix()
+    stamp = InputStamp(MORNING, "Ada").format_prefix()
     context = LiveContext(format_context("", recalled.lines))
     prefix = add_context((Message.user(stamp),), stamp, context)[0].content
 
     assert recalled.tokens == count(format_recalled_lines(recalled.lines)) <= max(most, 0)
     assert (prefix.count("["), prefix.count("]"), len(prefix.splitlines())) == (1, 1, 2)
-    assert len(recalled.sources) == len(recalled.lines)
+    assert len(recalled.source_ids) == len(recalled.lines)
 
 
 @pytest.mark.parametrize(

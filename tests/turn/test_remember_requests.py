@@ -233,7 +233,7 @@ def test_of_several_that_may_be_meant_none_is_forgotten(memory: Memory) -> None:
         ReplyKey.SEVERAL_FOUND,
         {"Leo likes green tea", "Leo likes black tea"},
     )
-    assert done.forgotten is None
+    assert done.forgotten_rows is None
     assert memory.statistics().facts == 2
 
 
@@ -321,7 +321,7 @@ def test_more_than_one_fact_is_asked_for_before_it_is_gone(memory: Memory) -> No
 
     asked = forget_everything(memory, speaker("anna", "Forget everything about the dentist"), "the dentist")
 
-    assert (asked.phrase, asked.counts, memory.statistics().facts) == (ReplyKey.CONFIRM, (2, 1), 2)
+    assert (asked.phrase, asked.counts, memory.statistics().facts) == (ReplyKey.ASK_TO_FORGET, (2, 1), 2)
     assert set(agreed(memory, asked).fact_texts) == {"The dentist is Doctor Keller", "My dentist is on Tuesday"}
     assert (memory.statistics().facts, memory.statistics().turns) == (0, 0)
 
@@ -334,8 +334,8 @@ def test_who_is_known_only_by_the_device_is_asked(memory: Memory, query: str) ->
     asked = forgotten(memory, "anna's device", query)
 
     assert (memory.statistics().facts, memory.statistics().turns) == (1, 1)
-    assert asked.phrase in {ReplyKey.CONFIRM, ReplyKey.ASK_TO_FORGET_FACT}
-    assert agreed(memory, asked).forgotten is not None
+    assert asked.phrase in {ReplyKey.ASK_TO_FORGET, ReplyKey.ASK_TO_FORGET_FACT}
+    assert agreed(memory, asked).forgotten_rows is not None
 
 
 def test_everything_is_forgotten_at_once_where_there_is_nothing(memory: Memory) -> None:

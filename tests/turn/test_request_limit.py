@@ -81,7 +81,7 @@ async def test_request_that_is_broken_off_makes_room_for_the_next(
 
     turns[0].cancel()
 
-    assert (await turns[1]).speech == "Nice to meet you, Grace."
+    assert (await turns[1]).sent_text == "Nice to meet you, Grace."
 
 
 async def test_waiting_for_others_is_no_silence_of_the_server(
@@ -106,13 +106,13 @@ async def test_server_is_free_for_others_while_tools_run(
             return {}
 
     home = Slow()
-    acting = start("turn on the kitchen light", asked=one_at_a_time, home=home, turn=3600.0)
+    acting = start("turn on the kitchen light", asked=one_at_a_time, home=home, turn_timeout=3600.0)
     await until(lambda: bool(home.ran))
 
-    outcome = await start("my name is Ada", asked=one_at_a_time, turn=5.0)
+    outcome = await start("my name is Ada", asked=one_at_a_time, turn_timeout=5.0)
     acting.cancel()
 
-    assert outcome.speech == "Nice to meet you, Ada."
+    assert outcome.sent_text == "Nice to meet you, Ada."
 
 
 async def test_who_waited_does_not_ask_a_server_that_asked_for_a_pause_meanwhile(

@@ -4,8 +4,8 @@ import pytest
 
 from custom_components.windowed_conversation.turn.routing import (
     MAX_COMMAND_CHARS,
-    Decision,
     Route,
+    RouteDecision,
     RouteReason,
     RoutingMode,
     decide_first_route,
@@ -32,7 +32,7 @@ NOW = 1_800_000_000.0
     ],
 )
 def test_first_choice(routing: RoutingMode, text: str, route: Route, reason: RouteReason) -> None:
-    assert decide_first_route(routing, text) == Decision(route, reason)
+    assert decide_first_route(routing, text) == RouteDecision(route, reason)
 
 
 @pytest.mark.parametrize(

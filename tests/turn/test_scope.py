@@ -99,5 +99,5 @@ def test_users_who_give_the_same_name_have_windows_of_their_own() -> None:
 def test_private_things_enter_only_the_window_of_the_one_person_who_speaks(
     key: WindowKey, speaker: str | None, person: str | None, is_alone: bool
 ) -> None:
-    heard = Speaker("", "en", speaker).in_window(key)
+    heard = Speaker("", "en", speaker).for_window(key)
     assert (heard.person, heard.is_alone) == (person, is_alone)

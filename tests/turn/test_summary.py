@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import (
+    AnswerRefused,
     BadStream,
     DeadlineExceeded,
     RateLimited,
-    Refused,
     Unavailable,
 )
 from custom_components.windowed_conversation.providers.events import Usage
@@ -107,7 +107,7 @@ async def test_thoughts_are_no_part_of_a_summary(byte_question: Question, byte_s
         ("429", RateLimited),
         ("cut_mid_stream", Unavailable),
         ("no_terminal", BadStream),
-        ("refusal", Refused),
+        ("refusal", AnswerRefused),
         ("empty_answer", NoSummary),
         ("same_call", NoSummary),
     ],
@@ -125,4 +125,4 @@ async def test_deadline_ends_it(question: Question, model_server: ModelServer) -
     model_server.change(delay=0.5)
 
     with pytest.raises(DeadlineExceeded, match="no whole summary"):
-        await ask(question, TOLD, turn=0.2)
+        await ask(question, TOLD, turn_timeout=0.2)

@@ -167,7 +167,7 @@ async def test_conversation_goes_on_whoever_answers(
     assert violations(model_server) == []
     assert [outcome.error for outcome in outcomes] == [None] * len(TOLD)
     assert [outcome.answered_by for outcome in outcomes] == list(islice(cycle(order), len(TOLD)))
-    assert [outcome.speech for outcome in outcomes] == [answer for _, answer in TOLD]
+    assert [outcome.sent_text for outcome in outcomes] == [answer for _, answer in TOLD]
     assert lost == []
 
 
@@ -187,6 +187,6 @@ async def test_turn_goes_on_with_another_provider_after_its_tools_ran(
 
     assert violations(model_server) == []
     assert (handed_over.answered_by, afterwards.answered_by) == (second, first)
-    assert handed_over.speech == "Done, the kitchen light and the bedroom light are on."
-    assert afterwards.speech == "Done, the kitchen light and the bedroom light are off."
+    assert handed_over.sent_text == "Done, the kitchen light and the bedroom light are on."
+    assert afterwards.sent_text == "Done, the kitchen light and the bedroom light are off."
     assert len(receipts.receipts) == 4

@@ -3,12 +3,17 @@
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import DeadlineExceeded, ProviderError
-from custom_components.windowed_conversation.turn.errors import LocalAnswerFailed, NothingSaid, PromptFailed, TurnError
+from custom_components.windowed_conversation.turn.errors import (
+    EmptyInput,
+    LocalAnswerFailed,
+    PromptRenderingFailed,
+    TurnError,
+)
 from custom_components.windowed_conversation.turn.model import BilledRequest, Question
 from custom_components.windowed_conversation.turn.routing import (
     MAX_COMMAND_CHARS,
-    Decision,
     Route,
+    RouteDecision,
     RouteReason,
     RoutingMode,
     Situation,
@@ -79,7 +84,7 @@ async def test_failed_turn_leaves_the_window_as_it_was(
     before = window.messages(), window.stats()
     model_server.fault(fault)
 
-    outcome = await take("tell me a story about the sea", idle_timeout=SHORT, turn=3 * SHORT)
+    outcome = await take("tell me a story about the sea", idle_timeout=SHORT, turn_timeout=3 * SHORT)
 
     assert isinstance(outcome.error, ProviderError | TurnError)
     assert (window.messages(), window.stats()) == before
@@ -88,7 +93,7 @@ async def test_failed_turn_leaves_the_window_as_it_was(
 async def test_turn_that_takes_too_long_times_out(take: Take, model_server: ModelServer, window: Window) -> None:
     model_server.change(delay=0.02)
 
-    outcome = await take("tell me a story about the sea", turn=0.3)
+    outcome = await take("tell me a story about the sea", turn_timeout=0.3)
 
     assert isinstance(outcome.error, DeadlineExceeded)
     assert window.messages() == ()
@@ -99,23 +104,23 @@ async def test_blank_input_is_answered_by_nobody(take: Take, model_server: Model
 
     outcome = await take("", routing=RoutingMode.LOCAL_FIRST, local=local)
 
-    assert isinstance(outcome.error, NothingSaid)
+    assert isinstance(outcome.error, EmptyInput)
     assert (local.asked, model_server.requests, window.messages()) == ([], [], ())
 
 
 async def test_question_that_cannot_be_prepared_asks_nobody(
     take: Take, model_server: ModelServer, window: Window
 ) -> None:
-    outcome = await take("hello", asked=PromptFailed("the instructions cannot be rendered"))
+    outcome = await take("hello", asked=PromptRenderingFailed("the instructions cannot be rendered"))
 
-    assert isinstance(outcome.error, PromptFailed)
+    assert isinstance(outcome.error, PromptRenderingFailed)
     assert (model_server.requests, window.messages()) == ([], ())
 
 
 async def test_local_answer_is_kept_and_asks_no_model(take: Take, model_server: ModelServer, window: Window) -> None:
     outcome = await take("turn on the kitchen light", routing=RoutingMode.LOCAL_FIRST, local=Local(LIGHT_IS_ON))
 
-    assert outcome.decision == Decision(Route.LOCAL, RouteReason.LOCAL_MATCH)
+    assert outcome.decision == RouteDecision(Route.LOCAL, RouteReason.LOCAL_MATCH)
     assert [message.role for message in window.messages()] == ["user", "assistant", "tool", "assistant"]
     assert window.messages()[0].content == "turn on the kitchen light"
     assert window.stats().tag_distribution["route:local"] == 1
@@ -127,8 +132,8 @@ async def test_what_nothing_local_understood_is_put_to_the_model(take: Take, win
 
     outcome = await take("my name is Ada", routing=RoutingMode.LOCAL_FIRST, local=local)
 
-    assert outcome.decision == Decision(Route.LLM, RouteReason.NO_LOCAL_MATCH)
-    assert (len(local.asked), outcome.speech) == (1, "Nice to meet you, Ada.")
+    assert outcome.decision == RouteDecision(Route.LLM, RouteReason.NO_LOCAL_MATCH)
+    assert (len(local.asked), outcome.sent_text) == (1, "Nice to meet you, Ada.")
     assert window.stats().tag_distribution["route:llm"] == 1
 
 
@@ -162,5 +167,5 @@ async def test_long_input_goes_to_the_model_at_once(take: Take) -> None:
 
     outcome = await take("word " * MAX_COMMAND_CHARS, routing=RoutingMode.LOCAL_FIRST, local=local)
 
-    assert outcome.decision == Decision(Route.LLM, RouteReason.TOO_LONG)
+    assert outcome.decision == RouteDecision(Route.LLM, RouteReason.TOO_LONG)
     assert (local.asked, outcome.error) == ([], None)

@@ -60,7 +60,7 @@ async def test_model_that_acts_and_then_only_thinks_has_succeeded(
 
     outcome = await take("hello", asked=byte_question)
 
-    assert (outcome.error, outcome.speech) == (None, "Done.")
+    assert (outcome.error, outcome.sent_text) == (None, "Done.")
 
 
 async def test_model_that_acts_and_then_writes_a_call_as_text_has_not_succeeded(
@@ -72,7 +72,7 @@ async def test_model_that_acts_and_then_writes_a_call_as_text_has_not_succeeded(
     outcome = await take("hello", asked=byte_question)
 
     assert isinstance(outcome.error, EmptyAnswer)
-    assert outcome.speech == ""
+    assert outcome.sent_text == ""
     assert home.ran == ["look"]
     assert window.messages()[-1].content == INTERRUPTED_ANSWER
 
@@ -83,9 +83,9 @@ async def test_call_as_text_where_none_is_allowed_is_no_failure(
     byte_server.set_reply(LOOK)
     byte_server.add_reply(said(TEXT_CALL))
 
-    outcome = await take("hello", asked=byte_question, tool_iterations=1)
+    outcome = await take("hello", asked=byte_question, max_tool_iterations=1)
 
-    assert (outcome.error, outcome.speech) == (None, "Done.")
+    assert (outcome.error, outcome.sent_text) == (None, "Done.")
 
 
 async def test_answer_that_ends_like_the_beginning_of_a_mark_is_spoken_whole(
@@ -95,7 +95,7 @@ async def test_answer_that_ends_like_the_beginning_of_a_mark_is_spoken_whole(
 
     outcome = await take("hello", asked=byte_question)
 
-    assert outcome.speech == reply.text == "Type <th"
+    assert outcome.sent_text == reply.text == "Type <th"
 
 
 class Listener(Ear):

@@ -16,9 +16,9 @@ import pytest
 
 from custom_components.windowed_conversation.providers import DeadlineExceeded, Unavailable
 from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
-from custom_components.windowed_conversation.turn.limits import IDLE_TIMEOUT, Budget, TurnLimits
+from custom_components.windowed_conversation.turn.limits import DEFAULT_IDLE_TIMEOUT, Budget, TurnLimits
 from custom_components.windowed_conversation.turn.model import Model, Question
-from custom_components.windowed_conversation.turn.routing import Decision, Route, RouteReason
+from custom_components.windowed_conversation.turn.routing import Route, RouteDecision, RouteReason
 from custom_components.windowed_conversation.turn.state import Turn
 from custom_components.windowed_conversation.window import Window, WindowPolicy
 from demo.model_server import ModelServer, call
@@ -192,9 +192,9 @@ async def test_model_that_nobody_heard_is_heard_when_the_fallback_agent_fails(se
 
     outcome = await session.ask(session.question(server, Elsewhere(DeadlineExceeded("gone"))))
 
-    assert (outcome.speech, outcome.answered_by, len(outcome.attempts)) == (ANSWER, OWN, 1)
-    assert outcome.decision == Decision(Route.LLM, RouteReason.LLM_ONLY)
-    assert outcome.duration < 120
+    assert (outcome.sent_text, outcome.answered_by, len(outcome.attempts)) == (ANSWER, OWN, 1)
+    assert outcome.decision == RouteDecision(Route.LLM, RouteReason.LLM_ONLY)
+    assert outcome.duration_seconds < 120
     assert len(session.server.requests) == 1
 
 
@@ -231,7 +231,7 @@ async def test_thoughts_are_signs_of_life(server: Server, session: House) -> Non
 
     outcome = await session.ask(session.question(server, Elsewhere("Ask the harbour.")))
 
-    assert (outcome.answered_by, outcome.speech) == (OWN, ANSWER)
+    assert (outcome.answered_by, outcome.sent_text) == (OWN, ANSWER)
 
 
 @pytest.mark.parametrize("server", ALL_SERVERS, ids=str)
@@ -269,7 +269,7 @@ async def test_answer_after_a_tool_is_waited_for_although_a_fallback_agent_stand
 
     outcome = await session.ask(session.question(server, Elsewhere("Ask the harbour.")))
 
-    assert (outcome.speech, outcome.answered_by, outcome.tool_calls) == (ANSWER, OWN, 1)
+    assert (outcome.sent_text, outcome.answered_by, outcome.tool_calls) == (ANSWER, OWN, 1)
 
 
 @pytest.mark.parametrize("server", VENDORS, ids=str)
@@ -282,14 +282,14 @@ async def test_silence_in_the_middle_of_a_vendors_answer_ends_it(server: Server,
     outcome = await session.ask(session.question(server))
 
     assert isinstance(outcome.error, DeadlineExceeded)
-    assert loop.time() - began == pytest.approx(IDLE_TIMEOUT, abs=0.5)
+    assert loop.time() - began == pytest.approx(DEFAULT_IDLE_TIMEOUT, abs=0.5)
 
 
 async def test_server_at_home_may_write_a_tool_call_without_a_sign(session: House) -> None:
     *begin, last = HOME_SERVER.wire.answer(Text(("It is", " in.")))
     session.server.set_reply(*begin, Pause(100), last)
 
-    assert (await session.ask(session.question(HOME_SERVER))).speech == ANSWER
+    assert (await session.ask(session.question(HOME_SERVER))).sent_text == ANSWER
 
 
 async def test_server_at_home_goes_on_loading_while_another_agent_answers(session: House) -> None:
@@ -299,7 +299,7 @@ async def test_server_at_home_goes_on_loading_while_another_agent_answers(sessio
     (load,) = session.left_open
     await load
 
-    assert (outcome.answered_by, outcome.speech) == (OTHER, "Ask the harbour.")
+    assert (outcome.answered_by, outcome.sent_text) == (OTHER, "Ask the harbour.")
     assert session.server.left == 0
 
 
@@ -377,7 +377,9 @@ async def test_vendor_that_nobody_hears_is_left_at_once(server: Server, session:
 
     assert session.left_open == []
     assert session.server.left == 1
-    assert [(attempt.error_name, attempt.is_unbilled) for attempt in outcome.attempts] == [("DeadlineExceeded", True)]
+    assert [(attempt.error_name, attempt.is_cost_unknown) for attempt in outcome.attempts] == [
+        ("DeadlineExceeded", True)
+    ]
 
 
 async def test_cancelled_turn_leaves_the_model_that_nobody_heard(session: House) -> None:

@@ -14,7 +14,7 @@ from custom_components.windowed_conversation.window.codecs import (
     UnknownFormat,
     load_snapshot,
 )
-from custom_components.windowed_conversation.window.codecs.fields import MAX_CHARS, Allowance, Fields
+from custom_components.windowed_conversation.window.codecs.fields import MAX_DATA_CHARS, CharAllowance, Fields
 from custom_components.windowed_conversation.window.tokens import dump_arguments
 
 from .conversations import dump
@@ -184,7 +184,7 @@ def test_character_that_json_writes_in_two_halves_is_read() -> None:
 
 def test_as_many_characters_as_no_conversation_has_are_refused() -> None:
     with pytest.raises(TooLarge):
-        load_snapshot(changed((*USER, "content"), "x" * (MAX_CHARS + 1)))
+        load_snapshot(changed((*USER, "content"), "x" * (MAX_DATA_CHARS + 1)))
 
 
 def long_exchange(rounds: int, calls: int) -> dict[str, Any]:
@@ -212,7 +212,7 @@ def test_exchange_of_the_longest_turn_is_read() -> None:
 
 
 def test_as_many_empty_objects_as_no_conversation_has_are_refused() -> None:
-    allowance = Allowance(char_count=100)
+    allowance = CharAllowance(char_count=100)
 
     with pytest.raises(TooLarge):
         [Fields({}, "message", allowance) for _ in range(4)]

@@ -47,7 +47,7 @@ def window() -> Window:
 
 def summarized(window: Window, tokens: int, text: str = "User: question") -> Exchange:
     assert window.pending_summary is not None
-    return window.summarize(window.pending_summary, text, NativeData("provider", "model", COMPACTED, tokens))
+    return window.insert_summary(window.pending_summary, text, NativeData("provider", "model", COMPACTED, tokens))
 
 
 def test_summary_keeps_what_only_its_model_reads(window: Window) -> None:

@@ -51,7 +51,7 @@ def test_incomplete_exchange_keeps_call_and_result_and_says_what_became_of_the_a
 
 
 def test_incomplete_exchange_is_closed_and_tagged(called: Window) -> None:
-    called.tag("route:llm")
+    called.add_tags("route:llm")
     called.close_incomplete()
     assert not called.is_open
     assert called.exchanges()[-1].tags == {"input", "output", "tool_call", "route:llm", "incomplete"}

@@ -13,7 +13,7 @@ from custom_components.windowed_conversation.window import (
     ToolCall,
     count_message_tokens,
 )
-from custom_components.windowed_conversation.window.messages import MAX_TOKENS, is_count, to_message
+from custom_components.windowed_conversation.window.messages import MAX_TOKENS, is_int_in_range, to_message
 
 from .histories import LengthCounter
 
@@ -49,14 +49,14 @@ def test_arguments_of_a_call_are_apart_from_the_dictionary_that_they_came_in() -
 
 @pytest.mark.parametrize("value", [0, 1, MAX_TOKENS])
 def test_integer_within_the_bounds_is_a_count(value: object) -> None:
-    assert is_count(value)
+    assert is_int_in_range(value)
 
 
 @pytest.mark.parametrize(
     "value", [-1, MAX_TOKENS + 1, 10**400, True, False, 1.0, float("nan"), "1", None, [1]], ids=str
 )
 def test_anything_else_is_no_count(value: object) -> None:
-    assert not is_count(value)
+    assert not is_int_in_range(value)
 
 
 @pytest.mark.parametrize(("reported", "tokens"), [(-100_000, 0), (7, 7), (10**400, MAX_TOKENS)], ids=str)

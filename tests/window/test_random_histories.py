@@ -152,7 +152,7 @@ class WindowMachine(RuleBasedStateMachine):
     @precondition(is_open)
     @rule(tagged=tag_sets)
     def tag(self, tagged: frozenset[str]) -> None:
-        self.window.tag(*tagged)
+        self.window.add_tags(*tagged)
         self.reference.tag(tagged)
 
     @precondition(can_continue)
@@ -205,7 +205,7 @@ class WindowMachine(RuleBasedStateMachine):
         going = passage.numbers & set(self.reference.numbers)
         newest = self.reference.exchanges[-1]
         self.sent = [] if going else said(self.window.messages())[: -len(newest)]
-        question, answer = self.window.summarize(passage, text).messages
+        question, answer = self.window.insert_summary(passage, text).messages
         assert cost((question, answer)) <= self.reference.policy.summary_tokens
         kept = answer.content.count("x")
         cut = f"{'x' * kept}\n[Cut: these are the first {kept} of {len(text)} characters.]"
@@ -249,7 +249,7 @@ class WindowMachine(RuleBasedStateMachine):
         with pytest.raises(ExchangeStillOpen):
             self.window.tag_exchange(1, add={"important"})
         with pytest.raises(ExchangeStillOpen):
-            self.window.summarize(SummaryInput(), "nothing")
+            self.window.insert_summary(SummaryInput(), "nothing")
 
     @precondition(is_closed)
     @rule()
@@ -257,7 +257,7 @@ class WindowMachine(RuleBasedStateMachine):
         with pytest.raises(NoOpenExchange):
             self.window.add(Message.assistant("hello"))
         with pytest.raises(NoOpenExchange):
-            self.window.tag("important")
+            self.window.add_tags("important")
         with pytest.raises(NoOpenExchange):
             self.window.close()
         with pytest.raises(NoOpenExchange):

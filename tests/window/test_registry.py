@@ -188,11 +188,11 @@ async def test_exchange_that_a_failed_turn_left_open_is_aborted(registry: Window
 @pytest.mark.parametrize(
     "look",
     [
-        lambda registry: registry.peek("a"),
+        lambda registry: registry.get_loaded("a"),
         lambda registry: registry.loaded_windows(),
         lambda registry: registry.stats(),
     ],
-    ids=["peek", "loaded", "stats"],
+    ids=["get_loaded", "loaded", "stats"],
 )
 async def test_window_that_holds_nothing_after_its_turn_is_not_found(
     look: Callable[[WindowRegistry], object], registry: WindowRegistry
@@ -215,7 +215,7 @@ async def test_window_that_holds_nothing_stays_for_the_turn_that_waits_for_it(re
     async with registry.begin_turn("a") as window:
         waiting = elsewhere(use(registry, "a"))
         await settle()
-    registry.finish_turns()
+    registry.run_deferred_work()
     await waiting
 
     assert [*registry.loaded_windows().values()] == [window]
@@ -327,14 +327,14 @@ def test_impossible_limits_are_refused_by_name(registry: WindowRegistry, limits:
 
 async def test_dropped_window_is_forgotten(registry: WindowRegistry) -> None:
     await use(registry, "a")
-    assert (registry.drop("a"), registry.peek("a")) == (True, None)
+    assert (registry.drop("a"), registry.get_loaded("a")) == (True, None)
 
 
 async def test_window_in_use_cannot_be_dropped(registry: WindowRegistry) -> None:
     async with registry.begin_turn("a") as window:
         with pytest.raises(WindowBusy):
             registry.drop("a")
-        assert registry.peek("a") is window
+        assert registry.get_loaded("a") is window
 
 
 async def test_changed_policy_reaches_every_window(registry: WindowRegistry) -> None:
@@ -361,9 +361,9 @@ async def test_window_that_cannot_be_made_leaves_nothing_behind() -> None:
 
 async def test_between_turns_nobody_else_has_the_window_and_it_is_no_use(registry: WindowRegistry) -> None:
     await take_turns(registry, "a", "b")
-    window = registry.peek("a")
+    window = registry.get_loaded("a")
     assert window is not None
-    async with registry.between_turns(window) as is_there:
+    async with registry.hold_between_turns(window) as is_there:
         turn = elsewhere(use(registry, "a"))
         await settle()
         assert is_there
@@ -372,7 +372,7 @@ async def test_between_turns_nobody_else_has_the_window_and_it_is_no_use(registr
     await turn
 
     await use(registry, "b")
-    async with registry.between_turns(window):
+    async with registry.hold_between_turns(window):
         pass
     assert ids(registry) == ["b", "a"]
 
@@ -381,7 +381,7 @@ async def test_between_turns_waits_for_the_turn_before_it(registry: WindowRegist
     order: list[str] = []
 
     async def wait(window: Window) -> None:
-        async with registry.between_turns(window):
+        async with registry.hold_between_turns(window):
             order.append("between")
 
     async with registry.begin_turn("a") as window:
@@ -394,19 +394,19 @@ async def test_between_turns_waits_for_the_turn_before_it(registry: WindowRegist
 
 async def test_window_that_was_dropped_has_no_turns(registry: WindowRegistry) -> None:
     await use(registry, "a")
-    dropped = registry.peek("a")
+    dropped = registry.get_loaded("a")
     assert dropped is not None
     registry.drop("a")
     await use(registry, "a")
 
-    async with registry.between_turns(dropped) as is_there:
+    async with registry.hold_between_turns(dropped) as is_there:
         assert not is_there
 
 
 async def test_turn_cannot_wait_for_its_own_end(registry: WindowRegistry) -> None:
     async with registry.begin_turn("a") as window:
         with pytest.raises(WindowBusy):
-            await registry.between_turns(window).__aenter__()
+            await registry.hold_between_turns(window).__aenter__()
     await use(registry, "a", within=1)
 
 
@@ -424,14 +424,14 @@ async def done(registry: WindowRegistry) -> list[str]:
 @pytest.mark.parametrize(
     "look",
     [
-        lambda registry: registry.peek("a"),
+        lambda registry: registry.get_loaded("a"),
         lambda registry: registry.loaded_windows(),
-        lambda registry: registry.finish_turns(),
+        lambda registry: registry.run_deferred_work(),
         lambda registry: registry.set_policy(WindowPolicy(500)),
         lambda registry: registry.drop("a"),
         lambda registry: registry.restore("a", Window("a", WindowPolicy(500), EstimatedCounter()).snapshot()),
     ],
-    ids=["peek", "loaded", "finish_turns", "set_policy", "drop", "restore"],
+    ids=["get_loaded", "loaded", "finish_turns", "set_policy", "drop", "restore"],
 )
 def test_deferred_work_is_done_in_its_order_before_anybody_looks(
     look: Callable[[WindowRegistry], object], registry: WindowRegistry, done: list[str]
@@ -453,7 +453,7 @@ async def test_deferred_work_is_done_before_the_next_turn(
 
 READ_ALL_CASES: dict[str, Callable[[WindowRegistry], object]] = {
     "loaded": lambda registry: registry.loaded_windows(),
-    "finish_turns": lambda registry: registry.finish_turns(),
+    "finish_turns": lambda registry: registry.run_deferred_work(),
     "set_policy": lambda registry: registry.set_policy(WindowPolicy(500)),
 }
 DROPS: dict[str, Callable[[WindowRegistry], object]] = {
@@ -554,7 +554,7 @@ async def test_window_that_was_rewritten_meanwhile_is_no_longer_one_of_these(reg
     found: list[bool] = []
 
     async def look() -> None:
-        async with registry.between_turns(window) as is_kept:
+        async with registry.hold_between_turns(window) as is_kept:
             found.append(is_kept)
 
     async with registry.begin_turn("one"):
@@ -618,7 +618,7 @@ def test_stored_windows_are_counted_and_listed_before_they_are_read(shelved: Win
     assert (figures["a"].exchange_count, figures["a"].evicted_exchanges, figures["a"].max_tokens) == (2, 1, 50)
     assert figures["a"].utilization == min(100.0, 2 * figures["a"].current_tokens)
     assert (len(shelved), "a" in shelved, "c" in shelved) == (2, True, False)
-    assert (shelved.loaded_windows(), shelved.peek("a"), shelf.read_keys) == ({}, None, [])
+    assert (shelved.loaded_windows(), shelved.get_loaded("a"), shelf.read_keys) == ({}, None, [])
 
 
 async def test_stored_window_is_read_once_when_a_turn_first_needs_it(shelved: WindowRegistry, shelf: Shelf) -> None:
@@ -717,7 +717,7 @@ async def test_what_was_said_stays_of_a_window_that_is_stored_no_more(shelved: W
 
     shelved.register_stored({})
 
-    assert asked(shelved.peek("a")) == ["three"]
+    assert asked(shelved.get_loaded("a")) == ["three"]
 
 
 async def reading(shelved: WindowRegistry, shelf: Shelf, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
@@ -757,7 +757,7 @@ async def test_window_that_is_rewritten_while_it_is_read_does_not_come_back_as_i
     shelf.read_gates["a"].set()
     await task
 
-    assert asked(shelved.peek("a")) == ["two", *said]
+    assert asked(shelved.get_loaded("a")) == ["two", *said]
 
 
 async def test_what_was_said_to_a_window_that_cannot_be_read_is_rewritten(

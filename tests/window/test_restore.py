@@ -44,11 +44,11 @@ def test_time_before_the_restart_counts_as_idle(windows: WindowRegistry[str]) ->
     windows.restore("busy", snapshot(), idle_seconds=3599)
 
     assert windows.expire_windows() == 1
-    assert windows.peek("busy")
+    assert windows.get_loaded("busy")
 
 
 async def test_window_in_use_is_not_replaced(windows: WindowRegistry[str]) -> None:
     async with windows.begin_turn("mine") as window:
         with pytest.raises(WindowBusy):
             windows.restore("mine", snapshot())
-        assert windows.peek("mine") is window
+        assert windows.get_loaded("mine") is window

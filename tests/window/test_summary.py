@@ -53,7 +53,7 @@ def filled(policy: WindowPolicy = POLICY) -> Window:
     window = create_window(policy, "system")
     for number in range(10):
         say(window, f"question {number}")
-    window.summarize(dropped(window), "Ada asked four questions")
+    window.insert_summary(dropped(window), "Ada asked four questions")
     return window
 
 
@@ -105,7 +105,7 @@ def test_summary_changes_nothing_before_the_newest_exchange() -> None:
         say(window, "more")
     before = said(window.messages())
 
-    window.summarize(dropped(window), "Ada asked more")
+    window.insert_summary(dropped(window), "Ada asked more")
 
     summary = said((Message.user(QUESTION), Message.assistant("Ada asked more")))
     assert said(window.messages()) == [*before[:-2], *summary, *before[-2:]]
@@ -115,7 +115,7 @@ def test_last_summary_goes_at_the_next_trim() -> None:
     window = filled()
     while window.pending_summary is None:
         say(window, "more")
-    window.summarize(dropped(window), "Ada asked more")
+    window.insert_summary(dropped(window), "Ada asked more")
     assert summaries(window) == ["Ada asked more"]
     assert "Ada asked four questions" in [message.content for message in window.messages()]
 
@@ -144,7 +144,7 @@ def test_summary_that_is_too_long_is_cut_and_says_so(text: str) -> None:
     for _ in range(10):
         say(window, "hello")
 
-    summary = window.summarize(dropped(window), 2 * text)
+    summary = window.insert_summary(dropped(window), 2 * text)
 
     assert summary.tokens == cost(summary.messages) <= POLICY.summary_tokens == 200
     assert summary.messages[-1].content.endswith(f" of {2 * len(text)} characters.]")
@@ -160,7 +160,7 @@ def test_summaries_of_summaries_stay_bounded() -> None:
     for _ in range(300):
         say(window, "hello")
         if window.pending_summary:
-            window.summarize(window.pending_summary, "x" * 10_000)
+            window.insert_summary(window.pending_summary, "x" * 10_000)
         assert window.stats().protected_tokens <= POLICY.summary_tokens
         assert len(summaries(window)) <= 1
         assert window.stats().current_tokens <= POLICY.history_tokens
@@ -175,7 +175,7 @@ def test_protected_exchange_stays_and_is_part_of_the_request() -> None:
 
     assert "the alarm code" not in questions(dropped(window))
     assert said(dropped(window).sent_messages(NO_TAGS))[2][1] == "the alarm code"
-    window.summarize(dropped(window), "Ada said something")
+    window.insert_summary(dropped(window), "Ada said something")
     assert "the alarm code" in [message.content for message in window.messages()]
 
 
@@ -225,7 +225,7 @@ def test_what_is_dropped_meanwhile_waits_for_the_next_summary() -> None:
         say(window, "meanwhile")
     both = dropped(window).numbers
 
-    window.summarize(passage, "the first questions")
+    window.insert_summary(passage, "the first questions")
 
     assert dropped(window).numbers == both - passage.numbers != both
 
@@ -251,7 +251,7 @@ def test_older_passage_is_all_but_the_newest_protected_and_excluded_ones() -> No
 
     passage = build_older_summary_input(None, window.exchanges(), 2, frozenset({"route:local"}))
     assert passage is not None
-    window.summarize(passage, "Ada spelled")
+    window.insert_summary(passage, "Ada spelled")
 
     asked = [message.content for message in window.messages() if message.role == "user"]
     assert asked == ["b", "c", "e", QUESTION, "f"]
@@ -277,7 +277,7 @@ def test_window_with_an_open_exchange_takes_no_summary() -> None:
     before = window.messages()
 
     with pytest.raises(ExchangeStillOpen):
-        window.summarize(SummaryInput(), "nothing")
+        window.insert_summary(SummaryInput(), "nothing")
 
     assert window.messages() == before
 
@@ -293,7 +293,7 @@ def test_tag_of_the_user_makes_no_summary() -> None:
 def test_summary_is_written_down_and_read_again(text: str, more: list[Exchange]) -> None:
     window = filled()
     play(window, more)
-    window.summarize(window.pending_summary or SummaryInput(), text)
+    window.insert_summary(window.pending_summary or SummaryInput(), text)
 
     read = load(dump(window), POLICY)
 

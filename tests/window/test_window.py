@@ -135,7 +135,7 @@ def test_statistics_of_a_window_in_use(window: Window) -> None:
     fill(window, 12)
     window.tag_exchange(9, add={"important"})
     window.open("x" * 46)
-    window.tag("route:llm")
+    window.add_tags("route:llm")
     assert window.stats() == WindowStats(
         message_count=19,
         exchange_count=10,
@@ -264,7 +264,7 @@ def test_recorded_exchange_is_the_same_as_one_that_was_opened_and_closed() -> No
     recorded, written = create_window(WindowPolicy(1000)), create_window(WindowPolicy(1000))
     recorded.add_exchange((Message.user("hello"), Message.assistant("hi")), tags={"route:local"})
     written.open("hello")
-    written.tag("route:local")
+    written.add_tags("route:local")
     written.add(Message.assistant("hi"))
     written.close()
     assert (recorded.messages(), recorded.stats()) == (written.messages(), written.stats())
@@ -291,8 +291,8 @@ def test_question_carries_the_tags_that_it_was_opened_with(window: Window) -> No
 
 def test_tag_counts_once_for_an_exchange_however_often_it_occurs(called: Window) -> None:
     called.add(RESULT)
-    called.tag("route:llm", "route:llm")
-    called.tag("route:llm")
+    called.add_tags("route:llm", "route:llm")
+    called.add_tags("route:llm")
     assert called.stats().tag_distribution == {"input": 1, "output": 1, "tool_call": 1, "route:llm": 1}
 
 
@@ -341,7 +341,7 @@ type Act = Callable[[Window], None]
 OTHER_CALL = ToolCall("call-2", "turn_on", {})
 REFUSED_WHEN_CLOSED: dict[str, tuple[type[WindowError], Act]] = {
     "an addition": (NoOpenExchange, lambda window: window.add(Message.assistant("hi"))),
-    "a tag": (NoOpenExchange, lambda window: window.tag("important")),
+    "a tag": (NoOpenExchange, lambda window: window.add_tags("important")),
     "a second close": (NoOpenExchange, lambda window: window.close()),
     "an abort": (NoOpenExchange, lambda window: window.abort()),
     "a tag of an exchange that is not there": (UnknownExchange, lambda window: window.tag_exchange(2, add={"mine"})),
@@ -378,10 +378,10 @@ REFUSED_AFTER_THE_CALL: dict[str, tuple[type[WindowError], Act]] = {
     "a close": (UnansweredToolCalls, lambda window: window.close()),
     "an answer": (UnansweredToolCalls, lambda window: window.add(Message.assistant("done"))),
     "a result that calls": (InvalidMessage, lambda window: window.add(replace(RESULT, tool_calls=(OTHER_CALL,)))),
-    "an empty tag": (InvalidTag, lambda window: window.tag("")),
-    "a blank tag": (InvalidTag, lambda window: window.tag("  ")),
-    "a long tag": (InvalidTag, lambda window: window.tag("x" * 101)),
-    "a tag that is no text": (InvalidTag, lambda window: window.tag(cast("str", 5))),
+    "an empty tag": (InvalidTag, lambda window: window.add_tags("")),
+    "a blank tag": (InvalidTag, lambda window: window.add_tags("  ")),
+    "a long tag": (InvalidTag, lambda window: window.add_tags("x" * 101)),
+    "a tag that is no text": (InvalidTag, lambda window: window.add_tags(cast("str", 5))),
 }
 REFUSED_AFTER_THE_RESULT: dict[str, tuple[type[WindowError], Act]] = {
     "another result": (UnknownToolCall, lambda window: window.add(RESULT)),

@@ -17,7 +17,7 @@ from ..const import DOMAIN
 from ..memory import PastTurn
 from ..providers import CONNECTION_ERRORS, OLLAMA_FINGERPRINT
 from ..turn.context import extract_user_text
-from ..turn.limits import window_shortfall
+from ..turn.limits import find_window_shortfall
 from ..turn.routing import Route, Scope
 from ..turn.speaker import is_about_speaker
 from ..window import QUESTION, Message
@@ -41,8 +41,8 @@ def run_steps(turn: ConversationTurn) -> None:
     turn.stats_after = turn.window.stats()
     agent, state = turn.current_agent, turn.state
     asked_nobody = state.last_agent_id is None and state.error is None
-    for step in STEPS_AFTER_INTERRUPTION if state.fault is not None else STEPS:
-        if asked_nobody and step in _MODEL_STEPS:
+    for step in STEPS_AFTER_INTERRUPTION if state.interruption is not None else STEPS:
+        if asked_nobody and step in _STEPS_IF_MODEL_ASKED:
             continue
         try:
             step(agent, turn)
@@ -86,7 +86,7 @@ def update_issues(agent: Agent, turn: ConversationTurn) -> None:
     async_update_model_issue(agent.hass, agent.id, name, state.shortfall)
     if billed := [each for each in state.billed_requests if each.model.agent_id == agent.id]:
         model, reads = billed[-1].model, billed[-1].model.size.readable_tokens
-        little = None if reads is None else window_shortfall(model.budget, reads, turn.stats_after.prefix_tokens)
+        little = None if reads is None else find_window_shortfall(model.budget, reads, turn.stats_after.prefix_tokens)
         async_update_context_issues(
             agent.hass, agent.id, name, little, is_ollama=billed[-1].server_identity.startswith(OLLAMA_FINGERPRINT)
         )
@@ -108,7 +108,7 @@ def log_error(agent: Agent, turn: ConversationTurn) -> None:
 
 def look_up_cost(agent: Agent, turn: ConversationTurn) -> None:
     """Look up the cost of the turn. The cost sensors are updated as soon as it is known."""
-    if agent.vendor is not None and (turn.state.attempts or turn.state.fault is None):
+    if agent.vendor is not None and (turn.state.attempts or turn.state.interruption is None):
         async_price_turn(agent, turn.state, partial(async_record_cost, agent, turn.id))
 
 
@@ -159,7 +159,7 @@ STEPS = (
 )
 
 # These steps are skipped after a turn in which no agent was asked.
-_MODEL_STEPS = frozenset({notify_servers, log_error, store_in_memory, start_summary})
+_STEPS_IF_MODEL_ASKED = frozenset({notify_servers, log_error, store_in_memory, start_summary})
 
 STEPS_AFTER_INTERRUPTION = (count_interrupted_turn, log_turn, async_record_turn, look_up_cost, notify_listeners)
 
@@ -177,7 +177,7 @@ def _build_past_turn(agent: Agent, turn: ConversationTurn, messages: tuple[Messa
         conversation=turn.window.conversation_id,
         at=messages[-1].created or time.time(),
         said=speaker.text[:_MAX_CHARS],
-        answer=state.speech[:_MAX_CHARS] if speaker.person is not None or _is_for_all(agent, turn) else "",
+        answer=state.sent_text[:_MAX_CHARS] if speaker.person is not None or _is_for_all(agent, turn) else "",
         agent=agent.id,
         person=speaker.person,
         device=speaker.device,

@@ -101,7 +101,7 @@ class Agent:
         """Give the next turn a head start if it may ask the model. Returns at once."""
         config = self.config
         if self.model is not None and config.head_start and config.routing is not RoutingMode.LOCAL_ONLY:
-            self.head_start.start(self.model, self.windows, config.limits.turn)
+            self.head_start.start(self.model, self.windows, config.limits.turn_timeout)
 
     def _count_evicted_messages(self) -> int:
         return sum(window.stats().evicted_messages for window in self.windows.loaded_windows().values())

@@ -38,7 +38,7 @@ DEFAULT_STATES = True
 # The temperature for a model in the home network, because a model that calls tools should not vary much. Without a
 # temperature in the request, Ollama uses 1.0 and ignores the model's own file:
 # https://github.com/ollama/ollama/blob/main/openai/openai.go
-_HOME_SERVER_TEMPERATURE = 0.6
+_LOCAL_SERVER_TEMPERATURE = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ class AgentConfig:
 
 def default_temperature(account: Mapping[str, Any]) -> float | None:
     """Return the temperature for an agent without a setting, or None to use the provider's default."""
-    return _HOME_SERVER_TEMPERATURE if is_local_server(account) else None
+    return _LOCAL_SERVER_TEMPERATURE if is_local_server(account) else None
 
 
 def _parse_model_settings(account: Mapping[str, Any], agent: Mapping[str, Any]) -> ModelSettings:
@@ -150,6 +150,6 @@ def _parse_turn_limits(data: Mapping[str, Any]) -> TurnLimits:
     return TurnLimits(
         fallback_timeout=float(data.get(const.CONF_FALLBACK_TIMEOUT, DEFAULT_FALLBACK_TIMEOUT)),
         idle_timeout=float(data[const.CONF_IDLE_TIMEOUT]) if const.CONF_IDLE_TIMEOUT in data else None,
-        turn=float(data.get(const.CONF_TURN_TIMEOUT, DEFAULT_LIMITS.turn)),
-        tool_iterations=int(data.get(const.CONF_MAX_TOOL_ITERATIONS, DEFAULT_LIMITS.tool_iterations)),
+        turn_timeout=float(data.get(const.CONF_TURN_TIMEOUT, DEFAULT_LIMITS.turn_timeout)),
+        max_tool_iterations=int(data.get(const.CONF_MAX_TOOL_ITERATIONS, DEFAULT_LIMITS.max_tool_iterations)),
     )

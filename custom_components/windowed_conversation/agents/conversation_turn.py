@@ -25,12 +25,12 @@ from ..bridge.tools import SafeAPIInstance, async_get_tools
 from ..const import DOMAIN, RecordLevel
 from ..memory import Memory
 from ..providers import count_tools_tokens
-from ..turn.context import ContextPlacement, Stamp, clean_name
-from ..turn.errors import PromptFailed
+from ..turn.context import ContextPlacement, InputStamp, clean_name
+from ..turn.errors import PromptRenderingFailed
 from ..turn.forgetting import remove_forget_exchange
 from ..turn.home import STATES_HINT
 from ..turn.model import Model, PromptFingerprints, Question
-from ..turn.recall import append_profile
+from ..turn.recall import append_prompt_facts
 from ..turn.remember_requests import MemoryDialog, MemoryReply
 from ..turn.speaker import Speaker
 from ..turn.state import Turn
@@ -58,7 +58,7 @@ class ConversationTurn:
 
     agent: Agent
     entity_id: str
-    key: str
+    window_key: str
     user_input: ConversationInput
     speaker: Speaker
     chat_log: ChatLog
@@ -80,7 +80,7 @@ class ConversationTurn:
         self.id = str(uuid7())
         self.record_id = None if self.agent.config.record is RecordLevel.OFF else self.id
         self.reply = ChatLogReply(self.chat_log, self.entity_id)
-        self.dialog = MemoryDialog(self.agent.last_memory_answers, self.key, self.speaker)
+        self.dialog = MemoryDialog(self.agent.last_memory_answers, self.window_key, self.speaker)
         self.stats_before = self.stats_after = self.window.stats()
 
     @property
@@ -89,7 +89,7 @@ class ConversationTurn:
         return async_find_agent(self.agent.hass, self.agent.id) or self.agent
 
 
-def build_memory_answers(turn: ConversationTurn) -> MemoryAnswerer | None:
+def build_memory_answerer(turn: ConversationTurn) -> MemoryAnswerer | None:
     """Return the answers of memory to a turn's input, or None without a store. Forgetting works without memory."""
     store = async_get_store(turn.agent.hass)
     if store is None:
@@ -108,7 +108,7 @@ def build_turn_memory_tools(turn: ConversationTurn) -> tuple[llm.Tool, ...]:
         finally:
             # an exchange that asks for a confirmation has to stay in the window until the user confirms
             if done is None or done.on_yes is None:
-                turn.agent.windows.rewrite_after_turn(turn.key, remove_forget_exchange)
+                turn.agent.windows.rewrite_after_turn(turn.window_key, remove_forget_exchange)
         return done
 
     return _memory_tools(turn.agent, turn.speaker, run_deletion, turn.dialog)
@@ -151,7 +151,7 @@ async def async_build_question(turn: ConversationTurn) -> Question:
     assert model is not None
     fallback = async_find_fallback_agents(hass, config.fallback_agents, turn.entity_id, user_input)
     llm_context = user_input.as_llm_context(DOMAIN)
-    stamp = Stamp(dt_util.now(), turn.speaker.stamp_name, *_find_device_and_area(hass, user_input.device_id))
+    stamp = InputStamp(dt_util.now(), turn.speaker.name_for_stamp, *_find_device_and_area(hass, user_input.device_id))
     context = turn.live_context = TurnContext(agent, turn.window, turn.speaker, stamp, user_input.language)
     await context.async_read_memory()
     api = await _async_get_tools(agent, llm_context, build_turn_memory_tools(turn))
@@ -168,17 +168,17 @@ async def async_build_question(turn: ConversationTurn) -> Question:
     prompt, system = _build_system_prompt(turn, llm_context, api, volatile=in_system)
     question = Question(
         model=add_token_sizes(model),
-        system_prompt=append_profile(system, context.profile),
-        prefix="" if in_system else stamp.format_prefix(),
+        system_prompt=append_prompt_facts(system, context.profile),
+        stamp_prefix="" if in_system else stamp.format_prefix(),
         tools=tools,
-        done_phrase=await async_get_done_phrase(hass, user_input.language),
+        empty_answer_phrase=await async_get_done_phrase(hass, user_input.language),
         excluded_tags=config.excluded_tags,
         fallback_agents=tuple([add_token_sizes(each) if isinstance(each, Model) else each for each in fallback]),
         build_live_context=context.build_live_context,
     )
     turn.prompt_fingerprints = prompt
     if agent.head_start is not None:
-        agent.head_start.on_question(question, prompt, turn.key)
+        agent.head_start.on_question(question, prompt, turn.window_key)
     return question
 
 
@@ -207,7 +207,7 @@ def _render_instructions(turn: ConversationTurn, llm_context: llm.LLMContext) ->
         return str(Template(turn.agent.config.instructions, hass).async_render(variables, parse_result=False))
     except TemplateError as err:
         _LOGGER.warning("The instructions of the agent cannot be rendered: %s", err)
-        raise PromptFailed("the instructions cannot be rendered") from err
+        raise PromptRenderingFailed("the instructions cannot be rendered") from err
 
 
 def _find_device_and_area(hass: HomeAssistant, device_id: str | None) -> tuple[str | None, str | None]:

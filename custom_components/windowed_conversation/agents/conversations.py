@@ -25,7 +25,7 @@ from .config import AgentConfig
 from .store import AgentStore
 
 # 2026-01-01, in seconds since the epoch. An earlier time means that the clock had not been set yet.
-_MIN_VALID_TIME = 1_767_225_600
+_MIN_VALID_TIMESTAMP = 1_767_225_600
 
 
 class ConversationStore:
@@ -51,15 +51,15 @@ class ConversationStore:
 
     async def async_start(self) -> None:
         """List the stored conversations, and subscribe to the store so that later changes are written."""
-        await self.async_refresh()
-        self._store.write_sources.append(self.take_writes)
+        await self.async_refresh_listing()
+        self._store.write_sources.append(self.take_write_jobs)
         self._store.new_file_listeners.append(self._write_again)
         self._store.opening_listeners.append(self._async_refresh_if_needed)
 
     @callback
     def stop(self) -> None:
         """Stop writing changes."""
-        self._store.write_sources.remove(self.take_writes)
+        self._store.write_sources.remove(self.take_write_jobs)
         self._store.new_file_listeners.remove(self._write_again)
         self._store.opening_listeners.remove(self._async_refresh_if_needed)
 
@@ -71,13 +71,13 @@ class ConversationStore:
     async def _async_refresh_if_needed(self) -> None:
         if self._has_new_file or not self._is_listed:
             self._has_new_file = False
-            await self.async_refresh()
+            await self.async_refresh_listing()
         # The contents of these conversations have to be read before their new exchanges can be written.
         for key in self.windows.unread_keys():
             await self.windows.load(key)
         self._store.async_save_soon()
 
-    async def async_refresh(self) -> None:
+    async def async_refresh_listing(self) -> None:
         """List the conversations in the file, with their statistics. Those in working memory stay unchanged.
 
         Exchanges from before the first listing are appended to the stored conversation.
@@ -119,7 +119,7 @@ class ConversationStore:
             # Erase deleted rows from the file, so that no byte remains of conversations that are not stored any more.
             self._store.writer.submit(Memory.erase)
 
-    def take_writes(self) -> Iterator[WriteJob]:
+    def take_write_jobs(self) -> Iterator[WriteJob]:
         """Yield the writes for all conversation changes since the last call."""
         if not self._is_listed:
             return
@@ -128,12 +128,12 @@ class ConversationStore:
             if self._should_store(key):
                 exchanges = window.exchanges() if self._stored.get(key) is None and not window.is_open else changed
                 if exchanges is not None:
-                    yield from self._change_rows(key, window, exchanges)
+                    yield from self._build_write_jobs(key, window, exchanges)
         for key in [key for key in self._stored if key not in self.windows or not self._should_store(key)]:
             del self._stored[key]
             yield WriteJob(partial(delete_conversation, agent=self._agent_id, key=key))
 
-    def _change_rows(self, key: str, window: Window, exchanges: tuple[Exchange, ...]) -> Iterator[WriteJob]:
+    def _build_write_jobs(self, key: str, window: Window, exchanges: tuple[Exchange, ...]) -> Iterator[WriteJob]:
         if self._stored.get(key, {}) is None:
             # The key belonged to another conversation, which was dropped before it was ever read.
             yield WriteJob(partial(delete_conversation, agent=self._agent_id, key=key))
@@ -163,7 +163,7 @@ class ConversationStore:
 
 def _idle_seconds(used: float, now: float) -> float:
     """Return the seconds since a conversation was used, or 0 if the clock was wrong then or is wrong now."""
-    return now - used if _MIN_VALID_TIME <= used <= now else 0.0
+    return now - used if _MIN_VALID_TIMESTAMP <= used <= now else 0.0
 
 
 @lru_cache(maxsize=1024)

@@ -32,7 +32,7 @@ def async_price_turn(agent: Agent, turn: Turn, on_cost: OnCost) -> None:
     known vendor, whose models have no known prices.
     """
     agents = {turn.answered_by, *[failure.agent for failure in turn.failures]} - {None}
-    has_unbilled = any(attempt.is_unbilled for attempt in turn.attempts)
+    has_unbilled = any(attempt.is_cost_unknown for attempt in turn.attempts)
     is_complete = not has_unbilled and agents <= async_agent_ids(agent.hass)
     _async_price(agent, turn.billed_requests if is_complete else None, on_cost, of_turn=True)
 
@@ -100,8 +100,8 @@ def log_turn(agent: Agent, turn: ConversationTurn) -> None:
         usage.input,
         usage.cached,
         usage.output,
-        outcome.first_token,
-        outcome.duration,
+        outcome.first_token_seconds,
+        outcome.duration_seconds,
         window,
     )
     if outcome.attempts:
@@ -132,6 +132,6 @@ def log_requests(turn: str, attempts: Sequence[Attempt]) -> None:
             usage and usage.input,
             usage and usage.cached,
             usage and usage.output,
-            attempt.time_to_first_token,
+            attempt.first_token_seconds,
             attempt.ended_at - attempt.started_at,
         )

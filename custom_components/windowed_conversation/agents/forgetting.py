@@ -60,19 +60,19 @@ async def _async_forget[Result](hass: HomeAssistant, store: AgentStore, work: Ca
         for each in losses:
             # other agents may have been set up in the meantime
             for agent_id, account in async_agent_states(hass).items():
-                account.windows.rewrite_windows(partial(_remove_losses, each, agent_id))
+                account.windows.rewrite_windows(partial(_remove_lost_exchanges, each, agent_id))
             _fire_forgotten_events(hass, each)
         for agent in async_loaded_agents(hass):
             agent.profiles.clear()
     if losses:
         for account in async_agent_states(hass).values():
-            await account.conversations.async_refresh()
+            await account.conversations.async_refresh_listing()
         for agent in async_loaded_agents(hass):
             agent.schedule_notify()
     return result
 
 
-def _remove_losses(losses: ForgottenExchanges, agent_id: str, key: str, snapshot: Snapshot) -> Snapshot:
+def _remove_lost_exchanges(losses: ForgottenExchanges, agent_id: str, key: str, snapshot: Snapshot) -> Snapshot:
     return losses.remove_lost((agent_id, key), snapshot)
 
 

@@ -26,7 +26,7 @@ from ..window import Message, Role, TextCounter, Window, WindowRegistry, WindowS
 
 # In seconds. No provider states a shorter lifetime of its prompt cache than Anthropic, which keeps it for five minutes
 # after the last use. https://docs.claude.com/en/docs/build-with-claude/prompt-caching
-CACHE_LIFETIME = 300.0
+CACHE_LIFETIME_SECONDS = 300.0
 
 # A prompt cache counts as collapsed if it served fewer tokens than expected, by more than this share and this number of
 # tokens. Both limits are those of pydantic-ai's WarnOnCacheBusts, and allow for caches that work in blocks of tokens.
@@ -36,7 +36,7 @@ _TOLERATED_LOSS_TOKENS = 2000
 # Every provider with a cache can cache a prefix of this many tokens. Anthropic's Haiku 4.5 and Gemini 3 have the
 # highest minimum. https://docs.claude.com/en/docs/build-with-claude/prompt-caching
 # https://ai.google.dev/gemini-api/docs/caching
-_CACHEABLE_TOKENS = 4096
+_MIN_CACHEABLE_TOKENS = 4096
 
 # Only this many unexplained misses in a row count as a fault, because providers do not guarantee cache hits: OpenAI
 # moves a request from a busy machine to another one, whose cache is cold, and for Gemini, users have counted one miss
@@ -47,7 +47,7 @@ _CACHEABLE_TOKENS = 4096
 UNEXPLAINED_MISS_LIMIT = 5
 
 # In percent of the token budget. A window above this is full.
-FULL_PERCENT = 95
+FULL_WINDOW_PERCENT = 95
 
 # Only this many trims in a row that leave a window full count as a problem, because one large exchange causes one such
 # trim, and a question about it another. Turns are not counted, because every window exceeds 95 % before a trim, and a
@@ -55,7 +55,7 @@ FULL_PERCENT = 95
 _FUTILE_TRIM_LIMIT = 3
 
 # The owner of issues about the store, which all agents share.
-_STORE_OWNER = "all"
+_STORE_ISSUE_OWNER = "all"
 
 
 class PromptPart(StrEnum):
@@ -70,17 +70,17 @@ class PromptPart(StrEnum):
 class RequestFingerprints:
     """The fingerprints of a request.
 
-    `part_hashes` are the fingerprints of its fixed beginning, which has `fixed_tokens` tokens. `messages` are those of
-    the messages after that, and `tokens` their sizes. `newest_exchange_index` is the index of the message with which
-    the newest exchange begins.
+    `part_hashes` are the fingerprints of its fixed beginning, which has `fixed_tokens` tokens. `message_hashes` are
+    those of the messages after that, and `message_tokens` their sizes. `newest_exchange_index` is the index of the
+    message with which the newest exchange begins.
     """
 
     billed_at: float
     model: str
     part_hashes: dict[PromptPart, int]
     fixed_tokens: int
-    messages: Sequence[int]
-    tokens: Sequence[int]
+    message_hashes: Sequence[int]
+    message_tokens: Sequence[int]
     newest_exchange_index: int
 
     @classmethod
@@ -93,13 +93,13 @@ class RequestFingerprints:
             billed_at=billed.billed_at,
             model=request.model,
             part_hashes={
-                PromptPart.INSTRUCTIONS: prompt.instructions,
+                PromptPart.INSTRUCTIONS: prompt.instructions_hash,
                 PromptPart.TOOLS: hash(tuple([tool.text for tool in request.tools])),
-                PromptPart.ENTITIES: prompt.entities,
+                PromptPart.ENTITIES: prompt.entities_hash,
             },
             fixed_tokens=count_messages_tokens(system, counter) + count_tools_tokens(request.tools, counter),
-            messages=array("q", map(_message_hash, messages)),
-            tokens=array("q", [message.tokens or 0 for message in messages]),
+            message_hashes=array("q", map(_message_hash, messages)),
+            message_tokens=array("q", [message.tokens or 0 for message in messages]),
             newest_exchange_index=max(
                 [place for place, message in enumerate(messages) if message.role is Role.USER], default=0
             ),
@@ -132,14 +132,14 @@ def compare_requests(before: RequestFingerprints, now: RequestFingerprints, usag
     changed. The result is unknown if the cache may have expired, if history was evicted (a trim, whose cost is
     expected) or cleared by the provider, or if the requests have too little in common.
     """
-    total = now.fixed_tokens + sum(now.tokens)
+    total = now.fixed_tokens + sum(now.message_tokens)
     shared, common = 0, min(before.fixed_tokens, now.fixed_tokens)
-    for one, other, tokens in zip(before.messages, now.messages, now.tokens, strict=False):
+    for one, other, tokens in zip(before.message_hashes, now.message_hashes, now.message_tokens, strict=False):
         if one != other:
             break
         shared, common = shared + 1, common + tokens
     shortened = usage.cleared or shared < before.newest_exchange_index
-    if before.model != now.model or now.billed_at - before.billed_at > CACHE_LIFETIME or shortened or not total:
+    if before.model != now.model or now.billed_at - before.billed_at > CACHE_LIFETIME_SECONDS or shortened or not total:
         return None
     # This is in the provider's own tokens, so that an error of our token count does not look like a cache miss.
     expected = round(usage.input * common / total)
@@ -201,7 +201,7 @@ class CacheWatch:
             self._min_cached_tokens[now.model] = min(usage.cached, self._min_cached_tokens.get(now.model, usage.cached))
         use = before and compare_requests(before, now, usage)
         least = self._min_cached_tokens.get(now.model)
-        return use if use and least is not None and use.expected >= min(least, _CACHEABLE_TOKENS) else None
+        return use if use and least is not None and use.expected >= min(least, _MIN_CACHEABLE_TOKENS) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +232,7 @@ class HealthWatch:
 
     def on_turn(self, window: Window, before: WindowStats, after: WindowStats) -> None:
         """Evaluate an ended turn by the statistics of its window before and after it."""
-        if after.utilization <= FULL_PERCENT:
+        if after.utilization <= FULL_WINDOW_PERCENT:
             self._futile_trims.pop(window, None)
         elif after.trims > before.trims:
             self._futile_trims[window] = self._futile_trims.get(window, 0) + 1
@@ -240,7 +240,7 @@ class HealthWatch:
     def get_health(self) -> Health:
         """Return the current problems."""
         stats = [window.stats() for window, trims in self._futile_trims.items() if trims >= _FUTILE_TRIM_LIMIT]
-        full = [each for each in stats if each.utilization > FULL_PERCENT]
+        full = [each for each in stats if each.utilization > FULL_WINDOW_PERCENT]
         return Health(full[0] if full else None, self.cache_watch.collapse)
 
 
@@ -331,7 +331,7 @@ def async_update_health(hass: HomeAssistant, agent_id: str, agent_name: str, wat
     if health.full_window is not None and not health.full_window.over_budget:
         full = {
             "agent": agent_name,
-            "full": str(FULL_PERCENT),
+            "full": str(FULL_WINDOW_PERCENT),
             "tokens": f"{health.full_window.current_tokens:,}",
             "protected": f"{health.full_window.protected_tokens:,}",
             "window": f"{health.full_window.max_tokens:,}",
@@ -369,9 +369,9 @@ def async_update_store_issues(hass: HomeAssistant, path: Path, state: StoreState
     issue = None if reason is None else _ISSUE_BY_REASON.get(reason, Issue.MEMORY_FAULT)
     placeholders = {"path": str(state.damaged_path or path if reason == "damaged" else path)}
     for each in (*_ISSUE_BY_REASON.values(), Issue.MEMORY_FAULT):
-        _update_issue(hass, each, _STORE_OWNER, placeholders if each is issue else None)
+        _update_issue(hass, each, _STORE_ISSUE_OWNER, placeholders if each is issue else None)
     damaged = {"texts": str(state.rows_set_aside)} if state.rows_set_aside else None
-    _update_issue(hass, Issue.TEXTS_DAMAGED, _STORE_OWNER, damaged)
+    _update_issue(hass, Issue.TEXTS_DAMAGED, _STORE_ISSUE_OWNER, damaged)
 
 
 @callback
@@ -379,7 +379,7 @@ def async_update_leftovers(hass: HomeAssistant, until: date | None) -> None:
     """Raise an issue for memory that is kept without an account until a date, or clear it if `until` is None."""
     placeholders = None if until is None else {"until": until.isoformat()}
     # The issue must survive a restart, after which the integration is not loaded because it has no account.
-    _update_issue(hass, Issue.MEMORY_LEFTOVER, _STORE_OWNER, placeholders, stays=True)
+    _update_issue(hass, Issue.MEMORY_LEFTOVER, _STORE_ISSUE_OWNER, placeholders, stays=True)
 
 
 def _update_issue(

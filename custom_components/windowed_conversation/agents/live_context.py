@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from ..bridge.home_states import async_get_home_states
 from ..memory import Fact, Memory, RecallHit, RecallQuery
-from ..turn.context import MAX_LIVE_TOKENS, ContextPlacement, LiveContext, Stamp, format_context, live_sections
+from ..turn.context import MAX_LIVE_TOKENS, ContextPlacement, InputStamp, LiveContext, format_context, live_sections
 from ..turn.home import MAX_STATES_TOKENS, NO_STATES_TEXT, StatesText, build_states_text
 from ..turn.recall import (
-    MAX_CANDIDATES,
+    MAX_RECALL_HITS,
     MAX_RECALLED_TOKENS,
     PromptFacts,
     RecalledLines,
@@ -20,8 +20,8 @@ from ..turn.recall import (
     build_prompt_facts,
     build_sent_context,
     choose_recalled_lines,
-    interleave,
-    is_home_turn,
+    interleave_hits,
+    is_about_home_state,
 )
 from ..turn.speaker import Speaker
 from ..turn.state_text import area_name
@@ -46,13 +46,13 @@ class _MemoryResults(NamedTuple):
     facts: list[Fact] | None
     facts_revision: object
     recalled_facts: list[RecallHit]
-    recalled_others: list[RecallHit]
+    recalled_non_facts: list[RecallHit]
 
 
 class TurnContext:
     """The profile and the live context of a turn. Without memory, or if memory is too slow, `profile` is None."""
 
-    def __init__(self, agent: Agent, window: Window, speaker: Speaker, stamp: Stamp, language: str) -> None:
+    def __init__(self, agent: Agent, window: Window, speaker: Speaker, stamp: InputStamp, language: str) -> None:
         config = agent.config
         self.profile: PromptFacts | None = None
         self._agent = agent
@@ -113,7 +113,7 @@ class TurnContext:
 
     def _update_profile(self, key: Hashable, memories: _MemoryResults, profile: PromptFacts | None) -> PromptFacts:
         """Store the search results, and return the profile, which is a new one if the facts have changed."""
-        self._candidates = tuple(interleave(memories.recalled_facts, memories.recalled_others))
+        self._candidates = tuple(interleave_hits(memories.recalled_facts, memories.recalled_non_facts))
         if profile is None or memories.facts is not None:
             count = partial(self._agent.counter.count_as, TextKind.FIXED)
             profile = build_prompt_facts(memories.facts or (), self._formatter, count)
@@ -128,16 +128,16 @@ class TurnContext:
         """Return the live context, limited to `limit` tokens, of a request that sends these closed exchanges."""
         limit -= self._stamp_tokens
         most = min(MAX_RECALLED_TOKENS, limit // 2 if self._home_states else limit)
-        sent = build_sent_context(exchanges, self.profile.sources if self.profile else (), self._speaker.text)
+        sent = build_sent_context(exchanges, self.profile.source_ids if self.profile else (), self._speaker.text)
         # lazy, because the first few lines usually fill the limit
-        found = (each for each in self._candidates if not is_home_turn(each, self._mentions_home))
+        found = (each for each in self._candidates if not is_about_home_state(each, self._mentions_home))
         recalled = self._recalled_lines = choose_recalled_lines(found, sent, self._formatter, self._count_tokens, most)
         states = self._get_states_text(min(MAX_STATES_TOKENS, limit - recalled.tokens)).text
         if self._is_in_system:
             text = live_sections(self._stamp, states, recalled.lines)
         else:
             text = format_context(states, recalled.lines)
-        return LiveContext(text, self._count_tokens(text), frozenset(recalled.sources))
+        return LiveContext(text, self._count_tokens(text), frozenset(recalled.source_ids))
 
     def _mentions_home(self, sentence: str) -> bool:
         if self._home_states is None:
@@ -171,6 +171,6 @@ def _read_memories(memory: Memory, speaker: Speaker, owner: str | None, last_rev
     revision = memory.get_facts_revision()
     facts = None if revision == last_revision else memory.get_facts(owner, private=speaker.is_alone)
     name = speaker.name if speaker.person else None
-    query = RecallQuery(speaker.text, speaker.person, name, MAX_CANDIDATES, private=speaker.is_alone)
+    query = RecallQuery(speaker.text, speaker.person, name, MAX_RECALL_HITS, private=speaker.is_alone)
     found_facts, found_others = memory.recall_by_group(query, ("fact",), ("episode", "turn"))
     return _MemoryResults(facts, revision, found_facts, found_others)

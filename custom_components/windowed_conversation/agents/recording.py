@@ -34,7 +34,7 @@ _encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), defau
 def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
     """Pass the record of a turn to the writer thread."""
     state, speaker = turn.state, turn.speaker
-    error = state.error or state.fault
+    error = state.error or state.interruption
     record = TurnRecord(
         id=turn.id,
         at=turn.started_at,
@@ -50,13 +50,13 @@ def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
         message=str(state.error) if state.error else None,
         answered_by=state.answered_by,
         failures=tuple([FailureRecord(each.agent, type(each.error).__name__) for each in state.failures]),
-        first_token=state.first_token,
-        duration=state.duration,
+        first_token=state.first_token_seconds,
+        duration=state.duration_seconds,
         failed_tool_calls=state.failed_tool_calls,
         # a turn without requests costs nothing
         cost="0" if state.last_agent_id is None else None,
     )
-    speech = state.speech or (turn.intents.answer_text if turn.intents else "")
+    speech = state.sent_text or (turn.intents.answer_text if turn.intents else "")
     async_store_record(agent, record, state.attempts, state.started_at, (speaker.text, speech))
 
 
@@ -111,7 +111,7 @@ def _build_request_record(attempt: Attempt, started: float, *, has_text: bool) -
         purpose=attempt.purpose,
         began=max(0.0, attempt.started_at - started),
         duration=attempt.ended_at - attempt.started_at,
-        first_token=attempt.time_to_first_token,
+        first_token=attempt.first_token_seconds,
         parameters=_encode_parameters(request),
         prompt=calculate_fingerprint(system) if system else None,
         tools=_cached_fingerprint(tools) if request.tools else None,

@@ -40,12 +40,12 @@ _LOGGER = logging.getLogger(__name__)
 _LIST_TIMEOUT = 10.0
 
 # In seconds: when a server that a turn found to be away becomes an issue, and how often it is checked after that.
-_ISSUE_DELAY = 30 * 60.0
+_AWAY_ISSUE_DELAY = 30 * 60.0
 _CHECK_INTERVAL = 5 * 60.0
 # In seconds: how long the request for a model's context size may take, and how long its result is valid. The user may
 # restart the server with a larger context.
-_SIZE_TIMEOUT = 5.0
-_SIZE_LIFETIME = 300.0
+_CONTEXT_SIZE_TIMEOUT = 5.0
+_CONTEXT_SIZE_LIFETIME = 300.0
 
 _TEXT_BY_ERROR: dict[type[ProviderError], str] = {
     Unavailable: "cannot be reached",
@@ -56,7 +56,7 @@ _TEXT_BY_ERROR: dict[type[ProviderError], str] = {
 # In seconds. For this long after a question, its model is considered loaded, because Ollama unloads a model after five
 # minutes, https://docs.ollama.com/faq. Until then, a server with one slot has the complete conversation in its cache,
 # and a shorter request would remove the end of it. Home Assistant's own conversations also end after five minutes.
-_MODEL_LOADED_SECONDS = 240.0
+_ASSUMED_LOADED_SECONDS = 240.0
 
 # In seconds, the shortest time between two head starts of an account.
 _MIN_START_INTERVAL = 60.0
@@ -107,7 +107,7 @@ class AccountServer:
         if self._cache.unanswered_since is None:
             async_update_server_issue(self._hass, self._entry.entry_id, None)
         else:
-            self._schedule_check(max(0.0, self._cache.unanswered_since + _ISSUE_DELAY - self._hass.loop.time()))
+            self._schedule_check(max(0.0, self._cache.unanswered_since + _AWAY_ISSUE_DELAY - self._hass.loop.time()))
         self._start_listing(self._on_list_failed)
 
     @callback
@@ -132,7 +132,7 @@ class AccountServer:
             return
         if (now >= due_at or model.size.may_have_changed) and (self._size_task is None or self._size_task.done()):
             model.size.may_have_changed = False
-            self._due_at_by_model[model.name] = now + _SIZE_LIFETIME
+            self._due_at_by_model[model.name] = now + _CONTEXT_SIZE_LIFETIME
             self._size_task = self._entry.async_create_background_task(
                 self._hass,
                 self._async_update_size(self._provider, model, billed.server_identity),
@@ -142,7 +142,7 @@ class AccountServer:
     async def _async_update_size(self, provider: SupportsContextSize, model: Model, server: str) -> None:
         with log_and_suppress_faults(_LOGGER, "Asking how much a model reads failed in an unexpected way"):
             try:
-                async with asyncio.timeout(_SIZE_TIMEOUT):
+                async with asyncio.timeout(_CONTEXT_SIZE_TIMEOUT):
                     size = await _async_fetch_context_size(provider, model.name, server)
             except (ProviderError, TimeoutError) as err:
                 _LOGGER.debug("The server of %s does not say what it reads: %s", self._entry.title, type(err).__name__)
@@ -159,10 +159,10 @@ class AccountServer:
             self._entry.async_start_reauth(self._hass)
         elif isinstance(error, CONNECTION_ERRORS) and not has_begun:
             self._is_listed = False
-            self._on_away(error)
+            self._on_unreachable(error)
             if self._cache.unanswered_since is None:
                 self._cache.unanswered_since = self._hass.loop.time()
-                self._schedule_check(_ISSUE_DELAY)
+                self._schedule_check(_AWAY_ISSUE_DELAY)
 
     async def async_list_models(self) -> list[ListedModel]:
         """Return the models that the server lists now, or its last list if it does not respond."""
@@ -200,13 +200,13 @@ class AccountServer:
         if isinstance(error, AuthError):
             self._entry.async_start_reauth(self._hass)
         if isinstance(error, (*CONNECTION_ERRORS, AuthError)):
-            self._on_away(error)
+            self._on_unreachable(error)
             return
         # the server responds, but not every server can list its models
         self._is_listed = True
         _LOGGER.warning("The server of %s does not list its models: %s", self._entry.title, error)
 
-    def _on_away(self, error: ProviderError) -> None:
+    def _on_unreachable(self, error: ProviderError) -> None:
         if not self._cache.is_away:
             self._cache.is_away = True
             text = next(text for kind, text in _TEXT_BY_ERROR.items() if isinstance(error, kind))
@@ -304,7 +304,7 @@ class HeadStart:
             return
         if not model.is_at_home:
             self._start_task(self._connect(), _CONNECT_TIMEOUT)
-        elif beginning is None or now - beginning.asked_at >= _MODEL_LOADED_SECONDS:
+        elif beginning is None or now - beginning.asked_at >= _ASSUMED_LOADED_SECONDS:
             request, self._sent_prefix = _build_request(model, beginning, windows)
             self._start_task(_async_load_model(model, request), patience)
 
@@ -317,7 +317,7 @@ class HeadStart:
         server that handles one request at a time would let the question wait. Then the turn takes no longer than
         without a head start.
         """
-        prefix = _RequestPrefix(key, question.tools, (prompt.instructions, prompt.entities), self._clock())
+        prefix = _RequestPrefix(key, question.tools, (prompt.instructions_hash, prompt.entities_hash), self._clock())
         self._prefix_by_agent[question.model.agent_id] = prefix
         other = replace(self._sent_prefix, key=prefix.key, asked_at=prefix.asked_at) if self._sent_prefix else prefix
         if self._task is not None and other != prefix:
@@ -354,9 +354,9 @@ def _build_request(
     The beginning is None if there has been none since startup, or if its window is gone or was forgotten. The request
     still loads the model.
     """
-    window = windows.peek(prefix.key) if prefix is not None and prefix.key is not None else None
+    window = windows.get_loaded(prefix.key) if prefix is not None and prefix.key is not None else None
     system = tuple(each for each in window.messages()[:1] if each.role is Role.SYSTEM) if window is not None else ()
     tools = prefix.tools if prefix is not None and system else ()
-    question = Question(model, system_prompt="", prefix="", tools=tools, done_phrase="")
+    question = Question(model, system_prompt="", stamp_prefix="", tools=tools, empty_answer_phrase="")
     request = question.build_request((*system, Message.user(_PLACEHOLDER_TEXT)), tools)
     return replace(request, max_answer_tokens=1), prefix if system else None

@@ -59,7 +59,7 @@ async def async_set_up_account(
                 pause=pause,
                 request_limiter=limit,
                 size=state.calibrations.get_size_tracker(config.model),
-                reasoning=state.calibrations.get_reasoning_detector(config.model),
+                reasoning_detector=state.calibrations.get_reasoning_detector(config.model),
                 is_at_home=is_local_server(entry.data),
             )
         agents[agent_id] = agent = Agent(
@@ -111,7 +111,7 @@ def _track_issues(agent: Agent) -> None:
 
 
 @callback
-def async_closing_lock(hass: HomeAssistant) -> asyncio.Lock:
+def async_get_closing_lock(hass: HomeAssistant) -> asyncio.Lock:
     """Return the lock that is held while the store is being closed after the removal of the last account."""
     return hass.data.setdefault(_CLOSING_LOCK_KEY, asyncio.Lock())
 
@@ -119,7 +119,7 @@ def async_closing_lock(hass: HomeAssistant) -> asyncio.Lock:
 async def async_retain_memory(hass: HomeAssistant, account: ConfigEntry[Any]) -> None:
     """Keep memory for some days after the last account was removed. If memory is empty, delete the file at once."""
     until = time.time() + _RETENTION_DAYS * 86_400
-    async with async_closing_lock(hass):
+    async with async_get_closing_lock(hass):
         if not await async_close_store(hass, account, until):
             await hass.async_add_executor_job(delete_file, store_path(hass))
             return

@@ -10,7 +10,7 @@ from ..providers import Usage
 from ..turn.attempts import AttemptResult
 from ..turn.routing import Route
 from ..turn.state import Turn
-from ..window import is_count
+from ..window import is_int_in_range
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -63,13 +63,13 @@ _TOTAL_NAMES = tuple(each.name for each in fields(Totals))
 
 @dataclass(slots=True)
 class Costs:
-    """Costs in US dollars. `turn` is the cost of the last turn, or None if it is unknown.
+    """Costs in US dollars. `last_turn` is the cost of the last turn, or None if it is unknown.
 
     `known_total` is the total of all turns and summaries with known costs, kept across restarts. `without_price` is the
     number of all others.
     """
 
-    turn: Decimal | None = None
+    last_turn: Decimal | None = None
     known_total: Decimal = field(default_factory=Decimal)
     without_price: int = 0
 
@@ -81,7 +81,7 @@ class Costs:
     def add(self, cost: Decimal | None, *, of_turn: bool) -> None:
         """Add the cost of a turn or a summary, or None for an unknown cost."""
         if of_turn:
-            self.turn = cost
+            self.last_turn = cost
         if cost is None:
             self.without_price += 1
         else:
@@ -121,9 +121,9 @@ class AgentStatistics:
         """Count an ended turn. `answer` has the reason of its route, the agent that answered, and earlier failures."""
         totals, route = self.totals, outcome.decision.route
         self.last_answer, self.last_error = answer, None
-        self.turn_duration = outcome.duration
-        if outcome.first_token is not None:
-            self.time_to_first_token = outcome.first_token
+        self.turn_duration = outcome.duration_seconds
+        if outcome.first_token_seconds is not None:
+            self.time_to_first_token = outcome.first_token_seconds
         self.last_route = _ERROR_STATE if outcome.error else _STATE_BY_ROUTE[route]
         if outcome.error is None:
             totals.turns_local += route is Route.LOCAL
@@ -207,7 +207,7 @@ class AgentStatistics:
 
 def _parse_total(values: Mapping[str, Any], name: str) -> int:
     value = values.get(name, 0)
-    if is_count(value, most=_MAX_TOTAL):
+    if is_int_in_range(value, most=_MAX_TOTAL):
         return value
     _LOGGER.warning("The total %s is not restored: it cannot be read", name)
     return 0

@@ -42,7 +42,7 @@ _LOGGER = logging.getLogger(__name__)
 _DRAIN_TIMEOUT = 20.0
 _CLOSE_TIMEOUT = 1.0
 _CHANGE_TIMEOUT = 30.0
-_HOLD_TIMEOUT = 10.0
+_PAUSE_WRITES_TIMEOUT = 10.0
 
 # In seconds. Changes wait this long, so that they are written together.
 _SAVE_DELAY = 0.05
@@ -68,7 +68,7 @@ class StoredValue:
     get_value: Callable[[], Any]
     restore: Callable[[Any], None]
     on_written: Callable[[Any], None] | None = None
-    _stored_value: Any = field(default=None, init=False)
+    _last_stored_value: Any = field(default=None, init=False)
     _is_read: bool = field(default=False, init=False)
 
     async def async_start(self) -> None:
@@ -90,7 +90,7 @@ class StoredValue:
         except MemoryUnavailable:
             return
         if not self._is_read:
-            self._is_read, self._stored_value = True, stored
+            self._is_read, self._last_stored_value = True, stored
             self.restore(stored)
 
     async def _async_read_if_unread(self) -> None:
@@ -106,16 +106,16 @@ class StoredValue:
     @callback
     def write_again(self) -> None:
         """Write the value again, even if it has not changed since the last write."""
-        if self._stored_value is not None:
-            self._stored_value = None
+        if self._last_stored_value is not None:
+            self._last_stored_value = None
             self.save_soon()
 
-    def take_write(self) -> WriteJob | None:
+    def take_write_job(self) -> WriteJob | None:
         """Return the write of the value, or None if it has not changed."""
         value = self.get_value()
-        if not self._is_read or value == self._stored_value:
+        if not self._is_read or value == self._last_stored_value:
             return None
-        self._stored_value = value
+        self._last_stored_value = value
         on_written = partial(self.store.run_in_loop, self.on_written, value) if self.on_written else None
         return WriteJob(partial(write_value, owner=self.owner_id, name=self.name, value=value), on_written)
 
@@ -155,8 +155,8 @@ class AgentStore:
         self.writer = StoreWriter(
             store_path(hass),
             self._open_memory,
-            daily=self._expire_turns,
-            on_opened=lambda memory: self.run_in_loop(self._handle_opening, memory.database.is_new),
+            daily=self._delete_expired_turns,
+            on_opened=lambda memory: self.run_in_loop(self._on_file_opened, memory.database.is_new),
             on_state=partial(self.run_in_loop, self._handle_state),
         )
 
@@ -178,7 +178,7 @@ class AgentStore:
             for entry in entries
             for agent_id in entry.subentries
         }
-        self.writer.may_create = any(map(_stores_data, entries))
+        self.writer.may_create = any(map(_stores_optional_data, entries))
         if days != self._days_by_agent:
             self._days_by_agent = days
             self.writer.request_upkeep(repeat_daily=True)
@@ -213,7 +213,7 @@ class AgentStore:
         if self._running_deletions:
             return
         changes = [change for source in self.write_sources for change in source()]
-        values = [change for value in self._changed_values if (change := value.take_write()) is not None]
+        values = [change for value in self._changed_values if (change := value.take_write_job()) is not None]
         records, self._pending_records = self._pending_records, []
         self._changed_values.clear()
         if records or changes or values:
@@ -231,7 +231,7 @@ class AgentStore:
             unsubscribe()
         self._unsubscribers = ()
         try:
-            return await self.async_change(partial(self._keep_only_memory, until))
+            return await self.async_change(partial(self._delete_all_but_memory, until))
         except MemoryUnavailable:
             # the file cannot be read, so memory may have data
             return True
@@ -267,7 +267,7 @@ class AgentStore:
 
     async def async_pause_writes(self) -> None:
         """Bring the file up to date for a copy, and pause writes until `writer.release`."""
-        if not await self._hass.async_add_executor_job(self.writer.hold, _HOLD_TIMEOUT):
+        if not await self._hass.async_add_executor_job(self.writer.pause_writing, _PAUSE_WRITES_TIMEOUT):
             _LOGGER.warning("The backup may lack what was remembered last")
 
     async def async_read[Result](self, read: Callable[[Memory], Result], default: Result) -> Result:
@@ -310,18 +310,18 @@ class AgentStore:
             raise
         return memory
 
-    def _keep_only_memory(self, until: float, memory: Memory) -> bool:
+    def _delete_all_but_memory(self, until: float, memory: Memory) -> bool:
         forget_all_but_memory(memory)
         schedule_deletion(memory.database, until, self._days_by_agent)
         statistics = memory.statistics()
         return bool(statistics.facts or statistics.turns or statistics.episodes)
 
-    def _expire_turns(self, memory: Memory) -> None:
+    def _delete_expired_turns(self, memory: Memory) -> None:
         """Delete expired turns. Turns of an unknown agent are kept for the longest period of any agent."""
         now, days = time.time(), {**self._days_by_removed_agent, **self._days_by_agent}
         before = {agent: now - each * _SECONDS_PER_DAY for agent, each in days.items()}
         others = min(before.values(), default=now - DEFAULT_MEMORY_DAYS * _SECONDS_PER_DAY)
-        memory.expire(before, others, now - _RECORD_TEXT_DAYS * _SECONDS_PER_DAY)
+        memory.forget_expired(before, others, now - _RECORD_TEXT_DAYS * _SECONDS_PER_DAY)
 
     async def _async_drain_writer(self, _event: Event) -> None:
         self.async_save()
@@ -331,7 +331,7 @@ class AgentStore:
     async def _async_close_file(self, _event: Event) -> None:
         await self._hass.async_add_executor_job(self.writer.close, _CLOSE_TIMEOUT)
 
-    def _handle_opening(self, is_new: bool) -> None:
+    def _on_file_opened(self, is_new: bool) -> None:
         """After the file is opened, read values that could not be read before. Fill a new file completely."""
         if self._hass.is_stopping:
             return
@@ -355,7 +355,7 @@ class AgentStore:
             listener()
 
 
-def _stores_data(entry: ConfigEntry[Any]) -> bool:
+def _stores_optional_data(entry: ConfigEntry[Any]) -> bool:
     """Return whether an account or one of its agents stores any data that the user can choose not to store."""
     if entry.options.get(CONF_PERSISTENCE, DEFAULT_PERSISTENCE) != Persistence.OFF:
         return True

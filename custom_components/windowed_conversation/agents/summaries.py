@@ -47,7 +47,7 @@ from .store import async_get_store
 _LOGGER = logging.getLogger(__name__)
 
 # Turns with these tags are not stored in memory.
-_UNSTORED_TAGS = frozenset({f"route:{Route.LOCAL}", INCOMPLETE_TAG})
+_TAGS_NOT_IN_MEMORY = frozenset({f"route:{Route.LOCAL}", INCOMPLETE_TAG})
 
 
 class ConversationDropped(Exception):
@@ -68,7 +68,7 @@ def is_summary_due(agent: Agent, window: Window, outcome: Turn) -> bool:
     the window beside the newest exchange, because it would otherwise be evicted next.
     """
     passage = window.pending_summary
-    if passage is None or not outcome.attempts or outcome.error is not None or outcome.fault is not None:
+    if passage is None or not outcome.attempts or outcome.error is not None or outcome.interruption is not None:
         return False
     policy, exchanges = window.policy, window.exchanges()
     has_room = exchanges[-1].tokens + policy.summary_tokens <= policy.history_tokens
@@ -138,11 +138,11 @@ class Summarizer:
                 earlier_summary=find_summary_text(window.exchanges()) or passage.earlier_summary,
             )
             text, native = await self._async_request_summary(question, passage, attempts)
-            async with agent.windows.between_turns(window) as is_there:
+            async with agent.windows.hold_between_turns(window) as is_there:
                 if not is_there:
                     raise ConversationDropped("the conversation was forgotten or replaced")
                 before, key = window.stats(), agent.windows.find_key(window)
-                summary = window.summarize(passage, text, native)
+                summary = window.insert_summary(passage, text, native)
                 stats = window.stats()
             evicted = stats.evicted_messages - before.evicted_messages
             if native is None and key is not None:
@@ -150,12 +150,12 @@ class Summarizer:
                 await _async_store_summary(agent, key, passage, summary.messages[-1].content, language)
         finally:
             agent.summarizing_windows.discard(window)
-            usage = self._record(attempts, text, at=at, started=started, evicted=evicted)
+            usage = self._record_summary(attempts, text, at=at, started=started, evicted=evicted)
         who = {"entity_id": self.entity_id, "conversation_id": window.conversation_id}
         counts = {"exchanges": len(passage.numbers), "summary_tokens": summary.tokens}
         return async_fire_summary_event(agent.hass, who, counts, usage, (before, stats))
 
-    def _record(self, attempts: list[Attempt], text: str, *, at: float, started: float, evicted: int) -> Usage:
+    def _record_summary(self, attempts: list[Attempt], text: str, *, at: float, started: float, evicted: int) -> Usage:
         """Count, price and record a summary, even one that an exception is ending. Return its usage.
 
         `at` is its start in seconds since the epoch, `started` the same on the monotonic clock.
@@ -226,7 +226,7 @@ async def _async_store_summary(agent: Agent, key: str, passage: SummaryInput, te
             conversation=window.conversation,
             since=min(each.messages[0].created or 0.0 for each in shown),
             until=max(each.messages[-1].created or 0.0 for each in shown),
-            user_texts=tuple(_user_text(each) for each in shown if _UNSTORED_TAGS.isdisjoint(each.tags)),
+            user_texts=tuple(_user_text(each) for each in shown if _TAGS_NOT_IN_MEMORY.isdisjoint(each.tags)),
             text=text,
             earlier_text=passage.earlier_summary,
             agent=agent.id,
@@ -237,7 +237,7 @@ async def _async_store_summary(agent: Agent, key: str, passage: SummaryInput, te
 
 def _mentions_speaker(exchanges: Iterable[Exchange], languages: Iterable[str]) -> bool:
     """Return whether a user spoke of themselves. Turns that are stored in memory were checked earlier."""
-    said = [_user_text(each) for each in exchanges if not _UNSTORED_TAGS.isdisjoint(each.tags)]
+    said = [_user_text(each) for each in exchanges if not _TAGS_NOT_IN_MEMORY.isdisjoint(each.tags)]
     return any(is_about_speaker(each, language) for each in said for language in languages)
 
 

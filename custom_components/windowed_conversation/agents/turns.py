@@ -16,18 +16,18 @@ from homeassistant.helpers.chat_session import ChatSession
 from homeassistant.helpers.intent import IntentResponse, IntentResponseErrorCode, IntentResponseType
 
 from ..bridge.chat_log import BUSY_ERRORS, async_open_session, find_pipeline_exchanges
-from ..bridge.errors import async_get_error_phrase, describe_error, get_error_key, log_fault, next_sentence
+from ..bridge.errors import async_get_error_phrase, describe_error, format_next_sentence, get_error_key, log_fault
 from ..bridge.local_intents import LocalAnswerer
 from ..bridge.persons import async_find_speaker, async_get_device_owners
 from ..bridge.turn_report import async_trace_turn, build_answer_attributes
-from ..turn.errors import Busy, IdTooLong
+from ..turn.errors import ConversationBusy, IdTooLong
 from ..turn.routing import Route, RouteReason, RoutingMode, Situation, build_window_key, check_id, decide_first_route
 from ..turn.state import LocalMessagesBuilder, Turn, TurnCallbacks
 from ..turn.turn import run_turn
 from ..window import WindowBusy, WindowError
 from .after_turn import run_steps
 from .agent import Agent
-from .conversation_turn import ConversationTurn, async_build_question, build_memory_answers
+from .conversation_turn import ConversationTurn, async_build_question, build_memory_answerer
 from .live_context import NO_METRICS
 from .lookup import async_learn_usage
 from .store import async_get_store
@@ -52,7 +52,7 @@ async def async_take_turn(agent: Agent, entity_id: str, user_input: Conversation
     except Unauthorized as err:
         return await _async_refuse(agent, user_input, err)
     except WindowBusy as err:
-        return await _async_refuse(agent, user_input, Busy(str(err)))
+        return await _async_refuse(agent, user_input, ConversationBusy(str(err)))
 
 
 async def _async_answer_in_order(
@@ -63,7 +63,7 @@ async def _async_answer_in_order(
     Raises `IdTooLong`, and `WindowBusy` if the wait is longer than the turn timeout.
     """
     loop = asyncio.get_running_loop()
-    ends_at = loop.time() + agent.config.limits.turn
+    ends_at = loop.time() + agent.config.limits.turn_timeout
     speaker = await async_find_speaker(agent.hass, user_input, async_get_device_owners(agent.hass))
     key = build_window_key(
         agent.config.scope,
@@ -72,7 +72,7 @@ async def _async_answer_in_order(
         user=user_input.context.user_id,
         owner=speaker.person if speaker.is_known_by_device else None,
     )
-    speaker = speaker.in_window(key)
+    speaker = speaker.for_window(key)
     while True:
         async with agent.windows.begin_turn(str(key), timeout=ends_at - loop.time()) as window:
             with ExitStack() as stack:
@@ -109,7 +109,7 @@ async def async_answer(turn: ConversationTurn) -> ConversationResult:
             response, log = turn.intents.response, turn.chat_log
             return ConversationResult(response, log.conversation_id, continue_conversation=turn.intents.asks)
         if state.error is not None:
-            return await _async_build_failure_result(turn, state.error, state.speech)
+            return await _async_build_failure_result(turn, state.error, state.sent_text)
         return conversation.async_get_result_from_chat_log(turn.user_input, turn.chat_log)
     except Exception as err:  # noqa: BLE001 - no error is answered with silence
         log_fault(_LOGGER, _FAULT_MESSAGE, err)
@@ -124,7 +124,7 @@ def _record_pipeline_answers(turn: ConversationTurn) -> None:
     agent = turn.agent
     store = async_get_store(agent.hass)
     for exchange in find_pipeline_exchanges(turn.chat_log, turn.entity_id, turn.window.messages()):
-        agent.last_memory_answers.pop(turn.key, None)
+        agent.last_memory_answers.pop(turn.window_key, None)
         if store is not None and store.predates_forgetting(exchange[0].created or -math.inf):
             continue
         try:
@@ -144,7 +144,7 @@ def _build_handlers(turn: ConversationTurn) -> TurnCallbacks:
             turn.chat_log,
             can_ask_model=config.routing is not RoutingMode.LOCAL_ONLY,
             model_has_tools=bool(config.llm_apis),
-            memory=build_memory_answers(turn),
+            memory=build_memory_answerer(turn),
         )
         return await turn.intents.answer_input(situation)
 
@@ -162,7 +162,7 @@ def _build_handlers(turn: ConversationTurn) -> TurnCallbacks:
 
 
 def _defer_work(turn: ConversationTurn, work: Callable[[], None]) -> None:
-    turn.current_agent.defer_work(turn.key, work)
+    turn.current_agent.defer_work(turn.window_key, work)
 
 
 def _finish_turn(turn: ConversationTurn) -> None:
@@ -184,8 +184,8 @@ async def _async_build_failure_result(turn: ConversationTurn, error: Exception, 
     if not spoken.strip():
         turn.reply.add_answer(phrase)
         return _error_result(turn.user_input, code, phrase)
-    last_message = await turn.reply.end_early(phrase)
-    result = _error_result(turn.user_input, code, f"{spoken}{next_sentence(spoken, phrase)}")
+    last_message = await turn.reply.add_early_end_reason(phrase)
+    result = _error_result(turn.user_input, code, f"{spoken}{format_next_sentence(spoken, phrase)}")
     if turn.reply.has_listener:
         # ACTION_DONE would claim that something was done
         result.response.response_type = IntentResponseType.QUERY_ANSWER

@@ -24,7 +24,7 @@ import httpx2
 from .. import const
 from ..const import DEFAULT_OPENAI_FORMAT, DOMAIN, OPENAI_URL, OpenAIFormat
 from ..providers import ListedModel, ModelProfile, Provider, Usage, Vendor, find_profile, fix_surrogates, preconnect
-from ..window import is_count
+from ..window import is_int_in_range
 
 _PROVIDERS_PACKAGE = f"{__package__.rpartition('.')[0]}.providers"
 
@@ -37,7 +37,7 @@ _VENDOR_BY_PROVIDER = {
 
 # The shared HTTP clients by class. There can be two, because an SDK may not support the HTTP package that Home
 # Assistant uses.
-_HTTP_CLIENTS: HassKey[dict[type[Any], Any]] = HassKey(f"{DOMAIN}_http_clients")
+_HTTP_CLIENTS_KEY: HassKey[dict[type[Any], Any]] = HassKey(f"{DOMAIN}_http_clients")
 
 # Idle connections stay open for two minutes. Home Assistant's shared client closes them after 15 seconds, which is
 # sooner than most people speak again.
@@ -133,7 +133,7 @@ def _get_http_client(hass: HomeAssistant, kind: type[Any]) -> Any:
 
     Built here because Home Assistant's helper for creating clients does not let the caller choose the limits.
     """
-    clients = hass.data.setdefault(_HTTP_CLIENTS, {})
+    clients = hass.data.setdefault(_HTTP_CLIENTS_KEY, {})
     if kind not in clients:
         context = client_context(alpn_protocols=SSL_ALPN_HTTP11)
         client = clients[kind] = kind(verify=context, headers={"User-Agent": SERVER_SOFTWARE}, limits=_POOL_LIMITS)
@@ -240,4 +240,4 @@ def _iter_valid_models(stored: object) -> Iterator[ListedModel]:
 
 
 def _is_valid_limit(value: object) -> bool:
-    return value is None or is_count(value, 1)
+    return value is None or is_int_in_range(value, 1)

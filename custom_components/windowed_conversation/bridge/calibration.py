@@ -54,8 +54,8 @@ _MAX_MODELS = 100
 
 # Keys of the stored dictionary: factors for the estimate, factors for exact counts by encoding, and context sizes.
 _KEY_MODELS = "models"
-_KEY_EXACT = "exact"
-_KEY_LIMITS = "limits"
+_KEY_EXACT_COUNTS = "exact"
+_KEY_CONTEXT_SIZES = "limits"
 
 
 class ExactCounter:
@@ -94,15 +94,15 @@ def load_exact_counter(counting: Counting) -> ExactCounter | None:
     try:
         from tiktoken import Encoding  # noqa: PLC0415 - few agents count exactly
     except ImportError as err:
-        _log_unusable("package tiktoken", type(err).__name__)
+        _log_unusable_counter("package tiktoken", type(err).__name__)
         return None
     try:
         vocabulary = gzip.decompress((_VOCABULARY_FOLDER / f"{counting}.tiktoken.gz").read_bytes())
     except (OSError, EOFError, zlib.error) as err:
-        _log_unusable(f"vocabulary {counting}", type(err).__name__)
+        _log_unusable_counter(f"vocabulary {counting}", type(err).__name__)
         return None
     if sha256(vocabulary).hexdigest() != _SHA256_BY_ENCODING[counting]:
-        _log_unusable(f"vocabulary {counting}", "its hash is wrong")
+        _log_unusable_counter(f"vocabulary {counting}", "its hash is wrong")
         return None
     encoding = Encoding(
         str(counting), pat_str=_SPLIT_PATTERNS[counting], mergeable_ranks=_parse_ranks(vocabulary), special_tokens={}
@@ -119,7 +119,7 @@ def _parse_ranks(vocabulary: bytes) -> dict[bytes, int]:
     return ranks
 
 
-def _log_unusable(what: str, why: str) -> None:
+def _log_unusable_counter(what: str, why: str) -> None:
     _LOGGER.warning("The %s cannot be used, so tokens are estimated: %s", what, why)
 
 
@@ -145,7 +145,7 @@ class ModelCalibrations:
         if stored is None:
             return
         try:
-            calibrators, sizes = _parse_calibrators(stored), self._restore_size_trackers(stored.get(_KEY_LIMITS))
+            calibrators, sizes = _parse_calibrators(stored), self._restore_size_trackers(stored.get(_KEY_CONTEXT_SIZES))
         except (AttributeError, LookupError, TypeError, ValueError) as err:
             kind = type(err).__name__
             _LOGGER.warning("What was learned of the models' tokens cannot be read and is ignored: %s", kind)
@@ -191,7 +191,7 @@ class ModelCalibrations:
         return self._reasoning_detectors.setdefault(model, ReasoningDetector())
 
     @callback
-    def forget_sizes(self, models: Collection[str] | None = None) -> None:
+    def forget_context_sizes(self, models: Collection[str] | None = None) -> None:
         """Forget the learned context sizes of these models, or of all models, after the user has reconfigured them."""
         for model, size in self._size_trackers.items():
             if models is None or model in models:
@@ -212,13 +212,13 @@ class ModelCalibrations:
             models.setdefault(encoding, {})[model] = learned[model, encoding].as_dict()
         sizes = {model: stored for model, size in self._size_trackers.items() if (stored := size.as_dict())}
         limits = {model: sizes[model] for model in list(sizes)[-_MAX_MODELS:]}
-        return {_KEY_MODELS: models.pop(None), _KEY_EXACT: models, _KEY_LIMITS: limits}
+        return {_KEY_MODELS: models.pop(None), _KEY_EXACT_COUNTS: models, _KEY_CONTEXT_SIZES: limits}
 
 
 def _parse_calibrators(stored: dict[str, Any]) -> dict[_CalibrationKey, Calibrator]:
     """Return the stored calibrators. Raises an error if `stored` is malformed."""
     return {
         (str(model), encoding): Calibrator(Calibration.from_dict(factors))
-        for encoding, models in [(None, stored[_KEY_MODELS]), *stored.get(_KEY_EXACT, {}).items()]
+        for encoding, models in [(None, stored[_KEY_MODELS]), *stored.get(_KEY_EXACT_COUNTS, {}).items()]
         for model, factors in models.items()
     }

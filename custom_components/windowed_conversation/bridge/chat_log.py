@@ -27,12 +27,12 @@ from ..providers import ReasoningDelta, TextDelta, ToolCallDone
 from ..turn.context import mark_typed_prefixes
 from ..turn.model import ReplyDelta
 from ..window import MAX_TAG_LENGTH, Message, ToolCall
-from .errors import next_sentence
+from .errors import format_next_sentence
 
 # Agent ids of answers that a pipeline gives by itself, before it asks an agent (`assist_pipeline/default_pipeline.py`).
 _PIPELINE_AGENTS = (HOME_ASSISTANT_AGENT, "sentence_trigger")
 # The most names of one slot that become tags, because a model may list any number of names.
-_MAX_NAMES = 20
+_MAX_TAG_NAMES = 20
 
 _SESSIONS_HAVE_OWNERS = "context" in signature(async_get_chat_session).parameters
 
@@ -160,7 +160,7 @@ def _target_names(hass: HomeAssistant, target: Mapping[str, Any]) -> Iterator[st
 
 def _parse_names(value: object) -> list[str]:
     """Return the names in a slot, which is a single name or a list. Only the first names of a long list are used."""
-    names = value[:_MAX_NAMES] if isinstance(value, list) else [value]
+    names = value[:_MAX_TAG_NAMES] if isinstance(value, list) else [value]
     return [name.strip() for name in names if isinstance(name, str) and name.strip()]
 
 
@@ -194,14 +194,14 @@ class ChatLogReply:
                 if (message := _convert_content(self._chat_log.hass, content)) is not None:
                     yield message
 
-    async def end_early(self, why: str) -> str:
+    async def add_early_end_reason(self, why: str) -> str:
         """Append `why`, a sentence on why the answer ends early, to the streamed text. Return the last message's text.
 
         The delta without a role continues the message that was streamed last. If it began a new message, Home Assistant
         would use only that one as the answer when text-to-speech does not stream.
         """
         text = self.text
-        ending: AssistantContentDeltaDict = {"content": next_sentence(text, why)}
+        ending: AssistantContentDeltaDict = {"content": format_next_sentence(text, why)}
         if not text.strip():
             text, ending = "", {"role": "assistant", "content": why}
 

@@ -23,8 +23,8 @@ from ..window import MAX_TOKENS
 SPOKEN_LANGUAGES = ("en", "da", "de", "es", "fr", "it", "nl", "pl", "pt", "pt-BR", "sv")
 
 # The Polish plural rule: "few" is for counts that end in 2 to 4, except those that end in 12 to 14.
-_FEW_DIGITS = range(2, 5)
-_TEEN_DIGITS = range(12, 15)
+_POLISH_FEW_DIGITS = range(2, 5)
+_POLISH_TEENS = range(12, 15)
 
 _MINUTE_SECONDS, _HOUR_SECONDS = 60, 60 * 60
 
@@ -33,7 +33,7 @@ _SENTENCE_ENDS = tuple(".!?…:;。！？؟۔।॥")  # noqa: RUF001 - of sever
 _CLOSING_CHARS = " \t\r\n\"'`*_)]}”’»」』）"  # noqa: RUF001 - of several scripts
 
 
-async def async_get_text(hass: HomeAssistant, language: str, category: str, key: str) -> str:
+async def async_get_spoken_text(hass: HomeAssistant, language: str, category: str, key: str) -> str:
     """Return a text in the speaker's dialect if there is one, else in the base language, else in English.
 
     Returns the key itself if the text does not exist.
@@ -48,7 +48,7 @@ def plural_form(language: str, count: int) -> str:
     base = base_language(language)
     if count == 1 or (base == "fr" and count == 0):
         return "one"
-    return "few" if base == "pl" and count % 10 in _FEW_DIGITS and count % 100 not in _TEEN_DIGITS else "other"
+    return "few" if base == "pl" and count % 10 in _POLISH_FEW_DIGITS and count % 100 not in _POLISH_TEENS else "other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,33 +65,33 @@ _PRESENTATION_BY_CLASS: dict[type[Exception], ErrorPresentation] = {
     providers.QuotaError: ErrorPresentation("quota_error"),
     providers.RateLimited: ErrorPresentation("rate_limited"),
     providers.ContextOverflow: ErrorPresentation("context_overflow"),
-    providers.Refused: ErrorPresentation("refused"),
+    providers.AnswerRefused: ErrorPresentation("refused"),
     providers.Incomplete: ErrorPresentation("incomplete"),
     providers.Unavailable: ErrorPresentation("unavailable"),
     providers.DeadlineExceeded: ErrorPresentation("deadline_exceeded"),
     providers.BadRequest: ErrorPresentation("bad_request"),
     providers.ModelNotFound: ErrorPresentation("model_not_found"),
     providers.BadStream: ErrorPresentation("bad_stream"),
-    turn.NothingSaid: ErrorPresentation("nothing_said", IntentResponseErrorCode.NO_INTENT_MATCH),
+    turn.EmptyInput: ErrorPresentation("nothing_said", IntentResponseErrorCode.NO_INTENT_MATCH),
     turn.EmptyAnswer: ErrorPresentation("empty_answer"),
     turn.NoSummary: ErrorPresentation("no_summary"),
-    turn.NoTokenCount: ErrorPresentation("no_token_count"),
-    turn.PromptFailed: ErrorPresentation("prompt_failed"),
+    turn.TokenCountUnsupported: ErrorPresentation("no_token_count"),
+    turn.PromptRenderingFailed: ErrorPresentation("prompt_failed"),
     turn.ToolsUnavailable: ErrorPresentation("tools_unavailable"),
-    turn.Busy: ErrorPresentation("busy"),
+    turn.ConversationBusy: ErrorPresentation("busy"),
     turn.IdTooLong: ErrorPresentation("id_too_long"),
     Unauthorized: ErrorPresentation("unauthorized"),
 }
 
 
-_KEYS: dict[type[Exception], str] = {
+_KEY_BY_CLASS: dict[type[Exception], str] = {
     **{kind: failure.key for kind, failure in _PRESENTATION_BY_CLASS.items()},
     providers.Redirected: "redirected",
     turn.LocalAnswerFailed: "local_answer_failed",
 }
 
 # The error names that automations see, by the names of the error classes, which the record of turns contains.
-ERROR_KEY_BY_CLASS = {kind.__name__: key for kind, key in _KEYS.items()}
+ERROR_KEY_BY_CLASS_NAME = {kind.__name__: key for kind, key in _KEY_BY_CLASS.items()}
 
 
 def describe_error(error: Exception) -> ErrorPresentation:
@@ -105,7 +105,7 @@ def describe_error(error: Exception) -> ErrorPresentation:
 
 def get_error_key(error: Exception) -> str:
     """Return the name of an error's kind for automations. It does not depend on the numbers in the error."""
-    return _KEYS.get(type(error), "unexpected")
+    return _KEY_BY_CLASS.get(type(error), "unexpected")
 
 
 def _build_rate_limit_presentation(seconds: int) -> ErrorPresentation:
@@ -146,7 +146,7 @@ def log_fault(logger: logging.Logger, what: str, error: Exception) -> None:
 
 async def async_get_error_phrase(hass: HomeAssistant, language: str, failure: ErrorPresentation) -> str:
     """Return the sentence for a failure, in English if the language has none."""
-    text = await async_get_text(hass, language, "exceptions", f"{failure.key}.message")
+    text = await async_get_spoken_text(hass, language, "exceptions", f"{failure.key}.message")
     return text.format(**(failure.placeholders or {}))
 
 
@@ -156,7 +156,7 @@ async def async_get_done_phrase(hass: HomeAssistant, language: str) -> str:
     return translations.get("component.conversation.conversation.agent.done", "Done")
 
 
-def next_sentence(answer: str, sentence: str) -> str:
+def format_next_sentence(answer: str, sentence: str) -> str:
     """Return a sentence as a paragraph to append to an answer, after an ellipsis if the answer breaks off.
 
     The empty line before it separates paragraphs in text, and ends the previous sentence for text-to-speech.

@@ -18,7 +18,7 @@ from homeassistant.util.hass_dict import HassKey
 
 from ..const import DOMAIN
 from ..turn.home import Home, KindNames
-from ..turn.state_text import EntityState, area_name, entity_kind, format_name, rank_state, state_text
+from ..turn.state_text import EntityState, area_name, classify_state, entity_kind, format_name, state_text
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -45,13 +45,13 @@ _KIND_NAME_INTEGRATIONS = (
     "media_player", "sensor", "siren", "switch", "vacuum", "valve", "water_heater",
 )  # fmt: skip
 # The most languages in which the names of entity kinds are loaded: the home's language and those of its speakers.
-_MAX_LANGUAGES = 6
+_MAX_NAME_LANGUAGES = 6
 # The delay in seconds after which changes of the registries are applied, even if no turn has needed them before.
 _MAX_REFRESH_DELAY_SECONDS = 1.0
 
 _format_name_cached = lru_cache(maxsize=4096)(format_name)
 
-_HOME_STATES: HassKey[HomeStates] = HassKey(f"{DOMAIN}_home")
+_HOME_STATES_KEY: HassKey[HomeStates] = HassKey(f"{DOMAIN}_home")
 
 
 class HomeStates:
@@ -77,13 +77,13 @@ class HomeStates:
         bus, hass = self._hass.bus, self._hass
         self._unsubscribe_callbacks = (
             bus.async_listen(EVENT_STATE_CHANGED, self._on_state_changed),
-            bus.async_listen(er.EVENT_ENTITY_REGISTRY_UPDATED, self._mark_outdated),
-            bus.async_listen(dr.EVENT_DEVICE_REGISTRY_UPDATED, self._mark_outdated),
-            bus.async_listen(ar.EVENT_AREA_REGISTRY_UPDATED, self._mark_outdated),
-            bus.async_listen(EVENT_CORE_CONFIG_UPDATE, self._mark_outdated),
-            async_listen_entity_updates(hass, conversation.DOMAIN, self._mark_outdated),
+            bus.async_listen(er.EVENT_ENTITY_REGISTRY_UPDATED, self._mark_all_outdated),
+            bus.async_listen(dr.EVENT_DEVICE_REGISTRY_UPDATED, self._mark_all_outdated),
+            bus.async_listen(ar.EVENT_AREA_REGISTRY_UPDATED, self._mark_all_outdated),
+            bus.async_listen(EVENT_CORE_CONFIG_UPDATE, self._mark_all_outdated),
+            async_listen_entity_updates(hass, conversation.DOMAIN, self._mark_all_outdated),
         )
-        self._mark_outdated()
+        self._mark_all_outdated()
         self._schedule_name_loading("en")
 
     @callback
@@ -106,7 +106,7 @@ class HomeStates:
         before = len(self._languages)
         for each in (*languages, self._hass.config.language):
             language = each if each in LANGUAGES else each.partition("-")[0]
-            if language in LANGUAGES and len(self._languages) < _MAX_LANGUAGES:
+            if language in LANGUAGES and len(self._languages) < _MAX_NAME_LANGUAGES:
                 self._languages[language] = None
         if len(self._languages) > before:
             self._hass.async_create_background_task(self.async_load_kind_names(), "names of kinds of entities")
@@ -136,7 +136,7 @@ class HomeStates:
             self._update_entity(state)
 
     @callback
-    def _mark_outdated(self, _event: Event[Any] | None = None) -> None:
+    def _mark_all_outdated(self, _event: Event[Any] | None = None) -> None:
         """Mark all entities as outdated. They are read again once, by the next turn or a little later by a timer."""
         self._is_outdated = True
         if self._cancel_timer is None:
@@ -199,7 +199,7 @@ class HomeStates:
             _format_name_cached(names[0]),
             text,
             entity_kind(domain, device_class),
-            rank_state(domain, device_class, state.state, text),
+            classify_state(domain, device_class, state.state, text),
             before.changed_at if before is not None and is_same else state.last_updated_timestamp,
             domain,
             "" if is_common else domain,
@@ -214,15 +214,15 @@ class HomeStates:
 @callback
 def async_get_home_states(hass: HomeAssistant) -> HomeStates | None:
     """Return the shared `HomeStates`, or None if nothing uses it."""
-    return hass.data.get(_HOME_STATES)
+    return hass.data.get(_HOME_STATES_KEY)
 
 
 @callback
 def async_acquire_home_states(hass: HomeAssistant) -> CALLBACK_TYPE:
     """Start the shared `HomeStates`, or use it if it is running. Return a function that releases it."""
-    states = hass.data.get(_HOME_STATES)
+    states = hass.data.get(_HOME_STATES_KEY)
     if states is None:
-        states = hass.data[_HOME_STATES] = HomeStates(hass)
+        states = hass.data[_HOME_STATES_KEY] = HomeStates(hass)
         states.async_start()
     states.user_count += 1
 
@@ -231,6 +231,6 @@ def async_acquire_home_states(hass: HomeAssistant) -> CALLBACK_TYPE:
         states.user_count -= 1
         if not states.user_count:
             states.async_stop()
-            hass.data.pop(_HOME_STATES, None)
+            hass.data.pop(_HOME_STATES_KEY, None)
 
     return release

@@ -72,7 +72,7 @@ class GetStatesTool(_HomeTool):
         states = async_get_home_states(hass)
         if states is None:
             return _refuse("unavailable", _UNAVAILABLE_TEXT)
-        found = _search_home(hass, states, **filters) if filters else SearchResult(self._default_entities(states))
+        found = _search_home(hass, states, **filters) if filters else SearchResult(self._get_default_entities(states))
         listing = build_entity_listing(
             found.entities, _find_speaker_area(hass, llm_context), MAX_LISTING_TOKENS, self._count_tokens
         )
@@ -83,7 +83,7 @@ class GetStatesTool(_HomeTool):
         at = f"{dt_util.now():%Y-%m-%d %H:%M}"
         return llm.ToolResult(data={"at": at, "note": _DATA_NOTE, "states": listing.text, **missing})
 
-    def _default_entities(self, states: HomeStates) -> dict[str, EntityState]:
+    def _get_default_entities(self, states: HomeStates) -> dict[str, EntityState]:
         entities = states.get_home().entities
         return {key: each for key, each in entities.items() if not each.is_extra or each.is_extra in self._domains}
 

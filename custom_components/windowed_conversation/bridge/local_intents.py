@@ -24,7 +24,7 @@ from ..window import Message
 from .chat_log import async_ask_agent, convert_contents
 from .match_check import MatchChecker
 from .memory_answers import MemoryAnswerer
-from .persons import async_build_state_replacer
+from .persons import async_build_place_replacer
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -105,9 +105,9 @@ class LocalAnswerer:
         before = len(self._chat_log.content)
         if not self._can_ask_model:
             situation = Situation()
-        answer = await self._try_triggers() or await self._ask_memory() or await self._try_intents(situation)
+        answer = await self._try_sentence_triggers() or await self._ask_memory() or await self._try_intents(situation)
         if isinstance(answer, RouteReason) and not self._can_ask_model:
-            answer = await (self._apologize() if answer in WRONG_MATCH_REASONS else self._ask_default_agent())
+            answer = await (self._build_apology() if answer in WRONG_MATCH_REASONS else self._ask_default_agent())
         if isinstance(answer, RouteReason):
             return answer
         self.response, self.answer_text = answer, _get_speech(answer)
@@ -115,7 +115,7 @@ class LocalAnswerer:
             raise LocalAnswerFailed(f"local error code {answer.error_code}")
         return partial(convert_contents, self._hass, self._chat_log.content[before:] if self._is_recorded else ())
 
-    async def _try_triggers(self) -> IntentResponse | None:
+    async def _try_sentence_triggers(self) -> IntentResponse | None:
         """Return the answer of a sentence trigger. It needs no check, because a user wrote the trigger's sentence."""
         speech = await conversation.async_handle_sentence_triggers(self._hass, self._user_input, self._chat_log)
         return None if speech is None else self._build_response(speech)
@@ -149,7 +149,7 @@ class LocalAnswerer:
         for result in doubtful:
             if (reason := await checker.find_rejection_reason(result)) is not None:
                 return reason
-            put_states = await async_build_state_replacer(self._hass, self._user_input.language, result)
+            put_states = await async_build_place_replacer(self._hass, self._user_input.language, result)
             response = await handle(intent_filter=put_states)
         if response is None:
             return RouteReason.ANSWERS_QUESTION if situation.answers_question else RouteReason.NO_LOCAL_MATCH
@@ -166,7 +166,7 @@ class LocalAnswerer:
         own_agent = conversation.HOME_ASSISTANT_AGENT
         return await async_ask_agent(self._hass, self._user_input, own_agent, self._chat_log.conversation_id)
 
-    async def _apologize(self) -> IntentResponse:
+    async def _build_apology(self) -> IntentResponse:
         """Return Home Assistant's own apology for not understanding a sentence, in the user's language."""
         load = getattr(async_get_agent(self._hass), "async_get_or_load_intents", None)
         intents = await load(self._user_input.language) if load else None

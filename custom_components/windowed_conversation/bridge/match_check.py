@@ -52,7 +52,7 @@ _DELAYED_COMMAND_SLOT = (intent.INTENT_START_TIMER, "conversation_command")
 _QUESTION_INTENT_PARTS = ("Get", "Status", "LastItems", "Respond", "Nevermind")
 
 
-async def _check_place(hass: HomeAssistant, user_input: ConversationInput, text: str) -> RouteReason | None:
+async def _check_person_place(hass: HomeAssistant, user_input: ConversationInput, text: str) -> RouteReason | None:
     if not async_get_exposed_persons(hass):
         return RouteReason.NOBODY_KNOWN
     return RouteReason.UNKNOWN_PLACE if await async_state_at(hass, text, user_input.language) is None else None
@@ -60,7 +60,7 @@ async def _check_place(hass: HomeAssistant, user_input: ConversationInput, text:
 
 async def _check_new_item(hass: HomeAssistant, user_input: ConversationInput, text: str) -> RouteReason | None:
     is_asked = routing.is_question(user_input.text) or routing.is_instruction(text, user_input.language)
-    return RouteReason.LONG_ITEM if routing.is_long_name(text) or is_asked else None
+    return RouteReason.LONG_ITEM if routing.is_unlikely_name(text) or is_asked else None
 
 
 async def _check_listed_item(hass: HomeAssistant, user_input: ConversationInput, text: str) -> RouteReason | None:
@@ -75,7 +75,7 @@ async def _check_message(hass: HomeAssistant, user_input: ConversationInput, tex
 
 
 async def _check_new_timer(hass: HomeAssistant, user_input: ConversationInput, text: str) -> RouteReason | None:
-    return RouteReason.LONG_NAME if routing.is_long_name(text) else None
+    return RouteReason.LONG_NAME if routing.is_unlikely_name(text) else None
 
 
 async def _check_running_timer(hass: HomeAssistant, user_input: ConversationInput, text: str) -> RouteReason | None:
@@ -94,7 +94,7 @@ async def _reject_media_search(hass: HomeAssistant, user_input: ConversationInpu
 
 # The rules by intent and by the slot that a wildcard fills. The wildcards are the same in every language.
 RULE_BY_SLOT: dict[tuple[str, str], MatchRule] = {
-    (intent.INTENT_GET_STATE, "state"): _check_place,
+    (intent.INTENT_GET_STATE, "state"): _check_person_place,
     ("HassListAddItem", "item"): _check_new_item,
     ("HassShoppingListAddItem", "item"): _check_new_item,
     ("HassListCompleteItem", "item"): _check_listed_item,
@@ -171,20 +171,20 @@ class MatchChecker:
             return None
         reason = self._check_sentence(result)
         for entity in _get_wildcards(result):
-            reason = reason or await self._check_capture(result, entity)
+            reason = reason or await self._check_captured_text(result, entity)
         return None if reason in _REASONS_NEEDING_TOOLS and not self.model_has_tools else reason
 
     def _check_sentence(self, result: RecognizeResult) -> RouteReason | None:
-        is_bare = result.intent_sentence is not None and routing.is_bare_template(result.intent_sentence.text or "")
+        is_bare = result.intent_sentence is not None and routing.has_no_required_word(result.intent_sentence.text or "")
         if self.situation.answers_question and (is_bare or not result.entities or _get_wildcards(result)):
             return RouteReason.ANSWERS_QUESTION
         if is_bare and routing.is_question(self.user_input.text):
             return RouteReason.NAME_IN_QUESTION
         if is_bare and self.situation.follows_model_answer:
             return RouteReason.NAME_AFTER_MODEL
-        return self._check_home(result)
+        return self._check_home_support(result)
 
-    def _check_home(self, result: RecognizeResult) -> RouteReason | None:
+    def _check_home_support(self, result: RecognizeResult) -> RouteReason | None:
         """Return the reason why this home cannot handle the intent of a match, or None if it can."""
         name = result.intent.name
         if name not in [handler.intent_type for handler in intent.async_get(self.hass)]:
@@ -197,7 +197,7 @@ class MatchChecker:
         of_persons = name == intent.INTENT_GET_STATE and domain is not None and domain.value == "person"
         return RouteReason.NOBODY_KNOWN if of_persons and not async_get_exposed_persons(self.hass) else None
 
-    async def _check_capture(self, result: RecognizeResult, entity: MatchEntity) -> RouteReason | None:
+    async def _check_captured_text(self, result: RecognizeResult, entity: MatchEntity) -> RouteReason | None:
         """Return the reason to reject the text that a wildcard captured, or None if it is plausible."""
         span, capture = entity.text_span, entity.text
         # The span is wrong if the sentence begins with a mark such as "¿". Otherwise it is preferred, because the
@@ -205,7 +205,7 @@ class MatchChecker:
         if span is not None and routing.have_same_words(result.original_text[slice(*span)], capture):
             capture = result.original_text[slice(*span)].strip()
             # The item is cut inside a word, as in "pan a l" from "pan a la lista".
-            if entity.name == "item" and routing.cuts_word(result.original_text, span):
+            if entity.name == "item" and routing.is_word_cut(result.original_text, span):
                 return RouteReason.CUT_WORD
         if (result.intent.name, entity.name) == _DELAYED_COMMAND_SLOT:
             return await self._check_delayed_command(capture)

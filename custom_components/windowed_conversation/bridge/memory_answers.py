@@ -30,7 +30,7 @@ from ..turn.remember_requests import (
 )
 from ..turn.routing import is_question
 from ..turn.speaker import Speaker, base_language
-from .errors import async_get_text, plural_form
+from .errors import async_get_spoken_text, plural_form
 
 # A function that runs work which forgets, and removes the forgotten text from windows and prompts as well. Raises
 # MemoryUnavailable.
@@ -43,7 +43,7 @@ _MAX_REQUEST_CHARS = MAX_FACT_CHARS + 100
 _MIN_FACT_WORDS = 2
 
 # Punctuation and spaces that may surround a clause, in several languages.
-_OUTER_CHARS = " \t\r\n.,;:!?¡¿…\"'“”„«»‘’-–—"  # noqa: RUF001 - of several scripts
+_STRIPPABLE_CHARS = " \t\r\n.,;:!?¡¿…\"'“”„«»‘’-–—"  # noqa: RUF001 - of several scripts
 
 _APOSTROPHE_TABLE = str.maketrans("’‘ʼ", "'''")  # noqa: RUF001 - of several scripts
 
@@ -52,11 +52,11 @@ _CAPTURED_SLOTS = ("me", "text", "more")
 _WILDCARD_SLOTS = ("text", "more")
 
 # The name of the slot with phrases that turn a request into a polite question: "can you".
-_CAN_SLOT = "can"
-_LIST_SLOTS = ("me", _CAN_SLOT)
+_POLITE_SLOT = "can"
+_LIST_SLOTS = ("me", _POLITE_SLOT)
 
 # Kinds of templates that capture no text.
-_KINDS_WITHOUT_TEXT = ("known", "hears")
+_TEMPLATES_WITHOUT_TEXT = ("known", "hears")
 
 # Accepted as a yes and as a no in every language.
 _YES_WORDS = ("yes", "ok", "okay")
@@ -64,10 +64,10 @@ _NO_WORDS = ("no",)
 
 # hassil cannot match "corrige ça : ..." because of the space before the colon. The length of the sentence must not
 # change, because spans refer to it.
-_SPACED_MARK = re.compile(r"\s([:;])")
+_SPACED_COLON_PATTERN = re.compile(r"\s([:;])")
 
 _WORD_PATTERN = re.compile(r"[\w']+")
-_NO_REQUEST_NAME = "nothing"
+_NO_REQUEST_INTENT = "nothing"
 _sentences_by_language: dict[str, _SentenceTemplates] = {}
 _NOTHING_KNOWN = MemoryReply(ReplyKey.NOTHING_KNOWN)
 _SENTENCE_ENDINGS = (".", "?", "!")
@@ -142,8 +142,8 @@ def match_request(text: str, language: str) -> MemoryRequest | None:
     said = text.strip()
     if sentences is None or len(said) > _MAX_REQUEST_CHARS or not sentences.trigger_pattern.search(said):
         return None
-    found = list(recognize_all(_SPACED_MARK.sub(r"\1 ", said.translate(_APOSTROPHE_TABLE)), sentences.intents))
-    if _NO_REQUEST_NAME in [each.intent.name for each in found]:
+    found = list(recognize_all(_SPACED_COLON_PATTERN.sub(r"\1 ", said.translate(_APOSTROPHE_TABLE)), sentences.intents))
+    if _NO_REQUEST_INTENT in [each.intent.name for each in found]:
         return None
     # The shortest captured text wins, because its template matches more of the sentence literally.
     requests = {
@@ -164,7 +164,7 @@ def parse_yes_no(text: str, language: str) -> bool | None:
 @cache
 def _compile_answer_patterns(language: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return the patterns for yes and for no: one or more of their phrases, with or without "please"."""
-    data = _load_file().get(language, {})
+    data = _load_sentences_file().get(language, {})
     please = _any_of([*data.get("please", ()), *data.get("thanks", ())])
     yes, no = _any_of([*_YES_WORDS, *data.get("yes", ())]), _any_of([*_NO_WORDS, *data.get("no", ())])
     return re.compile(_build_answer_pattern(yes, please)), re.compile(_build_answer_pattern(no, please))
@@ -197,13 +197,13 @@ _KIND_BY_TEMPLATE = {
 
 def _make_request(found: RecognizeResult, said: str, sentences: _SentenceTemplates) -> MemoryRequest | None:
     name, verb = found.intent.name, _KIND_BY_TEMPLATE[found.intent.name]
-    if name in _KINDS_WITHOUT_TEXT:
+    if name in _TEMPLATES_WITHOUT_TEXT:
         return MemoryRequest(verb)
     spans = [each.text_span for each in found.entities_list if each.name in _CAPTURED_SLOTS and each.text_span]
     start, end = min([start for start, _ in spans], default=0), max([end for _, end in spans], default=0)
-    text = sentences.word_for_me if name == "forget_oneself" else _strip_please(said[start:end], sentences.please)
-    may_ask = verb is RequestKind.LIST_LISTENERS or _CAN_SLOT in found.entities
-    if verb is not RequestKind.FORGET_EVERYTHING and not _is_fact(text, said, may_be_question=may_ask):
+    text = sentences.word_for_me if name == "forget_oneself" else _strip_politeness(said[start:end], sentences.please)
+    may_ask = verb is RequestKind.LIST_LISTENERS or _POLITE_SLOT in found.entities
+    if verb is not RequestKind.FORGET_EVERYTHING and not _could_be_fact(text, said, may_be_question=may_ask):
         return None
     if not text or (name.endswith("_clause") and not sentences.clause_pattern.match(text)):
         return None
@@ -212,29 +212,29 @@ def _make_request(found: RecognizeResult, said: str, sentences: _SentenceTemplat
 
 def _match_heading(said: str, sentences: _SentenceTemplates) -> MemoryRequest | None:
     heading, _, text = said.partition(":")
-    text = _strip_please(text, sentences.please)
-    if not _is_fact(text, said) or not any(recognize_all(heading, sentences.heading_intents)):
+    text = _strip_politeness(text, sentences.please)
+    if not _could_be_fact(text, said) or not any(recognize_all(heading, sentences.heading_intents)):
         return None
     return MemoryRequest(RequestKind.REMEMBER, text)
 
 
-def _strip_please(text: str, please: re.Pattern[str]) -> str:
-    return please.sub("", text.strip(_OUTER_CHARS)).strip(_OUTER_CHARS)
+def _strip_politeness(text: str, please: re.Pattern[str]) -> str:
+    return please.sub("", text.strip(_STRIPPABLE_CHARS)).strip(_STRIPPABLE_CHARS)
 
 
-def _is_fact(text: str, said: str, *, may_be_question: bool = False) -> bool:
+def _could_be_fact(text: str, said: str, *, may_be_question: bool = False) -> bool:
     return len(text.split()) >= _MIN_FACT_WORDS and (may_be_question or not is_question(said))
 
 
 @cache
-def _load_file() -> dict[str, dict[str, Any]]:
+def _load_sentences_file() -> dict[str, dict[str, Any]]:
     path = Path(__file__).with_name("memory_sentences.json")
     languages: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
     return languages
 
 
 def _load_templates(language: str) -> _SentenceTemplates | None:
-    data = _load_file().get(language)
+    data = _load_sentences_file().get(language)
     if data is None:
         return None
     lists = {name: {"values": data[name]} for name in _LIST_SLOTS if name in data}
@@ -244,7 +244,7 @@ def _load_templates(language: str) -> _SentenceTemplates | None:
         "expansion_rules": data["rules"],
         "skip_words": [*data["please"], *data["thanks"], *data["openers"]],
     }
-    templates = {name: data[name] for name in (*_KIND_BY_TEMPLATE, _NO_REQUEST_NAME) if name in data}
+    templates = {name: data[name] for name in (*_KIND_BY_TEMPLATE, _NO_REQUEST_INTENT) if name in data}
     _sentences_by_language[language] = _SentenceTemplates(
         re.compile(data["trigger"], re.IGNORECASE),
         _parse_intents(parts, templates),
@@ -315,7 +315,7 @@ class MemoryAnswerer:
             return None
         self.dialog.store_answer(reply, forgets=forgets)
         return MemoryAnswer(
-            await self._async_format_replies(reply), is_recorded=not forgets, asks=reply.on_yes is not None
+            await self._async_format_reply(reply), is_recorded=not forgets, asks=reply.on_yes is not None
         )
 
     async def _async_handle_yes_no(self) -> MemoryReply | None:
@@ -339,12 +339,12 @@ class MemoryAnswerer:
             return await self.memory.async_read(work, _NOTHING_KNOWN)
         return await self.memory.async_change(work)
 
-    async def _async_format_replies(self, reply: MemoryReply) -> str:
+    async def _async_format_reply(self, reply: MemoryReply) -> str:
         *before, last = [await self._async_format_sentence(each) for each in (reply, *reply.others)]
         return " ".join([each if each.endswith(_SENTENCE_ENDINGS) else f"{each}." for each in before] + [last])
 
     async def _async_format_sentence(self, reply: MemoryReply) -> str:
-        text = await async_get_text(self.hass, self.speaker.language, "common", reply.phrase)
+        text = await async_get_spoken_text(self.hass, self.speaker.language, "common", reply.phrase)
         facts = "; ".join(reply.fact_texts if reply.phrase in _UNQUOTED_PHRASES else map(quote_text, reply.fact_texts))
         counts = await self._async_format_counts(reply.counts) if any(reply.counts) else ""
         return text.format(facts=facts, replaced=facts, more=reply.unnamed_count, counts=counts)
@@ -361,7 +361,7 @@ class MemoryAnswerer:
         return (await self._async_get_text(ReplyKey.AND_CONJUNCTION)).format(first=parts[0], last=parts[1])
 
     async def _async_get_text(self, key: str) -> str:
-        return await async_get_text(self.hass, self.speaker.language, "common", key)
+        return await async_get_spoken_text(self.hass, self.speaker.language, "common", key)
 
 
 def _handle_forget_request(request: MemoryRequest, speaker: Speaker, memory: Memory) -> MemoryReply:

@@ -14,7 +14,7 @@ from ..const import DOMAIN, MEMORY_API_ID
 from ..memory import MAX_FACT_CHARS, MAX_QUOTE_CHARS, Memory, MemoryUnavailable
 from ..turn.forgetting import FORGET_TOOL_NAME, forget_fact
 from ..turn.remember_requests import MemoryDialog, MemoryReply, ReplyKey, recall_lines, remember_statement
-from ..turn.speaker import Speaker, is_quoted, is_supported_by
+from ..turn.speaker import Speaker, is_quote_from, is_supported_by
 from .memory_answers import ForgetCallback, MemoryAccess, parse_yes_no
 from .persons import async_find_person
 
@@ -33,7 +33,7 @@ _REFUSAL_TEXT_BY_PHRASE = {
     ReplyKey.MEMORY_FULL: "Memory is full. The user has to forget something first.",
     ReplyKey.NOT_FOUND: "Nothing like that is remembered.",
     ReplyKey.TOO_MUCH: "Too much matches. Ask the user for more words.",
-    ReplyKey.CONFIRM: _ASK_FIRST,
+    ReplyKey.ASK_TO_FORGET: _ASK_FIRST,
     ReplyKey.ASK_TO_FORGET_FACT: _ASK_FIRST,
 }
 _NOT_QUOTED_TEXT = "The quote is not in what the user said in this exchange. Facts come from the user's words only."
@@ -100,9 +100,9 @@ class RememberTool(_MemoryTool):
 
     def _remember_fact(self, memory: Memory, arguments: dict[str, Any]) -> llm.ToolResult:
         text, quote, speaker = arguments["text"], arguments["quote"], self._speaker
-        if not is_quoted(quote, speaker.text):
+        if not is_quote_from(quote, speaker.text):
             return _build_error_result("quote_not_found", _NOT_QUOTED_TEXT)
-        if not is_supported_by(text, quote, speaker.name, speaker.words()):
+        if not is_supported_by(text, quote, speaker.name, speaker.build_words()):
             return _build_error_result("quote_says_something_else", _UNSUPPORTED_FACT_TEXT)
         try:
             reply = remember_statement(

@@ -17,7 +17,7 @@ from ..const import ATTR_DEVICE, ATTR_PERSON, CONF_DEVICE_OWNERS, DOMAIN
 from ..turn.context import clean_name, remove_control_chars
 from ..turn.speaker import Speaker
 
-_PERSON = "person"
+_PERSON_DOMAIN = "person"
 
 
 class Person(NamedTuple):
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 @callback
 def async_get_exposed_persons(hass: HomeAssistant) -> list[State]:
     """Return the states of the persons that are exposed to conversation agents."""
-    persons = hass.states.async_all(_PERSON)
+    persons = hass.states.async_all(_PERSON_DOMAIN)
     return [person for person in persons if async_should_expose(hass, conversation.DOMAIN, person.entity_id)]
 
 
@@ -76,19 +76,19 @@ async def async_state_at(hass: HomeAssistant, place: str, language: str) -> str 
 
     Needed because Home Assistant compares the place as spoken with the state, and "zu Hause" never equals "home".
     """
-    states = _map_names_to_states(hass)
+    states = _get_state_by_place(hass)
     for state in (STATE_HOME, STATE_NOT_HOME):
-        states.setdefault(_join_words(state), state)
-    if (state_at_place := states.get(_join_words(place))) is not None:
+        states.setdefault(_normalize_name(state), state)
+    if (state_at_place := states.get(_normalize_name(place))) is not None:
         return state_at_place
-    translated = await async_get_translations(hass, language, "entity_component", [_PERSON])
+    translated = await async_get_translations(hass, language, "entity_component", [_PERSON_DOMAIN])
     for state in (STATE_HOME, STATE_NOT_HOME):
-        if _ends_place(place, translated.get(f"component.{_PERSON}.entity_component._.state.{state}", "")):
+        if _is_name_ending(place, translated.get(f"component.{_PERSON_DOMAIN}.entity_component._.state.{state}", "")):
             return state
     return None
 
 
-async def async_build_state_replacer(
+async def async_build_place_replacer(
     hass: HomeAssistant, language: str, result: RecognizeResult
 ) -> Callable[[RecognizeResult], bool]:
     """Return a function for use as `intent_filter`. It replaces places with states and filters out no result."""
@@ -108,24 +108,24 @@ def _places(result: RecognizeResult) -> list[MatchEntity]:
     return [entity for entity in result.entities_list if entity.is_wildcard and entity.name == "state"]
 
 
-def _map_names_to_states(hass: HomeAssistant) -> dict[str, str]:
-    states = {_join_words(person.state): person.state for person in async_get_exposed_persons(hass)}
+def _get_state_by_place(hass: HomeAssistant) -> dict[str, str]:
+    states = {_normalize_name(person.state): person.state for person in async_get_exposed_persons(hass)}
     for zone in hass.states.async_all("zone"):
-        states[_join_words(zone.name)] = STATE_HOME if zone.entity_id == "zone.home" else zone.name
+        states[_normalize_name(zone.name)] = STATE_HOME if zone.entity_id == "zone.home" else zone.name
     return states
 
 
-def _ends_place(place: str, name: str) -> bool:
+def _is_name_ending(place: str, name: str) -> bool:
     """Return whether a name ends with the place, because the template already consumed "en" of "en casa"."""
     words, ending = _split_words(name), _split_words(place)
-    return _join_words(place) == _join_words(name) or (bool(ending) and words[-len(ending) :] == ending)
+    return _normalize_name(place) == _normalize_name(name) or (bool(ending) and words[-len(ending) :] == ending)
 
 
 def _split_words(text: str) -> list[str]:
     return re.findall(r"\w+", text.casefold())
 
 
-def _join_words(text: str) -> str:
+def _normalize_name(text: str) -> str:
     return "".join(_split_words(text))
 
 
@@ -140,13 +140,13 @@ def async_get_device_owners(hass: HomeAssistant) -> dict[str, str]:
 
 
 @callback
-def async_share_device_owners(hass: HomeAssistant, account: ConfigEntry[Any]) -> None:
+def async_copy_device_owners(hass: HomeAssistant, account: ConfigEntry[Any]) -> None:
     """Copy the list of device owners to an account, so that the other accounts can be removed."""
     if owners := async_get_device_owners(hass):
-        hass.config_entries.async_update_entry(account, options=set_device_owners(account.options, owners))
+        hass.config_entries.async_update_entry(account, options=replace_device_owners(account.options, owners))
 
 
-def set_device_owners(options: Mapping[str, Any], owners: Mapping[str, str]) -> dict[str, Any]:
+def replace_device_owners(options: Mapping[str, Any], owners: Mapping[str, str]) -> dict[str, Any]:
     """Return a copy of an account's options with this list of device owners."""
     listed = [{ATTR_DEVICE: device, ATTR_PERSON: person} for device, person in owners.items()]
     others = {name: value for name, value in options.items() if name != CONF_DEVICE_OWNERS}

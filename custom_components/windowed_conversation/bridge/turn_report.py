@@ -122,8 +122,8 @@ def _turn_fields(turn: Turn) -> dict[str, Any]:
         "tool_calls": turn.tool_calls,
         "failed_tool_calls": turn.failed_tool_calls,
         "usage": asdict(turn.usage),
-        "time_to_first_token": turn.first_token,
-        "duration": turn.duration,
+        "time_to_first_token": turn.first_token_seconds,
+        "duration": turn.duration_seconds,
     }
 
 

@@ -35,21 +35,21 @@ _EXAMPLE_URLS = {
 _ENDPOINT_PATTERN = re.compile(r"(/chat/completions|(?<=/v1)/(completions|models|responses))$")
 
 # Top-level domains of home networks: from RFC 6762, RFC 8375, ICANN's resolution 2024.07.29.06, and common routers.
-_HOME_DOMAINS = ("home", "home.arpa", "internal", "lan", "local", "localdomain", "localhost")
+_LOCAL_DOMAINS = ("home", "home.arpa", "internal", "lan", "local", "localdomain", "localhost")
 
 
 @dataclass(frozen=True, slots=True)
 class AccountForm:
     """The form of one kind of account.
 
-    `url` is the vendor's own URL, or empty. `title` is the title of the account, or empty to use the host name.
-    `advanced` are fields that most people leave unchanged. `links` are placeholders of the translations.
+    `default_url` is the vendor's own URL, or empty. `title` is the title of the account, or empty to use the host name.
+    `advanced` are fields that most people leave unchanged. `link_placeholders` are placeholders of the translations.
     """
 
     provider: str
-    url: str = ""
+    default_url: str = ""
     title: str = ""
-    links: Mapping[str, str] = field(default_factory=dict)
+    link_placeholders: Mapping[str, str] = field(default_factory=dict)
     requires_key: bool = True
     advanced: tuple[str, ...] = ()
 
@@ -79,13 +79,13 @@ class AccountForm:
         if self.requires_key and not texts.get(CONF_API_KEY):
             texts[CONF_API_KEY] = account.get(CONF_API_KEY)
         if CONF_URL in self.advanced:
-            texts[CONF_URL] = texts.get(CONF_URL) or self.url
+            texts[CONF_URL] = texts.get(CONF_URL) or self.default_url
         return {name: value for name, value in texts.items() if value or name == CONF_URL}
 
     def _build_field(self, name: str, account: Mapping[str, Any]) -> dict[Any, Any]:
         match name:
             case "url":
-                suggested = {"suggested_value": account.get(CONF_URL) or self.url}
+                suggested = {"suggested_value": account.get(CONF_URL) or self.default_url}
                 return {probatio.Required(CONF_URL, description=suggested): _URL_SELECTOR}
             case "format":
                 return build_choice(name, const.OpenAIFormat, account.get(name, const.DEFAULT_OPENAI_FORMAT))
@@ -98,7 +98,7 @@ class AccountForm:
         fields: dict[Any, Any] = {}
         for name in self.advanced:
             fields |= self._build_field(name, account)
-        usual = {CONF_URL: self.url, const.CONF_FORMAT: const.DEFAULT_OPENAI_FORMAT}
+        usual = {CONF_URL: self.default_url, const.CONF_FORMAT: const.DEFAULT_OPENAI_FORMAT}
         differs = any(account.get(name, usual.get(name)) != usual.get(name) for name in self.advanced)
         collapsed = not differs and error not in _ADVANCED_ERRORS
         return {probatio.Required(_ADVANCED_SECTION): section(probatio.Schema(fields), {"collapsed": collapsed})}
@@ -121,7 +121,7 @@ ACCOUNT_FORMS = {
             const.PROVIDER_OPENAI,
             const.OPENAI_URL,
             "OpenAI",
-            links={"key_page": "https://platform.openai.com/api-keys"},
+            link_placeholders={"key_page": "https://platform.openai.com/api-keys"},
             advanced=(CONF_URL, const.CONF_FORMAT),
         ),
         AccountForm(const.PROVIDER_AZURE, advanced=(const.CONF_FORMAT, const.CONF_API_VERSION)),
@@ -129,17 +129,17 @@ ACCOUNT_FORMS = {
             const.PROVIDER_GEMINI,
             const.GEMINI_URL,
             "Google Gemini",
-            links={"key_page": "https://aistudio.google.com/app/apikey"},
+            link_placeholders={"key_page": "https://aistudio.google.com/app/apikey"},
             advanced=(CONF_URL,),
         ),
         AccountForm(
             const.PROVIDER_ANTHROPIC,
             const.ANTHROPIC_URL,
             "Anthropic",
-            links={"key_page": "https://platform.claude.com/settings/keys"},
+            link_placeholders={"key_page": "https://platform.claude.com/settings/keys"},
             advanced=(CONF_URL,),
         ),
-        AccountForm(const.PROVIDER_OPENAI_CHAT, links=_EXAMPLE_URLS, requires_key=False),
+        AccountForm(const.PROVIDER_OPENAI_CHAT, link_placeholders=_EXAMPLE_URLS, requires_key=False),
     )
 }
 
@@ -163,17 +163,17 @@ def _choose_schemes(address: str, *, has_secret: bool) -> list[str]:
     if not re.search(r"[.:/]", address) or re.match(r"https?[:/]", address, re.IGNORECASE):
         return []
     try:
-        is_at_home = _is_home_host(urlsplit(f"//{address}").hostname or "")
+        is_at_home = _is_local_host(urlsplit(f"//{address}").hostname or "")
     except ValueError:
         return []
     return ["http://"] if is_at_home else ["https://"] if has_secret else ["https://", "http://"]
 
 
-def _is_home_host(host: str) -> bool:
+def _is_local_host(host: str) -> bool:
     try:
         return not ip_address(host).is_global
     except ValueError:
-        return "." not in host or host.endswith(tuple(f".{domain}" for domain in _HOME_DOMAINS))
+        return "." not in host or host.endswith(tuple(f".{domain}" for domain in _LOCAL_DOMAINS))
 
 
 def _parse_base_url(url: str) -> str | None:
@@ -195,4 +195,4 @@ def build_account_title(form: AccountForm, account: Mapping[str, Any]) -> str:
     host = urlsplit(url).netloc.rpartition("@")[2]
     if not form.title:
         return host
-    return form.title if url == form.url else f"{form.title} ({host})"
+    return form.title if url == form.default_url else f"{form.title} ({host})"

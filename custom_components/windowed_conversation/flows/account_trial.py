@@ -29,7 +29,7 @@ ACCOUNT_ERRORS = frozenset({"invalid_auth", "wrong_api_version"})
 MODEL_ERRORS = frozenset({"no_such_deployment", "no_such_model", "unsuitable_model"})
 
 # Providers whose API is usually under `/v1`.
-_V1_PROVIDERS = (PROVIDER_OPENAI, PROVIDER_OPENAI_CHAT)
+_V1_PATH_PROVIDERS = (PROVIDER_OPENAI, PROVIDER_OPENAI_CHAT)
 
 # If an error matches several of these types, the first one applies.
 _LIST_ERROR_KEYS: dict[type[providers.ProviderError], str] = {
@@ -65,7 +65,7 @@ class RejectedAccount:
     """An account that cannot be used: the key of the form's error, and the URL after a redirect, if any."""
 
     error_key: str
-    address: str = ""
+    redirect_url: str = ""
 
 
 async def async_try_account(
@@ -73,7 +73,7 @@ async def async_try_account(
 ) -> VerifiedAccount | RejectedAccount:
     """List the models of an account's server, using the first of the given base URLs that can be reached."""
     try:
-        return await _async_find_server(hass, account, urls)
+        return await _async_try_urls(hass, account, urls)
     except providers.Redirected as err:
         return RejectedAccount("redirected", err.address)
     except providers.ProviderError as err:
@@ -92,7 +92,7 @@ async def async_try_model(account: VerifiedAccount, model: str) -> str | None:
     request = providers.Request(model, _TRIAL_MESSAGES, max_answer_tokens=_MAX_TRIAL_TOKENS)
     try:
         await _async_send_request(account.provider, request)
-    except providers.Incomplete, providers.Refused, providers.RateLimited:
+    except providers.Incomplete, providers.AnswerRefused, providers.RateLimited:
         return None
     except providers.ProviderError as err:
         key = _find_error_key(_MODEL_ERROR_KEYS, err)
@@ -105,20 +105,20 @@ async def async_try_model(account: VerifiedAccount, model: str) -> str | None:
     return None
 
 
-async def _async_find_server(hass: HomeAssistant, account: dict[str, Any], urls: Sequence[str]) -> VerifiedAccount:
+async def _async_try_urls(hass: HomeAssistant, account: dict[str, Any], urls: Sequence[str]) -> VerifiedAccount:
     *others, last = urls
     for url in others:
         with suppress(*providers.CONNECTION_ERRORS):
-            return await _async_find_api(hass, {**account, CONF_URL: url})
-    return await _async_find_api(hass, {**account, CONF_URL: last})
+            return await _async_try_base_url(hass, {**account, CONF_URL: url})
+    return await _async_try_base_url(hass, {**account, CONF_URL: last})
 
 
-async def _async_find_api(hass: HomeAssistant, account: dict[str, Any]) -> VerifiedAccount:
+async def _async_try_base_url(hass: HomeAssistant, account: dict[str, Any]) -> VerifiedAccount:
     """List the models at the base URL, adding `/v1` if a URL without a path needs it.
 
     The URL with `/v1` is tried first, because some servers list their models at both URLs but answer requests at one.
     """
-    if account[CONF_PROVIDER] in _V1_PROVIDERS and not urlsplit(account[CONF_URL]).path:
+    if account[CONF_PROVIDER] in _V1_PATH_PROVIDERS and not urlsplit(account[CONF_URL]).path:
         try:
             return await _async_list_models(hass, {**account, CONF_URL: f"{account[CONF_URL]}/v1"})
         except providers.Redirected:

@@ -105,7 +105,7 @@ class AgentFlow(ConfigSubentryFlow):
             if not errors:
                 return self._store_agent(user_input)
         account, models = self._get_entry().data, await self._async_list_models()
-        if user_input is None and self._lists_no_models(models):
+        if user_input is None and self._must_type_model(models):
             errors = {CONF_MODEL: "no_models"}
         data = _nest_in_sections(self._suggest_agent_data(models), account)
         form = await self._async_build_schema(models, _find_open_sections(account, data, user_input))
@@ -130,7 +130,7 @@ class AgentFlow(ConfigSubentryFlow):
         data[CONF_LLM_HASS_API] = [api for api in data.get(CONF_LLM_HASS_API, ()) if api in there]
         return data
 
-    def _lists_no_models(self, models: list[ListedModel]) -> bool:
+    def _must_type_model(self, models: list[ListedModel]) -> bool:
         """Return whether the name of a new agent's model must be typed because the server lists none."""
         account, is_new = self._get_entry().data, self.source == SOURCE_USER
         return self._has_model and is_new and not has_deployments(account) and not list_models(account, models)
@@ -303,8 +303,8 @@ def _build_limits_fields() -> FormFields:
     return {
         **number_field(const.CONF_FALLBACK_TIMEOUT, 1, 300, seconds, default=DEFAULT_FALLBACK_TIMEOUT),
         **number_field(const.CONF_IDLE_TIMEOUT, 1, 300, seconds),
-        **number_field(const.CONF_TURN_TIMEOUT, 1, 600, seconds, default=limits.turn),
-        **number_field(const.CONF_MAX_TOOL_ITERATIONS, 1, 50, default=limits.tool_iterations),
+        **number_field(const.CONF_TURN_TIMEOUT, 1, 600, seconds, default=limits.turn_timeout),
+        **number_field(const.CONF_MAX_TOOL_ITERATIONS, 1, 50, default=limits.max_tool_iterations),
     }
 
 

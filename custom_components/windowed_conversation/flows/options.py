@@ -29,7 +29,7 @@ from ..agents.config import (
     DEFAULT_PERSISTENCE,
     DEFAULT_POLICY,
 )
-from ..bridge.persons import async_get_device_owners, set_device_owners
+from ..bridge.persons import async_get_device_owners, replace_device_owners
 from ..window import ToolResultMode
 from .fields import build_choice, limit_texts, number_field, switch_field, token_field
 
@@ -95,7 +95,7 @@ class WindowOptionsFlow(OptionsFlow):
         people = await _async_list_user_names(self.hass)
         # the field would refuse an owner who no longer exists
         owners = {device: person for device, person in async_get_device_owners(self.hass).items() if person in people}
-        suggested = set_device_owners(self.config_entry.options, owners)
+        suggested = replace_device_owners(self.config_entry.options, owners)
         devices = {const.CONF_DEVICE_OWNERS: suggested.pop(const.CONF_DEVICE_OWNERS, [])}
         errors: dict[str, str] = {}
         if user_input is not None:
@@ -123,7 +123,7 @@ class WindowOptionsFlow(OptionsFlow):
         owners = {device[const.ATTR_DEVICE]: device[const.ATTR_PERSON] for device in devices}
         for entry in self.hass.config_entries.async_entries(const.DOMAIN):
             if entry is not self.config_entry:
-                self.hass.config_entries.async_update_entry(entry, options=set_device_owners(entry.options, owners))
+                self.hass.config_entries.async_update_entry(entry, options=replace_device_owners(entry.options, owners))
         # the form submits integers as floats
         data = {key: int(value) if isinstance(value, float) else value for key, value in options.items()}
-        return self.async_create_entry(data=set_device_owners(data, owners))
+        return self.async_create_entry(data=replace_device_owners(data, owners))

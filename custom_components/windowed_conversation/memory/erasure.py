@@ -24,7 +24,7 @@ _TEXT_SQL_BY_KIND: dict[MemoryKind, str] = {"turn": "said || char(10) || answer"
 _FACT_IDS_CONDITION, _TURN_IDS_CONDITION, _EPISODE_IDS_CONDITION = (
     IN_LIST_CONDITION.format("id", each) for each in (":facts", ":turns", ":episodes")
 )
-_STATEMENTS_CONDITION = IN_LIST_CONDITION.format("fact", ":facts")
+_STATED_FACT_CONDITION = IN_LIST_CONDITION.format("fact", ":facts")
 
 _SELECT_REPLACED_FACTS = f"""
     WITH RECURSIVE earlier (id) AS (
@@ -36,7 +36,7 @@ _SELECT_REPLACED_FACTS = f"""
 # An episode that covers the time at which a person stated a fact may repeat that fact in other words.
 _SELECT_COVERING_EPISODES = f"""
     SELECT episode.id FROM telling JOIN episode USING (conversation)
-    WHERE {_STATEMENTS_CONDITION} AND telling.at BETWEEN episode.since AND episode.at
+    WHERE {_STATED_FACT_CONDITION} AND telling.at BETWEEN episode.since AND episode.at
     AND (episode.person IS NULL OR episode.person IS telling.person)
 """
 _SELECT_SUMMARIZING_EPISODES = f"""
@@ -54,14 +54,14 @@ _SELECT_AUDIENCE = f"""
 _SELECT_FIRST_TIMES = f"""
     SELECT person, min(at) FROM (
         SELECT person, at FROM fact WHERE {_FACT_IDS_CONDITION} UNION ALL SELECT person, at FROM telling
-        WHERE {_STATEMENTS_CONDITION}
+        WHERE {_STATED_FACT_CONDITION}
         UNION ALL SELECT person, at FROM turn WHERE {IN_LIST_CONDITION.format("id", ":own_turns")}
         UNION ALL SELECT person, since FROM episode WHERE {IN_LIST_CONDITION.format("id", ":own_episodes")}
     ) WHERE person IS NOT NULL GROUP BY person
 """
 _SELECT_ROW_TIMES = f"""
     SELECT conversation, at FROM turn WHERE {_TURN_IDS_CONDITION}
-    UNION SELECT conversation, at FROM telling WHERE {_STATEMENTS_CONDITION} AND conversation IS NOT NULL ORDER BY at
+    UNION SELECT conversation, at FROM telling WHERE {_STATED_FACT_CONDITION} AND conversation IS NOT NULL ORDER BY at
 """
 _SELECT_ROW_TEXTS = f"""
     SELECT 'fact', id, text FROM fact WHERE {_FACT_IDS_CONDITION}
@@ -111,7 +111,7 @@ class ExchangeText(NamedTuple):
 
     user_text: str
     answer: str
-    recalled: tuple[str, ...] = ()
+    recalled_texts: tuple[str, ...] = ()
     is_summary: bool = False
     is_readable: bool = True
 
@@ -172,8 +172,8 @@ class Erasure:
     times_by_conversation: Mapping[str, Sequence[float]]
     text_by_source: Mapping[tuple[MemoryKind, int], str]
     _splitter: Words
-    _forgotten_texts: _RepetitionFinder
-    _query_text: _RepetitionFinder
+    _forgotten_finder: _RepetitionFinder
+    _query_finder: _RepetitionFinder
 
     def keeps_exchange(self, text: ExchangeText, began: float | None, ended: float, owner: ExchangeOwner) -> bool:
         """Return whether an exchange is kept, judging by its text, its times and its owner.
@@ -189,9 +189,9 @@ class Erasure:
         if self.conditions.agent is not None:
             # facts that this agent received are kept in the exchanges of other agents
             return self.conditions.agent != owner.agent
-        return not (self._may_know(text, began, ended, owner) or self._is_repeated_in(text, owner.person))
+        return not (self._may_know_forgotten(text, began, ended, owner) or self._repeats_forgotten(text, owner.person))
 
-    def _may_know(self, text: ExchangeText, began: float | None, ended: float, owner: ExchangeOwner) -> bool:
+    def _may_know_forgotten(self, text: ExchangeText, began: float | None, ended: float, owner: ExchangeOwner) -> bool:
         since = self.first_time_by_person.get(owner.person or "")
         if not text.is_readable and (since is not None or owner.conversation in self.conversations):
             return True
@@ -210,16 +210,16 @@ class Erasure:
 
     def repeats_query(self, text: str) -> bool:
         """Return whether a text contains most words of the query."""
-        return self._query_text.has_repetition(self._splitter.build_term_set(text))
+        return self._query_finder.has_repetition(self._splitter.build_term_set(text))
 
-    def _is_repeated_in(self, text: ExchangeText, person: str | None) -> bool:
+    def _repeats_forgotten(self, text: ExchangeText, person: str | None) -> bool:
         terms = self._splitter.build_term_set(f"{text.user_text}\n{text.answer}")
         may_change = self.conditions.person is ... or person in {None, self.conditions.person}
-        if self._forgotten_texts.has_repetition(terms) or (may_change and self._query_text.has_repetition(terms)):
+        if self._forgotten_finder.has_repetition(terms) or (may_change and self._query_finder.has_repetition(terms)):
             return True
-        return any(self._answers_from_recalled(each, text) for each in text.recalled)
+        return any(self._answer_repeats_recalled(each, text) for each in text.recalled_texts)
 
-    def _answers_from_recalled(self, recalled: str, text: ExchangeText) -> bool:
+    def _answer_repeats_recalled(self, recalled: str, text: ExchangeText) -> bool:
         """Return whether an answer contains a word that the user did not say and that is in the recalled text.
 
         The second line of a recalled turn is its answer. Models often begin an answer with the same words, so a single
@@ -274,8 +274,8 @@ def decide_erasure(connection: sqlite3.Connection, words: Words, selection: Forg
         times_by_conversation=moments,
         text_by_source={(kind, row): text for kind, row, text in run_query(_SELECT_ROW_TEXTS)},
         _splitter=matching,
-        _forgotten_texts=_RepetitionFinder(matching, {*stated, *unknown}),
-        _query_text=_RepetitionFinder(matching, [selection.query or ""]),
+        _forgotten_finder=_RepetitionFinder(matching, {*stated, *unknown}),
+        _query_finder=_RepetitionFinder(matching, [selection.query or ""]),
     )
     return replace(erasure, forgotten=_add_record_rows(connection, erasure))
 

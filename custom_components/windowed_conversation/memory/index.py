@@ -19,7 +19,7 @@ else:
 
 MemoryUnavailable = store.StoreUnavailable
 
-_CHECKED_COLUMNS = {
+_COLUMNS_BY_TABLE = {
     "fact": ("text", "spoken", "quote"),
     "turn": ("said", "answer"),
     "episode": ("text",),
@@ -53,15 +53,15 @@ _REINDEX_BATCH_SIZE = 1_000
 # higher than any row id
 _ABOVE_ALL_IDS = 2**62
 
-_SELECT_INDEXED_TEXT = {
+_SELECT_TEXT_BY_KIND = {
     "fact": "SELECT id, text FROM fact WHERE replaced_by IS NULL AND id {} ?",
     "episode": "SELECT id, text FROM episode WHERE id {} ?",
     "turn": "SELECT id, said || char(10) || answer FROM turn WHERE id {} ?",
 }
 
 
-def _build_checksum(table: str) -> str:
-    return store.checksum_sql(_CHECKED_COLUMNS[table])
+def _build_checksum_sql(table: str) -> str:
+    return store.checksum_sql(_COLUMNS_BY_TABLE[table])
 
 
 _SCHEMA_SCRIPT = f"""
@@ -71,7 +71,7 @@ _SCHEMA_SCRIPT = f"""
         id INTEGER PRIMARY KEY AUTOINCREMENT, origin INTEGER, at REAL NOT NULL, person TEXT,
         private INTEGER NOT NULL, text TEXT NOT NULL, spoken TEXT NOT NULL, source TEXT NOT NULL, quote TEXT NOT NULL,
         confirmed REAL NOT NULL, told INTEGER NOT NULL, replaced_by INTEGER,
-        sum INTEGER AS ({_build_checksum("fact")}) STORED
+        sum INTEGER AS ({_build_checksum_sql("fact")}) STORED
     );
     CREATE INDEX IF NOT EXISTS fact_replaced ON fact (replaced_by) WHERE replaced_by IS NOT NULL;
     CREATE TABLE IF NOT EXISTS telling (fact INTEGER NOT NULL, at REAL NOT NULL, person TEXT, conversation TEXT);
@@ -79,13 +79,13 @@ _SCHEMA_SCRIPT = f"""
     CREATE TABLE IF NOT EXISTS turn (
         id INTEGER PRIMARY KEY AUTOINCREMENT, origin INTEGER, at REAL NOT NULL, conversation TEXT NOT NULL,
         place INTEGER NOT NULL, person TEXT, agent TEXT, device TEXT, tools TEXT,
-        said TEXT NOT NULL, answer TEXT NOT NULL, sum INTEGER AS ({_build_checksum("turn")}) STORED
+        said TEXT NOT NULL, answer TEXT NOT NULL, sum INTEGER AS ({_build_checksum_sql("turn")}) STORED
     );
     CREATE INDEX IF NOT EXISTS turn_place ON turn (conversation, place);
     CREATE TABLE IF NOT EXISTS episode (
         id INTEGER PRIMARY KEY AUTOINCREMENT, origin INTEGER, at REAL NOT NULL, since REAL NOT NULL,
         conversation TEXT NOT NULL, person TEXT, agent TEXT, text TEXT NOT NULL,
-        sum INTEGER AS ({_build_checksum("episode")}) STORED
+        sum INTEGER AS ({_build_checksum_sql("episode")}) STORED
     );
     CREATE INDEX IF NOT EXISTS episode_conversation ON episode (conversation);
     CREATE TABLE IF NOT EXISTS tombstone (
@@ -102,15 +102,15 @@ _SCHEMA_SCRIPT = f"""
     END;
     CREATE TABLE IF NOT EXISTS turn_record (
         row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, at REAL NOT NULL, figures TEXT NOT NULL,
-        sum INTEGER AS ({_build_checksum("turn_record")}) STORED
+        sum INTEGER AS ({_build_checksum_sql("turn_record")}) STORED
     );
     CREATE TABLE IF NOT EXISTS record_content (
         id INTEGER PRIMARY KEY, fingerprint BLOB NOT NULL UNIQUE, text TEXT NOT NULL,
-        sum INTEGER AS ({_build_checksum("record_content")}) STORED
+        sum INTEGER AS ({_build_checksum_sql("record_content")}) STORED
     );
     CREATE TABLE IF NOT EXISTS record_words (
         turn INTEGER PRIMARY KEY, said TEXT NOT NULL, answer TEXT NOT NULL, calls TEXT NOT NULL,
-        sum INTEGER AS ({_build_checksum("record_words")}) STORED
+        sum INTEGER AS ({_build_checksum_sql("record_words")}) STORED
     );
     CREATE TABLE IF NOT EXISTS record_sent (
         turn INTEGER NOT NULL, number INTEGER NOT NULL, system INTEGER NOT NULL, tools INTEGER NOT NULL,
@@ -128,7 +128,7 @@ def build_memory_schema(words: str) -> store.Schema:
             _clear_indexes(connection)
             connection.execute("INSERT OR REPLACE INTO setting VALUES ('words', ?)", (words,))
 
-    return store.Schema(_SCHEMA_SCRIPT, _CHECKED_COLUMNS, prepare, _clear_indexes)
+    return store.Schema(_SCHEMA_SCRIPT, _COLUMNS_BY_TABLE, prepare, _clear_indexes)
 
 
 def _probe_fts5(connection: sqlite3.Connection) -> None:
@@ -148,7 +148,7 @@ def _clear_indexes(connection: sqlite3.Connection) -> None:
 
 
 def clear_index(connection: sqlite3.Connection, kind: MemoryKind) -> None:
-    """Recreate the index of a kind as an empty index; `reindex` fills it."""
+    """Recreate the index of a kind as an empty index; `index_pending` fills it."""
     store.run_script(connection, _INDEX_SCRIPT.format(kind=kind))
 
 
@@ -178,19 +178,19 @@ def suspend_indexing(connection: sqlite3.Connection, kind: MemoryKind) -> None:
 
 
 def resume_indexing(connection: sqlite3.Connection, kind: MemoryKind) -> None:
-    """Let `reindex` index the rows that were added since `suspend_indexing`."""
+    """Let `index_pending` index the rows that were added since `suspend_indexing`."""
     connection.execute(
         f"UPDATE setting SET value = (SELECT coalesce(max(id), 0) FROM {kind}) WHERE name = ? AND value = ?",
         (f"unindexed {kind}", _ABOVE_ALL_IDS),
     )
 
 
-def reindex(connection: sqlite3.Connection, words: Words, most: int) -> bool:
+def index_pending(connection: sqlite3.Connection, words: Words, most: int) -> bool:
     """Index up to `most` unindexed rows, facts first, newest first. Return whether there may be more."""
     for kind in KINDS:
         if highest := unindexed_id(connection, kind):
             rows = connection.execute(
-                f"{_SELECT_INDEXED_TEXT[kind].format('<=')} ORDER BY id DESC LIMIT ?", (highest, most)
+                f"{_SELECT_TEXT_BY_KIND[kind].format('<=')} ORDER BY id DESC LIMIT ?", (highest, most)
             ).fetchall()
             for row, text in rows:
                 _write_index_entry(connection, words, kind, row, text)
@@ -235,7 +235,7 @@ def delete_rows(
             (kind, row, is_requested),
         )
         connection.execute(f"DELETE FROM {kind} WHERE id = ?", (row,))
-    while anew and reindex(connection, words, _REINDEX_BATCH_SIZE):
+    while anew and index_pending(connection, words, _REINDEX_BATCH_SIZE):
         pass
 
 
@@ -252,7 +252,7 @@ def select_ids(connection: sqlite3.Connection, query: str, parameters: Any) -> l
 
 def _find_indexed_text(connection: sqlite3.Connection, kind: MemoryKind, row: int) -> str | None:
     """Return the text of a row, or None if it is not in the index."""
-    query = f"{_SELECT_INDEXED_TEXT[kind].format('=')} AND id > (SELECT value FROM setting WHERE name = ?)"
+    query = f"{_SELECT_TEXT_BY_KIND[kind].format('=')} AND id > (SELECT value FROM setting WHERE name = ?)"
     found = connection.execute(query, (row, f"unindexed {kind}")).fetchone()
     return found[1] if found else None
 

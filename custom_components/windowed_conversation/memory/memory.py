@@ -17,7 +17,7 @@ from .erasure import (
     mark_unerased,
     select_expired_rows,
 )
-from .index import MemoryUnavailable, build_memory_schema, merge_segments, reindex, store, unindexed_id
+from .index import MemoryUnavailable, build_memory_schema, index_pending, merge_segments, store, unindexed_id
 from .record import TurnRecords, expire_records, store_turn_cost, store_turn_record
 from .records import (
     KINDS,
@@ -220,7 +220,7 @@ class Memory:
             return erasure.forgotten
         return replace(erasure.forgotten, exchange_count=self._delete_copies(connection, erasure, dry_run))
 
-    def expire(self, before: Mapping[str, float], others: float, text_cutoff: float = -math.inf) -> LostRows:
+    def forget_expired(self, before: Mapping[str, float], others: float, text_cutoff: float = -math.inf) -> LostRows:
         """Forget turns that ended before their agent's time in `before`; `others` is the time for all other agents.
 
         The record of turns loses those turns, and also the text of turns that began before `text_cutoff`. Deleted rows
@@ -237,8 +237,8 @@ class Memory:
     def erase(self) -> bool:
         """Erase every byte of deleted rows from the file, and return whether that succeeded.
 
-        `forget` calls this. `expire` repeats it if it failed because another process was reading, the disk was full, or
-        this process was killed.
+        `forget` calls this. `forget_expired` repeats it if it failed because another process was reading, the disk was
+        full, or this process was killed.
         """
         try:
             self.database.vacuum()
@@ -266,8 +266,8 @@ class Memory:
     def load_lines(self, lines: Iterable[str]) -> LoadCounts:
         """Add the exported lines that are neither stored nor forgotten.
 
-        Raises `BadLine` and adds nothing if a line is malformed. A large number of lines is not indexed; call `reindex`
-        afterwards.
+        Raises `BadLine` and adds nothing if a line is malformed. A large number of lines is not indexed; call
+        `index_pending` afterwards.
         """
         with self.database.write_transaction() as connection:
             return load_lines(connection, self._words, lines.splitlines() if isinstance(lines, str) else lines)
@@ -279,7 +279,7 @@ class Memory:
         only the newest of them. Call this from a background thread.
         """
         with self.database.write_transaction() as connection:
-            return reindex(connection, self._words, most)
+            return index_pending(connection, self._words, most)
 
     def merge(self, *, anew: bool) -> bool:
         """Merge a part of the index to speed up searches, and return whether there may be more to merge.
@@ -302,7 +302,7 @@ class Memory:
                 facts=_count_rows(connection, "fact WHERE replaced_by IS NULL"),
                 turns=_count_rows(connection, "turn"),
                 episodes=_count_rows(connection, "episode"),
-                size=store.get_disk_size(self.database.path),
+                size=store.get_disk_bytes(self.database.path),
                 unerased=has_unerased_rows(connection),
                 unindexed=sum(
                     [_count_rows(connection, f"{of} WHERE id <= {unindexed_id(connection, of)}") for of in KINDS]

@@ -24,13 +24,13 @@ from .words import validate_timestamp
 MAX_TURN_RECORDS = 200_000
 MAX_TEXT_RECORDS = 20_000
 # The limits are checked only after this many records, because counting rows is slow.
-_LIMIT_CHECK_INTERVAL = 500
+_TURNS_PER_LIMIT_CHECK = 500
 # In characters. Conversations that fit a window do not have longer texts.
 _MAX_TEXT_CHARS = 16_000
 _MAX_CONTENT_CHARS = 1_000_000
 _MAX_CALL_CHARS = 100_000
 _MAX_FIELD_CHARS = 500
-_MAX_INTEGER = 2**53
+_MAX_EXACT_JSON_INT = 2**53
 _ELLIPSIS = "…"
 
 _MAX_LIST_LIMIT = 1_000
@@ -84,8 +84,8 @@ def store_turn_record(connection: sqlite3.Connection, record: TurnRecord, conten
         for number, request in enumerate(record.requests):
             if request.sent is not None:
                 _store_request_content(connection, (row, number), request.sent, contents)
-    if row % _LIMIT_CHECK_INTERVAL == 0:
-        _enforce_limits(connection)
+    if row % _TURNS_PER_LIMIT_CHECK == 0:
+        _delete_excess_records(connection)
         contents.clear()
 
 
@@ -113,7 +113,7 @@ def _limit_values(value: Any) -> Any:
         case str():
             return _truncate(value, _MAX_FIELD_CHARS)
         case int():
-            return min(max(value, 0), _MAX_INTEGER)
+            return min(max(value, 0), _MAX_EXACT_JSON_INT)
         case dict():
             return {name: _limit_values(each) for name, each in value.items() if each not in (None, "", ())}
         case tuple():
@@ -182,7 +182,7 @@ class TurnRecords:
         """Return one turn, with its text if that is stored, or None if there is no such turn."""
         with self._database.read_transaction() as connection:
             found = _read_turns(connection, "WHERE id = ?", (turn,))
-            return _add_turn_text(connection, found[0]) if found else None
+            return _attach_turn_text(connection, found[0]) if found else None
 
     def export(self, query: TurnListQuery) -> Iterator[str]:
         """Yield the turns that meet the conditions as JSON lines, newest first, without a limit.
@@ -235,14 +235,14 @@ def _parse_request(fields: dict[str, Any]) -> RequestRecord:
     return RequestRecord(called=called, usage=None if usage is None else TokenUsage(**usage), **fields)
 
 
-def _add_turn_text(connection: sqlite3.Connection, found: _StoredTurn) -> TurnRecord:
+def _attach_turn_text(connection: sqlite3.Connection, found: _StoredTurn) -> TurnRecord:
     words = _read_turn_text(connection, found.row_id)
     if words is None:
         return found.record
     sent: dict[int, RequestContent] = {}
     for number, system, tools, messages in _select_request_contents(connection, found.row_id):
         # texts that were lost because they were damaged are omitted
-        texts = dict(_select_texts(connection, {system, tools, *messages}))
+        texts = dict(_select_content_texts(connection, {system, tools, *messages}))
         rest = tuple(texts[row] for row in messages if row in texts)
         sent[number] = RequestContent(texts.get(system, ""), texts.get(tools, ""), rest)
     requests = tuple(replace(each, sent=sent.get(number)) for number, each in enumerate(found.record.requests))
@@ -265,7 +265,7 @@ def _select_request_contents(connection: sqlite3.Connection, turn: int) -> list[
     return [(number, system, tools, json.loads(messages)) for number, system, tools, messages in rows]
 
 
-def _select_texts(connection: sqlite3.Connection, rows: Collection[int]) -> list[tuple[int, str]]:
+def _select_content_texts(connection: sqlite3.Connection, rows: Collection[int]) -> list[tuple[int, str]]:
     query = f"SELECT id, text FROM record_content WHERE {IN_LIST_CONDITION.format('id', '?')} ORDER BY id"
     return connection.execute(query, (json.dumps([*rows]),)).fetchall()
 
@@ -277,7 +277,7 @@ def _iter_export_lines(connection: sqlite3.Connection, found: _StoredTurn, expor
         fields["requests"][number]["sent"] = {"system": system, "tools": tools, "messages": messages}
         new = {system, tools, *messages} - exported
         exported |= new
-        for row, text in _select_texts(connection, new):
+        for row, text in _select_content_texts(connection, new):
             yield json.dumps({"kind": "content", "id": row, "text": text}, ensure_ascii=False)
     yield json.dumps(fields, ensure_ascii=False)
 
@@ -334,7 +334,7 @@ def expire_records(
     return bool(expired or wordless)
 
 
-def _enforce_limits(connection: sqlite3.Connection) -> None:
+def _delete_excess_records(connection: sqlite3.Connection) -> None:
     """Delete the oldest turns, and the text of the oldest turns, that exceed the limits."""
     oldest = _SELECT_OLDEST.format(row="row", table="turn_record")
     delete_records(connection, select_ids(connection, oldest, (MAX_TURN_RECORDS,)))

@@ -27,7 +27,7 @@ MAX_ROWS_BY_KIND: Mapping[MemoryKind, int] = {"turn": 200_000, "episode": 20_000
 # How many of the newest statements of a fact are stored.
 _MAX_STATEMENTS = 100
 # The limits are checked only after this many rows, because counting rows is slow.
-_LIMIT_CHECK_INTERVAL = 500
+_ROWS_PER_LIMIT_CHECK = 500
 
 _OWNER_CONDITION = "conversation = :conversation AND agent IS :agent AND person IS :person"
 
@@ -132,7 +132,7 @@ def insert_record(
     stored = connection.execute(f"INSERT INTO {kind} ({', '.join(values)}) VALUES ({places})", values).lastrowid
     assert stored is not None
     index.index_row(connection, words, kind, stored)
-    if kind in MAX_ROWS_BY_KIND and stored % _LIMIT_CHECK_INTERVAL == 0:
+    if kind in MAX_ROWS_BY_KIND and stored % _ROWS_PER_LIMIT_CHECK == 0:
         index.delete_oldest(connection, words, kind, MAX_ROWS_BY_KIND[kind])
     return stored
 

@@ -18,7 +18,7 @@ from .words import SearchTerms, join_lines, remove_diacritics
 MAX_EXCERPT_CHARS = 300
 _SENTENCE_END_PATTERN = re.compile(r"(?<=[.!?;…])\s+|(?<=[\u3002\uff01\uff1f\uff1b])")
 
-_OWN_ROWS_CONDITION = {"fact": "(:private OR NOT {row}.private)", "episode": ":private", "turn": ":private"}
+_OWN_CONDITION_BY_KIND = {"fact": "(:private OR NOT {row}.private)", "episode": ":private", "turn": ":private"}
 # The weight of a match in a part of a word. It means less than a match of the word, and facts have more parts.
 _PART_WEIGHT_BY_KIND: dict[MemoryKind, float] = {"fact": 0.1, "episode": 0.2, "turn": 0.2}
 _MAX_HITS = 300
@@ -48,7 +48,7 @@ def build_visibility_condition(kind: MemoryKind, row: str) -> str:
     Its parameters are `person` and `private`. An unknown speaker owns nothing. A shared window gets no private facts,
     and nothing from a person's turns and episodes.
     """
-    return f"({row}.person IS NULL OR ({row}.person = :person AND {_OWN_ROWS_CONDITION[kind].format(row=row)}))"
+    return f"({row}.person IS NULL OR ({row}.person = :person AND {_OWN_CONDITION_BY_KIND[kind].format(row=row)}))"
 
 
 def _build_hits_query(kind: MemoryKind) -> str:
@@ -195,7 +195,7 @@ def select_newest(connection: sqlite3.Connection, query: MemoryListQuery) -> lis
         return []
     found = connection.execute(
         _SELECT_LISTED.format(
-            rows=" UNION ALL ".join(_list_rows(kind, query.ids) for kind in dict.fromkeys(query.kinds))
+            rows=" UNION ALL ".join(_build_list_query(kind, query.ids) for kind in dict.fromkeys(query.kinds))
         ),
         {
             **query._asdict(),
@@ -210,7 +210,7 @@ def select_newest(connection: sqlite3.Connection, query: MemoryListQuery) -> lis
     ]
 
 
-def _list_rows(kind: MemoryKind, ids: object | None) -> str:
+def _build_list_query(kind: MemoryKind, ids: object | None) -> str:
     named = "" if ids is None else f" AND id IN (SELECT value FROM json_each(:{kind}_ids))"
     return f"""
         SELECT '{kind}' AS kind, id, at, person, {_LISTED_COLUMNS_BY_KIND[kind]}

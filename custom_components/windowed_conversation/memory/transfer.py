@@ -19,9 +19,9 @@ from .words import Words, validate_timestamp
 
 type _MemoryRecord = FactStatement | PastTurn | Episode
 
-_POSTPONE_INTERVAL = 1_000
+_ROWS_PER_INDEX_CHECK = 1_000
 # The largest integer that every JSON parser reads exactly.
-_MAX_INTEGER = 2**53
+_MAX_EXACT_JSON_INT = 2**53
 
 # Names of fields in a JSON line that differ from those in the record.
 _FIELD_KEYS = {"tellings": "told"}
@@ -60,7 +60,7 @@ class _LineFields:
             raise TypeError(f"{key} is missing or of another type")
         if kind is float:
             return validate_timestamp(value)
-        if isinstance(value, int) and not isinstance(value, bool) and not 1 <= value <= _MAX_INTEGER:
+        if isinstance(value, int) and not isinstance(value, bool) and not 1 <= value <= _MAX_EXACT_JSON_INT:
             raise ValueError(f"{key} is out of range")
         return value
 
@@ -163,7 +163,7 @@ class _LineLoader:
     def _on_row_added(self, kind: MemoryKind) -> None:
         """Count an added row, and postpone the indexing of a kind if it has many new rows and few old ones."""
         self.added_by_kind[kind] += 1
-        if self.added_by_kind[kind] % _POSTPONE_INTERVAL or kind in self._unindexed_kinds:
+        if self.added_by_kind[kind] % _ROWS_PER_INDEX_CHECK or kind in self._unindexed_kinds:
             return
         rows: int = self._connection.execute(f"SELECT count(*) FROM {kind}").fetchone()[0]
         if self.added_by_kind[kind] * 2 >= rows:

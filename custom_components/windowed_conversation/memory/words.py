@@ -27,8 +27,8 @@ _STOP_WORDS = json.loads(Path(__file__).with_name("stop_words.json").read_text(e
 _SPLITTING_VERSION = 2
 _MAX_WORD_CHARS = 64
 _MIN_LONG_WORD_CHARS = 6
-_PART_CHARS = 5
-_EDGE_CHARS = 4
+_WORD_PART_CHARS = 5
+_WORD_EDGE_CHARS = 4
 
 # scripts written without spaces, and Hangul, because our stemmers do not remove its endings
 _UNSPACED_CHARS = (
@@ -43,7 +43,7 @@ type Stemmer = Callable[[str], str]
 _STEMMER_PACKAGE = "snowballstemmer"
 _PRIVATE_PACKAGE_NAME = f"{__name__}.{_STEMMER_PACKAGE}"
 
-_STEMMERS = {
+_STEMMER_BY_CODE = {
     "ar": "arabic",
     "ca": "catalan",
     "cs": "czech",
@@ -88,8 +88,8 @@ MAX_EPISODE_CHARS = 2_000
 MAX_ID_BYTES = 255
 
 # Opening and closing punctuation. Unicode counts `<` and `>` as symbols instead.
-_BRACKETS = {"Ps", "Pe"}
-_ANGLES = "<>"
+_BRACKET_CLASSES = {"Ps", "Pe"}
+_ANGLE_BRACKETS = "<>"
 _CONTROLS = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 # Characters that join letters or emoji.
 _JOINER_CHARS = "\u200c\u200d"
@@ -255,11 +255,11 @@ def _split_parts_and_edges(word: str) -> tuple[list[str], list[str]]:
 
     "Heizung" shares parts with "Fußbodenheizung", "nonna" begins like "nonne", and "hazelnuts" ends like "nuts".
     """
-    if len(word) < _EDGE_CHARS:
+    if len(word) < _WORD_EDGE_CHARS:
         return [], []
-    ends = [f"0{word[:_EDGE_CHARS]}", f"{word[-_EDGE_CHARS:]}0"]
-    starts = range(len(word) - _PART_CHARS + 1) if len(word) >= _MIN_LONG_WORD_CHARS else ()
-    return [word[start : start + _PART_CHARS] for start in starts], ends
+    ends = [f"0{word[:_WORD_EDGE_CHARS]}", f"{word[-_WORD_EDGE_CHARS:]}0"]
+    starts = range(len(word) - _WORD_PART_CHARS + 1) if len(word) >= _MIN_LONG_WORD_CHARS else ()
+    return [word[start : start + _WORD_PART_CHARS] for start in starts], ends
 
 
 def _load_stemmers(languages: tuple[str, ...]) -> list[Stemmer]:
@@ -271,7 +271,7 @@ def _load_stemmers(languages: tuple[str, ...]) -> list[Stemmer]:
         package = ModuleType(_PRIVATE_PACKAGE_NAME)
         package.__path__ = spec.submodule_search_locations
         sys.modules[_PRIVATE_PACKAGE_NAME] = package
-    names = dict.fromkeys([_STEMMERS[language] for language in languages if language in _STEMMERS])
+    names = dict.fromkeys([_STEMMER_BY_CODE[language] for language in languages if language in _STEMMER_BY_CODE])
     modules = [(name, importlib.import_module(f"{_PRIVATE_PACKAGE_NAME}.{name}_stemmer")) for name in names]
     return [getattr(module, f"{name.capitalize()}Stemmer")().stemWord for name, module in modules]
 
@@ -294,7 +294,7 @@ def join_lines(text: str, length: int) -> str:
 def clean_fact(text: str) -> str:
     """Return the text of a fact without characters that could end its line or close a bracket around it."""
     categories = [(each, unicodedata.category(each)) for each in text[: MAX_FACT_CHARS * 4]]
-    shown = "".join([" " if kind in _BRACKETS or each in _ANGLES else each for each, kind in categories])
+    shown = "".join([" " if kind in _BRACKET_CLASSES or each in _ANGLE_BRACKETS else each for each, kind in categories])
     fact = join_lines(shown, MAX_FACT_CHARS)
     if not re.search(r"\w", fact):
         raise ValueError("A fact needs words")

@@ -7,6 +7,7 @@ at the top level are shared: the streaming skeleton, events, errors, model profi
 from .encoder import UNSEEN_NOTE as UNSEEN_NOTE
 from .errors import (
     CONNECTION_ERRORS as CONNECTION_ERRORS,
+    AnswerRefused as AnswerRefused,
     AuthError as AuthError,
     BadRequest as BadRequest,
     BadStream as BadStream,
@@ -18,7 +19,6 @@ from .errors import (
     QuotaError as QuotaError,
     RateLimited as RateLimited,
     Redirected as Redirected,
-    Refused as Refused,
     Unavailable as Unavailable,
 )
 from .events import (

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from ..window import ToolCall
-from .encoder import encode_name, shorten_id
+from .encoder import derive_short_id, encode_name
 from .errors import BadStream, ProviderError
 from .events import AnswerDone, Event, FinishReason, ReasoningDelta, Request, TextDelta, ToolCallDone, Usage
 from .json_values import SurrogateJoiner, max_value_count, read_repaired_json
@@ -23,7 +23,7 @@ _MAX_ARGUMENT_VALUES = 10_000
 # Arguments are parsed when they are complete. Before that, they are parsed only while the characters parsed so far are
 # at most this many times their length, plus a fixed allowance.
 _MAX_PARSE_RATIO = 8
-_PARSE_ALLOWANCE_CHARS = 16 * 2**10
+_FREE_PARSE_CHARS = 16 * 2**10
 
 # The known reasons for the end of an answer, in all formats and on compatible servers.
 _FINISH_REASONS = (
@@ -66,7 +66,7 @@ class ToolCalls:
         if arguments is None or not name:
             raise BadStream("a tool call is not whole")
         if not call_id or call_id in self._used_ids:
-            call_id = shorten_id(uuid4().hex)
+            call_id = derive_short_id(uuid4().hex)
         self._used_ids.add(call_id)
         self.count += 1
         if name not in self._tool_names:
@@ -82,10 +82,10 @@ class CallArguments:
     calls: ToolCalls
     _fragments: list[str] = field(default_factory=list)
     _char_count: int = 0
-    _parsed_chars: int = 0
+    _parsed_char_count: int = 0
     _parsed_value: dict[str, Any] | None = None
 
-    def add(self, fragment: object) -> None:
+    def add_fragment(self, fragment: object) -> None:
         """Append a fragment of the JSON, or all arguments as an object. Raises `BadStream` if they are too long."""
         text = json.dumps(fragment) if isinstance(fragment, dict) else fragment or ""
         if not isinstance(text, str):
@@ -102,15 +102,15 @@ class CallArguments:
     def add_if_empty(self, arguments: object) -> None:
         """Use these arguments if none have arrived so far."""
         if not "".join(self._fragments).strip():
-            self.add(arguments)
+            self.add_fragment(arguments)
 
     def parse_if_complete(self) -> dict[str, Any] | None:
         """Return the arguments if they are complete already: nothing can follow a complete, non-empty JSON object."""
         if not self._fragments or not self._fragments[-1].endswith("}"):
             return None
-        if self._parsed_chars > _MAX_PARSE_RATIO * self._char_count + _PARSE_ALLOWANCE_CHARS:
+        if self._parsed_char_count > _MAX_PARSE_RATIO * self._char_count + _FREE_PARSE_CHARS:
             return None
-        self._parsed_chars += self._char_count
+        self._parsed_char_count += self._char_count
         return self.parse() or None
 
     def parse(self) -> dict[str, Any] | None:

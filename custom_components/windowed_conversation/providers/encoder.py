@@ -28,7 +28,7 @@ _REFUSED_TOP_KEYWORDS = frozenset({*_CHOICE_KEYWORDS, "allOf", "const", "enum", 
 # The keywords that contain other schemas.
 _MAP_KEYS = ("properties", "patternProperties", "$defs")
 
-_LIST_KEYS = ("anyOf", "oneOf", "allOf", "prefixItems")
+_SCHEMA_LIST_KEYWORDS = ("anyOf", "oneOf", "allOf", "prefixItems")
 _SINGLE_SCHEMA_KEYWORDS = ("items", "additionalProperties", "not")
 
 # The note that replaces an image or a file that a model cannot see. Without it, a model answers as if nothing had been
@@ -45,7 +45,7 @@ def shorten(length: int, text: str) -> str:
     return text[: length - len(mark)] + mark
 
 
-def shorten_id(text: str) -> str:
+def derive_short_id(text: str) -> str:
     """Return a call id, derived from the text, that every server accepts. Different texts get different ids."""
     return b32encode(sha256(text.encode(errors="backslashreplace")).digest())[:_SHORT_ID_CHARS].decode()
 
@@ -108,7 +108,7 @@ def flatten_choices(schema: Mapping[str, Any]) -> Schema:
         **own,
         "properties": {name: properties[name] for name in names},
         **({"required": list(required)} if required else {}),
-        **({"additionalProperties": False} if any(map(_is_closed, parts)) else {}),
+        **({"additionalProperties": False} if any(map(_forbids_extra_keys, parts)) else {}),
     }
 
 
@@ -118,7 +118,7 @@ def add_items(schema: Any) -> Any:
         return schema
     inner: Schema = {
         **{name: {key: add_items(each) for key, each in schema[name].items()} for name in _MAP_KEYS if name in schema},
-        **{name: [add_items(each) for each in schema[name]] for name in _LIST_KEYS if name in schema},
+        **{name: [add_items(each) for each in schema[name]] for name in _SCHEMA_LIST_KEYWORDS if name in schema},
         **{name: add_items(schema[name]) for name in _SINGLE_SCHEMA_KEYWORDS if name in schema},
     }
     says_nothing = "array" in _list_types(schema) and "items" not in schema
@@ -133,7 +133,7 @@ def _merge_branches(branches: Iterable[Any]) -> Schema:
     return {
         "properties": {name: _build_any_of(each["properties"].get(name) for each in objects) for name in names},
         "required": [name for name in (required or [()])[0] if all(name in each for each in required)],
-        "additionalProperties": not (objects and all(map(_is_closed, objects))),
+        "additionalProperties": not (objects and all(map(_forbids_extra_keys, objects))),
     }
 
 
@@ -150,7 +150,7 @@ def _build_any_of(schemas: Iterable[Any]) -> Any:
     return different[0] if len(different) == 1 else {"anyOf": different}
 
 
-def _is_closed(schema: Schema) -> bool:
+def _forbids_extra_keys(schema: Schema) -> bool:
     return schema.get("additionalProperties") is False and "patternProperties" not in schema
 
 

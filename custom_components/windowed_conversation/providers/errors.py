@@ -60,7 +60,7 @@ class ContextOverflow(ProviderError):
         self.context_tokens = context_tokens
 
 
-class Refused(ProviderError):
+class AnswerRefused(ProviderError):
     """The model or a filter refused to answer. `reason` is the provider's own code, or empty."""
 
     def __init__(self, message: str, reason: str = "") -> None:
@@ -157,8 +157,8 @@ def build_server_error(
         return RateLimited(message, delay)
     if kind is ContextOverflow:
         return ContextOverflow(message, context_tokens)
-    if kind is Refused:
-        return Refused(message, code)
+    if kind is AnswerRefused:
+        return AnswerRefused(message, code)
     if kind is BadRequest and may_be_too_long and status in _UNEXPLAINED_STATUSES:
         return ContextOverflow(message) if may_be_too_long() else BadRequest(message, is_unexplained=True)
     is_unexplained = in_stream and kind_by_code is None

@@ -197,7 +197,7 @@ class Compacted:
     `user_texts` counts as output.
     """
 
-    value: Any
+    native_value: Any
     user_texts: tuple[str, ...]
     usage: Usage
 

@@ -12,7 +12,7 @@ import math
 import re
 from typing import Any
 
-from ..window import is_count
+from ..window import is_int_in_range
 from ..window.codecs import decode_json
 from .errors import BadStream
 
@@ -109,12 +109,12 @@ def get_objects(value: object) -> list[dict[str, Any]]:
 
 def count_or_none(value: object) -> int | None:
     """Return the value if it is a whole number from 0 to 10^9, else None."""
-    return value if is_count(value) else None
+    return value if is_int_in_range(value) else None
 
 
 def require_count(value: object) -> int:
     """Return a server's token count. Raises `BadStream` if it is not a whole number from 0 to 10^9."""
-    if not is_count(value):
+    if not is_int_in_range(value):
         raise BadStream("the server does not count tokens")
     return value
 

@@ -16,7 +16,7 @@ from .json_values import max_value_count, read_json
 # The maximum size of an event in bytes: in some formats, the last event repeats the complete answer.
 _MAX_EVENT_BYTES = 4 * 2**20
 # The maximum number of bytes of JSON that are parsed in the event loop; more would delay everything else in it.
-_MAX_LOOP_JSON_BYTES = 2**16
+_MAX_INLINE_JSON_BYTES = 2**16
 # The maximum number of values in larger JSON. However short its text is, each value costs some hundred bytes of memory,
 # and parsing it holds the interpreter's lock.
 _MAX_JSON_VALUES = 50_000
@@ -57,7 +57,7 @@ async def stream_events(
     `answer` is a context manager that sends the request, yields the httpx or httpx2 response, and closes it. `errors`
     is one that converts every exception inside it into a `ProviderError`.
     """
-    decode, size, passed = partial(_apply_decoder, decoder.on_event), _AnswerSize(), count(1)
+    decode, size, passed = partial(_apply_decoder, decoder.on_event), _AnswerSizeLimiter(), count(1)
     with errors:
         async with answer as response, aclosing(_read_values(_read_chunks(response, on_bytes), decoder)) as values:
             async for value in values:
@@ -169,7 +169,7 @@ async def read_any_json(data: bytes) -> Any:
 
     Raises `BadStream` if it has too many values, and the errors of `read_json`.
     """
-    if len(data) <= _MAX_LOOP_JSON_BYTES:
+    if len(data) <= _MAX_INLINE_JSON_BYTES:
         return read_json(data)
     if max_value_count(data) > _MAX_JSON_VALUES:
         raise BadStream(f"an event has more than {_MAX_JSON_VALUES} values")
@@ -240,7 +240,7 @@ class _EventReader:
 
 
 @dataclass(slots=True)
-class _AnswerSize:
+class _AnswerSizeLimiter:
     """The length of an answer's text and reasoning so far, and the number of pieces in which they arrived."""
 
     _char_count: int = 0

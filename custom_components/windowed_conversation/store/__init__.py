@@ -24,7 +24,7 @@ from .file import (
     delete_damaged_file as delete_damaged_file,
     delete_file as delete_file,
     get_damaged_path as get_damaged_path,
-    get_disk_size as get_disk_size,
+    get_disk_bytes as get_disk_bytes,
     run_script as run_script,
 )
 from .queue import WriteJob as WriteJob

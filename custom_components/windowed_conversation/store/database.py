@@ -8,7 +8,7 @@ import sqlite3
 from threading import Lock
 from typing import Any
 
-from .file import Schema, StoreUnavailable, connect, delete_file, open_file, reason_for, store_error
+from .file import Schema, StoreUnavailable, build_store_error, connect, delete_file, find_reason, open_file
 
 VALUE_TABLE = Schema(
     """
@@ -121,7 +121,7 @@ class Database:
     @contextmanager
     def write_transaction(self) -> Iterator[sqlite3.Connection]:
         """Yield the connection in a transaction, which is committed at the end, or rolled back after an error."""
-        with self._hold_locks(self._write_lock):
+        with self._guard_with_locks(self._write_lock):
             self._raise_if_moved()
             with self._transaction():
                 yield self._write_connection
@@ -129,7 +129,7 @@ class Database:
     @contextmanager
     def read_transaction(self) -> Iterator[sqlite3.Connection]:
         """Yield a connection to a snapshot of the file, which concurrent writes do not change."""
-        with self._hold_locks(self._read_lock):
+        with self._guard_with_locks(self._read_lock):
             self._read_connection.execute("BEGIN")
             try:
                 yield self._read_connection
@@ -138,13 +138,13 @@ class Database:
 
     def checkpoint(self) -> bool:
         """Move all data from the write-ahead log into the file. Return whether the log is empty now."""
-        with self._hold_locks(self._write_lock, self._read_lock):
+        with self._guard_with_locks(self._write_lock, self._read_lock):
             busy: int = self._write_connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
             return not busy
 
     def vacuum(self) -> None:
         """Rewrite the complete file, because pages from which rows were moved may still contain deleted text."""
-        with self._hold_locks(self._write_lock):
+        with self._guard_with_locks(self._write_lock):
             self._write_connection.execute("VACUUM")
 
     def close(self) -> bool:
@@ -156,7 +156,7 @@ class Database:
         return was_open
 
     @contextmanager
-    def _hold_locks(self, *locks: Lock) -> Iterator[None]:
+    def _guard_with_locks(self, *locks: Lock) -> Iterator[None]:
         """Hold the locks of the open file, and raise its errors as `StoreUnavailable`."""
         try:
             with ExitStack() as stack:
@@ -166,14 +166,14 @@ class Database:
                     raise StoreUnavailable("closed")
                 yield
         except sqlite3.Error as error:
-            reason = reason_for(error) or "fault"
+            reason = find_reason(error) or "fault"
             if reason == "index" and not self._clear_indexes():
                 reason = "damaged"
             if reason == "damaged" and not self.close():
                 # another thread has already set the damaged file aside, and a new file may exist at its path
                 reason = "closed"
             # no cause is attached, because its message may quote stored text
-            raise store_error(reason, self.path) from None
+            raise build_store_error(reason, self.path) from None
 
     def _clear_indexes(self) -> bool:
         with self._write_lock, suppress(sqlite3.Error):

@@ -17,7 +17,7 @@ import zlib
 
 # Files of a newer version are not opened.
 _FORMAT_VERSION = 1
-_BUSY_SECONDS = 5.0
+_LOCK_TIMEOUT_SECONDS = 5.0
 # A commit survives a power cut, so that forgotten text cannot return.
 _SYNCHRONOUS = "FULL"
 # In bytes: the size of a page, and the size of the write-ahead log at which it is moved into the file.
@@ -75,13 +75,13 @@ class StoreUnavailable(Exception):
 class Schema:
     """The tables of one subject, for example memory.
 
-    `script` creates missing tables, and `prepare` runs after it in the same transaction. `checked_columns` contains the
-    columns of each table that are covered by its checksum, see `checksum_sql`. `mend` empties the room's indexes after
-    an index was damaged or a row was lost, so that they are rebuilt.
+    `script` creates missing tables, and `prepare` runs after it in the same transaction. `checksum_columns` contains
+    the columns of each table that are covered by its checksum, see `checksum_sql`. `mend` empties the room's indexes
+    after an index was damaged or a row was lost, so that they are rebuilt.
     """
 
     script: str
-    checked_columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    checksum_columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     prepare: Callable[[sqlite3.Connection], None] = lambda connection: None
     mend: Callable[[sqlite3.Connection], None] = lambda connection: None
 
@@ -108,7 +108,7 @@ def run_script(connection: sqlite3.Connection, script: str) -> None:
 
 
 # The readable parts of damaged rows. Their content is unknown, so every request to forget deletes all of them.
-DAMAGED_ROWS = Schema("CREATE TABLE IF NOT EXISTS set_aside (of TEXT NOT NULL, at REAL NOT NULL, content BLOB)")
+DAMAGED_ROWS_SCHEMA = Schema("CREATE TABLE IF NOT EXISTS set_aside (of TEXT NOT NULL, at REAL NOT NULL, content BLOB)")
 
 
 def open_file(path: Path, rooms: Sequence[Schema]) -> tuple[sqlite3.Connection, sqlite3.Connection, bool]:
@@ -121,16 +121,16 @@ def open_file(path: Path, rooms: Sequence[Schema]) -> tuple[sqlite3.Connection, 
     try:
         _create_private_file(path)
         opened.append(writer := connect(path))
-        is_new = _initialize_file(writer, path, (DAMAGED_ROWS, *rooms))
+        is_new = _initialize_file(writer, path, (DAMAGED_ROWS_SCHEMA, *rooms))
         opened.append(reader := connect(path))
         reader.execute("PRAGMA query_only = ON")
     except BaseException as error:
         for connection in opened:
             connection.close()
         _delete_if_empty(path)
-        if (reason := reason_for(error)) is None:
+        if (reason := find_reason(error)) is None:
             raise
-        raise store_error(reason, path) from None
+        raise build_store_error(reason, path) from None
     return writer, reader, is_new
 
 
@@ -160,7 +160,7 @@ def _initialize_file(connection: sqlite3.Connection, path: Path, rooms: Sequence
     return is_new
 
 
-def reason_for(error: BaseException) -> UnavailableReason | None:
+def find_reason(error: BaseException) -> UnavailableReason | None:
     """Return the reason for an error of the file, or None for any other error."""
     if isinstance(error, StoreUnavailable):
         return error.reason
@@ -173,7 +173,7 @@ def reason_for(error: BaseException) -> UnavailableReason | None:
     return "index" if code == sqlite3.SQLITE_CORRUPT_VTAB else _REASON_BY_SQLITE_CODE.get(code & 0xFF)
 
 
-def store_error(reason: UnavailableReason, path: Path) -> StoreUnavailable:
+def build_store_error(reason: UnavailableReason, path: Path) -> StoreUnavailable:
     """Return the error for a reason. Moves a damaged file aside first; it must be closed."""
     if reason != "damaged":
         return StoreUnavailable(reason)
@@ -211,7 +211,7 @@ def delete_file(path: Path) -> bool:
     return delete_damaged_file(path) and not any(file.exists() for file in files)
 
 
-def get_disk_size(path: Path) -> int:
+def get_disk_bytes(path: Path) -> int:
     """Return the size on disk in bytes, including the write-ahead log."""
     return sum([file.stat().st_size for end in _FILE_SUFFIXES if (file := Path(f"{path}{end}")).exists()])
 
@@ -233,7 +233,7 @@ def _create_private_file(path: Path) -> None:
 
 def connect(path: Path) -> sqlite3.Connection:
     """Return an autocommit connection that any thread can use, but only one at a time."""
-    connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(path, timeout=_LOCK_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False)
     # an invalid byte does not raise an error, whose message would quote the text around it
     connection.text_factory = partial(str, encoding="utf-8", errors="replace")
     connection.create_function("text_sum", -1, calculate_checksum, deterministic=True)
@@ -262,7 +262,7 @@ def _passes_quick_check(connection: sqlite3.Connection) -> bool:
 def move_damaged_rows(connection: sqlite3.Connection, room: Schema) -> None:
     """Move each row whose text differs from its checksum to `set_aside`, in the caller's transaction."""
     found = False
-    for table, columns in room.checked_columns.items():
+    for table, columns in room.checksum_columns.items():
         damaged = connection.execute(f"SELECT rowid FROM {table} WHERE sum IS NOT {checksum_sql(columns)}").fetchall()
         for (row,) in damaged:
             content = " || x'00' || ".join(f"coalesce(CAST({column} AS BLOB), x'')" for column in columns)
@@ -285,7 +285,7 @@ def salvage_rows(connection: sqlite3.Connection, damaged: Path, rooms: Sequence[
         _copy_table(connection, old, "sqlite_sequence", {})
         for room in rooms:
             for table in _list_tables(connection, room):
-                _copy_table(connection, old, table, room.checked_columns)
+                _copy_table(connection, old, table, room.checksum_columns)
             room.mend(connection)
 
 

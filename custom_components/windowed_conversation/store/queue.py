@@ -14,12 +14,12 @@ from .file import StoreUnavailable
 # How many records a commit writes. It may write more, because records that were queued together are not separated.
 _BATCH_RECORDS = 100
 # In seconds.
-_DAY = 86_400.0
+_DAY_SECONDS = 86_400.0
 _ERASE_RETRY_SECONDS = 60.0
 # In seconds. A part of the index is merged only after this time without a write, so that no turn competes for the disk.
 _MERGE_DELAY_SECONDS = 2.0
 # Reading the statistics reads the complete file, so it may take at most this share of the time.
-_MAX_SHARE = 0.01
+_MAX_STATISTICS_TIME_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +145,13 @@ class UpkeepSchedule:
         """Make the reading of the statistics due now."""
         self._look_at = -math.inf
 
-    def repeat_daily_work(self) -> None:
+    def run_daily_work_soon(self) -> None:
         """Make the daily work due now."""
         self._daily_work_at = -math.inf
 
     def postpone_all(self) -> None:
         """Postpone all upkeep, because there is no file."""
-        self._daily_work_at, self._look_at, self._may_be_unindexed = time.monotonic() + _DAY, math.inf, False
+        self._daily_work_at, self._look_at, self._may_be_unindexed = time.monotonic() + _DAY_SECONDS, math.inf, False
         self._erase_at = self._merge_at = math.inf
 
     def run_next(self, store: OpenStore) -> Any:
@@ -161,11 +161,11 @@ class UpkeepSchedule:
             if not self._may_be_unindexed:
                 self.on_changed()
         elif self._daily_work_at <= time.monotonic():
-            self._daily_work_at = time.monotonic() + _DAY
+            self._daily_work_at = time.monotonic() + _DAY_SECONDS
             try:
                 self._daily_work(store)
             except StoreUnavailable:
-                self.repeat_daily_work()
+                self.run_daily_work_soon()
                 raise
             self._merge_at = time.monotonic() + _MERGE_DELAY_SECONDS if store.merge(anew=True) else math.inf
             self.on_changed()
@@ -183,7 +183,7 @@ class UpkeepSchedule:
         began = time.monotonic()
         statistics = store.statistics()
         ended = time.monotonic()
-        self._look_at, self._not_before = math.inf, ended + (ended - began) / _MAX_SHARE
+        self._look_at, self._not_before = math.inf, ended + (ended - began) / _MAX_STATISTICS_TIME_SHARE
         # rows are not indexed if a large number was loaded at once
         self._may_be_unindexed = statistics.unindexed > 0
         if statistics.unerased and self._erase_at == math.inf:

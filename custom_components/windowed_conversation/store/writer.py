@@ -60,13 +60,13 @@ class RecordCounts:
     written_at: float | None = None
 
     @property
-    def lost(self) -> int:
+    def lost_count(self) -> int:
         """The number of records that were not stored."""
         return self.dropped + self.refused
 
 
 class StoreWriter[Opened: OpenStore]:
-    """Owns a store and its writer thread. Thread-safe; only `drain`, `hold` and `close` block.
+    """Owns a store and its writer thread. Thread-safe; only `drain`, `pause_writing` and `close` block.
 
     The writer thread calls `open_file` to open or create the file when there is something to write. While `may_create`
     is False, no file is created, and records without a file are dropped. The writer thread also calls `daily` with the
@@ -144,7 +144,7 @@ class StoreWriter[Opened: OpenStore]:
         with self._condition:
             self._upkeep.read_statistics_soon()
             if repeat_daily:
-                self._upkeep.repeat_daily_work()
+                self._upkeep.run_daily_work_soon()
             self._condition.notify_all()
 
     def drain(self, timeout: float) -> bool:
@@ -159,8 +159,8 @@ class StoreWriter[Opened: OpenStore]:
             )
             return queue.accepted_count - len(queue.waiting_items) >= accepted
 
-    def hold(self, timeout: float) -> bool:
-        """Move all data into the main file and pause writing until `release`, so that the file can be copied.
+    def pause_writing(self, timeout: float) -> bool:
+        """Move all data into the main file and pause writing until `resume_writing`, so that the file can be copied.
 
         Returns whether all data is in the main file. The pause ends automatically after half an hour, or when the queue
         is half full.
@@ -174,8 +174,8 @@ class StoreWriter[Opened: OpenStore]:
             job.cancel()
             return False
 
-    def release(self) -> None:
-        """Resume writing after `hold`."""
+    def resume_writing(self) -> None:
+        """Resume writing after `pause_writing`."""
         with self._condition:
             self._held_until = -math.inf
             self._condition.notify_all()

@@ -34,7 +34,7 @@ from .model import BilledRequest, BilledRequestCallback, Model, ReplyDelta
 
 # Errors that cost nothing if they occur before the first event. A timeout is not among them: a slow model may already
 # have been generating tokens.
-_FREE_ERRORS = (AuthError, BadRequest, ContextOverflow, QuotaError, RateLimited, Unavailable)
+_UNBILLED_ERRORS = (AuthError, BadRequest, ContextOverflow, QuotaError, RateLimited, Unavailable)
 _CANCELLATION_ERRORS = (asyncio.CancelledError, GeneratorExit)
 
 # How long, in seconds, a server may take for its first token while a fallback agent is available, even if it keeps
@@ -62,9 +62,9 @@ class Purpose(StrEnum):
 class Attempt:
     """A request that was sent, and its result.
 
-    `started_at` and `ended` are in seconds on the monotonic clock, `time_to_first_token` is in seconds from
-    `started_at`. `billed_request` holds the usage if the provider sent any; `is_unbilled` means that the request may
-    have cost something although no usage was sent. `finish_reason` is the finish reason as the provider names it,
+    `started_at` and `ended` are in seconds on the monotonic clock, `first_token_seconds` is in seconds from
+    `started_at`. `billed_request` holds the usage if the provider sent any; `is_cost_unknown` means that the request
+    may have cost something although no usage was sent. `finish_reason` is the finish reason as the provider names it,
     `tool_calls` are the tool calls that were passed to the reply, and `error_name` is the class of the error.
     """
 
@@ -74,9 +74,9 @@ class Attempt:
     result: AttemptResult
     started_at: float
     ended_at: float
-    time_to_first_token: float | None = None
+    first_token_seconds: float | None = None
     billed_request: BilledRequest | None = None
-    is_unbilled: bool = False
+    is_cost_unknown: bool = False
     finish_reason: str | None = None
     tool_calls: tuple[ToolCall, ...] = ()
     error_name: str | None = None
@@ -156,7 +156,7 @@ class OpenAttempt:
             self.record_usage(self._usage)
         # the answer was complete, only its tools or the next request were interrupted
         error = None if self._finish_reason is not None and isinstance(self.error, _CANCELLATION_ERRORS) else self.error
-        costs_nothing = isinstance(error, _FREE_ERRORS) and self._first_event_at is None
+        costs_nothing = isinstance(error, _UNBILLED_ERRORS) and self._first_event_at is None
         return Attempt(
             model=self.model,
             request=self.request,
@@ -164,9 +164,9 @@ class OpenAttempt:
             result=get_attempt_result(error),
             started_at=self._started_at,
             ended_at=time.monotonic(),
-            time_to_first_token=self._first_event_at and self._first_event_at - self._started_at,
+            first_token_seconds=self._first_event_at and self._first_event_at - self._started_at,
             billed_request=self._billed_request,
-            is_unbilled=self._billed_request is None and not costs_nothing,
+            is_cost_unknown=self._billed_request is None and not costs_nothing,
             finish_reason=self._finish_reason,
             tool_calls=tuple(self.tool_calls),
             error_name=None if error is None else type(error).__name__,
@@ -180,9 +180,9 @@ class OpenAttempt:
         """
         is_cut = isinstance(self.error, Incomplete) and not self._has_output
         if is_cut or self._has_reasoning:
-            self.model.reasoning.on_answer(has_reasoning=True)
+            self.model.reasoning_detector.on_answer(has_reasoning=True)
         elif self._finish_reason is not None and self.request.settings.effort is not Effort.NONE:
-            self.model.reasoning.on_answer(has_reasoning=False)
+            self.model.reasoning_detector.on_answer(has_reasoning=False)
 
 
 def get_attempt_result(error: BaseException | None) -> AttemptResult:
@@ -288,7 +288,7 @@ class AnswerStream:
 
     async def _next_event(self, fallback_timeout: float | None, began: float) -> Event | None:
         """Return the next event of a request that may stay open, or None at its end. Raises `DeadlineExceeded`."""
-        pending = self._event_task = self._event_task or self._loop.create_task(_get_next_event(self._events))
+        pending = self._event_task = self._event_task or self._loop.create_task(_read_next_event(self._events))
         try:
             while not pending.done():
                 left = self._calculate_deadline(fallback_timeout, began) - self._loop.time()
@@ -309,5 +309,5 @@ class AnswerStream:
         return min(max(began, last or began) + fallback_timeout, began + max(MAX_FIRST_TOKEN_SECONDS, fallback_timeout))
 
 
-async def _get_next_event(events: AsyncGenerator[Event]) -> Event | None:
+async def _read_next_event(events: AsyncGenerator[Event]) -> Event | None:
     return await anext(events, None)

@@ -35,7 +35,7 @@ _FAKE_PREFIX_PATTERN = re.compile(r"[^\w\[]*".join(map(re.escape, PREFIX_START))
 
 # The maximum tokens of a live context, and its maximum share of the room for history and live context.
 MAX_LIVE_TOKENS = 300
-MAX_LIVE_SHARE = 0.15
+MAX_LIVE_CONTEXT_SHARE = 0.15
 _MEMORY_LABEL = "memory, quoted"
 
 
@@ -47,7 +47,7 @@ class ContextPlacement(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Stamp:
+class InputStamp:
     """The time, speaker and place of an input. Names are spelled as the user entered them, or None if unknown."""
 
     now: datetime
@@ -123,7 +123,7 @@ class LiveContext:
 
     text: str = ""
     tokens: int = 0
-    sources: frozenset[str] = frozenset()
+    source_ids: frozenset[str] = frozenset()
 
 
 NO_LIVE_CONTEXT = LiveContext()
@@ -140,7 +140,7 @@ def format_context(states: str, lines: tuple[str, ...]) -> str:
     return text + format_recalled_lines(lines) if lines else text
 
 
-def live_sections(stamp: Stamp, states: str, lines: tuple[str, ...]) -> str:
+def live_sections(stamp: InputStamp, states: str, lines: tuple[str, ...]) -> str:
     """Return the stamp and the live context as Markdown sections for the end of the system instruction."""
     parts = {**stamp.format_sections(), "states": states, "memory": "; ".join(lines)}
     return "".join(f"\n\n## {name.capitalize()}\n{line}" for name, line in parts.items() if line)

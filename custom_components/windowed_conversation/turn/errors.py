@@ -8,7 +8,7 @@ class TurnError(Exception):
     """The base class of errors that end a turn without an answer."""
 
 
-class NothingSaid(TurnError):
+class EmptyInput(TurnError):
     """The input has no text."""
 
 
@@ -27,11 +27,11 @@ class NoSummary(TurnError):
     """The model did not write the summary that it was asked for."""
 
 
-class NoTokenCount(TurnError):
+class TokenCountUnsupported(TurnError):
     """The provider has no endpoint that counts tokens."""
 
 
-class PromptFailed(TurnError):
+class PromptRenderingFailed(TurnError):
     """The instructions could not be rendered."""
 
 
@@ -43,7 +43,7 @@ class LocalAnswerFailed(TurnError):
     """Home Assistant understood the input but failed to act on it; its own response explains the failure."""
 
 
-class Busy(TurnError):
+class ConversationBusy(TurnError):
     """Another turn of the conversation did not end in time."""
 
 

@@ -59,7 +59,7 @@ FORGET_TOOL_NAME = "forget"
 _PAST: tuple[MemoryKind, ...] = ("turn", "episode")
 
 # The maximum number of facts and turns that one sentence may delete.
-_MAX_FACTS = 10
+_MAX_FORGOTTEN_FACTS = 10
 _MAX_PAST_MEMORIES = 100
 
 # The minimum number of words in such a request: a single word occurs in too many turns.
@@ -75,7 +75,7 @@ class ForgottenExchanges:
         self._texts = {format_source_id(*item): text for item, text in erasure.text_by_source.items()}
         self._decisions_by_window: dict[WindowId, dict[_ExchangeKey, bool]] = {}
 
-    def decide_exchanges(self, place: WindowId, versions: Collection[Snapshot]) -> None:
+    def decide_lost_exchanges(self, place: WindowId, versions: Collection[Snapshot]) -> None:
         """Decide which exchanges a window loses. An exchange that one version of it loses is lost in all."""
         decisions = self._decisions_by_window[place] = {}
         for exchange in chain.from_iterable((*each.pending_exchanges, *each.exchanges) for each in versions):
@@ -107,7 +107,7 @@ class ForgottenExchanges:
         text = ExchangeText(
             said,
             "\n".join(answers),
-            recalled=tuple(self._texts[source] for source in exchange.sources & self._texts.keys()),
+            recalled_texts=tuple(self._texts[source] for source in exchange.sources & self._texts.keys()),
             is_summary=is_summary(exchange),
             is_readable=first.content != QUESTION or last.native is None,
         )
@@ -140,15 +140,15 @@ class ConversationForgetting:
         stored = {(each.agent_id, each.window_key): each for each in list_stored_conversations(connection)}
         for place in stored.keys() | self._live_snapshots.keys():
             contents = read_conversation(connection, *place) if place in stored else None
-            losses.decide_exchanges(place, [*filter(None, (contents, self._live_snapshots.get(place)))])
+            losses.decide_lost_exchanges(place, [*filter(None, (contents, self._live_snapshots.get(place)))])
             if contents is not None and not dry_run:
-                _apply(connection, stored[place], contents, losses.remove_lost(place, contents))
+                _apply_losses(connection, stored[place], contents, losses.remove_lost(place, contents))
         if not dry_run:
             self._losses.append(losses)
         return sum(losses.lost_count_by_window.values())
 
 
-def _apply(connection: sqlite3.Connection, stored: StoredConversation, before: Snapshot, rest: Snapshot) -> None:
+def _apply_losses(connection: sqlite3.Connection, stored: StoredConversation, before: Snapshot, rest: Snapshot) -> None:
     gone = {each.number for each in before.exchanges}.difference(each.number for each in rest.exchanges)
     if not gone:
         return
@@ -300,12 +300,12 @@ def forget_fact(memory: Memory, speaker: Speaker, query: str) -> MemoryReply:
 
 def forget_everything(memory: Memory, speaker: Speaker, about: str) -> MemoryReply:
     """Forget everything that contains all words of `about`. For "me", forget everything that the speaker owns."""
-    if is_about_speaker(about, speaker.language) and not speaker.words().search_terms(about).words:
+    if is_about_speaker(about, speaker.language) and not speaker.build_words().search_terms(about).words:
         return _ask_to_forget_person(memory, speaker)
     selected = memory.forget(query=about, person=speaker.person, dry_run=True)
     if not selected.has_matches:
         return MemoryReply(ReplyKey.NOT_FOUND)
-    if len(selected.facts) > _MAX_FACTS or _count_past_memories(selected) > _MAX_PAST_MEMORIES:
+    if len(selected.facts) > _MAX_FORGOTTEN_FACTS or _count_past_memories(selected) > _MAX_PAST_MEMORIES:
         return MemoryReply(ReplyKey.TOO_MUCH)
     found = [fact for fact in memory.get_facts(speaker.person) if fact.id in selected.facts]
     # others share this window, so private facts are forgotten but not read out
@@ -313,7 +313,7 @@ def forget_everything(memory: Memory, speaker: Speaker, about: str) -> MemoryRep
     phrase = ReplyKey.FORGOTTEN if named else ReplyKey.FORGOTTEN_PAST
     forget = partial(_forget_facts, phrase=phrase, named=named, query=about, person=speaker.person)
     if speaker.is_known_by_device or len(found) > 1:
-        return MemoryReply(ReplyKey.CONFIRM, counts=_count_losses(len(found), selected), on_yes=forget)
+        return MemoryReply(ReplyKey.ASK_TO_FORGET, counts=_count_losses(len(found), selected), on_yes=forget)
     return forget(memory)
 
 
@@ -331,7 +331,7 @@ def _ask_to_forget_person(memory: Memory, speaker: Speaker) -> MemoryReply:
 
 def _forget_past_memories(memory: Memory, speaker: Speaker, query: str) -> MemoryReply:
     """Forget the turns, episodes and exchanges that contain the words, if they belong to the speaker."""
-    words = speaker.words()
+    words = speaker.build_words()
     if len(words.search_terms(query).words) < _MIN_QUERY_WORDS or not is_supported_by(query, speaker.text, None, words):
         return MemoryReply(ReplyKey.NOT_FOUND)
     selected = memory.forget(query=query, person=speaker.person, kinds=_PAST, dry_run=True)
@@ -341,12 +341,12 @@ def _forget_past_memories(memory: Memory, speaker: Speaker, query: str) -> Memor
         return MemoryReply(ReplyKey.TOO_MUCH)
     forget = partial(_forget_facts, phrase=ReplyKey.FORGOTTEN_PAST, query=query, person=speaker.person, kinds=_PAST)
     if speaker.is_known_by_device:
-        return MemoryReply(ReplyKey.CONFIRM, counts=_count_losses(0, selected), on_yes=forget)
+        return MemoryReply(ReplyKey.ASK_TO_FORGET, counts=_count_losses(0, selected), on_yes=forget)
     return forget(memory)
 
 
 def _forget_facts(memory: Memory, *, phrase: ReplyKey, named: tuple[str, ...] = (), **conditions: Any) -> MemoryReply:
-    return MemoryReply(phrase, named, forgotten=memory.forget(**conditions))
+    return MemoryReply(phrase, named, forgotten_rows=memory.forget(**conditions))
 
 
 def _count_past_memories(forgotten: LostRows) -> int:

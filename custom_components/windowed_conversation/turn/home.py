@@ -41,7 +41,7 @@ _OTHERS_LABEL = "others"
 _MAX_COUNTED_LABELS = 6
 
 # How many usual entities of a named area are ranked before unusual ones elsewhere.
-_FIRST_USUAL_COUNT = 5
+_MAX_EARLY_USUAL_COUNT = 5
 
 # The minimum number of tokens that an entity takes; it limits how many entities are considered.
 _MIN_ENTITY_TOKENS = 4
@@ -251,10 +251,10 @@ def _iter_ranked_keys(entities: EntitiesByKey, named: SentenceMentions, area: st
         sorted(_find_keys_of_kinds(entities, named), key=sort_key) if named.kinds else (),
         [key for key, state in before.state_by_key.items() if key in entities and entities[key].state != state],
         *[by_place[each, StateCategory.UNUSUAL] for each in areas],
-        *[by_place[each, StateCategory.MEASURED] for each in open_areas],
-        usual[:_FIRST_USUAL_COUNT],
+        *[by_place[each, StateCategory.NEUTRAL] for each in open_areas],
+        usual[:_MAX_EARLY_USUAL_COUNT],
         sorted([key for key, each in entities.items() if each.category is StateCategory.UNUSUAL], key=sort_key),
-        by_place[area, StateCategory.MEASURED] if area else (),
+        by_place[area, StateCategory.NEUTRAL] if area else (),
         *[[key for key, each in entities.items() if each.kind == kind] for kind in _INTERESTING_KINDS],
         usual,
     )

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 import time
 
 from ..window import IMPORTANT, Exchange, WindowPolicy
-from .context import MAX_LIVE_SHARE
+from .context import MAX_LIVE_CONTEXT_SHARE
 
 # The longest interval between two signs of life of a vendor's server, in seconds, plus one second for the network.
 # OpenAI's and Azure's Responses send a keep-alive after 30 s: https://github.com/openai/openai-node/issues/1964
-IDLE_TIMEOUT = 45.0 + 1.0
+DEFAULT_IDLE_TIMEOUT = 45.0 + 1.0
 
 # The longest pause in seconds that is respected: servers ask for hours, or a year, and accept requests again long
 # before that.
@@ -38,14 +38,14 @@ class TurnLimits:
 
     fallback_timeout: float | None = 10.0
     idle_timeout: float | None = None
-    turn: float = 120.0
-    tool_iterations: int = 10
+    turn_timeout: float = 120.0
+    max_tool_iterations: int = 10
 
     def get_idle_timeout(self, *, at_home: bool) -> float:
         """Return the idle timeout. A server at home may be silent for the whole turn while it writes a call."""
         if self.idle_timeout is not None:
             return self.idle_timeout
-        return self.turn if at_home else IDLE_TIMEOUT
+        return self.turn_timeout if at_home else DEFAULT_IDLE_TIMEOUT
 
 
 class Pause:
@@ -102,7 +102,7 @@ class Shortfall:
     context_tokens: int
 
 
-def with_context_size(budget: Budget, context: int) -> Budget:
+def apply_context_size(budget: Budget, context: int) -> Budget:
     """Return the budget with a context size that the user did not enter; fewer tokens are reserved for the answer."""
     return replace(
         budget, context_tokens=context, max_answer_tokens=min(budget.max_answer_tokens, context // _ANSWER_DIVISOR)
@@ -144,7 +144,7 @@ def _calculate_remaining_tokens(budget: Budget, system_tokens: int) -> int | Non
 
 
 def _calculate_live_reserve(budget: Budget, left: int) -> int:
-    return max(0, min(budget.live_tokens, int(MAX_LIVE_SHARE * min(left, budget.policy.history_tokens))))
+    return max(0, min(budget.live_tokens, int(MAX_LIVE_CONTEXT_SHARE * min(left, budget.policy.history_tokens))))
 
 
 def calculate_answer_limit(budget: Budget, sent: int, thoughts: int) -> int | None:
@@ -168,9 +168,9 @@ def find_shortfall(budget: Budget, system_tokens: int, history_tokens: int) -> S
     return Shortfall(needed, budget.context_tokens)
 
 
-def window_shortfall(budget: Budget, reads: int, system_tokens: int) -> Shortfall | None:
+def find_window_shortfall(budget: Budget, reads: int, system_tokens: int) -> Shortfall | None:
     """Return the `Shortfall` of a full window for a server that reads `reads` tokens, or None if the window fits."""
-    return find_shortfall(with_context_size(budget, reads), system_tokens, budget.policy.history_tokens)
+    return find_shortfall(apply_context_size(budget, reads), system_tokens, budget.policy.history_tokens)
 
 
 def choose_evictions(exchanges: Sequence[Exchange], spare: int) -> frozenset[int]:

@@ -28,12 +28,12 @@ from ..providers import (
 )
 from ..window import Exchange, Message, Role, ToolCall, Window
 from .context import NO_LIVE_CONTEXT, LiveContext
-from .limits import Budget, Pause, calculate_answer_limit, with_context_size
+from .limits import Budget, Pause, apply_context_size, calculate_answer_limit
 from .model_size import ContextSizeTracker
 
 # How many answers in a row must come without reasoning before none is expected: a model with optional reasoning may
 # skip it several times.
-_ANSWERS_WITHOUT_REASONING = 5
+_MAX_UNREASONED_ANSWERS = 5
 
 # The maximum number of concurrent requests: more than a local server handles at once, but few enough that a provider
 # does not take them for an attack.
@@ -53,13 +53,13 @@ class ReasoningDetector:
 
     def __init__(self) -> None:
         # number of consecutive answers without reasoning
-        self._unreasoned = _ANSWERS_WITHOUT_REASONING
+        self._unreasoned = _MAX_UNREASONED_ANSWERS
         self.is_expected = False
 
     def on_answer(self, *, has_reasoning: bool) -> None:
         """Learn from an answer with reasoning, complete or not, or from a complete answer without reasoning."""
-        self._unreasoned = 0 if has_reasoning else min(self._unreasoned + 1, _ANSWERS_WITHOUT_REASONING)
-        self.is_expected = self._unreasoned < _ANSWERS_WITHOUT_REASONING
+        self._unreasoned = 0 if has_reasoning else min(self._unreasoned + 1, _MAX_UNREASONED_ANSWERS)
+        self.is_expected = self._unreasoned < _MAX_UNREASONED_ANSWERS
 
 
 class RequestLimiter:
@@ -115,7 +115,7 @@ class PlainTextExchanges:
         # The ended exchanges of the last request that was answered, in whichever form they were sent.
         self._answered: WeakKeyDictionary[Window, frozenset[_ExchangeKey]] = WeakKeyDictionary()
 
-    def apply(self, window: Window, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    def apply_marks(self, window: Window, messages: tuple[Message, ...]) -> tuple[Message, ...]:
         """Return the messages of a request, with the selected exchanges converted to plain text."""
         plain = self._plain_keys.get(window)
         if not plain:
@@ -212,10 +212,10 @@ class Model:
     """A model that requests can be sent to: its provider, its profile, and the limits of its requests.
 
     `agent_id` is the id of the agent that the model belongs to. `budget` has the context size that the user has
-    entered, `profile` that of the provider or of a list, and `size` the learned one. `size` and `reasoning` are shared
-    by all agents that use this model; `pause` and `request_limiter` by all that use this provider. `plain_form` has the
-    exchanges that the model refuses in their original form. `is_at_home` means that the server takes no key: it costs
-    nothing, may have to load the model first, and sends nothing meanwhile.
+    entered, `profile` that of the provider or of a list, and `size` the learned one. `size` and `reasoning_detector`
+    are shared by all agents that use this model; `pause` and `request_limiter` by all that use this provider.
+    `plain_exchanges` has the exchanges that the model refuses in their original form. `is_at_home` means that the
+    server takes no key: it costs nothing, may have to load the model first, and sends nothing meanwhile.
     """
 
     agent_id: str
@@ -227,8 +227,8 @@ class Model:
     pause: Pause = field(default_factory=Pause)
     request_limiter: RequestLimiter = field(default_factory=RequestLimiter)
     size: ContextSizeTracker = field(default_factory=ContextSizeTracker)
-    reasoning: ReasoningDetector = field(default_factory=ReasoningDetector)
-    plain_form: PlainTextExchanges = field(default_factory=PlainTextExchanges)
+    reasoning_detector: ReasoningDetector = field(default_factory=ReasoningDetector)
+    plain_exchanges: PlainTextExchanges = field(default_factory=PlainTextExchanges)
     is_at_home: bool = False
 
     @property
@@ -237,7 +237,7 @@ class Model:
         if self.budget.context_tokens is not None:
             return self.budget
         context = self.size.get_context_tokens(self.profile.context_tokens)
-        return self.budget if context is None else with_context_size(self.budget, context)
+        return self.budget if context is None else apply_context_size(self.budget, context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,8 +267,8 @@ class PromptFingerprints:
     `is_volatile` means that part of the prompt is meant to change from turn to turn.
     """
 
-    instructions: int
-    entities: int
+    instructions_hash: int
+    entities_hash: int
     is_volatile: bool = False
 
 
@@ -287,17 +287,18 @@ class Question:
     """An input, prepared for the model.
 
     `system_prompt` is the system prompt, which changes only when the instructions, the home or the facts change.
-    `prefix` is the stamp before the user's text, or empty if the stamp is in the system prompt. `done_phrase` is the
-    answer if tools ran and the model returned no text. `fallback_agents` are tried in order if `model` fails before its
-    first token. Exchanges with a tag in `excluded_tags` are not sent. `build_live_context` returns the live context for
-    a request that sends the given closed exchanges, within the given number of tokens.
+    `stamp_prefix` is the stamp before the user's text, or empty if the stamp is in the system prompt.
+    `empty_answer_phrase` is the answer if tools ran and the model returned no text. `fallback_agents` are tried in
+    order if `model` fails before its first token. Exchanges with a tag in `excluded_tags` are not sent.
+    `build_live_context` returns the live context for a request that sends the given closed exchanges, within the given
+    number of tokens.
     """
 
     model: Model
     system_prompt: str
-    prefix: str
+    stamp_prefix: str
     tools: tuple[ToolSchema, ...]
-    done_phrase: str
+    empty_answer_phrase: str
     excluded_tags: frozenset[str] = frozenset()
     fallback_agents: tuple[Model | FallbackAgent, ...] = ()
     build_live_context: Callable[[Sequence[Exchange], int], LiveContext] = lambda exchanges, limit: NO_LIVE_CONTEXT
@@ -321,7 +322,7 @@ class Question:
         model, budget = self.model, self.model.planned_budget
         wanted = budget if max_answer_tokens is None else replace(budget, max_answer_tokens=max_answer_tokens)
         sent = count_messages_tokens(messages) + budget.schema_tokens
-        effort, has_reasoned = model.settings.effort, model.reasoning.is_expected
+        effort, has_reasoned = model.settings.effort, model.reasoning_detector.is_expected
         thoughts = calculate_reasoning_tokens(model.profile, effort, has_reasoned=has_reasoned)
         return Request(
             model.name,

@@ -7,7 +7,7 @@ import time
 from typing import Any, Self
 
 from ..providers import Request, ToolSchema, Usage, count_messages_tokens
-from ..window import MAX_FACTOR, MAX_TOKENS, MIN_FACTOR, Message, Role, estimate_request, frame_tokens, is_count
+from ..window import MAX_FACTOR, MAX_TOKENS, MIN_FACTOR, Message, Role, estimate_request, frame_tokens, is_int_in_range
 from .context import extract_user_text
 
 # How many recent requests the next one is compared with. There are several because conversations may alternate.
@@ -22,7 +22,7 @@ _MIN_CONTEXT_TOKENS = 1000
 _MIN_ADDED_TOKENS = 64
 
 # How many consecutive bills of a server must be plausible before a small one is believed.
-_MIN_CONSISTENT_BILLS = 2
+_MIN_PLAUSIBLE_BILLS = 2
 
 # A server that drops messages drops only as many as it has to, so a bill below this share of an earlier one has another
 # cause.
@@ -48,7 +48,7 @@ _MIN_REFUSALS = 2
 
 # How long a refusal or a size named by the server is valid, in seconds: the server may be restarted with a larger
 # context.
-_LIFETIME_SECONDS = 24 * 60 * 60
+_SIZE_VALIDITY_SECONDS = 24 * 60 * 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ class BillHistory:
             return None
         self._consistent_count += 1
         self._bills_tool_rounds |= newest.is_tool_round and 0 < MIN_FACTOR * newest.min_growth <= newest.growth
-        if not is_cut or self._consistent_count <= _MIN_CONSISTENT_BILLS:
+        if not is_cut or self._consistent_count <= _MIN_PLAUSIBLE_BILLS:
             return None
         return max(sent.billed_tokens, *(step.earlier_bill.billed_tokens for step in steps))
 
@@ -213,7 +213,7 @@ class _LearnedSizes:
     at: float = 0.0
 
     @property
-    def learned_size(self) -> int | None:
+    def size_from_refusals(self) -> int | None:
         """The size that the refusals show, or None if there are too few to believe them."""
         if self.refused is None or self.refusals < _MIN_REFUSALS:
             return None
@@ -266,14 +266,14 @@ class ContextSizeTracker:
         whose refusal is believed.
         """
         self._expire_old_sizes()
-        learned = self._sizes.learned_size
+        learned = self._sizes.size_from_refusals
         size = self._sizes.reads and max(int(self._sizes.reads / self._billed_ratio), 1)
         named = self._sizes.named or listed
         if size is None and named is not None:
             size = max(named, self._sizes.served)
         return size if learned is None else min(size or learned, learned)
 
-    def retry_tokens(self, refused: int) -> int | None:
+    def get_retry_tokens(self, refused: int) -> int | None:
         """Return the maximum tokens of the smaller request to send after a refusal, or None if that is unknown."""
         self._expire_old_sizes()
         sizes = self._sizes
@@ -320,7 +320,7 @@ class ContextSizeTracker:
             return
         if total < refused:
             sizes.since = max(sizes.since, total)
-        learned = sizes.learned_size
+        learned = sizes.size_from_refusals
         if learned is not None and tokens >= _LIMITED_REQUEST_SHARE * learned:
             sizes.limited += 1
             if sizes.limited >= sizes.patience:
@@ -423,7 +423,7 @@ class ContextSizeTracker:
     def _expire_old_sizes(self) -> None:
         """Forget sizes that are a day old, or that seem so because the clock was set back by a day or more."""
         sizes = self._sizes
-        if sizes.at and abs(self._clock() - sizes.at) >= _LIFETIME_SECONDS:
+        if sizes.at and abs(self._clock() - sizes.at) >= _SIZE_VALIDITY_SECONDS:
             sizes.reads, sizes.named, sizes.tried = None, None, None
             sizes.at, sizes.patience = 0.0, _MIN_PATIENCE_REQUESTS
             sizes.forget_refusals()
@@ -431,9 +431,9 @@ class ContextSizeTracker:
 
 def _are_valid_values(values: Mapping[str, Any]) -> bool:
     return (
-        all(values[name] is None or is_count(values[name], 1) for name in ("reads", "named", "refused", "tried"))
-        and all(is_count(values[name]) for name in ("served", "since", "refusals", "limited"))
-        and is_count(values["patience"], _MIN_PATIENCE_REQUESTS, _MAX_PATIENCE_REQUESTS)
+        all(values[name] is None or is_int_in_range(values[name], 1) for name in ("reads", "named", "refused", "tried"))
+        and all(is_int_in_range(values[name]) for name in ("served", "since", "refusals", "limited"))
+        and is_int_in_range(values["patience"], _MIN_PATIENCE_REQUESTS, _MAX_PATIENCE_REQUESTS)
         and isinstance(values["at"], int | float)
         and 0 <= values["at"] < _MAX_TIMESTAMP
     )

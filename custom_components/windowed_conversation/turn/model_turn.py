@@ -29,7 +29,7 @@ from .speech_filter import SpeechFilter
 from .state import REPETITION_NOTE, Turn
 
 # Longer pieces of text are filtered in parts that yield to the event loop in between: 4 MB of marks take over a second.
-_MAX_FILTERED_CHARS = 32 * 1024
+_MAX_CHARS_PER_FILTER_STEP = 32 * 1024
 
 
 class Answer:
@@ -40,12 +40,12 @@ class Answer:
 
     def __init__(self, turn: Turn, question: Question, stream: AnswerStream, permit: RequestPermit) -> None:
         turn.begin_answer()
-        turn.repetition.begin_round()
+        turn.repetition_detector.begin_round()
         self.error: Exception | None = None
         self.calls: dict[str, ToolCall] = {}
         self.request = stream.request
         self._turn = turn
-        self._done_phrase = question.done_phrase
+        self._done_phrase = question.empty_answer_phrase
         self._stream = stream
         self._permit = permit
         self._attempt = stream.attempt or OpenAttempt(stream.model, stream.request, Purpose.ANSWER, turn.on_attempt)
@@ -88,7 +88,7 @@ class Answer:
             return replace(message, native=self._native) if self._native else message
         call = self.calls[message.tool_call_id or ""]
         read_only = True in [tool.read_only for tool in self.request.tools if tool.name == call.name]
-        is_repeated = self._turn.repetition.add_call(call, message.content, read_only=read_only)
+        is_repeated = self._turn.repetition_detector.add_call(call, message.content, read_only=read_only)
         return replace(message, content=f"{REPETITION_NOTE}\n{message.content}") if is_repeated else message
 
     def _on_billed(self, billed: BilledRequest) -> None:
@@ -100,8 +100,8 @@ class Answer:
     def _on_event(self, event: Event) -> Sequence[ReplyDelta]:
         match event:
             case TextDelta(text):
-                self._unread_text = text[_MAX_FILTERED_CHARS:]
-                return self._speech_filter.feed(text[:_MAX_FILTERED_CHARS])
+                self._unread_text = text[_MAX_CHARS_PER_FILTER_STEP:]
+                return self._speech_filter.feed(text[:_MAX_CHARS_PER_FILTER_STEP])
             case ReasoningDelta():
                 self._has_reasoning = True
                 return (event,)
@@ -143,7 +143,7 @@ class Answer:
 async def ask_model(turn: Turn, question: Question) -> None:
     """Get an answer for the open exchange from the question's model. Raises `ProviderError` and `TurnError`."""
     for iteration in count():
-        may_call = iteration < turn.limits.tool_iterations and not turn.repetition.is_note_ignored
+        may_call = iteration < turn.limits.max_tool_iterations and not turn.repetition_detector.is_note_ignored
         answer = await _send_request(turn, question, may_call=may_call)
         if answer.error is not None and not turn.has_raised_answer_limit and _can_raise_answer_limit(answer, question):
             turn.has_raised_answer_limit = True
@@ -202,7 +202,7 @@ def _build_request(turn: Turn, question: Question, *, may_call: bool) -> Request
     system = all_messages[:1] if all_messages[0].role is Role.SYSTEM else ()
     newest = all_messages[len(system) + sum([len(exchange.messages) for exchange in closed]) :]
     messages = (*system, *chain.from_iterable([exchange.messages for exchange in sent]), *newest)
-    messages = model.plain_form.apply(window, add_context(messages, question.prefix, live))
+    messages = model.plain_exchanges.apply_marks(window, add_context(messages, question.stamp_prefix, live))
     turn.request_tokens = count_messages_tokens(messages) + model.budget.schema_tokens
     return question.build_request(messages, question.tools, may_call=may_call)
 
@@ -214,7 +214,7 @@ def _get_live_context(turn: Turn, question: Question, budget: Budget, sent: Sequ
     limit = calculate_max_live_tokens(budget, window.stats().prefix_tokens, tokens)
     if turn.context is None or turn.context.tokens > limit or not numbers >= turn.live_exchange_numbers:
         turn.context, turn.live_exchange_numbers = question.build_live_context(sent, limit), numbers
-        window.add_sources(turn.context.sources)
+        window.add_sources(turn.context.source_ids)
     return turn.context
 
 
@@ -223,7 +223,7 @@ def _learn_from_answer(turn: Turn, question: Question) -> None:
     window, model, newest = turn.window, question.model, turn.attempts[-1]
     usage = newest.billed_request.usage if newest.billed_request else Usage()
     model.size.on_answered(turn.request_tokens, usage.output, usage.input + usage.output)
-    model.plain_form.on_answered(window, newest.request.messages)
+    model.plain_exchanges.on_answered(window, newest.request.messages)
     if turn.refused_tokens is not None:
         _learn_from_refusal(turn, newest.request, turn.refused_tokens, question)
         turn.refused_tokens = None

@@ -64,7 +64,7 @@ class ReplyKey(StrEnum):
     HEARD_AT_DEVICE = "memory_heard_at_device"
     HEARD_HOME = "memory_heard_home"
     HEARD_GENERAL = "memory_heard_general"
-    CONFIRM = "memory_ask"
+    ASK_TO_FORGET = "memory_ask"
     CONFIRM_ALL = "memory_ask_everything"
     ASK_TO_FORGET_FACT = "memory_ask_fact"
     FACTS_ONE = "memory_facts_one"
@@ -100,7 +100,7 @@ class MemoryReply:
     counts: tuple[int, int] = (0, 0)
     named_fact_ids: tuple[int, ...] = field(default=(), compare=False)
     stored_fact_id: int | None = field(default=None, compare=False)
-    forgotten: LostRows | None = None
+    forgotten_rows: LostRows | None = None
     on_yes: Callable[[Memory], MemoryReply] | None = field(default=None, compare=False)
     others: tuple[MemoryReply, ...] = ()
 
@@ -142,7 +142,7 @@ def remember_fact(memory: Memory, speaker: Speaker, fact: StatedFact, replaces: 
         return _store_fact(memory, speaker, fact, named[0])
     text = clean_fact(fact.text)
     found = _search_facts(memory, speaker, text, fact.owner)
-    old = find_updated_fact(text, found, speaker.language, speaker.words()) if found else None
+    old = find_updated_fact(text, found, speaker.language, speaker.build_words()) if found else None
     return _store_fact(memory, speaker, fact, old)
 
 
@@ -156,7 +156,7 @@ def correct_fact(
     fact = _build_stated_fact(speaker, text, speaker.text, "said")
     if fact is None:
         return MemoryReply(ReplyKey.UNKNOWN_SPEAKER) if is_sure else None
-    words, found = speaker.words(), _search_facts(memory, speaker, text, fact.owner)
+    words, found = speaker.build_words(), _search_facts(memory, speaker, text, fact.owner)
     candidates = [each for each in found if each.id in named] or found
     similar = _select_matches(text, candidates, words, _MIN_CORRECTION_SHARE)
     old = find_updated_fact(clean_fact(text), candidates, speaker.language, words)
@@ -231,7 +231,7 @@ def find_matching_facts(
     memory: Memory, speaker: Speaker, query: str, owner: str | EllipsisType | None = ...
 ) -> list[RecallHit]:
     """Return the facts that match a query best, limited to one owner if one is given."""
-    return _select_matches(query, _search_facts(memory, speaker, query, owner), speaker.words(), _MIN_MATCH_SHARE)
+    return _select_matches(query, _search_facts(memory, speaker, query, owner), speaker.build_words(), _MIN_MATCH_SHARE)
 
 
 def _search_facts(memory: Memory, speaker: Speaker, query: str, owner: str | EllipsisType | None) -> list[RecallHit]:
@@ -292,14 +292,14 @@ def _store_fact(memory: Memory, speaker: Speaker, fact: StatedFact, old: RecallH
 class _FactParts(NamedTuple):
     """The parts of a fact: whether it announces a change, its subject, and its days, times and numbers."""
 
-    is_change: bool
+    has_change_phrase: bool
     subject: frozenset[str]
     values: tuple[str, ...]
 
 
 def find_updated_fact(text: str, facts: Sequence[RecallHit], language: str, words: Words) -> RecallHit | None:
     """Return the one fact that a new fact updates, or None if there is none or more than one."""
-    patterns = _load_patterns(base_language(language))
+    patterns = _load_update_patterns(base_language(language))
     new = _parse_fact_parts(text, patterns, words)
     same: list[RecallHit] = []
     similar: list[RecallHit] = []
@@ -308,7 +308,7 @@ def find_updated_fact(text: str, facts: Sequence[RecallHit], language: str, word
         shortest = min(len(new.subject), len(old.subject)) or 1
         if old.subject == new.subject and new.subject and old.values and new.values and old.values != new.values:
             same.append(fact)
-        elif new.is_change and len(new.subject & old.subject) >= _MIN_SUBJECT_SHARE * shortest:
+        elif new.has_change_phrase and len(new.subject & old.subject) >= _MIN_SUBJECT_SHARE * shortest:
             similar.append(fact)
     found = same or similar
     return found[0] if len(found) == 1 and clean_text(found[0].text) != clean_text(text) else None
@@ -325,7 +325,7 @@ def _parse_fact_parts(text: str, patterns: tuple[re.Pattern[str], re.Pattern[str
 
 
 @cache
-def _load_patterns(language: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+def _load_update_patterns(language: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return the pattern of phrases that announce a change, and the pattern of days, times and numbers."""
     languages = json.loads(Path(__file__).with_name("fact_updates.json").read_text(encoding="utf-8"))
     lists = languages.get(language, {"changes": (), "values": ""})

@@ -44,7 +44,7 @@ _MAX_ITEM_CHARS = 30
 
 # The first words of questions and conditions, by language. A text to announce that begins with one is an instruction to
 # work out, not a text to read aloud.
-_INSTRUCTION_WORD_LISTS = {
+_QUESTION_WORDS_BY_LANGUAGE = {
     "de": "wer was wann wo warum wieso wie wieviel wieviele welche welcher welches ob wenn falls sobald",
     "en": "who whose what when where why how which whether if as once",
     "es": "quién quiénes qué cuándo dónde cómo cuánto cuánta cuántos cuántas cuál cuáles si cuando",
@@ -177,7 +177,7 @@ class RouteReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class RouteDecision:
     """The chosen route and the reason for it."""
 
     route: Route
@@ -208,19 +208,19 @@ class Situation:
     follows_model_answer: bool = False
 
 
-def decide_first_route(routing: RoutingMode, text: str) -> Decision:
+def decide_first_route(routing: RoutingMode, text: str) -> RouteDecision:
     """Return the first route for an input. In `local_first`, the model answers if nothing local matches."""
     if routing is RoutingMode.LOCAL_ONLY:
-        return Decision(Route.LOCAL, RouteReason.LOCAL_ONLY)
+        return RouteDecision(Route.LOCAL, RouteReason.LOCAL_ONLY)
     if routing is RoutingMode.LLM_ONLY:
-        return Decision(Route.LLM, RouteReason.LLM_ONLY)
+        return RouteDecision(Route.LLM, RouteReason.LLM_ONLY)
     if len(text) > MAX_COMMAND_CHARS:
-        return Decision(Route.LLM, RouteReason.TOO_LONG)
-    return Decision(Route.LOCAL, RouteReason.LOCAL_MATCH)
+        return RouteDecision(Route.LLM, RouteReason.TOO_LONG)
+    return RouteDecision(Route.LOCAL, RouteReason.LOCAL_MATCH)
 
 
 # Errors that another model may not have, and the reason that is recorded if a fallback agent answers.
-FAILURE_REASONS: dict[type[ProviderError], RouteReason] = {
+REASON_BY_ERROR_TYPE: dict[type[ProviderError], RouteReason] = {
     AuthError: RouteReason.AUTH_ERROR,
     QuotaError: RouteReason.QUOTA_ERROR,
     RateLimited: RouteReason.RATE_LIMITED,
@@ -232,9 +232,9 @@ FAILURE_REASONS: dict[type[ProviderError], RouteReason] = {
 }
 
 
-def decide_fallback_route(error: ProviderError) -> Decision:
+def decide_fallback_route(error: ProviderError) -> RouteDecision:
     """Return the decision for the answer of a fallback agent after the agent's own model has failed with this error."""
-    return Decision(Route.FALLBACK, FAILURE_REASONS.get(type(error), RouteReason.UNAVAILABLE))
+    return RouteDecision(Route.FALLBACK, REASON_BY_ERROR_TYPE.get(type(error), RouteReason.UNAVAILABLE))
 
 
 def build_situation(window: Window, now: float) -> Situation:
@@ -260,7 +260,7 @@ def expects_reply(last: Message, now: float) -> bool:
     return is_question and is_recent(last, now)
 
 
-def is_long_name(text: str) -> bool:
+def is_unlikely_name(text: str) -> bool:
     """Return whether the name of a new list item or timer is several things, or a description of some."""
     return len(text) > _MAX_ITEM_CHARS or len(text.split()) > _MAX_ITEM_WORDS or bool(_COMMA_PATTERN.search(text))
 
@@ -270,10 +270,10 @@ def is_instruction(text: str, language: str) -> bool:
     words = _WORD_PATTERN.findall(text.casefold())
     if words and words[0] in _PREPOSITIONS:
         words = words[1:]
-    return bool(words) and words[0] in _INSTRUCTION_WORD_LISTS.get(language.partition("-")[0], "").split()
+    return bool(words) and words[0] in _QUESTION_WORDS_BY_LANGUAGE.get(language.partition("-")[0], "").split()
 
 
-def is_bare_template(template: str) -> bool:
+def has_no_required_word(template: str) -> bool:
     """Return whether a hassil sentence template contains no required word, as in "[the] {name}"."""
     text = _LIST_REFERENCE_PATTERN.sub("", template)
     while text != (shorter := _OPTIONAL_PART_PATTERN.sub("", text)):
@@ -291,7 +291,7 @@ def have_same_words(one: str, other: str) -> bool:
     return _WORD_PATTERN.findall(one) == _WORD_PATTERN.findall(other)
 
 
-def cuts_word(text: str, span: tuple[int, int]) -> bool:
+def is_word_cut(text: str, span: tuple[int, int]) -> bool:
     """Return whether a span begins or ends inside a word.
 
     Only letters of scripts with upper and lower case count, because those put spaces between words.

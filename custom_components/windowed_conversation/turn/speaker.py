@@ -73,11 +73,11 @@ class Speaker:
         return None if self.is_known_by_device else self.name
 
     @property
-    def stamp_name(self) -> str | None:
+    def name_for_stamp(self) -> str | None:
         """The name for the stamp, with a note if the speaker is known only by the device."""
         return f"{self.name}, by this device" if self.is_known_by_device and self.name else self.name
 
-    def in_window(self, key: WindowKey) -> Self:
+    def for_window(self, key: WindowKey) -> Self:
         """Return the speaker as memory treats them in a window: in another person's window they are unknown.
 
         Private facts enter only a window that the speaker alone owns. Shared windows, for example an agent's only
@@ -87,7 +87,7 @@ class Speaker:
         person = self.person if key.user is None or is_alone else None
         return replace(self, person=person, is_alone=is_alone, conversation=key.conversation)
 
-    def words(self) -> Words:
+    def build_words(self) -> Words:
         """Return the `Words` that split the speaker's texts. Use the result in one thread only."""
         return Words((self.language, "en"))
 
@@ -106,7 +106,7 @@ def is_about_speaker(text: str, language: str) -> bool:
     return not own_words.isdisjoint(words) or first in _INITIAL_FIRST_PERSON_VERBS.get(base, "").split()
 
 
-def is_quoted(quote: str, said: str) -> bool:
+def is_quote_from(quote: str, said: str) -> bool:
     """Return whether a quote is part of a sentence. Case, accents, punctuation and spaces are ignored.
 
     A quote of one word must be the complete sentence, because a word such as "the" proves nothing.
@@ -125,7 +125,7 @@ def is_supported_by(fact: str, quote: str, speaker: str | None, words: Words) ->
     names = words.build_term_set(speaker) if speaker else set()
     content = set(words.search_terms(fact).words) - names
     if not content:
-        return is_quoted(fact, quote)
+        return is_quote_from(fact, quote)
     return len(content & words.build_term_set(quote)) >= _MIN_SUPPORT_SHARE * len(content)
 
 

@@ -54,8 +54,8 @@ class MarkKind(StrEnum):
     THOUGHT = auto()
     CALL = auto()
     NAMED_CALL = auto()
-    TIME = auto()
-    SECTION = auto()
+    TIME_SECTION = auto()
+    OTHER_SECTION = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def _thought_marks() -> Iterator[Mark]:
         yield Mark((f"</{tag}>",))
 
 
-def _channel_marks() -> Iterator[Mark]:
+def _iter_channel_marks() -> Iterator[Mark]:
     """Yield the marks of gpt-oss, of whose channels only the final one is meant for the user.
 
     https://cookbook.openai.com/articles/openai-harmony
@@ -101,7 +101,7 @@ def _channel_marks() -> Iterator[Mark]:
     yield Mark(("<|start|>", CharRun(_WORD_CHARS, 0, 100), Lookahead("<|")))
 
 
-def _call_marks() -> Iterator[Mark]:
+def _iter_call_marks() -> Iterator[Mark]:
     """Yield the marks of tool calls that models write as text instead of in the API's format."""
     yield Mark(("<tool_call>",), _span_until("</tool_call>"), MarkKind.CALL)
     yield Mark(("</tool_call>",))
@@ -134,16 +134,16 @@ def _iter_line_marks() -> Iterator[Mark]:
     time: list[MarkPart] = [CharRun("[A-Za-z]", 6, 9)]
     for between, run in zip(" -- :", digits, strict=True):
         time += [between, run]
-    yield Mark((first, *line_end, *time[:-1], CharRun(r"\d", 1, 1), CharRun(r"\d", 1, 1)), kind=MarkKind.TIME)
+    yield Mark((first, *line_end, *time[:-1], CharRun(r"\d", 1, 1), CharRun(r"\d", 1, 1)), kind=MarkKind.TIME_SECTION)
     for heading in others:
-        yield Mark((heading, *line_end), _span_until("\n", keeps_end=True), MarkKind.SECTION)
+        yield Mark((heading, *line_end), _span_until("\n", keeps_end=True), MarkKind.OTHER_SECTION)
     for name in ("tool_call:", "tool_calls:"):
         yield Mark((name,), CallText, MarkKind.CALL)
     for name in ("tool_call", "tool_code"):
         yield Mark((f"{_CODE_FENCE}{name}", *line_end), _span_until(_CODE_FENCE), MarkKind.CALL)
 
 
-def _iter_start_marks() -> Iterator[Mark]:
+def _iter_answer_start_marks() -> Iterator[Mark]:
     """Yield the marks that count only at the beginning of the answer: calls as JSON, with or without a code fence."""
     for is_list, arguments in product((False, True), ("arguments", "parameters")):
         begins: MarkParts = ("[", _SPACES, "{") if is_list else ("{",)
@@ -153,9 +153,9 @@ def _iter_start_marks() -> Iterator[Mark]:
         yield Mark((_CODE_FENCE, CharRun(r"\w", 0, 12), _SPACES, *call), _span_until(_CODE_FENCE), MarkKind.NAMED_CALL)
 
 
-_TEXT_MARKS = [*_note_marks(), *_thought_marks(), *_channel_marks(), *_call_marks(), *_iter_template_marks()]
+_TEXT_MARKS = [*_note_marks(), *_thought_marks(), *_iter_channel_marks(), *_iter_call_marks(), *_iter_template_marks()]
 _LINE_MARKS = [*_iter_line_marks()]
-_START_MARKS = [*_iter_start_marks()]
+_START_MARKS = [*_iter_answer_start_marks()]
 # All marks, keyed by the name of their group in the pattern.
 MARK_BY_GROUP: Mapping[str, Mark] = {
     f"mark{place}": mark for place, mark in enumerate((*_TEXT_MARKS, *_LINE_MARKS, *_START_MARKS))
@@ -273,7 +273,7 @@ class SpeechFilter:
         self._add_speech(text[at:begins])
         if found.lastgroup is None:
             return begins, False
-        self._open_mark(MARK_BY_GROUP[found.lastgroup])
+        self._apply_mark(MARK_BY_GROUP[found.lastgroup])
         return found.end(), True
 
     def _find_mark(self, text: str, at: int, patterns: MarkPatterns) -> re.Match[str] | None:
@@ -292,18 +292,18 @@ class SpeechFilter:
 
     def _is_mark(self, match: re.Match[str], sections_end: int) -> bool:
         kind = MARK_BY_GROUP[match.lastgroup].kind if match.lastgroup else MarkKind.OTHER
-        if kind is MarkKind.SECTION:
+        if kind is MarkKind.OTHER_SECTION:
             return match.start() <= sections_end
         if kind is MarkKind.NAMED_CALL:
             name = _CALLED_NAME_PATTERN.search(match[0])
             return name is not None and name[1] in self._tool_names
         return True
 
-    def _open_mark(self, mark: Mark) -> None:
+    def _apply_mark(self, mark: Mark) -> None:
         self._span = mark.create_span() if mark.create_span else None
         self._in_thought = mark.kind is MarkKind.THOUGHT
         self._trims = self._ends_in_space
-        self._in_sections = self._in_sections or mark.kind is MarkKind.TIME
+        self._in_sections = self._in_sections or mark.kind is MarkKind.TIME_SECTION
         self.has_call = self.has_call or mark.kind in (MarkKind.CALL, MarkKind.NAMED_CALL)
 
     def _add_thought(self, text: str) -> None:

@@ -13,7 +13,7 @@ from .context import LiveContext
 from .errors import TurnError
 from .limits import Shortfall, TurnLimits
 from .model import BilledRequest, BilledRequestCallback, Question, Reply
-from .routing import Decision, RouteReason, Situation
+from .routing import RouteDecision, RouteReason, Situation
 
 # The note for a result that the model has seen before. It precedes the result, because at the end it would be cut off
 # if the result is long. It is short, so that a stub of the result still contains some of the result.
@@ -118,8 +118,8 @@ class Turn:
     `attempts` are the requests in the order in which they ended, `billed` are those whose usage was sent, and `usage`
     is their total. `last_agent_id` is the id of the agent that was tried last; `answered_by` is the same id if that
     agent answered. `failures` are those of the agents tried before. `failed_tool_calls` is how many of the `tool_calls`
-    returned an error. `error` ended the turn; `fault`, a cancellation or an unexpected error, interrupted it. `result`
-    is that of the complete turn.
+    returned an error. `error` ended the turn; `interruption`, a cancellation or an unexpected error, interrupted it.
+    `result` is that of the complete turn.
 
     `context` is the live context of the requests, built for the closed exchanges whose numbers are in
     `live_exchange_numbers`. `request_tokens` is the planned size of the newest request. `refused_tokens` is the size of
@@ -127,19 +127,19 @@ class Turn:
     the server did not state the length as the reason. `is_request_cut` means that the server has read only part of a
     request. `waiting_streams` are requests that stay open although their first token took too long, and
     `resumed_stream` is the one whose answer is awaited next. `has_raised_answer_limit` means that a request was sent
-    again because reasoning had used up the limit of the answer. `open_calls` are the calls of the current answer until
-    the window contains it.
+    again because reasoning had used up the limit of the answer. `unstored_calls` are the calls of the current answer
+    until the window contains it.
     """
 
     window: Window
     text: str
-    decision: Decision
+    decision: RouteDecision
     limits: TurnLimits
     reply: Reply
     callbacks: TurnCallbacks
     started_at: float = field(default_factory=time.monotonic)
-    duration: float = 0.0
-    first_token: float | None = None
+    duration_seconds: float = 0.0
+    first_token_seconds: float | None = None
     fallback_timeout: float | None = None
     attempts: list[Attempt] = field(default_factory=list)
     billed_requests: list[BilledRequest] = field(default_factory=list)
@@ -151,7 +151,7 @@ class Turn:
     answered_by: str | None = None
     failures: list[AgentFailure] = field(default_factory=list)
     error: ProviderError | TurnError | None = None
-    fault: BaseException | None = None
+    interruption: BaseException | None = None
     result: AttemptResult = AttemptResult.ANSWERED
     context: LiveContext | None = None
     live_exchange_numbers: frozenset[int] = frozenset()
@@ -162,29 +162,29 @@ class Turn:
     waiting_streams: list[AnswerStream] = field(default_factory=list)
     resumed_stream: AnswerStream | None = None
     has_raised_answer_limit: bool = False
-    open_calls: tuple[ToolCall, ...] = ()
-    repetition: RepetitionDetector = field(default_factory=RepetitionDetector)
+    unstored_calls: tuple[ToolCall, ...] = ()
+    repetition_detector: RepetitionDetector = field(default_factory=RepetitionDetector)
     _text_fragments: list[str] = field(default_factory=list)
     _stored_fragment_count: int = 0
 
     @property
-    def speech(self) -> str:
+    def sent_text(self) -> str:
         """The text that has been sent to the user so far."""
         return "".join(self._text_fragments)
 
     @property
-    def open_text(self) -> str:
+    def unstored_text(self) -> str:
         """The text of the current answer that was sent to the user but is not stored in the window yet."""
         return "".join(self._text_fragments[self._stored_fragment_count :]).lstrip()
 
     def begin_answer(self) -> None:
         """Record that the next answer begins, or that the current answer is stored in the window."""
-        self._stored_fragment_count, self.open_calls = len(self._text_fragments), ()
+        self._stored_fragment_count, self.unstored_calls = len(self._text_fragments), ()
 
     def on_text(self, text: str, *, new_message: bool) -> None:
         """Record text that is sent to the user."""
-        if self.first_token is None:
-            self.first_token = time.monotonic() - self.started_at
+        if self.first_token_seconds is None:
+            self.first_token_seconds = time.monotonic() - self.started_at
         if new_message and self._text_fragments and not self._text_fragments[-1][-1:].isspace():
             self._text_fragments.append(" ")
         self._text_fragments.append(text)
@@ -192,7 +192,7 @@ class Turn:
     def on_call(self, call: ToolCall) -> None:
         """Record a call that is passed to the reply. From now on it may have run."""
         self.tool_calls += 1
-        self.open_calls += (call,)
+        self.unstored_calls += (call,)
 
     def on_request_refused(self) -> None:
         """Record that the newest request was refused as too long."""
@@ -201,7 +201,7 @@ class Turn:
     @property
     def can_resume(self) -> bool:
         """Whether an open request can still be used: no text was sent to the user, and no tool was called."""
-        return bool(self.waiting_streams) and self.first_token is None and not self.tool_calls
+        return bool(self.waiting_streams) and self.first_token_seconds is None and not self.tool_calls
 
     def abandon_stream(self, stream: AnswerStream) -> None:
         """Record a request whose answer is no longer needed."""
@@ -219,7 +219,7 @@ class Turn:
     @property
     def has_answer_begun(self) -> bool:
         """Whether an answer has begun. If so, the last server was reachable, even if an error followed."""
-        return self.first_token is not None or self.tool_calls > 0
+        return self.first_token_seconds is not None or self.tool_calls > 0
 
     @property
     def all_failures(self) -> list[AgentFailure]:

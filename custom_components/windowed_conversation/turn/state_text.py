@@ -88,7 +88,7 @@ class StateCategory(StrEnum):
 
     USUAL = "usual"
     UNUSUAL = "unusual"
-    MEASURED = "measured"
+    NEUTRAL = "measured"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class EntityState:
     name: str
     state: str
     kind: str = ""
-    category: StateCategory = StateCategory.MEASURED
+    category: StateCategory = StateCategory.NEUTRAL
     changed_at: float = 0.0
     domain: str = ""
     is_extra: str = ""
@@ -140,20 +140,20 @@ def entity_kind(domain: str, device_class: object) -> str:
     return (device_class if isinstance(device_class, str) and device_class else domain).replace("_", " ")
 
 
-def rank_state(domain: str, device_class: object, state: str, text: str) -> StateCategory:
+def classify_state(domain: str, device_class: object, state: str, text: str) -> StateCategory:
     """Return the standing of a state: whether it is usual for such an entity. `text` is the text of the state."""
     if state in UNKNOWN_STATES or " battery " in f" {text}":
         return StateCategory.UNUSUAL
     if isinstance(device_class, str) and device_class in _NEUTRAL_DEVICE_CLASSES:
-        return StateCategory.MEASURED
+        return StateCategory.NEUTRAL
     if domain == "binary_sensor":
         usual = "on" if device_class == "connectivity" else "off"
         return StateCategory.USUAL if state == usual else StateCategory.UNUSUAL
     if domain == "sensor" and device_class == "battery":
         charge = _parse_number(state)
-        return StateCategory.UNUSUAL if charge is not None and charge < _LOW_BATTERY_PERCENT else StateCategory.MEASURED
+        return StateCategory.UNUSUAL if charge is not None and charge < _LOW_BATTERY_PERCENT else StateCategory.NEUTRAL
     if domain not in _USUAL_STATES_BY_DOMAIN:
-        return StateCategory.MEASURED
+        return StateCategory.NEUTRAL
     return StateCategory.USUAL if state in _USUAL_STATES_BY_DOMAIN[domain] else StateCategory.UNUSUAL
 
 
@@ -161,14 +161,14 @@ def state_text(domain: str, state: str, attributes: Attributes, temperature_unit
     """Return the text for an entity's state; `temperature_unit` is the unit of the user's system."""
     if state in UNKNOWN_STATES:
         return state
-    words = [_plain_state(domain, state, attributes), *_details(domain, state, attributes, temperature_unit)]
+    words = [_main_state_text(domain, state, attributes), *_iter_details(domain, state, attributes, temperature_unit)]
     battery = _parse_number(attributes.get("battery_level"))
     if battery is not None and battery < _LOW_BATTERY_PERCENT:
         words.append(f"battery {_format_rounded(battery, '%')}")
     return format_name(" ".join(filter(None, words)))
 
 
-def _plain_state(domain: str, state: str, attributes: Attributes) -> str:
+def _main_state_text(domain: str, state: str, attributes: Attributes) -> str:
     if domain == "binary_sensor" and state in ("off", "on"):
         return _BINARY_TEXTS_BY_CLASS.get(str(attributes.get("device_class")), ("off", "on"))[state == "on"]
     if domain in ("person", "device_tracker") and state == "not_home":
@@ -178,10 +178,10 @@ def _plain_state(domain: str, state: str, attributes: Attributes) -> str:
     return state if number is None else _format_rounded(number, str(unit or ""))
 
 
-def _details(domain: str, state: str, attributes: Attributes, unit: str) -> Iterator[str]:
+def _iter_details(domain: str, state: str, attributes: Attributes, unit: str) -> Iterator[str]:
     """Yield details of a state, such as brightness, position, temperature, or title."""
     if domain in _TARGET_ATTRIBUTES_BY_DOMAIN:
-        yield from _target_parts(attributes, *_TARGET_ATTRIBUTES_BY_DOMAIN[domain], unit)
+        yield from _iter_target_parts(attributes, *_TARGET_ATTRIBUTES_BY_DOMAIN[domain], unit)
     elif domain == "media_player" and state in ("playing", "paused", "buffering"):
         title = attributes.get("media_title")
         if isinstance(title, str) and title:
@@ -204,7 +204,7 @@ def _iter_percentages(domain: str, state: str, attributes: Attributes) -> Iterat
         yield _format_rounded(position, "%")
 
 
-def _target_parts(attributes: Attributes, current: str, target: str, own_unit: str, unit: str) -> Iterator[str]:
+def _iter_target_parts(attributes: Attributes, current: str, target: str, own_unit: str, unit: str) -> Iterator[str]:
     unit = own_unit or unit
     now, wanted, low, high = (
         _parse_number(attributes.get(name)) for name in (current, target, "target_temp_low", "target_temp_high")

@@ -19,7 +19,7 @@ from ..providers import (
 )
 from ..window import MESSAGE_FRAME, Exchange, Message, NativeData, SummaryInput, TextCounter, TokenCounter, is_summary
 from .attempts import AnswerStream, AttemptCallback, OpenAttempt, Purpose
-from .errors import NoSummary, NoTokenCount
+from .errors import NoSummary, TokenCountUnsupported
 from .limits import TurnLimits
 from .model import Question
 from .speech_filter import SpeechFilter
@@ -72,7 +72,7 @@ async def ask_for_compaction(
     if not (model.settings.compaction and isinstance(model.provider, SupportsCompaction)):
         return None
     try:
-        async with asyncio.timeout(limits.turn), model.request_limiter.acquire_permit():
+        async with asyncio.timeout(limits.turn_timeout), model.request_limiter.acquire_permit():
             request = question.build_request(messages, ())
             with OpenAttempt(model, request, Purpose.COMPACTION, on_attempt) as attempt:
                 compacted = await model.provider.compact(request)
@@ -81,12 +81,12 @@ async def ask_for_compaction(
                 else:
                     attempt.record_usage(compacted.usage)
     except TimeoutError as err:
-        raise DeadlineExceeded(f"nothing was compacted in {limits.turn:g} seconds") from err
+        raise DeadlineExceeded(f"nothing was compacted in {limits.turn_timeout:g} seconds") from err
     if compacted is None:
         return None
     texts = sum(MESSAGE_FRAME + counter.count(text) for text in compacted.user_texts)
     output = compacted.usage.output - compacted.usage.reasoning
-    return NativeData(model.provider.name, model.name, compacted.value, texts + output)
+    return NativeData(model.provider.name, model.name, compacted.native_value, texts + output)
 
 
 async def ask_for_summary(
@@ -101,7 +101,7 @@ async def ask_for_summary(
     instruction = _INSTRUCTION.format(words=int(tokens * _TARGET_SHARE * _WORDS_PER_TOKEN), earlier=earlier)
     messages = (*passage.sent_messages(question.excluded_tags), Message.user(instruction))
     try:
-        async with asyncio.timeout(limits.turn):
+        async with asyncio.timeout(limits.turn_timeout):
             request = _build_request(question, messages, tokens)
             try:
                 return await _fetch_summary(question, request, limits, on_attempt)
@@ -111,7 +111,7 @@ async def ask_for_summary(
                     raise
                 return await _fetch_summary(question, again, limits, on_attempt)
     except TimeoutError as err:
-        raise DeadlineExceeded(f"no whole summary in {limits.turn:g} seconds") from err
+        raise DeadlineExceeded(f"no whole summary in {limits.turn_timeout:g} seconds") from err
 
 
 def _build_request(question: Question, messages: tuple[Message, ...], tokens: int) -> Request:
@@ -158,11 +158,11 @@ async def fetch_token_count(
     """Return the tokens of a request with these messages and the question's tools: the provider's count, and ours.
 
     `difference` is in percent of the provider's count, or None if that is 0. `deadline` is in seconds. Raises
-    `ProviderError`, and `NoTokenCount` if the provider has no endpoint for it.
+    `ProviderError`, and `TokenCountUnsupported` if the provider has no endpoint for it.
     """
     provider = question.model.provider
     if not isinstance(provider, SupportsTokenCounting):
-        raise NoTokenCount("the provider does not count tokens")
+        raise TokenCountUnsupported("the provider does not count tokens")
     request = question.build_request(messages, question.tools)
     try:
         async with asyncio.timeout(deadline), question.model.request_limiter.acquire_permit():

@@ -18,11 +18,11 @@ from ..providers import (
 from ..window import Message
 from .attempts import get_attempt_result
 from .context import mark_typed_prefixes
-from .errors import EmptyAnswer, LocalAnswerFailed, NothingSaid, TurnError
-from .limits import Budget, Pause, free_tokens, reduce_history_tokens, with_context_size
+from .errors import EmptyAnswer, EmptyInput, LocalAnswerFailed, TurnError
+from .limits import Budget, Pause, apply_context_size, free_tokens, reduce_history_tokens
 from .model import FallbackAgent, Model, Question, ReplyDelta
 from .model_turn import ask_model
-from .routing import FAILURE_REASONS, Decision, Route, RouteReason, build_situation, decide_fallback_route
+from .routing import REASON_BY_ERROR_TYPE, Route, RouteDecision, RouteReason, build_situation, decide_fallback_route
 from .state import AgentFailure, LocalMessagesBuilder, Turn
 
 # The longest pause, in seconds, that a user has to wait for if no other agent can answer.
@@ -40,7 +40,7 @@ _UNEXPLAINED_RETRY_SHARES = (0.0,)
 async def try_models(turn: Turn, question: Question) -> None:
     """Get an answer for the open exchange from the first model or agent that gives one.
 
-    Raises `ProviderError` and `TurnError`. Earlier failures are in `turn.failures`.
+    Raises `ProviderError` and `TurnError`. Earlier failures are in `turn_timeout.failures`.
     """
     chain: tuple[Model | FallbackAgent, ...] = (question.model, *question.fallback_agents)
     for place, candidate in enumerate(chain):
@@ -48,7 +48,7 @@ async def try_models(turn: Turn, question: Question) -> None:
         turn.last_agent_id = candidate.agent_id
         try:
             if isinstance(candidate, Model):
-                await _ask_with_pause(turn, replace(question, model=candidate), is_last=is_last)
+                await _ask_after_pause(turn, replace(question, model=candidate), is_last=is_last)
             else:
                 await _ask_fallback_agent(turn, candidate)
         except (ProviderError, EmptyAnswer) as err:
@@ -91,16 +91,16 @@ def _get_fallback_error(error: ProviderError | EmptyAnswer, turn: Turn) -> Provi
     A refusal without a known reason may be due to the length, and another model may read more. A refusal of the content
     or of a parameter would only happen again with another model.
     """
-    if turn.first_token is not None:
+    if turn.first_token_seconds is not None:
         return None
     if isinstance(error, BadRequest) and error.is_unexplained:
         return ContextOverflow(str(error))
-    return error if isinstance(error, ProviderError) and isinstance(error, tuple(FAILURE_REASONS)) else None
+    return error if isinstance(error, ProviderError) and isinstance(error, tuple(REASON_BY_ERROR_TYPE)) else None
 
 
-async def _ask_with_pause(turn: Turn, question: Question, *, is_last: bool) -> None:
+async def _ask_after_pause(turn: Turn, question: Question, *, is_last: bool) -> None:
     """Send requests to a model; if it asks for a short pause and no fallback agent is available, try a second time."""
-    pause, patience = question.model.pause, min(_MAX_WAIT_SECONDS, turn.limits.turn)
+    pause, patience = question.model.pause, min(_MAX_WAIT_SECONDS, turn.limits.turn_timeout)
     turn.fallback_timeout = None if is_last else turn.limits.fallback_timeout
     if pause.remaining_seconds:
         await _wait_for_pause(pause, patience if is_last else 0.0)
@@ -110,7 +110,7 @@ async def _ask_with_pause(turn: Turn, question: Question, *, is_last: bool) -> N
         if err.retry_after is None:
             raise
         pause.begin(err.retry_after)
-        if not is_last or turn.first_token is not None or err.retry_after > patience:
+        if not is_last or turn.first_token_seconds is not None or err.retry_after > patience:
             raise
         await _wait_for_pause(pause, patience)
         await _ask_with_less_history(turn, question)
@@ -151,7 +151,7 @@ async def _ask_with_less_history(turn: Turn, question: Question) -> None:
         try:
             await ask_model(turn, retries.question if retries else question)
         except (ProviderError, EmptyAnswer) as err:
-            if turn.first_token is not None:
+            if turn.first_token_seconds is not None:
                 raise
             retries = retries or _Retries(turn, question)
             retries.prepare_next(err)
@@ -200,14 +200,14 @@ class _Retries:
 
     def _convert_to_text(self) -> bool:
         """Send calls and results of ended exchanges as text. Return whether there are any."""
-        window, form = self._turn.window, self._model.plain_form
+        window, form = self._turn.window, self._model.plain_exchanges
         self._plain_exchange_keys = form.find_suspect_exchanges(window, self._turn.attempts[-1].request.messages)
         form.mark_plain(window, self._plain_exchange_keys)
         return bool(self._plain_exchange_keys)
 
     def _undo_text_conversion(self) -> None:
         """Send the exchanges in their original form again, because the form was not the reason for the refusal."""
-        self._model.plain_form.unmark_plain(self._turn.window, self._plain_exchange_keys)
+        self._model.plain_exchanges.unmark_plain(self._turn.window, self._plain_exchange_keys)
         self._plain_exchange_keys = frozenset()
 
     def _reduce_history(self, error: ProviderError | EmptyAnswer, shares: tuple[float, ...]) -> None:
@@ -237,7 +237,7 @@ def _reduce_budget(turn: Turn, question: Question, share: float, *, is_last: boo
         return _shorten_tool_results(turn, model)
     if refused <= others:
         return None
-    context = None if is_last else model.size.retry_tokens(refused)
+    context = None if is_last else model.size.get_retry_tokens(refused)
     return replace(
         model.budget, max_sent_tokens=newest + reduce_history_tokens(refused - others, others, context, share)
     )
@@ -247,7 +247,7 @@ def _shorten_tool_results(turn: Turn, model: Model) -> Budget | None:
     """Shorten this turn's tool results and return the budget that they now fit, or None if they cannot be shortened."""
     window, refused = turn.window, turn.request_tokens
     before = window.stats()
-    budget = with_context_size(model.budget, model.size.retry_tokens(refused) or int(refused * _RETRY_SHARES[0]))
+    budget = apply_context_size(model.budget, model.size.get_retry_tokens(refused) or int(refused * _RETRY_SHARES[0]))
     window.set_turn_limit(free_tokens(budget, before.prefix_tokens))
     return budget if window.stats().current_tokens < before.current_tokens else None
 
@@ -261,22 +261,22 @@ def _remove_live_context(turn: Turn, question: Question) -> Budget | None:
 async def run_turn(turn: Turn) -> None:
     """Answer one input.
 
-    A known error is stored in the turn's `error`; any other exception is stored in its `fault` and raised again.
+    A known error is stored in the turn's `error`; any other exception is stored in its `interruption` and raised again.
     """
     try:
         await _answer_turn(turn)
     except (ProviderError, TurnError) as err:
         turn.error, turn.result = err, get_attempt_result(err)
     except BaseException as fault:
-        turn.fault, turn.result = fault, get_attempt_result(fault)
+        turn.interruption, turn.result = fault, get_attempt_result(fault)
         raise
     finally:
-        turn.duration = time.monotonic() - turn.started_at
+        turn.duration_seconds = time.monotonic() - turn.started_at
 
 
 async def _answer_turn(turn: Turn) -> None:
     if not turn.text:
-        raise NothingSaid("the input is blank")
+        raise EmptyInput("the input is blank")
     if turn.decision.route is Route.LOCAL:
         now = time.time()
         answer = await turn.callbacks.answer_locally(build_situation(turn.window, now))
@@ -285,7 +285,7 @@ async def _answer_turn(turn: Turn) -> None:
             return
         if turn.decision.reason is RouteReason.LOCAL_ONLY:
             raise LocalAnswerFailed("nothing local understood it")
-        turn.decision = Decision(Route.LLM, answer)
+        turn.decision = RouteDecision(Route.LLM, answer)
     await _answer_with_model(turn)
 
 
@@ -296,20 +296,20 @@ def _record_local_exchange(turn: Turn, created: float, answer: LocalMessagesBuil
 
 
 async def _answer_with_model(turn: Turn) -> None:
-    window, deadline = turn.window, asyncio.timeout(turn.limits.turn)
+    window, deadline = turn.window, asyncio.timeout(turn.limits.turn_timeout)
     try:
         async with deadline:
             question = await turn.callbacks.build_question()
-            window.open(question.prefix + mark_typed_prefixes(turn.text))
+            window.open(question.stamp_prefix + mark_typed_prefixes(turn.text))
             window.set_system_prompt(question.system_prompt)
-            window.tag(f"route:{Route.LLM}")
+            window.add_tags(f"route:{Route.LLM}")
             await try_models(turn, question)
             if turn.answered_by != question.model.agent_id:
                 turn.decision = decide_fallback_route(turn.failures[0].error)
-                window.tag(f"route:{Route.FALLBACK}")
+                window.add_tags(f"route:{Route.FALLBACK}")
             window.close()
     except TimeoutError as err:
-        raise DeadlineExceeded(f"no whole answer in {turn.limits.turn:g} seconds") from err
+        raise DeadlineExceeded(f"no whole answer in {turn.limits.turn_timeout:g} seconds") from err
     finally:
         if window.is_open:
             _end_incomplete_exchange(turn)
@@ -320,7 +320,7 @@ async def _answer_with_model(turn: Turn) -> None:
 def _end_incomplete_exchange(turn: Turn) -> None:
     """End an exchange whose answer is incomplete. It stays in the window only if tools may have run."""
     if turn.tool_calls:
-        turn.window.close_incomplete(turn.open_text, turn.open_calls)
+        turn.window.close_incomplete(turn.unstored_text, turn.unstored_calls)
     else:
         turn.window.abort()
 

@@ -9,7 +9,7 @@ _OPENING, _CLOSING_BRACKETS, _CONTINUES = "([{", ")]}", "{"
 _SPACE_PATTERN = re.compile(r"\s*")
 _OPENING_OR_LINE_PATTERN = re.compile(r"[(\[{\n]")
 _BRACKET_OR_QUOTE_PATTERN = re.compile(r"[()\[\]{}\"']")
-_STRING_PATTERN_BY_QUOTE = {quote: re.compile(rf"[{quote}\\]") for quote in "\"'"}
+_QUOTE_OR_ESCAPE_BY_QUOTE = {quote: re.compile(rf"[{quote}\\]") for quote in "\"'"}
 _SQUARE_OR_LINE_PATTERN = re.compile(r"[\[\]\n]")
 
 
@@ -210,12 +210,12 @@ class CallText:
             self._depth += 1
         elif char in _CLOSING_BRACKETS:
             self._depth -= 1
-        elif char == '"' or not _is_in_word(text[found.start() - 1] if found.start() else self._last_char):
+        elif char == '"' or not _is_word_char(text[found.start() - 1] if found.start() else self._last_char):
             self._open_quote = char
         return found.end()
 
     def _read_string(self, text: str, at: int) -> int:
-        found = _STRING_PATTERN_BY_QUOTE[self._open_quote].search(text, at)
+        found = _QUOTE_OR_ESCAPE_BY_QUOTE[self._open_quote].search(text, at)
         if found is None:
             return len(text)
         if found[0] == "\\":
@@ -229,7 +229,7 @@ class CallText:
 type UnspokenSpan = DelimitedText | NoteText | CallText
 
 
-def _is_in_word(char: str) -> bool:
+def _is_word_char(char: str) -> bool:
     """Return whether an apostrophe after this character is inside a word, as in "Ada's"."""
     return char.isalnum() or char == "_"
 

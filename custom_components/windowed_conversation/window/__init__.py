@@ -34,7 +34,7 @@ from .messages import (
     NativeData as NativeData,
     Role as Role,
     ToolCall as ToolCall,
-    is_count as is_count,
+    is_int_in_range as is_int_in_range,
     with_content as with_content,
 )
 from .policy import ToolResultMode as ToolResultMode, WindowPolicy as WindowPolicy

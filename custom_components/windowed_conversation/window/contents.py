@@ -9,7 +9,7 @@ from typing import NamedTuple
 from .exchange import EvictionCounts, Exchange, OpenExchange, Snapshot
 from .messages import EPHEMERAL, IMPORTANT, TAG_SET_CACHE_SIZE, Message, Role, ToolCall, with_content
 from .policy import MIN_RESULT_TOKENS, WindowPolicy
-from .summary import SummaryInput, build_evicted_summary_input, insert_summary, join_summary_inputs
+from .summary import SummaryInput, build_evicted_summary_input, build_summary_changes, join_summary_inputs
 from .tokens import TokenCounter
 from .tool_results import build_stub, cut_content, stub_tool_results
 
@@ -125,7 +125,7 @@ class History:
                     tokens -= exchange.tokens
         return evicted
 
-    def were_oldest(self, exchanges: Iterable[Exchange]) -> bool:
+    def are_all_older(self, exchanges: Iterable[Exchange]) -> bool:
         """Return whether all of these removed exchanges are older than the remaining ones."""
         oldest = min((next(iter(group)) for group in self._exchanges_by_class if group), default=None)
         return oldest is None or max(map(_get_number, exchanges)) < oldest
@@ -230,7 +230,7 @@ class Contents:
         if self.open_exchange:
             self._save_for_abort(exchanges)
         self.history.remove(exchanges)
-        if not exchanges or self.history.were_oldest(exchanges):
+        if not exchanges or self.history.are_all_older(exchanges):
             del self.messages[self.history_start : self.history_start + messages]
         else:
             self._rebuild_messages()
@@ -244,7 +244,7 @@ class Contents:
         replaced = [exchange for exchange in self.history if exchange.number in passage.numbers - {newest}]
         if replaced:
             self.evict(replaced)
-        self.replace_exchanges(insert_summary(self.history, newest, summary))
+        self.replace_exchanges(build_summary_changes(self.history, newest, summary))
         self.last_number += 1
         waiting = self.state.pending_summary and self.state.pending_summary.without_exchanges(passage.numbers)
         self.state = self.state._replace(pending_summary=waiting)
@@ -308,7 +308,7 @@ def cut_results_to_fit(contents: Contents, exchange: OpenExchange, policy: Windo
     places = range(exchange.newest_round_start + 1, len(exchange.messages))
     results = {place: exchange.messages[place] for place in places if exchange.messages[place].role is Role.TOOL}
     tokens = [result.tokens or 0 for result in results.values()]
-    most = max(_find_max_item_size(tokens, room - exchange.tokens + sum(tokens)), MIN_RESULT_TOKENS)
+    most = max(_find_max_item_tokens(tokens, room - exchange.tokens + sum(tokens)), MIN_RESULT_TOKENS)
     cuts: dict[int, Message] = {}
     for place, result in results.items():
         if (result.tokens or 0) > most:
@@ -322,7 +322,7 @@ def cut_results_to_fit(contents: Contents, exchange: OpenExchange, policy: Windo
         contents.evict(())
 
 
-def _find_max_item_size(tokens: Iterable[int], room: int) -> int:
+def _find_max_item_tokens(tokens: Iterable[int], room: int) -> int:
     """Return the largest size per item with which all items fit. Larger items share the room that small ones leave."""
     larger = sorted(tokens)
     while larger and larger[0] * len(larger) <= room:
@@ -340,7 +340,7 @@ def _stub_older_rounds(contents: Contents, policy: WindowPolicy, counter: TokenC
     if exchange is None:
         return False
     stubs: dict[int, Message] = {}
-    low_water = policy.rounds_low_water_tokens(contents.history.tokens)
+    low_water = policy.open_low_water_tokens(contents.history.tokens)
     tokens, calls = exchange.tokens, dict[str | None, ToolCall]()
     place = exchange.stub_end
     while place < exchange.newest_round_start:

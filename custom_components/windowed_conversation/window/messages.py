@@ -34,7 +34,7 @@ INPUT_TAGS = frozenset({"input"})
 CALL_TAGS = frozenset({"output", "tool_call"})
 
 
-def is_count(value: object, least: int = 0, most: int = MAX_TOKENS) -> TypeGuard[int]:
+def is_int_in_range(value: object, least: int = 0, most: int = MAX_TOKENS) -> TypeGuard[int]:
     """Return whether a value is an integer from `least` to `most`, and not a boolean."""
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 

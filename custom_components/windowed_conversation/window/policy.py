@@ -86,7 +86,7 @@ class WindowPolicy:
         """The size down to which a trim evicts, in tokens."""
         return (1 - self.effective_trim_share) * self.history_tokens
 
-    def rounds_low_water_tokens(self, closed: int) -> float:
+    def open_low_water_tokens(self, closed: int) -> float:
         """Return the size down to which stubs of older tool rounds reduce the open exchange, in tokens.
 
         That is half of the room that closed exchanges of `closed` tokens leave, or less if a trim frees more than half.

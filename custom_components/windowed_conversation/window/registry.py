@@ -102,7 +102,7 @@ class WindowRegistry[K: Hashable = str]:
         """
         slot = self._get_or_create_slot(key)
         try:
-            async with self._exclusive_use(key, slot, timeout):
+            async with self._lock_window(key, slot, timeout):
                 slot.active_turn = object()
                 _active_turns.set(_active_turns.get() | {slot.active_turn})
                 try:
@@ -124,7 +124,7 @@ class WindowRegistry[K: Hashable = str]:
             self._drop_surplus()
 
     @asynccontextmanager
-    async def between_turns(self, window: Window) -> AsyncIterator[bool]:
+    async def hold_between_turns(self, window: Window) -> AsyncIterator[bool]:
         """Return a context manager during which no turn uses the window. Does not change its last-used time.
 
         Yields whether the window is still in the registry, because it may have been dropped or replaced. Entering
@@ -136,14 +136,14 @@ class WindowRegistry[K: Hashable = str]:
             return
         slot = self._slots[key]
         try:
-            async with self._exclusive_use(key, slot):
+            async with self._lock_window(key, slot):
                 # Another window may have replaced it in the meantime.
                 yield slot.finish_turns() is window
         finally:
             self._drop_surplus()
 
     @asynccontextmanager
-    async def _exclusive_use(self, key: K, slot: _WindowSlot, seconds: float | None = None) -> AsyncIterator[None]:
+    async def _lock_window(self, key: K, slot: _WindowSlot, seconds: float | None = None) -> AsyncIterator[None]:
         if slot.active_turn in _active_turns.get():
             raise WindowBusy("the turn that has the window waits for this one")
         slot.user_count += 1
@@ -167,7 +167,7 @@ class WindowRegistry[K: Hashable = str]:
         """Return the key of a window, or None if the window is not in the registry."""
         return next((key for key, slot in self._slots.items() if slot.window is window), None)
 
-    def peek(self, key: K) -> Window | None:
+    def get_loaded(self, key: K) -> Window | None:
         """Return a key's window if it is in memory, or None. Does not change its last-used time."""
         if slot := self._slots.get(key):
             slot.finish_turns()
@@ -180,18 +180,18 @@ class WindowRegistry[K: Hashable = str]:
         # A turn that uses the window has already tried to read it. Waiting for that turn could deadlock, because the
         # turn may wait for this call.
         if slot is not None and slot.stored_stats is not None and slot.active_turn is None:
-            async with self._exclusive_use(key, slot):
+            async with self._lock_window(key, slot):
                 await self._load_contents(key, slot)
-        return self.peek(key)
+        return self.get_loaded(key)
 
     def loaded_windows(self) -> dict[K, Window]:
         """Return the windows in memory by key, most recently used first."""
-        self.finish_turns()
+        self.run_deferred_work()
         return {key: slot.window for key, slot in reversed(self._slots.items()) if slot.stored_stats is None}
 
     def snapshots(self) -> dict[K, Snapshot]:
         """Return snapshots by key of all windows with exchanges in memory. Contents not read yet are not included."""
-        self.finish_turns()
+        self.run_deferred_work()
         return {key: slot.window.snapshot() for key, slot in self._slots.items() if slot.window.exchanges()}
 
     def unread_keys(self) -> list[K]:
@@ -200,7 +200,7 @@ class WindowRegistry[K: Hashable = str]:
 
     def stats(self) -> dict[K, WindowStats]:
         """Return the statistics of all windows by key, most recently used first."""
-        self.finish_turns()
+        self.run_deferred_work()
         stats: dict[K, WindowStats] = {}
         for key, slot in reversed(self._slots.items()):
             if slot.stored_stats is None:
@@ -216,13 +216,13 @@ class WindowRegistry[K: Hashable = str]:
         return self._clock() - self._slots[key].last_used
 
     def defer_work(self, key: K, work: Callable[[], None]) -> None:
-        """Defer work of a turn until `finish_turns`, or until the window is read or dropped.
+        """Defer work of a turn until `run_deferred_work`, or until the window is read or dropped.
 
         Used for work that the answer need not wait for. The work must not raise; it may start other turns.
         """
         self._slots[key].deferred.append(work)
 
-    def finish_turns(self) -> None:
+    def run_deferred_work(self) -> None:
         """Run all deferred work of all windows now."""
         for slot in list(self._slots.values()):
             if slot.deferred:
@@ -248,7 +248,7 @@ class WindowRegistry[K: Hashable = str]:
     def set_policy(self, policy: WindowPolicy) -> None:
         """Set the policy of all present and future windows, and trim the present ones at once."""
         self._policy = policy
-        self.finish_turns()
+        self.run_deferred_work()
         for slot in self._slots.values():
             slot.window.set_policy(policy)
 

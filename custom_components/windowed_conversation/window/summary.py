@@ -54,7 +54,7 @@ class SummaryInput(NamedTuple):
         exchanges = tuple(exchange for exchange in self.exchanges if exchange.number not in numbers)
         return SummaryInput(self.system, exchanges, left) if left else None
 
-    def after_failure(self, failed: SummaryInput) -> SummaryInput | None:
+    def build_retry_input(self, failed: SummaryInput) -> SummaryInput | None:
         """Return the passage to try again after a failure, or None. Each exchange is tried at most twice."""
         return self.without_exchanges(failed.numbers) if self.failed_attempts else self._replace(failed_attempts=1)
 
@@ -121,7 +121,7 @@ def build_older_summary_input(
     return build_evicted_summary_input(system, older, evicted)
 
 
-def insert_summary(exchanges: Iterable[Exchange], last: int, summary: Exchange) -> list[Exchange]:
+def build_summary_changes(exchanges: Iterable[Exchange], last: int, summary: Exchange) -> list[Exchange]:
     """Return the exchanges that change when a summary is inserted before the exchange with the number `last`.
 
     `last` is the newest exchange. The previous summary is marked for eviction by the next trim and not removed now,

@@ -12,7 +12,7 @@ from .messages import MAX_TOKENS, Attachment, Message, Role, ToolCall, is_number
 # OpenAI's chat formats add four tokens to a message: start, role, message, end.
 MESSAGE_FRAME = 4
 # The model sees each tool call as a separate message that names its recipient, its channel and its format.
-TOOL_CALL_OVERHEAD = 8
+TOOL_CALL_OVERHEAD_TOKENS = 8
 
 # The maximum per image at Anthropic, which counts the most tokens of all providers that charge images by token.
 # https://docs.claude.com/en/docs/build-with-claude/vision
@@ -156,7 +156,7 @@ def dump_arguments(call: ToolCall) -> str:
 
 def frame_tokens(message: Message) -> int:
     """Return the tokens of a message in addition to its text: its frame, residue and attachments."""
-    tokens = MESSAGE_FRAME + TOOL_CALL_OVERHEAD * len(message.tool_calls)
+    tokens = MESSAGE_FRAME + TOOL_CALL_OVERHEAD_TOKENS * len(message.tool_calls)
     if message.native is not None:
         tokens += message.native.tokens
     return tokens + sum(map(_estimate_attachment_tokens, message.attachments)) if message.attachments else tokens
@@ -240,7 +240,7 @@ def estimate_request(
     return RequestEstimate(sums[TextKind.FIXED], sums[TextKind.PROSE], sums[TextKind.TOOLS], frames)
 
 
-def _covariance(deviations: Iterable[float]) -> tuple[_Vector, ...]:
+def _build_covariance(deviations: Iterable[float]) -> tuple[_Vector, ...]:
     """Return the covariance matrix of independent factors with these standard deviations."""
     variances = [deviation**2 for deviation in deviations]
     places = range(len(variances))
@@ -258,8 +258,8 @@ class Calibration:
     """
 
     factors: _Vector = (1.0,) * len(_TEXT_KINDS)
-    covariance: tuple[_Vector, ...] = _covariance((_INITIAL,) * len(_TEXT_KINDS))
-    fixed: int = 0
+    covariance: tuple[_Vector, ...] = _build_covariance((_INITIAL,) * len(_TEXT_KINDS))
+    fixed_tokens: int = 0
 
     @classmethod
     def from_dict(cls, factors: dict[str, Any]) -> Self:
@@ -270,7 +270,7 @@ class Calibration:
             raise ValueError(f"a factor is a number from {MIN_FACTOR} to {MAX_FACTOR}")
         earlier = tuple(float(factors[kind]) for kind in _TEXT_KINDS)
         # A factor of exactly 1 was never learned.
-        return cls(earlier, _covariance(_INITIAL if factor == 1 else _RESTORED_DEVIATION for factor in earlier))
+        return cls(earlier, _build_covariance(_INITIAL if factor == 1 else _RESTORED_DEVIATION for factor in earlier))
 
     @property
     def is_learned(self) -> bool:
@@ -297,7 +297,7 @@ class Calibration:
         if cached > billed or not MIN_FACTOR * total <= counted <= MAX_FACTOR * total > 0:
             return self
         # The covariance at the start of the request. No variance may exceed that of an unknown factor.
-        changed = abs(estimate.fixed - self.fixed) / max(estimate.fixed, 1)
+        changed = abs(estimate.fixed - self.fixed_tokens) / max(estimate.fixed, 1)
         covariance = [list(row) for row in self.covariance]
         for place, drift in enumerate((_INITIAL * changed, _DRIFT_DEVIATION, _DRIFT_DEVIATION)):
             covariance[place][place] = min(covariance[place][place] + drift**2, _INITIAL**2)

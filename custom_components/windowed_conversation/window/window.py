@@ -188,7 +188,7 @@ class Window:
     def open(self, text: str, tags: Iterable[str] = ()) -> None:
         """Open a new exchange with the user's text. Raises `ExchangeStillOpen` and `InvalidTag`."""
         contents = self._contents
-        self._refuse_open()
+        self._raise_if_open()
         all_tags = join_tags(INPUT_TAGS, check_tags(tags)) if tags else INPUT_TAGS
         # Equals the result of `prepare_message`, which takes longer because it has to check each part of a message.
         tokens = MESSAGE_FRAME + self._counter.count(text)
@@ -211,7 +211,7 @@ class Window:
         if contents.history.tokens + exchange.tokens > self._effective_policy.history_tokens:
             self._trim()
 
-    def tag(self, *tags: str) -> None:
+    def add_tags(self, *tags: str) -> None:
         """Add tags to the open exchange. Raises `NoOpenExchange` and `InvalidTag`."""
         exchange = self._contents.open_exchange or _raise_not_open()
         exchange.tags = join_tags(exchange.tags, make_tags(tags))
@@ -268,7 +268,7 @@ class Window:
         messages = tuple(messages)
         if not messages:
             raise InvalidMessage("an exchange has at least the user's message")
-        self._refuse_open()
+        self._raise_if_open()
         most = self.policy.result_cap_tokens
         exchange = OpenExchange(prepare_message(messages[0], most, self._counter, self._clock()))
         exchange.tags = join_tags(exchange.tags, check_tags(tags))
@@ -287,19 +287,19 @@ class Window:
 
         Raises `UnknownExchange`, `ExchangeStillOpen`, and `InvalidTag`, also for removing an automatic tag.
         """
-        self._refuse_open()
+        self._raise_if_open()
         exchange = self._contents.history.get(number)
         if exchange is None:
             raise UnknownExchange(f"no closed exchange has the number {number!r}")
         self._contents.replace_exchanges([exchange.with_tags(check_tags(add), check_tags(remove))])
 
-    def summarize(self, passage: SummaryInput, text: str, native: NativeData | None = None) -> Exchange:
+    def insert_summary(self, passage: SummaryInput, text: str, native: NativeData | None = None) -> Exchange:
         """Replace a passage with its summary, a protected exchange before the newest one. Return that exchange.
 
         The model that wrote the summary reads `native` instead of `text`. Apart from evictions, the messages before the
         newest exchange do not change. Raises `ExchangeStillOpen`.
         """
-        self._refuse_open()
+        self._raise_if_open()
         summary = build_summary_exchange(text, self.policy, self._counter, self._clock(), native)
         self._contents.insert_summary(passage, summary)
         self._trim_if_needed()
@@ -308,7 +308,7 @@ class Window:
     def record_summary_failure(self, passage: SummaryInput) -> None:
         """Record a failed summary of a passage. After the second failure its exchanges are discarded."""
         state = self._contents.state
-        waiting = state.pending_summary and state.pending_summary.after_failure(passage)
+        waiting = state.pending_summary and state.pending_summary.build_retry_input(passage)
         self._contents.state = state._replace(pending_summary=waiting)
 
     def take_changed_exchanges(self) -> tuple[Exchange, ...] | None:
@@ -330,7 +330,7 @@ class Window:
         self._contents.restore(snapshot)
         self._trim_if_needed()
 
-    def _refuse_open(self) -> None:
+    def _raise_if_open(self) -> None:
         if self._contents.open_exchange is not None:
             raise ExchangeStillOpen("the last exchange is neither closed nor aborted")
 

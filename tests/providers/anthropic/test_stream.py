@@ -6,11 +6,11 @@ import pytest
 
 from custom_components.windowed_conversation.providers.encoder import encode_name
 from custom_components.windowed_conversation.providers.errors import (
+    AnswerRefused,
     BadStream,
     ContextOverflow,
     Incomplete,
     ProviderError,
-    Refused,
 )
 from custom_components.windowed_conversation.providers.events import (
     AnswerDone,
@@ -79,7 +79,7 @@ async def test_answer_with_calls_wants_results(stop_reason: str | None, hear: He
     [
         ("max_tokens", Incomplete),
         ("pause_turn", Incomplete),
-        ("refusal", Refused),
+        ("refusal", AnswerRefused),
         ("model_context_window_exceeded", ContextOverflow),
     ],
 )
@@ -108,7 +108,7 @@ async def test_answer_that_is_not_whole_is_an_error_after_its_usage(
     ],
 )
 async def test_refusal_has_the_category_as_its_reason(details: Any, reason: str, fail: Hear) -> None:
-    heard = await fail(Refused, START, message_delta("refusal", details), MESSAGE_STOP)
+    heard = await fail(AnswerRefused, START, message_delta("refusal", details), MESSAGE_STOP)
 
     assert heard.error.reason == reason
 

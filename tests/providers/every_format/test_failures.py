@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import (
+    AnswerRefused,
     AuthError,
     BadRequest,
     BadStream,
@@ -15,7 +16,6 @@ from custom_components.windowed_conversation.providers.errors import (
     Incomplete,
     ProviderError,
     RateLimited,
-    Refused,
     Unavailable,
 )
 from custom_components.windowed_conversation.providers.events import Provider, Request, Usage
@@ -150,7 +150,7 @@ async def test_call_that_was_cut_off_is_incomplete(wire: Wire, fail: Hear) -> No
 
 
 async def test_refusal_is_told_with_the_providers_reason(wire: Wire, fail: Hear) -> None:
-    heard = await fail(Refused, *wire.answer(end=End.REFUSED))
+    heard = await fail(AnswerRefused, *wire.answer(end=End.REFUSED))
 
     assert heard.error.reason
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers.errors import BadStream, Incomplete, ProviderError, Refused
+from custom_components.windowed_conversation.providers.errors import AnswerRefused, BadStream, Incomplete, ProviderError
 from custom_components.windowed_conversation.providers.events import (
     AnswerDone,
     FinishReason,
@@ -152,12 +152,12 @@ async def test_last_usage_counts(reported: Any, used: Usage, hear: Hear) -> None
     [
         ("MAX_TOKENS", Incomplete),
         ("CONTINUATION", Incomplete),
-        ("SAFETY", Refused),
-        ("RECITATION", Refused),
-        ("LANGUAGE", Refused),
-        ("BLOCKLIST", Refused),
-        ("PROHIBITED_CONTENT", Refused),
-        ("SPII", Refused),
+        ("SAFETY", AnswerRefused),
+        ("RECITATION", AnswerRefused),
+        ("LANGUAGE", AnswerRefused),
+        ("BLOCKLIST", AnswerRefused),
+        ("PROHIBITED_CONTENT", AnswerRefused),
+        ("SPII", AnswerRefused),
         ("OTHER", BadStream),
         ("MALFORMED_FUNCTION_CALL", BadStream),
         ("UNEXPECTED_TOOL_CALL", BadStream),
@@ -177,7 +177,7 @@ async def test_reason_to_end_decides(finish: str, error: type[ProviderError], fa
 
 
 async def test_refusal_has_geminis_reason(fail: Hear) -> None:
-    heard = await fail(Refused, chunk(finish="SPII"))
+    heard = await fail(AnswerRefused, chunk(finish="SPII"))
 
     assert heard.error.reason == "SPII"
 
@@ -185,7 +185,7 @@ async def test_refusal_has_geminis_reason(fail: Hear) -> None:
 @pytest.mark.parametrize("reason", ["PROHIBITED_CONTENT", "A_REASON_OF_NEXT_YEAR"])
 @pytest.mark.filterwarnings("ignore:.* is not a valid BlockedReason:UserWarning")
 async def test_blocked_prompt_is_refused_with_its_reason(reason: str, fail: Hear) -> None:
-    heard = await fail(Refused, event({"promptFeedback": {"blockReason": reason}, "usageMetadata": usage(7)}))
+    heard = await fail(AnswerRefused, event({"promptFeedback": {"blockReason": reason}, "usageMetadata": usage(7)}))
 
     assert heard.error.reason == reason
     assert heard.usages == [Usage(7)]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import (
+    AnswerRefused,
     AuthError,
     BadStream,
     DeadlineExceeded,
@@ -16,7 +17,6 @@ from custom_components.windowed_conversation.providers.errors import (
     ProviderError,
     RateLimited,
     Redirected,
-    Refused,
     Unavailable,
 )
 from custom_components.windowed_conversation.providers.events import Request, SupportsUnstreamedAnswers, Usage
@@ -141,7 +141,7 @@ async def test_seconds_to_wait_are_geminis(
         (whole(chunk({"text": 5}, finish="STOP")), BadStream),
         (whole(chunk({"text": "o"})), BadStream),
         (whole(chunk({"text": "o"}, finish="MAX_TOKENS")), Incomplete),
-        (whole(chunk({"text": "o"}, finish="SAFETY")), Refused),
+        (whole(chunk({"text": "o"}, finish="SAFETY")), AnswerRefused),
         (error(503), Unavailable),
         pytest.param(b'{"a": "' + b"x" * 5_000_000 + b'"}', BadStream, id="too_long"),
     ],

@@ -133,14 +133,14 @@ async def test_what_comes_back_is_kept_as_it_is(provider: ResponsesProvider, byt
     assert compacted == Compacted(
         {"compacted": [KEPT, SEALED]}, ("my name is Ada",), Usage(120, 100, 30, cache_written=8, reasoning=10)
     )
-    assert json.loads(json.dumps(compacted.value)) == compacted.value
+    assert json.loads(json.dumps(compacted.native_value)) == compacted.native_value
 
 
 async def test_further_fields_and_items_are_kept_too(provider: ResponsesProvider, byte_server: ByteServer) -> None:
     items = [{**KEPT, "phase": "of_next_year"}, {"type": "of_next_year", "x": [1]}, SEALED]
     byte_server.set_reply(document(output=items), headers=JSON)
 
-    assert (await compact_request(provider, asked())).value == {"compacted": items}
+    assert (await compact_request(provider, asked())).native_value == {"compacted": items}
 
 
 async def test_usage_may_be_missing(provider: ResponsesProvider, byte_server: ByteServer) -> None:
@@ -203,13 +203,13 @@ async def test_compaction_stands_for_the_exchange_that_holds_it(
     scripted: ResponsesProvider, model_server: ModelServer
 ) -> None:
     compacted = await compact_request(scripted, asked())
-    history = (SYSTEM, *summary(compacted.value), Message.user("what is my name?"))
+    history = (SYSTEM, *summary(compacted.native_value), Message.user("what is my name?"))
 
     heard = await Heard().read(scripted.stream(Request("gpt-5.5", history, (LIGHT,))))
 
     assert heard.text == "Your name is Ada."
     first, second, sealed, newest = model_server.requests[-1].body["input"]
-    assert [first, second, sealed] == compacted.value["compacted"]
+    assert [first, second, sealed] == compacted.native_value["compacted"]
     assert (first["content"][0]["text"], sealed["type"]) == ("my name is Ada", "compaction")
     assert newest == {"type": "message", "role": "user", "content": "what is my name?"}
     assert model_server.requests[-1].violations == []
@@ -217,12 +217,12 @@ async def test_compaction_stands_for_the_exchange_that_holds_it(
 
 async def test_compaction_can_be_compacted_again(scripted: ResponsesProvider) -> None:
     once = await compact_request(scripted, asked())
-    history = (SYSTEM, *summary(once.value), Message.user("I like pizza"), Message.assistant("Noted."))
+    history = (SYSTEM, *summary(once.native_value), Message.user("I like pizza"), Message.assistant("Noted."))
 
     twice = await compact_request(scripted, Request("gpt-5.5", history))
 
     assert twice.user_texts == ("my name is Ada", "light on", "I like pizza")
-    assert [item["type"] for item in twice.value["compacted"]] == ["message"] * 3 + ["compaction"]
+    assert [item["type"] for item in twice.native_value["compacted"]] == ["message"] * 3 + ["compaction"]
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ async def test_compaction_of_another_model_server_or_form_is_sent_as_plain_text(
 async def test_another_format_is_sent_the_plain_text(scripted: ResponsesProvider) -> None:
     compacted = await compact_request(scripted, asked())
 
-    sent = encode_messages((SYSTEM, *summary(compacted.value), Message.user("hello")))
+    sent = encode_messages((SYSTEM, *summary(compacted.native_value), Message.user("hello")))
 
     assert [message["content"] for message in sent] == [SYSTEM.content, "[What was said?]", PLAIN, "hello"]
 
@@ -271,7 +271,7 @@ async def test_model_that_reasons_goes_on_after_a_compaction(
 ) -> None:
     profile = ModelProfile(sampling=False, reasoning=ReasoningStyle.EFFORT, caching=Caching.OPTIONS)
     compacted = await compact_request(scripted, asked(profile=profile, cache_key="agent-1"))
-    history = (SYSTEM, *summary(compacted.value), Message.user("think about the weather"))
+    history = (SYSTEM, *summary(compacted.native_value), Message.user("think about the weather"))
 
     heard = await Heard().read(scripted.stream(Request("gpt-5.5", history, (LIGHT,), profile)))
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import (
+    AnswerRefused,
     AuthError,
     BadRequest,
     ContextOverflow,
@@ -15,7 +16,6 @@ from custom_components.windowed_conversation.providers.errors import (
     ProviderError,
     QuotaError,
     RateLimited,
-    Refused,
     Unavailable,
 )
 from custom_components.windowed_conversation.providers.events import Event, Request
@@ -67,11 +67,11 @@ def told(code: Any, kind: Any = "invalid_request_error") -> dict[str, Any]:
 
 
 ERRORS = [
-    (400, AZURE_FILTER, Refused),
+    (400, AZURE_FILTER, AnswerRefused),
     (400, told("context_length_exceeded"), ContextOverflow),
     (400, told("model_not_found"), ModelNotFound),
     (400, told("unsupported_parameter"), BadRequest),
-    (400, told("invalid_prompt"), Refused),
+    (400, told("invalid_prompt"), AnswerRefused),
     (400, told("billing_hard_limit_reached"), QuotaError),
     (400, {"code": "OperationNotSupported", "message": "Made up."}, BadRequest),
     (401, told("invalid_api_key"), AuthError),
@@ -152,7 +152,7 @@ async def test_request_that_is_refused_for_another_reason_was_not_too_long(
 
 
 async def test_filter_of_azure_gives_its_reason(fail: Hear) -> None:
-    heard = await fail(Refused, json.dumps({"error": AZURE_FILTER}).encode(), status=400, headers=JSON)
+    heard = await fail(AnswerRefused, json.dumps({"error": AZURE_FILTER}).encode(), status=400, headers=JSON)
 
     assert heard.error.reason == "content_filter"
 

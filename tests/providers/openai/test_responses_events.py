@@ -10,6 +10,7 @@ import pytest
 
 from custom_components.windowed_conversation.providers.encoder import is_short_id
 from custom_components.windowed_conversation.providers.errors import (
+    AnswerRefused,
     BadRequest,
     BadStream,
     ContextOverflow,
@@ -17,7 +18,6 @@ from custom_components.windowed_conversation.providers.errors import (
     ProviderError,
     QuotaError,
     RateLimited,
-    Refused,
     Unavailable,
 )
 from custom_components.windowed_conversation.providers.events import (
@@ -171,7 +171,7 @@ async def test_residue_is_what_only_its_server_can_read(events: list[bytes], res
 async def test_refusal_has_its_reason_and_is_not_spoken(
     events: list[bytes], text: str, reason: str, fail: Hear
 ) -> None:
-    heard = await fail(Refused, *events)
+    heard = await fail(AnswerRefused, *events)
 
     assert (heard.text, heard.error.reason) == (text, reason)
 
@@ -186,10 +186,10 @@ CODES: dict[str, type[ProviderError]] = {
     "rate_limit_exceeded": RateLimited,
     "insufficient_quota": QuotaError,
     "context_length_exceeded": ContextOverflow,
-    "invalid_prompt": Refused,
-    "bio_policy": Refused,
-    "misalignment_policy_violation": Refused,
-    "image_content_policy_violation": Refused,
+    "invalid_prompt": AnswerRefused,
+    "bio_policy": AnswerRefused,
+    "misalignment_policy_violation": AnswerRefused,
+    "image_content_policy_violation": AnswerRefused,
     "data_residency_mismatch": BadRequest,
     "invalid_image": BadRequest,
     "vector_store_timeout": Unavailable,

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 import pytest
 
 from custom_components.windowed_conversation.providers import SELECTABLE_EFFORTS, UNSEEN_NOTE
-from custom_components.windowed_conversation.providers.errors import BadRequest, Refused
+from custom_components.windowed_conversation.providers.errors import AnswerRefused, BadRequest
 from custom_components.windowed_conversation.providers.events import (
     ModelSettings,
     Request,
@@ -279,7 +279,7 @@ async def test_tool_of_any_name_can_be_offered_and_called(
     ],
 )
 async def test_refusal_has_the_providers_reason(answer: list[bytes], reason: str, fail: Hear) -> None:
-    heard = await fail(Refused, *answer)
+    heard = await fail(AnswerRefused, *answer)
 
     assert heard.error.reason == reason
 

@@ -3,6 +3,7 @@
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import (
+    AnswerRefused,
     AuthError,
     BadRequest,
     BadStream,
@@ -13,7 +14,6 @@ from custom_components.windowed_conversation.providers.errors import (
     ProviderError,
     QuotaError,
     RateLimited,
-    Refused,
     Unavailable,
 )
 from demo.model_server import FAULTS, ModelServer
@@ -36,7 +36,7 @@ ERRORS: dict[str, type[ProviderError]] = {
     "529": Unavailable,
     "context_overflow": ContextOverflow,
     "context_overflow_llama": ContextOverflow,
-    "azure_filter": Refused,
+    "azure_filter": AnswerRefused,
     "html": Unavailable,
     "json_200": Unavailable,
     "cut_before_headers": Unavailable,
@@ -48,10 +48,10 @@ ERRORS: dict[str, type[ProviderError]] = {
     "failed_in_stream": Unavailable,
     "no_terminal": BadStream,
     "length": Incomplete,
-    "content_filter": Refused,
+    "content_filter": AnswerRefused,
     "window_exceeded": Incomplete,
-    "prompt_blocked": Refused,
-    "refusal": Refused,
+    "prompt_blocked": AnswerRefused,
+    "refusal": AnswerRefused,
 }
 IDLE_SCENARIOS = {"no_answer", "silence_after_headers", "silence_mid_stream"}
 # Faults whose stream is well formed: the turn, not the provider, rejects the answer.
@@ -99,7 +99,9 @@ async def test_stream_that_is_well_formed_is_no_error(fault: str, ask_model: Ask
 
 @pytest.mark.parametrize("finish", ["stop", "content_filter"])
 async def test_refusal_is_not_spoken(finish: str, fail: Hear) -> None:
-    heard = await fail(Refused, chunk({"refusal": "I cannot"}), chunk({"refusal": " do that."}), chunk({}, finish))
+    heard = await fail(
+        AnswerRefused, chunk({"refusal": "I cannot"}), chunk({"refusal": " do that."}), chunk({}, finish)
+    )
 
     assert heard.texts == []
 

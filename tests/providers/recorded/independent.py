@@ -33,8 +33,8 @@ def _chat(events: Sequence[Json]) -> Reading:
             for fragment in delta.get("tool_calls") or []:
                 _add_call_fragment(open_calls, fragment)
             ending = ending or choice.get("finish_reason") or ""
-    fates = {"length": "Incomplete", "content_filter": "Refused", "": "BadStream"}
-    fate = error or fates.get(ending) or ("Refused" if refused else "") or ("tool_calls" if open_calls else "stop")
+    fates = {"length": "Incomplete", "content_filter": "AnswerRefused", "": "BadStream"}
+    fate = error or fates.get(ending) or ("AnswerRefused" if refused else "") or ("tool_calls" if open_calls else "stop")
     calls = () if fate == "BadStream" else _called(open_calls)
     return Reading(_whole(text), _whole(thought), calls, usage, fate)
 
@@ -122,10 +122,10 @@ def _responses_fate(last: Json, *, refused: bool) -> str:
     response = last.get("response") or {}
     match last.get("type"):
         case "response.completed":
-            return "Refused" if refused else ""
+            return "AnswerRefused" if refused else ""
         case "response.incomplete":
             filtered = (response.get("incomplete_details") or {}).get("reason") == "content_filter"
-            return "Refused" if filtered else "Incomplete"
+            return "AnswerRefused" if filtered else "Incomplete"
         case "response.failed":
             return _find_error_name(response.get("error") or {})
         case "error":
@@ -183,7 +183,7 @@ def _anthropic(events: Sequence[Json]) -> Reading:
     fates = {
         "max_tokens": "Incomplete",
         "pause_turn": "Incomplete",
-        "refusal": "Refused",
+        "refusal": "AnswerRefused",
         "model_context_window_exceeded": "ContextOverflow",
     }
     fate = fates.get(ending) or ("tool_calls" if uses else "stop") if stopped else "BadStream"
@@ -229,7 +229,7 @@ def _gemini(events: Sequence[Json]) -> Reading:
                     thought += part.get("text", "")
                 else:
                     text += part.get("text", "")
-    fate = "Refused" if blocked else _gemini_fate(ending, called=bool(calls))
+    fate = "AnswerRefused" if blocked else _gemini_fate(ending, called=bool(calls))
     return Reading(_whole(text), _whole(thought), _called(calls), usage, fate)
 
 
@@ -237,7 +237,7 @@ def _gemini_fate(ending: str, *, called: bool) -> str:
     if called and ending:
         return "tool_calls"
     refused = {"SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"}
-    return {"STOP": "stop", "MAX_TOKENS": "Incomplete"}.get(ending) or ("Refused" if ending in refused else "BadStream")
+    return {"STOP": "stop", "MAX_TOKENS": "Incomplete"}.get(ending) or ("AnswerRefused" if ending in refused else "BadStream")
 
 
 def _read_gemini_usage(counts: Json) -> UsageCounts:
@@ -258,8 +258,8 @@ def _find_error_name(error: Json) -> str:
         "rate_limit_error": "RateLimited",
         "insufficient_quota": "QuotaError",
         "context_length_exceeded": "ContextOverflow",
-        "content_filter": "Refused",
-        "invalid_prompt": "Refused",
+        "content_filter": "AnswerRefused",
+        "invalid_prompt": "AnswerRefused",
     }
     return next((known[name] for name in sorted(names) if name in known), "Unavailable")
 

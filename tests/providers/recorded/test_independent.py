@@ -34,7 +34,7 @@ def test_reader_finds_what_was_written(format_: str, written: Wire) -> None:
 
 @with_each_format
 @pytest.mark.parametrize(
-    ("end", "ending"), [(End.LENGTH, "Incomplete"), (End.REFUSED, "Refused"), (End.NONE, "BadStream")]
+    ("end", "ending"), [(End.LENGTH, "Incomplete"), (End.REFUSED, "AnswerRefused"), (End.NONE, "BadStream")]
 )
 def test_reader_finds_how_an_answer_ended(end: End, ending: str, format_: str, written: Wire) -> None:
     assert read(format_, b"".join(written.answer(Text(WORDS), end=end))).outcome == ending

@@ -80,7 +80,7 @@ def _talk_and_summarize(window: Window) -> None:
         window.add(Message.assistant(f"How lovely, Anna! I should like to see the {room} \N{SUNFLOWER}."))
         window.close()
     assert window.pending_summary
-    window.summarize(window.pending_summary, SUMMARY)
+    window.insert_summary(window.pending_summary, SUMMARY)
 
 
 def _act_locally(window: Window) -> None:

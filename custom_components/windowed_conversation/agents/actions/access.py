@@ -22,7 +22,7 @@ from ...const import ATTR_PERSON, DOMAIN
 from ...memory import MAX_ID_BYTES, Memory, MemoryUnavailable
 from ...turn.errors import IdTooLong
 from ...turn.routing import WindowKey, check_id
-from ...window import MAX_TOKENS, Window, WindowStats, is_count, is_in_turn
+from ...window import MAX_TOKENS, Window, WindowStats, is_in_turn, is_int_in_range
 from ..agent import Agent
 from ..lookup import async_agent_ids, async_find_agent, async_loaded_agents
 from ..store import async_get_store
@@ -45,7 +45,7 @@ CONVERSATION_FIELDS: dict[Any, Any] = {
 def validate_natural_number(value: object) -> int:
     """Validate and return an integer, also from the text of a template. Raises `probatio.Invalid`."""
     number = value if isinstance(value, int) else cv.positive_int(value)
-    if not is_count(number) or (isinstance(value, float) and value != number):
+    if not is_int_in_range(number) or (isinstance(value, float) and value != number):
         raise probatio.Invalid(f"expected a whole number from 0 to {MAX_TOKENS}")
     return number
 
@@ -84,7 +84,7 @@ class ConversationTarget:
 
     call: ServiceCall
     agent: Agent
-    key: str
+    window_key: str
     window: Window
 
     def build_refusal(self, key: str) -> ServiceValidationError:

@@ -127,7 +127,7 @@ def _format_message(message: Message) -> dict[str, Any]:
 async def _async_reset_window(call: ServiceCall) -> None:
     conversation = await access.async_resolve_conversation(call, POLICY_CONTROL)
     try:
-        conversation.agent.windows.drop(conversation.key)
+        conversation.agent.windows.drop(conversation.window_key)
     except WindowBusy as err:
         raise conversation.build_refusal("window_in_use") from err
     conversation.agent.notify_listeners()
@@ -175,7 +175,7 @@ async def _async_fork_conversation(call: ServiceCall) -> None:
     """Copy a conversation to a new id. Both conversations then continue independently."""
     source = await access.async_resolve_conversation(call, POLICY_CONTROL)
     name = access.validate_conversation_id(call.data["new_conversation_id"])
-    fork = WindowKey(name, WindowKey.parse(source.key).user)
+    fork = WindowKey(name, WindowKey.parse(source.window_key).user)
     _create_conversation(source.agent, fork, source.window.snapshot(), call)
 
 

@@ -40,7 +40,7 @@ from .memory_files import assign_line_owners, iter_json_lines, read_lines, resol
 
 _MAX_PREVIEWED = 20
 _MAX_RECALL_LIMIT, _MAX_LIST_LIMIT, _MAX_EXPORT_LIMIT, _MAX_IMPORTED = 50, 100, 1_000, 10_000
-_MAX_IDS = 1_000
+_MAX_FORGET_IDS = 1_000
 _MAX_QUERY_CHARS = 1_000
 
 _QUERY_VALIDATOR = probatio.All(cv.string, probatio.Length(min=1, max=_MAX_QUERY_CHARS))
@@ -68,7 +68,7 @@ async def _async_remember(call: ServiceCall) -> ServiceResponse:
         raise build_refusal("memory_no_person")
     speaker = Speaker(text, language, target.person, target.name, is_alone=target.can_see_private)
     fact = StatedFact(text, "", "action", None if is_the_homes else target.person, private)
-    async with usable_store(call.hass) as memory:
+    async with open_usable_store(call.hass) as memory:
         done = await memory.async_change(lambda opened: remember_fact(opened, speaker, fact))
     if done.phrase is ReplyKey.MEMORY_FULL or done.stored_fact_id is None:
         raise build_refusal("memory_full")
@@ -80,7 +80,7 @@ async def _async_recall(call: ServiceCall) -> ServiceResponse:
     """Return the memories that match a query, best first."""
     target = await access.async_resolve_person(call, POLICY_READ)
     data = call.data
-    async with usable_store(call.hass) as memory:
+    async with open_usable_store(call.hass) as memory:
         search = partial(
             Memory.recall,
             query=data["query"],
@@ -110,7 +110,7 @@ async def _async_list_memories(call: ServiceCall) -> ServiceResponse:
         most + 1,
         offset,
     )
-    async with usable_store(call.hass) as memory:
+    async with open_usable_store(call.hass) as memory:
         found = await memory.async_read(lambda opened: opened.list_newest(listing), list[RecallHit]())
     return {"memories": _format_memories(found[:most], target), **_format_next_offset(found, most, offset)}
 
@@ -119,7 +119,7 @@ async def _async_forget_memories(call: ServiceCall) -> ServiceResponse:
     """Forget the memories that match all conditions, or all memories. Return how many of each kind were forgotten."""
     target = await access.async_resolve_person(call, POLICY_CONTROL)
     conditions = _build_conditions(call.data, target)
-    async with usable_store(call.hass) as memory:
+    async with open_usable_store(call.hass) as memory:
         if call.data["dry_run"]:
             chosen, seen = await memory.async_change(partial(_preview_forgetting, conditions, target))
             return {**_count_by_kind(chosen), "memories": _format_memories(seen, target)}
@@ -134,7 +134,7 @@ async def _async_export_memories(call: ServiceCall) -> ServiceResponse:
     person = None if data[access.ATTR_EVERYONE] else target.person
     if person is None and not data[access.ATTR_EVERYONE]:
         raise build_refusal("memory_no_person")
-    async with usable_store(call.hass) as memory:
+    async with open_usable_store(call.hass) as memory:
         if access.ATTR_FILENAME in data:
             path = await call.hass.async_add_executor_job(resolve_allowed_path, call.hass, data[access.ATTR_FILENAME])
             return {"written": await memory.async_read(lambda opened: write_lines(path, opened.export(person)), 0)}
@@ -156,7 +156,7 @@ async def _async_import_memories(call: ServiceCall) -> ServiceResponse:
         raise build_refusal("memory_import_nothing")
     person = target.person if target.is_named else None
     people = {user.id for user in await call.hass.auth.async_get_users()}
-    async with usable_store(call.hass) as memory:
+    async with open_usable_store(call.hass) as memory:
         source = await _async_get_source_opener(call)
 
         def load_lines(memory: Memory) -> LoadCounts:
@@ -168,7 +168,7 @@ async def _async_import_memories(call: ServiceCall) -> ServiceResponse:
 
 
 @asynccontextmanager
-async def usable_store(hass: HomeAssistant) -> AsyncIterator[AgentStore]:
+async def open_usable_store(hass: HomeAssistant) -> AsyncIterator[AgentStore]:
     """Yield the store, and convert errors of memory into translated errors of an action."""
     if (memory := async_get_store(hass)) is None:
         raise build_translated_error("memory_unavailable", HomeAssistantError)
@@ -275,7 +275,7 @@ def _build_kinds_field(default: tuple[MemoryKind, ...]) -> dict[Any, Any]:
     return {probatio.Optional("kinds", default=list(default)): probatio.All(cv.ensure_list, [probatio.In(KINDS)])}
 
 
-_IDS_VALIDATOR = probatio.All(cv.ensure_list, probatio.Length(min=1, max=_MAX_IDS), [_parse_memory_id])
+_IDS_VALIDATOR = probatio.All(cv.ensure_list, probatio.Length(min=1, max=_MAX_FORGET_IDS), [_parse_memory_id])
 
 _REMEMBER_FIELDS = {probatio.Required("text"): _validate_fact, probatio.Optional("private"): cv.boolean}
 _RECALL_FIELDS = {

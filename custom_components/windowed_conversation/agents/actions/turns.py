@@ -19,14 +19,14 @@ from homeassistant.helpers import config_validation as cv, device_registry as dr
 from homeassistant.util.json import JsonObjectType
 import probatio
 
-from ...bridge.errors import ERROR_KEY_BY_CLASS, build_refusal
+from ...bridge.errors import ERROR_KEY_BY_CLASS_NAME, build_refusal
 from ...bridge.persons import async_find_person
 from ...bridge.turn_report import find_agent_entity_id
 from ...memory import CallRecord, Memory, RequestContent, RequestRecord, TokenUsage, TurnListQuery, TurnRecord
 from ...window import is_in_turn
 from ..lookup import async_agent_ids
 from . import access
-from .memory import usable_store
+from .memory import open_usable_store
 from .memory_files import resolve_allowed_path, write_lines
 
 TURN_ROUTES = ("local", "llm", "fallback", "summary")
@@ -39,7 +39,7 @@ _MAX_REQUEST_CHARS = 1_000_000
 _MAX_TOOL_CALLS = 100
 _ELLIPSIS = "…"
 
-_ERROR_NAME_BY_KEY = {key: name for name, key in ERROR_KEY_BY_CLASS.items()}
+_ERROR_NAME_BY_KEY = {key: name for name, key in ERROR_KEY_BY_CLASS_NAME.items()}
 
 _TURN_ID_VALIDATOR = probatio.All(cv.string, probatio.Length(min=1, max=64))
 _FILTER_FIELDS: dict[Any, Any] = {
@@ -52,7 +52,7 @@ _LIST_SCHEMA = probatio.Schema(
         **_FILTER_FIELDS,
         probatio.Optional("route"): probatio.In(TURN_ROUTES),
         probatio.Optional("outcome"): probatio.In(TURN_OUTCOMES),
-        probatio.Optional("error"): probatio.In(sorted(ERROR_KEY_BY_CLASS.values())),
+        probatio.Optional("error"): probatio.In(sorted(ERROR_KEY_BY_CLASS_NAME.values())),
         probatio.Optional("tool"): access.NAME_VALIDATOR,
         probatio.Optional(ATTR_CONVERSATION_ID): access.NAME_VALIDATOR,
         **access.build_limit_field(_MAX_LIMIT, _DEFAULT_LIMIT),
@@ -90,10 +90,10 @@ async def _async_list_turns(call: ServiceCall) -> ServiceResponse:
     """Return a page of turns without their text, newest first."""
     rights = await _async_get_permissions(call)
     most = call.data[access.ATTR_LIMIT]
-    listing = _build_listing(call.data, rights)._replace(limit=most + 1, after=call.data.get("after"))
-    async with usable_store(call.hass) as memory:
+    listing = _build_list_query(call.data, rights)._replace(limit=most + 1, after=call.data.get("after"))
+    async with open_usable_store(call.hass) as memory:
         found = await memory.async_read(lambda opened: opened.turn_records.list_newest(listing), list[TurnRecord]())
-    shown, names = found[:most], await _async_find_names(call.hass, found[:most])
+    shown, names = found[:most], await _async_find_person_names(call.hass, found[:most])
     return {
         "turns": [_format_turn(call.hass, turn, names) for turn in shown],
         "next_after": shown[-1].id if len(found) > most else None,
@@ -103,11 +103,11 @@ async def _async_list_turns(call: ServiceCall) -> ServiceResponse:
 async def _async_get_turn(call: ServiceCall) -> ServiceResponse:
     """Return a turn with its requests, and with its text if that is stored and the caller may read it."""
     rights, wanted = await _async_get_permissions(call), call.data["turn_id"]
-    async with usable_store(call.hass) as memory:
+    async with open_usable_store(call.hass) as memory:
         turn = await memory.async_read(lambda opened: opened.turn_records.get_turn(wanted), None)
     if turn is None or not rights.can_see(turn):
         raise build_refusal("unknown_turn", turn=wanted)
-    names = await _async_find_names(call.hass, [turn])
+    names = await _async_find_person_names(call.hass, [turn])
     return {
         **_format_turn(call.hass, turn, names),
         "message": turn.message,
@@ -118,13 +118,13 @@ async def _async_get_turn(call: ServiceCall) -> ServiceResponse:
 
 async def _async_export_turns(call: ServiceCall) -> ServiceResponse:
     """Write turns with their complete text to a file, and return the number of turns."""
-    listing = _build_listing(call.data, await _async_get_permissions(call, needs_admin=True))
-    async with usable_store(call.hass) as memory:
+    listing = _build_list_query(call.data, await _async_get_permissions(call, needs_admin=True))
+    async with open_usable_store(call.hass) as memory:
         path = await call.hass.async_add_executor_job(resolve_allowed_path, call.hass, call.data[access.ATTR_FILENAME])
 
         def export_to_file(memory: Memory) -> int:
             turns = list[bool]()
-            write_lines(path, _count_exported_turns(memory.turn_records.export(listing), turns))
+            write_lines(path, _iter_counting_turns(memory.turn_records.export(listing), turns))
             return len(turns)
 
         return {"written": await memory.async_read(export_to_file, 0)}
@@ -162,7 +162,7 @@ async def _async_find_visible_agents(call: ServiceCall, user: User | None) -> fr
     )
 
 
-def _build_listing(data: Mapping[str, Any], rights: _CallerPermissions) -> TurnListQuery:
+def _build_list_query(data: Mapping[str, Any], rights: _CallerPermissions) -> TurnListQuery:
     """Return the query for the turns that the caller may see and that match all conditions of the action."""
     return TurnListQuery(
         since=data.get(access.ATTR_SINCE, -math.inf),
@@ -197,7 +197,7 @@ def _format_turn_text(turn: TurnRecord, rights: _CallerPermissions, number: int 
     return {**words, "sent": None if sent is None else _format_sent_request(sent)}
 
 
-def _count_exported_turns(lines: Iterable[str], turns: list[bool]) -> Iterator[str]:
+def _iter_counting_turns(lines: Iterable[str], turns: list[bool]) -> Iterator[str]:
     """Yield the lines of an export, and append to `turns` for each line that is a turn."""
     for line in lines:
         if json.loads(line)["kind"] == "turn_record":
@@ -205,7 +205,7 @@ def _count_exported_turns(lines: Iterable[str], turns: list[bool]) -> Iterator[s
         yield line
 
 
-async def _async_find_names(hass: HomeAssistant, turns: Iterable[TurnRecord]) -> dict[str, str]:
+async def _async_find_person_names(hass: HomeAssistant, turns: Iterable[TurnRecord]) -> dict[str, str]:
     """Return the names of the people who spoke in these turns, by user id."""
     people = [await async_find_person(hass, user) for user in {turn.person for turn in turns}]
     return {person.id: person.name for person in people if person is not None and person.name}
@@ -288,7 +288,7 @@ def _sum_usage(requests: Iterable[RequestRecord]) -> dict[str, Any]:
 
 
 def _error_key(name: str | None) -> str | None:
-    return name and ERROR_KEY_BY_CLASS.get(name, "unexpected")
+    return name and ERROR_KEY_BY_CLASS_NAME.get(name, "unexpected")
 
 
 def _find_device_name(hass: HomeAssistant, device: str | None) -> str | None:

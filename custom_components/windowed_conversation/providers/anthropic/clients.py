@@ -76,10 +76,10 @@ class MessagesProvider:
         """Send the request and yield the events of the answer, see `Provider.stream`."""
         body = encode_request(request)
         decoder = MessageDecoder(request, thinks="thinking" in body)
-        return stream_events(self._open(body), decoder, convert_errors(request), on_bytes)
+        return stream_events(self._open_stream(body), decoder, convert_errors(request), on_bytes)
 
     @asynccontextmanager
-    async def _open(self, body: dict[str, Any]) -> AsyncIterator[Any]:
+    async def _open_stream(self, body: dict[str, Any]) -> AsyncIterator[Any]:
         betas = ",".join(body.pop("betas", ()))
         headers = {"anthropic-beta": betas} if betas else {}
         sent = {**body, "stream": True}

@@ -38,7 +38,7 @@ _ERROR_BY_TYPE: dict[str, type[errors.ProviderError]] = {
 }
 
 # Error types that explain nothing. A proxy may send no type at all.
-_GENERIC_TYPES = ("", "invalid_request_error")
+_GENERIC_ERROR_TYPES = ("", "invalid_request_error")
 
 # Codes that are more specific than their error type: the API reports these as rate limits.
 _ERROR_BY_CODE: dict[str, type[errors.ProviderError]] = {
@@ -55,7 +55,7 @@ if find_spec(_ERROR_DETAILS_MODULE):
 _ERROR_BY_STOP_REASON: dict[str, type[errors.ProviderError]] = {
     "max_tokens": errors.Incomplete,
     "pause_turn": errors.Incomplete,
-    "refusal": errors.Refused,
+    "refusal": errors.AnswerRefused,
     "model_context_window_exceeded": errors.ContextOverflow,
 }
 
@@ -78,7 +78,7 @@ def _make_error(status: int, body: object, headers: Mapping[str, str], request: 
     error = get_member(body, "error")
     kind, code = as_code(get_member(error, "type")), as_code(get_member(get_member(error, "details"), "error_code"))
     # "prompt is too long" has no type or code of its own, so a request about as long as the context counts as too long.
-    is_generic = kind in _GENERIC_TYPES
+    is_generic = kind in _GENERIC_ERROR_TYPES
     return errors.build_server_error(
         status,
         code or kind,
@@ -101,7 +101,7 @@ class _OpenBlock:
     signature_fragments: list[str] = field(default_factory=list)
     arguments: CallArguments | None = None
 
-    def native_blocks(self) -> Iterator[Block]:
+    def iter_native_blocks(self) -> Iterator[Block]:
         """Yield the block exactly as it must be sent back. Of a text or a call, only its position is kept."""
         match self.type:
             case "thinking" if any(self.signature_fragments):
@@ -202,7 +202,7 @@ class MessageDecoder(Decoder):
                 fragment = as_text(delta.get("partial_json"))
                 # Tools that the server itself runs have no arguments to collect.
                 if block.arguments:
-                    block.arguments.add(fragment)
+                    block.arguments.add_fragment(fragment)
         return ()
 
     def _on_block_text(self, block: _OpenBlock, text: object) -> Sequence[Event]:
@@ -217,7 +217,7 @@ class MessageDecoder(Decoder):
 
     def _on_block_stop(self, index: int) -> Sequence[Event]:
         block = self._blocks.pop(index)
-        self._native_blocks += block.native_blocks()
+        self._native_blocks += block.iter_native_blocks()
         if block.arguments is None:
             return ()
         block.arguments.add_if_empty(block.content.get("input"))
@@ -272,7 +272,7 @@ class MessageDecoder(Decoder):
         kind, message = _ERROR_BY_STOP_REASON.get(self._native_reason), f"stop reason {self._native_reason}"
         if kind is None or not self.is_complete:
             return super()._final_error()
-        return errors.Refused(message, self._refusal_category) if kind is errors.Refused else kind(message)
+        return errors.AnswerRefused(message, self._refusal_category) if kind is errors.AnswerRefused else kind(message)
 
     def _native_value(self) -> list[Block] | None:
         """Return the blocks to send back; an empty list marks the answer if the model could think but did not."""

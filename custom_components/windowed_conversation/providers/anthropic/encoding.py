@@ -39,7 +39,7 @@ _DEFAULT_MAX_TOKENS = 4096
 
 # The smallest thinking budget that the API accepts:
 # https://platform.claude.com/docs/en/build-with-claude/extended-thinking
-_MIN_BUDGET_TOKENS = 1024
+_MIN_THINKING_TOKENS = 1024
 
 # The share of the answer limit that thinking may use; the rest is for the answer's text.
 _BUDGET_SHARE_BY_EFFORT = {Effort.MINIMAL: 0.0, Effort.LOW: 0.25, Effort.MEDIUM: 0.5, Effort.HIGH: 0.75}
@@ -49,7 +49,7 @@ _CACHE_MARK = {"type": "ephemeral"}
 
 # From this share of the context on, a request may be too long although its estimated size fits: Claude uses up to a
 # third more tokens for a text than the vocabulary to which the estimate was fitted.
-_FULL_CONTEXT_SHARE = 0.75
+_RISKY_CONTEXT_SHARE = 0.75
 
 _CONTEXT_EDITING_BETA = "context-management-2025-06-27"
 
@@ -105,7 +105,7 @@ class AlternatingMessages:
     messages: list[Block] = field(default_factory=list)
     history_end: Block | None = None
 
-    def add(self, role: str, blocks: list[Block]) -> None:
+    def add_blocks(self, role: str, blocks: list[Block]) -> None:
         """Add blocks to the newest message if it has the same role, else as a new message. An empty list is ignored."""
         if not blocks:
             return
@@ -133,11 +133,11 @@ def encode_messages(
             conversation.history_end = conversation.last_block()
         match message.role:
             case Role.USER:
-                conversation.add("user", _encode_user(message, images=images))
+                conversation.add_blocks("user", _encode_user(message, images=images))
             case Role.TOOL:
-                conversation.add("user", [_encode_tool_result(message, ids)])
+                conversation.add_blocks("user", [_encode_tool_result(message, ids)])
             case Role.ASSISTANT:
-                conversation.add("assistant", _encode_assistant(message, model, ids, names))
+                conversation.add_blocks("assistant", _encode_assistant(message, model, ids, names))
     return conversation
 
 
@@ -267,7 +267,7 @@ def describe_cache_breakpoints(request: Request) -> Mapping[str, Any]:
 
 def may_be_too_long(request: Request) -> bool:
     """Return whether the request, by its estimated size, may exceed the known context of the model."""
-    return exceeds_context(request, share=_FULL_CONTEXT_SHARE, answer=_choose_max_tokens(request))
+    return exceeds_context(request, share=_RISKY_CONTEXT_SHARE, answer=_choose_max_tokens(request))
 
 
 def _encode_body(request: Request) -> tuple[dict[str, Any], dict[str, Block]]:
@@ -321,8 +321,8 @@ def _encode_thinking(request: Request, max_tokens: int) -> dict[str, Any]:
     if request.profile.reasoning is ReasoningStyle.ADAPTIVE:
         return {"thinking": {"type": "adaptive"}, "output_config": {"effort": effort.value}}
     most = int(max_tokens * _BUDGET_SHARE_BY_EFFORT[Effort.HIGH])
-    if request.profile.reasoning is ReasoningStyle.BUDGET and most >= _MIN_BUDGET_TOKENS:
-        budget = max(_MIN_BUDGET_TOKENS, int(max_tokens * _BUDGET_SHARE_BY_EFFORT[effort]))
+    if request.profile.reasoning is ReasoningStyle.BUDGET and most >= _MIN_THINKING_TOKENS:
+        budget = max(_MIN_THINKING_TOKENS, int(max_tokens * _BUDGET_SHARE_BY_EFFORT[effort]))
         return {"thinking": {"type": "enabled", "budget_tokens": budget}}
     return {}
 

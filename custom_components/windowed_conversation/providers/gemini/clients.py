@@ -71,10 +71,10 @@ class GeminiProvider:
 
     def stream(self, request: Request, on_bytes: OnBytesCallback = ignore_bytes) -> AsyncGenerator[Event]:
         """Send the request and yield the events of the answer, see `Provider.stream`."""
-        return stream_events(self._open(request), GeminiDecoder(request), convert_errors(request), on_bytes)
+        return stream_events(self._open_stream(request), GeminiDecoder(request), convert_errors(request), on_bytes)
 
     @asynccontextmanager
-    async def _open(self, request: Request) -> AsyncIterator[Any]:
+    async def _open_stream(self, request: Request) -> AsyncIterator[Any]:
         url = f"{self._url}/{quote(_model_path(request.model))}:streamGenerateContent?alt=sse"
         async with self._send("POST", url, json=encode_body(request), timeout=self._timeout) as answer:
             yield answer

@@ -174,7 +174,7 @@ class GeminiDecoder(Decoder):
 
     def _on_call(self, call: Any, signature: bytes) -> Event:
         arguments = self._calls.begin_call()
-        arguments.add(call.get("args"))
+        arguments.add_fragment(call.get("args"))
         given_id = as_text(call.get("id"))
         done = self._calls.finish_call(given_id, as_text(call.get("name")), arguments.parse())
         if given_id:
@@ -187,13 +187,13 @@ class GeminiDecoder(Decoder):
         """Return the error of the answer, see `Decoder._final_error`. Complete calls are used despite a later error."""
         reason = self._native_reason
         if self._block_reason:
-            return errors.Refused(f"the prompt was blocked, reason {self._block_reason}", self._block_reason)
+            return errors.AnswerRefused(f"the prompt was blocked, reason {self._block_reason}", self._block_reason)
         if not self.is_complete or reason == _STOP_REASON or self._calls.count:
             return super()._final_error()
         message = f"finish reason {reason}"
         if reason in _CUT_OFF_REASONS:
             return errors.Incomplete(message)
-        return errors.Refused(message, reason) if reason in _REFUSAL_REASONS else errors.BadStream(message)
+        return errors.AnswerRefused(message, reason) if reason in _REFUSAL_REASONS else errors.BadStream(message)
 
     def _native_value(self) -> Any:
         length = self._text_chars

@@ -18,7 +18,7 @@ from .fields import convert_error_event, read_usage, refusal
 
 # The fields that identify the server: its fingerprint (Ollama and others), a router's chosen model, and its provider.
 _SERVER_FIELDS = ("system_fingerprint", "model", "provider")
-_MAX_WORD = 100
+_MAX_FIELD_CHARS = 100
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class ChatDecoder(Decoder):
             raise convert_error_event(event)
         if not self._server:
             words = [event.get(name) for name in _SERVER_FIELDS]
-            self._server = " ".join([word[:_MAX_WORD] for word in words if word and isinstance(word, str)])
+            self._server = " ".join([word[:_MAX_FIELD_CHARS] for word in words if word and isinstance(word, str)])
         if (usage := event.get("usage")) is not None:
             self._usage = read_usage(usage, "prompt", "completion")
         events: list[Event] = []
@@ -90,20 +90,20 @@ class ChatDecoder(Decoder):
         if self._native_reason not in ("length", "content_filter"):
             # This includes calls without arguments.
             for call in self._open_calls:
-                events += self._announce(call)
+                events += self._announce_call(call)
 
     def _on_fragment(self, fragment: Any) -> Iterator[Event]:
         """Add a fragment of a call. A complete JSON object cannot grow, so its call is announced at once."""
         function = fragment.get("function") or {}
-        call = self._call_of(fragment, function)
-        call.arguments.add(function.get("arguments"))
+        call = self._find_or_add_call(fragment, function)
+        call.arguments.add_fragment(function.get("arguments"))
         extra = fragment.get("extra_content")
         if extra and self._native_reader.reserve_chars(extra):
             call.extra_content = extra
         if call.arguments.parse_if_complete():
-            yield from self._announce(call)
+            yield from self._announce_call(call)
 
-    def _call_of(self, fragment: Any, function: Any) -> _OpenCall:
+    def _find_or_add_call(self, fragment: Any, function: Any) -> _OpenCall:
         """Return the call that a fragment belongs to: the newest call with its number, or a new call.
 
         OpenAI numbers its calls and sends each name once. Ollama numbers every parallel call 0 and gives each a new id.
@@ -118,7 +118,7 @@ class ChatDecoder(Decoder):
         self._open_calls.append(call)
         return call
 
-    def _announce(self, call: _OpenCall) -> Iterator[Event]:
+    def _announce_call(self, call: _OpenCall) -> Iterator[Event]:
         """Yield the event of a call, unless it was announced before. Raises `BadStream` for an incomplete call."""
         if not call.finished_call:
             done = self._calls.finish_call(call.id, call.name, call.arguments.parse())

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from ...window import Attachment, EstimatedCounter, Message, Role
-from ..encoder import add_notes, drop_none, encode_name, is_short_id, native_value, shorten, shorten_id
+from ..encoder import add_notes, derive_short_id, drop_none, encode_name, is_short_id, native_value, shorten
 from ..events import Request
 from ..json_values import get_objects, read_repaired_json
 from .fields import data_url, encode_arguments, encode_effort, encode_sampling, encode_tool, get_file_name, is_image
@@ -312,4 +312,4 @@ def _encode_id(call_id: str, dialect: Dialect, *, is_own: bool = False) -> str:
     if dialect is Dialect.OPENAI:
         return shorten(_MAX_CALL_ID_CHARS, call_id)
     # A server may have encoded information in its call ids that it needs later.
-    return call_id if is_own or is_short_id(call_id) else shorten_id(call_id)
+    return call_id if is_own or is_short_id(call_id) else derive_short_id(call_id)

@@ -75,10 +75,10 @@ class _OpenAIProvider(ABC):
 
     def stream(self, request: Request, on_bytes: OnBytesCallback = ignore_bytes) -> AsyncGenerator[Event]:
         """Send the request and yield the events of the answer, see `Provider.stream`."""
-        return stream_events(self._open(request), self._decoder(request), convert_errors(request), on_bytes)
+        return stream_events(self._open_response(request), self._decoder(request), convert_errors(request), on_bytes)
 
     @asynccontextmanager
-    async def _open(self, request: Request) -> AsyncIterator[Any]:
+    async def _open_response(self, request: Request) -> AsyncIterator[Any]:
         async with await self._send(request) as answer:
             yield answer.response
 

@@ -33,7 +33,7 @@ _CODES_BY_ERROR: dict[type[errors.ProviderError], str] = {
     errors.ModelNotFound: "DeploymentNotFound NotFoundError model_not_found not_found_error",
     errors.QuotaError: "billing_hard_limit_reached billing_not_active insufficient_quota",
     errors.RateLimited: "rate_limit_exceeded",
-    errors.Refused: "bio_policy content_filter image_content_policy_violation invalid_prompt "
+    errors.AnswerRefused: "bio_policy content_filter image_content_policy_violation invalid_prompt "
     "misalignment_policy_violation",
     errors.Unavailable: "server_error",
 }
@@ -114,9 +114,9 @@ def build_stream_error(*codes: object) -> errors.ProviderError:
     return errors.build_server_error(HTTPStatus.OK, code, _ERROR_BY_CODE.get(code))
 
 
-def refusal(reason: str) -> errors.Refused:
+def refusal(reason: str) -> errors.AnswerRefused:
     """Return the error for an answer that the model or a filter withheld."""
-    return errors.Refused(f"kept back, reason {reason}", reason)
+    return errors.AnswerRefused(f"kept back, reason {reason}", reason)
 
 
 def find_known_code(*codes: object) -> str:

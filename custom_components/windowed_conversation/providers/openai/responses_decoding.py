@@ -53,7 +53,7 @@ class ResponseDecoder(Decoder):
             case "response.output_item.done":
                 return self._on_item_done(event["item"], self._item_index(event))
             case "response.completed" | "response.incomplete" | "response.failed":
-                self._on_terminal(event)
+                self._on_final_event(event)
         return ()
 
     def to_stream_events(self, answer: Any) -> Iterator[Any]:
@@ -105,7 +105,7 @@ class ResponseDecoder(Decoder):
 
     def _on_call(self, item: Any, at: int) -> Sequence[Event]:
         arguments = self._calls.begin_call()
-        arguments.add(item.get("arguments"))
+        arguments.add_fragment(item.get("arguments"))
         name, given = as_text(item.get("name")), arguments.parse()
         if given is None or not name:
             # The call was cut off by a limit or is broken; the terminal event shows which.
@@ -115,7 +115,7 @@ class ResponseDecoder(Decoder):
         self._items[at]["call_id"] = done.call.id
         return (done,)
 
-    def _on_terminal(self, event: Any) -> None:
+    def _on_final_event(self, event: Any) -> None:
         self.is_complete, self._native_reason = True, "completed"
         match event["type"]:
             case "response.incomplete":

@@ -21,7 +21,7 @@ from .fields import (
     read_usage,
 )
 
-_COMPACTED = "compacted"
+_COMPACTED_FIELD = "compacted"
 
 # Longer call ids are refused, even the server's own: https://github.com/openai/codex/issues/14355
 _MAX_CALL_ID_CHARS = 64
@@ -44,12 +44,12 @@ def read_compaction(answer: Any) -> Compacted:
         raise BadStream(f"the server does not compact ({type(err).__name__})") from err
     if not compacted:
         raise BadStream("the server does not compact")
-    return Compacted({_COMPACTED: items}, texts, read_usage(get_member(answer, "usage"), "input", "output"))
+    return Compacted({_COMPACTED_FIELD: items}, texts, read_usage(get_member(answer, "usage"), "input", "output"))
 
 
 def get_compacted_items(message: Message | None, provider: str, model: str) -> list[Any]:
     """Return the items that replace a message and its question if this model compacted them, else an empty list."""
-    return get_objects(get_member(native_value(message, provider, model), _COMPACTED))
+    return get_objects(get_member(native_value(message, provider, model), _COMPACTED_FIELD))
 
 
 type _Item = dict[str, Any]

@@ -6,10 +6,10 @@ from math import isfinite
 from typing import Any
 
 from ..errors import WindowError
-from ..messages import MAX_TOKENS, is_count, is_number
+from ..messages import MAX_TOKENS, is_int_in_range, is_number
 
 # Twice as many characters as the largest configurable window would hold in English.
-MAX_CHARS = 16_000_000
+MAX_DATA_CHARS = 16_000_000
 
 # The cost of an object in characters, in addition to its texts, so that the number of empty objects is limited too.
 _OBJECT_COST_CHARS = 32
@@ -47,23 +47,23 @@ def _parse_finite_float(number: str) -> float | None:
 decode_json = json.JSONDecoder(parse_float=_parse_finite_float, parse_constant=lambda _: None).decode
 
 
-class Allowance:
+class CharAllowance:
     """The number of characters that may still be read, shared by all fields of a conversation."""
 
-    def __init__(self, char_count: int = MAX_CHARS) -> None:
+    def __init__(self, char_count: int = MAX_DATA_CHARS) -> None:
         self._remaining_chars = char_count
 
     def spend(self, char_count: int) -> None:
         """Subtract characters that were read. Raises `TooLarge` if too few remain."""
         self._remaining_chars -= char_count
         if self._remaining_chars < 0:
-            raise TooLarge(f"more than {MAX_CHARS} characters")
+            raise TooLarge(f"more than {MAX_DATA_CHARS} characters")
 
 
 class Fields:
     """The fields of one JSON object, which errors call `path`. Methods raise `MalformedData` and `TooLarge`."""
 
-    def __init__(self, value: object, path: str, allowance: Allowance) -> None:
+    def __init__(self, value: object, path: str, allowance: CharAllowance) -> None:
         if not isinstance(value, Mapping):
             raise MalformedData(f"{path} is no object")
         allowance.spend(_OBJECT_COST_CHARS)
@@ -90,7 +90,7 @@ class Fields:
     def read_integer(self, name: str, most: int = MAX_TOKENS) -> int:
         """Return the integer in a field, which must be between 0 and `most`."""
         value = self._values.get(name)
-        if not is_count(value, most=most):
+        if not is_int_in_range(value, most=most):
             raise self.build_error(name, f"is no whole number from 0 to {most}")
         return value
 
@@ -156,7 +156,7 @@ class Fields:
         """Return the unchecked value of a field, or None if the field is missing."""
         return self._values.get(name)
 
-    def expect_only(self, *names: str) -> None:
+    def check_field_names(self, *names: str) -> None:
         """Raise `MalformedData` if the object has any other fields, because their meaning would be lost."""
         if unknown := len(self._values.keys() - set(names)):
             raise MalformedData(f"{self.path} has {unknown} unknown fields")

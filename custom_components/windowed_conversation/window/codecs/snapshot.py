@@ -11,7 +11,7 @@ from ..exchange import EvictionCounts, Exchange, OpenExchange, Snapshot
 from ..messages import Attachment, Message, NativeData, Role, ToolCall, check_tags, join_tags, make_tags, to_message
 from ..tokens import dump_arguments
 from ..window import WindowStats
-from .fields import Allowance, CodecError, Fields, MalformedData, TooLarge, TooNew, UnknownFormat
+from .fields import CharAllowance, CodecError, Fields, MalformedData, TooLarge, TooNew, UnknownFormat
 
 _EVICTION_FIELDS = EvictionCounts._fields
 # More than any window ever evicts.
@@ -77,7 +77,7 @@ def load_tags(fields: Fields, name: str) -> frozenset[str]:
 
 def load_eviction_counts(fields: Fields) -> EvictionCounts:
     """Return the eviction counts of a stored window."""
-    fields.expect_only(*_EVICTION_FIELDS)
+    fields.check_field_names(*_EVICTION_FIELDS)
     return EvictionCounts(*(fields.read_integer(name, _MAX_EVICTED_COUNT) for name in _EVICTION_FIELDS))
 
 
@@ -117,14 +117,14 @@ def _dump_native(native: NativeData) -> dict[str, Any] | None:
 
 
 def _load_native(fields: Fields) -> NativeData:
-    fields.expect_only("provider", "model", "value", "tokens")
+    fields.check_field_names("provider", "model", "value", "tokens")
     tokens = fields.read_integer("tokens") if fields.has("tokens") else 0
     return NativeData(fields.read_text("provider"), fields.read_text("model"), fields.read_json("value"), tokens)
 
 
 def load_attachment(fields: Fields) -> Attachment:
     """Return a stored attachment of a message."""
-    fields.expect_only("mime_type", "name", "data")
+    fields.check_field_names("mime_type", "name", "data")
     try:
         data = b64decode(fields.read_text("data"), validate=True)
     except ValueError as err:
@@ -149,13 +149,13 @@ def load_snapshot(data: object) -> Snapshot:
     """Read a snapshot from a dictionary. Raises `UnknownFormat`, `TooNew`, `MalformedData` and `TooLarge`."""
     if not isinstance(data, dict) or data.get("format") != FORMAT_NAME:
         raise UnknownFormat("not the form of a conversation of ours")
-    fields = Fields(data, "conversation", Allowance())
+    fields = Fields(data, "conversation", CharAllowance())
     version = fields.read_integer("version")
     if version > FORMAT_VERSION:
         raise TooNew(f"version {version} is later than {FORMAT_VERSION}")
     if version < FORMAT_VERSION:
         raise fields.build_error("version", "was never written")
-    fields.expect_only("format", "version", "conversation_id", "system", "exchanges", "evicted")
+    fields.check_field_names("format", "version", "conversation_id", "system", "exchanges", "evicted")
     if not fields.has("exchanges"):
         raise fields.build_error("exchanges", "is missing")
     return Snapshot(
@@ -174,7 +174,7 @@ def dump_exchange(exchange: Exchange) -> dict[str, Any]:
 
 
 def _load_exchange(fields: Fields) -> Exchange:
-    fields.expect_only("tags", "messages", "sources")
+    fields.check_field_names("tags", "messages", "sources")
     messages = [_load_message(message) for message in fields.children("messages")]
     return build_exchange(messages, load_tags(fields, "tags"), fields.path, fields.read_texts("sources"))
 
@@ -200,7 +200,7 @@ def _dump_message(message: Message) -> dict[str, Any]:
 
 
 def _load_message(fields: Fields) -> Message:
-    fields.expect_only("role", "content", "tool_calls", "tool_call_id", "name", *METADATA_FIELDS)
+    fields.check_field_names("role", "content", "tool_calls", "tool_call_id", "name", *METADATA_FIELDS)
     marks = load_metadata(fields)
     if marks["tokens"] is None:
         raise fields.build_error("tokens", "is missing")
@@ -218,7 +218,7 @@ def _load_message(fields: Fields) -> Message:
 
 
 def _load_call(fields: Fields) -> ToolCall:
-    fields.expect_only("id", "name", "arguments")
+    fields.check_field_names("id", "name", "arguments")
     return ToolCall(fields.read_text("id"), fields.read_text("name"), fields.read_json_object("arguments"))
 
 
@@ -292,7 +292,7 @@ def read_conversation(connection: sqlite3.Connection, agent: str, key: str) -> S
         "SELECT id, text FROM exchange WHERE id BETWEEN ? AND ? ORDER BY id",
         (row << _BITS, row << _BITS | _NUMBER_MASK),
     )
-    exchanges = tuple(exchange for place, text in rows for exchange in _load_row(place & _NUMBER_MASK, text))
+    exchanges = tuple(exchange for place, text in rows for exchange in _load_exchange_row(place & _NUMBER_MASK, text))
     stats = _load_stats(state)
     evicted = EvictionCounts(stats.evicted_exchanges, stats.evicted_messages, stats.evicted_tokens, stats.trims)
     return Snapshot("", None, exchanges, evicted)
@@ -315,7 +315,7 @@ def _load_stats(state: str) -> WindowStats:
         return _EMPTY_STATS
 
 
-def _load_row(number: int, text: str) -> Iterator[Exchange]:
+def _load_exchange_row(number: int, text: str) -> Iterator[Exchange]:
     """Yield the exchange of a row, or nothing if the row is not valid.
 
     The fields are not checked like imported data, which would take four times as long. A checksum detects damage.
@@ -342,5 +342,5 @@ def _load_row_message(fields: Mapping[str, Any]) -> Message:
         fields.get("created"),
         fields["tokens"],
         native and NativeData(**{**native, "value": json.loads(native["value"])}),
-        tuple(load_attachment(Fields(each, "attachment", Allowance())) for each in fields.get("attachments", ())),
+        tuple(load_attachment(Fields(each, "attachment", CharAllowance())) for each in fields.get("attachments", ())),
     )

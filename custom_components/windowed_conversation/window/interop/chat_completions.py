@@ -4,7 +4,7 @@ from collections.abc import Iterable
 import json
 from typing import Any
 
-from ..codecs.fields import Allowance, Fields, MalformedData
+from ..codecs.fields import CharAllowance, Fields, MalformedData
 from ..messages import Message, Role, ToolCall
 
 # OpenAI's newer models use the name `developer` for the system role.
@@ -24,7 +24,7 @@ def from_chat_completions(data: object) -> tuple[Message, ...]:
     """
     if not isinstance(data, list):
         raise MalformedData("the conversation is no list")
-    fields = Fields({"messages": data}, "conversation", Allowance())
+    fields = Fields({"messages": data}, "conversation", CharAllowance())
     tools: dict[str, str] = {}
     messages = []
     for each in fields.children("messages"):

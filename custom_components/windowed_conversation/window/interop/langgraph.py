@@ -9,7 +9,7 @@ from dataclasses import replace
 import time
 from typing import Any
 
-from ..codecs.fields import Allowance, Fields, MalformedData
+from ..codecs.fields import CharAllowance, Fields, MalformedData
 from ..codecs.snapshot import build_exchange, dump_metadata, load_eviction_counts, load_metadata, load_tags
 from ..exchange import EvictionCounts, Exchange, Snapshot
 from ..messages import MAX_TOKENS, NO_TAGS, Message, Role, ToolCall
@@ -63,7 +63,7 @@ def from_langgraph_state(
     has added are counted and tagged now. If the state has no key "window", `conversation_id` is required, and the
     eviction counts start at 0.
     """
-    fields = Fields(state, "state", Allowance())
+    fields = Fields(state, "state", CharAllowance())
     if not fields.has("messages"):
         raise fields.build_error("messages", "is missing")
     beside = fields.read_child("window") if fields.has("window") else None
