@@ -106,7 +106,9 @@ async def test_last_request_begins_to_openai_with_the_bytes_of_the_one_before_it
     provider = create_openai_chat("made-up", http_client, model_server.url)
 
     outcome = await take(
-        "my name is Ada", asked=replace(question, model=replace(question.model, provider=provider)), max_tool_iterations=2
+        "my name is Ada",
+        asked=replace(question, model=replace(question.model, provider=provider)),
+        max_tool_iterations=2,
     )
 
     *_, before, last = [request.body for request in model_server.requests]

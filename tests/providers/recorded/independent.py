@@ -34,7 +34,8 @@ def _chat(events: Sequence[Json]) -> Reading:
                 _add_call_fragment(open_calls, fragment)
             ending = ending or choice.get("finish_reason") or ""
     fates = {"length": "Incomplete", "content_filter": "AnswerRefused", "": "BadStream"}
-    fate = error or fates.get(ending) or ("AnswerRefused" if refused else "") or ("tool_calls" if open_calls else "stop")
+    usual = "AnswerRefused" if refused else "tool_calls" if open_calls else "stop"
+    fate = error or fates.get(ending) or usual
     calls = () if fate == "BadStream" else _called(open_calls)
     return Reading(_whole(text), _whole(thought), calls, usage, fate)
 
@@ -237,7 +238,8 @@ def _gemini_fate(ending: str, *, called: bool) -> str:
     if called and ending:
         return "tool_calls"
     refused = {"SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"}
-    return {"STOP": "stop", "MAX_TOKENS": "Incomplete"}.get(ending) or ("AnswerRefused" if ending in refused else "BadStream")
+    other = "AnswerRefused" if ending in refused else "BadStream"
+    return {"STOP": "stop", "MAX_TOKENS": "Incomplete"}.get(ending) or other
 
 
 def _read_gemini_usage(counts: Json) -> UsageCounts:
