@@ -72,7 +72,8 @@ async def add_account(client: Client, model: ModelAccess, agent_name: str = AGEN
         form = await _submit_form(client, form, _fill_account_form(form, model))
     except DemoError as error:
         raise DemoError(f"the model's server {model.url} cannot be used: {error}") from error
-    done = await _submit_form(client, form, {"name": agent_name, "model": model.model})
+    names = {"name": agent_name, "model": model.model, "deployment": model.model, "use_in_assistant": False}
+    done = await _submit_form(client, form, fill_form(form, names))
     if done["type"] != "create_entry":
         raise DemoError(f"the account form asks for more than the demo knows ({done.get('step_id')}).")
     account = await find_account(client, done["result"]["entry_id"])
@@ -111,7 +112,7 @@ async def find_account(client: Client, entry_id: str | None = None) -> Account |
 
 
 async def change_agent(client: Client, account: Account, changes: Mapping[str, Any]) -> None:
-    """Submit the agent's form with these fields changed; a section is a mapping under its name. Raises DemoError."""
+    """Submit the agent's form with these fields changed. Raises DemoError."""
     handler = [account.entry_id, "conversation"]
     form = await client.post(f"{_FLOW_PATH}/subentries/flow", {"handler": handler, "subentry_id": account.subentry_id})
     await _submit_form(client, form, fill_form(form, changes))
@@ -173,7 +174,7 @@ async def find_sensor_ids(client: Client, entry_id: str | None = None) -> dict[s
 
 
 def fill_form(form: Json, changes: Mapping[str, Any]) -> Json:
-    """Return the values that the form would submit if a user changed only these fields."""
+    """Return the values that the form would submit if a user changed only these fields, also those in sections."""
     return _fill_fields(form["data_schema"], changes)
 
 
@@ -181,7 +182,7 @@ def _fill_account_form(form: Json, model: ModelAccess) -> Json:
     """Return the values for an account form; some forms have the address in their advanced section."""
     entered = {"url": model.url, "api_key": model.api_key, "format": model.wire_format}
     entered = {name: value for name, value in entered.items() if value is not None}
-    return fill_form(form, {**entered, "advanced": entered})
+    return fill_form(form, entered)
 
 
 def _fill_fields(fields: list[Json], changes: Mapping[str, Any]) -> Json:
@@ -189,7 +190,7 @@ def _fill_fields(fields: list[Json], changes: Mapping[str, Any]) -> Json:
     for field in fields:
         name = field["name"]
         if "schema" in field:
-            values[name] = _fill_fields(field["schema"], changes.get(name, {}))
+            values[name] = _fill_fields(field["schema"], changes)
         elif name in changes:
             values[name] = changes[name]
         elif (value := (field.get("description") or {}).get("suggested_value", field.get("default"))) is not None:
@@ -201,12 +202,11 @@ def _build_agent_changes(model: ModelAccess) -> Json:
     changes: Json = {} if model.can_control_home else {"llm_hass_api": []}
     if model.timeouts:
         idle, turn = model.timeouts
-        changes["limits"] = {"idle_timeout": idle, "turn_timeout": turn}
-    conversations: Json = {"memory": False} if not model.has_memory else {}
+        changes |= {"idle_timeout": idle, "turn_timeout": turn}
+    if not model.has_memory:
+        changes["memory"] = False
     if model.record_level is not None:
-        conversations["record"] = model.record_level
-    if conversations:
-        changes["conversations"] = conversations
+        changes["record"] = model.record_level
     return changes
 
 

@@ -56,7 +56,7 @@ FAULTS: dict[str, tuple[str, list[str], object, str]] = {
     "description without a field": ("texts", [*FLOW, "data_description", "gone"], "A field.", "gone"),
     "description without a field of a section": (
         "texts",
-        [*AGENT, "step", "agent", "sections", "limits", "data_description", "gone"],
+        [*AGENT, "step", "agent", "sections", "advanced", "data_description", "gone"],
         "A field.",
         "gone",
     ),

@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 import re
 import shlex
@@ -14,9 +14,9 @@ import pytest
 
 from custom_components.windowed_conversation.bridge import turn_report
 from custom_components.windowed_conversation.const import CONF_PROVIDER, PROVIDER_OPENAI, SUBENTRY_CONVERSATION
-from custom_components.windowed_conversation.flows import options
-from custom_components.windowed_conversation.flows.agent import build_agent_sections
+from custom_components.windowed_conversation.flows.agent import build_common_fields
 from custom_components.windowed_conversation.flows.fields import NumberFieldSelector
+from custom_components.windowed_conversation.flows.options import build_option_sections
 from custom_components.windowed_conversation.sensor import COST_SENSORS, MEMORY_SENSORS, RECORD_SENSORS, SENSORS
 from custom_components.windowed_conversation.turn.routing import RouteReason
 from demo import __main__ as demo
@@ -40,10 +40,15 @@ AGENT_SECTIONS: dict[str, dict[str, Any]] = {
 AGENT_HEADINGS = ["Conversation agent", *AGENT_SECTIONS]
 
 
+def named_labels(texts: dict[str, Any]) -> dict[str, str]:
+    """Return the labels of a form's fields by name, including those in its sections."""
+    inside = [named_labels(each).items() for each in texts.get("sections", {}).values()]
+    return texts.get("data", {}) | dict(chain.from_iterable(inside))
+
+
 def labels(texts: dict[str, Any]) -> set[str]:
     """Return the labels of a form's fields, including those in its sections."""
-    inside = [labels(each) for each in texts.get("sections", {}).values()]
-    return set(texts.get("data", {}).values()).union(*inside)
+    return set(named_labels(texts).values())
 
 
 def fields(schema: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
@@ -71,19 +76,19 @@ def in_code(text: str) -> str:
     return re.sub(r"{(\w+)}", r"*\1*", text)
 
 
-ACCOUNT_FORM = options._build_fields()
-AGENT_FORM = build_agent_sections({CONF_PROVIDER: PROVIDER_OPENAI})
+ACCOUNT_FORM = {marker: field for fields in build_option_sections({}).values() for marker, field in fields.items()}
+AGENT_FORM = build_common_fields({CONF_PROVIDER: PROVIDER_OPENAI})
 # The label of each option and the table cell with its default, for the options of the account and of an agent.
 ACCOUNT_CELLS = {row[0]: row[1] for row in table(DOCS / "options.md", "Account options")}
 AGENT_CELLS = {row[0]: row[1] for heading in AGENT_HEADINGS for row in table(DOCS / "options.md", heading)}
-ACCOUNT_LABELS = TEXTS["options"]["step"]["init"]["data"]
-AGENT_LABELS = {name: label for texts in AGENT_SECTIONS.values() for name, label in texts["data"].items()}
+ACCOUNT_LABELS = named_labels(TEXTS["options"]["step"]["init"])
+AGENT_LABELS = {name: label for step in AGENT_STEPS for name, label in named_labels(step).items()}
 
 FORMS = [(ACCOUNT_FORM, ACCOUNT_LABELS, ACCOUNT_CELLS), (AGENT_FORM, AGENT_LABELS, AGENT_CELLS)]
 NUMBERS = [
-    pytest.param(field, cells.get(known[field.name], ""), id=known[field.name])
+    pytest.param(field, cells.get(known[str(marker)], ""), id=known[str(marker)])
     for form, known, cells in FORMS
-    for _, field in fields(form)
+    for marker, field in fields(form)
     if isinstance(field, NumberFieldSelector)
 ]
 MARKED = [
@@ -186,9 +191,7 @@ def test_every_option_is_documented_and_every_documented_option_exists() -> None
 
 @pytest.mark.parametrize(("field", "cell"), NUMBERS)
 def test_range_of_an_option_is_documented(field: NumberFieldSelector, cell: str) -> None:
-    least, most = field.limit_placeholders.values()
-
-    assert f"({least} to {most}" in cell
+    assert f"({field.config['min']:,.0f} to {field.config['max']:,.0f}" in cell
 
 
 @pytest.mark.parametrize(("name", "default", "cell"), MARKED)

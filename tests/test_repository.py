@@ -8,7 +8,6 @@ import re
 from typing import Any, get_args
 
 from homeassistant.const import Platform
-from homeassistant.data_entry_flow import section
 from homeassistant.helpers.service import _SERVICES_SCHEMA
 from homeassistant.util.yaml import load_yaml_dict
 import pytest
@@ -32,29 +31,23 @@ from custom_components.windowed_conversation.bridge.errors import (
 from custom_components.windowed_conversation.const import (
     ATTR_DEVICE,
     ATTR_PERSON,
-    CONF_COMPACTION,
     CONF_CONTEXT_PLACEMENT,
     CONF_COUNTING,
     CONF_DEVICE_OWNERS,
     CONF_EFFORT,
     CONF_FORMAT,
     CONF_PERSISTENCE,
-    CONF_PROVIDER,
     CONF_RECORD,
     CONF_ROUTING,
     CONF_SCOPE,
     CONF_TOOL_RESULTS,
-    PROVIDER_OPENAI,
     SUBENTRY_CONVERSATION,
-    Compaction,
     Counting,
     OpenAIFormat,
     Persistence,
     RecordLevel,
 )
-from custom_components.windowed_conversation.flows import account_trial, options
-from custom_components.windowed_conversation.flows.agent import build_agent_sections
-from custom_components.windowed_conversation.flows.fields import NumberFieldSelector
+from custom_components.windowed_conversation.flows import account_trial
 from custom_components.windowed_conversation.memory import KINDS
 from custom_components.windowed_conversation.providers.errors import RateLimited
 from custom_components.windowed_conversation.providers.models import SELECTABLE_EFFORTS
@@ -69,8 +62,8 @@ from .repository_files import ICONS, MANIFEST, MODULES, PACKAGE, REPOSITORY, TEX
 # Hidden folders that belong to the repository. All others are caches of tools.
 HIDDEN = {".ci", ".github"}
 
-# Steps that show no form: they forward to another step, or create the entry immediately.
-SILENT_STEPS = {"reauth", "local"}
+# Steps that show no form of their own: they forward to another step, or create the entry immediately.
+SILENT_STEPS = {"reauth", "local", "openai", "gemini", "anthropic"}
 SILENT_AGENT_STEPS = {"user", "reconfigure"}
 # Abort reasons raised by Home Assistant's own flow code (`_async_abort_entries_match`).
 INHERITED_ABORTS = {"already_configured"}
@@ -140,6 +133,7 @@ def test_every_field_has_a_name_and_a_description() -> None:
 
 def test_every_step_has_its_text_and_every_text_its_step() -> None:
     assert TEXTS["config"]["step"].keys() == steps("config_flow") - SILENT_STEPS
+    assert TEXTS["config"]["create_entry"].keys() == {"default", "used_in_assistant"}
     assert TEXTS["config_subentries"][SUBENTRY_CONVERSATION]["step"].keys() == steps("flows/agent") - SILENT_AGENT_STEPS
     assert TEXTS["options"]["step"].keys() == steps("flows/options")
     # `confirm` is Home Assistant's own step, which is shown while the integration is not loaded
@@ -147,37 +141,16 @@ def test_every_step_has_its_text_and_every_text_its_step() -> None:
     assert TEXTS["issues"][Issue.MEMORY_LEFTOVER]["fix_flow"]["step"].keys() == steps("repairs") - silent | shown
 
 
-def range_texts(fields: dict[Any, Any]) -> set[str]:
-    """Return the error keys of the number fields in a form."""
-    sections = [each.schema.schema for each in fields.values() if isinstance(each, section)]
-    own = {f"{name}_out_of_range" for name, each in fields.items() if isinstance(each, NumberFieldSelector)}
-    return own.union(*map(range_texts, sections))
-
-
 def test_every_error_and_abort_is_one_of_the_flows() -> None:
     account, agent = TEXTS["config"], TEXTS["config_subentries"][SUBENTRY_CONVERSATION]
     told_of_accounts = words("config_flow") | words("flows/account_trial")
 
     assert account["error"].keys() | account["abort"].keys() <= told_of_accounts | INHERITED_ABORTS
-    ranges = range_texts(build_agent_sections({CONF_PROVIDER: PROVIDER_OPENAI}))
-    assert ranges <= agent["error"].keys()
-    assert agent["error"].keys() - ranges | agent["abort"].keys() <= words("flows/agent")
-    ranges = range_texts(options._build_fields())
-    assert ranges <= TEXTS["options"]["error"].keys()
-    assert TEXTS["options"]["error"].keys() - ranges <= words("flows/options")
+    assert agent["error"].keys() | agent["abort"].keys() <= words("flows/agent")
+    assert TEXTS["options"]["error"].keys() - {"out_of_range"} <= words("flows/options")
     assert {*account_trial._LIST_ERROR_KEYS.values(), *account_trial._MODEL_ERROR_KEYS.values()} <= account[
         "error"
     ].keys()
-
-
-def test_error_of_a_number_names_its_range() -> None:
-    errors = TEXTS["options"]["error"] | TEXTS["config_subentries"][SUBENTRY_CONVERSATION]["error"]
-    ranges = range_texts(build_agent_sections({CONF_PROVIDER: PROVIDER_OPENAI}) | options._build_fields())
-    names = {key: key.removesuffix("_out_of_range") for key in ranges}
-
-    named = {key: {f"{name}_least", f"{name}_most"} for key, name in names.items()}
-
-    assert {key: placeholders(errors[key]) for key in ranges} == named
 
 
 def test_every_exception_has_its_text_and_every_text_its_exception() -> None:
@@ -233,7 +206,6 @@ def test_every_sensor_has_a_name_and_an_icon() -> None:
 
 def test_every_choice_has_its_text() -> None:
     choices: dict[str, Iterable[str]] = {
-        CONF_COMPACTION: Compaction,
         CONF_CONTEXT_PLACEMENT: ContextPlacement,
         CONF_COUNTING: Counting,
         CONF_EFFORT: SELECTABLE_EFFORTS,

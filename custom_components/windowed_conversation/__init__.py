@@ -53,7 +53,7 @@ async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> b
     async_copy_device_owners(hass, entry)
     provider = await _async_create_account_provider(hass, entry)
     agents, server = await async_set_up_account(hass, entry, provider)
-    if any(agent.config.states is not None for agent in agents.values()):
+    if any(agent.config.sends_states for agent in agents.values()):
         entry.async_on_unload(async_acquire_home_states(hass))
     entry.runtime_data = AccountData(server, agents, _build_setup_settings(entry))
     await hass.config_entries.async_forward_entry_setups(entry, PLATFORMS)

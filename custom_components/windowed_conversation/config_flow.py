@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from functools import partialmethod
 from typing import Any, override
 
+from homeassistant.components.assist_pipeline import Pipeline
+from homeassistant.components.assist_pipeline.pipeline import async_get_pipeline, async_update_pipeline
 from homeassistant.config_entries import (
     SOURCE_REAUTH,
     SOURCE_RECONFIGURE,
@@ -18,9 +20,9 @@ from homeassistant.config_entries import (
     ConfigSubentryFlow,
     OptionsFlow,
 )
-from homeassistant.const import CONF_API_KEY, CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_URL
-from homeassistant.core import callback
-from homeassistant.helpers import llm
+from homeassistant.const import CONF_API_KEY, CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_URL, Platform
+from homeassistant.core import HomeAssistant, callback
+from homeassistant.helpers import entity_registry as er, llm
 import probatio
 
 from . import const
@@ -39,11 +41,13 @@ from .flows.agent import AgentFlow
 from .flows.fields import (
     async_build_model_fields,
     choose_agent_name,
+    get_model_field,
     has_deployments,
     list_models,
     make_unique_title,
     suggest_agent_name,
     suggest_model,
+    switch_field,
 )
 from .flows.options import WindowOptionsFlow
 
@@ -55,6 +59,11 @@ _PROVIDER_BY_STEP = {
     "anthropic": const.PROVIDER_ANTHROPIC,
     "server": const.PROVIDER_OPENAI_CHAT,
 }
+# The steps whose forms differ in their texts from the step `account`.
+_OWN_FORM_STEPS = ("azure", "server")
+
+# The switch that makes the new agent the one of the preferred assistant.
+_CONF_USE_IN_ASSISTANT = "use_in_assistant"
 
 
 class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
@@ -67,6 +76,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
         self._form_step_id = ""
         self._typed_key = ""
         self._tested: VerifiedAccount | None = None
+        self._used_in: Pipeline | None = None
 
     @override
     async def async_step_user(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
@@ -83,7 +93,13 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
         """Ask for the data of an account with this provider and verify it."""
         self._form = ACCOUNT_FORMS[provider]
         step_id = next(step for step, kind in _PROVIDER_BY_STEP.items() if kind == provider)
-        return await self._async_handle_account_form(step_id, user_input, {})
+        return await self._async_handle_account_form(
+            step_id if step_id in _OWN_FORM_STEPS else "account", user_input, {}
+        )
+
+    async def async_step_account(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
+        """Verify the data of an account with the chosen provider."""
+        return await self._async_add_account(self._form.provider, user_input)
 
     async_step_openai = partialmethod(_async_add_account, const.PROVIDER_OPENAI)
     async_step_azure = partialmethod(_async_add_account, const.PROVIDER_AZURE)
@@ -179,37 +195,44 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
     async def async_step_model(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask for the first agent's name and model. The steps of this form differ in texts and the model field."""
         assert self._tested is not None
-        errors: dict[str, str] = {}
+        field, assistant = get_model_field(self._tested.data), _find_preferred_assistant(self.hass)
+        errors = {} if has_deployments(self._tested.data) or _lists_models(self._tested) else {field: "no_models"}
         if user_input is not None:
-            model = user_input[CONF_MODEL].strip()
+            model = user_input[field].strip()
             error = await async_try_model(self._tested, model) if model else "model_missing"
             if error is None:
-                return self._create_account_with_agent(self._tested, user_input)
+                self._used_in = assistant if user_input.get(_CONF_USE_IN_ASSISTANT) else None
+                return self._create_account_with_agent(self._tested, user_input, model)
             if error in ACCOUNT_ERRORS:
                 return self._show_account_form(self._tested.data, error)
-            errors = {CONF_MODEL if error in {"model_missing", *MODEL_ERRORS} else "base": error}
-        schema = self.add_suggested_values_to_schema(await self._async_build_model_schema(self._tested), user_input)
+            errors = {field if error in {"model_missing", *MODEL_ERRORS} else "base": error}
+        schema = await self._async_build_model_schema(self._tested, assistant)
         return self.async_show_form(
-            step_id=_choose_model_step(self._tested),
-            data_schema=schema,
+            step_id="model",
+            data_schema=self.add_suggested_values_to_schema(schema, user_input),
             errors=errors,
-            description_placeholders={"memory_days": str(DEFAULT_MEMORY_DAYS)},
+            description_placeholders={
+                "memory_days": str(DEFAULT_MEMORY_DAYS),
+                "assistant": assistant.name if assistant else "",
+            },
         )
 
-    # These steps are used if the server lists no models, and for Azure.
-    async_step_unlisted_model = async_step_deployment = async_step_model
-
-    async def _async_build_model_schema(self, tried: VerifiedAccount) -> probatio.Schema:
+    async def _async_build_model_schema(self, tried: VerifiedAccount, assistant: Pipeline | None) -> probatio.Schema:
         fields = await async_build_model_fields(self.hass, tried.data, tried.models)
         name = self._suggest_name(tried)
         marker = probatio.Required(CONF_NAME, default=name) if name else probatio.Optional(CONF_NAME)
+        if assistant is not None:
+            # whoever adds another account may only want to try it
+            fields |= switch_field(_CONF_USE_IN_ASSISTANT, default=not _is_own_agent(self.hass, assistant))
         return probatio.Schema({marker: str, **fields})
 
     def _suggest_name(self, tried: VerifiedAccount) -> str:
         return suggest_agent_name(self.hass, tried.data, suggest_model(tried.data, tried.models))
 
-    def _create_account_with_agent(self, tried: VerifiedAccount, user_input: dict[str, Any]) -> ConfigFlowResult:
-        account, model = tried.data, user_input[CONF_MODEL].strip()
+    def _create_account_with_agent(
+        self, tried: VerifiedAccount, user_input: dict[str, Any], model: str
+    ) -> ConfigFlowResult:
+        account = tried.data
         data = {
             CONF_MODEL: model,
             CONF_LLM_HASS_API: [llm.LLM_API_ASSIST],
@@ -225,6 +248,20 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
         first = ConfigSubentryData(data=agent, subentry_type=const.SUBENTRY_CONVERSATION, title=name, unique_id=None)
         return self.async_create_entry(title=title, data=account, subentries=[first])
 
+    @override
+    async def async_on_create_entry(self, result: ConfigFlowResult) -> ConfigFlowResult:
+        """Make the new agent the one of the preferred assistant, if wanted, and say so."""
+        agent_id, *_ = result["result"].subentries
+        entity_id = er.async_get(self.hass).async_get_entity_id(Platform.CONVERSATION, const.DOMAIN, agent_id)
+        if self._used_in is None or entity_id is None:
+            return result
+        # otherwise the model would not know of the commands that Home Assistant handles
+        await async_update_pipeline(self.hass, self._used_in, conversation_engine=entity_id, prefer_local_intents=False)
+        return result | {
+            "description": "used_in_assistant",
+            "description_placeholders": {"assistant": self._used_in.name},
+        }
+
     @staticmethod
     @callback
     @override
@@ -238,7 +275,15 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
         return {const.SUBENTRY_CONVERSATION: AgentFlow}
 
 
-def _choose_model_step(tried: VerifiedAccount) -> str:
-    if has_deployments(tried.data):
-        return "deployment"
-    return "model" if list_models(tried.data, tried.models) else "unlisted_model"
+def _lists_models(tried: VerifiedAccount) -> bool:
+    return bool(list_models(tried.data, tried.models))
+
+
+def _find_preferred_assistant(hass: HomeAssistant) -> Pipeline | None:
+    """Return the preferred assistant, or None if Home Assistant runs without assistants."""
+    return async_get_pipeline(hass) if "assist_pipeline" in hass.config.components else None
+
+
+def _is_own_agent(hass: HomeAssistant, assistant: Pipeline) -> bool:
+    agent = er.async_get(hass).async_get(assistant.conversation_engine)
+    return agent is not None and agent.platform == const.DOMAIN

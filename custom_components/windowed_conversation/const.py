@@ -8,6 +8,7 @@ CONF_API_VERSION = "api_version"
 CONF_COMPACTION = "compaction"
 CONF_CONTEXT_PLACEMENT = "context_placement"
 CONF_CONTEXT_TOKENS = "context_tokens"
+CONF_DEPLOYMENT = "deployment"
 CONF_DEVICE_OWNERS = "device_owners"
 CONF_EFFORT = "effort"
 CONF_COUNTING = "counting"
@@ -19,7 +20,6 @@ CONF_FORMAT = "format"
 CONF_HEAD_START = "head_start"
 CONF_HISTORY_TOKENS = "history_tokens"
 CONF_EXCLUDED_TAGS = "excluded_tags"
-CONF_LIMITS = "limits"
 CONF_MAX_TOOL_TURNS = "max_tool_turns"
 CONF_MAX_WINDOWS = "max_windows"
 CONF_MEMORY = "memory"
@@ -33,7 +33,6 @@ CONF_RESULT_CAP_TOKENS = "result_cap_tokens"
 CONF_ROUTING = "routing"
 CONF_SCOPE = "scope"
 CONF_STATES = "states"
-CONF_STATES_DOMAINS = "states_domains"
 CONF_TEMPERATURE = "temperature"
 CONF_SUMMARIZE = "summarize"
 CONF_MAX_TOOL_ITERATIONS = "max_tool_iterations"
@@ -87,13 +86,6 @@ class Counting(StrEnum):
     ESTIMATE = "estimate"
     O200K_BASE = "o200k_base"
     CL100K_BASE = "cl100k_base"
-
-
-class Compaction(StrEnum):
-    """Permission for the provider to shorten old turns, by compaction (OpenAI) or context editing (Anthropic)."""
-
-    OFF = "off"
-    PROVIDER = "provider"
 
 
 class OpenAIFormat(StrEnum):

@@ -63,4 +63,4 @@ async def test_a_field_in_a_section_of_the_agent_s_form_is_kept(page, house):
     await form.open(house.url)
     await form.toggle("Model settings")
     await expect(form.field("Maximum answer tokens")).to_have_value("1200")
-    await house.change_agent(model_settings={"max_answer_tokens": 1000})
+    await house.change_agent(max_answer_tokens=1000)

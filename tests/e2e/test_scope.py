@@ -47,11 +47,11 @@ async def satellite_ids(shared_house) -> tuple[str, str]:
 async def by_device(house) -> AsyncIterator[House]:
     """Yield the home with an agent that treats all input from one device as one conversation."""
     house.model.change(delay=0)
-    await house.change_agent(conversations={"scope": "device"})
+    await house.change_agent(scope="device")
     await wait_until_set_up(house)
     house.model.log.clear()
     yield house
-    await house.change_agent(conversations={"scope": "conversation"})
+    await house.change_agent(scope="conversation")
     await wait_until_set_up(house)
 
 

@@ -40,9 +40,14 @@ class Kind:
     tried: str = ""
 
     @property
-    def model_step(self) -> str:
-        """The flow step that asks for the model."""
+    def model_field(self) -> str:
+        """The field of the forms that asks for the model."""
         return "deployment" if self.step == "azure" else "model"
+
+    @property
+    def form_step(self) -> str:
+        """The flow step whose form asks for the account."""
+        return self.step if self.step in ("azure", "server") else "account"
 
     def account(self, server: ModelServer, key: str = "key") -> dict[str, str]:
         """Return the config entry data of the account."""

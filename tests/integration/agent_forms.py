@@ -1,7 +1,7 @@
-"""Helpers for the form of an agent, which show and submit it as Home Assistant's frontend does."""
+"""Helpers for the form of an agent."""
 
 from collections.abc import Mapping
-from typing import Any, override
+from typing import Any
 
 from homeassistant.config_entries import SOURCE_USER
 from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_PROMPT
@@ -16,7 +16,6 @@ from custom_components.windowed_conversation.const import (
     CONF_FALLBACK_TIMEOUT,
     CONF_HEAD_START,
     CONF_IDLE_TIMEOUT,
-    CONF_LIMITS,
     CONF_MAX_ANSWER_TOKENS,
     CONF_MAX_TOOL_ITERATIONS,
     CONF_MEMORY,
@@ -24,7 +23,6 @@ from custom_components.windowed_conversation.const import (
     CONF_ROUTING,
     CONF_SCOPE,
     CONF_STATES,
-    CONF_STATES_DOMAINS,
     CONF_TURN_TIMEOUT,
     SUBENTRY_CONVERSATION,
 )
@@ -44,49 +42,24 @@ FRIDAY: dict[str, Any] = {
     CONF_MEMORY: False,
     CONF_RECORD: "whole",
     CONF_STATES: True,
-    CONF_STATES_DOMAINS: ["timer"],
     CONF_MAX_ANSWER_TOKENS: 500,
     CONF_COUNTING: "estimate",
     CONF_HEAD_START: True,
-    CONF_LIMITS: LIMITS,
+    **LIMITS,
 }
 
 
-class AgentForm(Submit):
-    """Submits an agent's form like the frontend: all shown sections, each with the entered fields that it contains."""
-
-    @override
-    async def __call__(self, **user_input: Any) -> Any:
-        """Submit the form and return the next step. Fields that no section shows are submitted at the top level."""
-        entered, sections = dict(user_input), dict[str, Any]()
-        for name, fields in list_sections(self).items():
-            inside = {field: entered.pop(field) for field in fields if field in entered}
-            sections[name] = entered.pop(name, {}) | inside
-        return await super().__call__(**entered, **sections)
-
-
-async def open_new(home: HomeAssistant, entry: MockConfigEntry) -> AgentForm:
+async def open_new(home: HomeAssistant, entry: MockConfigEntry) -> Submit:
     """Open the form for a new agent, and return it."""
     flows = home.config_entries.subentries
     kind = (entry.entry_id, SUBENTRY_CONVERSATION)
-    return AgentForm(home, flows, await flows.async_init(kind, context={"source": SOURCE_USER}))
+    return Submit(home, flows, await flows.async_init(kind, context={"source": SOURCE_USER}))
 
 
-async def open_agent_form(home: HomeAssistant, entry: MockConfigEntry) -> AgentForm:
+async def open_agent_form(home: HomeAssistant, entry: MockConfigEntry) -> Submit:
     """Open the form that changes the account's first agent, and return it."""
     shown = await entry.start_subentry_reconfigure_flow(home, next(iter(entry.subentries)))
-    return AgentForm(home, home.config_entries.subentries, shown)
-
-
-def list_sections(form: Submit) -> dict[str, dict[str, Any]]:
-    """Return the fields of each section in the form, by the name of the section."""
-    schema = form.shown.get("data_schema")
-    shown = schema.schema if schema else {}
-    return {
-        str(name): {str(field): value for field, value in each.schema.schema.items()}
-        for name, each in shown.items()
-        if isinstance(each, section)
-    }
+    return Submit(home, home.config_entries.subentries, shown)
 
 
 def get_selectors(form: Submit) -> dict[str, Any]:

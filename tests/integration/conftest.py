@@ -25,7 +25,7 @@ from homeassistant.const import (
     EVENT_HOMEASSISTANT_FINAL_WRITE,
 )
 from homeassistant.core import Context, HomeAssistant
-from homeassistant.data_entry_flow import FlowManager
+from homeassistant.data_entry_flow import FlowManager, section
 from homeassistant.helpers import area_registry as ar, entity_registry as er
 from homeassistant.helpers.entity import Entity
 from homeassistant.setup import async_setup_component
@@ -258,6 +258,21 @@ async def entry_without_model(set_up: SetUpFn) -> MockConfigEntry:
     return await set_up(account={CONF_PROVIDER: PROVIDER_NONE})
 
 
+def list_fields(form: Submit) -> dict[str, Any]:
+    """Return the fields and sections of the open form by name."""
+    schema = form.shown.get("data_schema")
+    return {str(name): each for name, each in schema.schema.items()} if schema else {}
+
+
+def list_sections(form: Submit) -> dict[str, dict[str, Any]]:
+    """Return the fields of each section in the form, by the name of the section."""
+    return {
+        name: {str(field): value for field, value in each.schema.schema.items()}
+        for name, each in list_fields(form).items()
+        if isinstance(each, section)
+    }
+
+
 class Submit:
     """Submits the forms of one flow, one after another; `shown` is the step that is currently open."""
 
@@ -267,8 +282,18 @@ class Submit:
         self.shown = shown
 
     async def __call__(self, **user_input: Any) -> Any:
-        """Submit the open form and return the next step."""
-        self.shown = await self._flows.async_configure(self.shown["flow_id"], user_input)
+        """Submit the open form and return the next step.
+
+        The form is submitted like the frontend does: all shown sections, each with the entered fields that it contains.
+        The name of a model is entered as that of a deployment if the form asks for one.
+        """
+        if "model" in user_input and "deployment" in list_fields(self):
+            user_input["deployment"] = user_input.pop("model")
+        sections = dict[str, Any]()
+        for name, fields in list_sections(self).items():
+            inside = {field: user_input.pop(field) for field in fields if field in user_input}
+            sections[name] = user_input.pop(name, {}) | inside
+        self.shown = await self._flows.async_configure(self.shown["flow_id"], {**user_input, **sections})
         await listed(self._home)
         return self.shown
 

@@ -12,7 +12,6 @@ from homeassistant.data_entry_flow import FlowResultType, section
 import custom_components.windowed_conversation
 from custom_components.windowed_conversation.agents.issues import Issue
 from custom_components.windowed_conversation.const import DOMAIN, SUBENTRY_CONVERSATION
-from custom_components.windowed_conversation.flows.fields import NumberFieldSelector
 
 _ENGLISH_FILE = Path(custom_components.windowed_conversation.__path__[0]) / "translations" / "en.json"
 _TEXTS = json.loads(_ENGLISH_FILE.read_text(encoding="utf-8"))
@@ -69,5 +68,3 @@ def _fields(schema: dict[Any, Any], prefix: str) -> Iterator[str]:
         else:
             yield f"{prefix}.data.{field}"
             yield f"{prefix}.data_description.{field}"
-            if isinstance(value, NumberFieldSelector):
-                yield f"error.{field}_out_of_range"

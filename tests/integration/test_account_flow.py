@@ -36,9 +36,8 @@ async def test_menu_asks_who_is_to_answer(home: HomeAssistant) -> None:
     assert menu["menu_options"] == ["openai", "azure", "gemini", "anthropic", "server", "local"]
 
 
-@pytest.mark.parametrize("step", ["model", "unlisted_model", "deployment"])
-def test_form_of_the_first_agent_says_that_it_remembers_and_for_how_long(step: str) -> None:
-    described = TEXTS["config"]["step"][step]["description"]
+def test_form_of_the_first_agent_says_that_it_remembers_and_for_how_long() -> None:
+    described = TEXTS["config"]["step"]["model"]["description"]
 
     assert "It remembers" in described
     assert "{memory_days} days" in described
@@ -50,7 +49,7 @@ async def test_days_that_the_form_of_the_first_agent_names_are_those_of_an_accou
 ) -> None:
     form = await server_form(**{CONF_URL: model_server.url})
 
-    assert form["description_placeholders"] == {"memory_days": "90"}
+    assert form["description_placeholders"] == {"memory_days": "90", "assistant": "Home Assistant"}
 
 
 async def test_agent_without_a_model_remembers_facts_as_the_menu_says(
@@ -76,7 +75,11 @@ async def test_models_of_the_server_are_offered(server_form: Submit, model_serve
     assert form["step_id"] == "model"
     fields = form["data_schema"].schema
     assert fields[CONF_MODEL].config["options"] == model_server.settings.list_model_ids()
-    assert form["data_schema"]({}) == {CONF_NAME: "scripted", CONF_MODEL: "scripted"}
+    assert form["data_schema"]({}) == {
+        CONF_NAME: "scripted",
+        CONF_MODEL: "scripted",
+        "use_in_assistant": True,
+    }
 
 
 async def test_account_and_its_first_agent_are_made(server_form: Submit, model_server: ModelServer) -> None:
@@ -129,7 +132,7 @@ async def test_server_without_models_lets_a_model_be_typed_and_the_name_stay_emp
 
     form = await server_form(url=f"{address}/v1")
 
-    assert form["step_id"] == "unlisted_model"
+    assert (form["step_id"], form["errors"]) == ("model", {CONF_MODEL: "no_models"})
     assert isinstance(form["data_schema"].schema[CONF_MODEL], TextSelector)
     (name,) = [field for field in form["data_schema"].schema if field == CONF_NAME]
     made = await server_form(model="qwen3:8b")

@@ -18,17 +18,17 @@ from demo.model_server import ModelServer
 
 from .account_forms import open_account
 from .account_kinds import AZURE_RESPONSES, COMPATIBLE, KINDS, Kind
-from .agent_forms import AgentForm, get_default, get_selectors, open_agent_form, suggested
-from .conftest import AGENT, SayFn, SetUpFn, get_speech
+from .agent_forms import get_default, get_selectors, open_agent_form, suggested
+from .conftest import AGENT, SayFn, SetUpFn, Submit, get_speech
 
 OPENAI, OPENAI_CHAT, GEMINI, ANTHROPIC = KINDS[0], KINDS[1], KINDS[-2], KINDS[-1]
 CHOICES = (CONF_FAMILY, CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P)
 # The account has no key.
 AT_HOME = {CONF_API_KEY: None}
-ADA: dict[str, Any] = {"name": "Ada", "routing": "llm_only", "llm_hass_api": ["assist"], "limits": {}}
+ADA: dict[str, Any] = {"name": "Ada", "routing": "llm_only", "llm_hass_api": ["assist"]}
 
 
-def choices(form: AgentForm) -> list[str]:
+def choices(form: Submit) -> list[str]:
     """Return the model settings that the form offers."""
     return [field for field in get_selectors(form) if field in CHOICES]
 

@@ -17,6 +17,7 @@ from custom_components.windowed_conversation.const import (
     CONF_CONTEXT_PLACEMENT,
     CONF_CONTEXT_TOKENS,
     CONF_COUNTING,
+    CONF_DEPLOYMENT,
     CONF_EFFORT,
     CONF_EXCLUDED_TAGS,
     CONF_FALLBACK_AGENTS,
@@ -25,7 +26,6 @@ from custom_components.windowed_conversation.const import (
     CONF_HEAD_START,
     CONF_HISTORY_TOKENS,
     CONF_IDLE_TIMEOUT,
-    CONF_LIMITS,
     CONF_MAX_ANSWER_TOKENS,
     CONF_MAX_TOOL_ITERATIONS,
     CONF_MEMORY,
@@ -33,7 +33,6 @@ from custom_components.windowed_conversation.const import (
     CONF_ROUTING,
     CONF_SCOPE,
     CONF_STATES,
-    CONF_STATES_DOMAINS,
     CONF_TEMPERATURE,
     CONF_TOP_P,
     CONF_TURN_TIMEOUT,
@@ -42,26 +41,26 @@ from custom_components.windowed_conversation.turn.limits import TurnLimits
 from demo.model_server import ModelServer
 
 from .account_kinds import AZURE_RESPONSES, KINDS
-from .agent_forms import FRIDAY, LIMITS, AgentForm, get_selectors, list_sections, open_agent_form, open_new, suggested
-from .conftest import AGENT, Page, SayFn, get_speech
+from .agent_forms import FRIDAY, get_selectors, open_agent_form, open_new, suggested
+from .conftest import AGENT, Page, SayFn, Submit, get_speech, list_sections
 from .states import get_state
 
 OPENAI = KINDS[0]
 
 
 @pytest.fixture
-async def new_form(home: HomeAssistant, entry) -> AgentForm:
+async def new_form(home: HomeAssistant, entry) -> Submit:
     """Open the form for a new agent of an account with a model, and return it."""
     return await open_new(home, entry)
 
 
 @pytest.fixture
-async def edit_agent_form(home: HomeAssistant, entry) -> AgentForm:
+async def edit_agent_form(home: HomeAssistant, entry) -> Submit:
     """Open the form that changes the agent Ada, and return it."""
     return await open_agent_form(home, entry)
 
 
-async def test_new_agent_is_suggested_what_most_want(new_form: AgentForm) -> None:
+async def test_new_agent_is_suggested_what_most_want(new_form: Submit) -> None:
     assert suggested(new_form) == {
         CONF_NAME: "scripted",
         CONF_PROMPT: llm.DEFAULT_INSTRUCTIONS_PROMPT,
@@ -82,7 +81,7 @@ async def test_suggested_name_is_one_that_no_conversation_agent_has(
     assert suggested(form)[CONF_NAME] == "OpenAI conversation 2"
 
 
-async def test_models_and_tools_are_offered(new_form: AgentForm, model_server: ModelServer) -> None:
+async def test_models_and_tools_are_offered(new_form: Submit, model_server: ModelServer) -> None:
     fields = get_selectors(new_form)
 
     assert fields[CONF_MODEL].config["options"] == model_server.settings.list_model_ids()
@@ -92,8 +91,7 @@ async def test_models_and_tools_are_offered(new_form: AgentForm, model_server: M
 async def test_deployment_is_asked_for_by_its_own_words(home: HomeAssistant, set_up, model_server) -> None:
     form = await open_new(home, await set_up(account=AZURE_RESPONSES.account(model_server)))
 
-    assert form.shown["step_id"] == "deployment"
-    assert isinstance(get_selectors(form)[CONF_MODEL], TextSelector)
+    assert isinstance(get_selectors(form)[CONF_DEPLOYMENT], TextSelector)
     assert form.shown["errors"] == {}
 
 
@@ -111,7 +109,7 @@ async def test_model_is_typed_and_the_name_may_stay_empty_where_the_server_lists
     assert [agent.title for agent in entry.subentries.values()] == ["Ada", "qwen3"]
 
 
-async def test_new_agent_is_there_at_once(home: HomeAssistant, new_form: AgentForm, entry, say: SayFn) -> None:
+async def test_new_agent_is_there_at_once(home: HomeAssistant, new_form: Submit, entry, say: SayFn) -> None:
     await say("my name is Ada")
 
     made = await new_form(**FRIDAY)
@@ -123,9 +121,7 @@ async def test_new_agent_is_there_at_once(home: HomeAssistant, new_form: AgentFo
     assert "Ada" in get_speech(await say("what is my name?"))
 
 
-async def test_new_agent_is_as_it_was_entered(
-    new_form: AgentForm, say: SayFn, model_server: ModelServer, entry
-) -> None:
+async def test_new_agent_is_as_it_was_entered(new_form: Submit, say: SayFn, model_server: ModelServer, entry) -> None:
     await new_form(**FRIDAY)
     await say("hello", agent_id="conversation.friday")
 
@@ -148,7 +144,7 @@ async def test_new_agent_is_as_it_was_entered(
         ({CONF_NAME: "", CONF_MODEL: " "}, {CONF_NAME: "name_missing", CONF_MODEL: "model_missing"}),
     ],
 )
-async def test_mistake_is_told_beside_its_field(edit_agent_form: AgentForm, wrong: dict[str, str], errors) -> None:
+async def test_mistake_is_told_beside_its_field(edit_agent_form: Submit, wrong: dict[str, str], errors) -> None:
     form = await edit_agent_form(**FRIDAY | wrong)
 
     assert form["errors"] == errors
@@ -157,13 +153,13 @@ async def test_mistake_is_told_beside_its_field(edit_agent_form: AgentForm, wron
 
 
 @pytest.mark.parametrize("name", ["scripted", "  "], ids=["suggested", "blank"])
-async def test_new_agent_is_called_like_its_model_unless_a_name_is_typed(new_form: AgentForm, entry, name: str) -> None:
+async def test_new_agent_is_called_like_its_model_unless_a_name_is_typed(new_form: Submit, entry, name: str) -> None:
     await new_form(**FRIDAY | {CONF_NAME: name, CONF_MODEL: "llama3.2:3b"})
 
     assert [agent.title for agent in entry.subentries.values()] == ["Ada", "llama3.2"]
 
 
-async def test_agent_keeps_its_name_when_its_model_changes(edit_agent_form: AgentForm, entry) -> None:
+async def test_agent_keeps_its_name_when_its_model_changes(edit_agent_form: Submit, entry) -> None:
     await edit_agent_form(**FRIDAY | {CONF_NAME: "Ada", CONF_MODEL: "llama3.2:3b"})
 
     assert [agent.title for agent in entry.subentries.values()] == ["Ada"]
@@ -175,14 +171,14 @@ async def test_agent_keeps_its_name_when_its_model_changes(edit_agent_form: Agen
         ({CONF_PROMPT: "{{ unclosed"}, CONF_PROMPT),
         ({CONF_PROMPT: "{% if %}"}, CONF_PROMPT),
         ({CONF_ROUTING: "both"}, CONF_ROUTING),
-        ({CONF_COUNTING: "p50k_base"}, "model_settings"),
-        ({CONF_EFFORT: "much"}, "model_settings"),
-        ({CONF_CONTEXT_PLACEMENT: "nowhere"}, "conversations"),
+        ({CONF_COUNTING: "p50k_base"}, "advanced"),
+        ({CONF_EFFORT: "much"}, CONF_EFFORT),
+        ({CONF_CONTEXT_PLACEMENT: "nowhere"}, "advanced"),
         ({CONF_LLM_HASS_API: ["gone"]}, CONF_LLM_HASS_API),
-        ({CONF_HISTORY_TOKENS: "nan"}, "conversations"),
+        ({CONF_HISTORY_TOKENS: "nan"}, "advanced"),
     ],
 )
-async def test_impossible_value_is_refused(new_form: AgentForm, wrong: dict[str, Any], told_at: str) -> None:
+async def test_impossible_value_is_refused(new_form: Submit, wrong: dict[str, Any], told_at: str) -> None:
     with pytest.raises(InvalidData) as refused:
         await new_form(**FRIDAY | wrong)
 
@@ -191,31 +187,28 @@ async def test_impossible_value_is_refused(new_form: AgentForm, wrong: dict[str,
 
 
 @pytest.mark.parametrize(
-    ("field", "number", "told_at", "limits"),
+    ("field", "number", "error"),
     [
-        (CONF_HISTORY_TOKENS, 99, "conversations", ("100", "2,000,000")),
-        (CONF_HISTORY_TOKENS, 2_000_001, "conversations", ("100", "2,000,000")),
-        (CONF_CONTEXT_TOKENS, 99, "model_settings", ("100", "2,000,000")),
-        (CONF_MAX_ANSWER_TOKENS, 0, "model_settings", ("100", "2,000,000")),
-        (CONF_TEMPERATURE, 2.1, "model_settings", ("0", "2")),
-        (CONF_TEMPERATURE, -0.1, "model_settings", ("0", "2")),
-        (CONF_TOP_P, 1.1, "model_settings", ("0", "1")),
-        (CONF_IDLE_TIMEOUT, 0, CONF_LIMITS, ("1", "300")),
-        (CONF_IDLE_TIMEOUT, 301, CONF_LIMITS, ("1", "300")),
-        (CONF_TURN_TIMEOUT, 601, CONF_LIMITS, ("1", "600")),
-        (CONF_MAX_TOOL_ITERATIONS, 51, CONF_LIMITS, ("1", "50")),
+        (CONF_HISTORY_TOKENS, 99, "Window size: enter a number from 100 to 2,000,000."),
+        (CONF_HISTORY_TOKENS, 2_000_001, "Window size: enter a number from 100 to 2,000,000."),
+        (CONF_CONTEXT_TOKENS, 99, "Context size: enter a number from 100 to 2,000,000."),
+        (CONF_MAX_ANSWER_TOKENS, 0, "Maximum tokens to return in response: enter a number from 100 to 2,000,000."),
+        (CONF_TEMPERATURE, 2.1, "Temperature: enter a number from 0 to 2."),
+        (CONF_TEMPERATURE, -0.1, "Temperature: enter a number from 0 to 2."),
+        (CONF_TOP_P, 1.1, "Top P: enter a number from 0 to 1."),
+        (CONF_IDLE_TIMEOUT, 0, "Idle timeout: enter a number from 1 to 300."),
+        (CONF_IDLE_TIMEOUT, 301, "Idle timeout: enter a number from 1 to 300."),
+        (CONF_TURN_TIMEOUT, 601, "Turn timeout: enter a number from 1 to 600."),
+        (CONF_MAX_TOOL_ITERATIONS, 51, "Maximum tool rounds: enter a number from 1 to 50."),
     ],
 )
-async def test_error_of_a_number_has_its_limits_at_its_section(
-    new_form: AgentForm, field: str, number: float, told_at: str, limits: tuple[str, str]
+async def test_error_of_a_number_names_the_field_and_its_limits(
+    new_form: Submit, field: str, number: float, error: str
 ) -> None:
-    placeholders = new_form.shown["description_placeholders"]
-    assert (placeholders[f"{field}_least"], placeholders[f"{field}_most"]) == limits
-
     with pytest.raises(InvalidData) as refused:
-        await new_form(**FRIDAY | {CONF_LIMITS: {}, field: number})
+        await new_form(**FRIDAY | {field: number})
 
-    assert refused.value.schema_errors == {told_at: f"{field}_out_of_range"}
+    assert refused.value.schema_errors == {"advanced": error}
 
 
 async def test_model_can_be_chosen_or_typed_while_the_server_is_away(
@@ -231,53 +224,51 @@ async def test_model_can_be_chosen_or_typed_while_the_server_is_away(
     assert "my-own-model" in [agent.config.model for agent in entry.runtime_data.agents.values()]
 
 
-async def test_account_that_goes_away_meanwhile_takes_no_agent(home: HomeAssistant, new_form: AgentForm, entry) -> None:
+async def test_account_that_goes_away_meanwhile_takes_no_agent(home: HomeAssistant, new_form: Submit, entry) -> None:
     await home.config_entries.async_unload(entry.entry_id)
 
     assert (await new_form(**FRIDAY))["reason"] == "entry_not_loaded"
     assert len(entry.subentries) == 1
 
 
-async def test_what_few_change_is_in_sections_that_are_closed(home: HomeAssistant, set_up, model_server) -> None:
+async def test_ten_fields_are_in_sight_and_the_others_in_a_closed_section(
+    home: HomeAssistant, set_up, model_server
+) -> None:
     form = await open_agent_form(home, await set_up(account=AZURE_RESPONSES.account(model_server)))
 
     shown = form.shown["data_schema"].schema
     assert [str(field) for field in shown] == [
         CONF_NAME,
-        CONF_MODEL,
+        CONF_DEPLOYMENT,
         CONF_FAMILY,
         CONF_PROMPT,
         CONF_LLM_HASS_API,
         CONF_ROUTING,
+        CONF_EFFORT,
         CONF_FALLBACK_AGENTS,
-        "model_settings",
-        "conversations",
-        "home",
-        CONF_LIMITS,
+        CONF_MEMORY,
+        CONF_RECORD,
+        "advanced",
     ]
-    assert {name: list(fields) for name, fields in list_sections(form).items()} == {
-        "model_settings": [
-            CONF_EFFORT,
-            CONF_TEMPERATURE,
-            CONF_TOP_P,
-            CONF_CONTEXT_TOKENS,
-            CONF_MAX_ANSWER_TOKENS,
-            CONF_COUNTING,
-            CONF_COMPACTION,
-            CONF_HEAD_START,
-        ],
-        "conversations": [
-            CONF_SCOPE,
-            CONF_HISTORY_TOKENS,
-            CONF_EXCLUDED_TAGS,
-            CONF_CONTEXT_PLACEMENT,
-            CONF_MEMORY,
-            CONF_RECORD,
-        ],
-        "home": [CONF_STATES, CONF_STATES_DOMAINS],
-        CONF_LIMITS: [CONF_FALLBACK_TIMEOUT, CONF_IDLE_TIMEOUT, CONF_TURN_TIMEOUT, CONF_MAX_TOOL_ITERATIONS],
-    }
-    assert all(shown[name].options["collapsed"] for name in list_sections(form))
+    assert list(list_sections(form)["advanced"]) == [
+        CONF_TEMPERATURE,
+        CONF_TOP_P,
+        CONF_CONTEXT_TOKENS,
+        CONF_MAX_ANSWER_TOKENS,
+        CONF_COUNTING,
+        CONF_COMPACTION,
+        CONF_HEAD_START,
+        CONF_SCOPE,
+        CONF_HISTORY_TOKENS,
+        CONF_EXCLUDED_TAGS,
+        CONF_CONTEXT_PLACEMENT,
+        CONF_STATES,
+        CONF_FALLBACK_TIMEOUT,
+        CONF_IDLE_TIMEOUT,
+        CONF_TURN_TIMEOUT,
+        CONF_MAX_TOOL_ITERATIONS,
+    ]
+    assert shown["advanced"].options["collapsed"]
 
 
 async def test_all_that_was_stored_is_suggested_and_stored_again(home: HomeAssistant, set_up, model_server) -> None:
@@ -288,13 +279,12 @@ async def test_all_that_was_stored_is_suggested_and_stored_again(home: HomeAssis
         CONF_TEMPERATURE: 0.3,
         CONF_TOP_P: 0.9,
         CONF_CONTEXT_TOKENS: 9000,
-        CONF_COMPACTION: "provider",
+        CONF_COMPACTION: True,
         CONF_HISTORY_TOKENS: 600,
     }
     entry = await set_up(account=OPENAI.account(model_server), **stored)
     form = await open_agent_form(home, entry)
-    flat = {key: value for key, value in stored.items() if key != CONF_LIMITS}
-    assert suggested(form) == {CONF_NAME: "Ada", **flat, **LIMITS}
+    assert suggested(form) == {CONF_NAME: "Ada", **stored}
 
     await form(**suggested(form))
 
@@ -302,18 +292,23 @@ async def test_all_that_was_stored_is_suggested_and_stored_again(home: HomeAssis
     assert (subentry.title, subentry.data) == ("Ada", stored)
 
 
-async def test_sections_are_as_they_were_entered_when_there_is_a_mistake(new_form: AgentForm) -> None:
-    shown = await new_form(
-        **FRIDAY | {CONF_MODEL: " ", CONF_LIMITS: {CONF_TURN_TIMEOUT: 30}, CONF_MAX_ANSWER_TOKENS: 1000}
-    )
+@pytest.mark.parametrize(
+    ("entered", "collapsed"),
+    [({CONF_NAME: "Friday", CONF_ROUTING: "local_first"}, True), ({**FRIDAY, CONF_MAX_ANSWER_TOKENS: 1000}, False)],
+    ids=["unchanged", "changed"],
+)
+async def test_section_with_changes_stays_open_when_there_is_a_mistake(
+    new_form: Submit, entered: dict[str, Any], collapsed: bool
+) -> None:
+    advanced = new_form.shown["data_schema"].schema["advanced"].schema({})
 
-    sections = shown["data_schema"].schema
-    assert {name: sections[name].options["collapsed"] for name in list_sections(new_form)} == {
-        "model_settings": True,
-        "conversations": False,
-        "home": False,
-        CONF_LIMITS: False,
-    }
+    shown = await new_form(**advanced | entered | {CONF_MODEL: " "})
+
+    assert shown["data_schema"].schema["advanced"].options["collapsed"] is collapsed
+
+
+async def test_values_of_a_section_are_kept_when_there_is_a_mistake(new_form: Submit) -> None:
+    await new_form(**FRIDAY | {CONF_MODEL: " ", CONF_MAX_ANSWER_TOKENS: 1000})
 
     assert {field: suggested(new_form)[field] for field in (CONF_SCOPE, CONF_MAX_ANSWER_TOKENS, CONF_TURN_TIMEOUT)} == {
         CONF_SCOPE: "device",
@@ -322,7 +317,7 @@ async def test_sections_are_as_they_were_entered_when_there_is_a_mistake(new_for
     }
 
 
-async def test_change_suggests_the_instructions_in_effect(edit_agent_form: AgentForm) -> None:
+async def test_change_suggests_the_instructions_in_effect(edit_agent_form: Submit) -> None:
     assert suggested(edit_agent_form)[CONF_PROMPT] == llm.DEFAULT_INSTRUCTIONS_PROMPT
 
 
@@ -332,9 +327,7 @@ async def test_tools_that_are_gone_are_not_suggested(home: HomeAssistant, set_up
     assert suggested(form)[CONF_LLM_HASS_API] == ["assist"]
 
 
-async def test_changed_agent_is_the_same_one(
-    home: HomeAssistant, edit_agent_form: AgentForm, entry, say: SayFn
-) -> None:
+async def test_changed_agent_is_the_same_one(home: HomeAssistant, edit_agent_form: Submit, entry, say: SayFn) -> None:
     await say("my name is Ada")
     before = list(entry.subentries)
 
@@ -346,7 +339,7 @@ async def test_changed_agent_is_the_same_one(
     assert "Ada" in get_speech(await say("what is my name?"))
 
 
-async def test_agent_that_may_use_tools_says_so(home: HomeAssistant, edit_agent_form: AgentForm) -> None:
+async def test_agent_that_may_use_tools_says_so(home: HomeAssistant, edit_agent_form: Submit) -> None:
     assert get_state(home, AGENT).attributes["supported_features"] == ConversationEntityFeature.CONTROL
 
     await edit_agent_form(**FRIDAY | {CONF_LLM_HASS_API: []})
@@ -354,7 +347,7 @@ async def test_agent_that_may_use_tools_says_so(home: HomeAssistant, edit_agent_
     assert get_state(home, AGENT).attributes["supported_features"] == 0
 
 
-async def test_own_window_size_goes_before_the_account_s(edit_agent_form: AgentForm, entry, figure) -> None:
+async def test_own_window_size_goes_before_the_account_s(edit_agent_form: Submit, entry, figure) -> None:
     await edit_agent_form(**FRIDAY | {CONF_HISTORY_TOKENS: 600})
 
     assert figure("window_size") == "600"
@@ -371,7 +364,7 @@ async def test_own_window_size_can_be_taken_back(home: HomeAssistant, set_up, fi
 async def test_agent_without_a_model_has_a_name_and_a_window(home: HomeAssistant, entry_without_model, figure) -> None:
     form = await open_agent_form(home, entry_without_model)
 
-    assert list(get_selectors(form)) == [CONF_NAME, CONF_SCOPE, CONF_HISTORY_TOKENS, CONF_MEMORY, CONF_RECORD]
+    assert list(get_selectors(form)) == [CONF_NAME, CONF_MEMORY, CONF_RECORD, CONF_SCOPE, CONF_HISTORY_TOKENS]
     await form(name="Grace", history_tokens=600)
     assert figure("window_size") == "600"
 

@@ -18,7 +18,6 @@ from custom_components.windowed_conversation.const import (
     CONF_TOOL_RESULTS,
     PROVIDER_ANTHROPIC,
     PROVIDER_OPENAI_CHAT,
-    Compaction,
 )
 from demo.model_server import ModelServer
 
@@ -44,12 +43,12 @@ async def house(home: HomeAssistant) -> HomeAssistant:
 def claude(house: HomeAssistant, set_up: SetUpFn, model_server: ModelServer) -> Callable[..., Any]:
     """Return a function that sets up an agent that sends all text to Anthropic and keeps tool results in the window."""
 
-    async def claude(compaction: Compaction | None = Compaction.PROVIDER, **agent: Any) -> MockConfigEntry:
+    async def claude(compaction: bool | None = True, **agent: Any) -> MockConfigEntry:
         model_server.change(models=(CLAUDE, "scripted"))
         return await set_up(
             account={CONF_PROVIDER: PROVIDER_ANTHROPIC, CONF_URL: model_server.anthropic_url},
             options={CONF_TOOL_RESULTS: "keep"},
-            **({CONF_COMPACTION: compaction} if compaction else {}),
+            **({CONF_COMPACTION: compaction} if compaction is not None else {}),
             **{CONF_MODEL: CLAUDE, CONF_ROUTING: "llm_only", **agent},
         )
 
@@ -84,9 +83,9 @@ async def test_provider_clears_old_results_that_are_sent_whole_and_the_turn_tell
     assert all(not request.violations for request in model_server.requests)
 
 
-@pytest.mark.parametrize("compaction", [None, Compaction.OFF])
+@pytest.mark.parametrize("compaction", [None, False])
 async def test_nothing_is_cleared_unless_the_agent_says_so(
-    compaction: Compaction | None,
+    compaction: bool | None,
     claude: Callable[..., Any],
     home: HomeAssistant,
     say: SayFn,

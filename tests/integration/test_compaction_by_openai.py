@@ -21,7 +21,6 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_AZURE,
     PROVIDER_OPENAI,
     PROVIDER_OPENAI_CHAT,
-    Compaction,
     OpenAIFormat,
 )
 from custom_components.windowed_conversation.window import NativeData
@@ -60,7 +59,7 @@ def talk(
     """Return a function that sets up an agent, talks until evicted exchanges are summarized, and returns the agent."""
 
     async def talk(
-        compaction: Compaction = Compaction.PROVIDER,
+        compaction: bool = True,
         *,
         tokens: int = 2000,
         account: Mapping[str, Any] | None = None,
@@ -177,7 +176,7 @@ async def test_model_is_asked_for_a_summary_where_azure_has_no_way_to_shorten(
 
 
 async def test_nothing_is_shortened_unless_the_agent_says_so(talk: TalkFn, model_server: ModelServer) -> None:
-    agent = await talk(Compaction.OFF)
+    agent = await talk(compaction=False)
 
     assert natives(agent) == []
     assert compactions(model_server) == []

@@ -31,11 +31,12 @@ from demo.model_server import ModelServer
 
 from .account_forms import open_options
 from .actions import act
+from .agent_forms import suggested
 from .conftest import AGENT, SayFn, SetUpFn, Submit, flush_store, get_speech
 from .remembered import list_facts
 from .states import add_satellite
 from .store_file import Disk
-from .test_options_flow import SMALL, suggested, suggested_in
+from .test_options_flow import SMALL
 from .test_recall import ada, asked, grace, sent, tell
 
 __all__ = ["ada", "grace"]
@@ -62,12 +63,12 @@ def owned(bedside: str, ada: Context) -> dict[str, list[dict[str, str | None]]]:
 
 def field(form: Submit) -> Any:
     """Return the form field for the owners of satellites."""
-    return form.shown["data_schema"].schema["devices"].schema.schema[CONF_DEVICE_OWNERS]
+    return form.shown["data_schema"].schema["memory"].schema.schema[CONF_DEVICE_OWNERS]
 
 
 def listed_in(form: Submit) -> list[dict[str, str]]:
     """Return the device owners that the form suggests."""
-    return suggested_in(form.shown["data_schema"].schema["devices"].schema)[CONF_DEVICE_OWNERS]
+    return suggested(form).get(CONF_DEVICE_OWNERS, [])
 
 
 async def test_owner_is_known_in_a_pipeline_that_their_satellite_runs(
@@ -195,7 +196,7 @@ async def test_form_offers_satellites_and_people_and_keeps_whose_they_are(
     form = await open_options(home, entry)
     shown = field(form).config
     offered = [each["label"] for each in shown["fields"]["person"]["selector"].config["options"]]
-    done = await form(**SMALL, devices=owned)
+    done = await form(**SMALL, **owned)
 
     assert offered == ["Ada"]
     # The person is optional, because a form would preselect a value for a required field.
@@ -213,11 +214,11 @@ async def test_form_takes_a_device_only_once_and_none_without_a_person(
     form = await open_options(home, entry)
     wrong = {"device_owned_twice": owned[CONF_DEVICE_OWNERS] * 2, "device_without_person": [{"device": bedside}]}
     for error, entered in wrong.items():
-        refused = await form(**SMALL, devices={CONF_DEVICE_OWNERS: entered})
+        refused = await form(**SMALL | {CONF_DEVICE_OWNERS: entered})
 
-        assert refused["errors"] == {"devices": error}
+        assert refused["errors"] == {"memory": error}
         assert listed_in(form) == entered
-        assert not refused["data_schema"].schema["devices"].options["collapsed"]
+        assert not refused["data_schema"].schema["memory"].options["collapsed"]
     assert entry.options == {}
 
 
@@ -236,7 +237,7 @@ async def test_form_takes_no_owner_that_it_does_not_offer(
 ) -> None:
     form = await open_options(home, entry)
     with pytest.raises(InvalidData):
-        await form(**SMALL, devices={CONF_DEVICE_OWNERS: [{"device": bedside, "person": person}]})
+        await form(**SMALL | {CONF_DEVICE_OWNERS: [{"device": bedside, "person": person}]})
 
     assert entry.options == {}
 
@@ -253,7 +254,7 @@ async def test_devices_of_one_account_are_those_of_all(
 ) -> None:
     await set_up()
     other = await set_up(account={CONF_URL: f"{model_server.url}/"})
-    await (await open_options(home, other))(**SMALL, devices=owned)
+    await (await open_options(home, other))(**SMALL, **owned)
     await tell(home, ("Dentist on Tuesday", ada, True))
     await say("hello there", device_id=bedside)
 
@@ -275,21 +276,12 @@ async def test_device_leaves_the_list_of_all_accounts(
     other = await set_up(account={CONF_URL: f"{model_server.url}/"})
     form = await open_options(home, other)
     listed = listed_in(form)
-    await form(**SMALL, devices={CONF_DEVICE_OWNERS: []})
+    await form(**SMALL | {CONF_DEVICE_OWNERS: []})
     await say("hello there", device_id=bedside)
 
     assert listed == owned[CONF_DEVICE_OWNERS]
     assert [dict(entry.options), dict(other.options)] == [{}, SMALL]
     assert disk.execute("SELECT person FROM turn") == [(None,)]
-
-
-async def test_form_without_the_section_leaves_the_list_as_it_is(
-    home: HomeAssistant, set_up: SetUpFn, owned: dict
-) -> None:
-    entry = await set_up(options=owned)
-    await (await open_options(home, entry))(**SMALL)
-
-    assert entry.options == SMALL | owned
 
 
 async def test_account_that_is_added_has_the_list_and_keeps_it_when_the_other_one_is_removed(

@@ -16,8 +16,8 @@ from custom_components.windowed_conversation.window import EstimatedCounter, Mes
 from custom_components.windowed_conversation.window.tokens import format_counted_text
 from tests.exact_tokens import ENCODINGS, VOCABULARIES, exact_count, theirs, vocabulary
 
-from .agent_forms import FRIDAY, AgentForm, get_selectors, open_agent_form
-from .conftest import SayFn, SetUpFn, get_speech
+from .agent_forms import FRIDAY, get_selectors, open_agent_form
+from .conftest import SayFn, SetUpFn, Submit, get_speech
 
 # This model never reports usage. Usage would correct the count, because the server has another tokenizer.
 SILENT = "scripted+no_usage"
@@ -151,12 +151,12 @@ async def test_package_that_does_not_load_is_logged_once_and_costs_no_account(
 
 
 @pytest.fixture
-async def edit_agent_form(home: HomeAssistant, entry) -> AgentForm:
+async def edit_agent_form(home: HomeAssistant, entry) -> Submit:
     """Open the form that changes the agent Ada, which uses estimated counts, and return it."""
     return await open_agent_form(home, entry)
 
 
-async def test_form_offers_the_ways_to_count_and_estimates_by_itself(edit_agent_form: AgentForm, entry) -> None:
+async def test_form_offers_the_ways_to_count_and_estimates_by_itself(edit_agent_form: Submit, entry) -> None:
     fields = get_selectors(edit_agent_form)
     assert fields[CONF_COUNTING].config["options"] == ["estimate", "o200k_base", "cl100k_base"]
 
@@ -167,7 +167,7 @@ async def test_form_offers_the_ways_to_count_and_estimates_by_itself(edit_agent_
 
 
 async def test_change_to_exact_counts_keeps_the_conversation_and_counts_what_comes(
-    edit_agent_form: AgentForm, entry, say: SayFn, get_agent
+    edit_agent_form: Submit, entry, say: SayFn, get_agent
 ) -> None:
     await say("my name is Ada")
     (window,) = get_agent(entry).windows.loaded_windows().values()

@@ -12,7 +12,6 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 from custom_components.windowed_conversation.const import (
     CONF_FALLBACK_AGENTS,
     CONF_FALLBACK_TIMEOUT,
-    CONF_LIMITS,
     CONF_ROUTING,
     DOMAIN,
 )
@@ -93,7 +92,7 @@ async def test_refused_key_of_the_first_is_asked_for_again(
 @pytest.fixture
 async def loading(set_up: SetUpFn, byte_server: ByteServer) -> MockConfigEntry:
     """Return the account of an agent whose server is still loading the model; its fallback timeout is one second."""
-    asked = {CONF_FALLBACK_AGENTS: [SECOND], CONF_ROUTING: "llm_only", CONF_LIMITS: {CONF_FALLBACK_TIMEOUT: 1}}
+    asked = {CONF_FALLBACK_AGENTS: [SECOND], CONF_ROUTING: "llm_only", CONF_FALLBACK_TIMEOUT: 1}
     first = await set_up(account={CONF_URL: byte_server.url, CONF_API_KEY: None}, **asked)
     await set_up(**{CONF_ROUTING: "llm_only"})
     byte_server.set_reply(text("The model is here."), STOP, DONE, before=2)

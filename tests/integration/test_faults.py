@@ -11,7 +11,6 @@ import pytest
 from custom_components.windowed_conversation.agents import turns
 from custom_components.windowed_conversation.const import (
     CONF_IDLE_TIMEOUT,
-    CONF_LIMITS,
     CONF_MAX_TOOL_ITERATIONS,
     CONF_ROUTING,
     CONF_TURN_TIMEOUT,
@@ -73,7 +72,7 @@ def test_every_fault_of_the_server_is_in_the_table() -> None:
 @pytest.fixture
 async def agent(set_up: SetUpFn):
     """Set up an account whose agent has short timeouts."""
-    return await set_up(**{CONF_LIMITS: SHORT_TIMEOUTS})
+    return await set_up(**SHORT_TIMEOUTS)
 
 
 @pytest.mark.parametrize("fault", HEARD)
@@ -179,7 +178,7 @@ async def test_chat_log_that_another_agent_never_leaves_is_waited_for_as_long_as
     # Home Assistant 2026.11 and later raise an error while another turn uses the chat log.
     monkeypatch.setattr(turns, "BUSY_ERRORS", (InterruptedError,))
     monkeypatch.setattr(conversation, "async_get_chat_log", busy)
-    await set_up(**{CONF_LIMITS: SHORT_TIMEOUTS | {CONF_TURN_TIMEOUT: 0.3}})
+    await set_up(**SHORT_TIMEOUTS | {CONF_TURN_TIMEOUT: 0.3})
 
     async with asyncio.timeout(30):
         answer = get_speech(await say("hello"))

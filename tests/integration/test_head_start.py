@@ -34,7 +34,6 @@ from custom_components.windowed_conversation.agents.server import HeadStart
 from custom_components.windowed_conversation.bridge.local_intents import async_prepare_sentences
 from custom_components.windowed_conversation.const import (
     CONF_HEAD_START,
-    CONF_LIMITS,
     CONF_PROVIDER,
     CONF_ROUTING,
     CONF_TURN_TIMEOUT,
@@ -375,7 +374,7 @@ async def test_server_that_fails_costs_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(f"{HeadStart.__module__}._CONNECT_TIMEOUT", 0.3)
-    await set_up(account=account, **{CONF_LIMITS: {CONF_TURN_TIMEOUT: 0.3}})
+    await set_up(account=account, **{CONF_TURN_TIMEOUT: 0.3})
     # Sentences are loaded in a thread, during which timers of the set-up may fire on a busy machine.
     await async_prepare_sentences(home, "en")
     caplog.clear()
@@ -433,7 +432,7 @@ async def test_head_start_ends_when_the_turn_asks_for_something_else(
 async def test_head_start_ends_with_the_turn_timeout(
     home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer, prepare: PrepareFn
 ) -> None:
-    await set_up(account=AT_HOME, **{CONF_LIMITS: {CONF_TURN_TIMEOUT: 0.3}})
+    await set_up(account=AT_HOME, **{CONF_TURN_TIMEOUT: 0.3})
     model_server.fault("no_answer")
     began = home.loop.time()
 

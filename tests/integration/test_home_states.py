@@ -20,7 +20,6 @@ from custom_components.windowed_conversation.const import (
     CONF_PERSISTENCE,
     CONF_ROUTING,
     CONF_STATES,
-    CONF_STATES_DOMAINS,
     DOMAIN,
     MEMORY_API_ID,
 )
@@ -243,17 +242,6 @@ async def test_area_of_the_speaker_has_its_measurements(
     await say(GREETING, device_id=satellite.id)
 
     assert listed(model_server) == f"Kitchen: stove=21.5 °C | not listed: 1 measurements | {USUAL}"
-
-
-async def test_domains_are_sent_that_the_user_adds(
-    home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer
-) -> None:
-    for entity_id in ("timer.egg", "select.mode"):
-        put(home, entity_id, "idle")
-    await set_up(**{CONF_STATES_DOMAINS: ["timer"]})
-    await say(GREETING)
-
-    assert listed(model_server) == f"not listed: 1 timer, 1 others | {USUAL}"
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from custom_components.windowed_conversation.bridge.home_tools import MAX_LISTIN
 from custom_components.windowed_conversation.const import (
     CONF_MEMORY,
     CONF_STATES,
-    CONF_STATES_DOMAINS,
     DOMAIN,
     MEMORY_API_ID,
 )
@@ -162,16 +161,13 @@ async def test_names_that_nothing_has_are_said(home: HomeAssistant, tools: HomeT
     assert result["not_found"] == ["cellar light", f"{'x ' * 29}x…"]
 
 
-async def test_domains_that_the_user_adds_are_listed_without_a_filter(
-    home: HomeAssistant, set_up: SetUpFn, say_at_once: SayAtOnce, model_server: ModelServer
+async def test_entities_of_uncommon_domains_are_listed_only_with_a_filter(
+    home: HomeAssistant, tools: HomeTools
 ) -> None:
-    for entity_id in ("timer.egg", "select.mode"):
-        put(home, entity_id, "idle")
-    await set_up(**{CONF_STATES: True, CONF_STATES_DOMAINS: ["timer"]})
+    put(home, "timer.egg", "idle")
 
-    states = await HomeTools(home, say_at_once, model_server).get_states()
-    assert "egg=idle" in states
-    assert "mode=idle" not in states
+    assert "egg=idle" not in await tools.get_states()
+    assert "egg=idle" in await tools.get_states(domains=["timer"])
 
 
 async def test_rest_of_a_large_home_is_counted_by_kind_and_state(home: HomeAssistant, tools: HomeTools) -> None:

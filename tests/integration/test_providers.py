@@ -20,7 +20,6 @@ from custom_components.windowed_conversation.const import (
     CONF_FAMILY,
     CONF_FORMAT,
     CONF_IDLE_TIMEOUT,
-    CONF_LIMITS,
     CONF_MAX_ANSWER_TOKENS,
     CONF_MAX_TOOL_ITERATIONS,
     CONF_PROVIDER,
@@ -108,7 +107,7 @@ async def asked(provider: str, set_up: SetUpFn, model_server: ModelServer) -> Mo
     }
     return await set_up(
         account=account(provider, model_server),
-        **{CONF_MODEL: _MODELS[provider], CONF_LIMITS: limits, CONF_FALLBACK_AGENTS: [_SECOND], CONF_FAMILY: _FAMILY},
+        **{CONF_MODEL: _MODELS[provider], **limits, CONF_FALLBACK_AGENTS: [_SECOND], CONF_FAMILY: _FAMILY},
     )
 
 

@@ -17,7 +17,6 @@ from custom_components.windowed_conversation.const import (
     CONF_COUNTING,
     CONF_EXPIRY_HOURS,
     CONF_HISTORY_TOKENS,
-    CONF_LIMITS,
     CONF_PERSISTENCE,
     CONF_ROUTING,
     CONF_TRIM_SHARE,
@@ -93,7 +92,7 @@ async def test_impossible_address_is_told_at_set_up(set_up: SetUpFn) -> None:
         ({}, {CONF_HISTORY_TOKENS: -1}),
         ({}, {CONF_ROUTING: "both"}),
         ({}, {CONF_COUNTING: "p50k_base"}),
-        ({}, {CONF_LIMITS: {CONF_TURN_TIMEOUT: "long"}}),
+        ({}, {CONF_TURN_TIMEOUT: "long"}),
     ],
 )
 async def test_impossible_settings_are_told(set_up: SetUpFn, options: dict[str, Any], agent: dict[str, Any]) -> None:

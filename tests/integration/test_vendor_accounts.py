@@ -10,7 +10,12 @@ from homeassistant.helpers.selector import TextSelector
 from probatio import UNDEFINED
 import pytest
 
-from custom_components.windowed_conversation.const import CONF_API_VERSION, CONF_FORMAT, PROVIDER_OPENAI
+from custom_components.windowed_conversation.const import (
+    CONF_API_VERSION,
+    CONF_DEPLOYMENT,
+    CONF_FORMAT,
+    PROVIDER_OPENAI,
+)
 from custom_components.windowed_conversation.flows.account_form import ACCOUNT_FORMS
 from demo.model_server import ModelServer
 from tests.model_lists import ANTHROPIC, GEMINI, OPENAI
@@ -84,9 +89,8 @@ async def test_deployment_is_typed(home: HomeAssistant, model_server: ModelServe
     shown = await (await open_account(home, AZURE_RESPONSES.step))(**AZURE_RESPONSES.entered(model_server))
 
     fields = shown["data_schema"].schema
-    (model,) = [field for field in fields if field == CONF_MODEL]
-    assert shown["step_id"] == "deployment"
-    assert isinstance(fields[CONF_MODEL], TextSelector)
+    (model,) = [field for field in fields if field == CONF_DEPLOYMENT]
+    assert isinstance(fields[CONF_DEPLOYMENT], TextSelector)
     assert (model.description, model.default) == (None, UNDEFINED)
 
 
@@ -132,7 +136,7 @@ async def test_wrong_key_is_refused_and_shown_again(form: Submit, kind: Kind, mo
 
     assert shown["errors"] == {"base": "invalid_auth"}
     assert key_shown(shown) == "wrong"
-    assert (await form(**kind.entered(model_server, "right")))["step_id"] == kind.model_step
+    assert (await form(**kind.entered(model_server, "right")))["step_id"] == "model"
 
 
 async def test_key_that_only_lists_models_is_refused(form: Submit, kind: Kind, model_server: ModelServer) -> None:
@@ -141,9 +145,9 @@ async def test_key_that_only_lists_models_is_refused(form: Submit, kind: Kind, m
 
     shown = await form(**ADA)
 
-    assert (shown["step_id"], shown["errors"]) == (kind.step, {"base": "invalid_auth"})
+    assert (shown["step_id"], shown["errors"]) == (kind.form_step, {"base": "invalid_auth"})
     assert key_shown(shown) == "key"
-    assert (await form(**kind.entered(model_server)))["step_id"] == kind.model_step
+    assert (await form(**kind.entered(model_server)))["step_id"] == "model"
     assert (await form(**ADA))["type"] is FlowResultType.CREATE_ENTRY
 
 
@@ -152,7 +156,7 @@ async def test_empty_key_is_refused(form: Submit, kind: Kind, model_server: Mode
     shown = await form(**kind.entered(model_server, " "))
 
     assert shown["errors"] == {CONF_API_KEY: "key_missing"}
-    assert (await form(**kind.entered(model_server)))["step_id"] == kind.model_step
+    assert (await form(**kind.entered(model_server)))["step_id"] == "model"
 
 
 async def test_server_that_is_down_is_told(
@@ -162,7 +166,7 @@ async def test_server_that_is_down_is_told(
 
     assert shown["errors"] == {"base": "cannot_connect"}
     assert key_shown(shown) == "key"
-    assert (await form(**kind.entered(model_server)))["step_id"] == kind.model_step
+    assert (await form(**kind.entered(model_server)))["step_id"] == "model"
 
 
 @one_of_each_vendor
@@ -177,7 +181,7 @@ async def test_server_of_another_kind_is_told(
 
     assert shown["errors"] == {"base": "not_compatible"}
     assert key_shown(shown) == "key"
-    assert (await form(**kind.entered(model_server)))["step_id"] == kind.model_step
+    assert (await form(**kind.entered(model_server)))["step_id"] == "model"
 
 
 @one_of_each_vendor
@@ -187,13 +191,13 @@ async def test_what_is_no_address_is_refused(form: Submit, kind: Kind, model_ser
 
     assert list(shown["errors"].values()) == ["invalid_url"]
     assert key_shown(shown) == "key"
-    assert (await form(**kind.entered(model_server)))["step_id"] == kind.model_step
+    assert (await form(**kind.entered(model_server)))["step_id"] == "model"
 
 
 @pytest.mark.parametrize(
     ("fault", "errors"),
     [
-        ("400", {CONF_MODEL: "unsuitable_model"}),
+        ("400", {"{model}": "unsuitable_model"}),
         ("quota", {"base": "no_credit"}),
         ("500", {"base": "server_failed"}),
         ("cut_mid_stream", {"base": "cannot_connect"}),
@@ -208,7 +212,8 @@ async def test_what_the_model_says_is_told(
 
     shown = await form(**ADA)
 
-    assert (shown["step_id"], shown["errors"]) == (kind.model_step, errors)
+    assert shown["step_id"] == "model"
+    assert shown["errors"] == {field.format(model=kind.model_field): error for field, error in errors.items()}
     assert (await form(**ADA))["type"] is FlowResultType.CREATE_ENTRY
 
 
@@ -230,8 +235,7 @@ async def test_model_or_deployment_that_is_not_there_is_told(
 
     shown = await form(name="Ada", model="nobody")
 
-    error = {"model": "no_such_model", "deployment": "no_such_deployment"}[kind.model_step]
-    assert (shown["step_id"], shown["errors"]) == (kind.model_step, {CONF_MODEL: error})
+    assert (shown["step_id"], shown["errors"]) == ("model", {kind.model_field: f"no_such_{kind.model_field}"})
     assert (await form(**ADA))["type"] is FlowResultType.CREATE_ENTRY
 
 
@@ -263,7 +267,7 @@ async def test_version_that_there_never_was_is_told(
 
     assert shown["errors"] == {"advanced": "wrong_api_version"}
     assert key_shown(shown) == "key"
-    assert (await form(**classic.entered(model_server)))["step_id"] == "deployment"
+    assert (await form(**classic.entered(model_server)))["step_id"] == "model"
 
 
 async def test_version_that_is_older_than_the_format_is_told(home: HomeAssistant, model_server: ModelServer) -> None:
@@ -295,7 +299,7 @@ async def test_account_without_a_version_is_another_than_with_one(
     await set_up(account=CLASSIC_RESPONSES.account(model_server))
     form = await open_account(home, AZURE_RESPONSES.step)
 
-    assert (await form(**AZURE_RESPONSES.entered(model_server)))["step_id"] == "deployment"
+    assert (await form(**AZURE_RESPONSES.entered(model_server)))["step_id"] == "model"
 
 
 @pytest.mark.parametrize("step", ["openai", "gemini", "anthropic"])

@@ -60,7 +60,7 @@ def entity(kind: str, area: str, name: str = "", *, odd: bool = False, state: st
         classify_state(domain, device_class, value, text),
         at,
         domain,
-        domain if domain == "select" else "",
+        domain == "select",
         (name or f"{area} {kind}".strip(),),
     )
 
@@ -180,11 +180,10 @@ def test_what_does_not_fit_is_counted_by_kind_and_state() -> None:
     assert 150 < states.tokens == count_tokens(states.text) <= MAX_STATES_TOKENS
 
 
-def test_domain_that_the_agent_does_not_get_is_counted_unless_it_is_named() -> None:
+def test_entity_of_an_uncommon_domain_is_counted_unless_it_is_named() -> None:
     home = make_home({"select.mode": entity("mode", "", "boiler mode")})
 
     assert states_text(home).text == "not listed: 1 others"
-    assert states_text(home, domains=("select",)).text == "not listed: 1 select"
     assert states_text(home, "what is the boiler mode?").text == "no area: boiler mode=eco"
 
 
@@ -260,7 +259,7 @@ def _check(home: Home, states: StatesText, limit: int) -> None:
     usual = [part.removeprefix("rest ").split(", ") for part in parts if part.startswith("rest ")]
     numbers = [re.findall(r"(?:^|, )(\d+) ", part[12:]) for part in parts if part.startswith("not listed: ")]
     left = [each for key, each in home.entities.items() if key not in states.state_by_key]
-    as_usual = [each for each in left if each.category is StateCategory.USUAL and not each.is_extra]
+    as_usual = [each for each in left if each.category is StateCategory.USUAL and not each.is_uncommon]
     assert not parts or {word for each in usual for word in each} == {each.label for each in as_usual}
     assert not parts or sum(int(each) for part in numbers for each in part) == len(left) - len(as_usual)
 

@@ -11,7 +11,7 @@ from homeassistant.helpers import llm
 from .. import const
 from ..bridge.account import can_compact, is_local_server
 from ..bridge.home_tools import GetStatesTool
-from ..const import MEMORY_API_ID, Compaction, Counting, Persistence, RecordLevel
+from ..const import MEMORY_API_ID, Counting, Persistence, RecordLevel
 from ..providers import DEFAULT_SETTINGS, Effort, ModelSettings
 from ..turn.context import ContextPlacement
 from ..turn.limits import TurnLimits
@@ -20,7 +20,7 @@ from ..window import WindowPolicy
 
 DEFAULT_ROUTING = RoutingMode.LOCAL_FIRST
 DEFAULT_SCOPE = Scope.CONVERSATION
-DEFAULT_COMPACTION = Compaction.OFF
+DEFAULT_COMPACTION = False
 DEFAULT_CONTEXT_PLACEMENT = ContextPlacement.MESSAGE
 DEFAULT_COUNTING = Counting.ESTIMATE
 DEFAULT_EXPIRY_HOURS = 24
@@ -47,8 +47,7 @@ class AgentConfig:
 
     `family` is the name of the model; on Azure, it is the model that the deployment runs. `fallback_agents` are the
     entities that are asked if the model does not answer. Exchanges with a tag in `excluded_tags` stay in the window but
-    are not sent. `context_tokens` is the context size that the user entered. `states` are the domains whose states are
-    sent in addition to those that people ask about, or None if no states are sent.
+    are not sent. `context_tokens` is the context size that the user entered.
     """
 
     name: str
@@ -72,7 +71,7 @@ class AgentConfig:
     persistence: Persistence
     memory: bool
     record: RecordLevel
-    states: tuple[str, ...] | None
+    sends_states: bool
 
     @classmethod
     def from_entry(cls, entry: ConfigEntry, subentry: ConfigSubentry) -> Self:
@@ -98,13 +97,13 @@ class AgentConfig:
             counting=Counting(data.get(const.CONF_COUNTING, DEFAULT_COUNTING)),
             context_tokens=int(data[const.CONF_CONTEXT_TOKENS]) if const.CONF_CONTEXT_TOKENS in data else None,
             head_start=bool(data.get(const.CONF_HEAD_START, DEFAULT_HEAD_START)),
-            limits=_parse_turn_limits(data.get(const.CONF_LIMITS, {})),
+            limits=_parse_turn_limits(data),
             expiry_seconds=float(entry.options.get(const.CONF_EXPIRY_HOURS, DEFAULT_EXPIRY_HOURS)) * 3600,
             max_windows=int(entry.options.get(const.CONF_MAX_WINDOWS, DEFAULT_MAX_WINDOWS)),
             persistence=Persistence(entry.options.get(const.CONF_PERSISTENCE, DEFAULT_PERSISTENCE)),
             memory=bool(data.get(const.CONF_MEMORY, DEFAULT_MEMORY)),
             record=RecordLevel(data.get(const.CONF_RECORD, DEFAULT_RECORD)),
-            states=_parse_state_domains(data),
+            sends_states=_sends_states(data),
         )
 
 
@@ -118,21 +117,19 @@ def _parse_model_settings(account: Mapping[str, Any], agent: Mapping[str, Any]) 
         effort=Effort(agent[const.CONF_EFFORT]) if const.CONF_EFFORT in agent else None,
         temperature=agent.get(const.CONF_TEMPERATURE, default_temperature(account)),
         top_p=agent.get(const.CONF_TOP_P),
-        compaction=Compaction(agent.get(const.CONF_COMPACTION, DEFAULT_COMPACTION)) is Compaction.PROVIDER,
+        compaction=bool(agent.get(const.CONF_COMPACTION, DEFAULT_COMPACTION)),
         max_answer_tokens=int(agent.get(const.CONF_MAX_ANSWER_TOKENS, DEFAULT_SETTINGS.max_answer_tokens)),
     )
 
 
-def _parse_state_domains(agent: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """Return the additional domains whose states are sent, or None, also for agents without the Assist tools."""
-    if llm.LLM_API_ASSIST not in agent.get(CONF_LLM_HASS_API, ()) or not agent.get(const.CONF_STATES, DEFAULT_STATES):
-        return None
-    return tuple(agent.get(const.CONF_STATES_DOMAINS, ()))
+def _sends_states(agent: Mapping[str, Any]) -> bool:
+    """Return whether states of the home are sent: only to agents that have the tools of Assist."""
+    return llm.LLM_API_ASSIST in agent.get(CONF_LLM_HASS_API, ()) and bool(agent.get(const.CONF_STATES, DEFAULT_STATES))
 
 
 def _parse_window_policy(entry: ConfigEntry, agent: Mapping[str, Any]) -> WindowPolicy:
     options = entry.options
-    compacts = can_compact(entry.data) and agent.get(const.CONF_COMPACTION) == Compaction.PROVIDER
+    compacts = can_compact(entry.data) and bool(agent.get(const.CONF_COMPACTION, DEFAULT_COMPACTION))
     own_tokens = agent.get(const.CONF_HISTORY_TOKENS)
     percent = options.get(const.CONF_TRIM_SHARE)
     return WindowPolicy(

@@ -138,9 +138,9 @@ async def async_build_inputless_question(agent: Agent, llm_context: llm.LLMConte
 async def _async_get_tools(
     agent: Agent, llm_context: llm.LLMContext, memory_tools: tuple[llm.Tool, ...]
 ) -> SafeAPIInstance | None:
-    domains = agent.config.states
-    own = memory_tools if domains is None else (*memory_tools, *create_home_tools(agent.counter.count, domains))
-    return await async_get_tools(agent.hass, agent.config.llm_apis, llm_context, own, knows_states=domains is not None)
+    knows_states = agent.config.sends_states
+    own = (*memory_tools, *create_home_tools(agent.counter.count)) if knows_states else memory_tools
+    return await async_get_tools(agent.hass, agent.config.llm_apis, llm_context, own, knows_states=knows_states)
 
 
 async def async_build_question(turn: ConversationTurn) -> Question:
@@ -189,7 +189,7 @@ def _build_system_prompt(
     extra = turn.user_input.extra_system_prompt or turn.chat_log.extra_system_prompt
     turn.chat_log.extra_system_prompt = extra
     instructions, entities = _render_instructions(turn, llm_context), api.api_prompt if api else ""
-    hint = STATES_HINT if turn.agent.config.states is not None and api else ""
+    hint = STATES_HINT if turn.agent.config.sends_states and api else ""
     parts = [part.strip() for part in (instructions, entities, hint, extra or "")]
     fingerprints = PromptFingerprints(hash((instructions, extra)), hash(entities), volatile)
     return fingerprints, "\n".join(filter(None, parts))

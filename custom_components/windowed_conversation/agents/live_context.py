@@ -62,7 +62,7 @@ class TurnContext:
         self._stamp = stamp
         self._language = language
         self._memory_store = async_get_store(agent.hass) if config.memory else None
-        self._home_states = async_get_home_states(agent.hass) if config.states is not None else None
+        self._home_states = async_get_home_states(agent.hass) if config.sends_states else None
         self._formatter = RecallText(speaker.name, stamp.now)
         self._candidates: Sequence[RecallHit] = ()
         self._read_seconds = 0.0
@@ -147,8 +147,7 @@ class TurnContext:
 
     def _get_states_text(self, limit: int) -> StatesText:
         """Return the states of the home, the same for all requests of the turn unless one has less room for them."""
-        domains = self._agent.config.states
-        if self._home_states is None or domains is None:
+        if self._home_states is None:
             return NO_STATES_TEXT
         if self._states_text is None or self._states_text.tokens > limit:
             home = self._home_states.get_home(self._language)
@@ -159,7 +158,6 @@ class TurnContext:
                 self._previous_states,
                 limit=limit,
                 count=self._count_tokens,
-                domains=domains,
                 now=time.time(),
             )
         return self._states_text

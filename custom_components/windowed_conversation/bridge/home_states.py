@@ -202,7 +202,7 @@ class HomeStates:
             classify_state(domain, device_class, state.state, text),
             before.changed_at if before is not None and is_same else state.last_updated_timestamp,
             domain,
-            "" if is_common else domain,
+            not is_common,
             names,
         )
 

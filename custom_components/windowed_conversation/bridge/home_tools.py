@@ -43,7 +43,7 @@ class _HomeTool(llm.Tool):
 
 
 class GetStatesTool(_HomeTool):
-    """Lists states in the same compact form as the prompt. `domains` are the agent's domains besides the usual ones."""
+    """Lists states in the same compact form as the prompt."""
 
     name = f"{DOMAIN}__get_states"
     title = "Get states"
@@ -59,9 +59,8 @@ class GetStatesTool(_HomeTool):
         }
     )
 
-    def __init__(self, count: Callable[[str], int], domains: tuple[str, ...]) -> None:
+    def __init__(self, count: Callable[[str], int]) -> None:
         self._count_tokens = count
-        self._domains = domains
 
     @override
     async def async_call(
@@ -72,7 +71,7 @@ class GetStatesTool(_HomeTool):
         states = async_get_home_states(hass)
         if states is None:
             return _refuse("unavailable", _UNAVAILABLE_TEXT)
-        found = _search_home(hass, states, **filters) if filters else SearchResult(self._get_default_entities(states))
+        found = _search_home(hass, states, **filters) if filters else SearchResult(_get_common_entities(states))
         listing = build_entity_listing(
             found.entities, _find_speaker_area(hass, llm_context), MAX_LISTING_TOKENS, self._count_tokens
         )
@@ -82,10 +81,6 @@ class GetStatesTool(_HomeTool):
         # The time comes first, so that even the beginning of an old result cannot be taken for the present.
         at = f"{dt_util.now():%Y-%m-%d %H:%M}"
         return llm.ToolResult(data={"at": at, "note": _DATA_NOTE, "states": listing.text, **missing})
-
-    def _get_default_entities(self, states: HomeStates) -> dict[str, EntityState]:
-        entities = states.get_home().entities
-        return {key: each for key, each in entities.items() if not each.is_extra or each.is_extra in self._domains}
 
 
 class GetHistoryTool(_HomeTool):
@@ -139,9 +134,13 @@ class GetHistoryTool(_HomeTool):
         return llm.ToolResult(data=data)
 
 
-def create_home_tools(count: Callable[[str], int], domains: tuple[str, ...]) -> tuple[llm.Tool, ...]:
-    """Return the tools of an agent that knows the home. `domains` are the agent's domains besides the usual ones."""
-    return (GetStatesTool(count, domains), GetHistoryTool(count))
+def create_home_tools(count: Callable[[str], int]) -> tuple[llm.Tool, ...]:
+    """Return the tools of an agent that knows the home."""
+    return (GetStatesTool(count), GetHistoryTool(count))
+
+
+def _get_common_entities(states: HomeStates) -> dict[str, EntityState]:
+    return {key: each for key, each in states.get_home().entities.items() if not each.is_uncommon}
 
 
 def _convert_to_lists(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,10 +1,10 @@
-"""The subentry flow of an agent. Rarely changed settings are in sections, which are collapsed unless they have changes.
+"""The subentry flow of an agent. Rarely changed settings are in a section, which is collapsed unless it has changes.
 
 The URL and the key of the agent's model belong to the account.
 """
 
-from collections.abc import Collection, Mapping
-from typing import Any, override
+from collections.abc import Mapping
+from typing import Any
 
 from homeassistant.config_entries import (
     SOURCE_RECONFIGURE,
@@ -14,7 +14,6 @@ from homeassistant.config_entries import (
     SubentryFlowResult,
 )
 from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_PROMPT, Platform, UnitOfTime
-from homeassistant.data_entry_flow import section
 from homeassistant.helpers import entity_registry as er, llm
 from homeassistant.helpers.selector import (
     EntitySelector,
@@ -49,14 +48,17 @@ from ..turn.context import ContextPlacement
 from ..turn.routing import RoutingMode, Scope
 from .fields import (
     FormFields,
-    OutOfRangeError,
+    FormSection,
     async_build_model_fields,
+    async_set_limit_errors,
     build_choice,
     choose_agent_name,
     dropdown,
+    flatten_sections,
+    get_model_field,
     has_deployments,
-    limit_texts,
     list_models,
+    nest_in_sections,
     number_field,
     suggest_agent_name,
     suggest_model,
@@ -74,14 +76,9 @@ _NEW_AGENT_SETTINGS: dict[str, Any] = {
 
 # Tags that people may want to exclude. The user can type any other tag.
 _SUGGESTED_TAGS = ["route:local", "tool_call"]
-# Domains that some people ask about. The user can type any other domain.
-_OFTEN_ADDED = ["automation", "number", "select", "sun", "timer", "update"]
 
-_MODEL_SECTION = "model_settings"
-_CONVERSATIONS_SECTION = "conversations"
-_HOME_SECTION = "home"
-# The sections of the form. The stored data of an agent has no sections.
-_SECTION_NAMES = (_MODEL_SECTION, _CONVERSATIONS_SECTION, _HOME_SECTION)
+# The section of the form. The stored data of an agent has no sections.
+_ADVANCED_SECTION = "advanced"
 
 
 class AgentFlow(ConfigSubentryFlow):
@@ -107,16 +104,15 @@ class AgentFlow(ConfigSubentryFlow):
         account, models = self._get_entry().data, await self._async_list_models()
         if user_input is None and self._must_type_model(models):
             errors = {CONF_MODEL: "no_models"}
-        data = _nest_in_sections(self._suggest_agent_data(models), account)
-        form = await self._async_build_schema(models, _find_open_sections(account, data, user_input))
+        data = nest_in_sections(self._suggest_agent_data(models), _build_sections(account))
+        form = await self._async_build_schema(models, is_open=_has_advanced_changes(account, data, user_input))
+        await async_set_limit_errors(self.hass, form, "config_subentries")
         return self.async_show_form(
-            step_id="deployment" if has_deployments(account) else "agent",
+            step_id="agent",
             data_schema=self.add_suggested_values_to_schema(form, user_input or data),
             errors=errors,
-            description_placeholders={**limit_texts(form), "privacy_page": _PRIVACY_PAGE},
+            description_placeholders={"privacy_page": _PRIVACY_PAGE},
         )
-
-    async_step_deployment = async_step_agent
 
     def _suggest_agent_data(self, models: list[ListedModel]) -> dict[str, Any]:
         if self.source == SOURCE_USER:
@@ -125,6 +121,8 @@ class AgentFlow(ConfigSubentryFlow):
             return {CONF_NAME: self._suggested_name, **_NEW_AGENT_SETTINGS}
         subentry = self._get_reconfigure_subentry()
         data = {CONF_NAME: subentry.title, CONF_PROMPT: llm.DEFAULT_INSTRUCTIONS_PROMPT, **subentry.data}
+        if CONF_MODEL in data:
+            data[get_model_field(self._get_entry().data)] = data.pop(CONF_MODEL)
         # the form would refuse its own suggestion if it included an API that does not exist any more
         there = {api.id for api in self._list_apis()}
         data[CONF_LLM_HASS_API] = [api for api in data.get(CONF_LLM_HASS_API, ()) if api in there]
@@ -139,14 +137,16 @@ class AgentFlow(ConfigSubentryFlow):
         errors: dict[str, str] = {}
         if self.source == SOURCE_RECONFIGURE and not user_input[CONF_NAME].strip():
             errors[CONF_NAME] = "name_missing"
-        if self._has_model and not user_input[CONF_MODEL].strip():
-            errors[CONF_MODEL] = "model_missing"
+        field = get_model_field(self._get_entry().data)
+        if self._has_model and not user_input[field].strip():
+            errors[field] = "model_missing"
         return errors
 
     def _store_agent(self, user_input: dict[str, Any]) -> SubentryFlowResult:
-        data = _flatten_sections(user_input)
+        data = flatten_sections(user_input, (_ADVANCED_SECTION,))
         entered = data.pop(CONF_NAME, "")
         if self._has_model:
+            data[CONF_MODEL] = data.pop(get_model_field(self._get_entry().data))
             names = {name: data.pop(name, "").strip() for name in (CONF_MODEL, const.CONF_FAMILY)}
             data |= {name: value for name, value in names.items() if value}
         if self.source == SOURCE_USER:
@@ -161,7 +161,7 @@ class AgentFlow(ConfigSubentryFlow):
     def _has_model(self) -> bool:
         return bool(self._get_entry().data[const.CONF_PROVIDER] != const.PROVIDER_NONE)
 
-    async def _async_build_schema(self, models: list[ListedModel], open_sections: Collection[str]) -> probatio.Schema:
+    async def _async_build_schema(self, models: list[ListedModel], *, is_open: bool) -> probatio.Schema:
         account = self._get_entry().data
         # a browser does not submit a form with an empty required field
         may_be_empty = self.source == SOURCE_USER and not self._suggested_name
@@ -172,9 +172,10 @@ class AgentFlow(ConfigSubentryFlow):
                 probatio.Optional(CONF_PROMPT): TemplateSelector(),
                 probatio.Optional(CONF_LLM_HASS_API, default=list): self._build_api_selector(),
                 **build_choice(const.CONF_ROUTING, RoutingMode),
+                probatio.Optional(const.CONF_EFFORT): _build_effort_selector(),
                 probatio.Optional(const.CONF_FALLBACK_AGENTS): self._build_fallback_selector(),
             }
-        return probatio.Schema(fields | build_agent_sections(account, open_sections))
+        return probatio.Schema(fields | build_common_fields(account, is_open=is_open))
 
     def _build_fallback_selector(self) -> EntitySelector:
         """Return a selector of all conversation entities except the agent's own."""
@@ -202,103 +203,64 @@ class AgentFlow(ConfigSubentryFlow):
         return await account.server.async_list_models()
 
 
-class _ErrorShowingSection(section):
-    """A section that shows its own errors. Home Assistant would show them at the top of the form, out of sight."""
-
-    def __init__(self, fields: dict[Any, Any], *, collapsed: bool) -> None:
-        super().__init__(probatio.Schema(fields), {"collapsed": collapsed})
-
-    @override
-    def __call__(self, value: Any) -> Any:
-        try:
-            return super().__call__(value)
-        except probatio.MultipleInvalid as err:
-            first = err.errors[0]
-            # an OutOfRangeError is a translation key, which must stay unchanged; other texts name the field
-            message = first.error_message if isinstance(first, OutOfRangeError) else str(first)
-            raise probatio.Invalid(message) from err
-
-
-def build_agent_sections(account: Mapping[str, Any], open_sections: Collection[str] = ()) -> dict[Any, Any]:
-    """Return the sections of an agent's form, all collapsed except for `open_sections`."""
+def build_common_fields(account: Mapping[str, Any], *, is_open: bool = False) -> FormFields:
+    """Return the fields of an agent's form that do not depend on the state of Home Assistant, with the section."""
+    advanced = {
+        probatio.Required(name): FormSection(fields, collapsed=not is_open)
+        for name, fields in _build_sections(account).items()
+    }
     return {
-        probatio.Required(name): _ErrorShowingSection(fields, collapsed=name not in open_sections)
-        for name, fields in _build_section_fields(account).items()
+        **switch_field(const.CONF_MEMORY, default=DEFAULT_MEMORY),
+        **build_choice(const.CONF_RECORD, const.RecordLevel, DEFAULT_RECORD),
+        **advanced,
     }
 
 
-def _find_open_sections(
+def _has_advanced_changes(
     account: Mapping[str, Any], before: Mapping[str, Any], entered: Mapping[str, Any] | None
-) -> set[str]:
-    """Return the sections to show open: those with changes, or the only section of an account without a model."""
-    if account[const.CONF_PROVIDER] == const.PROVIDER_NONE:
-        return {_CONVERSATIONS_SECTION}
-    if entered is None:
-        return set()
-    sections = _build_section_fields(account)
-    return {
-        name
-        for name, fields in sections.items()
-        if any(entered[name].get(str(field)) != _get_previous_value(field, before.get(name, {})) for field in fields)
-    }
-
-
-def _nest_in_sections(data: Mapping[str, Any], account: Mapping[str, Any]) -> dict[str, Any]:
-    sections = _build_section_fields(account)
-    inside = {
-        name: {str(field): data[field] for field in sections[name] if field in data}
-        for name in _SECTION_NAMES
-        if name in sections
-    }
-    return {**data, **inside}
-
-
-def _flatten_sections(entered: Mapping[str, Any]) -> dict[str, Any]:
-    outside = {name: value for name, value in entered.items() if name not in _SECTION_NAMES}
-    return outside | {field: value for name in _SECTION_NAMES for field, value in entered.get(name, {}).items()}
-
-
-def _build_section_fields(account: Mapping[str, Any]) -> dict[str, FormFields]:
-    memory = switch_field(const.CONF_MEMORY, default=DEFAULT_MEMORY) | build_choice(
-        const.CONF_RECORD, const.RecordLevel, DEFAULT_RECORD
+) -> bool:
+    """Return whether the submitted section differs from the stored data, so that it must be shown open."""
+    return any(
+        entered is not None and entered[name].get(str(field)) != _get_previous_value(field, before.get(name, {}))
+        for name, fields in _build_sections(account).items()
+        for field in fields
     )
+
+
+def _build_sections(account: Mapping[str, Any]) -> dict[str, FormFields]:
+    """Return the fields of the form's section, by its name."""
     conversations = build_choice(const.CONF_SCOPE, Scope, DEFAULT_SCOPE) | token_field(const.CONF_HISTORY_TOKENS)
     if account[const.CONF_PROVIDER] == const.PROVIDER_NONE:
-        return {_CONVERSATIONS_SECTION: conversations | memory}
+        return {_ADVANCED_SECTION: conversations}
     excluded = {probatio.Optional(const.CONF_EXCLUDED_TAGS, default=list): dropdown(_SUGGESTED_TAGS, multiple=True)}
     placement = build_choice(const.CONF_CONTEXT_PLACEMENT, ContextPlacement, DEFAULT_CONTEXT_PLACEMENT)
-    domains = {probatio.Optional(const.CONF_STATES_DOMAINS, default=list): dropdown(_OFTEN_ADDED, multiple=True)}
-    return {
-        _MODEL_SECTION: _build_model_fields(account),
-        _CONVERSATIONS_SECTION: conversations | excluded | placement | memory,
-        _HOME_SECTION: switch_field(const.CONF_STATES, default=DEFAULT_STATES) | domains,
-        const.CONF_LIMITS: _build_limits_fields(),
-    }
+    states = switch_field(const.CONF_STATES, default=DEFAULT_STATES)
+    fields = _build_model_fields(account) | conversations | excluded | placement | states | _build_limit_fields()
+    return {_ADVANCED_SECTION: fields}
+
+
+def _build_effort_selector() -> SelectSelector:
+    # a list of buttons could not be left empty again
+    mode = SelectSelectorMode.DROPDOWN
+    config = SelectSelectorConfig(options=list(SELECTABLE_EFFORTS), translation_key=const.CONF_EFFORT, mode=mode)
+    return SelectSelector(config)
 
 
 def _build_model_fields(account: Mapping[str, Any]) -> FormFields:
-    # a list of buttons could not be left empty again
-    efforts = SelectSelectorConfig(
-        options=list(SELECTABLE_EFFORTS), translation_key=const.CONF_EFFORT, mode=SelectSelectorMode.DROPDOWN
-    )
     temperature = default_temperature(account)
     suggested = probatio.UNDEFINED if temperature is None else temperature
-    compaction = (
-        build_choice(const.CONF_COMPACTION, const.Compaction, DEFAULT_COMPACTION) if can_shorten(account) else {}
-    )
     return {
-        probatio.Optional(const.CONF_EFFORT): SelectSelector(efforts),
         **number_field(const.CONF_TEMPERATURE, 0, 2, step=0.1, default=suggested, required=False),
         **number_field(const.CONF_TOP_P, 0, 1, step=0.05),
         **token_field(const.CONF_CONTEXT_TOKENS),
         **token_field(const.CONF_MAX_ANSWER_TOKENS, DEFAULT_SETTINGS.max_answer_tokens),
         **build_choice(const.CONF_COUNTING, const.Counting, DEFAULT_COUNTING),
-        **compaction,
+        **(switch_field(const.CONF_COMPACTION, default=DEFAULT_COMPACTION) if can_shorten(account) else {}),
         **switch_field(const.CONF_HEAD_START, default=DEFAULT_HEAD_START),
     }
 
 
-def _build_limits_fields() -> FormFields:
+def _build_limit_fields() -> FormFields:
     seconds, limits = UnitOfTime.SECONDS, DEFAULT_LIMITS
     return {
         **number_field(const.CONF_FALLBACK_TIMEOUT, 1, 300, seconds, default=DEFAULT_FALLBACK_TIMEOUT),

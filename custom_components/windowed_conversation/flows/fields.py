@@ -1,11 +1,10 @@
-"""Form fields that several forms share: choices, switches, numbers, and the name and the model of an agent.
+"""Form fields and sections that several forms share, and the fields for the name and the model of an agent.
 
-Home Assistant shows a field's error beside the field, as the translation of its key, and does not load the form again.
-A reloaded form would begin at its top, with the error out of sight. So errors of numbers are translation keys whose
-texts name the limits.
+Home Assistant shows the error of a field beside the field and does not load the form again. A reloaded form would begin
+at its top, with the error out of sight. So the error of a number is a complete sentence that names the limits.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count
 import re
 from typing import Any, override
@@ -23,10 +22,13 @@ from homeassistant.helpers.selector import (
     SelectSelectorMode,
     TextSelector,
 )
+from homeassistant.helpers.translation import async_get_translations
 import probatio
 
 from ..bridge.account import async_list_families, get_vendor
+from ..bridge.errors import async_get_spoken_text
 from ..const import (
+    CONF_DEPLOYMENT,
     CONF_FAMILY,
     CONF_PROVIDER,
     DOMAIN,
@@ -57,15 +59,15 @@ _MAX_MODEL_NAME_CHARS = 60
 
 
 class OutOfRangeError(probatio.Invalid):
-    """Raised if a value is too small, too large, or not a number. The message is a translation key."""
+    """Raised if a value is too small, too large, or not a number. The message is the sentence to show."""
 
 
 class NumberFieldSelector(NumberSelector):
-    """Selector of a number within a range."""
+    """Selector of a number within a range. `error` is the sentence to show for any other value."""
 
-    def __init__(self, name: str, config: NumberSelectorConfig) -> None:
+    def __init__(self, config: NumberSelectorConfig) -> None:
         super().__init__(config)
-        self.name = name
+        self.error = ""
 
     @override
     def __call__(self, data: Any) -> float:
@@ -73,24 +75,59 @@ class NumberFieldSelector(NumberSelector):
         # this is also False for NaN
         if self.config["min"] <= value <= self.config["max"]:
             return value
-        raise OutOfRangeError(f"{self.name}_out_of_range")
-
-    @property
-    def limit_placeholders(self) -> dict[str, str]:
-        """The placeholders of the error's translation."""
-        least, most = self.config["min"], self.config["max"]
-        return {f"{self.name}_least": f"{least:,.0f}", f"{self.name}_most": f"{most:,.0f}"}
+        raise OutOfRangeError(self.error)
 
 
-def limit_texts(schema: probatio.Schema) -> Mapping[str, str]:
-    """Return the placeholders for the error translations of all number fields of a form."""
-    limits: dict[str, str] = {}
-    for field in schema.schema.values():
+async def async_set_limit_errors(hass: HomeAssistant, schema: probatio.Schema, category: str) -> None:
+    """Set the errors of all number fields of a form, in Home Assistant's language.
+
+    `category` is the category of translations that has the labels of the fields.
+    """
+    language = hass.config.language
+    texts = await async_get_translations(hass, language, category, [DOMAIN])
+    labels = {key.rpartition(".")[2]: text for key, text in texts.items() if key.split(".")[-2] == "data"}
+    template = await async_get_spoken_text(hass, language, "options", "error.out_of_range")
+    for name, selector in _iter_number_fields(schema):
+        least, most = selector.config["min"], selector.config["max"]
+        selector.error = template.format(field=labels.get(name, name), least=f"{least:,.0f}", most=f"{most:,.0f}")
+
+
+def _iter_number_fields(schema: probatio.Schema) -> Iterator[tuple[str, NumberFieldSelector]]:
+    for name, field in schema.schema.items():
         if isinstance(field, section):
-            limits |= limit_texts(field.schema)
+            yield from _iter_number_fields(field.schema)
         elif isinstance(field, NumberFieldSelector):
-            limits |= field.limit_placeholders
-    return limits
+            yield str(name), field
+
+
+class FormSection(section):
+    """A section that shows the errors of its fields. Home Assistant would show them at the top of the form."""
+
+    def __init__(self, fields: FormFields, *, collapsed: bool) -> None:
+        super().__init__(probatio.Schema(fields), {"collapsed": collapsed})
+
+    @override
+    def __call__(self, value: Any) -> Any:
+        try:
+            return super().__call__(value)
+        except probatio.MultipleInvalid as err:
+            first = err.errors[0]
+            # other texts name the field
+            message = first.error_message if isinstance(first, OutOfRangeError) else str(first)
+            raise probatio.Invalid(message) from err
+
+
+def nest_in_sections(data: Mapping[str, Any], sections: Mapping[str, FormFields]) -> dict[str, Any]:
+    """Return stored data, which has no sections, in the form in which a form with these sections shows it."""
+    inside = {name: {str(field): data[field] for field in fields if field in data} for name, fields in sections.items()}
+    fields = {str(field) for section_fields in sections.values() for field in section_fields}
+    return {**{name: value for name, value in data.items() if name not in fields}, **inside}
+
+
+def flatten_sections(entered: Mapping[str, Any], sections: Iterable[str]) -> dict[str, Any]:
+    """Return the input of a form with these sections as stored data, which has no sections."""
+    outside = {name: value for name, value in entered.items() if name not in sections}
+    return outside | {field: value for name in sections for field, value in entered.get(name, {}).items()}
 
 
 def number_field(
@@ -108,7 +145,7 @@ def number_field(
     if unit:
         config["unit_of_measurement"] = unit
     marker = probatio.Required if required and default is not probatio.UNDEFINED else probatio.Optional
-    return {marker(name, default=default): NumberFieldSelector(name, config)}
+    return {marker(name, default=default): NumberFieldSelector(config)}
 
 
 def token_field(name: str, default: Any = probatio.UNDEFINED) -> FormFields:
@@ -138,6 +175,11 @@ def has_deployments(account: Mapping[str, Any]) -> bool:
     return bool(account[CONF_PROVIDER] == PROVIDER_AZURE)
 
 
+def get_model_field(account: Mapping[str, Any]) -> str:
+    """Return the name of the field for an agent's model."""
+    return CONF_DEPLOYMENT if has_deployments(account) else CONF_MODEL
+
+
 def list_models(account: Mapping[str, Any], models: Sequence[ListedModel]) -> list[str]:
     """Return the names of the models that a form offers."""
     if has_deployments(account):
@@ -159,7 +201,7 @@ async def async_build_model_fields(
     """
     if has_deployments(account):
         families = await async_list_families(hass, Vendor.AZURE)
-        return {probatio.Required(CONF_MODEL): TextSelector(), probatio.Optional(CONF_FAMILY): dropdown(families)}
+        return {probatio.Required(CONF_DEPLOYMENT): TextSelector(), probatio.Optional(CONF_FAMILY): dropdown(families)}
     names = list_models(account, models)
     if not names:
         return {probatio.Required(CONF_MODEL): TextSelector()}

@@ -6,7 +6,6 @@ from typing import Any, get_args
 from homeassistant.config_entries import ConfigFlowResult, OptionsFlow
 from homeassistant.const import PERCENTAGE, Platform, UnitOfTime
 from homeassistant.core import HomeAssistant
-from homeassistant.data_entry_flow import section
 from homeassistant.helpers.selector import (
     DeviceSelector,
     DeviceSelectorConfig,
@@ -31,25 +30,45 @@ from ..agents.config import (
 )
 from ..bridge.persons import async_get_device_owners, replace_device_owners
 from ..window import ToolResultMode
-from .fields import build_choice, limit_texts, number_field, switch_field, token_field
+from .fields import (
+    FormFields,
+    FormSection,
+    async_set_limit_errors,
+    build_choice,
+    flatten_sections,
+    nest_in_sections,
+    number_field,
+    switch_field,
+    token_field,
+)
 
 # The section with the device owners, which all accounts share.
-_DEVICES_SECTION = "devices"
+_MEMORY_SECTION = "memory"
 
 
-def _build_fields() -> dict[Any, Any]:
+def build_option_sections(people: Mapping[str, str]) -> dict[str, FormFields]:
+    """Return the fields of the form by section. `people` are the names of users by user id."""
     policy = DEFAULT_POLICY
     return {
-        **token_field(const.CONF_HISTORY_TOKENS, policy.history_tokens),
-        **number_field(const.CONF_TRIM_SHARE, 0, 90, PERCENTAGE),
-        **build_choice(const.CONF_TOOL_RESULTS, get_args(ToolResultMode.__value__), policy.tool_results),
-        **number_field(const.CONF_MAX_TOOL_TURNS, 1, 100),
-        **token_field(const.CONF_RESULT_CAP_TOKENS, policy.result_cap_tokens),
-        **number_field(const.CONF_MAX_WINDOWS, 1, 10_000, default=DEFAULT_MAX_WINDOWS),
-        **number_field(const.CONF_EXPIRY_HOURS, 1, 8760, UnitOfTime.HOURS, default=DEFAULT_EXPIRY_HOURS),
-        **build_choice(const.CONF_PERSISTENCE, const.Persistence, DEFAULT_PERSISTENCE),
-        **number_field(const.CONF_MEMORY_DAYS, 1, 3650, UnitOfTime.DAYS, default=DEFAULT_MEMORY_DAYS),
-        **switch_field(const.CONF_SUMMARIZE, default=policy.summarize),
+        "window": {
+            **token_field(const.CONF_HISTORY_TOKENS, policy.history_tokens),
+            **number_field(const.CONF_TRIM_SHARE, 0, 90, PERCENTAGE),
+            **switch_field(const.CONF_SUMMARIZE, default=policy.summarize),
+        },
+        "tool_results": {
+            **build_choice(const.CONF_TOOL_RESULTS, get_args(ToolResultMode.__value__), policy.tool_results),
+            **number_field(const.CONF_MAX_TOOL_TURNS, 1, 100),
+            **token_field(const.CONF_RESULT_CAP_TOKENS, policy.result_cap_tokens),
+        },
+        "conversations": {
+            **number_field(const.CONF_MAX_WINDOWS, 1, 10_000, default=DEFAULT_MAX_WINDOWS),
+            **number_field(const.CONF_EXPIRY_HOURS, 1, 8760, UnitOfTime.HOURS, default=DEFAULT_EXPIRY_HOURS),
+            **build_choice(const.CONF_PERSISTENCE, const.Persistence, DEFAULT_PERSISTENCE),
+        },
+        _MEMORY_SECTION: {
+            **number_field(const.CONF_MEMORY_DAYS, 1, 3650, UnitOfTime.DAYS, default=DEFAULT_MEMORY_DAYS),
+            probatio.Optional(const.CONF_DEVICE_OWNERS): _build_owners_selector(people),
+        },
     }
 
 
@@ -93,33 +112,34 @@ class WindowOptionsFlow(OptionsFlow):
     async def async_step_init(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask for the settings. The account's update listener applies them."""
         people = await _async_list_user_names(self.hass)
-        # the field would refuse an owner who no longer exists
-        owners = {device: person for device, person in async_get_device_owners(self.hass).items() if person in people}
-        suggested = replace_device_owners(self.config_entry.options, owners)
-        devices = {const.CONF_DEVICE_OWNERS: suggested.pop(const.CONF_DEVICE_OWNERS, [])}
+        sections = build_option_sections(people)
         errors: dict[str, str] = {}
         if user_input is not None:
-            suggested = dict(user_input)
-            devices = suggested.pop(_DEVICES_SECTION, devices)
-            error = _find_owners_error(devices.get(const.CONF_DEVICE_OWNERS, []))
+            options = flatten_sections(user_input, sections)
+            error = _find_owners_error(options.get(const.CONF_DEVICE_OWNERS, []))
             if error is None:
-                return self._save_options(suggested, devices.get(const.CONF_DEVICE_OWNERS, []))
-            errors = {_DEVICES_SECTION: error}
-        fields = _build_fields()
+                return self._save_options(options)
+            errors = {_MEMORY_SECTION: error}
+        # the field would refuse an owner who no longer exists
+        owners = {device: person for device, person in async_get_device_owners(self.hass).items() if person in people}
+        fields = {field: selector for section in sections.values() for field, selector in section.items()}
         defaults = {str(marker): marker.default() for marker in fields if marker.default is not probatio.UNDEFINED}
-        owners_field = probatio.Schema({probatio.Optional(const.CONF_DEVICE_OWNERS): _build_owners_selector(people)})
-        devices_section = section(owners_field, {"collapsed": not errors})
-        schema = probatio.Schema({**fields, probatio.Optional(_DEVICES_SECTION): devices_section})
-        suggested = {**defaults, **suggested, _DEVICES_SECTION: devices}
+        suggested = {**defaults, **replace_device_owners(self.config_entry.options, owners)}
+        schema = probatio.Schema(
+            {probatio.Required(name): FormSection(fields, collapsed=False) for name, fields in sections.items()}
+        )
+        await async_set_limit_errors(self.hass, schema, "options")
         return self.async_show_form(
             step_id="init",
-            data_schema=self.add_suggested_values_to_schema(schema, suggested),
+            data_schema=self.add_suggested_values_to_schema(
+                schema, user_input or nest_in_sections(suggested, sections)
+            ),
             errors=errors,
-            description_placeholders=limit_texts(schema),
         )
 
-    def _save_options(self, options: dict[str, Any], devices: list[dict[str, str]]) -> ConfigFlowResult:
+    def _save_options(self, options: dict[str, Any]) -> ConfigFlowResult:
         """Store the settings in this account, and the device owners in all accounts."""
+        devices = options.pop(const.CONF_DEVICE_OWNERS, [])
         owners = {device[const.ATTR_DEVICE]: device[const.ATTR_PERSON] for device in devices}
         for entry in self.hass.config_entries.async_entries(const.DOMAIN):
             if entry is not self.config_entry:

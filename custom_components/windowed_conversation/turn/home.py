@@ -6,7 +6,7 @@ there are.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain, islice
@@ -205,20 +205,20 @@ def build_states_text(
     *,
     limit: int,
     count: TokenCountFunction,
-    domains: Collection[str] = (),
     now: float = 0.0,
 ) -> StatesText:
     """Return the states that a live context lists, within a limit in tokens.
 
-    `area` is the speaker's area, `before` are the states of the conversation's last turn, and `domains` are the domains
-    that the agent may see in addition to the common ones.
+    `area` is the speaker's area, and `before` are the states of the conversation's last turn. An entity of an uncommon
+    domain is listed only if the sentence names it.
     """
     ranked = {
         key: None
         for key in _iter_ranked_keys(entities, named, area, before)
-        if not entities[key].is_extra or entities[key].is_extra in domains or key in named.entities
+        if not entities[key].is_uncommon or key in named.entities
     }
-    return replace(_fit_states_text(entities, ranked, limit, count, before=before, domains=domains), created_at=now)
+    text = _fit_states_text(entities, ranked, limit, count, before=before, counts_uncommon=False)
+    return replace(text, created_at=now)
 
 
 def build_entity_listing(entities: EntitiesByKey, area: str, limit: int, count: TokenCountFunction) -> StatesText:
@@ -276,13 +276,13 @@ def _fit_states_text(
     count: TokenCountFunction,
     *,
     before: StatesText = NO_STATES_TEXT,
-    domains: Collection[str] | None = None,
+    counts_uncommon: bool = True,
 ) -> StatesText:
     """Return the text with as many of the entities as fit, or an empty text if not even the counts fit."""
-    total = _count_labels(entities.values(), domains)
+    total = _count_labels(entities.values(), counts_uncommon)
     chosen = list(islice(ranked, max(1, limit // _MIN_ENTITY_TOKENS)))
     while True:
-        rest = total - _count_labels([entities[key] for key in chosen], domains)
+        rest = total - _count_labels([entities[key] for key in chosen], counts_uncommon)
         text = _format_states({key: entities[key] for key in chosen}, before, rest)
         tokens = count(text) if text else 0
         if tokens <= limit:
@@ -292,15 +292,12 @@ def _fit_states_text(
         chosen = chosen[: min(len(chosen) - 1, int(len(chosen) * limit / tokens) + 1)]
 
 
-def _count_labels(entities: Iterable[EntityState], domains: Collection[str] | None) -> Counter[tuple[bool, str]]:
-    """Return the number of entities by whether they are usual, and by label.
-
-    Entities of domains that the agent does not see are counted as others. Without `domains`, the agent sees all.
-    """
+def _count_labels(entities: Iterable[EntityState], counts_uncommon: bool) -> Counter[tuple[bool, str]]:
+    """Return the number of entities by whether they are usual, and by label; uncommon ones may be counted as others."""
     return Counter(
         [
             (False, _OTHERS_LABEL)
-            if each.is_extra and domains is not None and each.is_extra not in domains
+            if each.is_uncommon and not counts_uncommon
             else (each.category is StateCategory.USUAL, each.label)
             for each in entities
         ]

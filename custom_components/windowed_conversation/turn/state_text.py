@@ -95,9 +95,9 @@ class StateCategory(StrEnum):
 class EntityState:
     """An entity as a request lists it. Its area, name and state contain no separators.
 
-    `kind` is its device class or domain. `is_extra` is its domain if only agents that were given this domain may see
-    it. `changed_at` is the time of its last change of state, in seconds since the epoch, and `names` are all its names
-    and aliases.
+    `kind` is its device class or domain. `is_uncommon` means that people rarely ask about entities of its domain, so
+    that its state is sent only if it is named. `changed_at` is the time of its last change of state, in seconds since
+    the epoch, and `names` are all its names and aliases.
     """
 
     area: str
@@ -107,7 +107,7 @@ class EntityState:
     category: StateCategory = StateCategory.NEUTRAL
     changed_at: float = 0.0
     domain: str = ""
-    is_extra: str = ""
+    is_uncommon: bool = False
     names: tuple[str, ...] = ()
 
     @property
