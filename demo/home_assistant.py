@@ -4,7 +4,7 @@ The entities of the home are defined in home.py and configuration.yaml.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 import json
 import os
@@ -60,9 +60,19 @@ def find_free_port() -> int:
 class HomeAssistantProcess:
     """Home Assistant on 127.0.0.1 with the folder `config`; entering the context starts it, leaving it stops it."""
 
-    def __init__(self, config: Path, port: int, integrations: Iterable[Path] = INTEGRATION_FOLDERS) -> None:
-        """Store the configuration folder and the custom integrations to install; nothing is written yet."""
+    def __init__(
+        self,
+        config: Path,
+        port: int,
+        integrations: Iterable[Path] = INTEGRATION_FOLDERS,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        """Store the configuration folder, the custom integrations to install, and additional environment variables.
+
+        Nothing is written yet.
+        """
         self.config = config
+        self.environment = dict(environment or {})
         self.port = port
         self.integrations = tuple(integrations)
         self.url = f"http://127.0.0.1:{port}"
@@ -93,7 +103,7 @@ class HomeAssistantProcess:
                 stdout=output,
                 stderr=asyncio.subprocess.STDOUT,
                 cwd=self.config,
-                env=_build_environment(),
+                env=_build_environment() | self.environment,
                 start_new_session=True,
             )
         try:

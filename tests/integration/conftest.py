@@ -81,7 +81,7 @@ def store_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     The store does not wait for the disk to sync, turns wait until recall has finished, and a locked file fails quickly.
     """
     monkeypatch.setattr(live_context, "MEMORY_TIMEOUT", 60.0)
-    monkeypatch.setattr(file, "_SYNCHRONOUS", "DISABLED_RULES")
+    monkeypatch.setattr(file, "_SYNCHRONOUS", "OFF")
     monkeypatch.setattr(file, "_LOCK_TIMEOUT_SECONDS", 0.2)
     monkeypatch.setattr(store, "STORAGE_DIR", str(tmp_path))
     return tmp_path / f"{DOMAIN}.db"
