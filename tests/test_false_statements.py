@@ -112,7 +112,7 @@ COUNTS = [pytest.param(count, id=f"{page.name}: {count.number}") for page in PAG
 
 def read_switches(schema: dict[Any, Any], texts: dict[str, Any]) -> dict[str, str]:
     """Return "on" or "off", the default of each switch in a form, by its label."""
-    switches = {}
+    switches: dict[str, str] = {}
     for marker, field in schema.items():
         if isinstance(field, form_section):
             switches |= read_switches(field.schema.schema, texts["sections"][str(marker)])
@@ -131,9 +131,7 @@ SWITCHES = read_switches(options._build_fields(), FORMS["Account options"]) | re
     build_agent_sections({CONF_PROVIDER: PROVIDER_OPENAI}), AGENT_STEP
 )
 _DEFAULT = re.compile(r"\b(on|off)\s+by\s+default")
-# Words that name a switch where its label is not in italics.
-NAMES = {"**Memory**": "Memory", "The option is": "Send states of the home"}
-# The paragraphs that say what is on or off by default: "on" or "off", and the label of the switch that comes before.
+# Each "on by default" or "off by default" on a page: the text of the paragraph before it, and "on" or "off".
 CLAIMS = [
     pytest.param(text[: found.start()], found[1], id=f"{page.name}: {text[: found.start()][-30:]}")
     for page in PAGES
@@ -144,8 +142,6 @@ CLAIMS = [
 
 def find_switch(before: str) -> str | None:
     """Return the label of the switch that a text mentions last, or None."""
-    for name, label in NAMES.items():
-        before = before.replace(name, f"*{label}*")
     return max(
         (label for label in SWITCHES if f"*{label}*" in before),
         key=lambda each: before.rfind(f"*{each}*"),

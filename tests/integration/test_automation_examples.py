@@ -13,6 +13,7 @@ from homeassistant.core import HomeAssistant, ServiceCall, SupportsResponse
 from homeassistant.helpers import area_registry as ar, entity_registry as er
 from homeassistant.setup import async_setup_component
 from homeassistant.util import dt as dt_util
+from homeassistant.util.json import JsonValueType
 from homeassistant.util.yaml import parse_yaml
 import pytest
 from pytest_homeassistant_custom_component.common import MockUser, async_fire_time_changed, async_mock_service
@@ -52,7 +53,7 @@ def run(home: HomeAssistant) -> Run:
 
 @pytest.fixture
 def run_at(home: HomeAssistant, run: Run, freezer: FrozenDateTimeFactory) -> RunAt:
-    """Return a function that sets up the automation with this alias shortly before its time on a day, which then comes."""
+    """Return a function that sets up the automation with this alias before its time, which then comes."""
 
     async def run_at(alias: str, day: str, **changes: Any) -> None:
         (trigger,) = AUTOMATIONS[alias]["triggers"]
@@ -92,9 +93,10 @@ async def test_good_night_shows_the_answer(home: HomeAssistant, entry, run: Run,
     assert [call.data["message"] for call in notifications] == ["The kitchen light is on."]
 
 
+@pytest.mark.usefixtures("entry")
 @pytest.mark.parametrize(("day", "announced"), [(MONDAY, ["Good morning."]), (SUNDAY, [])])
 async def test_morning_briefing_is_announced_on_weekdays(
-    home: HomeAssistant, entry, run_at: RunAt, model_server: ModelServer, day: str, announced: list[str]
+    home: HomeAssistant, run_at: RunAt, model_server: ModelServer, day: str, announced: list[str]
 ) -> None:
     announcements = async_mock_service(home, "assist_satellite", "announce")
     model_server.script(*[words(text) for text in announced])
@@ -113,7 +115,7 @@ async def test_answer_at_a_satellite_is_remembered(
     ada = MockUser(name="Ada").add_to_hass(home)
     person = {"id": "1", "name": "Ada", "user_id": ada.id}
     assert await async_setup_component(home, "person", {"person": [person]})
-    response = {"id": None, "sentence": sentence, "slots": {}}
+    response: dict[str, JsonValueType] = {"id": None, "sentence": sentence, "slots": {}}
     async_mock_service(
         home, "assist_satellite", "ask_question", response=response, supports_response=SupportsResponse.OPTIONAL
     )
@@ -207,11 +209,9 @@ async def test_credit_is_not_reported_for_other_turns(entry, run: Run, say: SayF
     assert notifications == []
 
 
-@pytest.mark.parametrize("fallback_agents", [[], ["conversation.home_assistant"]])
 async def test_provider_that_is_down_is_reported_until_it_answers(
-    home: HomeAssistant, set_up: SetUpFn, run: Run, say: SayFn, model_server: ModelServer, fallback_agents: list[str]
+    home: HomeAssistant, entry, run: Run, say: SayFn, model_server: ModelServer
 ) -> None:
-    await set_up(**{CONF_FALLBACK_AGENTS: fallback_agents})
     notifications = await run("AI provider is down")
     dismissed = async_mock_service(home, NOTIFICATIONS, "dismiss")
     model_server.fault("500")
@@ -226,11 +226,24 @@ async def test_provider_that_is_down_is_reported_until_it_answers(
     assert (len(before), len(dismissed)) == (0, 1)
 
 
+async def test_provider_that_is_down_is_reported_if_another_agent_answers(
+    set_up: SetUpFn, run: Run, say: SayFn, model_server: ModelServer
+) -> None:
+    await set_up(**{CONF_FALLBACK_AGENTS: ["conversation.home_assistant"]})
+    notifications = await run("AI provider is down")
+    model_server.fault("500")
+
+    await say("my name is Ada")
+
+    assert [call.data["message"] for call in notifications] == ["Ada gets no answer from its model."]
+
+
+@pytest.mark.usefixtures("entry")
 @pytest.mark.parametrize(
     ("text", "messages"), [("my name is Ada", ["Ada: unavailable"]), ("", []), ("turn on the kitchen light", [])]
 )
 async def test_turn_that_failed_is_reported(
-    entry, run: Run, say: SayFn, model_server: ModelServer, text: str, messages: list[str]
+    run: Run, say: SayFn, model_server: ModelServer, text: str, messages: list[str]
 ) -> None:
     notifications = await run("An answer failed")
     model_server.fault("500")
@@ -240,9 +253,10 @@ async def test_turn_that_failed_is_reported(
     assert [call.data["message"] for call in notifications] == messages
 
 
+@pytest.mark.usefixtures("entry")
 @pytest.mark.parametrize(("day", "texts"), [(SUNDAY, ["The bins go out on Friday"]), (MONDAY, [])])
 async def test_memory_is_exported_on_sundays(
-    home: HomeAssistant, entry, run_at: RunAt, tmp_path: Path, day: str, texts: list[str]
+    home: HomeAssistant, run_at: RunAt, tmp_path: Path, day: str, texts: list[str]
 ) -> None:
     home.config.allowlist_external_dirs = {str(tmp_path)}
     (export,) = AUTOMATIONS["Export memory every week"]["actions"]
