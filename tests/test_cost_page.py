@@ -74,3 +74,9 @@ def test_readme_has_the_measured_figure_of_memory() -> None:
     (found,) = re.findall(r"for (\d+ of )the (\d+ questions)", " ".join(prose(MEMORY).split()))
 
     assert COMPARED["Knows what you said in earlier conversations"][1] == "for " + "".join(found)
+
+
+def test_readme_has_the_calculated_cents_of_a_day() -> None:
+    ((model, *cents),) = re.findall(r"`([\w.-]+)`, (\d+) to (\d+) cents", prose(README))
+
+    assert cents == [f"{100 * float(price.strip('$')):.0f}" for price in DOLLARS[model][2:]]
