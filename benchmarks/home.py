@@ -68,6 +68,7 @@ class DayBill:
     request_count: int = 0
     token_count: int = 0
     cached_tokens: int = 0
+    output_tokens: int = 0
     stale_requests: int = 0
     first_token_seconds: list[float] = field(default_factory=list)
 
@@ -87,7 +88,8 @@ class DayBill:
         right = f"{self.right_answers}/{self.question_count}"
         return (
             f"  {name:<22}{right:>9}{one:>9}{self.request_count:>10}{self.token_count:>12,}{self.cached_share:>9.1%}"
-            f"{self.price_tokens:>11,.0f}{median(self.first_token_seconds):>13.2f}{sum(self.first_token_seconds):>9.0f}{self.stale_requests:>7}"
+            f"{self.price_tokens:>11,.0f}{self.output_tokens:>9,}"
+            f"{median(self.first_token_seconds):>13.2f}{sum(self.first_token_seconds):>9.0f}{self.stale_requests:>7}"
         )
 
 
@@ -138,6 +140,7 @@ class DayRunner:
             assert record.usage
             bill.token_count += record.usage["prompt"]
             bill.cached_tokens += record.usage["cached"]
+            bill.output_tokens += record.usage["completion"]
             bill.stale_requests += any(each.rule.startswith("states_") for each in record.violations)
         bill.first_token_seconds.append(seconds + len(records) * _FIRST_TOKEN_SECONDS)
         bill.request_count += len(records)
@@ -204,8 +207,8 @@ def _iter_goals(size: int, bills: Mapping[str, DayBill]) -> Iterator[tuple[str, 
 
 def _print_results(size: int, talk: str, sentences: int, bills: Mapping[str, DayBill]) -> None:
     print(f"{size:,} entities, {sentences} sentences, conversations: {talk}")
-    columns = f"{'right':>9}{'in one':>9}{'requests':>10}{'tokens':>12}{'cached':>9}{'price':>11}{'first token':>13}"
-    print(f"  {'':<22}{columns}{'in all':>9}{'stale':>7}")
+    columns = f"{'right':>9}{'in one':>9}{'requests':>10}{'tokens':>12}{'cached':>9}{'price':>11}"
+    print(f"  {'':<22}{columns}{'output':>9}{'first token':>13}{'in all':>9}{'stale':>7}")
     for name, bill in bills.items():
         print(bill.format_row(name))
     for goal, value, is_met in _iter_goals(size, bills):

@@ -11,12 +11,14 @@ from demo.home import GOOD_NIGHT_BUTTON
 from demo.voice import SENTENCE_ENTITY_ID
 
 DASHBOARD_PATH = "conversation-window"
-# The URL path of the second view.
+# The URL paths of the views.
+WINDOW_VIEW_PATH = "window"
 WEEK_VIEW_PATH = "week"
 
 _TITLE = "Conversation window"
 _ICON = "mdi:message-processing"
 _GAUGE_SEVERITY = {"green": 0, "yellow": 75, "red": 95}
+_HOURS, _DEMO_HOURS = 24, 0.1
 _FULL_WIDTH = {"columns": 12}
 _SWITCH_ENTITY_IDS = ("light.kitchen_light", "light.bedroom_light", "switch.coffee_machine")
 
@@ -30,15 +32,19 @@ async def save_dashboard(client: Client, sensors: Mapping[str, str]) -> None:
         await client.send_command(
             "lovelace/dashboards/create", url_path=DASHBOARD_PATH, title=_TITLE, icon=_ICON, mode="storage"
         )
-    views = [
+    views = build_views(sensors, is_demo=True)
+    await client.send_command("lovelace/config/save", url_path=DASHBOARD_PATH, config={"views": views})
+
+
+def build_views(sensors: Mapping[str, str], *, is_demo: bool) -> list[Json]:
+    """Return the two views. Those of the demo also have cards to try the agent, and charts of a few minutes."""
+    inputs = _build_try_cards() if is_demo else []
+    hours = _DEMO_HOURS if is_demo else _HOURS
+    return [
         _build_view(
             _TITLE,
-            "demo",
-            [
-                _build_window_cards(sensors),
-                [*_build_try_cards(), *_build_answer_cards(sensors)],
-                _build_cost_cards(sensors),
-            ],
+            WINDOW_VIEW_PATH,
+            [_build_window_cards(sensors, hours), [*inputs, *_build_answer_cards(sensors)], _build_cost_cards(sensors)],
         ),
         _build_view(
             "Week",
@@ -46,7 +52,6 @@ async def save_dashboard(client: Client, sensors: Mapping[str, str]) -> None:
             [_build_week_cards(sensors), _build_turn_charts(sensors), _build_request_charts(sensors)],
         ),
     ]
-    await client.send_command("lovelace/config/save", url_path=DASHBOARD_PATH, config={"views": views})
 
 
 def _build_view(title: str, path: str, columns: Sequence[_Cards]) -> Json:
@@ -54,14 +59,14 @@ def _build_view(title: str, path: str, columns: Sequence[_Cards]) -> Json:
     return {"title": title, "path": path, "type": "sections", "max_columns": 3, "sections": sections}
 
 
-def _build_window_cards(sensors: Mapping[str, str]) -> _Cards:
+def _build_window_cards(sensors: Mapping[str, str], hours: float) -> _Cards:
     return [
         _build_heading(_TITLE, _ICON),
         _build_card(
             "gauge", sensors, "window_utilization", name="Window utilization", needle=True, severity=_GAUGE_SEVERITY
         ),
         *_build_tiles(sensors, {"window_tokens": "Tokens", "active_conversations": "Conversations"}),
-        _build_graph("history-graph", sensors, {"window_tokens": "Tokens"}, hours_to_show=0.1),
+        _build_graph("history-graph", sensors, {"window_tokens": "Tokens"}, hours_to_show=hours),
     ]
 
 

@@ -35,6 +35,7 @@ DISABLED_RULES = {
 }
 # Findings of the checker that are correct English, by rule and text, and the reason for each.
 ACCEPTED_FINDINGS = {
+    ("DisjointPrefixes", "pre-releases"): "part of a label of the Marketplace",
     ("ExpandDirectory", "dirs"): "part of a name, allowlist_external_dirs",
     ("SplitWords", "allowlist"): "part of a name, allowlist_external_dirs",
     ("OrthographicConsistency", "aarch64"): "as Python's packages write it",

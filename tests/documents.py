@@ -16,6 +16,7 @@ _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 _INLINE_LINK = re.compile(r"\]\(([^)\s]+)\)")
 _LINK_DEFINITION = re.compile(r"^\[[^\]]+\]: (\S+)$", re.MULTILINE)
 _CODE = re.compile(r"`([^`\n]+)`")
+_ITALIC = re.compile(r"\*(?=\S)([^*]+?)(?<=\S)\*")
 
 
 @cache
@@ -70,3 +71,25 @@ def commands() -> Iterator[str]:
     for page in DOC_PAGES:
         shown = [line for code in blocks(page, "sh") for line in code.splitlines()] + _CODE.findall(prose(page))
         yield from (each for each in shown if each.startswith(("scripts/", ".venv/")))
+
+
+def italics(page: Path) -> list[str]:
+    """Return the texts in italics on a page, which are mostly labels of the interface."""
+    text = _CODE.sub("", prose(page)).replace("**", "\0")
+    return list(dict.fromkeys(" ".join(found.split()) for found in _ITALIC.findall(text)))
+
+
+def table_headers(page: Path) -> set[str]:
+    """Return the names of the columns of all tables on a page."""
+    headers = re.findall(r"^\|(.+)\|\n\|[-| ]+\|$", prose(page), re.MULTILINE)
+    return {cell.strip() for header in headers for cell in header.split("|")}
+
+
+def headed_paragraphs(text: str) -> list[tuple[str, str]]:
+    """Return each paragraph of a text with the heading above it, with all white space as single spaces."""
+    heading, found = "", []
+    for paragraph in re.split(r"\n\s*\n", text):
+        if title := _HEADING.match(paragraph):
+            heading = title[1]
+        found.append((heading, " ".join(paragraph.split())))
+    return found

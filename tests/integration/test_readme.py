@@ -2,55 +2,22 @@
 
 from typing import Any
 
-from homeassistant.components.persistent_notification import DOMAIN as NOTIFICATIONS
 from homeassistant.const import CONF_URL
 from homeassistant.core import HomeAssistant
 from homeassistant.setup import async_setup_component
 from homeassistant.util.yaml import parse_yaml
-import pytest
-from pytest_homeassistant_custom_component.common import async_mock_service
 
 from custom_components.windowed_conversation.const import CONF_PROVIDER, PROVIDER_OPENAI
 from demo.model_server import ModelServer
 from tests.documents import DOC_PAGES, DOCS, blocks
 
-from .conftest import AGENT, SayFn, SetUpFn
+from .conftest import AGENT, SetUpFn
 
 # `test_last_night` runs the examples of this page separately.
 BY_THEMSELVES = DOCS / "troubleshooting.md"
 # Duplicates are removed, because one example is on two pages.
 SHOWN = dict.fromkeys(block for page in DOC_PAGES if page != BY_THEMSELVES for block in blocks(page, "yaml"))
 EXAMPLES: list[Any] = [parse_yaml(block.replace("openai_conversation", AGENT.partition(".")[2])) for block in SHOWN]
-
-
-@pytest.fixture
-async def notified(home: HomeAssistant, set_up: SetUpFn) -> list[Any]:
-    """Set up the documented automation and return the list of its notifications."""
-    (automation,) = [example for example in EXAMPLES if "triggers" in example]
-    await set_up()
-    assert await async_setup_component(home, "automation", {"automation": automation})
-    return async_mock_service(home, NOTIFICATIONS, "create")
-
-
-async def test_automation_notifies_when_the_credit_has_run_out(
-    notified: list[Any], say: SayFn, model_server: ModelServer
-) -> None:
-    model_server.fault("quota")
-
-    await say("my name is Ada")
-
-    assert [call.data["message"] for call in notified] == ["Ada needs credit."]
-
-
-async def test_automation_is_silent_about_other_turns(
-    notified: list[Any], say: SayFn, model_server: ModelServer
-) -> None:
-    model_server.fault("500", 1)
-
-    await say("my name is Ada")
-    await say("my name is Ada")
-
-    assert notified == []
 
 
 async def test_actions_do_what_they_show(home: HomeAssistant, set_up: SetUpFn) -> None:
