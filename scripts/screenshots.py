@@ -1,4 +1,4 @@
-"""Take the screenshots of README and docs from a real Home Assistant: .venv/demo/bin/python -m scripts.screenshots."""
+"""Take the pictures of README and docs from a real Home Assistant: .venv/demo/bin/python -m scripts.screenshots."""
 
 import asyncio
 from base64 import b64encode
@@ -18,6 +18,7 @@ from demo.model_server import ModelServer
 from demo.providers import build_scripted_model, get_model_name
 from demo.setup_agent import Account, find_sensor_ids, prefer_agent, replace_accounts
 from demo.turns import wait_for_states
+from scripts.animation import record_animation
 from tests.e2e.browser import ARGUMENTS, AssistDialog, DevicePage, logged_in
 
 _PICTURES_FOLDER = REPOSITORY / "docs"
@@ -78,6 +79,7 @@ async def _take_screenshots(folder: Path) -> None:
             await prefer_agent(client, account.agent_id)
             chromium = shutil.which("chromium")
             browser = await playwright.chromium.launch(executable_path=chromium, args=list(ARGUMENTS))
+            await record_animation(browser, client, _PICTURES_FOLDER / "demo.gif")
             await _take_dialog_and_device(browser, client, account)
             await _take_first_look(browser, client)
             await browser.close()
@@ -130,7 +132,7 @@ async def _hold_conversation(page: Page, url: str, said: Iterable[str], pause: f
 
 
 def main() -> None:
-    """Take all screenshots."""
+    """Take all pictures."""
     _PICTURES_FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(_take_screenshots(Path(folder)))

@@ -11,8 +11,8 @@ from homeassistant.data_entry_flow import section as form_section
 import pytest
 
 from custom_components.windowed_conversation.const import CONF_PROVIDER, PROVIDER_OPENAI, SUBENTRY_CONVERSATION
-from custom_components.windowed_conversation.flows import options
-from custom_components.windowed_conversation.flows.agent import build_agent_sections
+from custom_components.windowed_conversation.flows.agent import build_common_fields
+from custom_components.windowed_conversation.flows.options import build_option_sections
 
 from .documents import DOCS, headed_paragraphs, prose
 from .repository_files import REPOSITORY, TEXTS
@@ -127,9 +127,12 @@ def read_default(marker: Any) -> Any:
 
 
 AGENT_STEP = FORMS["Conversation agent"]
-SWITCHES = read_switches(options._build_fields(), FORMS["Account options"]) | read_switches(
-    build_agent_sections({CONF_PROVIDER: PROVIDER_OPENAI}), AGENT_STEP
-)
+ACCOUNT_STEP = FORMS["Account options"]
+SWITCHES = read_switches(build_common_fields({CONF_PROVIDER: PROVIDER_OPENAI}), AGENT_STEP)
+for name, fields in build_option_sections({}).items():
+    SWITCHES |= read_switches(fields, ACCOUNT_STEP["sections"][name])
+# the switch of the form that adds an account
+SWITCHES[TEXTS["config"]["step"]["model"]["data"]["use_in_assistant"]] = "on"
 _DEFAULT = re.compile(r"\b(on|off)\s+by\s+default")
 # Each "on by default" or "off by default" on a page: the text of the paragraph before it, and "on" or "off".
 CLAIMS = [
