@@ -44,7 +44,6 @@ ACCEPTED_FINDINGS = {
     ("OrthographicConsistency", "kB"): "the symbol of a unit",
     ("OrthographicConsistency", "md"): "the end of a file's name",
     ("OrthographicConsistency", "openai"): "part of an address",
-    ("OxfordComma", "speaker"): "the name of an option",
     ("RepeatedWords", "hours* hours"): "a placeholder and the word after it",
     ("SpellCheck", "o"): "the end of GPT-4o",
     ("SpellCheck", "ons"): "the end of add-ons",

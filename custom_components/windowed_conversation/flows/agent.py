@@ -171,7 +171,7 @@ class AgentFlow(ConfigSubentryFlow):
                 **await async_build_model_fields(self.hass, account, models),
                 probatio.Optional(CONF_PROMPT): TemplateSelector(),
                 probatio.Optional(CONF_LLM_HASS_API, default=list): self._build_api_selector(),
-                **build_choice(const.CONF_ROUTING, RoutingMode),
+                **build_choice(const.CONF_ROUTING, RoutingMode, DEFAULT_ROUTING),
                 probatio.Optional(const.CONF_EFFORT): _build_effort_selector(),
                 probatio.Optional(const.CONF_FALLBACK_AGENTS): self._build_fallback_selector(),
             }
