@@ -66,13 +66,15 @@ class HomeAssistantProcess:
         port: int,
         integrations: Iterable[Path] = INTEGRATION_FOLDERS,
         environment: Mapping[str, str] | None = None,
+        python: str = sys.executable,
     ) -> None:
-        """Store the configuration folder, the custom integrations to install, and additional environment variables.
+        """Store what to run; nothing is written yet.
 
-        Nothing is written yet.
+        `environment` are additional variables, and `python` is the interpreter of the environment with Home Assistant.
         """
         self.config = config
         self.environment = dict(environment or {})
+        self.python = python
         self.port = port
         self.integrations = tuple(integrations)
         self.url = f"http://127.0.0.1:{port}"
@@ -94,7 +96,7 @@ class HomeAssistantProcess:
         """Write the configuration and start. On return HTTP responds; other parts may still load. Raises DemoError."""
         require_free_port(self.port, "--port")
         write_initial_files(self.config, self.port, self.integrations)
-        command = (sys.executable, "-m", "homeassistant", "--config", str(self.config), "--ignore-os-check")
+        command = (self.python, "-m", "homeassistant", "--config", str(self.config), "--ignore-os-check")
         with self.output_file.open("wb") as output:
             # It needs its own session; otherwise Ctrl-C would reach it before the demo can stop it in order.
             self._process = await asyncio.create_subprocess_exec(
