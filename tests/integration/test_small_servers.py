@@ -62,9 +62,9 @@ async def test_issue_names_what_to_set_in_ollama_and_clears_once_it_is_set(
     await asked(entry, say, 32_768)
     await say("hello")
 
-    assert [*raised] == ["ollama_reads_little"]
-    assert raised["ollama_reads_little"]["context"] == "4,096"
-    assert raised["ollama_reads_little"]["suggested"] == "16384"
+    assert [*raised] == ["server_reads_little"]
+    assert raised["server_reads_little"]["context"] == "4,096"
+    assert raised["server_reads_little"]["suggested"] == "16384"
     assert issues(home) == {}
 
 

@@ -15,7 +15,7 @@ from ..bridge.errors import log_fault
 from ..bridge.turn_report import async_fire_turn_event
 from ..const import DOMAIN
 from ..memory import PastTurn
-from ..providers import CONNECTION_ERRORS, OLLAMA_FINGERPRINT
+from ..providers import CONNECTION_ERRORS
 from ..turn.context import extract_user_text
 from ..turn.limits import find_window_shortfall
 from ..turn.routing import Route, Scope
@@ -24,7 +24,7 @@ from ..window import QUESTION, Message
 from .agent import Agent
 from .conversation_turn import ConversationTurn
 from .costs import async_price_turn, log_turn
-from .issues import async_update_context_issues, async_update_model_issue, async_update_window_issue
+from .issues import async_update_context_issue, async_update_model_issue, async_update_window_issue
 from .lookup import async_notify_servers
 from .recording import async_record_cost, async_record_turn
 from .store import async_get_store
@@ -87,9 +87,7 @@ def update_issues(agent: Agent, turn: ConversationTurn) -> None:
     if billed := [each for each in state.billed_requests if each.model.agent_id == agent.id]:
         model, reads = billed[-1].model, billed[-1].model.size.readable_tokens
         little = None if reads is None else find_window_shortfall(model.budget, reads, turn.stats_after.prefix_tokens)
-        async_update_context_issues(
-            agent.hass, agent.id, name, little, is_ollama=billed[-1].server_identity.startswith(OLLAMA_FINGERPRINT)
-        )
+        async_update_context_issue(agent.hass, agent.id, name, little)
 
 
 def notify_servers(agent: Agent, turn: ConversationTurn) -> None:

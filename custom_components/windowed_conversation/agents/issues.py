@@ -251,7 +251,6 @@ class Issue(StrEnum):
     WINDOW_STAYS_FULL = "window_stays_full"
     MODEL_TOO_SMALL = "model_too_small"
     SERVER_CONTEXT_TOO_SMALL = "server_reads_little"
-    OLLAMA_CONTEXT_TOO_SMALL = "ollama_reads_little"
     MEMORY_AWAY = "memory_away"
     MEMORY_DAMAGED = "memory_damaged"
     MEMORY_FAULT = "memory_fault"
@@ -303,8 +302,8 @@ def async_update_model_issue(hass: HomeAssistant, agent_id: str, agent_name: str
 
 
 @callback
-def async_update_context_issues(
-    hass: HomeAssistant, agent_id: str, agent_name: str, shortfall: Shortfall | None, *, is_ollama: bool = False
+def async_update_context_issue(
+    hass: HomeAssistant, agent_id: str, agent_name: str, shortfall: Shortfall | None
 ) -> None:
     """Raise an issue if a full window needs a larger context than the server provides, or clear it."""
     placeholders = None
@@ -312,8 +311,7 @@ def async_update_context_issues(
         # suggest a power of two, as is usual for context sizes
         suggested = str(1 << (shortfall.needed_tokens - 1).bit_length())
         placeholders = {**_format_shortfall(agent_name, shortfall), "suggested": suggested}
-    _update_issue(hass, Issue.OLLAMA_CONTEXT_TOO_SMALL, agent_id, placeholders if is_ollama else None)
-    _update_issue(hass, Issue.SERVER_CONTEXT_TOO_SMALL, agent_id, None if is_ollama else placeholders)
+    _update_issue(hass, Issue.SERVER_CONTEXT_TOO_SMALL, agent_id, placeholders)
 
 
 def _format_shortfall(agent_name: str, shortfall: Shortfall) -> dict[str, str]:

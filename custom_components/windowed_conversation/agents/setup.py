@@ -25,7 +25,7 @@ from ..turn.limits import Budget, Pause
 from ..turn.model import BilledRequest, Model, RequestLimiter
 from .agent import AccountConfigEntry, Agent
 from .config import AgentConfig
-from .issues import async_review_windows, async_update_context_issues, async_update_health, async_update_leftovers
+from .issues import async_review_windows, async_update_context_issue, async_update_health, async_update_leftovers
 from .reload_state import AccountState, async_load_account_state
 from .server import AccountServer, HeadStart
 from .store import async_close_store, async_get_store, store_path
@@ -107,7 +107,7 @@ def _track_issues(agent: Agent) -> None:
     agent.entry.async_on_unload(agent.add_listener(update_health))
     async_review_windows(hass, agent_id, name, agent.windows)
     if agent.model is None or agent.model.size.readable_tokens is None:
-        async_update_context_issues(hass, agent_id, name, None)
+        async_update_context_issue(hass, agent_id, name, None)
 
 
 @callback

@@ -23,7 +23,6 @@ from .errors import (
 )
 from .events import (
     DEFAULT_SETTINGS as DEFAULT_SETTINGS,
-    OLLAMA_FINGERPRINT as OLLAMA_FINGERPRINT,
     AnswerDone as AnswerDone,
     Event as Event,
     ListedModel as ListedModel,
