@@ -42,12 +42,14 @@ async def test_the_sensors_change_on_the_device_page_while_one_talks(page, house
 async def test_what_few_change_of_an_agent_is_in_closed_sections_and_a_mistake_is_told_beside_them(page, house):
     form = AgentForm(page)
     await form.open(house.url)
-    await expect(form.field("Maximum answer tokens")).to_be_hidden()
-    await form.toggle("Model settings")
-    await form.field("Maximum answer tokens").fill("5")
-    await form.toggle("Model settings")
+    await expect(form.field("Maximum tokens to return in response")).to_be_hidden()
+    await form.toggle("Advanced")
+    await form.field("Maximum tokens to return in response").fill("5")
+    await form.toggle("Advanced")
     await form.submit()
-    await expect(form.error_alerts).to_contain_text("Maximum answer tokens: enter a number from 100 to 2,000,000.")
+    await expect(form.error_alerts).to_contain_text(
+        "Maximum tokens to return in response: enter a number from 100 to 2,000,000."
+    )
     await expect(form.error_alerts).to_be_in_viewport()
     await save_screenshot(page, "form-mistake")
 
@@ -55,12 +57,12 @@ async def test_what_few_change_of_an_agent_is_in_closed_sections_and_a_mistake_i
 async def test_a_field_in_a_section_of_the_agent_s_form_is_kept(page, house):
     form = AgentForm(page)
     await form.open(house.url)
-    await form.toggle("Model settings")
-    await form.field("Maximum answer tokens").fill("1200")
+    await form.toggle("Advanced")
+    await form.field("Maximum tokens to return in response").fill("1200")
     await save_screenshot(page, "form")
     await form.submit()
     await form.done()
     await form.open(house.url)
-    await form.toggle("Model settings")
-    await expect(form.field("Maximum answer tokens")).to_have_value("1200")
+    await form.toggle("Advanced")
+    await expect(form.field("Maximum tokens to return in response")).to_have_value("1200")
     await house.change_agent(max_answer_tokens=1000)
