@@ -42,7 +42,7 @@ FRIDAY: dict[str, Any] = {
     CONF_EXCLUDED_TAGS: ["route:local"],
     CONF_CONTEXT_PLACEMENT: "system",
     CONF_MEMORY: False,
-    CONF_RECORD: "whole",
+    CONF_RECORD: "full",
     CONF_STATES: True,
     CONF_STATES_DOMAINS: ["timer"],
     CONF_MAX_ANSWER_TOKENS: 500,

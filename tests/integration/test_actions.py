@@ -35,7 +35,7 @@ async def test_figures_are_returned_without_text(home: HomeAssistant, entry: Moc
     response = await act(home, "get_window", content="statistics")
 
     assert response["message_count"] == 2
-    assert response["tag_distribution"]["route:llm"] == 1
+    assert response["tag_distribution"]["route:model"] == 1
     assert "Ada" not in str(response)
 
 

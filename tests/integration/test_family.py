@@ -190,7 +190,7 @@ class Family:
     async def read_all(self, who: str, about: Act) -> str:
         """Return, as JSON, all responses to this speaker of the actions that read memory, conversations and turns."""
         look = partial(self.call_action, who)
-        memories = {"kinds": ["fact", "turn", "episode"], "limit": 100}
+        memories = {"kinds": ["fact", "turn", "summary"], "limit": 100}
         seen = [
             await look("list_memories", **memories),
             await look("recall", **{**memories, "query": about.thing, "limit": 50}),

@@ -87,7 +87,7 @@ async def test_turn_of_last_night_is_explained_by_the_actions_alone(
 
     assert abs(dt_util.now() - datetime.fromisoformat(turn["time"])) < HALF_HOUR
     assert (turn["person"], turn["device"], turn["said"]) == ("Grace", "Landing", SAID)
-    assert (turn["route"], turn["reason"], turn["answered_by"]) == ("llm", "no_local_match", AGENT)
+    assert (turn["route"], turn["reason"], turn["answered_by"]) == ("model", "no_local_match", AGENT)
     (made,) = turn["tool_calls"]
     assert (made["name"].rpartition("__")[2], made["arguments"]) == ("HassTurnOn", {"name": "garage door"})
     assert '"garage door"' in made["result"]

@@ -64,8 +64,8 @@ async def test_a_turn_of_the_model_leaves_its_figures(
     (turn,) = await turns()
     agent, (first, second) = get_agent(entry), turn.requests
     assert (turn.agent, turn.entity_id, turn.conversation) == (agent.id, AGENT, "test")
-    assert (turn.route, turn.end, turn.error, turn.answered_by) == ("llm", "answered", None, agent.id)
-    assert (turn.level, turn.words, turn.tools) == ("figures", None, ("intent__HassTurnOn",))
+    assert (turn.route, turn.end, turn.error, turn.answered_by) == ("model", "answered", None, agent.id)
+    assert (turn.level, turn.words, turn.tools) == ("statistics", None, ("intent__HassTurnOn",))
     assert (first.called, first.finish) == (("intent__HassTurnOn",), "tool_calls")
     assert (second.called, second.finish) == ((), "stop")
     assert first.usage is not None
@@ -243,7 +243,7 @@ async def test_words_go_when_something_is_forgotten_that_was_told_before(
     await say(f"forget that the wifi password is {SECRET}")
 
     found = await turns()
-    assert {turn.level for turn in found} == {"figures"}
+    assert {turn.level for turn in found} == {"statistics"}
     assert SECRET not in str(found)
     assert not await home.async_add_executor_job(_is_in_files, store_path, SECRET)
 
@@ -257,7 +257,7 @@ async def test_words_of_a_turn_that_failed_go_also_if_nothing_of_it_was_ever_rem
 
     await act(home, "forget", query=f"the wifi password is {SECRET}")
 
-    assert (await turns())[0].level == "figures"
+    assert (await turns())[0].level == "statistics"
     assert not await home.async_add_executor_job(_is_in_files, store_path, SECRET)
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Episode, MemoryListQuery
+from custom_components.windowed_conversation.memory import MemoryListQuery, PastSummary
 
-from .content import NOW, add_episode, get_texts, turn
+from .content import NOW, get_texts, insert_summary, turn
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def filled(memory):
     memory.add_fact("Ben likes rum", person="ben", at=NOW + 4)
     memory.add_turn(turn("Good morning", "Hello", person="anna", at=NOW + 5))
     memory.add_turn(turn("Good night", "Bye", at=NOW + 6))
-    add_episode(memory, Episode("c1", NOW, NOW + 7, "They greeted"))
+    insert_summary(memory, PastSummary("c1", NOW, NOW + 7, "They greeted"))
     return memory
 
 

@@ -178,7 +178,7 @@ def test_an_export_tells_each_text_once_before_the_turn_that_sent_it(memory) -> 
     assert (contents[sent["system"]], contents[sent["tools"]]) == (SYSTEM, TOOLS)
     assert [json.loads(contents[each])["content"] for each in sent["messages"]] == ["Light on"]
     assert newest["words"]["said"] == oldest["words"]["said"] == "Light on"
-    assert (newest["cost"], middle["level"], middle.get("words")) == ("0.5", "figures", None)
+    assert (newest["cost"], middle["level"], middle.get("words")) == ("0.5", "statistics", None)
     assert newest["requests"][0]["usage"]["input"] == 100
     assert newest["requests"][0]["parameters"] == {"effort": "low"}
 

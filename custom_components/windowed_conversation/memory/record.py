@@ -226,7 +226,7 @@ def _parse_turn(turn: str, at: float, fields: dict[str, Any], has_words: int) ->
     fields["failures"] = tuple(FailureRecord(**each) for each in fields.get("failures", ()))
     fields["tools"] = tuple(fields.get("tools", ()))
     fields["requests"] = tuple(map(_parse_request, fields.get("requests", ())))
-    return TurnRecord(id=turn, at=at, level="whole" if has_words else "figures", **fields)
+    return TurnRecord(id=turn, at=at, level="full" if has_words else "statistics", **fields)
 
 
 def _parse_request(fields: dict[str, Any]) -> RequestRecord:

@@ -217,7 +217,7 @@ def _preview_forgetting(
     chosen = memory.forget(**conditions, dry_run=True)
     ids: list[tuple[MemoryKind, int]] = [("fact", row) for row in chosen.facts]
     ids += [("turn", row) for row in chosen.turns]
-    ids += [("episode", row) for row in chosen.episodes]
+    ids += [("summary", row) for row in chosen.summaries]
     return chosen, memory.list_newest(
         MemoryListQuery(target.person, target.can_see_private, limit=_MAX_PREVIEWED, ids=tuple(ids))
     )
@@ -247,7 +247,7 @@ def _format_memory(found: RecallHit, name: str | None) -> JsonObjectType:
 
 def _count_by_kind(forgotten: LostRows) -> JsonObjectType:
     """Return the numbers of memories that were or would be forgotten, and of exchanges in open conversations."""
-    counts = {"facts": forgotten.facts, "turns": forgotten.turns, "episodes": forgotten.episodes}
+    counts = {"facts": forgotten.facts, "turns": forgotten.turns, "summaries": forgotten.summaries}
     return {**{kind: len(rows) for kind, rows in counts.items()}, "exchanges": forgotten.exchange_count}
 
 

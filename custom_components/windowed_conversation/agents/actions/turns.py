@@ -23,13 +23,14 @@ from ...bridge.errors import ERROR_KEY_BY_CLASS_NAME, build_refusal
 from ...bridge.persons import async_find_person
 from ...bridge.turn_report import find_agent_entity_id
 from ...memory import CallRecord, Memory, RequestContent, RequestRecord, TokenUsage, TurnListQuery, TurnRecord
+from ...turn.routing import Route
 from ...window import is_in_turn
 from ..lookup import async_agent_ids
 from . import access
 from .memory import open_usable_store
 from .memory_files import resolve_allowed_path, write_lines
 
-TURN_ROUTES = ("local", "llm", "fallback", "summary")
+TURN_ROUTES = (*map(str, Route), "summary")
 TURN_OUTCOMES = ("answered", "error", "cancelled")
 
 _MAX_LIMIT, _DEFAULT_LIMIT = 100, 20
