@@ -83,7 +83,7 @@ async def test_turn_that_comes_at_once_knows_the_one_before(
 async def test_action_that_comes_at_once_sees_the_turn(home: HomeAssistant, entry, say_at_once: SayAtOnce) -> None:
     await say_at_once(COMMAND)
 
-    assert (await act(home, "get_window", conversation_id="mine"))["messages"][0]["content"] == COMMAND
+    assert (await act(home, "get_conversation", conversation_id="mine"))["messages"][0]["content"] == COMMAND
 
 
 async def test_turn_of_the_last_moment_is_counted_when_its_account_is_unloaded(

@@ -107,12 +107,13 @@ class Day:
         await self._act("fork_conversation", new_conversation_id=self._copy())
 
     async def export(self) -> None:
-        self._last_export = await self._act("export_conversation", answers=True) or self._last_export
+        shown = await self._act("get_conversation", answers=True, content="export")
+        self._last_export = shown.get("export", self._last_export)
 
     async def bring_back(self) -> None:
         if self._last_export:
             self.conversation_id = self._copy()
-            await self._act("import_conversation", **self._last_export)
+            await self._act("import_conversation", export=self._last_export)
 
     def _copy(self) -> str:
         self._copy_count += 1

@@ -290,8 +290,9 @@ async def test_conversation_that_is_stored_forked_or_exported_has_no_states(
     put(home, "input_boolean.hall", "on")
     await say(GREETING)
     here = {"entity_id": "conversation.ada", "conversation_id": "test"}
-    for action in ("get_window", "export_conversation"):
-        shown = await home.services.async_call(DOMAIN, action, here, blocking=True, return_response=True)
+    for content in ("messages", "export"):
+        asked = here | {"content": content}
+        shown = await home.services.async_call(DOMAIN, "get_conversation", asked, blocking=True, return_response=True)
         assert "hall light=on" not in json.dumps(shown)
     await home.services.async_call(DOMAIN, "fork_conversation", here | {"new_conversation_id": "copy"}, blocking=True)
     put(home, "input_boolean.hall", "off")

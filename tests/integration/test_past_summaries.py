@@ -64,7 +64,7 @@ async def test_summary_is_recalled_after_its_conversation_has_ended(
 ) -> None:
     await set_up(options=SMALL)
     await talk("my name is Ada Lovelace", BINS, context=ada)
-    await act(home, "reset_window", ada, conversation_id="first")
+    await act(home, "delete_conversation", ada, conversation_id="first")
     await say("where is the paper bin, and what is the name?", "second", context=ada)
 
     ((_, whose),) = summaries(disk)

@@ -52,7 +52,7 @@ def test_what_is_private_is_not_listed_for_others(filled) -> None:
 @pytest.mark.parametrize(
     ("listing", "told"),
     [
-        (MemoryListQuery(limit=1, offset=1), ["Good night\nBye"]),
+        (MemoryListQuery(limit=1), ["They greeted"]),
         (MemoryListQuery(since=NOW + 6, until=NOW + 6), ["Good night\nBye"]),
         (MemoryListQuery(ids=(("turn", 2), ("fact", 3))), ["Good night\nBye"]),
         (MemoryListQuery(kinds=()), []),

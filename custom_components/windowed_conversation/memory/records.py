@@ -333,7 +333,7 @@ class TurnListQuery(NamedTuple):
     `people` contains the owners whose turns are listed, and None for unknown speakers; without it, all turns are
     listed. `agents` contains the ids of the agents whose turns are listed; without it, the turns of all agents are
     listed. `tool` is the name of a tool, with or without its namespace. `after` is the id of the last turn on the
-    previous page. `error` is the class of an error, `end` how a turn ended.
+    previous page. `end` is how a turn ended.
     """
 
     since: float = -math.inf
@@ -342,7 +342,6 @@ class TurnListQuery(NamedTuple):
     people: frozenset[str | None] | None = None
     route: str | None = None
     end: EndStatus | None = None
-    error: str | None = None
     tool: str | None = None
     conversation: str | None = None
     after: str | None = None

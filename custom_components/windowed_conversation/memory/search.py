@@ -38,7 +38,7 @@ _LISTED_COLUMNS_BY_KIND: dict[MemoryKind, str] = {
 }
 _SELECT_LISTED = """
     SELECT kind, id, text, at, person, conversation, private FROM ({rows})
-    ORDER BY at DESC, kind, id DESC LIMIT :limit OFFSET :offset
+    ORDER BY at DESC, kind, id DESC LIMIT :limit
 """
 
 
@@ -185,7 +185,6 @@ class MemoryListQuery(NamedTuple):
     since: float = -math.inf
     until: float = math.inf
     limit: int = 10
-    offset: int = 0
     ids: tuple[tuple[MemoryKind, int], ...] | None = None
 
 
@@ -200,7 +199,6 @@ def select_newest(connection: sqlite3.Connection, query: MemoryListQuery) -> lis
         {
             **query._asdict(),
             "limit": max(0, query.limit),
-            "offset": max(0, query.offset),
             **{f"{kind}_ids": json.dumps([row for of, row in query.ids or () if of == kind]) for kind in KINDS},
         },
     )
