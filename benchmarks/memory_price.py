@@ -182,7 +182,7 @@ class IntegrationMemory(WithoutMemory):
                 kinds=kinds,
                 limit=recall.MAX_RECALL_HITS,
             )
-            for kinds in (("fact",), ("episode", "turn"))
+            for kinds in (("fact",), ("summary", "turn"))
         ]
         known = recall.build_sent_context(window.exchanges(), made.source_ids, turn.text)
         added = recall.choose_recalled_lines(

@@ -161,7 +161,7 @@ class TurnRunner:
         if agent is not None:
             async with agent.windows.begin_turn(conversation_id) as window:
                 for question, answer in said:
-                    window.add_exchange((Message.user(question), Message.assistant(answer)), tags={"route:llm"})
+                    window.add_exchange((Message.user(question), Message.assistant(answer)), tags={"route:model"})
         return conversation_id
 
     async def _read_server_nanoseconds(self) -> int:

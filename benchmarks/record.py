@@ -88,7 +88,7 @@ def iter_record_builders(number: int, ends_at: float, seed: int = 0) -> Iterator
         history.append(Message.assistant(answer))
         del history[: -2 * _WINDOW_EXCHANGES]
         figures = TurnRecord(
-            id=f"{each:08}", at=at, agent="agent", route="llm", end="answered", conversation="conversation"
+            id=f"{each:08}", at=at, agent="agent", route="model", end="answered", conversation="conversation"
         )
         yield partial(complete_record, figures, tuple(attempts), 0.0, (said, answer))
 

@@ -10,7 +10,7 @@ intent and slots. Home Assistant's own agent has no model: its error responses c
 2. Sentences of Home Assistant's own templates: the number that Home Assistant handles correctly, and those of them that
 this agent handles differently.
 
-3. The delay of the request after a local miss, compared to `llm_only`, and the cost of a local hit, compared to Home
+3. The delay of the request after a local miss, compared to `model_only`, and the cost of a local hit, compared to Home
 Assistant's own agent. The two agents take turns, each sentence is new, and both ratios are of medians.
 
 Everything runs in one process, including the model's server, which counts requests and answers all of them alike.
@@ -61,7 +61,7 @@ async def _judge_set(one_set: Set) -> Mapping[str, list[JudgedCase]]:
         hass = await stack.enter_async_context(run_home_assistant())
         home = await build(hass, one_set.plan)
         ours = await add_agent(hass, stub.url)
-        asks_always = await add_agent(hass, stub.url, **{CONF_ROUTING: RoutingMode.LLM_ONLY})
+        asks_always = await add_agent(hass, stub.url, **{CONF_ROUTING: RoutingMode.MODEL_ONLY})
         contenders = {
             _OURS: sayer(home, ours, stub),
             "Home Assistant's agent": sayer(home, HOME_ASSISTANT_AGENT),

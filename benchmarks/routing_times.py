@@ -31,7 +31,7 @@ async def compare_times(entities: int, turns: int) -> None:
         await build(hass, _build_plan(entities))
         agents = {
             "local_first": await add_agent(hass, stub.url),
-            "llm_only": await add_agent(hass, stub.url, **{CONF_ROUTING: RoutingMode.LLM_ONLY}),
+            "model_only": await add_agent(hass, stub.url, **{CONF_ROUTING: RoutingMode.MODEL_ONLY}),
         }
         print(f"\n{entities} exposed entities, {turns} turns each (ms)")
         misses = await _measure_alternately(

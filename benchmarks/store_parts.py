@@ -24,7 +24,7 @@ from typing import Any, Self, override
 from homeassistant import auth, bootstrap, loader
 from homeassistant.components import conversation
 from homeassistant.config_entries import SOURCE_USER, ConfigEntries, ConfigEntry, ConfigSubentryData
-from homeassistant.core import Context, CoreState, HomeAssistant, SupportsResponse
+from homeassistant.core import Context, CoreState, HomeAssistant
 from homeassistant.helpers import entity_registry as er
 from homeassistant.setup import async_setup_component
 
@@ -179,7 +179,7 @@ class BenchmarkHome:
     async def add_account(cls, hass: HomeAssistant, url: str, options: Mapping[str, Any]) -> Self:
         """Add an account with one agent, set it up, and return its home."""
         agent = ConfigSubentryData(
-            data={"model": _MODEL_NAME, "routing": "llm_only", "llm_hass_api": []},
+            data={"model": _MODEL_NAME, "routing": "model_only", "llm_hass_api": []},
             subentry_type="conversation",
             title="Bench",
             unique_id=None,
@@ -222,16 +222,14 @@ class BenchmarkHome:
 
     async def call_action(self, action: str, **data: Any) -> Any:
         """Perform an action, and return its response."""
-        services = self.hass.services
-        answers = services.supports_response(DOMAIN, action) is not SupportsResponse.NONE
-        return await services.async_call(DOMAIN, action, data, blocking=True, return_response=answers)
+        return await self.hass.services.async_call(DOMAIN, action, data, blocking=True, return_response=True)
 
     async def export_exchange(self) -> dict[str, Any]:
         """Return an exported conversation of one exchange, which is then no longer stored."""
         mine = {"entity_id": self.agent_id, "conversation_id": "template"}
         await self.take_turn(_make_sentence(_TEMPLATE_TOPIC), "template")
-        exported: dict[str, Any] = (await self.call_action("export_conversation", **mine))["conversation"]
-        await self.call_action("reset_window", **mine)
+        exported: dict[str, Any] = (await self.call_action("get_conversation", **mine, content="export"))["export"]
+        await self.call_action("delete_conversation", **mine)
         return exported
 
     async def import_conversation(self, conversation_id: str, exported: Mapping[str, Any]) -> None:
@@ -240,7 +238,7 @@ class BenchmarkHome:
             "import_conversation",
             entity_id=self.agent_id,
             conversation_id=conversation_id,
-            conversation=dict(exported),
+            export=dict(exported),
         )
 
     async def import_turns(self, number: int) -> None:
@@ -263,8 +261,8 @@ class BenchmarkHome:
     async def count_window(self, conversation_id: str) -> tuple[int, int]:
         """Return the number of tokens and of exchanges in a window."""
         mine = {"entity_id": self.agent_id, "conversation_id": conversation_id}
-        shown = await self.call_action("get_window", **mine, content="statistics")
-        return int(shown["current_tokens"]), int(shown["exchange_count"])
+        shown = (await self.call_action("get_conversation", **mine, content="statistics"))["statistics"]
+        return int(shown["tokens"]), int(shown["exchanges"])
 
     async def wait_for_writes(self) -> None:
         """Wait until everything is written after a sentence, and move the clock forward to the next sentence."""

@@ -49,7 +49,7 @@ _MEMORY_PATH = ".storage/windowed_conversation.db"
 _MEMORY_TURN_COUNTS = (10_000, 100_000)
 # Seconds over which the stored turns are spread.
 _MEMORY_SPAN_SECONDS = 80 * 86_400.0
-_RECORD_LEVELS = ("off", "figures", "whole")
+_RECORD_LEVELS = ("off", "statistics", "full")
 # Seconds to wait for an account to be reloaded after its agent was changed.
 _RELOAD_SECONDS = 5.0
 

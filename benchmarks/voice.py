@@ -185,7 +185,7 @@ def _write_certificate(path: Path) -> None:
 
 async def _create_pipeline(client: Client, model: ModelAccess, name: str, *, has_head_start: bool) -> str:
     account = await add_account(client, model, name)
-    await change_agent(client, account, {"routing": "llm_only", "head_start": has_head_start})
+    await change_agent(client, account, {"routing": "model_only", "head_start": has_head_start})
     await asyncio.sleep(_RELOAD_SECONDS)
     return await ensure_pipeline(client, account.agent_id, name)
 

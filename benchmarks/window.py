@@ -85,7 +85,7 @@ class FullFeaturedWindow(DefaultWindow):
 
 def _iter_tags() -> Iterator[tuple[str, ...]]:
     """Return an endless iterator over the tags of each turn."""
-    ordinary = ("route:llm", "context:lights")
+    ordinary = ("route:model", "context:lights")
     protected, ephemeral = (*ordinary, "important"), (*ordinary, "ephemeral")
     in_ten = [*repeat(ordinary, 9), ephemeral]
     first_ten = [ordinary, ordinary, protected, ordinary, ordinary, protected, *in_ten[6:]]

@@ -1,4 +1,4 @@
-"""Print the content of a conversation's window after each turn, as the action get_window returns it.
+"""Print the content of a conversation's window after each turn, as the action get_conversation returns it.
 
 say.py prints the text and tool calls of the turn.
 """
@@ -6,6 +6,7 @@ say.py prints the text and tool calls of the turn.
 import asyncio
 from datetime import UTC, datetime
 import textwrap
+from typing import Any
 
 from demo.client import Client, Json
 from demo.setup_agent import DOMAIN
@@ -13,7 +14,7 @@ from demo.setup_agent import DOMAIN
 _LINE_CHARS = 90
 _INDENT = " " * 9
 
-_EMPTY_STATISTICS: Json = {"evicted_exchanges": 0, "evicted_tokens": 0, "trims": 0}
+_EMPTY_STATISTICS: Json = {"evicted": {"exchanges": 0, "tokens": 0}, "trims": 0}
 
 # Seconds to wait for the model's summary.
 _SUMMARY_TIMEOUT = 30.0
@@ -44,7 +45,7 @@ class WindowPrinter:
             self._statistics_by_conversation.pop(conversation_id, None)
             print("Window   empty: what may repeat the forgotten has left it, too")
             return
-        figures = await self._fetch_window(client, conversation_id, content="statistics")
+        figures = await self._fetch_content(client, conversation_id, "statistics")
         self._print_trim(conversation_id, figures)
         self._print_statistics(figures)
         if self._expects_summary and asked_model:
@@ -58,7 +59,7 @@ class WindowPrinter:
         )
         if figures["trims"] == before["trims"]:
             return
-        exchanges, tokens = (figures[name] - before[name] for name in ("evicted_exchanges", "evicted_tokens"))
+        exchanges, tokens = (figures["evicted"][name] - before["evicted"][name] for name in ("exchanges", "tokens"))
         if not exchanges:
             print("Trim     no exchange: it was enough to shorten results of tools")
             return
@@ -67,7 +68,7 @@ class WindowPrinter:
 
     @staticmethod
     def _print_statistics(figures: Json) -> None:
-        tokens, exchanges = f"{figures['current_tokens']} of {figures['max_tokens']}", figures["exchange_count"]
+        tokens, exchanges = f"{figures['tokens']} of {figures['max_tokens']}", figures["exchanges"]
         protected = figures["protected_tokens"]
         print(f"Window   {tokens} tokens in {_exchanges(exchanges)}{f', {protected} protected' if protected else ''}")
 
@@ -79,12 +80,11 @@ class WindowPrinter:
             print("Summary  none came")
             return
         print(textwrap.fill(summary, _LINE_CHARS, initial_indent="Summary  ", subsequent_indent=_INDENT))
-        self._print_statistics(await self._fetch_window(client, conversation_id, content="statistics"))
+        self._print_statistics(await self._fetch_content(client, conversation_id, "statistics"))
 
     async def _wait_for_summary(self, client: Client, conversation_id: str) -> str:
         while True:
-            window = await self._fetch_window(client, conversation_id)
-            for message in window["messages"]:
+            for message in await self._fetch_content(client, conversation_id, "messages"):
                 if message["role"] != "assistant" or "summary" not in message["tags"]:
                     continue
                 created = datetime.fromisoformat(message["created"])
@@ -100,11 +100,10 @@ class WindowPrinter:
         )
         return conversation_id in {each["conversation_id"] for each in answer["service_response"]["conversations"]}
 
-    async def _fetch_window(self, client: Client, conversation_id: str, **more: str) -> Json:
-        data = {"entity_id": self._agent_id, "conversation_id": conversation_id, **more}
-        answer = await client.post(f"/api/services/{DOMAIN}/get_window?return_response", data)
-        response: Json = answer["service_response"]
-        return response
+    async def _fetch_content(self, client: Client, conversation_id: str, content: str) -> Any:
+        data = {"entity_id": self._agent_id, "conversation_id": conversation_id, "content": content}
+        answer = await client.post(f"/api/services/{DOMAIN}/get_conversation?return_response", data)
+        return answer["service_response"][content]
 
 
 def _exchanges(number: int) -> str:

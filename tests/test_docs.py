@@ -116,7 +116,7 @@ def test_every_page_is_in_the_table_of_contents() -> None:
     ("heading", "anchor"),
     [
         ("Who can read it", "who-can-read-it"),
-        ("Actions, traces & `get_window`", "actions-traces--get_window"),
+        ("Actions, traces & `get_conversation`", "actions-traces--get_conversation"),
         ("0.1.0 (unreleased)", "010-unreleased"),
         ("[A link](https://example.com) of *one*", "a-link-of-one"),
     ],

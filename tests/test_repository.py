@@ -8,18 +8,13 @@ import re
 from typing import Any, get_args
 
 from homeassistant.const import Platform
+from homeassistant.helpers import config_validation as cv
 from homeassistant.helpers.service import _SERVICES_SCHEMA
 from homeassistant.util.yaml import load_yaml_dict
 import pytest
 
 from custom_components.windowed_conversation import PLATFORMS
-from custom_components.windowed_conversation.agents.actions.conversations import (
-    _CODEC_ERROR_KEYS,
-    ATTR_CONTENT,
-    ATTR_MATCH,
-    TAG_MATCHES,
-    WINDOW_CONTENTS,
-)
+from custom_components.windowed_conversation.agents.actions.conversations import ATTR_CONTENT, CONVERSATION_CONTENTS
 from custom_components.windowed_conversation.agents.actions.turns import TURN_OUTCOMES, TURN_ROUTES
 from custom_components.windowed_conversation.agents.issues import Issue
 from custom_components.windowed_conversation.agents.statistics import LAST_ROUTE_STATES
@@ -57,7 +52,7 @@ from custom_components.windowed_conversation.turn.remember_requests import Reply
 from custom_components.windowed_conversation.turn.routing import RoutingMode, Scope
 from custom_components.windowed_conversation.window import ToolResultMode
 
-from .repository_files import ICONS, MANIFEST, MODULES, PACKAGE, REPOSITORY, TEXTS, calls, placeholders, syntax
+from .repository_files import ACTIONS, ICONS, MANIFEST, MODULES, PACKAGE, REPOSITORY, TEXTS, calls, placeholders, syntax
 
 # Hidden folders that belong to the repository. All others are caches of tools.
 HIDDEN = {".ci", ".github"}
@@ -155,8 +150,8 @@ def test_every_error_and_abort_is_one_of_the_flows() -> None:
 
 def test_every_exception_has_its_text_and_every_text_its_exception() -> None:
     told = first_arguments("ErrorPresentation")
-    refused = first_arguments("build_translated_error", "build_refusal", "build_agent_refusal")
-    refused |= set(_CODEC_ERROR_KEYS.values())
+    refused = first_arguments("build_translated_error", "build_refusal")
+    refused |= {"import_from_newer_version", "import_malformed"}
 
     assert told >= {failure.key for failure in _PRESENTATION_BY_CLASS.values()}
     assert TEXTS["exceptions"].keys() == told | refused
@@ -215,8 +210,7 @@ def test_every_choice_has_its_text() -> None:
         CONF_ROUTING: RoutingMode,
         CONF_SCOPE: Scope,
         CONF_TOOL_RESULTS: get_args(ToolResultMode.__value__),
-        ATTR_CONTENT: WINDOW_CONTENTS,
-        ATTR_MATCH: TAG_MATCHES,
+        ATTR_CONTENT: CONVERSATION_CONTENTS,
         "memory_kinds": KINDS,
         "turn_outcome": TURN_OUTCOMES,
         "turn_route": TURN_ROUTES,
@@ -236,6 +230,14 @@ def test_every_action_is_described_in_the_form_that_home_assistant_takes() -> No
     assert described.keys() == TEXTS["services"].keys() == ICONS["services"].keys()
     fields = {name: action["fields"].keys() for name, action in described.items()}
     assert fields == {name: texts["fields"].keys() for name, texts in TEXTS["services"].items()}
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_field_of_an_action_is_no_key_of_a_target(action: str) -> None:
+    # Home Assistant 2026.11 has `exclude` in a target, which the oldest supported version does not know.
+    keys = {*map(str, cv.ENTITY_SERVICE_FIELDS), "exclude"}
+
+    assert ACTIONS[action]["fields"].keys() & keys == set()
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)

@@ -76,8 +76,8 @@ class RecordLevel(StrEnum):
     """The content of a turn's record: nothing, statistics only, or also text that is deleted after some days."""
 
     OFF = "off"
-    STATISTICS = "figures"
-    FULL = "whole"
+    STATISTICS = "statistics"
+    FULL = "full"
 
 
 class Counting(StrEnum):

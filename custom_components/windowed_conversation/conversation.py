@@ -56,14 +56,14 @@ class WindowedConversationEntity(AgentEntity, ConversationEntity):
         A pipeline calls this when it begins to recognize speech.
         """
         self.agent.give_head_start()
-        if self.agent.config.routing is not RoutingMode.LLM_ONLY:
+        if self.agent.config.routing is not RoutingMode.MODEL_ONLY:
             await async_prepare_sentences(self.hass, language)
 
     @override
     async def async_added_to_hass(self) -> None:
         """Keep sentence matching prepared while an agent exists that answers locally."""
         await super().async_added_to_hass()
-        if self.agent.config.routing is not RoutingMode.LLM_ONLY:
+        if self.agent.config.routing is not RoutingMode.MODEL_ONLY:
             self.async_on_remove(async_keep_sentences_prepared(self.hass))
 
     @override

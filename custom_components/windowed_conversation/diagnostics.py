@@ -14,6 +14,7 @@ from .agents.agent import AccountConfigEntry, Agent
 from .agents.reload_state import async_load_account_state
 from .agents.store import async_get_store
 from .bridge.account import get_vendor
+from .bridge.turn_report import build_window_figures
 from .const import CONF_API_VERSION, CONF_EXCLUDED_TAGS, CONF_FORMAT, CONF_PROVIDER
 from .turn.model import Model
 from .window import WindowStats
@@ -55,7 +56,7 @@ def _describe_memory(hass: HomeAssistant) -> dict[str, Any] | None:
         "reason": state.reason,
         "is_damaged_file_kept": state.damaged_path is not None,
         "rows_set_aside": state.rows_set_aside,
-        "figures": state.statistics and asdict(state.statistics),
+        "statistics": state.statistics and asdict(state.statistics),
         "counts": {"written": counts.pop("rows_written"), **counts},
     }
 
@@ -113,4 +114,4 @@ def _describe_model(model: Model) -> dict[str, Any]:
 
 def _describe_window(stats: WindowStats) -> dict[str, Any]:
     """Return a window's statistics without the tags, because users may have written them."""
-    return {name: value for name, value in stats._asdict().items() if name != "tag_distribution"}
+    return {name: value for name, value in build_window_figures(stats).items() if name != "tags"}

@@ -46,7 +46,7 @@ def _format_turn(hass: HomeAssistant, turn: Mapping[str, Any]) -> str:
         return _format_failure(hass, turn["error"])
     if turn["route"] == Route.LOCAL:
         return _common_text(hass, "answered_locally")
-    by_model, seconds = turn["route"] == Route.LLM, f"{turn['duration']:.1f}"
+    by_model, seconds = turn["route"] == Route.MODEL, f"{turn['duration']:.1f}"
     if turn["duration"] < _MIN_DURATION_SECONDS:
         if by_model:
             return _common_text(hass, "answered_by_model_at_once")

@@ -97,9 +97,9 @@ def look_into_file(path: Path, conversation: str, killed: Killed) -> None:
 async def look_at(house: House, conversation: str, killed: Killed) -> None:
     """Read the state at the start after the kill into `killed`."""
     killed.totals_after = await wait_for(lambda: totals(house), lambda now: now["turns_model"].isdigit())
-    action = "/api/services/windowed_conversation/export_conversation?return_response"
-    asked = {"entity_id": house.account.agent_id, "conversation_id": conversation}
-    exported = (await house.client.post(action, asked))["service_response"]["conversation"]
+    action = "/api/services/windowed_conversation/get_conversation?return_response"
+    asked = {"entity_id": house.account.agent_id, "conversation_id": conversation, "content": "export"}
+    exported = (await house.client.post(action, asked))["service_response"]["export"]
     questions = [exchange["messages"][0]["content"] for exchange in exported["exchanges"]]
     killed.kept = [int(number) for question in questions for number in _NUMBER.findall(question)]
 

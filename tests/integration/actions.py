@@ -2,29 +2,26 @@
 
 from typing import Any
 
-from homeassistant.core import Context, HomeAssistant, SupportsResponse
+from homeassistant.core import Context, HomeAssistant
 
 from custom_components.windowed_conversation.const import DOMAIN
 
 from .conftest import AGENT
 
 ON_A_CONVERSATION: dict[str, dict[str, Any]] = {
-    "get_window": {},
-    "reset_window": {},
-    "export_conversation": {},
+    "get_conversation": {},
+    "delete_conversation": {},
     "fork_conversation": {"new_conversation_id": "fork"},
-    "summarize_window": {},
-    "count_tokens": {},
+    "summarize_conversation": {},
     "tag_exchange": {"add": ["important"]},
 }
-WITH_AN_ID = ON_A_CONVERSATION | {"import_conversation": {"conversation": {"format": DOMAIN, "version": 1}}}
+WITH_AN_ID = ON_A_CONVERSATION | {"import_conversation": {"export": {"format": DOMAIN, "version": 1}}}
 EVERY_ACTION = WITH_AN_ID | {"list_conversations": {}}
 
 MEMORY_ACTIONS: dict[str, dict[str, Any]] = {
     "remember": {"text": "The bins go out on Friday"},
     "recall": {"query": "bins"},
     "forget": {"query": "bins"},
-    "list_memories": {},
     "export_memories": {},
     "import_memories": {"memories": [{}]},
 }
@@ -44,7 +41,9 @@ async def act(home: HomeAssistant, action: str, context: Context | None = None, 
     known = {"entity_id": AGENT} if action in EVERY_ACTION else {}
     known |= {"conversation_id": "test"} if action in WITH_AN_ID else {}
     wanted = {field: value for field, value in (known | data).items() if value is not None}
-    answers = home.services.supports_response(DOMAIN, action) is not SupportsResponse.NONE
-    return await home.services.async_call(
-        DOMAIN, action, wanted, blocking=True, return_response=answers, context=context
-    )
+    return await home.services.async_call(DOMAIN, action, wanted, blocking=True, return_response=True, context=context)
+
+
+async def export(home: HomeAssistant, conversation_id: str = "test") -> Any:
+    """Return the export of a conversation."""
+    return (await act(home, "get_conversation", conversation_id=conversation_id, content="export"))["export"]

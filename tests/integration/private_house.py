@@ -22,11 +22,11 @@ from custom_components.windowed_conversation.const import (
     DOMAIN,
     MEMORY_API_ID,
 )
-from custom_components.windowed_conversation.memory import Episode, Memory, PastTurn
+from custom_components.windowed_conversation.memory import Memory, PastSummary, PastTurn
 from custom_components.windowed_conversation.turn.context import ContextPlacement
 from custom_components.windowed_conversation.turn.routing import Scope
 from demo.model_server import ModelServer, call, words
-from tests.memory.content import add_episode
+from tests.memory.content import insert_summary
 
 from .conftest import SayFn, SetUpFn, flush_store, get_speech
 from .states import add_satellite
@@ -65,7 +65,7 @@ SHARED = ALONE | {
 }
 KNOWN = {Scope.CONVERSATION: ALONE, Scope.DEVICE: ALONE, Scope.USER: ALONE, Scope.AGENT: SHARED}
 
-ALL = ["fact", "turn", "episode"]
+ALL = ["fact", "turn", "summary"]
 QUESTION = "what about the locker?"
 
 # The memories are recent enough not to expire when the daily maintenance runs.
@@ -247,20 +247,20 @@ def _tell(memory: Memory, ada: str, grace: str) -> None:
     """Store all memories of the house, including those that are forgotten later."""
     memory.add_fact("The heron locker has spare fuses", at=_AT)
     memory.add_turn(PastTurn("h", _AT, "ibis stamps, locker", "Yes"))
-    add_episode(memory, Episode("k", _AT, _AT, "Crane kites, locker"))
-    for person, fact, private, said, episode in (
+    insert_summary(memory, PastSummary("k", _AT, _AT, "Crane kites, locker"))
+    for person, fact, private, said, summary in (
         (ada, "Keeps finch seeds in a locker", "Hid the wren diary behind the locker", "robin pills, locker", "swift"),
         (grace, "Paints puffin signs for lockers", "Owes money for a gull locker", "skua rings, locker", "avocet"),
     ):
         memory.add_fact(fact, person=person, at=_AT)
         memory.add_fact(private, person=person, private=True, at=_AT)
         memory.add_turn(PastTurn(f"t {person}", _AT, said, "Yes", person=person))
-        add_episode(memory, Episode(f"e {person}", _AT, _AT, f"{episode} debts, locker", person=person))
+        insert_summary(memory, PastSummary(f"e {person}", _AT, _AT, f"{summary} debts, locker", person=person))
     memory.add_fact("Vulture paint stands beside some locker", at=_AT)
     memory.add_fact("Fears condor noises near lockers", person=ada, private=True, at=_AT)
     memory.add_turn(PastTurn("h2", _AT, "is the harrier lamp at a locker", "Perhaps"))
     memory.add_turn(PastTurn("a2", _AT, "osprey tickets, locker nine", "Noted", person=ada))
-    add_episode(memory, Episode("k2", _AT, _AT, "A kestrel film was in one locker", person=ada))
+    insert_summary(memory, PastSummary("k2", _AT, _AT, "A kestrel film was in one locker", person=ada))
     old = memory.add_fact("Has a dodo mug within locker two", person=ada, at=_AT)
     memory.add_fact("Drinks from glasses only", person=ada, replaces=old, at=_AT)
 

@@ -145,7 +145,7 @@ async def test_states_of_the_home_can_be_written(
 
 async def held(home: HomeAssistant) -> list[dict[str, Any]]:
     """Return the messages of the conversation without the system prompt, which is set again in each turn."""
-    messages = (await act(home, "get_window"))["messages"]
+    messages = (await act(home, "get_conversation"))["messages"]
     return [message for message in messages if message["role"] != "system"]
 
 

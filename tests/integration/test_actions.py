@@ -1,4 +1,4 @@
-"""Tests for the actions that read and reset a window, and for the events that turns fire."""
+"""Tests for the actions on conversations, and for the events that turns fire."""
 
 import asyncio
 from collections.abc import Iterable
@@ -7,21 +7,22 @@ from typing import Any
 
 from homeassistant.core import HomeAssistant
 from homeassistant.exceptions import ServiceValidationError
+from homeassistant.helpers import entity_registry as er
 import probatio
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, async_capture_events
 
-from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, DOMAIN
+from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, CONF_MAX_WINDOWS, DOMAIN
 from demo.model_server import ModelServer
 
-from .actions import EVERY_ACTION, MEMORY_ACTIONS, ON_A_CONVERSATION, TURN_ACTIONS, act
+from .actions import EVERY_ACTION, MEMORY_ACTIONS, ON_A_CONVERSATION, TURN_ACTIONS, act, export
 from .conftest import AGENT, SayFn, SetUpFn, get_speech, until
 
 
 async def test_window_is_returned_as_it_is_sent(home: HomeAssistant, entry: MockConfigEntry, say: SayFn) -> None:
     await say("I would like the kitchen light switched on")
 
-    response = await act(home, "get_window")
+    response = await act(home, "get_conversation")
 
     assert [message["role"] for message in response["messages"]] == ["system", "user", "assistant", "tool", "assistant"]
     assert response["messages"][2]["tool_calls"][0]["arguments"] == {"name": "kitchen light"}
@@ -32,19 +33,20 @@ async def test_window_is_returned_as_it_is_sent(home: HomeAssistant, entry: Mock
 async def test_figures_are_returned_without_text(home: HomeAssistant, entry: MockConfigEntry, say: SayFn) -> None:
     await say("my name is Ada")
 
-    response = await act(home, "get_window", content="statistics")
+    response = await act(home, "get_conversation", content="statistics")
 
-    assert response["message_count"] == 2
-    assert response["tag_distribution"]["route:llm"] == 1
+    assert response["statistics"]["messages"] == 2
+    assert response["statistics"]["tags"]["route:model"] == 1
     assert "Ada" not in str(response)
 
 
 @pytest.fixture
 async def tagged(home: HomeAssistant, entry: MockConfigEntry, say: SayFn) -> None:
     """Create a conversation of four exchanges, of which the first three have tags."""
-    for word, tags in (("pelican", ["bird", "sea"]), ("heron", ["bird"]), ("herring", ["sea"]), ("cat", [])):
+    for word, tags in (("pelican", ["bird", "sea"]), ("heron", ["bird"]), ("herring", ["sea"])):
         await say(f"the word is {word}")
         await act(home, "tag_exchange", add=tags)
+    await say("the word is cat")
 
 
 @pytest.mark.usefixtures("tagged")
@@ -54,17 +56,15 @@ async def tagged(home: HomeAssistant, entry: MockConfigEntry, say: SayFn) -> Non
         ({}, ["pelican", "heron", "herring", "cat"]),
         ({"tags": "bird"}, ["pelican", "heron", "cat"]),
         ({"tags": ["bird", "sea"]}, ["pelican", "heron", "herring", "cat"]),
-        ({"tags": ["bird", "sea"], "match": "any"}, ["pelican", "heron", "herring", "cat"]),
-        ({"tags": ["bird", "sea"], "match": "all"}, ["pelican", "cat"]),
-        ({"exclude": ["sea"]}, ["heron", "cat"]),
-        ({"tags": ["bird"], "exclude": ["sea"]}, ["heron", "cat"]),
+        ({"exclude_tags": ["sea"]}, ["heron", "cat"]),
+        ({"tags": ["bird"], "exclude_tags": ["sea"]}, ["heron", "cat"]),
         ({"tags": ["nothing has this"]}, ["cat"]),
     ],
 )
 async def test_window_is_returned_by_the_tags_that_are_asked_for(
     home: HomeAssistant, asked: dict[str, Any], words: list[str]
 ) -> None:
-    response = await act(home, "get_window", **asked)
+    response = await act(home, "get_conversation", **asked)
 
     said = [message["content"].split()[-1] for message in response["messages"] if message["role"] == "user"]
     assert said == words
@@ -75,7 +75,7 @@ async def test_times_are_in_iso_8601_with_their_zone(home: HomeAssistant, entry:
     await home.config.async_set_time_zone("Asia/Tokyo")
     await say("my name is Ada")
 
-    told = [(await act(home, "get_window"))["messages"][1]["created"]]
+    told = [(await act(home, "get_conversation"))["messages"][1]["created"]]
     told.append((await act(home, "list_conversations"))["conversations"][0]["last_used"])
 
     times = [datetime.fromisoformat(each) for each in told]
@@ -84,9 +84,9 @@ async def test_times_are_in_iso_8601_with_their_zone(home: HomeAssistant, entry:
 
 
 async def test_time_that_no_calendar_has_is_none(home: HomeAssistant, entry: MockConfigEntry) -> None:
-    await act(home, "import_conversation", conversation=make_export(created=10**12))
+    await act(home, "import_conversation", export=make_export(created=10**12))
 
-    assert (await act(home, "get_window"))["messages"][0]["created"] is None
+    assert (await act(home, "get_conversation"))["messages"][0]["created"] is None
 
 
 async def test_newest_conversation_is_taken_when_none_is_given(
@@ -95,8 +95,8 @@ async def test_newest_conversation_is_taken_when_none_is_given(
     await say("the word is pelican", "older")
     await say("the word is heron", "newer")
 
-    assert "heron" in str(await act(home, "get_window", conversation_id=None))
-    await act(home, "reset_window", conversation_id=None)
+    assert "heron" in str(await act(home, "get_conversation", conversation_id=None))
+    await act(home, "delete_conversation", conversation_id=None)
 
     assert [window.conversation_id for window in get_agent(entry).windows.loaded_windows().values()] == ["older"]
 
@@ -114,7 +114,7 @@ async def test_action_without_an_id_is_refused_where_there_is_no_conversation(
 async def test_imported_conversation_keeps_its_id_when_no_other_is_given(
     home: HomeAssistant, entry: MockConfigEntry, get_agent
 ) -> None:
-    await act(home, "import_conversation", conversation_id=None, conversation=make_export(conversation_id="diary"))
+    await act(home, "import_conversation", conversation_id=None, export=make_export(conversation_id="diary"))
 
     assert [window.conversation_id for window in get_agent(entry).windows.loaded_windows().values()] == ["diary"]
 
@@ -133,22 +133,24 @@ async def test_conversations_are_listed_newest_first_over_all_agents_and_without
     shown = [(each["entity_id"], each["conversation_id"], each["exchanges"]) for each in listed]
     assert shown == [(AGENT, "third", 1), (f"{AGENT}_2", "second", 1), (AGENT, "first", 1)]
     assert all(each["tokens"] > 0 and each["utilization"] > 0 for each in listed)
-    assert listed[0].keys() == {"entity_id", "conversation_id", "last_used", "exchanges", "tokens", "utilization"}
+    assert [each["messages"] for each in listed] == [2, 2, 2]
 
 
-async def test_list_has_no_more_than_were_asked_for(home: HomeAssistant, entry: MockConfigEntry, say: SayFn) -> None:
-    for number in range(3):
-        await say("turn on kitchen light", f"conversation {number}")
+async def test_list_has_at_most_a_hundred_conversations(home: HomeAssistant, set_up: SetUpFn) -> None:
+    await set_up(options={CONF_MAX_WINDOWS: 200})
+    for number in range(101):
+        exported = make_export(conversation_id=f"conversation {number}")
+        await act(home, "import_conversation", conversation_id=None, export=exported)
 
-    listed = (await act(home, "list_conversations", limit=2))["conversations"]
+    listed = (await act(home, "list_conversations"))["conversations"]
 
-    assert [each["conversation_id"] for each in listed] == ["conversation 2", "conversation 1"]
+    assert [each["conversation_id"] for each in listed] == [f"conversation {number}" for number in range(100, 0, -1)]
 
 
 async def test_conversation_is_forgotten(home: HomeAssistant, entry: MockConfigEntry, say: SayFn, figure) -> None:
     await say("my name is Ada")
 
-    await act(home, "reset_window")
+    await act(home, "delete_conversation")
 
     assert figure("active_conversations") == "0"
     assert "Ada" not in get_speech(await say("what is my name?"))
@@ -190,7 +192,7 @@ async def test_resets_that_come_together_forget_once_and_then_find_nothing(
 ) -> None:
     await say("my name is Ada")
 
-    resets = await asyncio.gather(*(act(home, "reset_window") for _ in range(5)), return_exceptions=True)
+    resets = await asyncio.gather(*(act(home, "delete_conversation") for _ in range(5)), return_exceptions=True)
 
     assert [getattr(reset, "translation_key", None) for reset in resets] == [None, *["unknown_conversation"] * 4]
 
@@ -198,23 +200,22 @@ async def test_resets_that_come_together_forget_once_and_then_find_nothing(
 @pytest.mark.parametrize(
     ("action", "told"),
     [
-        ("reset_window", "being answered"),
+        ("delete_conversation", "being answered"),
         ("tag_exchange", "being answered"),
-        ("summarize_window", "being answered"),
-        ("count_tokens", "being answered"),
-        ("import_conversation", "already has a conversation test"),
+        ("summarize_conversation", "being answered"),
+        ("import_conversation", "already has a conversation named test"),
     ],
 )
 async def test_conversation_that_is_being_answered_is_left_alone(
     *, home: HomeAssistant, entry, say: SayFn, get_agent, model_server: ModelServer, action: str, told: str
 ) -> None:
     await say("my name is Ada")
-    exported = await act(home, "export_conversation")
+    exported = await export(home)
     model_server.change(delay=0.01)
     turn = asyncio.create_task(say("the word is pelican"))
     await until(lambda: model_server.open_streams > 0)
 
-    more = {"tag_exchange": {"add": ["bird"]}, "import_conversation": exported}
+    more = {"tag_exchange": {"add": ["bird"]}, "import_conversation": {"export": exported}}
     with pytest.raises(ServiceValidationError, match=told):
         await act(home, action, **more.get(action, {}))
 
@@ -224,14 +225,16 @@ async def test_conversation_that_is_being_answered_is_left_alone(
     assert "bird" not in window.stats().tag_distribution
 
 
-@pytest.mark.parametrize("action", ["summarize_window", "count_tokens"])
+@pytest.mark.parametrize(
+    ("action", "data"), [("summarize_conversation", {}), ("get_conversation", {"content": "token_count"})]
+)
 async def test_agent_without_a_model_has_nothing_to_send(
-    home: HomeAssistant, entry_without_model: MockConfigEntry, say: SayFn, action: str
+    home: HomeAssistant, entry_without_model: MockConfigEntry, say: SayFn, action: str, data: dict[str, Any]
 ) -> None:
     await say("turn on kitchen light")
 
     with pytest.raises(ServiceValidationError, match="does not use a model"):
-        await act(home, action)
+        await act(home, action, **data)
 
 
 async def test_trim_is_told_on_the_bus(home: HomeAssistant, set_up: SetUpFn, say: SayFn, get_agent) -> None:
@@ -250,9 +253,12 @@ async def test_exported_conversation_goes_on_where_it_is_imported(
     home: HomeAssistant, entry: MockConfigEntry, say: SayFn
 ) -> None:
     await say("my name is Ada")
-    exported = await act(home, "export_conversation")
+    exported = await export(home)
 
-    await act(home, "import_conversation", conversation_id="elsewhere", **exported)
+    imported = await act(home, "import_conversation", conversation_id="elsewhere", export=exported)
+
+    assert (imported["entity_id"], imported["conversation_id"]) == (AGENT, "elsewhere")
+    assert (imported["messages"], imported["exchanges"]) == (2, 1)
 
     assert "Ada" in get_speech(await say("what is my name?", "elsewhere"))
 
@@ -285,15 +291,15 @@ def make_export(*, conversation_id: str = "test", tags: Iterable[str] = (), **qu
 @pytest.mark.parametrize(
     ("conversation", "told"),
     [
-        ({}, "is not an exported conversation"),
-        ({"format": "something else"}, "is not an exported conversation"),
+        ({}, "not a complete exported conversation"),
+        ({"format": "something else"}, "not a complete exported conversation"),
         ({"format": "windowed_conversation", "version": 99}, "by a newer version"),
-        ({"format": "windowed_conversation", "version": 1}, "is damaged"),
-        (make_export(content="x" * 100_000_000), "is too large"),
-        (make_export(tags=["t" * 10_000]), "is damaged"),
-        (make_export() | {"exchanges": [{"tags": [], "messages": []}]}, "is damaged"),
-        (make_export(tokens=10**400), "is damaged"),
-        (make_export(created=10**400), "is damaged"),
+        ({"format": "windowed_conversation", "version": 1}, "not a complete exported conversation"),
+        (make_export(content="x" * 100_000_000), "it is too large"),
+        (make_export(tags=["t" * 10_000]), "not a complete exported conversation"),
+        (make_export() | {"exchanges": [{"tags": [], "messages": []}]}, "not a complete exported conversation"),
+        (make_export(tokens=10**400), "not a complete exported conversation"),
+        (make_export(created=10**400), "not a complete exported conversation"),
     ],
     ids=[
         *("nothing", "not ours", "newer", "without exchanges", "100 MB", "tag of 10,000 characters"),
@@ -304,7 +310,7 @@ async def test_import_that_is_none_is_refused(
     home: HomeAssistant, entry: MockConfigEntry, get_agent, conversation: dict, told: str
 ) -> None:
     with pytest.raises(ServiceValidationError, match=told):
-        await act(home, "import_conversation", conversation=conversation)
+        await act(home, "import_conversation", export=conversation)
 
     assert len(get_agent(entry).windows) == 0
 
@@ -312,7 +318,7 @@ async def test_import_that_is_none_is_refused(
 async def test_imported_messages_are_counted_anew(
     home: HomeAssistant, entry: MockConfigEntry, say: SayFn, get_agent
 ) -> None:
-    await act(home, "import_conversation", conversation=make_export(content="the sea " * 100_000))
+    await act(home, "import_conversation", export=make_export(content="the sea " * 100_000))
 
     (window,) = get_agent(entry).windows.loaded_windows().values()
     assert window.stats().current_tokens > 100_000
@@ -330,7 +336,7 @@ async def test_imported_residue_is_believed_only_what_it_can_cost(
         {"role": "assistant", "content": "hi", "tokens": 5, "native": native}
     )
 
-    await act(home, "import_conversation", conversation=conversation)
+    await act(home, "import_conversation", export=conversation)
 
     (window,) = get_agent(entry).windows.loaded_windows().values()
     assert window.exchanges()[0].messages[1].native.tokens == counted
@@ -344,25 +350,22 @@ async def test_import_holds_no_numbers_that_json_has_not(home: HomeAssistant, en
         {"role": "tool", "tool_call_id": "call", "name": "dim", "content": "done", "tokens": 5},
     ]
 
-    await act(home, "import_conversation", conversation=conversation)
+    await act(home, "import_conversation", export=conversation)
 
-    (_, calling, _) = (await act(home, "get_window"))["messages"]
+    (_, calling, _) = (await act(home, "get_conversation"))["messages"]
     assert calling["tool_calls"][0]["arguments"] == {"level": None, "other": None}
 
 
+AUTOMATIC = ("input", "output", "tool_call", "incomplete", "summary", "route:model", "context:kitchen")
 NO_FIGURES = (True, -1, 1.5, 10**9 + 1, 10**400, "-1", "9" * 5000, float("nan"))
 
 
 @pytest.mark.parametrize(
     ("action", "field", "value"),
     [
-        ("get_window", "match", "some"),
-        ("get_window", "content", "all"),
-        ("list_conversations", "limit", 0),
-        ("list_conversations", "limit", 101),
-        ("count_tokens", "text", ""),
+        ("get_conversation", "content", "all"),
         *(("tag_exchange", "exchange", figure) for figure in NO_FIGURES),
-        *(("summarize_window", "keep", figure) for figure in NO_FIGURES),
+        *(("summarize_conversation", "keep", figure) for figure in NO_FIGURES),
     ],
 )
 @pytest.mark.usefixtures("entry")
@@ -379,7 +382,7 @@ async def test_figure_of_a_form_or_a_template_is_taken(
 
     await act(home, "tag_exchange", exchange=figure, add=["bird"])
 
-    assert "bird" in (await act(home, "get_window", content="statistics"))["tag_distribution"]
+    assert "bird" in (await act(home, "get_conversation", content="statistics"))["statistics"]["tags"]
 
 
 @pytest.mark.parametrize("action", ["import", "fork"])
@@ -387,31 +390,33 @@ async def test_conversation_that_exists_is_not_replaced(
     home: HomeAssistant, entry: MockConfigEntry, say: SayFn, action: str
 ) -> None:
     await say("my name is Ada")
-    exported = await act(home, "export_conversation")
-    more = {"import": exported, "fork": {"new_conversation_id": "test"}}
+    more = {"import": {"export": await export(home)}, "fork": {"new_conversation_id": "test"}}
 
-    with pytest.raises(ServiceValidationError, match="already has a conversation test"):
+    with pytest.raises(ServiceValidationError, match="already has a conversation named test"):
         await act(home, f"{action}_conversation", **more[action])
 
 
-@pytest.mark.parametrize("asked", [{"tags": ["t" * 10_000]}, {"exclude": ["t" * 10_000]}, {"tags": [" "]}])
+@pytest.mark.parametrize("asked", [{"tags": ["t" * 10_000]}, {"exclude_tags": ["t" * 10_000]}, {"tags": [" "]}])
 async def test_tag_that_cannot_be_is_not_looked_for(
     home: HomeAssistant, entry: MockConfigEntry, say: SayFn, asked: dict[str, Any]
 ) -> None:
     await say("my name is Ada")
 
-    with pytest.raises(ServiceValidationError, match="A tag is a short text"):
-        await act(home, "get_window", **asked)
+    with pytest.raises(ServiceValidationError, match="Tags must be short text"):
+        await act(home, "get_conversation", **asked)
 
 
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        ({"exchange": 2}, "does not have this exchange"),
-        ({"exchange": 0}, "does not have this exchange"),
-        ({"add": ["t" * 10_000]}, "A tag is a short text"),
-        ({"add": [" "]}, "A tag is a short text"),
-        ({"remove": ["input"]}, "automatic tags cannot be removed"),
+        ({"add": ["bird"], "exchange": 2}, "does not have this exchange"),
+        ({"add": ["bird"], "exchange": 0}, "does not have this exchange"),
+        ({"add": ["t" * 10_000]}, "Tags must be short text"),
+        ({"add": [" "]}, "Tags must be short text"),
+        ({}, "at least one tag"),
+        ({"add": [], "remove": []}, "at least one tag"),
+        *(({"remove": [tag]}, "Automatic tags cannot be") for tag in AUTOMATIC),
+        *(({"add": ["bird", tag]}, "Automatic tags cannot be") for tag in AUTOMATIC),
     ],
 )
 async def test_tag_that_cannot_be_is_refused(
@@ -424,3 +429,79 @@ async def test_tag_that_cannot_be_is_refused(
         await act(home, "tag_exchange", **wrong)
 
     assert next(iter(get_agent(entry).windows.loaded_windows().values())).snapshot() == before
+
+
+async def test_response_names_what_was_changed(home: HomeAssistant, entry: MockConfigEntry, say: SayFn) -> None:
+    for text in ("my name is Ada", "order pizza"):
+        await say(text)
+
+    tagged = await act(home, "tag_exchange", conversation_id=None, exchange=2, add=["bird"])
+    forked = await act(home, "fork_conversation", conversation_id=None, new_conversation_id="fork")
+    deleted = await act(home, "delete_conversation", conversation_id="fork")
+
+    assert tagged["tags"] == ["bird", "input", "output", "route:model"]
+    assert tagged | {"tags": []} == {"entity_id": AGENT, "conversation_id": "test", "exchange": 2, "tags": []}
+    assert forked == deleted
+    assert (deleted["entity_id"], deleted["conversation_id"], deleted["exchanges"]) == (AGENT, "fork", 2)
+
+
+@pytest.fixture
+async def two_agents(set_up: SetUpFn, say: SayFn) -> None:
+    """Set up two agents that both have a conversation `test`; that of the second one is newer."""
+    await set_up()
+    await set_up()
+    await say("the word is pelican")
+    await say("the word is heron", agent_id=f"{AGENT}_2")
+
+
+@pytest.mark.usefixtures("two_agents")
+async def test_newest_conversation_of_all_agents_is_taken_when_no_agent_is_given(home: HomeAssistant) -> None:
+    newest = await act(home, "get_conversation", entity_id=None, conversation_id=None)
+
+    assert (newest["entity_id"], newest["conversation_id"]) == (f"{AGENT}_2", "test")
+
+
+@pytest.mark.usefixtures("two_agents")
+@pytest.mark.parametrize("entity_id", [None, [AGENT, f"{AGENT}_2"]], ids=["all", "both"])
+async def test_conversation_of_several_agents_needs_an_agent(home: HomeAssistant, entity_id: list[str] | None) -> None:
+    with pytest.raises(ServiceValidationError) as refused:
+        await act(home, "delete_conversation", entity_id=entity_id)
+
+    assert refused.value.translation_key == "agent_needed"
+    assert len((await act(home, "list_conversations", entity_id=None))["conversations"]) == 2
+
+
+@pytest.mark.usefixtures("two_agents")
+async def test_import_needs_an_agent_if_there_are_several(home: HomeAssistant) -> None:
+    exported = make_export(conversation_id="diary")
+
+    with pytest.raises(ServiceValidationError) as refused:
+        await act(home, "import_conversation", entity_id=None, export=exported)
+
+    assert refused.value.translation_key == "agent_needed"
+
+
+@pytest.mark.usefixtures("two_agents")
+async def test_agent_is_found_by_its_device(home: HomeAssistant) -> None:
+    agent = er.async_get(home).async_get(AGENT)
+    device_id = agent and agent.device_id
+
+    listed = (await act(home, "list_conversations", entity_id=None, device_id=device_id))["conversations"]
+
+    assert [each["entity_id"] for each in listed] == [AGENT]
+
+
+@pytest.mark.usefixtures("two_agents")
+@pytest.mark.parametrize("target", [{"entity_id": []}, {"entity_id": "none"}, {"area_id": ["nowhere"]}], ids=str)
+async def test_target_without_an_agent_is_refused(home: HomeAssistant, target: dict[str, Any]) -> None:
+    with pytest.raises(ServiceValidationError) as refused:
+        await act(home, "delete_conversation", **{"entity_id": None, **target})
+
+    assert refused.value.translation_key == "unknown_agent"
+
+
+async def test_exchange_can_lose_a_tag_that_was_added(home: HomeAssistant, entry: MockConfigEntry, say: SayFn) -> None:
+    await say("my name is Ada")
+    await act(home, "tag_exchange", add=["bird", "sea"])
+
+    assert (await act(home, "tag_exchange", remove=["bird"]))["tags"] == ["input", "output", "route:model", "sea"]

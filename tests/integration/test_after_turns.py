@@ -83,7 +83,7 @@ async def test_turn_that_comes_at_once_knows_the_one_before(
 async def test_action_that_comes_at_once_sees_the_turn(home: HomeAssistant, entry, say_at_once: SayAtOnce) -> None:
     await say_at_once(COMMAND)
 
-    assert (await act(home, "get_window", conversation_id="mine"))["messages"][0]["content"] == COMMAND
+    assert (await act(home, "get_conversation", conversation_id="mine"))["messages"][0]["content"] == COMMAND
 
 
 async def test_turn_of_the_last_moment_is_counted_when_its_account_is_unloaded(
@@ -117,7 +117,7 @@ async def test_exchange_that_cannot_be_kept_is_answered_and_logged_without_its_t
 async def test_issue_of_a_turn_may_begin_another_turn_and_both_are_counted(
     home: HomeAssistant, set_up: SetUpFn, say_at_once: SayAtOnce, figure
 ) -> None:
-    await set_up(options={"history_tokens": 200}, routing="llm_only")
+    await set_up(options={"history_tokens": 200}, routing="model_only")
 
     @callback
     def on_report(_event: Event[ir.EventIssueRegistryUpdatedData]) -> None:

@@ -25,7 +25,7 @@ OPENAI, OPENAI_CHAT, GEMINI, ANTHROPIC = KINDS[0], KINDS[1], KINDS[-2], KINDS[-1
 CHOICES = (CONF_FAMILY, CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P)
 # The account has no key.
 AT_HOME = {CONF_API_KEY: None}
-ADA: dict[str, Any] = {"name": "Ada", "routing": "llm_only", "llm_hass_api": ["assist"]}
+ADA: dict[str, Any] = {"name": "Ada", "routing": "model_only", "llm_hass_api": ["assist"]}
 
 
 def choices(form: Submit) -> list[str]:

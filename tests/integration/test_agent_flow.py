@@ -130,7 +130,7 @@ async def test_new_agent_is_as_it_was_entered(new_form: Submit, say: SayFn, mode
     assert friday.config.limits == TurnLimits(
         fallback_timeout=8, idle_timeout=5, turn_timeout=30, max_tool_iterations=3
     )
-    assert friday.config.routing == "llm_only"
+    assert friday.config.routing == "model_only"
     assert friday.config.scope == "device"
     assert friday.config.context_placement == "system"
     assert replace(friday.config.policy, live_tools=frozenset()) == DEFAULT_POLICY

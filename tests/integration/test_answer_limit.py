@@ -20,7 +20,7 @@ CUT = replace(thought("The user greets me, so I"), finish=AnswerFinish.LENGTH)
 @pytest.fixture
 async def entry(set_up: SetUpFn) -> MockConfigEntry:
     """Return an account with an agent whose answers are limited to 300 tokens."""
-    return await set_up(**{CONF_ROUTING: "llm_only", CONF_MAX_ANSWER_TOKENS: LIMIT})
+    return await set_up(**{CONF_ROUTING: "model_only", CONF_MAX_ANSWER_TOKENS: LIMIT})
 
 
 def limits(server: ModelServer) -> list[int]:

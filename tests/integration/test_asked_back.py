@@ -142,7 +142,7 @@ async def test_list_goes_on_after_a_yes(home: HomeAssistant, entry: MockConfigEn
     assert not second.continue_conversation
 
 
-@pytest.mark.parametrize(("routing", "requests"), [(RoutingMode.LOCAL_FIRST, 0), (RoutingMode.LLM_ONLY, 2)])
+@pytest.mark.parametrize(("routing", "requests"), [(RoutingMode.LOCAL_FIRST, 0), (RoutingMode.MODEL_ONLY, 2)])
 async def test_model_that_forgets_is_refused_until_the_users_yes(
     home: HomeAssistant,
     set_up: SetUpFn,

@@ -71,7 +71,7 @@ async def test_conversation_that_was_reset_does_not_get_back_what_the_pipeline_a
     events = await dashboard.run(pipeline, "turn on kitchen light")
     conversation_id = ending(events)["intent_output"]["conversation_id"]
     await dashboard.run(pipeline, "my name is Ada", conversation_id)
-    await act(home, "reset_window", conversation_id=conversation_id)
+    await act(home, "delete_conversation", conversation_id=conversation_id)
 
     await dashboard.run(pipeline, "what is my name?", conversation_id)
 

@@ -49,7 +49,7 @@ def claude(house: HomeAssistant, set_up: SetUpFn, model_server: ModelServer) -> 
             account={CONF_PROVIDER: PROVIDER_ANTHROPIC, CONF_URL: model_server.anthropic_url},
             options={CONF_TOOL_RESULTS: "keep"},
             **({CONF_COMPACTION: compaction} if compaction is not None else {}),
-            **{CONF_MODEL: CLAUDE, CONF_ROUTING: "llm_only", **agent},
+            **{CONF_MODEL: CLAUDE, CONF_ROUTING: "model_only", **agent},
         )
 
     return claude

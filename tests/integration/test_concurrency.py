@@ -74,6 +74,7 @@ async def test_model_is_sent_histories_that_alternate_and_lose_nothing(
 async def test_windows_hold_every_question_with_its_answer_in_the_order_of_arrival(
     home: HomeAssistant, answers: list[dict[str, Any]]
 ) -> None:
-    windows = {name: (await act(home, "get_window", conversation_id=name))["messages"] for name in _CONVERSATION_IDS}
+    shown = [await act(home, "get_conversation", conversation_id=name) for name in _CONVERSATION_IDS]
+    windows = {each["conversation_id"]: each["messages"] for each in shown}
 
     assert {name: roles_and_words(messages[1:]) for name, messages in windows.items()} == histories(answers)

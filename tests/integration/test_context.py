@@ -23,7 +23,7 @@ from .conftest import LONG, SayFn, SetUpFn, get_speech, until
 from .more_agents import change_agent
 from .summarizing import SMALL, STORY, asked_for, count_summaries
 
-IN_SYSTEM = {CONF_CONTEXT_PLACEMENT: ContextPlacement.SYSTEM, "routing": "llm_only"}
+IN_SYSTEM = {CONF_CONTEXT_PLACEMENT: ContextPlacement.SYSTEM, "routing": "model_only"}
 MORNING = "2026-11-23 08:05:30+00:00"
 
 
@@ -71,7 +71,7 @@ async def test_conversation_goes_on_when_the_place_changes(
     home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer, freezer: FrozenDateTimeFactory
 ) -> None:
     freezer.move_to(MORNING)
-    entry = await set_up(routing="llm_only")
+    entry = await set_up(routing="model_only")
     await say("my name is Ada")
     await change_agent(home, entry, **{CONF_CONTEXT_PLACEMENT: ContextPlacement.SYSTEM})
     await say("who am I?")
@@ -94,7 +94,7 @@ async def test_fallback_agent_is_asked_as_the_first_one_was(
     freezer.move_to(MORNING)
     await set_up(**{CONF_FALLBACK_AGENTS: ["conversation.ada_2"]}, **IN_SYSTEM)
     async with ModelServer(strict=True) as other:
-        await set_up(account={"url": other.url}, routing="llm_only")
+        await set_up(account={"url": other.url}, routing="model_only")
         model_server.fault("500")
 
         await say("who am I?")

@@ -74,7 +74,7 @@ async def test_account_is_told_by_its_figures(
     assert agent["model"]["profile"]["caching"] == "key"
     assert agent["model"]["context_tokens"] == 128_000
     assert agent["windows"]["conversations"] == 1
-    assert agent["windows"]["newest"][0]["message_count"] == 2
+    assert agent["windows"]["newest"][0]["messages"] == 2
     assert agent["issues"] == []
     assert agent["totals"]["input_tokens"] == model_server.requests[-1].usage["prompt"]
     assert float(agent["costs"]["turn"]) > 0
@@ -86,7 +86,7 @@ async def test_account_is_told_by_its_figures(
 async def test_size_that_was_learned_is_told(
     set_up: SetUpFn, say: SayFn, download: DownloadFn, model_server: ModelServer
 ) -> None:
-    entry = await set_up(**{CONF_ROUTING: "llm_only"})
+    entry = await set_up(**{CONF_ROUTING: "model_only"})
     await say("my name is Ada")
     model_server.fault("context_overflow_llama", 1)
     await say("what is my name?")
@@ -159,7 +159,7 @@ async def test_no_secret_and_nothing_that_was_said_or_written_is_in_it(
 
     found = await download(entry)
 
-    assert found["agents"][0]["windows"]["newest"][0]["message_count"] == 4
+    assert found["agents"][0]["windows"]["newest"][0]["messages"] == 4
     shown = json.dumps(found).lower()
     assert [name for name, secret in SECRETS.items() if secret.lower() in shown] == []
     assert found["agents"][0]["configuration"][CONF_NAME] == "**REDACTED**"

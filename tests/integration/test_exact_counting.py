@@ -90,7 +90,7 @@ def logged(caplog: pytest.LogCaptureFixture) -> list[tuple[int, str]]:
 @pytest.mark.parametrize("encoding", ENCODINGS)
 async def test_window_holds_what_tiktoken_counts(encoding: str, set_up: SetUpFn, say: SayFn, get_agent) -> None:
     entry = await set_up(
-        model=SILENT, routing="llm_only", options={CONF_TOOL_RESULTS: "keep"}, **{CONF_COUNTING: encoding}
+        model=SILENT, routing="model_only", options={CONF_TOOL_RESULTS: "keep"}, **{CONF_COUNTING: encoding}
     )
 
     await say("turn on the kitchen light")

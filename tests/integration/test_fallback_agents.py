@@ -34,8 +34,8 @@ async def second_server(socket_enabled: None) -> AsyncIterator[ModelServer]:
 @pytest.fixture
 async def both(set_up: SetUpFn, second_server: ModelServer) -> MockConfigEntry:
     """Return the first agent's account, whose fallback agent uses another account on a second server."""
-    first = await set_up(**{CONF_FALLBACK_AGENTS: [SECOND], CONF_ROUTING: "llm_only"})
-    await set_up(account={CONF_URL: second_server.url}, **{CONF_ROUTING: "llm_only"})
+    first = await set_up(**{CONF_FALLBACK_AGENTS: [SECOND], CONF_ROUTING: "model_only"})
+    await set_up(account={CONF_URL: second_server.url}, **{CONF_ROUTING: "model_only"})
     second_server.log.clear()
     return first
 
@@ -55,7 +55,7 @@ async def test_fallback_agent_may_act_on_the_home(
 async def test_answer_of_a_fallback_agent_is_a_fallback_and_an_answer(
     set_up: SetUpFn, say: SayFn, figure, model_server: ModelServer
 ) -> None:
-    await set_up(**{CONF_FALLBACK_AGENTS: [HOME_ASSISTANT], CONF_ROUTING: "llm_only"})
+    await set_up(**{CONF_FALLBACK_AGENTS: [HOME_ASSISTANT], CONF_ROUTING: "model_only"})
     model_server.fault("500", 1)
 
     answer = get_speech(await say("turn on the kitchen light"))
@@ -70,7 +70,7 @@ async def test_answer_of_a_fallback_agent_is_a_fallback_and_an_answer(
 async def test_agent_that_is_not_there_is_passed_over(
     gone: str, set_up: SetUpFn, second_server: ModelServer, say: SayFn, model_server: ModelServer
 ) -> None:
-    await set_up(**{CONF_FALLBACK_AGENTS: [gone, SECOND], CONF_ROUTING: "llm_only"})
+    await set_up(**{CONF_FALLBACK_AGENTS: [gone, SECOND], CONF_ROUTING: "model_only"})
     await set_up(account={CONF_URL: second_server.url})
     model_server.fault("500")
 
@@ -92,9 +92,9 @@ async def test_refused_key_of_the_first_is_asked_for_again(
 @pytest.fixture
 async def loading(set_up: SetUpFn, byte_server: ByteServer) -> MockConfigEntry:
     """Return the account of an agent whose server is still loading the model; its fallback timeout is one second."""
-    asked = {CONF_FALLBACK_AGENTS: [SECOND], CONF_ROUTING: "llm_only", CONF_FALLBACK_TIMEOUT: 1}
+    asked = {CONF_FALLBACK_AGENTS: [SECOND], CONF_ROUTING: "model_only", CONF_FALLBACK_TIMEOUT: 1}
     first = await set_up(account={CONF_URL: byte_server.url, CONF_API_KEY: None}, **asked)
-    await set_up(**{CONF_ROUTING: "llm_only"})
+    await set_up(**{CONF_ROUTING: "model_only"})
     byte_server.set_reply(text("The model is here."), STOP, DONE, before=2)
     return first
 

@@ -190,17 +190,19 @@ class Family:
     async def read_all(self, who: str, about: Act) -> str:
         """Return, as JSON, all responses to this speaker of the actions that read memory, conversations and turns."""
         look = partial(self.call_action, who)
-        memories = {"kinds": ["fact", "turn", "episode"], "limit": 100}
+        memories = {"kinds": ["fact", "turn", "summary"], "limit": 100}
         seen = [
-            await look("list_memories", **memories),
-            await look("recall", **{**memories, "query": about.thing, "limit": 50}),
-            await look("export_memories", limit=500),
+            await look("recall", **memories),
+            await look("recall", **memories, query=about.thing),
+            await look("export_memories"),
             await look("forget", query=about.thing, dry_run=True),
         ]
         conversations, turns = await look("list_conversations"), await look("list_turns", limit=100)
         ids = [each["conversation_id"] for each in conversations["conversations"]]
         seen += [
-            await look(show, conversation_id=each) for each in ids for show in ("get_window", "export_conversation")
+            await look("get_conversation", conversation_id=each, content=content)
+            for each in ids
+            for content in ("messages", "export")
         ]
         seen += [await look("get_turn", turn_id=each["turn_id"]) for each in turns["turns"][:20]]
         return json.dumps([*seen, conversations, turns], default=str)
@@ -295,7 +297,7 @@ async def told(family: Family, act: Act) -> str | None:
 
 async def act_listed(family: Family, who: str) -> list[dict[str, Any]]:
     person = PERSON.get(who, "automation")
-    found = await act(family.home, "list_memories", family.get_context(person), kinds=["fact"], limit=100)
+    found = await act(family.home, "recall", family.get_context(person), kinds=["fact"], limit=100)
     memories: list[dict[str, Any]] = found["memories"]
     return memories
 

@@ -24,7 +24,7 @@ from demo.model_server.conversation import Answer, Call, Conversation
 from demo.model_server.delivery import AnswerHold
 from demo.model_server.rules import Rule, compile_pattern
 
-from .actions import act
+from .actions import act, export
 from .conftest import SayFn, SetUpFn, flush_store, get_speech, start, stop, until
 from .dashboard import PipelineClient, ending
 from .real_files import _never_blocks, hass_config_dir, hass_storage
@@ -154,7 +154,7 @@ async def test_what_does_not_repeat_it_stays_in_a_window_without_an_owner(
 
     await forget(say)
 
-    messages = (await act(home, "get_window", conversation_id="mine"))["messages"]
+    messages = (await act(home, "get_conversation", conversation_id="mine"))["messages"]
     said = [each["content"].partition("\n\n")[2] for each in messages if each["role"] == "user"]
     assert said == ["my name is Ada", "hello there"]
 
@@ -294,10 +294,10 @@ async def test_import_of_a_conversation_brings_nothing_back(
 ) -> None:
     await say("how are you?", "mine")
     await say(f"by the way, {TOLD}", "mine")
-    exported = await act(home, "export_conversation", conversation_id="mine")
+    exported = await export(home, "mine")
     await forget(say)
 
-    await act(home, "import_conversation", conversation_id="again", conversation=exported["conversation"])
+    await act(home, "import_conversation", conversation_id="again", export=exported)
     await say("what is the wifi password?", "again")
 
     assert "how are you?" in asked(model_server)
@@ -309,11 +309,11 @@ async def test_import_of_a_conversation_of_which_nothing_may_stay_is_refused(
     home: HomeAssistant, entry, say: SayFn
 ) -> None:
     await say(f"by the way, {TOLD}", "mine")
-    exported = await act(home, "export_conversation", conversation_id="mine")
+    exported = await export(home, "mine")
     await forget(say)
 
     with pytest.raises(ServiceValidationError) as raised:
-        await act(home, "import_conversation", conversation_id="again", conversation=exported["conversation"])
+        await act(home, "import_conversation", conversation_id="again", export=exported)
 
     assert raised.value.translation_key == "import_forgotten"
 

@@ -34,7 +34,7 @@ type Fault = Callable[[Disk, Memory], AbstractContextManager[None]]
 
 def texts(disk: Disk) -> str:
     """Return all conversation text in the store's file."""
-    tables = ("fact", "turn", "episode", "exchange", "record_words", "record_content")
+    tables = ("fact", "turn", "summary", "exchange", "record_words", "record_content")
     return str([disk.execute(f"SELECT * FROM {table}") for table in tables])
 
 

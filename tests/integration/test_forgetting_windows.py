@@ -20,7 +20,7 @@ from .conftest import AGENT, SayFn, SetUpFn, flush_store, get_speech, until
 from .remembered import add_fact
 from .store_file import Disk
 from .summarizing import SMALL, STORY, asked_for
-from .test_episodes import TalkFn, episodes, talk
+from .test_past_summaries import TalkFn, summaries, talk
 from .test_recall import ada, asked, grace
 
 __all__ = ["ada", "grace", "talk"]
@@ -161,11 +161,11 @@ async def test_summary_that_covers_the_telling_goes_with_the_fact_in_whatever_wo
     await say("what time is it?", "first", context=ada)
     fact = await add_fact(home, "The vault opens with 4711", teller=ada.user_id, conversation="first")
     await talk("consider that the paper bin is behind the quokka", context=ada)
-    assert len(episodes(disk)) == 2
+    assert len(summaries(disk)) == 2
 
     await async_forget_everywhere(home, ids=[("fact", fact)])
 
-    assert [whose for _, whose in episodes(disk)] == [grace.user_id]
+    assert [whose for _, whose in summaries(disk)] == [grace.user_id]
     assert list(await left(home)) == ["his"]
 
 

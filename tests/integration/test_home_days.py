@@ -107,12 +107,13 @@ class Day:
         await self._act("fork_conversation", new_conversation_id=self._copy())
 
     async def export(self) -> None:
-        self._last_export = await self._act("export_conversation", answers=True) or self._last_export
+        shown = await self._act("get_conversation", answers=True, content="export")
+        self._last_export = shown.get("export", self._last_export)
 
     async def bring_back(self) -> None:
         if self._last_export:
             self.conversation_id = self._copy()
-            await self._act("import_conversation", **self._last_export)
+            await self._act("import_conversation", export=self._last_export)
 
     def _copy(self) -> str:
         self._copy_count += 1
@@ -134,7 +135,7 @@ async def test_request_says_how_the_home_is_and_nothing_of_what_is_hidden(
 ) -> None:
     options = {CONF_PERSISTENCE: "all", CONF_TOOL_RESULTS: ("stub", "keep")[seed % 2], CONF_HISTORY_TOKENS: 1200}
     placement = (ContextPlacement.MESSAGE, ContextPlacement.SYSTEM)[seed // 2]
-    more = {CONF_CONTEXT_PLACEMENT: placement, CONF_ROUTING: RoutingMode.LLM_ONLY}
+    more = {CONF_CONTEXT_PLACEMENT: placement, CONF_ROUTING: RoutingMode.MODEL_ONLY}
     entry = await set_up(options=options, **{CONF_STATES: True, **more})
     past = PastTurn("past", time.time() - 86_400, "consider it twice", "I did.")
     await memory_of(home).async_change(lambda memory: memory.add_turn(past))

@@ -38,7 +38,7 @@ def set_up(set_up: SetUpFn) -> SetUpFn:
     """Return a function that sets up an agent that sends states to its model, which answers every sentence."""
 
     async def with_states(**given: Any) -> MockConfigEntry:
-        return await set_up(**{CONF_STATES: True, CONF_ROUTING: RoutingMode.LLM_ONLY, CONF_MEMORY: False, **given})
+        return await set_up(**{CONF_STATES: True, CONF_ROUTING: RoutingMode.MODEL_ONLY, CONF_MEMORY: False, **given})
 
     return with_states
 
@@ -278,8 +278,9 @@ async def test_conversation_that_is_stored_forked_or_exported_has_no_states(
     put(home, "input_boolean.hall", "on")
     await say(GREETING)
     here = {"entity_id": "conversation.ada", "conversation_id": "test"}
-    for action in ("get_window", "export_conversation"):
-        shown = await home.services.async_call(DOMAIN, action, here, blocking=True, return_response=True)
+    for content in ("messages", "export"):
+        asked = here | {"content": content}
+        shown = await home.services.async_call(DOMAIN, "get_conversation", asked, blocking=True, return_response=True)
         assert "hall light=on" not in json.dumps(shown)
     await home.services.async_call(DOMAIN, "fork_conversation", here | {"new_conversation_id": "copy"}, blocking=True)
     put(home, "input_boolean.hall", "off")

@@ -24,7 +24,7 @@ async def hostile(home: HomeAssistant, set_up: SetUpFn, byte_server: ByteServer)
     """Set up an agent on a server whose responses the test defines, and return the server."""
     models = {"object": "list", "data": [{"id": "scripted", "object": "model", "created": 1, "owned_by": "us"}]}
     byte_server.set_reply(json.dumps(models).encode(), headers=JSON)
-    await set_up(account={CONF_URL: byte_server.url}, routing="llm_only")
+    await set_up(account={CONF_URL: byte_server.url}, routing="model_only")
     return byte_server
 
 

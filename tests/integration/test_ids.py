@@ -74,4 +74,4 @@ async def test_conversation_whose_id_has_a_separator_is_found_by_it(
 ) -> None:
     await say("the word is pelican", "a\x1fb", context=ada)
 
-    assert "pelican" in str(await act(home, "get_window", conversation_id="a\x1fb"))
+    assert "pelican" in str(await act(home, "get_conversation", conversation_id="a\x1fb"))

@@ -103,7 +103,7 @@ def marks(disk: Disk) -> list[str]:
 
 def kept(disk: Disk) -> tuple[list[tuple[Any, ...]], ...]:
     """Return all rows of memory: facts, turns, summaries and turn records."""
-    return tuple(disk.execute(f"SELECT * FROM {table}") for table in ("fact", "turn", "episode", "turn_record"))
+    return tuple(disk.execute(f"SELECT * FROM {table}") for table in ("fact", "turn", "summary", "turn_record"))
 
 
 async def test_memory_of_the_last_account_is_there_for_the_next_one(

@@ -87,7 +87,7 @@ async def test_turn_of_last_night_is_explained_by_the_actions_alone(
 
     assert abs(dt_util.now() - datetime.fromisoformat(turn["time"])) < HALF_HOUR
     assert (turn["person"], turn["device"], turn["said"]) == ("Grace", "Landing", SAID)
-    assert (turn["route"], turn["reason"], turn["answered_by"]) == ("llm", "no_local_match", AGENT)
+    assert (turn["route"], turn["reason"], turn["answered_by"]) == ("model", "no_local_match", AGENT)
     (made,) = turn["tool_calls"]
     assert (made["name"].rpartition("__")[2], made["arguments"]) == ("HassTurnOn", {"name": "garage door"})
     assert '"garage door"' in made["result"]
@@ -132,7 +132,7 @@ async def test_sensor_leads_to_a_turn_that_failed(
 
     turn = await perform(home, GET, grace, turn_id=get_state(home, LAST_ROUTE).attributes["turn_id"])
 
-    assert (turn["outcome"], turn["error"], turn["words"]) == ("error", "unavailable", "not_kept")
+    assert (turn["outcome"], turn["error"], turn["text"]) == ("error", "unavailable", "not_kept")
     assert [each["outcome"] for each in turn["attempts"]] == ["error"]
 
 

@@ -67,7 +67,7 @@ async def test_name_is_the_one_that_was_told_last(
         home.states.async_set(f"switch.{number}", "on", {"friendly_name": f"Pump {number}"})
         async_expose_entity(home, "conversation", f"switch.{number}", should_expose=True)
     account = {CONF_PROVIDER: provider, CONF_URL: f"{model_server.address}{path}", CONF_API_KEY: "key", **more}
-    entry = await set_up(account=account, **{CONF_MODEL: model, CONF_ROUTING: "llm_only", CONF_STATES: True})
+    entry = await set_up(account=account, **{CONF_MODEL: model, CONF_ROUTING: "model_only", CONF_STATES: True})
 
     async def ask(conversation: str) -> tuple[str, int]:
         """Ask for the name; return the answer, and how often the request contains "my name is Eve"."""

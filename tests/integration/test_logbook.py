@@ -43,7 +43,7 @@ async def test_local_turn_was_answered_locally(entry, say: SayFn, told: Told) ->
 
 
 @pytest.mark.parametrize(
-    ("route", "by"), [("llm", "the model"), ("fallback", "Home Assistant")], ids=["model", "fallback"]
+    ("route", "by"), [("model", "the model"), ("fallback", "Home Assistant")], ids=["model", "fallback"]
 )
 @pytest.mark.parametrize(("duration", "seconds"), [(0.049, ""), (0.05, " in 0.1 s"), (2.34, " in 2.3 s")])
 async def test_answer_has_its_seconds_unless_it_came_at_once(
@@ -81,7 +81,7 @@ async def test_turn_without_a_model_that_failed_has_the_reason(entry_without_mod
 
 @pytest.mark.parametrize("error", sorted({*ERROR_KEY_BY_CLASS_NAME.values(), "unexpected"}))
 async def test_every_failure_has_a_reason_without_figures(home: HomeAssistant, entry, told: Told, error: str) -> None:
-    home.bus.async_fire(EVENT_TURN, {"entity_id": AGENT, "error": error, "route": "llm", "duration": 1.0})
+    home.bus.async_fire(EVENT_TURN, {"entity_id": AGENT, "error": error, "route": "model", "duration": 1.0})
     await home.async_block_till_done()
 
     assert re.fullmatch(r"failed: [^{}]{10,}", told())

@@ -14,6 +14,7 @@ from homeassistant.exceptions import HomeAssistantError, ServiceValidationError,
 import probatio
 import pytest
 
+from custom_components.windowed_conversation.agents.actions import memory as memory_actions
 from custom_components.windowed_conversation.memory import PastTurn
 
 from .actions import MEMORY_ACTIONS, TURN_ACTIONS, act
@@ -30,8 +31,8 @@ MORNING = datetime(2026, 1, 31, 8, tzinfo=UTC)
 # Actions that require an administrator: reading or writing a file, or acting for another person or for everyone.
 TRUSTED: dict[str, tuple[str, dict[str, Any]]] = {
     "recalls someone's": ("recall", {"query": "tea", "person": "person.ada"}),
-    "lists someone's": ("list_memories", {"person": "person.ada"}),
-    "lists nobody's": ("list_memories", {"person": "person.nobody"}),
+    "lists someone's": ("recall", {"person": "person.ada"}),
+    "lists nobody's": ("recall", {"person": "person.nobody"}),
     "remembers of someone": ("remember", {"text": "Ada likes rum", "person": "person.ada"}),
     "forgets someone's": ("forget", {"everything": True, "person": "person.ada"}),
     "forgets everyone's": ("forget", {"everything": True, "everyone": True}),
@@ -100,9 +101,9 @@ def folder(home: HomeAssistant, tmp_path: Path) -> Path:
     return folder
 
 
-async def texts(home: HomeAssistant, context: Context | None = None, action: str = "list_memories", **data: Any):
-    """Return the texts of the memories that an action returns."""
-    return [each["text"] for each in (await act(home, action, context, **data))["memories"]]
+async def texts(home: HomeAssistant, context: Context | None = None, **data: Any) -> list[str]:
+    """Return the texts of the facts that `recall` returns."""
+    return [each["text"] for each in (await act(home, "recall", context, kinds="fact", **data))["memories"]]
 
 
 async def list_all_facts(home: HomeAssistant) -> set[str]:
@@ -114,7 +115,7 @@ async def list_all_facts(home: HomeAssistant) -> set[str]:
 async def test_fact_is_remembered_and_recalled(home: HomeAssistant, entry) -> None:
     stored = await act(home, "remember", text="The bins go out on [Friday]")
 
-    assert stored == {"id": "fact:1", "text": BINS, "replaced": None}
+    assert stored == {"id": "fact:1", "text": BINS, "person": None, "private": False, "replaced": None}
     (found,) = (await act(home, "recall", query="when do the bins go out?"))["memories"]
     assert (found["id"], found["kind"], found["text"], found["person"], found["private"]) == (
         "fact:1",
@@ -137,25 +138,22 @@ async def test_fact_replaces_the_one_that_it_updates(home: HomeAssistant, entry)
 async def test_times_come_in_and_go_out_in_iso_8601(home: HomeAssistant, told, people: People) -> None:
     await home.config.async_set_time_zone("Asia/Tokyo")
 
-    listed = (await act(home, "list_memories", people.ada, until="2026-01-31T17:00:30"))["memories"]
+    listed = (await act(home, "recall", people.ada, kinds="fact", until="2026-01-31T17:00:30"))["memories"]
 
     assert [each["text"] for each in listed] == [BINS]
     assert listed[0]["time"] == "2026-01-31T17:00:00+09:00"
     since = (MORNING + timedelta(seconds=90)).isoformat()
     assert await texts(home, people.ada, since=since) == [TEA]
-    assert await texts(home, people.ada, "recall", query="dentist tea bins", since=since, kinds="fact") == [TEA]
+    assert await texts(home, people.ada, query="dentist tea bins", since=since) == [TEA]
 
 
-async def test_list_comes_in_pages_and_has_facts_if_nothing_else_is_asked_for(
-    home: HomeAssistant, told, people: People
-) -> None:
-    first = await act(home, "list_memories", people.ada, limit=2)
-    second = await act(home, "list_memories", people.ada, limit=2, offset=first["next_offset"])
+async def test_newest_memories_come_first_if_nothing_is_looked_for(home: HomeAssistant, told, people: People) -> None:
+    newest = (await act(home, "recall", people.ada, kinds="fact", limit=2))["memories"]
+    older = await texts(home, people.ada, until=newest[-1]["time"])
 
-    assert [each["text"] for each in first["memories"]] == [TEA, DENTIST]
-    assert [each["text"] for each in second["memories"]] == [BINS]
-    assert second["next_offset"] is None
-    (turn,) = (await act(home, "list_memories", people.ada, kinds="turn"))["memories"]
+    assert [each["text"] for each in newest] == [TEA, DENTIST]
+    assert older == [DENTIST, BINS]
+    (turn,) = (await act(home, "recall", people.ada, kinds="turn"))["memories"]
     assert (turn["text"], turn["person"], turn["conversation_id"]) == ("book the dentist\nDone", "Ada", "mine")
 
 
@@ -165,7 +163,7 @@ async def test_list_comes_in_pages_and_has_facts_if_nothing_else_is_asked_for(
         ({"ids": "fact:1"}, {BINS}),
         ({"ids": ["fact:2", "fact:3"]}, {DENTIST, TEA}),
         ({"query": "dentist"}, {DENTIST}),
-        ({"before": "2026-01-31T08:01:30+00:00"}, {DENTIST}),
+        ({"until": "2026-01-31T08:01:00+00:00"}, {DENTIST}),
         ({"since": "2026-01-31T08:01:30+00:00"}, {TEA}),
         ({"query": "dentist", "since": "2026-01-31T08:01:30+00:00"}, set()),
         ({"everything": True}, {DENTIST, TEA}),
@@ -196,7 +194,7 @@ async def test_dry_run_shows_what_would_go_and_leaves_it(home: HomeAssistant, to
         ("automation", "forget", {}, "memory_no_condition"),
         ("automation", "forget", {"everything": True, "query": "tea"}, "memory_no_condition"),
         ("automation", "forget", {"everything": True}, "memory_no_person"),
-        ("automation", "forget", {"before": "2026-01-31T08:00:00"}, "memory_no_person"),
+        ("automation", "forget", {"until": "2026-01-31T08:00:00"}, "memory_no_person"),
         ("automation", "forget", {"everyone": True, "query": "tea"}, "memory_everyone_by_time"),
         (
             *("automation", "forget"),
@@ -230,15 +228,14 @@ async def test_unclear_wish_is_refused(
         ("remember", {"text": "x" * 301}),
         ("remember", {"text": "..."}),
         ("recall", {"query": ""}),
-        ("recall", {"query": "tea", "limit": 51}),
+        ("recall", {"query": "tea", "limit": 101}),
+        ("recall", {"limit": 0}),
         ("recall", {"query": "tea", "kinds": "secret"}),
         ("recall", {"query": "tea", "since": "yesterday"}),
-        ("list_memories", {"limit": 0}),
-        ("list_memories", {"offset": -1}),
         ("forget", {"ids": "7"}),
         ("forget", {"ids": "fact:seven"}),
         ("forget", {"ids": ["fact:1"] * 1_001}),
-        ("export_memories", {"limit": 1_001}),
+        ("export_memories", {"offset": -1}),
         ("import_memories", {"memories": [{}] * 10_001}),
     ],
 )
@@ -271,7 +268,7 @@ async def test_administrator_and_automation_forget_unseen_all_of_a_person(
     assert await list_all_facts(home) == {BINS, HANSEN}
 
 
-@pytest.mark.parametrize("conditions", [{"everything": True}, {"before": "2026-02-01T00:00:00"}])
+@pytest.mark.parametrize("conditions", [{"everything": True}, {"until": "2026-02-01T00:00:00"}])
 async def test_administrator_forgets_everything_of_everyone(
     home: HomeAssistant, told, people: People, conditions: dict[str, Any]
 ) -> None:
@@ -324,9 +321,12 @@ async def test_update_by_others_names_nothing_private(home: HomeAssistant, entry
 
 
 # Tests for export and import.
-async def test_export_in_pages_is_imported_again(home: HomeAssistant, told, people: People) -> None:
-    first = await act(home, "export_memories", people.ada, limit=3)
-    second = await act(home, "export_memories", people.ada, limit=3, offset=first["next_offset"])
+async def test_export_in_pages_is_imported_again(
+    home: HomeAssistant, told, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory_actions, "_EXPORT_PAGE_SIZE", 3)
+    first = await act(home, "export_memories", people.ada)
+    second = await act(home, "export_memories", people.ada, offset=first["next_offset"])
     memories = first["memories"] + second["memories"]
     assert {each.get("person") for each in memories} == {None, people.ada.user_id}
     assert (len(first["memories"]), second["next_offset"]) == (3, None)
@@ -347,7 +347,9 @@ async def test_everything_is_exported_to_a_private_file_and_imported_from_it(
     file = folder / "memories.jsonl"
     before = await list_all_facts(home)
 
-    assert await act(home, "export_memories", everyone=True, filename=str(file)) == {"written": 5}
+    done = await act(home, "export_memories", everyone=True, filename=str(file))
+
+    assert done == {"filename": str(file), "written": 5}
     assert stat.S_IMODE((await home.async_add_executor_job(file.stat)).st_mode) == 0o600
     assert await home.async_add_executor_job(lambda: [each.name for each in folder.iterdir()]) == [file.name]
     await home.config_entries.async_remove(entry.entry_id)
@@ -362,13 +364,13 @@ async def test_everything_is_exported_to_a_private_file_and_imported_from_it(
 @pytest.mark.parametrize(
     ("filename", "key"),
     [
-        ("exports/memories.yaml", "memory_file_ending"),
-        ("elsewhere/memories.jsonl", "memory_file_not_allowed"),
-        ("exports/../memories.jsonl", "memory_file_not_allowed"),
-        ("www/memories.jsonl", "memory_file_public"),
-        ("exports/link.jsonl", "memory_file_public"),
-        ("exports/mem\0ories.jsonl", "memory_file_failed"),
-        ("exports/mem\ud800ories.jsonl", "memory_file_failed"),
+        ("exports/memories.yaml", "file_not_allowed"),
+        ("elsewhere/memories.jsonl", "file_not_allowed"),
+        ("exports/../memories.jsonl", "file_not_allowed"),
+        ("www/memories.jsonl", "file_not_allowed"),
+        ("exports/link.jsonl", "file_not_allowed"),
+        ("exports/mem\0ories.jsonl", "file_failed"),
+        ("exports/mem\ud800ories.jsonl", "file_failed"),
     ],
     ids=ascii,
 )
@@ -447,7 +449,7 @@ async def test_memories_of_one_person_of_another_home_become_those_of_one_of_thi
 async def test_memories_of_several_people_do_not_become_those_of_one(home: HomeAssistant, entry, people) -> None:
     memories = [fact(8, DENTIST, person="hers", private=True), fact(9, HANSEN, person="his", private=True)]
 
-    with pytest.raises(ServiceValidationError, match="another person"):
+    with pytest.raises(ServiceValidationError, match="memories of several people"):
         await act(home, "import_memories", memories=memories, person="person.ada")
 
     assert await list_all_facts(home) == set()

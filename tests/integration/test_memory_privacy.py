@@ -111,7 +111,7 @@ def action(name: str, who: str, *, of: str | None = None, **data: Any) -> Probe:
 
 
 recalls = partial(action, "recall", query="locker")
-lists = partial(action, "list_memories", kinds=ALL)
+lists = partial(action, "recall", kinds=ALL)
 exports = partial(action, "export_memories")
 probe_forget = partial(action, "forget", query="locker", dry_run=True)
 
@@ -151,12 +151,12 @@ async def talked_with_ada(house: House, scope: Scope = Scope.CONVERSATION) -> No
     await house.say("Ada", scope=scope, conversation_id="talk")
 
 
-def on_adas_talk(name: str, who: str) -> Probe:
-    """Return a function that returns the response to `who` of an action on a conversation of Ada's."""
+def on_adas_talk(content: str, who: str) -> Probe:
+    """Return a function that returns the content of a conversation of Ada's, as `who` gets it."""
 
     async def look(house: House) -> object:
         await talked_with_ada(house)
-        return await show(name, who, house)
+        return await show(content, who, house)
 
     return look
 
@@ -200,7 +200,7 @@ def summarized(teller: str, text: str, asker: str, scope: Scope = Scope.CONVERSA
         await house.say(teller, text, scope, "told")
         await house.say(teller, "consider that it rains", scope, "told")
         kept = {"entity_id": house.agents[scope], "keep": 1}
-        await house.act("summarize_window", teller, **kept)
+        await house.act("summarize_conversation", teller, **kept)
         return await house.sent(asker, BLUE, conversation_id="asked")
 
     return look
@@ -225,19 +225,19 @@ def forgotten(way: Callable[[House], Coroutine[Any, Any, object]], look: Probe) 
 async def summary(house: House) -> object:
     """Request a summary of a conversation and return the requests."""
     kept = {"entity_id": house.agents[Scope.CONVERSATION], "conversation_id": "talk", "keep": 1}
-    await house.act("summarize_window", "Ada", **kept)
+    await house.act("summarize_conversation", "Ada", **kept)
     return [request.body for request in house.model_server.requests]
 
 
 async def read_window_by_script(house: House) -> object:
     """Return Ada's window as shown to a script without a user, which a model calls as a tool."""
     await talked_with_ada(house)
-    return await run_inside_turn(partial(show, "get_window", "automation"))(house)
+    return await run_inside_turn(partial(show, "messages", "automation"))(house)
 
 
-async def show(name: str, who: str, house: House) -> object:
-    entity_id = house.agents[Scope.CONVERSATION]
-    return await answered(house.act(name, who, entity_id=entity_id, conversation_id="talk"))
+async def show(content: str, who: str, house: House) -> object:
+    shown = {"entity_id": house.agents[Scope.CONVERSATION], "conversation_id": "talk", "content": content}
+    return await answered(house.act("get_conversation", who, **shown))
 
 
 async def summarized_for_all(house: House) -> object:
@@ -246,7 +246,7 @@ async def summarized_for_all(house: House) -> object:
     for text in ("consider that it rains", "consider that it snows"):
         await house.say("satellite", text, Scope.AGENT)
     house.model_server.script(words("They looked for a viper in some blue locker."))
-    await house.act("summarize_window", "satellite", entity_id=house.agents[Scope.AGENT], keep=1)
+    await house.act("summarize_conversation", "satellite", entity_id=house.agents[Scope.AGENT], keep=1)
     return await house.sent("satellite", BLUE)
 
 
@@ -263,7 +263,7 @@ async def imported(house: House) -> object:
 
 async def import_and_list(house: House) -> object:
     await house.act("import_memories", "automation", memories=house.exported)
-    return await house.act("list_memories", "Ada", kinds=ALL)
+    return await house.act("recall", "Ada", kinds=ALL)
 
 
 WAYS: dict[str, Probe] = {
@@ -275,7 +275,7 @@ LOOKS: dict[str, Probe] = {
     "goes on": lambda house: house.sent("Ada", conversation_id="talk"),
     "begins anew": lambda house: house.sent("Ada", conversation_id="new"),
     "has it summarized": summary,
-    "shows it": partial(show, "get_window", "Ada"),
+    "shows it": partial(show, "messages", "Ada"),
 }
 CONVERSATIONS = (
     *(
@@ -285,10 +285,10 @@ CONVERSATIONS = (
         for what, look in LOOKS.items()
     ),
     Case("a script in a turn shows Ada's conversation", read_window_by_script, NO_WORDS),
-    *(Case(f"{who} shows Ada's conversation", on_adas_talk("get_window", who), NO_WORDS) for who in ("Grace", "admin")),
+    *(Case(f"{who} shows Ada's conversation", on_adas_talk("messages", who), NO_WORDS) for who in ("Grace", "admin")),
     # Recalled memories are never stored in a conversation.
-    Case("Ada shows her conversation", on_adas_talk("get_window", "Ada"), (HOMES | ADAS) & FACTS),
-    Case("Grace exports Ada's conversation", on_adas_talk("export_conversation", "Grace"), NO_WORDS),
+    Case("Ada shows her conversation", on_adas_talk("messages", "Ada"), (HOMES | ADAS) & FACTS),
+    Case("Grace exports Ada's conversation", on_adas_talk("export", "Grace"), NO_WORDS),
     *(
         Case(f"{who} goes on with Ada's conversation with the scope {scope}", after_ada(who, scope), ALONE[who])
         for scope in (Scope.CONVERSATION, Scope.DEVICE, Scope.USER)

@@ -44,14 +44,14 @@ async def entry(request: pytest.FixtureRequest, set_up: SetUpFn, model_server: M
     """Return an account with a default agent on a server with a small context size."""
     kind, model = request.param
     model_server.change(models=(model,), context_size=CONTEXT)
-    return await set_up(account=kind.account(model_server), **{CONF_MODEL: model, CONF_ROUTING: "llm_only"})
+    return await set_up(account=kind.account(model_server), **{CONF_MODEL: model, CONF_ROUTING: "model_only"})
 
 
 @pytest.fixture
 async def small(set_up: SetUpFn, model_server: ModelServer) -> MockConfigEntry:
     """Return an account with a compatible server that has a small context size."""
     model_server.change(context_size=CONTEXT)
-    return await set_up(**{CONF_ROUTING: "llm_only"})
+    return await set_up(**{CONF_ROUTING: "model_only"})
 
 
 def get_agent(entry: MockConfigEntry) -> Agent:

@@ -47,7 +47,7 @@ async def act(home: HomeAssistant, set_up: SetUpFn, say: SayFn, byte_server: Byt
     """Return a function that takes a turn with a valid tool call and the given one, and returns answer and window."""
     models = {"object": "list", "data": [{"id": "scripted", "object": "model", "created": 1, "owned_by": "us"}]}
     byte_server.set_reply(json.dumps(models).encode(), headers={"Content-Type": "application/json"})
-    entry = await set_up(account={CONF_URL: byte_server.url}, routing="llm_only")
+    entry = await set_up(account={CONF_URL: byte_server.url}, routing="model_only")
     (agent,) = entry.runtime_data.agents.values()
 
     async def act(name: str, arguments: str) -> tuple[str, Window]:

@@ -27,7 +27,7 @@ from custom_components.windowed_conversation.turn.routing import WindowKey
 from demo.model_server import ModelServer
 
 from .account_forms import open_options
-from .actions import act
+from .actions import act, export
 from .conftest import AGENT, SayFn, SetUpFn, flush_store, get_speech, start, stop, until
 from .more_agents import remove_agent
 from .remembered import memory_of
@@ -451,10 +451,10 @@ async def test_old_conversation_that_was_imported_lives_on_after_a_restart(
     home: HomeAssistant, entry, say: SayFn, get_agent: GetAgentFn
 ) -> None:
     await say("my name is Ada", "mine")
-    exported = await act(home, "export_conversation", conversation_id="mine")
-    for message in exported["conversation"]["exchanges"][0]["messages"]:
+    exported = await export(home, "mine")
+    for message in exported["exchanges"][0]["messages"]:
         message["created"] = time.time() - 30 * 24 * 60 * 60
-    await act(home, "import_conversation", conversation_id="imported", **exported)
+    await act(home, "import_conversation", conversation_id="imported", export=exported)
     await act(home, "fork_conversation", conversation_id="imported", new_conversation_id="forked")
 
     await restart(home, entry)
@@ -470,7 +470,7 @@ async def test_conversation_that_was_reset_does_not_come_back(
     if not is_read:
         await restart(home, entry)
 
-    await act(home, "reset_window", conversation_id="mine")
+    await act(home, "delete_conversation", conversation_id="mine")
     await restart(home, entry)
 
     assert (ids(get_agent(entry)), disk.exchange_text) == ([], "")

@@ -29,7 +29,7 @@ async def test_actions_do_what_they_show(home: HomeAssistant, set_up: SetUpFn) -
 
     shown: Any = await home.services.async_call("script", "shown", {}, blocking=True, return_response=True)
 
-    assert shown["window"]["exchange_count"] == 1
+    assert shown["window"]["statistics"]["exchanges"] == 1
     assert [memory["text"] for memory in shown["forgotten"]["memories"]] == ["The bins go out on Friday"]
 
 

@@ -58,7 +58,7 @@ def tell(memory: Memory, people: dict[str | None, str | None]) -> None:
 async def test_prompt_has_the_fact_that_answers_among_hundreds_of_others(
     home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer
 ) -> None:
-    await set_up(**{CONF_ROUTING: RoutingMode.LLM_ONLY})
+    await set_up(**{CONF_ROUTING: RoutingMode.MODEL_ONLY})
     people: dict[str | None, str | None] = {None: None}
     for name in ("anna", "ben"):
         people[name] = MockUser(name=name.title()).add_to_hass(home).id

@@ -119,7 +119,7 @@ async def test_error_is_past_when_the_next_turn_is_answered(
 async def test_stranger_is_told_by_its_entity(
     home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer
 ) -> None:
-    await set_up(**{CONF_FALLBACK_AGENTS: ["conversation.home_assistant"], CONF_ROUTING: "llm_only"})
+    await set_up(**{CONF_FALLBACK_AGENTS: ["conversation.home_assistant"], CONF_ROUTING: "model_only"})
     model_server.fault("500")
 
     await say("turn on the kitchen light")

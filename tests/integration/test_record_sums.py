@@ -230,9 +230,9 @@ async def test_record_sensors_and_server_agree_to_the_token_and_the_cent(home: H
     assert sum(turn.cost is None for turn in turns) == costs.without_price
     assert ends["cancelled"] == traffic.cancelled > 0
     assert memory_of(home).writer.counts.dropped == memory_of(home).writer.counts.refused == 0
-    assert {"local", "llm", "fallback", "summary"} <= {turn.route for turn in turns}
+    assert {"local", "model", "fallback", "summary"} <= {turn.route for turn in turns}
     assert totals.turns_local == answered["local"] > 0
     assert totals.turns_fallback == answered["fallback"] > 0
-    assert totals.turns_model == answered["llm"] + answered["fallback"]
+    assert totals.turns_model == answered["model"] + answered["fallback"]
     assert totals.turns_failed == sum(turn.end == "error" for turn in taken) > 0
     assert totals.tool_calls == sum(len(each.called) for turn in taken for each in turn.requests) > 0

@@ -16,16 +16,14 @@ type Visitor = Callable[[str], Coroutine[Any, Any, Context]]
 
 READING: dict[str, dict[str, Any]] = {
     "list_conversations": {},
-    "get_window": {},
-    "export_conversation": {},
-    "count_tokens": {},
+    "get_conversation": {"content": "token_count"},
 }
 CHANGING: dict[str, dict[str, Any]] = {
-    "reset_window": {},
+    "delete_conversation": {},
     "fork_conversation": {"new_conversation_id": "fork"},
     "tag_exchange": {"add": ["bird"]},
-    "summarize_window": {"keep": 1},
-    "import_conversation": {"conversation": {}},
+    "summarize_conversation": {"keep": 1},
+    "import_conversation": {"export": {}},
 }
 EVERY_ACTION = READING | CHANGING
 ALL_ACTIONS = EVERY_ACTION | MEMORY_ACTIONS | TURN_ACTIONS
@@ -84,9 +82,9 @@ async def test_who_may_only_read_reads_their_own_conversation_and_does_not_forge
     await say("the word is herring", "mine", context=ada)
 
     with pytest.raises(Unauthorized):
-        await act(home, "reset_window", conversation_id="mine", context=ada)
+        await act(home, "delete_conversation", conversation_id="mine", context=ada)
 
-    assert "herring" in str(await act(home, "get_window", conversation_id="mine", context=ada))
+    assert "herring" in str(await act(home, "get_conversation", conversation_id="mine", context=ada))
 
 
 async def test_newest_conversation_and_list_are_what_a_person_may_see(
@@ -97,7 +95,7 @@ async def test_newest_conversation_and_list_are_what_a_person_may_see(
     await say("the word is cat", "grace's", context=grace)
 
     listed = (await act(home, "list_conversations", context=ada))["conversations"]
-    window = await act(home, "get_window", conversation_id=None, context=ada)
+    window = await act(home, "get_conversation", conversation_id=None, context=ada)
 
     assert [each["conversation_id"] for each in listed] == ["ada's", "test"]
     assert window["conversation_id"] == "ada's"
@@ -111,7 +109,7 @@ async def test_script_that_an_unknown_speaker_has_started_sees_no_persons_conver
     async with get_agent(counting).windows.begin_turn("a satellite's"):
         listed = await act(home, "list_conversations")
         with pytest.raises(ServiceValidationError, match="diary"):
-            await act(home, "get_window", conversation_id="diary")
+            await act(home, "get_conversation", conversation_id="diary")
 
     assert [each["conversation_id"] for each in listed["conversations"]] == ["test"]
 
@@ -151,4 +149,4 @@ async def test_who_has_no_rights_is_not_told_what_agents_there_are(home: HomeAss
     guest = await home.auth.async_create_user("Grace")
 
     with pytest.raises(Unauthorized):
-        await act(home, "get_window", entity_id="conversation.none", context=Context(user_id=guest.id))
+        await act(home, "get_conversation", entity_id="conversation.none", context=Context(user_id=guest.id))

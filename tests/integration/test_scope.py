@@ -32,7 +32,7 @@ async def test_action_returns_ones_own_conversation(home: HomeAssistant, entry, 
     await say("the word is pelican", "diary", context=ada)
     await say("the word is heron", "diary", context=grace)
 
-    window = await act(home, "get_window", ada, conversation_id="diary")
+    window = await act(home, "get_conversation", ada, conversation_id="diary")
 
     assert "pelican" in str(window)
     assert "heron" not in str(window)

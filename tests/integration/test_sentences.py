@@ -54,6 +54,6 @@ async def test_names_are_collected_again_after_a_change(routing: str, home: Home
 async def test_names_are_not_collected_for_an_agent_that_asks_the_model_only(
     home: HomeAssistant, set_up: SetUpFn
 ) -> None:
-    await set_up(**{CONF_ROUTING: "llm_only"})
+    await set_up(**{CONF_ROUTING: "model_only"})
 
     assert await get_cached_names(home) is None

@@ -24,7 +24,7 @@ LINE = (
 async def entry(set_up: SetUpFn, model_server: ModelServer) -> MockConfigEntry:
     """Return an account without a key, whose server drops messages as Ollama does and reports its context size."""
     model_server.truncation = ContextTruncation(4096, is_ollama=True)
-    return await set_up(account={CONF_API_KEY: None}, **{CONF_ROUTING: "llm_only"})
+    return await set_up(account={CONF_API_KEY: None}, **{CONF_ROUTING: "model_only"})
 
 
 def issues(home: HomeAssistant) -> dict[str | None, Any]:
@@ -93,7 +93,7 @@ async def test_server_with_a_key_is_not_asked(
     home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer
 ) -> None:
     model_server.truncation = ContextTruncation(4096, is_ollama=True)
-    await set_up(**{CONF_ROUTING: "llm_only"})
+    await set_up(**{CONF_ROUTING: "model_only"})
     await say("my name is Ada")
     await listed(home)
 
@@ -104,7 +104,7 @@ async def test_server_that_does_not_tell_is_found_out_and_the_issue_says_so(
     home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer
 ) -> None:
     model_server.truncation = ContextTruncation(4096)
-    entry = await set_up(account={CONF_API_KEY: None}, **{CONF_ROUTING: "llm_only"})
+    entry = await set_up(account={CONF_API_KEY: None}, **{CONF_ROUTING: "model_only"})
     for number in range(40):
         await say(LINE.format(number))
 
@@ -123,7 +123,7 @@ async def test_utilization_is_true_while_messages_are_dropped_and_after(
     set_up: SetUpFn, say: SayFn, model_server: ModelServer
 ) -> None:
     model_server.truncation = ContextTruncation(4096)
-    entry = await set_up(account={CONF_API_KEY: None}, **{CONF_ROUTING: "llm_only"})
+    entry = await set_up(account={CONF_API_KEY: None}, **{CONF_ROUTING: "model_only"})
     for number in range(32):
         await say(LINE.format(number))
     (agent,) = entry.runtime_data.agents.values()

@@ -156,7 +156,7 @@ async def test_conversation_that_was_forgotten_gets_no_summary(
     await until(lambda: len(asked_for(model_server)) == 1)
     window = the_window(agent)
 
-    await act(home, "reset_window")
+    await act(home, "delete_conversation")
 
     await until(lambda: window not in agent.summarizing_windows)
     assert len(agent.windows) == 0
@@ -247,7 +247,7 @@ async def test_window_that_is_summarized_by_hand(
         await say(text)
     told = async_capture_events(home, "windowed_conversation_summarized")
 
-    response = await act(home, "summarize_window")
+    response = await act(home, "summarize_conversation")
 
     agent = get_agent(entry)
     assert response["exchanges"] == 2
@@ -266,7 +266,7 @@ async def test_important_exchanges_are_not_summarized(
     for text in ("order pizza", "hello", "hi"):
         await say(text)
 
-    assert (await act(home, "summarize_window", keep=1))["exchanges"] == 2
+    assert (await act(home, "summarize_conversation", keep=1))["exchanges"] == 2
 
     assert "my name is Ada" in str(the_window(get_agent(entry)).messages())
 
@@ -276,7 +276,7 @@ async def test_nothing_to_summarize_is_told(home: HomeAssistant, entry: MockConf
     await say("order pizza")
 
     with pytest.raises(ServiceValidationError, match="nothing to summarize"):
-        await act(home, "summarize_window")
+        await act(home, "summarize_conversation")
 
 
 async def test_conversation_is_summarized_once_at_a_time(
@@ -285,11 +285,11 @@ async def test_conversation_is_summarized_once_at_a_time(
     for text in ("my name is Ada", "hello", "hi"):
         await say(text)
     model_server.change(delay=0.01)
-    first = asyncio.create_task(act(home, "summarize_window"))
+    first = asyncio.create_task(act(home, "summarize_conversation"))
     await until(lambda: len(get_agent(entry).summarizing_windows) == 1)
 
-    with pytest.raises(ServiceValidationError, match="being summarized"):
-        await act(home, "summarize_window")
+    with pytest.raises(ServiceValidationError, match="being answered or summarized"):
+        await act(home, "summarize_conversation")
 
     assert (await first)["exchanges"] == 1
 
@@ -300,9 +300,9 @@ async def test_conversation_that_is_forgotten_meanwhile_is_unknown(
     for text in ("my name is Ada", "hello", "hi"):
         await say(text)
     model_server.change(delay=0.02)
-    summary = asyncio.create_task(act(home, "summarize_window"))
+    summary = asyncio.create_task(act(home, "summarize_conversation"))
     await until(lambda: len(asked_for(model_server)) == 1)
-    await act(home, "reset_window")
+    await act(home, "delete_conversation")
 
     with pytest.raises(ServiceValidationError, match="no conversation test"):
         await summary
@@ -327,6 +327,6 @@ async def test_failure_of_the_model_is_told(
     model_server.fault(fault)
 
     with pytest.raises(HomeAssistantError, match=told):
-        await act(home, "summarize_window")
+        await act(home, "summarize_conversation")
 
     assert the_window(get_agent(entry)).snapshot() == before

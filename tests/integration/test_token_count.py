@@ -1,4 +1,4 @@
-"""Tests for the action that requests a provider's token count of the next request and returns it with our own count."""
+"""Tests for the token count of a conversation's next request: the provider's, returned with our own."""
 
 from collections.abc import Callable
 from typing import Any
@@ -30,6 +30,11 @@ CONTEXT_TOKENS = 60
 COUNTING = (PROVIDER_OPENAI, PROVIDER_ANTHROPIC, PROVIDER_GEMINI)
 
 
+async def count_tokens(home: HomeAssistant) -> Any:
+    """Return the counts of the conversation's next request."""
+    return (await act(home, "get_conversation", content="token_count"))["token_count"]
+
+
 @pytest.fixture
 def account(set_up: SetUpFn, model_server: ModelServer) -> Callable[..., Any]:
     """Return a function that sets up an account with the given provider."""
@@ -48,7 +53,7 @@ async def test_next_request_is_counted_as_it_will_be_sent(
     await account(provider)
     await say("I would like the kitchen light switched on")
 
-    told = await act(home, "count_tokens", text=QUESTION)
+    told = await count_tokens(home)
     asked = list(model_server.log.records)[-1]
     await say(QUESTION)
 
@@ -63,11 +68,11 @@ async def test_next_request_is_counted_as_it_will_be_sent(
 async def test_what_the_tools_take_is_counted(home: HomeAssistant, account, say: SayFn, provider: str) -> None:
     await account(provider)
     await say("my name is Ada")
-    with_tools = await act(home, "count_tokens")
+    with_tools = await count_tokens(home)
 
     (entry,) = home.config_entries.async_entries(DOMAIN)
     await change_agent(home, entry, **{CONF_LLM_HASS_API: []})
-    without = await act(home, "count_tokens")
+    without = await count_tokens(home)
 
     assert with_tools["counted"] - without["counted"] > 500
     assert with_tools["estimated"] - without["estimated"] > 500
@@ -79,7 +84,7 @@ async def test_count_leaves_the_conversation_as_it_was(home: HomeAssistant, acco
     (window,) = agent.windows.loaded_windows().values()
     before = window.snapshot()
 
-    await act(home, "count_tokens")
+    await count_tokens(home)
 
     assert window.snapshot() == before
 
@@ -88,7 +93,7 @@ async def test_server_that_cannot_count_is_told(home: HomeAssistant, entry: Mock
     await say("my name is Ada")
 
     with pytest.raises(HomeAssistantError, match="cannot count tokens"):
-        await act(home, "count_tokens")
+        await count_tokens(home)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +114,7 @@ async def test_failure_of_the_provider_is_told(
     model_server.fault(fault, retry_after=7)
 
     with pytest.raises(HomeAssistantError, match=told):
-        await act(home, "count_tokens")
+        await count_tokens(home)
 
 
 async def test_provider_that_does_not_answer_is_not_waited_for(
@@ -121,7 +126,7 @@ async def test_provider_that_does_not_answer_is_not_waited_for(
     model_server.fault("no_answer")
 
     with pytest.raises(HomeAssistantError, match="did not answer in time"):
-        await act(home, "count_tokens")
+        await count_tokens(home)
 
 
 async def test_agent_that_answers_locally_has_nothing_to_count(home: HomeAssistant, account, say: SayFn) -> None:
@@ -129,7 +134,7 @@ async def test_agent_that_answers_locally_has_nothing_to_count(home: HomeAssista
     await say("turn on kitchen light")
 
     with pytest.raises(ServiceValidationError, match="does not use a model"):
-        await act(home, "count_tokens")
+        await count_tokens(home)
 
 
 async def test_tools_that_are_not_there_are_told(home: HomeAssistant, account, say: SayFn, get_agent) -> None:
@@ -137,4 +142,4 @@ async def test_tools_that_are_not_there_are_told(home: HomeAssistant, account, s
     await say("turn on kitchen light")
 
     with pytest.raises(HomeAssistantError, match="tools"):
-        await act(home, "count_tokens")
+        await count_tokens(home)

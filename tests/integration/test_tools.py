@@ -65,7 +65,7 @@ def offer(home: HomeAssistant, set_up: SetUpFn):
         api = API(hass=home, id="test", name="Test")
         object.__setattr__(api, "tool", Tool(act))
         llm.async_register_api(home, api)
-        return await set_up(llm_hass_api=["test"], routing="llm_only", options=options)
+        return await set_up(llm_hass_api=["test"], routing="model_only", options=options)
 
     return offer
 
@@ -282,7 +282,7 @@ def set_up_with_apis(home: HomeAssistant, set_up: SetUpFn):
     async def offer(*api_ids: str, **more: Any) -> MockConfigEntry:
         for name in ("keys", "cellar"):
             llm.async_register_api(home, AdministratorsAPI(hass=home, id=name, name=name))
-        return await set_up(llm_hass_api=list(api_ids), routing="llm_only", **more)
+        return await set_up(llm_hass_api=list(api_ids), routing="model_only", **more)
 
     return offer
 

@@ -57,15 +57,15 @@ async def whole(set_up: SetUpFn) -> Any:
 async def test_a_turn_of_the_model_leaves_its_figures(
     set_up: SetUpFn, say: SayFn, turns: Turns, model_server: ModelServer, get_agent: Any
 ) -> None:
-    entry = await set_up(**{CONF_ROUTING: "llm_only"})
+    entry = await set_up(**{CONF_ROUTING: "model_only"})
 
     await say("switch on the kitchen light")
 
     (turn,) = await turns()
     agent, (first, second) = get_agent(entry), turn.requests
     assert (turn.agent, turn.entity_id, turn.conversation) == (agent.id, AGENT, "test")
-    assert (turn.route, turn.end, turn.error, turn.answered_by) == ("llm", "answered", None, agent.id)
-    assert (turn.level, turn.words, turn.tools) == ("figures", None, ("intent__HassTurnOn",))
+    assert (turn.route, turn.end, turn.error, turn.answered_by) == ("model", "answered", None, agent.id)
+    assert (turn.level, turn.words, turn.tools) == ("statistics", None, ("intent__HassTurnOn",))
     assert (first.called, first.finish) == (("intent__HassTurnOn",), "tool_calls")
     assert (second.called, second.finish) == ((), "stop")
     assert first.usage is not None
@@ -78,7 +78,7 @@ async def test_a_turn_of_the_model_leaves_its_figures(
 async def test_tool_call_that_failed_is_a_figure_of_the_turn_its_event_its_trace_and_a_total(
     *, home: HomeAssistant, set_up: SetUpFn, say: SayFn, turns: Turns, model_server: ModelServer, figure: Any
 ) -> None:
-    await set_up(**{CONF_ROUTING: "llm_only"})
+    await set_up(**{CONF_ROUTING: "model_only"})
     events = async_capture_events(home, EVENT_TURN)
     model_server.script(call("HassTurnOn", name="no such light"), words("I found no such light."))
 
@@ -107,7 +107,7 @@ async def test_figures_hold_no_word(home: HomeAssistant, entry: Any, say: SayFn,
 async def test_whole_turn_has_what_was_said_sent_and_done(
     set_up: SetUpFn, say: SayFn, turns: Turns, model_server: ModelServer
 ) -> None:
-    await set_up(**{CONF_RECORD: RecordLevel.FULL, CONF_ROUTING: "llm_only"})
+    await set_up(**{CONF_RECORD: RecordLevel.FULL, CONF_ROUTING: "model_only"})
     await say("my name is Ada")
     await say("switch on the kitchen light")
 
@@ -218,7 +218,7 @@ async def test_summary_is_recorded_by_itself(
 ) -> None:
     await set_up(
         options={CONF_HISTORY_TOKENS: 300, CONF_SUMMARIZE: True},
-        **{CONF_RECORD: RecordLevel.FULL, CONF_ROUTING: "llm_only", CONF_MEMORY: False},
+        **{CONF_RECORD: RecordLevel.FULL, CONF_ROUTING: "model_only", CONF_MEMORY: False},
     )
     for _ in range(6):
         await say("tell me a story in 60 words")
@@ -243,7 +243,7 @@ async def test_words_go_when_something_is_forgotten_that_was_told_before(
     await say(f"forget that the wifi password is {SECRET}")
 
     found = await turns()
-    assert {turn.level for turn in found} == {"figures"}
+    assert {turn.level for turn in found} == {"statistics"}
     assert SECRET not in str(found)
     assert not await home.async_add_executor_job(_is_in_files, store_path, SECRET)
 
@@ -257,7 +257,7 @@ async def test_words_of_a_turn_that_failed_go_also_if_nothing_of_it_was_ever_rem
 
     await act(home, "forget", query=f"the wifi password is {SECRET}")
 
-    assert (await turns())[0].level == "figures"
+    assert (await turns())[0].level == "statistics"
     assert not await home.async_add_executor_job(_is_in_files, store_path, SECRET)
 
 

@@ -160,8 +160,8 @@ async def test_trace_tells_route_budget_and_usage(entry, say: SayFn) -> None:
 
     details = [e.data for e in async_get_traces()[-1]._events if e.data and "route" in e.data]
     (detail,) = details
-    assert (detail["route"], detail["reason"]) == ("llm", "no_local_match")
-    assert detail["budget"]["history_tokens"] == 8000
+    assert (detail["route"], detail["reason"]) == ("model", "no_local_match")
+    assert detail["budget"]["max_tokens"] == 8000
     assert detail["usage"]["input"] > 0
 
 

@@ -65,7 +65,7 @@ def script_two_calls(model_server: ModelServer) -> None:
 async def test_two_tool_calls_take_a_short_way(
     set_up: SetUpFn, say: SayFn, model_server: ModelServer, ada: Context
 ) -> None:
-    await set_up(**{CONF_ROUTING: "llm_only", CONF_STATES: True})
+    await set_up(**{CONF_ROUTING: "model_only", CONF_STATES: True})
 
     async def sentence(conversation: str) -> None:
         script_two_calls(model_server)

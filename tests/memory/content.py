@@ -12,7 +12,7 @@ NOW = 1_800_000_000.0
 
 _TEXTS = {
     "fact": "SELECT id, text FROM fact WHERE replaced_by IS NULL",
-    "episode": "SELECT id, text FROM episode",
+    "summary": "SELECT id, text FROM summary",
     "turn": "SELECT id, said || char(10) || answer FROM turn",
 }
 
@@ -21,10 +21,10 @@ def turn(said, answer="", *, conversation="c1", at=NOW, person=None):
     return PastTurn(conversation=conversation, at=at, said=said, answer=answer, person=person)
 
 
-def add_episode(memory, episode):
-    """Store an episode without checking its turns, and return its id."""
+def insert_summary(memory, summary):
+    """Store a summary without checking its turns, and return its id."""
     with memory.database.write_transaction() as connection:
-        return insert_record(connection, memory._words, episode)
+        return insert_record(connection, memory._words, summary)
 
 
 def get_texts(found):

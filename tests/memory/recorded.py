@@ -49,9 +49,9 @@ def record(number, **fields):
         "id": f"turn-{number:04}",
         "at": NOW + number,
         "agent": "a1",
-        "route": "llm",
+        "route": "model",
         "end": "answered",
-        "reason": "llm_only",
+        "reason": "model_only",
         "conversation": "c1",
         "entity_id": "conversation.house",
         "answered_by": "a1",
@@ -69,7 +69,7 @@ def whole(number, said, answer="Done.", **fields):
     """Return the record of a turn with its text: the user's input, the answer and a tool call."""
     calls = (CallRecord("HassTurnOn", '{"name": "hall"}', '{"success": true}'),)
     words = TurnText(said, answer, calls)
-    return record(number, level="whole", words=words, requests=(request(said),), **fields)
+    return record(number, level="full", words=words, requests=(request(said),), **fields)
 
 
 def strip_texts(turn):

@@ -8,10 +8,10 @@ import sqlite3
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Episode, LostRows, Memory, index, rows
+from custom_components.windowed_conversation.memory import LostRows, Memory, PastSummary, index, rows
 from custom_components.windowed_conversation.store import Schema
 
-from .content import DAY, NOW, add_episode, indexed, read_all_files, stored, turn
+from .content import DAY, NOW, indexed, insert_summary, read_all_files, stored, turn
 
 NOTHING = LostRows(is_erased=True)
 
@@ -116,7 +116,7 @@ def test_with_a_fact_of_a_person_go_no_turns_of_another(memory) -> None:
     assert memory.forget(ids=[("fact", fact)]).turns == ()
 
 
-def test_with_a_fact_goes_the_episode_of_the_conversation_in_which_it_was_told(memory) -> None:
+def test_with_a_fact_goes_the_summary_of_the_conversation_in_which_it_was_told(memory) -> None:
     fact = memory.add_fact("The safe code is quokka", teller="anna", conversation="c1", at=NOW)
     for since, at, conversation, person in (
         (NOW - 9, NOW + 9, "c1", "anna"),
@@ -126,9 +126,9 @@ def test_with_a_fact_goes_the_episode_of_the_conversation_in_which_it_was_told(m
         (NOW + 1, NOW + 9, "c1", "anna"),
         (NOW - 9, NOW - 1, "c1", "anna"),
     ):
-        add_episode(memory, Episode(conversation, since, at, "They spoke of a marsupial", person=person))
+        insert_summary(memory, PastSummary(conversation, since, at, "They spoke of a marsupial", person=person))
 
-    assert memory.forget(ids=[("fact", fact)]).episodes == (1, 2)
+    assert memory.forget(ids=[("fact", fact)]).summaries == (1, 2)
 
 
 def test_with_all_of_a_person_goes_that_they_told_a_fact_of_the_home(memory, path) -> None:
@@ -163,7 +163,7 @@ def test_by_time_goes_what_is_older(memory) -> None:
     new = memory.add_turn(turn("bread", at=NOW))
     memory.add_fact("Bread at five", at=NOW - DAY)
 
-    assert memory.forget(before=NOW, kinds=("turn", "episode")) == LostRows(turns=(old,), is_erased=True)
+    assert memory.forget(before=NOW, kinds=("turn", "summary")) == LostRows(turns=(old,), is_erased=True)
     assert [found.id for found in memory.recall("bread", kinds=("turn",))] == [new]
     assert len(memory.get_facts()) == 1
 
@@ -255,13 +255,13 @@ def test_a_damaged_file_goes_with_what_is_forgotten(memory, path) -> None:
     assert not aside.exists()
 
 
-def test_an_agent_takes_its_turns_and_their_episodes_along_and_leaves_facts_and_the_others(memory, path) -> None:
+def test_an_agent_takes_its_turns_and_their_summaries_along_and_leaves_facts_and_the_others(memory, path) -> None:
     fact = memory.add_fact("Bread is in the cellar")
     gone = memory.add_turn(replace(turn("quokka bread"), agent="a1"))
     kept = [memory.add_turn(replace(turn("bread", conversation="c2"), agent=agent)) for agent in ("a2", None)]
-    episode = add_episode(memory, Episode("c1", NOW - 1, NOW + 1, "They spoke of a quokka", agent="a1"))
+    summary = insert_summary(memory, PastSummary("c1", NOW - 1, NOW + 1, "They spoke of a quokka", agent="a1"))
 
-    assert memory.forget(agent="a1") == LostRows((), (gone,), (episode,), is_erased=True)
+    assert memory.forget(agent="a1") == LostRows((), (gone,), (summary,), is_erased=True)
 
     assert {(found.kind, found.id) for found in memory.recall("bread")} == {
         ("fact", fact),

@@ -7,9 +7,9 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 import pytest
 
-from custom_components.windowed_conversation.memory import KINDS, Episode, Memory, transfer
+from custom_components.windowed_conversation.memory import KINDS, Memory, PastSummary, transfer
 
-from .content import NOW, add_episode, indexed, read_all_files, stored, turn
+from .content import NOW, indexed, insert_summary, read_all_files, stored, turn
 
 _LANGUAGE_SETS = (("en", "de"), ("it",))
 
@@ -72,8 +72,8 @@ class MemoryMachine(RuleBasedStateMachine):
         word = self.own_word(person)
         at = NOW + self.row_number
         text = f"{word} {' '.join(words)}"
-        row = add_episode(self.memory, Episode(conversation, at - turns, at, text, person=person))
-        self.words["episode", row] = word
+        row = insert_summary(self.memory, PastSummary(conversation, at - turns, at, text, person=person))
+        self.words["summary", row] = word
 
     @precondition(lambda self: self.words)
     @rule(data=st.data())
@@ -88,7 +88,7 @@ class MemoryMachine(RuleBasedStateMachine):
     def forget_person(self, person):
         self.is_gone(self.memory.forget(person=person))
 
-    @rule(age=st.integers(0, 8), kinds=st.sampled_from([KINDS, ("turn", "episode")]))
+    @rule(age=st.integers(0, 8), kinds=st.sampled_from([KINDS, ("turn", "summary")]))
     def forget_old_rows(self, age, kinds):
         self.is_gone(self.memory.forget(before=NOW + self.row_number - age, kinds=kinds))
 
@@ -113,7 +113,7 @@ class MemoryMachine(RuleBasedStateMachine):
 
     def is_gone(self, forgotten):
         assert forgotten.is_erased
-        rows = {"fact": forgotten.facts, "turn": forgotten.turns, "episode": forgotten.episodes}
+        rows = {"fact": forgotten.facts, "turn": forgotten.turns, "summary": forgotten.summaries}
         gone = {self.words.pop((kind, row)) for kind, ids in rows.items() for row in ids}
         self.memory.load_lines(self.lines)
         on_disk = read_all_files(self.path)

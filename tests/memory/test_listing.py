@@ -2,9 +2,9 @@
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Episode, MemoryListQuery
+from custom_components.windowed_conversation.memory import MemoryListQuery, PastSummary
 
-from .content import NOW, add_episode, get_texts, turn
+from .content import NOW, get_texts, insert_summary, turn
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def filled(memory):
     memory.add_fact("Ben likes rum", person="ben", at=NOW + 4)
     memory.add_turn(turn("Good morning", "Hello", person="anna", at=NOW + 5))
     memory.add_turn(turn("Good night", "Bye", at=NOW + 6))
-    add_episode(memory, Episode("c1", NOW, NOW + 7, "They greeted"))
+    insert_summary(memory, PastSummary("c1", NOW, NOW + 7, "They greeted"))
     return memory
 
 
@@ -52,7 +52,7 @@ def test_what_is_private_is_not_listed_for_others(filled) -> None:
 @pytest.mark.parametrize(
     ("listing", "told"),
     [
-        (MemoryListQuery(limit=1, offset=1), ["Good night\nBye"]),
+        (MemoryListQuery(limit=1), ["They greeted"]),
         (MemoryListQuery(since=NOW + 6, until=NOW + 6), ["Good night\nBye"]),
         (MemoryListQuery(ids=(("turn", 2), ("fact", 3))), ["Good night\nBye"]),
         (MemoryListQuery(kinds=()), []),

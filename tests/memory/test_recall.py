@@ -2,9 +2,9 @@
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Episode, RecallQuery, search
+from custom_components.windowed_conversation.memory import PastSummary, RecallQuery, search
 
-from .content import DAY, NOW, add_episode, get_texts, turn
+from .content import DAY, NOW, get_texts, insert_summary, turn
 
 
 def test_a_fact_is_found_in_other_words(memory) -> None:
@@ -60,9 +60,9 @@ def test_a_fact_is_before_a_turn_that_says_the_same(memory) -> None:
 def test_only_the_kinds_that_are_wanted_are_found(memory) -> None:
     memory.add_turn(turn("The bins go out on Friday"))
     memory.add_fact("The bins go out on Friday")
-    add_episode(memory, Episode("c1", NOW, NOW, "They spoke of bins"))
+    insert_summary(memory, PastSummary("c1", NOW, NOW, "They spoke of bins"))
 
-    assert [found.kind for found in memory.recall("bins", kinds=("episode",))] == ["episode"]
+    assert [found.kind for found in memory.recall("bins", kinds=("summary",))] == ["summary"]
 
 
 def test_groups_of_kinds_are_recalled_apart(memory) -> None:
@@ -71,11 +71,11 @@ def test_groups_of_kinds_are_recalled_apart(memory) -> None:
         memory.add_fact(f"The bins of house {number} go out on Friday")
 
     facts, turns = memory.recall_by_group(
-        RecallQuery("when do the bins go out?", limit=3), ("fact",), ("turn", "episode")
+        RecallQuery("when do the bins go out?", limit=3), ("fact",), ("turn", "summary")
     )
 
     assert facts == memory.recall("when do the bins go out?", kinds=("fact",), limit=3)
-    assert turns == memory.recall("when do the bins go out?", kinds=("turn", "episode"), limit=3)
+    assert turns == memory.recall("when do the bins go out?", kinds=("turn", "summary"), limit=3)
 
 
 def test_what_was_said_in_a_time_is_found_by_it(memory) -> None:
@@ -117,7 +117,7 @@ def test_what_is_a_persons_is_found_by_nobody_else(memory, speaker) -> None:
     memory.add_fact("Anna likes tea", person="anna")
     memory.add_fact("Anna fears tea", person="anna", private=True)
     memory.add_turn(turn("I drink tea", person="anna"))
-    add_episode(memory, Episode("c1", NOW, NOW, "Anna drank tea", person="anna"))
+    insert_summary(memory, PastSummary("c1", NOW, NOW, "Anna drank tea", person="anna"))
 
     assert memory.recall("tea", person=speaker) == []
     assert memory.get_facts(speaker) == []

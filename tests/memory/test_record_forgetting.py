@@ -25,7 +25,7 @@ def test_words_go_after_their_days_and_figures_stay(memory, path) -> None:
     expired = memory.forget_expired({}, OTHERS, text_cutoff=NOW + 5)
 
     assert expired.is_erased
-    assert levels(memory) == {"turn-0000": "figures", "turn-0010": "whole"}
+    assert levels(memory) == {"turn-0000": "statistics", "turn-0010": "full"}
     assert memory.turn_records.get_turn("turn-0000").requests[0].usage.input == 100
     assert SECRET.encode() not in read_all_files(path)
 
@@ -57,7 +57,7 @@ def test_forgotten_fact_takes_the_words_of_the_turns_that_may_have_heard_it_also
     lost = memory.forget(ids=[("fact", fact)])
 
     assert (len(lost.textless_records), lost.records, lost.is_erased) == (3, (), True)
-    assert set(levels(memory).values()) == {"figures"}
+    assert set(levels(memory).values()) == {"statistics"}
     assert SECRET.encode() not in read_all_files(path)
 
 
@@ -73,7 +73,7 @@ def test_private_fact_takes_the_words_of_its_owner_and_of_who_shared_a_window_wi
 
     memory.forget(ids=[("fact", fact)], person="anna")
 
-    assert levels(memory) == {"turn-0001": "figures", "turn-0002": "figures", "turn-0003": "whole"}
+    assert levels(memory) == {"turn-0001": "statistics", "turn-0002": "statistics", "turn-0003": "full"}
 
 
 def test_forgotten_turn_takes_its_words_along(memory, path) -> None:
@@ -82,7 +82,7 @@ def test_forgotten_turn_takes_its_words_along(memory, path) -> None:
 
     memory.forget(ids=[("turn", row)], person="anna")
 
-    assert levels(memory) == {"turn-0010": "figures", "turn-0012": "whole"}
+    assert levels(memory) == {"turn-0010": "statistics", "turn-0012": "full"}
     assert SECRET.encode() not in read_all_files(path)
 
 
@@ -93,7 +93,7 @@ def test_words_that_memory_does_not_know_leave_the_record(memory, path) -> None:
     lost = memory.forget(query=SECRET, person="anna")
 
     assert (len(lost.textless_records), lost.matching_record_count, lost.has_memories) == (2, 1, False)
-    assert levels(memory) == {"turn-0001": "figures", "turn-0002": "whole", "turn-0003": "figures"}
+    assert levels(memory) == {"turn-0001": "statistics", "turn-0002": "full", "turn-0003": "statistics"}
     assert SECRET.encode() not in read_all_files(path)
 
 
@@ -122,7 +122,7 @@ def test_a_dry_run_takes_nothing(memory) -> None:
     memory.add([whole(1, "Hello", person="anna")])
 
     assert len(memory.forget(person="anna", dry_run=True).records) == 1
-    assert levels(memory) == {"turn-0001": "whole"}
+    assert levels(memory) == {"turn-0001": "full"}
 
 
 def test_export_of_everything_can_be_loaded_after_rows_were_forgotten(memory) -> None:
@@ -140,7 +140,7 @@ def test_oldest_turns_and_words_make_room(memory, monkeypatch) -> None:
 
     stored = levels(memory)
     assert (len(stored), min(stored)) == (400, "turn-0100")
-    kept = [each for each, level in stored.items() if level == "whole"]
+    kept = [each for each, level in stored.items() if level == "full"]
     assert (len(kept), min(kept)) == (50, "turn-0450")
 
 

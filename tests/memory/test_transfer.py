@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from custom_components.windowed_conversation.memory import BadLine, Episode, LoadCounts, Memory, transfer
+from custom_components.windowed_conversation.memory import BadLine, LoadCounts, Memory, PastSummary, transfer
 
-from .content import NOW, add_episode, get_texts, indexed, stored, turn
+from .content import NOW, get_texts, indexed, insert_summary, stored, turn
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def fill(memory):
     memory.add_fact("Ben fears geese", person="ben", at=NOW)
     memory.add_turn(turn("Good morning", "Hello", person="anna"))
     memory.add_turn(turn("Good night", "Bye"))
-    add_episode(memory, Episode("c1", NOW - 60, NOW, "They greeted", person="anna"))
+    insert_summary(memory, PastSummary("c1", NOW - 60, NOW, "They greeted", person="anna"))
 
 
 def test_what_was_exported_is_loaded_with_its_ids(memory, other) -> None:

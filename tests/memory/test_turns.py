@@ -1,4 +1,4 @@
-"""Tests for storing turns and episodes."""
+"""Tests for storing turns and summaries."""
 
 import json
 import math

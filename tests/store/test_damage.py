@@ -7,7 +7,7 @@ from traceback import format_exception
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Episode, TurnListQuery
+from custom_components.windowed_conversation.memory import PastSummary, TurnListQuery
 from custom_components.windowed_conversation.store import (
     StoreUnavailable,
     delete_damaged_file,
@@ -15,7 +15,7 @@ from custom_components.windowed_conversation.store import (
     get_damaged_path,
     read_value,
 )
-from tests.memory.content import NOW, add_episode, get_texts, indexed, read_all_files, stored, turn
+from tests.memory.content import NOW, get_texts, indexed, insert_summary, read_all_files, stored, turn
 from tests.memory.recorded import request, whole
 
 from .files import LANGUAGES, add_conversation, add_value, opened, overwrite_page, replace_bytes, rows
@@ -25,7 +25,7 @@ from .files import LANGUAGES, add_conversation, add_value, opened, overwrite_pag
 TEXTS = {
     "fact": "FACT QUOKKA",
     "turn": "TURN QUOKKA",
-    "episode": "EPISODE QUOKKA",
+    "summary": "SUMMARY QUOKKA",
     "record_words": "WORDS QUOKKA",
     "record_content": "CONTENT QUOKKA",
     "exchange": "EXCHANGE QUOKKA",
@@ -39,7 +39,7 @@ def full(path):
     for number, name in enumerate(("QUOKKA", "WOMBAT")):
         memory.add_fact(f"FACT {name}")
         memory.add_turn(turn(f"TURN {name}"))
-        add_episode(memory, Episode("c1", NOW, NOW, f"EPISODE {name}"))
+        insert_summary(memory, PastSummary("c1", NOW, NOW, f"SUMMARY {name}"))
         memory.add([replace(whole(number, f"WORDS {name}"), requests=(request(f"CONTENT {name}"),))])
     add_conversation(memory, "EXCHANGE QUOKKA", "EXCHANGE WOMBAT")
     memory.close()
@@ -89,7 +89,7 @@ def test_what_is_left_beside_a_row_that_was_set_aside_is_still_read(full, table)
 
     memory = reindexed(full)
 
-    assert {"FACT WOMBAT", "TURN WOMBAT", "EPISODE WOMBAT"}.issubset(get_texts(memory.recall("wombat")))
+    assert {"FACT WOMBAT", "TURN WOMBAT", "SUMMARY WOMBAT"}.issubset(get_texts(memory.recall("wombat")))
     assert [memory.turn_records.get_turn(f"turn-000{number}").id for number in range(2)] == ["turn-0000", "turn-0001"]
     assert len(list(memory.turn_records.export(TurnListQuery()))) >= 5
     assert memory.forget(query="wombat").is_erased
@@ -279,7 +279,7 @@ def test_a_damaged_index_is_no_damaged_file(full, table) -> None:
 
     memory = reindexed(full)
 
-    assert {"FACT WOMBAT", "TURN WOMBAT", "EPISODE WOMBAT"}.issubset(get_texts(memory.recall("wombat")))
+    assert {"FACT WOMBAT", "TURN WOMBAT", "SUMMARY WOMBAT"}.issubset(get_texts(memory.recall("wombat")))
     assert not get_damaged_path(full).exists()
     memory.close()
 

@@ -554,7 +554,7 @@ writer = StoreWriter(Path(sys.argv[2]), partial(Memory, languages=("en", "de")))
 writer.start()
 for number in range(1_000_000):
     turn = PastTurn("c1", float(number), f"bread number {number}", "butter " * 20)
-    record = TurnRecord(id=f"{number:07}{sys.argv[3]}", at=float(number), agent="a1", route="llm", end="answered")
+    record = TurnRecord(id=f"{number:07}{sys.argv[3]}", at=float(number), agent="a1", route="model", end="answered")
     writer.put(turn, record)
     # what a turn takes at least: until the next one comes, this one is written
     assert writer.drain(60)

@@ -84,7 +84,7 @@ def take(window: Window, reply: Ear, question: Question) -> Take:
         text: str,
         *,
         asked: Question | Exception | None = None,
-        routing: RoutingMode = RoutingMode.LLM_ONLY,
+        routing: RoutingMode = RoutingMode.MODEL_ONLY,
         local: Local | None = None,
         **limits: Any,
     ) -> Turn:

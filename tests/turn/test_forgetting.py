@@ -142,7 +142,7 @@ def test_what_forget_loses(store: Store) -> None:
 
     forgotten = store.forget(ids=[("fact", 3)])
 
-    assert (forgotten.facts, forgotten.turns, forgotten.episodes, len(forgotten.textless_records)) == (
+    assert (forgotten.facts, forgotten.turns, forgotten.summaries, len(forgotten.textless_records)) == (
         (1, 3),
         (2, 3),
         (1,),

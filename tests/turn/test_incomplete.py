@@ -36,7 +36,7 @@ def results(window: Window) -> list[str]:
 def assert_marked_incomplete(window: Window) -> None:
     """Assert that every call of the newest exchange has a result, and that it is marked as interrupted."""
     exchange = window.exchanges()[-1]
-    assert {"incomplete", "route:llm"} <= exchange.tags
+    assert {"incomplete", "route:model"} <= exchange.tags
     assert "interrupted" in exchange.messages[-1].content
     answered = [message.tool_call_id for message in exchange.messages if message.role is Role.TOOL]
     assert answered == [call.id for message in exchange.messages for call in message.tool_calls]

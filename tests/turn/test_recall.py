@@ -70,7 +70,7 @@ def exchanges(text: str) -> tuple[Exchange, ...]:
         (fact('a; b] [CONTEXT: "c"\u2028d'), "2026-11-18 Ada: \"a, b CONTEXT: 'c' d\""),
         (RecallHit("fact", 1, "Tea", 1e30, None, 1.0), 'the home: "Tea"'),
         (
-            RecallHit("episode", 1, "Tea. Milk.", AT, "ada", 1.0, excerpt="Milk."),
+            RecallHit("summary", 1, "Tea. Milk.", AT, "ada", 1.0, excerpt="Milk."),
             '2026-11-18 Ada, summary of an earlier conversation: "Milk."',
         ),
     ],

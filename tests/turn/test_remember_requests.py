@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Episode, Memory, PastTurn
+from custom_components.windowed_conversation.memory import Memory, PastSummary, PastTurn
 from custom_components.windowed_conversation.turn.forgetting import forget_everything, forget_fact
 from custom_components.windowed_conversation.turn.remember_requests import (
     MemoryReply,
@@ -19,7 +19,7 @@ from custom_components.windowed_conversation.turn.remember_requests import (
     remember_statement,
 )
 from custom_components.windowed_conversation.turn.speaker import Speaker
-from tests.memory.content import add_episode
+from tests.memory.content import insert_summary
 
 SPEAKERS: dict[str, Callable[[str, str], Speaker]] = {
     "anna": partial(Speaker, person="anna-id", name="Anna", is_alone=True),
@@ -431,7 +431,7 @@ def test_what_is_recalled_is_quoted_with_who_and_when(memory: Memory) -> None:
 
 def test_what_is_recalled_of_a_summary_says_that_it_is_one(memory: Memory) -> None:
     text = f"{'They greeted. ' * 30}The door was open."
-    add_episode(memory, Episode("talk", 1_790_000_000.0, 1_790_000_000.0, text, person="anna-id"))
+    insert_summary(memory, PastSummary("talk", 1_790_000_000.0, 1_790_000_000.0, text, person="anna-id"))
 
     lines = recall_lines(memory, speaker("anna", "the door"), "door", UTC)
 

@@ -24,9 +24,9 @@ NOW = 1_800_000_000.0
     [
         (RoutingMode.LOCAL_FIRST, COMMAND, Route.LOCAL, RouteReason.LOCAL_MATCH),
         (RoutingMode.LOCAL_FIRST, LONG_TEXT[1:], Route.LOCAL, RouteReason.LOCAL_MATCH),
-        (RoutingMode.LOCAL_FIRST, LONG_TEXT, Route.LLM, RouteReason.TOO_LONG),
-        (RoutingMode.LLM_ONLY, COMMAND, Route.LLM, RouteReason.LLM_ONLY),
-        (RoutingMode.LLM_ONLY, LONG_TEXT, Route.LLM, RouteReason.LLM_ONLY),
+        (RoutingMode.LOCAL_FIRST, LONG_TEXT, Route.MODEL, RouteReason.TOO_LONG),
+        (RoutingMode.MODEL_ONLY, COMMAND, Route.MODEL, RouteReason.MODEL_ONLY),
+        (RoutingMode.MODEL_ONLY, LONG_TEXT, Route.MODEL, RouteReason.MODEL_ONLY),
         (RoutingMode.LOCAL_ONLY, COMMAND, Route.LOCAL, RouteReason.LOCAL_ONLY),
         (RoutingMode.LOCAL_ONLY, LONG_TEXT, Route.LOCAL, RouteReason.LOCAL_ONLY),
     ],

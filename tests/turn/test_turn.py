@@ -132,9 +132,9 @@ async def test_what_nothing_local_understood_is_put_to_the_model(take: Take, win
 
     outcome = await take("my name is Ada", routing=RoutingMode.LOCAL_FIRST, local=local)
 
-    assert outcome.decision == RouteDecision(Route.LLM, RouteReason.NO_LOCAL_MATCH)
+    assert outcome.decision == RouteDecision(Route.MODEL, RouteReason.NO_LOCAL_MATCH)
     assert (len(local.asked), outcome.sent_text) == (1, "Nice to meet you, Ada.")
-    assert window.stats().tag_distribution["route:llm"] == 1
+    assert window.stats().tag_distribution["route:model"] == 1
 
 
 @pytest.mark.parametrize("routing", [RoutingMode.LOCAL_FIRST, RoutingMode.LOCAL_ONLY])
@@ -167,5 +167,5 @@ async def test_long_input_goes_to_the_model_at_once(take: Take) -> None:
 
     outcome = await take("word " * MAX_COMMAND_CHARS, routing=RoutingMode.LOCAL_FIRST, local=local)
 
-    assert outcome.decision == RouteDecision(Route.LLM, RouteReason.TOO_LONG)
+    assert outcome.decision == RouteDecision(Route.MODEL, RouteReason.TOO_LONG)
     assert (local.asked, outcome.error) == ([], None)

@@ -193,7 +193,7 @@ async def test_model_that_nobody_heard_is_heard_when_the_fallback_agent_fails(se
     outcome = await session.ask(session.question(server, Elsewhere(DeadlineExceeded("gone"))))
 
     assert (outcome.sent_text, outcome.answered_by, len(outcome.attempts)) == (ANSWER, OWN, 1)
-    assert outcome.decision == RouteDecision(Route.LLM, RouteReason.LLM_ONLY)
+    assert outcome.decision == RouteDecision(Route.MODEL, RouteReason.MODEL_ONLY)
     assert outcome.duration_seconds < 120
     assert len(session.server.requests) == 1
 

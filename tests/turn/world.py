@@ -126,7 +126,7 @@ def make_turn(
     question: Question | Exception,
     reply: Reply,
     *,
-    routing: RoutingMode = RoutingMode.LLM_ONLY,
+    routing: RoutingMode = RoutingMode.MODEL_ONLY,
     local: Local | None = None,
     limits: TurnLimits | None = None,
     **handlers: Any,

@@ -46,7 +46,7 @@ capping = st.builds(
     result_cap_tokens=st.sampled_from([100, 300, 4000]),
     summarize=st.booleans(),
 )
-tag_sets = st.frozensets(st.sampled_from(["important", "ephemeral", "route:llm", "context:lights", "input"]))
+tag_sets = st.frozensets(st.sampled_from(["important", "ephemeral", "route:model", "context:lights", "input"]))
 
 
 def calls(amount: int) -> tuple[ToolCall, ...]:

@@ -51,10 +51,10 @@ def test_incomplete_exchange_keeps_call_and_result_and_says_what_became_of_the_a
 
 
 def test_incomplete_exchange_is_closed_and_tagged(called: Window) -> None:
-    called.add_tags("route:llm")
+    called.add_tags("route:model")
     called.close_incomplete()
     assert not called.is_open
-    assert called.exchanges()[-1].tags == {"input", "output", "tool_call", "route:llm", "incomplete"}
+    assert called.exchanges()[-1].tags == {"input", "output", "tool_call", "route:model", "incomplete"}
 
 
 def test_tag_of_an_incomplete_exchange_may_be_removed(called: Window) -> None:

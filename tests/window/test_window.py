@@ -135,7 +135,7 @@ def test_statistics_of_a_window_in_use(window: Window) -> None:
     fill(window, 12)
     window.tag_exchange(9, add={"important"})
     window.open("x" * 46)
-    window.add_tags("route:llm")
+    window.add_tags("route:model")
     assert window.stats() == WindowStats(
         message_count=19,
         exchange_count=10,
@@ -144,7 +144,7 @@ def test_statistics_of_a_window_in_use(window: Window) -> None:
         utilization=95.0,
         prefix_tokens=27,
         over_budget=False,
-        tag_distribution={"input": 10, "output": 9, "route:llm": 1, "important": 1},
+        tag_distribution={"input": 10, "output": 9, "route:model": 1, "important": 1},
         evicted_exchanges=3,
         evicted_messages=6,
         evicted_tokens=300,
@@ -244,11 +244,11 @@ def test_exchange_that_is_no_longer_important_goes_like_any_other(window: Window
 
 
 def test_tag_that_is_taken_away_is_gone_from_the_messages_and_the_counts(window: Window) -> None:
-    window.add_exchange((Message.user("hello"),), tags={"route:llm"})
+    window.add_exchange((Message.user("hello"),), tags={"route:model"})
     window.open("hello", tags={"mine"})
     window.close()
     window.tag_exchange(2, remove={"mine"}, add={"yours"})
-    assert window.stats().tag_distribution == {"input": 2, "route:llm": 1, "yours": 1}
+    assert window.stats().tag_distribution == {"input": 2, "route:model": 1, "yours": 1}
     assert window.messages()[-1].tags == {"input"}
 
 
@@ -291,9 +291,9 @@ def test_question_carries_the_tags_that_it_was_opened_with(window: Window) -> No
 
 def test_tag_counts_once_for_an_exchange_however_often_it_occurs(called: Window) -> None:
     called.add(RESULT)
-    called.add_tags("route:llm", "route:llm")
-    called.add_tags("route:llm")
-    assert called.stats().tag_distribution == {"input": 1, "output": 1, "tool_call": 1, "route:llm": 1}
+    called.add_tags("route:model", "route:model")
+    called.add_tags("route:model")
+    assert called.stats().tag_distribution == {"input": 1, "output": 1, "tool_call": 1, "route:model": 1}
 
 
 def test_message_is_kept_with_all_that_it_had() -> None:

@@ -19,7 +19,7 @@ def add_tool_turns(window: Window, turns: int) -> None:
         window.open("x" * 20)
         window.add(Message.assistant(tool_calls=(call,)))
         window.add(Message.tool("call-1", "on", "x" * 20))
-        window.add_tags("route:llm")
+        window.add_tags("route:model")
         window.add(Message.assistant("x" * 28))
         window.close()
         window.messages()

@@ -170,5 +170,5 @@ def _read_memories(memory: Memory, speaker: Speaker, owner: str | None, last_rev
     facts = None if revision == last_revision else memory.get_facts(owner, private=speaker.is_alone)
     name = speaker.name if speaker.person else None
     query = RecallQuery(speaker.text, speaker.person, name, MAX_RECALL_HITS, private=speaker.is_alone)
-    found_facts, found_others = memory.recall_by_group(query, ("fact",), ("episode", "turn"))
+    found_facts, found_others = memory.recall_by_group(query, ("fact",), ("summary", "turn"))
     return _MemoryResults(facts, revision, found_facts, found_others)

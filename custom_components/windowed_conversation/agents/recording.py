@@ -95,7 +95,7 @@ def complete_record(
     record = replace(record, requests=requests, tools=tools)
     if words is None:
         return record
-    return replace(record, level="whole", words=TurnText(*words, _build_call_records(attempts)))
+    return replace(record, level="full", words=TurnText(*words, _build_call_records(attempts)))
 
 
 def _build_request_record(attempt: Attempt, started: float, *, has_text: bool) -> RequestRecord:

@@ -21,10 +21,9 @@ _UNPRICED = "without_price"
 # In characters. A stored total cost is never longer.
 _MAX_COST_CHARS = 64
 
-# The state of the last route's sensor for each route.
-_STATE_BY_ROUTE = {Route.LOCAL: "local", Route.LLM: "model", Route.FALLBACK: "fallback"}
+# The states of the last route's sensor: a route, or an error.
 _ERROR_STATE = "error"
-LAST_ROUTE_STATES = (*_STATE_BY_ROUTE.values(), _ERROR_STATE)
+LAST_ROUTE_STATES = (*map(str, Route), _ERROR_STATE)
 
 _NO_ANSWER_ATTRIBUTES: Mapping[str, Any] = {
     "reason": None,
@@ -124,7 +123,7 @@ class AgentStatistics:
         self.turn_duration = outcome.duration_seconds
         if outcome.first_token_seconds is not None:
             self.time_to_first_token = outcome.first_token_seconds
-        self.last_route = _ERROR_STATE if outcome.error else _STATE_BY_ROUTE[route]
+        self.last_route = _ERROR_STATE if outcome.error else str(route)
         if outcome.error is None:
             totals.turns_local += route is Route.LOCAL
             totals.turns_model += route is not Route.LOCAL

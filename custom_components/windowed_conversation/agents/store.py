@@ -314,7 +314,7 @@ class AgentStore:
         forget_all_but_memory(memory)
         schedule_deletion(memory.database, until, self._days_by_agent)
         statistics = memory.statistics()
-        return bool(statistics.facts or statistics.turns or statistics.episodes)
+        return bool(statistics.facts or statistics.turns or statistics.summaries)
 
     def _delete_expired_turns(self, memory: Memory) -> None:
         """Delete expired turns. Turns of an unknown agent are kept for the longest period of any agent."""

@@ -49,16 +49,33 @@ def async_trace_turn(turn: Turn, answer: Mapping[str, Any], stats: WindowStats) 
 
     `stats` are the statistics of the window at the time of the answer; a local answer is not in the window yet.
     """
-    budget = {
-        "history_tokens": stats.max_tokens,
-        "current_tokens": stats.current_tokens,
-        "prefix_tokens": stats.prefix_tokens,
-        "over_budget": stats.over_budget,
-    }
+    shown = build_window_figures(stats)
+    budget = {name: shown[name] for name in ("max_tokens", "tokens", "prefix_tokens", "over_budget")}
     conversation.async_conversation_trace_append(
         conversation.ConversationTraceEventType.AGENT_DETAIL,
         {**_turn_fields(turn), **answer, "budget": budget, "cache": _cache_fields(turn) if turn.attempts else None},
     )
+
+
+def build_window_figures(stats: WindowStats) -> dict[str, Any]:
+    """Return the statistics of a window by the names that responses, traces and diagnostics give them."""
+    return {
+        "messages": stats.message_count,
+        "exchanges": stats.exchange_count,
+        "tokens": stats.current_tokens,
+        "max_tokens": stats.max_tokens,
+        "utilization": round(stats.utilization, 1),
+        "over_budget": stats.over_budget,
+        "prefix_tokens": stats.prefix_tokens,
+        "protected_tokens": stats.protected_tokens,
+        "tags": dict(stats.tag_distribution),
+        "evicted": {
+            "exchanges": stats.evicted_exchanges,
+            "messages": stats.evicted_messages,
+            "tokens": stats.evicted_tokens,
+        },
+        "trims": stats.trims,
+    }
 
 
 @callback

@@ -1,4 +1,4 @@
-"""Past turns, facts and episodes in an SQLite file, and their recall. Needs a stemmer, but not Home Assistant."""
+"""Past turns, facts and summaries in an SQLite file, and their recall. Needs a stemmer, but not Home Assistant."""
 
 from .erasure import (
     Erasure as Erasure,
@@ -13,13 +13,13 @@ from .records import (
     BadLine as BadLine,
     CallRecord as CallRecord,
     EndStatus as EndStatus,
-    Episode as Episode,
     Fact as Fact,
     FailureRecord as FailureRecord,
     LoadCounts as LoadCounts,
     LostRows as LostRows,
     MemoryFull as MemoryFull,
     MemoryKind as MemoryKind,
+    PastSummary as PastSummary,
     PastTurn as PastTurn,
     RecallHit as RecallHit,
     RequestContent as RequestContent,

@@ -20,11 +20,11 @@ _MIN_REPEATED_SHARE = 0.6
 # Texts of unknown speakers with fewer words are not looked for elsewhere: a single word occurs in too many other texts.
 _MIN_UNKNOWN_SPEAKER_WORDS = 2
 
-_TEXT_SQL_BY_KIND: dict[MemoryKind, str] = {"turn": "said || char(10) || answer", "episode": "text"}
-_FACT_IDS_CONDITION, _TURN_IDS_CONDITION, _EPISODE_IDS_CONDITION = (
-    IN_LIST_CONDITION.format("id", each) for each in (":facts", ":turns", ":episodes")
+_TEXT_SQL_BY_KIND: dict[MemoryKind, str] = {"turn": "said || char(10) || answer", "summary": "text"}
+_FACT_IDS_CONDITION, _TURN_IDS_CONDITION, _SUMMARY_IDS_CONDITION = (
+    IN_LIST_CONDITION.format("id", each) for each in (":fact_ids", ":turn_ids", ":summary_ids")
 )
-_STATED_FACT_CONDITION = IN_LIST_CONDITION.format("fact", ":facts")
+_STATED_FACT_CONDITION = IN_LIST_CONDITION.format("fact", ":fact_ids")
 
 _SELECT_REPLACED_FACTS = f"""
     WITH RECURSIVE earlier (id) AS (
@@ -33,30 +33,30 @@ _SELECT_REPLACED_FACTS = f"""
     )
     SELECT id FROM earlier
 """
-# An episode that covers the time at which a person stated a fact may repeat that fact in other words.
-_SELECT_COVERING_EPISODES = f"""
-    SELECT episode.id FROM telling JOIN episode USING (conversation)
-    WHERE {_STATED_FACT_CONDITION} AND telling.at BETWEEN episode.since AND episode.at
-    AND (episode.person IS NULL OR episode.person IS telling.person)
+# A summary that covers the time at which a person stated a fact may repeat that fact in other words.
+_SELECT_COVERING_SUMMARIES = f"""
+    SELECT summary.id FROM telling JOIN summary USING (conversation)
+    WHERE {_STATED_FACT_CONDITION} AND telling.at BETWEEN summary.since AND summary.at
+    AND (summary.person IS NULL OR summary.person IS telling.person)
 """
-_SELECT_SUMMARIZING_EPISODES = f"""
-    SELECT episode.id FROM turn JOIN episode USING (conversation)
-    WHERE {IN_LIST_CONDITION.format("turn.id", ":turns")} AND turn.at BETWEEN episode.since AND episode.at
-    AND episode.agent IS turn.agent AND episode.person IS turn.person
+_SELECT_SUMMARIZING_SUMMARIES = f"""
+    SELECT summary.id FROM turn JOIN summary USING (conversation)
+    WHERE {IN_LIST_CONDITION.format("turn.id", ":turn_ids")} AND turn.at BETWEEN summary.since AND summary.at
+    AND summary.agent IS turn.agent AND summary.person IS turn.person
 """
 # The people who alone could see the rows, and the conversations that the rows come from.
 _SELECT_AUDIENCE = f"""
     SELECT CASE WHEN private THEN fact.person END, conversation
     FROM fact LEFT JOIN telling ON telling.fact = id WHERE {_FACT_IDS_CONDITION}
     UNION SELECT person, conversation FROM turn WHERE {_TURN_IDS_CONDITION}
-    UNION SELECT person, conversation FROM episode WHERE {_EPISODE_IDS_CONDITION}
+    UNION SELECT person, conversation FROM summary WHERE {_SUMMARY_IDS_CONDITION}
 """
 _SELECT_FIRST_TIMES = f"""
     SELECT person, min(at) FROM (
         SELECT person, at FROM fact WHERE {_FACT_IDS_CONDITION} UNION ALL SELECT person, at FROM telling
         WHERE {_STATED_FACT_CONDITION}
-        UNION ALL SELECT person, at FROM turn WHERE {IN_LIST_CONDITION.format("id", ":own_turns")}
-        UNION ALL SELECT person, since FROM episode WHERE {IN_LIST_CONDITION.format("id", ":own_episodes")}
+        UNION ALL SELECT person, at FROM turn WHERE {IN_LIST_CONDITION.format("id", ":own_turn_ids")}
+        UNION ALL SELECT person, since FROM summary WHERE {IN_LIST_CONDITION.format("id", ":own_summary_ids")}
     ) WHERE person IS NOT NULL GROUP BY person
 """
 _SELECT_ROW_TIMES = f"""
@@ -66,11 +66,11 @@ _SELECT_ROW_TIMES = f"""
 _SELECT_ROW_TEXTS = f"""
     SELECT 'fact', id, text FROM fact WHERE {_FACT_IDS_CONDITION}
     UNION ALL SELECT 'turn', id, {_TEXT_SQL_BY_KIND["turn"]} FROM turn WHERE {_TURN_IDS_CONDITION}
-    UNION ALL SELECT 'episode', id, text FROM episode WHERE {_EPISODE_IDS_CONDITION}
+    UNION ALL SELECT 'summary', id, text FROM summary WHERE {_SUMMARY_IDS_CONDITION}
 """
 _UNKNOWN_SPEAKERS = f"""
-    SELECT said FROM turn WHERE :named AND person IS NULL AND {IN_LIST_CONDITION.format("id", ":own_turns")}
-    UNION SELECT text FROM episode WHERE :named AND person IS NULL AND {_EPISODE_IDS_CONDITION}
+    SELECT said FROM turn WHERE :named AND person IS NULL AND {IN_LIST_CONDITION.format("id", ":own_turn_ids")}
+    UNION SELECT text FROM summary WHERE :named AND person IS NULL AND {_SUMMARY_IDS_CONDITION}
 """
 
 # A shared window passes one person's input on to others, so other people's turns in the same conversation count too.
@@ -148,10 +148,10 @@ class Erasure:
 
     Memory loses the rows in `forgotten`:
 
-    - the facts, turns and episodes that the selection matches, and the facts that these facts replaced
-    - turns and episodes with a fact's quote or most of its words; for a person's fact, only those of the person and the
-      home
-    - episodes that cover the time at which a person stated a fact in their conversation, or that summarize a deleted
+    - the facts, turns and summaries that the selection matches, and the facts that these facts replaced
+    - turns and summaries with a fact's quote or most of its words; for a person's fact, only those of the person and
+      the home
+    - summaries that cover the time at which a person stated a fact in their conversation, or that summarize a deleted
       turn
 
     The record of turns loses all rows of a person or an agent of whom everything is forgotten. It also loses the text
@@ -247,8 +247,8 @@ def decide_erasure(connection: sqlite3.Connection, words: Words, selection: Forg
     if not selection.is_requested and selection.before is None:
         raise ValueError("Forgetting needs a condition")
     rows, own = _select_rows(connection, words, selection)
-    values: dict[str, Any] = {f"{kind}s": json.dumps([*each]) for kind, each in rows.items()}
-    values |= {f"own_{kind}s": json.dumps([*each]) for kind, each in own.items()} | {"named": selection.is_explicit}
+    values: dict[str, Any] = {f"{kind}_ids": json.dumps([*each]) for kind, each in rows.items()}
+    values |= {f"own_{kind}_ids": json.dumps([*each]) for kind, each in own.items()} | {"named": selection.is_explicit}
 
     def run_query(query: str) -> list[tuple[Any, ...]]:
         return connection.execute(query, values).fetchall()
@@ -267,7 +267,7 @@ def decide_erasure(connection: sqlite3.Connection, words: Words, selection: Forg
     matching = Words(words.languages)
     erasure = Erasure(
         conditions=selection,
-        forgotten=LostRows(tuple(sorted(rows["fact"])), tuple(sorted(rows["turn"])), tuple(sorted(rows["episode"]))),
+        forgotten=LostRows(tuple(sorted(rows["fact"])), tuple(sorted(rows["turn"])), tuple(sorted(rows["summary"]))),
         first_time_by_person=dict(run_query(_SELECT_FIRST_TIMES)),
         people={person for person, _ in seen},
         conversations={conversation for _, conversation in seen if conversation is not None},
@@ -292,17 +292,17 @@ def _select_rows(
             rows[kind].intersection_update(_find_rows(connection, words, kind, question))
 
     def select_linked(query: str, kind: MemoryKind) -> set[int]:
-        return set(select_ids(connection, query, {f"{kind}s": json.dumps([*rows[kind]])}))
+        return set(select_ids(connection, query, {f"{kind}_ids": json.dumps([*rows[kind]])}))
 
     rows["fact"] = select_linked(_SELECT_REPLACED_FACTS, "fact")
     own = {kind: set(rows[kind]) for kind in _TEXT_SQL_BY_KIND}
-    rows["episode"] |= select_linked(_SELECT_COVERING_EPISODES, "fact")
+    rows["summary"] |= select_linked(_SELECT_COVERING_SUMMARIES, "fact")
     for fact in rows["fact"]:
         for kind in _TEXT_SQL_BY_KIND:
             is_owned, repeating = _find_repeats(connection, words, fact, kind)
             rows[kind] |= repeating
             own[kind] |= repeating if is_owned else set()
-    rows["episode"] |= select_linked(_SELECT_SUMMARIZING_EPISODES, "turn")
+    rows["summary"] |= select_linked(_SELECT_SUMMARIZING_SUMMARIES, "turn")
     return rows, own
 
 
@@ -337,9 +337,9 @@ def _find_rows(connection: sqlite3.Connection, words: Words, kind: MemoryKind, q
 
 
 def _find_repeats(connection: sqlite3.Connection, words: Words, fact: int, kind: MemoryKind) -> tuple[bool, set[int]]:
-    """Return whether a fact has an owner, and the ids of the turns or episodes that repeat it.
+    """Return whether a fact has an owner, and the ids of the turns or summaries that repeat it.
 
-    For a person's fact, these are turns or episodes of the owner and of the home; for a fact of the home, of anyone.
+    For a person's fact, these are turns or summaries of the owner and of the home; for a fact of the home, of anyone.
     """
     person, text, quote = connection.execute("SELECT person, text, quote FROM fact WHERE id = ?", (fact,)).fetchone()
     quote_spoken, quote_words = clean_text(quote), words.search_terms(quote).words
@@ -415,14 +415,14 @@ def _find_received_records(
 
 
 def select_expired_rows(connection: sqlite3.Connection, before: Mapping[str, float], others: float) -> LostRows:
-    """Return turns that ended before their agent's time (`others` for other agents), and the episodes of such turns."""
+    """Return turns that ended before their agent's time (`others` for other agents), and the summaries of these."""
     rows: dict[MemoryKind, set[int]] = {}
     for kind in _TEXT_SQL_BY_KIND:
         old = connection.execute(f"SELECT id, at, agent FROM {kind} WHERE at < ?", (max([others, *before.values()]),))
         rows[kind] = {row for row, at, agent in old if at < before.get(agent, others)}
-    turns = {"turns": json.dumps([*rows["turn"]])}
-    episodes = rows["episode"].union(select_ids(connection, _SELECT_SUMMARIZING_EPISODES, turns))
-    return LostRows(turns=tuple(sorted(rows["turn"])), episodes=tuple(sorted(episodes)))
+    turns = {"turn_ids": json.dumps([*rows["turn"]])}
+    summaries = rows["summary"].union(select_ids(connection, _SELECT_SUMMARIZING_SUMMARIES, turns))
+    return LostRows(turns=tuple(sorted(rows["turn"])), summaries=tuple(sorted(summaries)))
 
 
 def delete_forgotten_rows(
@@ -431,7 +431,7 @@ def delete_forgotten_rows(
     """Delete the forgotten rows, and mark the file as still containing their bytes."""
     delete_rows(connection, words, "fact", forgotten.facts, is_requested=is_requested)
     delete_rows(connection, words, "turn", forgotten.turns, is_requested=is_requested)
-    delete_rows(connection, words, "episode", forgotten.episodes, is_requested=is_requested)
+    delete_rows(connection, words, "summary", forgotten.summaries, is_requested=is_requested)
     delete_records(connection, forgotten.records)
     delete_record_texts(connection, forgotten.textless_records)
     if forgotten != LostRows():

@@ -22,7 +22,7 @@ MemoryUnavailable = store.StoreUnavailable
 _COLUMNS_BY_TABLE = {
     "fact": ("text", "spoken", "quote"),
     "turn": ("said", "answer"),
-    "episode": ("text",),
+    "summary": ("text",),
     "turn_record": ("figures",),
     "record_content": ("text",),
     "record_words": ("said", "answer", "calls"),
@@ -55,7 +55,7 @@ _ABOVE_ALL_IDS = 2**62
 
 _SELECT_TEXT_BY_KIND = {
     "fact": "SELECT id, text FROM fact WHERE replaced_by IS NULL AND id {} ?",
-    "episode": "SELECT id, text FROM episode WHERE id {} ?",
+    "summary": "SELECT id, text FROM summary WHERE id {} ?",
     "turn": "SELECT id, said || char(10) || answer FROM turn WHERE id {} ?",
 }
 
@@ -82,12 +82,12 @@ _SCHEMA_SCRIPT = f"""
         said TEXT NOT NULL, answer TEXT NOT NULL, sum INTEGER AS ({_build_checksum_sql("turn")}) STORED
     );
     CREATE INDEX IF NOT EXISTS turn_place ON turn (conversation, place);
-    CREATE TABLE IF NOT EXISTS episode (
+    CREATE TABLE IF NOT EXISTS summary (
         id INTEGER PRIMARY KEY AUTOINCREMENT, origin INTEGER, at REAL NOT NULL, since REAL NOT NULL,
         conversation TEXT NOT NULL, person TEXT, agent TEXT, text TEXT NOT NULL,
-        sum INTEGER AS ({_build_checksum_sql("episode")}) STORED
+        sum INTEGER AS ({_build_checksum_sql("summary")}) STORED
     );
-    CREATE INDEX IF NOT EXISTS episode_conversation ON episode (conversation);
+    CREATE INDEX IF NOT EXISTS summary_conversation ON summary (conversation);
     CREATE TABLE IF NOT EXISTS tombstone (
         kind TEXT, id INTEGER, at REAL, asked_for INTEGER NOT NULL, PRIMARY KEY (kind, id, at)
     ) WITHOUT ROWID;

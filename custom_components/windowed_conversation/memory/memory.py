@@ -43,7 +43,7 @@ _MAX_QUERY_CHARS = 1_000
 _BATCH_SIZE = 200
 _SELECT_OWNERS = """
     SELECT person FROM (
-        SELECT person FROM fact UNION SELECT person FROM turn UNION SELECT person FROM episode
+        SELECT person FROM fact UNION SELECT person FROM turn UNION SELECT person FROM summary
         UNION SELECT person FROM telling
         UNION SELECT figures ->> 'person' FROM turn_record
     ) WHERE person IS NOT NULL
@@ -51,7 +51,7 @@ _SELECT_OWNERS = """
 
 
 class Memory:
-    """One file of turns, facts and episodes. Thread-safe; every call blocks on disk I/O.
+    """One file of turns, facts and summaries. Thread-safe; every call blocks on disk I/O.
 
     Other rooms may have tables in the same file. `companion` deletes their copies of forgotten memories.
     """
@@ -85,8 +85,8 @@ class Memory:
     ) -> None:
         """Store turns, summaries, turn records (or functions that return one), and writes of other rooms.
 
-        All are stored in one transaction. A summary becomes the episode of its turns; it is skipped if any of these
-        turns is not stored or belongs to another person. A turn record that is already stored is not changed.
+        All are stored in one transaction. A summary is skipped if any of its turns is not stored or belongs to another
+        person. A turn record that is already stored is not changed.
         """
         contents: dict[str, int] = {}
         made = [each() if callable(each) else each for each in records]
@@ -186,7 +186,7 @@ class Memory:
 
         With `ids` or a `query`, a person can forget anything they may see, or with `private=False` anything that may
         enter a shared window. Otherwise, only the person's own memories are forgotten, never the home's. If `person` is
-        `...`, the owner is ignored, which administrators need. With an `agent`, the turns and episodes of that agent
+        `...`, the owner is ignored, which administrators need. With an `agent`, the turns and summaries of that agent
         are forgotten, but no facts. `dry_run` deletes nothing. `Erasure` describes everything that is deleted.
         """
         named = None if ids is None else tuple(ids)
@@ -301,7 +301,7 @@ class Memory:
             return MemoryStatistics(
                 facts=_count_rows(connection, "fact WHERE replaced_by IS NULL"),
                 turns=_count_rows(connection, "turn"),
-                episodes=_count_rows(connection, "episode"),
+                summaries=_count_rows(connection, "summary"),
                 size=store.get_disk_bytes(self.database.path),
                 unerased=has_unerased_rows(connection),
                 unindexed=sum(

@@ -53,13 +53,16 @@ _TOOL_CONDITION = """
 _CONDITION_BY_FIELD = {
     "since": "at >= :since",
     "until": "at <= :until",
-    **{each: f"figures ->> '{each}' = :{each}" for each in ("agent", "route", "end", "error", "conversation")},
+    **{each: f"figures ->> '{each}' = :{each}" for each in ("agent", "route", "end", "conversation")},
     "people": IN_LIST_CONDITION.format("coalesce(figures ->> 'person', '')", ":people"),
     "agents": IN_LIST_CONDITION.format("figures ->> 'agent'", ":agents"),
     "tool": _TOOL_CONDITION,
     "after": "id < :after",
 }
 _SELECT_OLDEST = "SELECT {row} FROM {table} ORDER BY {row} LIMIT max(0, (SELECT count(*) FROM {table}) - ?)"
+
+# The names in an export of the fields that the actions call otherwise than the record does.
+_EXPORTED_NAMES = {"cause": "summarizes_turn", "end": "outcome", "first_token": "time_to_first_token", "words": "text"}
 
 _to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
@@ -226,7 +229,7 @@ def _parse_turn(turn: str, at: float, fields: dict[str, Any], has_words: int) ->
     fields["failures"] = tuple(FailureRecord(**each) for each in fields.get("failures", ()))
     fields["tools"] = tuple(fields.get("tools", ()))
     fields["requests"] = tuple(map(_parse_request, fields.get("requests", ())))
-    return TurnRecord(id=turn, at=at, level="whole" if has_words else "figures", **fields)
+    return TurnRecord(id=turn, at=at, level="full" if has_words else "statistics", **fields)
 
 
 def _parse_request(fields: dict[str, Any]) -> RequestRecord:
@@ -283,16 +286,16 @@ def _iter_export_lines(connection: sqlite3.Connection, found: _StoredTurn, expor
 
 
 def _build_export_fields(record: TurnRecord) -> dict[str, Any]:
-    """Return the fields of a turn for export as JSON, without empty fields."""
-    fields = {"kind": "turn_record", **_remove_empty_fields(asdict(record))}
-    fields["requests"] = [_remove_empty_fields(asdict(each)) for each in record.requests]
+    """Return the fields of a turn for export as JSON, without empty fields, by the names that the actions use."""
+    fields = {"kind": "turn_record", **_select_exported(asdict(record))}
+    fields["requests"] = [_select_exported(asdict(each)) for each in record.requests]
     for each in fields["requests"]:
         each["parameters"] = json.loads(each["parameters"])
     return fields
 
 
-def _remove_empty_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value not in (None, ())}
+def _select_exported(fields: dict[str, Any]) -> dict[str, Any]:
+    return {_EXPORTED_NAMES.get(name, name): value for name, value in fields.items() if value not in (None, ())}
 
 
 def delete_records(connection: sqlite3.Connection, rows: Collection[int]) -> None:

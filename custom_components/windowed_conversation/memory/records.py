@@ -6,9 +6,9 @@ import math
 from types import EllipsisType
 from typing import Literal, NamedTuple
 
-type MemoryKind = Literal["fact", "episode", "turn"]
+type MemoryKind = Literal["fact", "summary", "turn"]
 
-KINDS: tuple[MemoryKind, ...] = ("fact", "episode", "turn")
+KINDS: tuple[MemoryKind, ...] = ("fact", "summary", "turn")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,8 @@ class PastTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class Episode:
-    """A summary of a conversation's turns from `since` to `at`. If one of the turns is forgotten, so is the episode."""
+class PastSummary:
+    """A summary of a conversation's turns from `since` to `at`. If one of the turns is forgotten, so is the summary."""
 
     conversation: str
     since: float
@@ -39,7 +39,7 @@ class Episode:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A new summary of turns, to be stored as their episode.
+    """A new summary of turns, to be stored as a `PastSummary`.
 
     `user_texts` contains the user's input in each turn, and `earlier_text` is the text of the summary that this one
     replaces. The summary covers the time from `since` to `until`, including turns that memory does not store. All turns
@@ -73,9 +73,9 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class RecallHit:
-    """A search result. `private` is True for a private fact, and for every turn and episode of a person.
+    """A search result. `private` is True for a private fact, and for every turn and summary of a person.
 
-    `excerpt` is the part of an episode that matches the query. `tool_names` contains the names of the tools used in a
+    `excerpt` is the part of a summary that matches the query. `tool_names` contains the names of the tools used in a
     turn.
     """
 
@@ -102,7 +102,7 @@ class LostRows:
 
     facts: tuple[int, ...] = ()
     turns: tuple[int, ...] = ()
-    episodes: tuple[int, ...] = ()
+    summaries: tuple[int, ...] = ()
     records: tuple[int, ...] = ()
     textless_records: tuple[int, ...] = ()
     matching_record_count: int = 0
@@ -112,7 +112,7 @@ class LostRows:
     @property
     def has_memories(self) -> bool:
         """Whether memory contained anything to forget."""
-        return bool(self.facts or self.turns or self.episodes)
+        return bool(self.facts or self.turns or self.summaries)
 
     @property
     def has_matches(self) -> bool:
@@ -123,8 +123,8 @@ class LostRows:
 class ForgetConditions(NamedTuple):
     """The conditions of a request to forget, all of which must be met. If `person` is `...`, any owner matches.
 
-    An `agent` matches turns and episodes, but no facts. With `ids` or a `query`, the selection covers all rows that the
-    person may see; if `private` is False, only rows that may enter a shared window.
+    An `agent` matches turns and summaries, but no facts. With `ids` or a `query`, the selection covers all rows that
+    the person may see; if `private` is False, only rows that may enter a shared window.
     """
 
     ids: tuple[tuple[MemoryKind, int], ...] | None = None
@@ -166,21 +166,21 @@ class LoadCounts:
 
 @dataclass(frozen=True, slots=True)
 class MemoryStatistics:
-    """The numbers of current facts, turns, episodes, bytes on disk, and rows that are not indexed yet.
+    """The numbers of current facts, turns, summaries, bytes on disk, and rows that are not indexed yet.
 
     `unerased` is True if the file may contain bytes of deleted rows.
     """
 
     facts: int
     turns: int
-    episodes: int
+    summaries: int
     size: int
     unindexed: int
     unerased: bool = False
 
 
 class Tombstone(NamedTuple):
-    """The trace of a forgotten fact, turn or episode: its kind, id and time, but no text."""
+    """The trace of a forgotten fact, turn or summary: its kind, id and time, but no text."""
 
     kind: MemoryKind
     id: int
@@ -199,7 +199,7 @@ class BadLine(ValueError):
         self.line_number = line
 
 
-type DetailLevel = Literal["figures", "whole"]
+type DetailLevel = Literal["statistics", "full"]
 type EndStatus = Literal["answered", "error", "cancelled"]
 
 
@@ -236,7 +236,7 @@ class RequestRecord:
     `parameters` is a JSON object, and `finish` is the provider's own finish reason. `prompt` and `tool_names` are
     fingerprints of the system prompt and the tool list, or None if there was none; `called` contains the names of the
     called tools. `error` is the class of the error, and `usage` is None if none was reported. `sent` is stored only at
-    level `whole`, and read only with a single turn.
+    level `full`, and read only with a single turn.
     """
 
     agent: str
@@ -290,7 +290,7 @@ class TurnRecord:
     `id` sorts by time. `time` is the start in seconds since the epoch; `first_token` and `duration` are in seconds
     since the start. `error` is the class of the error and `message` its text for the log. `answered_by` is the id of
     the agent that answered. `failed_tool_calls` is the number of tool calls that returned an error. `cost` is a decimal
-    number of US dollars, or None if it is unknown. `words` are stored only at level `whole`, and read only with a
+    number of US dollars, or None if it is unknown. `words` are stored only at level `full`, and read only with a
     single turn.
     """
 
@@ -314,7 +314,7 @@ class TurnRecord:
     failed_tool_calls: int = 0
     cost: str | None = None
     cause: str | None = None
-    level: DetailLevel = "figures"
+    level: DetailLevel = "statistics"
     requests: tuple[RequestRecord, ...] = ()
     words: TurnText | None = None
 
@@ -333,7 +333,7 @@ class TurnListQuery(NamedTuple):
     `people` contains the owners whose turns are listed, and None for unknown speakers; without it, all turns are
     listed. `agents` contains the ids of the agents whose turns are listed; without it, the turns of all agents are
     listed. `tool` is the name of a tool, with or without its namespace. `after` is the id of the last turn on the
-    previous page. `error` is the class of an error, `end` how a turn ended.
+    previous page. `end` is how a turn ended.
     """
 
     since: float = -math.inf
@@ -342,7 +342,6 @@ class TurnListQuery(NamedTuple):
     people: frozenset[str | None] | None = None
     route: str | None = None
     end: EndStatus | None = None
-    error: str | None = None
     tool: str | None = None
     conversation: str | None = None
     after: str | None = None

@@ -1,4 +1,4 @@
-"""The rows of facts, turns and episodes. A repeated fact has one row; an outdated fact refers to its replacement."""
+"""The rows of facts, turns and summaries. A repeated fact has one row; an outdated fact refers to its replacement."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,13 +6,13 @@ import sqlite3
 from typing import Any
 
 from . import index
-from .records import Episode, Fact, MemoryFull, MemoryKind, PastTurn, Summary
+from .records import Fact, MemoryFull, MemoryKind, PastSummary, PastTurn, Summary
 from .search import build_visibility_condition
 from .words import (
     MAX_ANSWER_CHARS,
-    MAX_EPISODE_CHARS,
     MAX_ID_BYTES,
     MAX_QUOTE_CHARS,
+    MAX_SUMMARY_CHARS,
     MAX_USER_TEXT_CHARS,
     Words,
     clean_fact,
@@ -23,7 +23,7 @@ from .words import (
 )
 
 MAX_FACTS = 5_000
-MAX_ROWS_BY_KIND: Mapping[MemoryKind, int] = {"turn": 200_000, "episode": 20_000}
+MAX_ROWS_BY_KIND: Mapping[MemoryKind, int] = {"turn": 200_000, "summary": 20_000}
 # How many of the newest statements of a fact are stored.
 _MAX_STATEMENTS = 100
 # The limits are checked only after this many rows, because counting rows is slow.
@@ -116,7 +116,7 @@ def select_facts(connection: sqlite3.Connection, person: str | None, *, private:
 def insert_record(
     connection: sqlite3.Connection,
     words: Words,
-    record: FactStatement | PastTurn | Episode,
+    record: FactStatement | PastTurn | PastSummary,
     row: int | None = None,
     origin: int | None = None,
 ) -> int:
@@ -137,7 +137,7 @@ def insert_record(
     return stored
 
 
-def build_row(record: FactStatement | PastTurn | Episode) -> tuple[MemoryKind, dict[str, Any]]:
+def build_row(record: FactStatement | PastTurn | PastSummary) -> tuple[MemoryKind, dict[str, Any]]:
     """Return the table of a record and its column values, cut to their limits. Raises `ValueError` without a text."""
     match record:
         case FactStatement():
@@ -165,14 +165,14 @@ def build_row(record: FactStatement | PastTurn | Episode) -> tuple[MemoryKind, d
                 "said": join_lines(record.said, MAX_USER_TEXT_CHARS),
                 "answer": join_lines(record.answer, MAX_ANSWER_CHARS),
             }
-        case Episode():
-            text = join_lines(record.text, MAX_EPISODE_CHARS)
+        case PastSummary():
+            text = join_lines(record.text, MAX_SUMMARY_CHARS)
             if not text:
-                raise ValueError("An episode needs words")
-            return "episode", {**_build_context_values(record), "since": validate_timestamp(record.since), "text": text}
+                raise ValueError("A summary needs words")
+            return "summary", {**_build_context_values(record), "since": validate_timestamp(record.since), "text": text}
 
 
-def _build_context_values(record: PastTurn | Episode) -> dict[str, Any]:
+def _build_context_values(record: PastTurn | PastSummary) -> dict[str, Any]:
     return {
         "at": validate_timestamp(record.at),
         "conversation": validate_id(record.conversation),
@@ -182,7 +182,7 @@ def _build_context_values(record: PastTurn | Episode) -> dict[str, Any]:
 
 
 def store_summary(connection: sqlite3.Connection, words: Words, summary: Summary) -> int | None:
-    """Store a summary as an episode, replacing the episode of the earlier summary, and return its id.
+    """Store a summary, replacing the earlier one that it continues, and return its id.
 
     Returns None if any of its turns is not stored for this person: texts that were forgotten, have expired or must not
     be stored must not return in the words of a summary.
@@ -191,8 +191,8 @@ def store_summary(connection: sqlite3.Connection, words: Words, summary: Summary
     since, at, earlier = summary.since, summary.until, None
     if summary.earlier_text:
         earlier = connection.execute(
-            f"SELECT id, since, at FROM episode WHERE {_OWNER_CONDITION} AND text = :text ORDER BY id DESC",
-            {**whose, "text": join_lines(summary.earlier_text, MAX_EPISODE_CHARS)},
+            f"SELECT id, since, at FROM summary WHERE {_OWNER_CONDITION} AND text = :text ORDER BY id DESC",
+            {**whose, "text": join_lines(summary.earlier_text, MAX_SUMMARY_CHARS)},
         ).fetchone()
         if earlier is None:
             return None
@@ -201,10 +201,10 @@ def store_summary(connection: sqlite3.Connection, words: Words, summary: Summary
     if times is None or not (earlier or times):
         return None
     if earlier:
-        index.delete_rows(connection, words, "episode", [earlier[0]])
+        index.delete_rows(connection, words, "summary", [earlier[0]])
     since, at = min([since, *times]), max([at, *times])
-    episode = Episode(summary.conversation, since, at, summary.text, summary.agent, summary.person)
-    return insert_record(connection, words, episode)
+    stored = PastSummary(summary.conversation, since, at, summary.text, summary.agent, summary.person)
+    return insert_record(connection, words, stored)
 
 
 def _turn_times(connection: sqlite3.Connection, whose: dict[str, str | None], summary: Summary) -> list[float] | None:

@@ -18,9 +18,9 @@ from .words import SearchTerms, join_lines, remove_diacritics
 MAX_EXCERPT_CHARS = 300
 _SENTENCE_END_PATTERN = re.compile(r"(?<=[.!?;…])\s+|(?<=[\u3002\uff01\uff1f\uff1b])")
 
-_OWN_CONDITION_BY_KIND = {"fact": "(:private OR NOT {row}.private)", "episode": ":private", "turn": ":private"}
+_OWN_CONDITION_BY_KIND = {"fact": "(:private OR NOT {row}.private)", "summary": ":private", "turn": ":private"}
 # The weight of a match in a part of a word. It means less than a match of the word, and facts have more parts.
-_PART_WEIGHT_BY_KIND: dict[MemoryKind, float] = {"fact": 0.1, "episode": 0.2, "turn": 0.2}
+_PART_WEIGHT_BY_KIND: dict[MemoryKind, float] = {"fact": 0.1, "summary": 0.2, "turn": 0.2}
 _MAX_HITS = 300
 # BM25 takes time for every row with one of the terms. Most rows contain only common words, which hardly affect the
 # order.
@@ -33,12 +33,12 @@ _MONTH_SECONDS = 30 * 86_400.0
 
 _LISTED_COLUMNS_BY_KIND: dict[MemoryKind, str] = {
     "fact": "text, private, NULL AS conversation FROM fact WHERE replaced_by IS NULL AND",
-    "episode": "text, person IS NOT NULL AS private, conversation FROM episode WHERE",
+    "summary": "text, person IS NOT NULL AS private, conversation FROM summary WHERE",
     "turn": "said || char(10) || answer AS text, person IS NOT NULL AS private, conversation FROM turn WHERE",
 }
 _SELECT_LISTED = """
     SELECT kind, id, text, at, person, conversation, private FROM ({rows})
-    ORDER BY at DESC, kind, id DESC LIMIT :limit OFFSET :offset
+    ORDER BY at DESC, kind, id DESC LIMIT :limit
 """
 
 
@@ -46,7 +46,7 @@ def build_visibility_condition(kind: MemoryKind, row: str) -> str:
     """Return the SQL condition for rows of a table that a person may see: the person's own and the home's.
 
     Its parameters are `person` and `private`. An unknown speaker owns nothing. A shared window gets no private facts,
-    and nothing from a person's turns and episodes.
+    and nothing from a person's turns and summaries.
     """
     return f"({row}.person IS NULL OR ({row}.person = :person AND {_OWN_CONDITION_BY_KIND[kind].format(row=row)}))"
 
@@ -97,7 +97,7 @@ _SELECT_WITH_NEIGHBORS = f"""
 """
 _QUERIES: dict[MemoryKind, str] = {
     "fact": _found_by_itself("fact", "NULL, private"),
-    "episode": _found_by_itself("episode", "conversation, person IS NOT NULL"),
+    "summary": _found_by_itself("summary", "conversation, person IS NOT NULL"),
     "turn": _SELECT_WITH_NEIGHBORS,
 }
 
@@ -134,7 +134,7 @@ def _matches(
         return
     parameters = {**query._asdict(), "match": match, "limit": max(0, query.limit)}
     for row, score, at, text, person, conversation, private, tools in connection.execute(_QUERIES[kind], parameters):
-        part = extract_excerpt(text, question.words) if kind == "episode" else ""
+        part = extract_excerpt(text, question.words) if kind == "summary" else ""
         names = tuple((tools or "").split())
         yield RecallHit(kind, row, text.strip("\n"), at, person, score, conversation, bool(private), part, names)
 
@@ -185,7 +185,6 @@ class MemoryListQuery(NamedTuple):
     since: float = -math.inf
     until: float = math.inf
     limit: int = 10
-    offset: int = 0
     ids: tuple[tuple[MemoryKind, int], ...] | None = None
 
 
@@ -200,7 +199,6 @@ def select_newest(connection: sqlite3.Connection, query: MemoryListQuery) -> lis
         {
             **query._asdict(),
             "limit": max(0, query.limit),
-            "offset": max(0, query.offset),
             **{f"{kind}_ids": json.dumps([row for of, row in query.ids or () if of == kind]) for kind in KINDS},
         },
     )

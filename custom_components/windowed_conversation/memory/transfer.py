@@ -12,12 +12,12 @@ import sqlite3
 from typing import Any
 
 from . import index
-from .records import KINDS, BadLine, Episode, LoadCounts, MemoryFull, MemoryKind, PastTurn
+from .records import KINDS, BadLine, LoadCounts, MemoryFull, MemoryKind, PastSummary, PastTurn
 from .rows import FactStatement, build_row, find_equal_fact, insert_record, mark_fact_replaced
 from .search import build_visibility_condition
 from .words import Words, validate_timestamp
 
-type _MemoryRecord = FactStatement | PastTurn | Episode
+type _MemoryRecord = FactStatement | PastTurn | PastSummary
 
 _ROWS_PER_INDEX_CHECK = 1_000
 # The largest integer that every JSON parser reads exactly.
@@ -25,18 +25,18 @@ _MAX_EXACT_JSON_INT = 2**53
 
 # Names of fields in a JSON line that differ from those in the record.
 _FIELD_KEYS = {"tellings": "told"}
-_TYPE_BY_KIND: dict[MemoryKind, type[_MemoryRecord]] = {"fact": FactStatement, "turn": PastTurn, "episode": Episode}
+_TYPE_BY_KIND: dict[MemoryKind, type[_MemoryRecord]] = {"fact": FactStatement, "turn": PastTurn, "summary": PastSummary}
 
 _EXPORTED_COLUMNS_BY_KIND: dict[MemoryKind, str] = {
     "fact": "person, private, text, source, quote, confirmed, told, replaced_by",
     "turn": "conversation, person, agent, device, tools, said, answer",
-    "episode": "since, conversation, person, agent, text",
+    "summary": "since, conversation, person, agent, text",
 }
 _CONVERSATION_CONDITION = "at = :at AND person IS :person AND conversation = :conversation"
 _SELECT_EQUAL_BY_KIND: dict[MemoryKind, str] = {
     "fact": "SELECT id FROM fact WHERE at = :at AND person IS :person AND text = :text",
     "turn": f"SELECT id FROM turn WHERE {_CONVERSATION_CONDITION} AND said = :said AND answer = :answer",
-    "episode": f"SELECT id FROM episode WHERE {_CONVERSATION_CONDITION} AND text = :text",
+    "summary": f"SELECT id FROM summary WHERE {_CONVERSATION_CONDITION} AND text = :text",
 }
 
 

@@ -84,7 +84,7 @@ MAX_FACT_CHARS = 300
 MAX_QUOTE_CHARS = 500
 MAX_USER_TEXT_CHARS = 2_000
 MAX_ANSWER_CHARS = 4_000
-MAX_EPISODE_CHARS = 2_000
+MAX_SUMMARY_CHARS = 2_000
 MAX_ID_BYTES = 255
 
 # Opening and closing punctuation. Unicode counts `<` and `>` as symbols instead.

@@ -56,7 +56,7 @@ type _ExchangeKey = tuple[float | None, str]
 # The name of the tool with which a model forgets facts.
 FORGET_TOOL_NAME = "forget"
 
-_PAST: tuple[MemoryKind, ...] = ("turn", "episode")
+_PAST: tuple[MemoryKind, ...] = ("turn", "summary")
 
 # The maximum number of facts and turns that one sentence may delete.
 _MAX_FORGOTTEN_FACTS = 10
@@ -330,7 +330,7 @@ def _ask_to_forget_person(memory: Memory, speaker: Speaker) -> MemoryReply:
 
 
 def _forget_past_memories(memory: Memory, speaker: Speaker, query: str) -> MemoryReply:
-    """Forget the turns, episodes and exchanges that contain the words, if they belong to the speaker."""
+    """Forget the turns, summaries and exchanges that contain the words, if they belong to the speaker."""
     words = speaker.build_words()
     if len(words.search_terms(query).words) < _MIN_QUERY_WORDS or not is_supported_by(query, speaker.text, None, words):
         return MemoryReply(ReplyKey.NOT_FOUND)
@@ -350,7 +350,7 @@ def _forget_facts(memory: Memory, *, phrase: ReplyKey, named: tuple[str, ...] = 
 
 
 def _count_past_memories(forgotten: LostRows) -> int:
-    return len(forgotten.turns) + len(forgotten.episodes)
+    return len(forgotten.turns) + len(forgotten.summaries)
 
 
 def _count_losses(facts: int, preview: LostRows) -> tuple[int, int]:

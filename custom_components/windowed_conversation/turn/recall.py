@@ -75,7 +75,7 @@ class RecallText:
         """Return the possible lines for a search result, the most complete one first."""
         if found.kind == "fact":
             return (f"{self._format_origin(found, HOME_LABEL)}: {_quote(found.text)}",)
-        if found.kind == "episode":
+        if found.kind == "summary":
             return (f"{self._format_origin(found, HOME_LABEL)}, {SUMMARY_LABEL}: {_quote(found.excerpt)}",)
         said, _, answer = found.text.partition("\n")
         line = f"{self._format_origin(found, 'someone')}: {_quote(said)}"
@@ -96,7 +96,7 @@ class RecallText:
 
 
 def format_source_id(kind: str, row: int) -> str:
-    """Return the id of a fact, turn or episode, among the sources of a line and for actions."""
+    """Return the id of a fact, turn or summary, among the sources of a line and for actions."""
     return f"{kind}:{row}"
 
 

@@ -221,7 +221,7 @@ def recall_lines(memory: Memory, speaker: Speaker, query: str, zone: tzinfo) -> 
 
 def _format_recalled_line(recalled: RecallHit, speaker: Speaker, zone: tzinfo) -> str:
     who = HOME_LABEL if recalled.person is None else speaker.name or recalled.person
-    if recalled.kind == "episode":
+    if recalled.kind == "summary":
         who = f"{who}, {SUMMARY_LABEL}"
     text = join_lines((recalled.excerpt or recalled.text).replace("\n", " / "), _MAX_LINE_CHARS)
     return f"{datetime.fromtimestamp(recalled.time, zone):%Y-%m-%d}, {who}: {quote_text(text)}"

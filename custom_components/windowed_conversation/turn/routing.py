@@ -128,7 +128,7 @@ class RoutingMode(StrEnum):
     """The routing mode of an agent; an option of the agent."""
 
     LOCAL_FIRST = "local_first"
-    LLM_ONLY = "llm_only"
+    MODEL_ONLY = "model_only"
     LOCAL_ONLY = "local_only"
 
 
@@ -136,7 +136,7 @@ class Route(StrEnum):
     """The part that answers an input: Home Assistant, the model, or a fallback agent."""
 
     LOCAL = "local"
-    LLM = "llm"
+    MODEL = "model"
     FALLBACK = "fallback"
 
 
@@ -146,7 +146,7 @@ class RouteReason(StrEnum):
     LOCAL_MATCH = "local_match"
     NO_LOCAL_MATCH = "no_local_match"
     ANSWERS_QUESTION = "answers_question"
-    LLM_ONLY = "llm_only"
+    MODEL_ONLY = "model_only"
     LOCAL_ONLY = "local_only"
     TOO_LONG = "too_long_for_local"
     # Home Assistant matched the sentence, but probably misunderstood it: see `bridge.match_check`
@@ -212,10 +212,10 @@ def decide_first_route(routing: RoutingMode, text: str) -> RouteDecision:
     """Return the first route for an input. In `local_first`, the model answers if nothing local matches."""
     if routing is RoutingMode.LOCAL_ONLY:
         return RouteDecision(Route.LOCAL, RouteReason.LOCAL_ONLY)
-    if routing is RoutingMode.LLM_ONLY:
-        return RouteDecision(Route.LLM, RouteReason.LLM_ONLY)
+    if routing is RoutingMode.MODEL_ONLY:
+        return RouteDecision(Route.MODEL, RouteReason.MODEL_ONLY)
     if len(text) > MAX_COMMAND_CHARS:
-        return RouteDecision(Route.LLM, RouteReason.TOO_LONG)
+        return RouteDecision(Route.MODEL, RouteReason.TOO_LONG)
     return RouteDecision(Route.LOCAL, RouteReason.LOCAL_MATCH)
 
 
@@ -242,7 +242,7 @@ def build_situation(window: Window, now: float) -> Situation:
     last = next(reversed(window.exchanges()), None)
     if last is None:
         return Situation()
-    by_model = f"route:{Route.LLM}" in last.tags and is_recent(last.messages[-1], now)
+    by_model = f"route:{Route.MODEL}" in last.tags and is_recent(last.messages[-1], now)
     return Situation(expects_reply(last.messages[-1], now), by_model)
 
 

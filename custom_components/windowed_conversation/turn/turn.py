@@ -285,7 +285,7 @@ async def _answer_turn(turn: Turn) -> None:
             return
         if turn.decision.reason is RouteReason.LOCAL_ONLY:
             raise LocalAnswerFailed("nothing local understood it")
-        turn.decision = RouteDecision(Route.LLM, answer)
+        turn.decision = RouteDecision(Route.MODEL, answer)
     await _answer_with_model(turn)
 
 
@@ -302,7 +302,7 @@ async def _answer_with_model(turn: Turn) -> None:
             question = await turn.callbacks.build_question()
             window.open(question.stamp_prefix + mark_typed_prefixes(turn.text))
             window.set_system_prompt(question.system_prompt)
-            window.add_tags(f"route:{Route.LLM}")
+            window.add_tags(f"route:{Route.MODEL}")
             await try_models(turn, question)
             if turn.answered_by != question.model.agent_id:
                 turn.decision = decide_fallback_route(turn.failures[0].error)

@@ -25,10 +25,12 @@ from .exchange import (
     recount_message as recount_message,
 )
 from .messages import (
+    AUTOMATIC_TAGS as AUTOMATIC_TAGS,
     IMPORTANT as IMPORTANT,
     INCOMPLETE_TAG as INCOMPLETE_TAG,
     MAX_TAG_LENGTH as MAX_TAG_LENGTH,
     MAX_TOKENS as MAX_TOKENS,
+    SUMMARY as SUMMARY,
     Attachment as Attachment,
     Message as Message,
     NativeData as NativeData,

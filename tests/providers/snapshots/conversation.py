@@ -120,7 +120,7 @@ def _show_picture(window: Window) -> None:
         Message.tool(call.id, LOOK, json.dumps({"result": "- names: Door\n  state: 'open'"})),
         Message.assistant("Nobody, and the door is open."),
     )
-    window.add_exchange(messages, tags={"route:llm"})
+    window.add_exchange(messages, tags={"route:model"})
 
 
 def make_native(name: str, text: str, calls: tuple[ToolCall, ...]) -> NativeData | None:

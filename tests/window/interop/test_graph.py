@@ -52,7 +52,7 @@ def answer_locally(state: State) -> dict[str, Any]:
 
 def answer_by_model(state: State) -> dict[str, Any]:
     window = read(state)
-    window.add_exchange((Message.user(state["text"]), Message.assistant("x" * 60)), {"route:llm", "important"})
+    window.add_exchange((Message.user(state["text"]), Message.assistant("x" * 60)), {"route:model", "important"})
     return to_langgraph_state(window)
 
 
@@ -122,7 +122,7 @@ def test_graph_routes_to_where_the_state_says() -> None:
 
     assert [local["route"], model["route"]] == ["local", "model"]
     assert read(model).stats().tag_distribution["route:local"] == 1
-    assert read(model).stats().tag_distribution["route:llm"] == 1
+    assert read(model).stats().tag_distribution["route:model"] == 1
 
 
 def test_what_the_window_evicted_stays_evicted_although_the_graph_keeps_it() -> None:

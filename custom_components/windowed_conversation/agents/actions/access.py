@@ -1,19 +1,20 @@
 """The target of an action (agent, conversation or person), its fields in the schema, and the caller's permissions."""
 
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from heapq import merge
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from homeassistant.auth.models import User
-from homeassistant.auth.permissions.const import POLICY_READ
 from homeassistant.components.conversation import DOMAIN as CONVERSATION_DOMAIN
 from homeassistant.components.conversation.const import ATTR_CONVERSATION_ID
-from homeassistant.const import ATTR_ENTITY_ID
 from homeassistant.core import HomeAssistant, ServiceCall
 from homeassistant.exceptions import ServiceValidationError, Unauthorized, UnknownUser
 from homeassistant.helpers import config_validation as cv, entity_registry as er
+from homeassistant.helpers.target import TargetSelection, async_extract_referenced_entity_ids
 from homeassistant.util import dt as dt_util
+from homeassistant.util.json import JsonObjectType
 import probatio
 
 from ...bridge.errors import build_refusal
@@ -36,10 +37,10 @@ ATTR_UNTIL = "until"
 NAME_VALIDATOR = probatio.All(cv.string, probatio.Length(min=1, max=MAX_ID_BYTES))
 FILENAME_VALIDATOR = probatio.All(cv.string, probatio.Length(min=1, max=4_096))
 PERSON_FIELD: dict[Any, Any] = {probatio.Optional(ATTR_PERSON): NAME_VALIDATOR}
-CONVERSATION_FIELDS: dict[Any, Any] = {
-    probatio.Required(ATTR_ENTITY_ID): cv.entity_id,
-    probatio.Optional(ATTR_CONVERSATION_ID): cv.string,
-}
+# The conversation agents that are the target of an action, also by their device, area or label.
+TARGET_FIELDS: dict[Any, Any] = {**cv.ENTITY_SERVICE_FIELDS}
+CONVERSATION_FIELDS: dict[Any, Any] = {**TARGET_FIELDS, probatio.Optional(ATTR_CONVERSATION_ID): cv.string}
+_TARGET_KEYS = frozenset(str(key) for key in TARGET_FIELDS)
 
 
 def validate_natural_number(value: object) -> int:
@@ -65,9 +66,11 @@ def build_limit_field(most: int, default: int) -> dict[Any, Any]:
     return {key: probatio.All(validate_natural_number, probatio.Range(min=1, max=most))}
 
 
-def build_span_fields(end: str) -> dict[Any, Any]:
-    """Return the schema fields for the start of a time span, and for its end, which is named `end`."""
-    return {probatio.Optional(ATTR_SINCE): _validate_timestamp, probatio.Optional(end): _validate_timestamp}
+# The start and the end of a time span. Both times belong to it.
+SPAN_FIELDS: dict[Any, Any] = {
+    probatio.Optional(ATTR_SINCE): _validate_timestamp,
+    probatio.Optional(ATTR_UNTIL): _validate_timestamp,
+}
 
 
 def format_iso_time(seconds: float) -> str | None:
@@ -83,56 +86,119 @@ class ConversationTarget:
     """The conversation that an action is about."""
 
     call: ServiceCall
+    entity_id: str
     agent: Agent
     window_key: str
     window: Window
 
+    @property
+    def ids(self) -> JsonObjectType:
+        """The response fields that identify the agent and the conversation."""
+        return {"entity_id": self.entity_id, "conversation_id": self.window.conversation_id}
+
     def build_refusal(self, key: str) -> ServiceValidationError:
         """Return the error that refuses an action on this conversation, by the key of its translation."""
-        return build_agent_refusal(key, self.call, conversation=self.window.conversation_id)
+        return build_refusal(key, agent=self.entity_id, conversation=self.window.conversation_id)
+
+
+class VisibleWindow(NamedTuple):
+    """A window that the caller of an action may see. It was last used `idle` seconds ago."""
+
+    idle: float
+    entity_id: str
+    agent: Agent
+    key: str
+    stats: WindowStats
 
 
 async def async_resolve_conversation(call: ServiceCall, permission: str) -> ConversationTarget:
-    """Return the conversation that an action names, or the newest one. Raises the errors of `async_resolve_agent`."""
-    agent = await async_resolve_agent(call, permission)
+    """Return the conversation that an action names, or the newest one. Raises the errors of `async_resolve_agents`.
+
+    Raises `ServiceValidationError` if there is none, or if several agents have one of this name.
+    """
     wanted = call.data.get(ATTR_CONVERSATION_ID)
     if wanted is not None:
         validate_conversation_id(wanted)
-    for key, stats in iter_visible_windows(agent, call):
-        matches = stats.exchange_count if wanted is None else WindowKey.parse(key).conversation == wanted
-        if matches and (window := await agent.windows.load(key)) is not None:
-            return ConversationTarget(call, agent, key, window)
-    if wanted is None:
-        raise build_agent_refusal("no_conversation", call)
-    raise build_agent_refusal("unknown_conversation", call, conversation=wanted)
+    found = [
+        each
+        for each in list_visible_windows(await async_resolve_agents(call, permission), call)
+        if (each.stats.exchange_count if wanted is None else WindowKey.parse(each.key).conversation == wanted)
+    ]
+    if wanted is not None and len({each.entity_id for each in found}) > 1:
+        raise build_refusal("agent_needed")
+    for _, entity_id, agent, key, _ in found:
+        if (window := await agent.windows.load(key)) is not None:
+            return ConversationTarget(call, entity_id, agent, key, window)
+    raise build_refusal("no_conversation") if wanted is None else build_unknown_conversation(wanted)
 
 
-async def async_resolve_agent(call: ServiceCall, permission: str) -> Agent:
-    """Return the agent that an action names. Raises `Unauthorized` and `ServiceValidationError`."""
-    entity_id, user = call.data[ATTR_ENTITY_ID], await async_get_caller(call, permission)
-    if user is not None and not user.permissions.check_entity(entity_id, permission):
-        raise Unauthorized(context=call.context, entity_id=entity_id, permission=permission)
-    entry = er.async_get(call.hass).async_get(entity_id)
-    if entry is None or entry.platform != DOMAIN or entry.config_subentry_id is None:
-        raise build_agent_refusal("unknown_agent", call)
-    if (agent := async_find_agent(call.hass, entry.config_subentry_id)) is None:
-        raise build_agent_refusal("agent_not_loaded", call)
-    return agent
+def build_unknown_conversation(conversation: str) -> ServiceValidationError:
+    """Return the error for a conversation that does not exist, or that the caller may not see."""
+    return build_refusal("unknown_conversation", conversation=conversation)
 
 
-async def async_find_readable_agents(call: ServiceCall) -> dict[str, Agent]:
-    """Return the agent that an action names, or else all agents that its caller may read, by entity id.
+async def async_resolve_agent(call: ServiceCall, permission: str) -> tuple[str, Agent]:
+    """Return the only agent that an action can mean, with its entity id. Raises the errors of `async_resolve_agents`.
 
-    Raises the errors of `async_resolve_agent`.
+    Raises `ServiceValidationError` if there is none, or if there are several.
     """
-    if ATTR_ENTITY_ID in call.data:
-        return {call.data[ATTR_ENTITY_ID]: await async_resolve_agent(call, POLICY_READ)}
-    user = await async_get_caller(call, POLICY_READ)
-    found = (
-        (find_permitted_entity(call.hass, user, agent.id, POLICY_READ), agent)
-        for agent in async_loaded_agents(call.hass)
+    agents = await async_resolve_agents(call, permission)
+    if len(agents) != 1:
+        raise build_refusal("agent_needed")
+    return next(iter(agents.items()))
+
+
+async def async_resolve_agents(call: ServiceCall, permission: str) -> dict[str, Agent]:
+    """Return the agents that are an action's target, or else all loaded ones that the caller may use, by entity id.
+
+    Raises `Unauthorized`, and `ServiceValidationError` for an invalid target.
+    """
+    user = await async_get_caller(call, permission)
+    if not has_target(call):
+        return {
+            entity_id: agent
+            for agent in async_loaded_agents(call.hass)
+            if (entity_id := find_permitted_entity(call.hass, user, agent.id, permission)) is not None
+        }
+    targets = _find_target_entity_ids(call)
+    for entity_id in targets:
+        if user is not None and not user.permissions.check_entity(entity_id, permission):
+            raise Unauthorized(context=call.context, entity_id=entity_id, permission=permission)
+    return {entity_id: _get_loaded_agent(call.hass, entity_id) for entity_id in targets}
+
+
+def has_target(call: ServiceCall) -> bool:
+    """Return whether an action names its target, even if that is empty."""
+    return not _TARGET_KEYS.isdisjoint(call.data)
+
+
+def _find_target_entity_ids(call: ServiceCall) -> list[str]:
+    """Return the target's entity ids: those named, and our agents' in what else is named. Raises a refusal if none."""
+    selected = async_extract_referenced_entity_ids(call.hass, TargetSelection(dict(call.data)))
+    registry = er.async_get(call.hass)
+    inside = {each for each in selected.indirectly_referenced if _is_agent(registry.async_get(each))}
+    if not (found := sorted(selected.referenced | inside)):
+        named = [str(call.data[key]) for key in _TARGET_KEYS if key in call.data]
+        raise build_refusal("unknown_agent", agent=", ".join(named))
+    return found
+
+
+def _is_agent(entry: er.RegistryEntry | None) -> bool:
+    return (
+        entry is not None
+        and entry.platform == DOMAIN
+        and entry.domain == CONVERSATION_DOMAIN
+        and entry.config_subentry_id is not None
     )
-    return {entity_id: agent for entity_id, agent in found if entity_id is not None}
+
+
+def _get_loaded_agent(hass: HomeAssistant, entity_id: str) -> Agent:
+    entry = er.async_get(hass).async_get(entity_id)
+    if entry is None or entry.config_subentry_id is None or not _is_agent(entry):
+        raise build_refusal("unknown_agent", agent=entity_id)
+    if (agent := async_find_agent(hass, entry.config_subentry_id)) is None:
+        raise build_refusal("agent_not_loaded", agent=entity_id)
+    return agent
 
 
 async def async_get_caller(call: ServiceCall, permission: str) -> User | None:
@@ -152,17 +218,24 @@ def find_permitted_entity(hass: HomeAssistant, user: User | None, agent_id: str,
     return entity_id if is_permitted else None
 
 
-def iter_visible_windows(agent: Agent, call: ServiceCall) -> Iterator[tuple[str, WindowStats]]:
-    """Yield the key and the statistics of each window that the caller may see, newest first.
+def list_visible_windows(agents: dict[str, Agent], call: ServiceCall) -> list[VisibleWindow]:
+    """Return the windows of these agents that the caller may see, newest first.
 
     A person sees their own conversations and those without an owner; an automation sees all. An action that a model
     calls as a tool does not count as an automation, because the speaker may be unknown.
     """
     user = call.context.user_id
     sees_all = user is None and not is_in_turn()
-    for key, stats in agent.windows.stats().items():
-        if sees_all or WindowKey.parse(key).user in {None, user}:
-            yield key, stats
+    by_agent = [
+        [
+            VisibleWindow(agent.windows.idle_seconds(key), entity_id, agent, key, stats)
+            for key, stats in agent.windows.stats().items()
+            if sees_all or WindowKey.parse(key).user in {None, user}
+        ]
+        for entity_id, agent in agents.items()
+    ]
+    # this keeps the order of each agent's windows, which does not depend on the clock
+    return [*merge(*by_agent, key=attrgetter("idle"))]
 
 
 def validate_conversation_id(conversation: str) -> str:
@@ -172,11 +245,6 @@ def validate_conversation_id(conversation: str) -> str:
     except IdTooLong as err:
         raise build_refusal("id_too_long") from err
     return conversation
-
-
-def build_agent_refusal(key: str, call: ServiceCall, *, conversation: str = "") -> ServiceValidationError:
-    """Return the error that refuses an action on an agent, by the key of its translation."""
-    return build_refusal(key, agent=call.data[ATTR_ENTITY_ID], conversation=conversation)
 
 
 @dataclass(frozen=True, slots=True)

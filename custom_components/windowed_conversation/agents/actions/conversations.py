@@ -1,25 +1,24 @@
-"""The actions on conversations: list, read, delete, export, import, fork, tag, summarize, count.
+"""The actions on conversations: list, read, delete, import, fork, tag, summarize.
 
 The rules for the contents of a window are in `window`.
 """
 
 import asyncio
 from itertools import islice
-from operator import itemgetter
 import time
 from typing import Any
 
 from homeassistant.auth.permissions.const import POLICY_CONTROL, POLICY_READ
 from homeassistant.components.conversation import DOMAIN as CONVERSATION_DOMAIN
 from homeassistant.components.conversation.const import ATTR_CONVERSATION_ID
-from homeassistant.const import ATTR_ENTITY_ID
 from homeassistant.core import HomeAssistant, ServiceCall, ServiceResponse, SupportsResponse
 from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers import config_validation as cv, llm
 from homeassistant.util.json import JsonObjectType, JsonValueType
 import probatio
 
-from ...bridge.errors import build_translated_error, describe_error
+from ...bridge.errors import build_refusal, build_translated_error, describe_error
+from ...bridge.turn_report import build_window_figures
 from ...const import DOMAIN
 from ...memory import MemoryUnavailable
 from ...providers import ProviderError
@@ -27,6 +26,9 @@ from ...turn.errors import TurnError
 from ...turn.routing import RoutingMode, WindowKey
 from ...turn.summary import fetch_token_count
 from ...window import (
+    AUTOMATIC_TAGS,
+    INCOMPLETE_TAG,
+    SUMMARY,
     Exchange,
     ExchangeStillOpen,
     InvalidTag,
@@ -38,7 +40,7 @@ from ...window import (
     recount_exchange,
     recount_message,
 )
-from ...window.codecs import CodecError, MalformedData, TooLarge, TooNew, UnknownFormat, dump_snapshot, load_snapshot
+from ...window.codecs import CodecError, TooNew, dump_snapshot, load_snapshot
 from ..agent import Agent
 from ..conversation_turn import async_build_inputless_question
 from ..forgetting import async_remove_forgotten
@@ -46,66 +48,87 @@ from ..summaries import ConversationDropped, Summarizer, build_summary_input
 from . import access
 
 ATTR_CONTENT = "content"
-ATTR_MATCH = "match"
-WINDOW_CONTENTS = ("messages", "statistics")
-TAG_MATCHES = ("any", "all")
+_MAX_LISTED = 100
 
-_CODEC_ERROR_KEYS: dict[type[CodecError], str] = {
-    MalformedData: "import_malformed",
-    TooNew: "import_from_newer_version",
-    UnknownFormat: "import_not_ours",
-    TooLarge: "import_too_large",
-}
+_AUTOMATIC_TAGS = AUTOMATIC_TAGS | {INCOMPLETE_TAG, SUMMARY}
+# The beginnings of the automatic tags for the route of a turn, and for the domains and areas that it used.
+_AUTOMATIC_TAG_PREFIXES = ("route:", "context:")
 
 # In seconds. This is short, because a model only counts tokens and writes nothing.
 _COUNT_TIMEOUT = 10.0
+# A request whose tokens are counted has to end with a user message.
+_NEXT_TEXT = "Hello"
 
 _TAGS_VALIDATOR = probatio.All(cv.ensure_list, [cv.string])
-_TEXT_VALIDATOR = probatio.All(cv.string, probatio.Length(min=1))
-_LIST_SCHEMA = probatio.Schema({probatio.Optional(ATTR_ENTITY_ID): cv.entity_id, **access.build_limit_field(100, 20)})
+_LIST_SCHEMA = probatio.Schema(access.TARGET_FIELDS)
 
 
 async def _async_list_conversations(call: ServiceCall) -> ServiceResponse:
-    """Return the statistics of the newest conversations of one agent, or of all agents that the caller may read."""
-    limit = call.data[access.ATTR_LIMIT]
-    found = [
-        (agent.windows.idle_seconds(key), entity_id, key, stats)
-        for entity_id, agent in (await access.async_find_readable_agents(call)).items()
-        for key, stats in islice(access.iter_visible_windows(agent, call), limit)
-        if stats.exchange_count
-    ]
-    found.sort(key=itemgetter(0))
-    newest: list[JsonValueType] = [
-        _format_conversation(entity_id, WindowKey.parse(key).conversation, stats, idle)
-        for idle, entity_id, key, stats in found[:limit]
-    ]
+    """Return the statistics of the newest conversations of the target, or of all agents that the caller may read."""
+    agents = await access.async_resolve_agents(call, POLICY_READ)
+    found = (each for each in access.list_visible_windows(agents, call) if each.stats.exchange_count)
+    newest: list[JsonValueType] = [_format_listed(each) for each in islice(found, _MAX_LISTED)]
     return {"conversations": newest}
 
 
-def _format_conversation(entity_id: str, conversation_id: str, stats: WindowStats, idle: float) -> JsonObjectType:
-    """Return the list entry of a conversation, without its text. It was last used `idle` seconds ago."""
+def _format_listed(found: access.VisibleWindow) -> JsonObjectType:
+    """Return the list entry of a conversation, without its text."""
     return {
-        "entity_id": entity_id,
-        "conversation_id": conversation_id,
-        "last_used": access.format_iso_time(time.time() - idle),
-        "exchanges": stats.exchange_count,
-        "tokens": stats.current_tokens,
-        "utilization": round(stats.utilization, 1),
+        "entity_id": found.entity_id,
+        "conversation_id": WindowKey.parse(found.key).conversation,
+        "last_used": access.format_iso_time(time.time() - found.idle),
+        "messages": found.stats.message_count,
+        "exchanges": found.stats.exchange_count,
+        "tokens": found.stats.current_tokens,
+        "utilization": round(found.stats.utilization, 1),
     }
 
 
-async def _async_get_window(call: ServiceCall) -> ServiceResponse:
-    """Return the messages of a conversation, oldest first and optionally filtered by tags, or its statistics."""
-    window, data = (await access.async_resolve_conversation(call, POLICY_READ)).window, call.data
+async def _async_get_conversation(call: ServiceCall) -> ServiceResponse:
+    """Return one kind of content of a conversation, in the response field of its name."""
+    target = await access.async_resolve_conversation(call, POLICY_READ)
+    content = call.data[ATTR_CONTENT]
+    return {**target.ids, content: await _READERS[content](target)}
+
+
+async def _async_read_messages(target: access.ConversationTarget) -> JsonValueType:
+    """Return the messages of a conversation, oldest first, filtered by the tags that the action names."""
+    data = target.call.data
     try:
-        messages = window.messages(tags=data["tags"], match=data[ATTR_MATCH], exclude=data["exclude"])
+        messages = target.window.messages(tags=data["tags"], exclude=data["exclude_tags"])
     except InvalidTag as err:
-        raise access.build_agent_refusal("invalid_tag", call) from err
-    response: JsonObjectType = {"conversation_id": window.conversation_id}
-    if data[ATTR_CONTENT] == "messages":
-        return {**response, "messages": [_format_message(message) for message in messages]}
-    stats = window.stats()
-    return {**response, **stats._asdict(), "tag_distribution": dict(stats.tag_distribution)}
+        raise build_refusal("invalid_tag") from err
+    return [_format_message(message) for message in messages]
+
+
+async def _async_read_statistics(target: access.ConversationTarget) -> JsonValueType:
+    return build_window_figures(target.window.stats())
+
+
+async def _async_export(target: access.ConversationTarget) -> JsonValueType:
+    """Return a conversation in the format that `import_conversation` reads."""
+    return await target.call.hass.async_add_executor_job(dump_snapshot, target.window.snapshot())
+
+
+async def _async_count_tokens(target: access.ConversationTarget) -> JsonValueType:
+    """Return the token count of a conversation's next request, as counted by its provider and by us."""
+    _require_usable_model(target)
+    agent, context = target.agent, _build_llm_context(target.call)
+    messages = (*target.window.messages(exclude=agent.config.excluded_tags), Message.user(_NEXT_TEXT))
+    try:
+        question = await async_build_inputless_question(agent, context)
+        return await fetch_token_count(question, messages, agent.counter, _COUNT_TIMEOUT)
+    except (ProviderError, TurnError) as err:
+        raise _translate_model_error(err) from err
+
+
+_READERS = {
+    "messages": _async_read_messages,
+    "statistics": _async_read_statistics,
+    "token_count": _async_count_tokens,
+    "export": _async_export,
+}
+CONVERSATION_CONTENTS = tuple(_READERS)
 
 
 def _format_message(message: Message) -> dict[str, Any]:
@@ -124,39 +147,59 @@ def _format_message(message: Message) -> dict[str, Any]:
     return fields
 
 
-async def _async_reset_window(call: ServiceCall) -> None:
+async def _async_delete_conversation(call: ServiceCall) -> ServiceResponse:
+    """Delete a conversation, and return its size."""
     conversation = await access.async_resolve_conversation(call, POLICY_CONTROL)
+    stats = conversation.window.stats()
     try:
         conversation.agent.windows.drop(conversation.window_key)
     except WindowBusy as err:
         raise conversation.build_refusal("window_in_use") from err
     conversation.agent.notify_listeners()
+    return {**conversation.ids, **_count_content(stats)}
 
 
-async def _async_export_conversation(call: ServiceCall) -> ServiceResponse:
-    """Return a conversation in the format that `import_conversation` reads."""
-    snapshot = (await access.async_resolve_conversation(call, POLICY_READ)).window.snapshot()
-    return {"conversation": await call.hass.async_add_executor_job(dump_snapshot, snapshot)}
-
-
-async def _async_import_conversation(call: ServiceCall) -> None:
-    """Create a conversation from exported data, with its original id unless another one is given."""
-    agent = await access.async_resolve_agent(call, POLICY_CONTROL)
+async def _async_import_conversation(call: ServiceCall) -> ServiceResponse:
+    """Create a conversation from exported data, with its original id unless another one is given. Return its size."""
+    entity_id, agent = await access.async_resolve_agent(call, POLICY_CONTROL)
     wanted = call.data.get(ATTR_CONVERSATION_ID)
     if wanted is not None:
         access.validate_conversation_id(wanted)
     try:
-        snapshot = await _async_load_snapshot(call.hass, call.data["conversation"], agent.counter)
+        snapshot = await _async_load_snapshot(call.hass, call.data["export"], agent.counter)
     except CodecError as err:
-        raise access.build_agent_refusal(_CODEC_ERROR_KEYS.get(type(err), "import_malformed"), call) from err
+        key = "import_from_newer_version" if isinstance(err, TooNew) else "import_malformed"
+        raise build_refusal(key) from err
     name = access.validate_conversation_id(snapshot.conversation_id) if wanted is None else wanted
     try:
         rest = await async_remove_forgotten(call.hass, snapshot)
     except MemoryUnavailable as err:
         raise build_translated_error("memory_unavailable", HomeAssistantError) from err
     if snapshot.exchanges and not rest.exchanges:
-        raise access.build_agent_refusal("import_forgotten", call)
-    _create_conversation(agent, WindowKey(name, call.context.user_id), rest, call)
+        raise build_refusal("import_forgotten")
+    return _create_conversation(entity_id, agent, WindowKey(name, call.context.user_id), rest)
+
+
+async def _async_fork_conversation(call: ServiceCall) -> ServiceResponse:
+    """Copy a conversation to a new id, and return its size. Both conversations then continue independently."""
+    source = await access.async_resolve_conversation(call, POLICY_CONTROL)
+    name = access.validate_conversation_id(call.data["new_conversation_id"])
+    fork = WindowKey(name, WindowKey.parse(source.window_key).user)
+    return _create_conversation(source.entity_id, source.agent, fork, source.window.snapshot())
+
+
+def _create_conversation(entity_id: str, agent: Agent, key: WindowKey, snapshot: Snapshot) -> JsonObjectType:
+    """Create a conversation from a snapshot, and return its size. Raises `ServiceValidationError` if it exists."""
+    ids: JsonObjectType = {"entity_id": entity_id, "conversation_id": key.conversation}
+    if str(key) in agent.windows:
+        raise build_refusal("conversation_exists", agent=entity_id, conversation=key.conversation)
+    agent.windows.restore(str(key), snapshot._replace(conversation_id=key.conversation))
+    agent.notify_listeners()
+    return {**ids, **_count_content(agent.windows.stats()[str(key)])}
+
+
+def _count_content(stats: WindowStats) -> JsonObjectType:
+    return {"messages": stats.message_count, "exchanges": stats.exchange_count, "tokens": stats.current_tokens}
 
 
 async def _async_load_snapshot(hass: HomeAssistant, data: object, counter: TokenCounter) -> Snapshot:
@@ -171,68 +214,49 @@ async def _async_load_snapshot(hass: HomeAssistant, data: object, counter: Token
     return snapshot._replace(system=system, exchanges=tuple(exchanges))
 
 
-async def _async_fork_conversation(call: ServiceCall) -> None:
-    """Copy a conversation to a new id. Both conversations then continue independently."""
-    source = await access.async_resolve_conversation(call, POLICY_CONTROL)
-    name = access.validate_conversation_id(call.data["new_conversation_id"])
-    fork = WindowKey(name, WindowKey.parse(source.window_key).user)
-    _create_conversation(source.agent, fork, source.window.snapshot(), call)
-
-
-def _create_conversation(agent: Agent, key: WindowKey, snapshot: Snapshot, call: ServiceCall) -> None:
-    """Create a conversation from a snapshot. Raises `ServiceValidationError` if its id is in use."""
-    if str(key) in agent.windows:
-        raise access.build_agent_refusal("conversation_exists", call, conversation=key.conversation)
-    agent.windows.restore(str(key), snapshot._replace(conversation_id=key.conversation))
-    agent.notify_listeners()
-
-
-async def _async_tag_exchange(call: ServiceCall) -> None:
-    """Change the tags of an exchange, which is numbered backwards from the newest one."""
+async def _async_tag_exchange(call: ServiceCall) -> ServiceResponse:
+    """Change the tags of an exchange, which is numbered backwards from the newest one, and return its tags."""
     conversation = await access.async_resolve_conversation(call, POLICY_CONTROL)
-    window = conversation.window
-    exchanges, back = window.exchanges(), call.data["exchange"]
+    window, back = conversation.window, call.data["exchange"]
+    added, removed = call.data["add"], call.data["remove"]
+    if not added and not removed:
+        raise build_refusal("no_tags")
+    if any(_is_automatic_tag(tag) for tag in (*added, *removed)):
+        raise build_refusal("automatic_tag")
+    exchanges = window.exchanges()
     if not 1 <= back <= len(exchanges):
         raise conversation.build_refusal("unknown_exchange")
     try:
-        window.tag_exchange(exchanges[-back].number, add=call.data["add"], remove=call.data["remove"])
+        window.tag_exchange(exchanges[-back].number, add=added, remove=removed)
     except ExchangeStillOpen as err:
         raise conversation.build_refusal("window_in_use") from err
     except InvalidTag as err:
-        raise access.build_agent_refusal("invalid_tag", call) from err
+        raise build_refusal("invalid_tag") from err
     conversation.agent.notify_listeners()
+    return {**conversation.ids, "exchange": back, "tags": sorted(window.exchanges()[-back].tags)}
 
 
-async def _async_summarize_window(call: ServiceCall) -> ServiceResponse:
+def _is_automatic_tag(tag: str) -> bool:
+    return tag in _AUTOMATIC_TAGS or tag.startswith(_AUTOMATIC_TAG_PREFIXES)
+
+
+async def _async_summarize_conversation(call: ServiceCall) -> ServiceResponse:
     """Replace the older exchanges of a conversation with a summary. The newest exchange is always kept."""
     conversation = await access.async_resolve_conversation(call, POLICY_CONTROL)
     _require_usable_model(conversation)
     agent, window = conversation.agent, conversation.window
-    summarizer = Summarizer(agent, window, _build_llm_context(call), call.data[ATTR_ENTITY_ID])
+    summarizer = Summarizer(agent, window, _build_llm_context(call), conversation.entity_id)
     if summarizer.is_running:
-        raise conversation.build_refusal("summary_in_progress")
+        raise conversation.build_refusal("window_in_use")
     passage = build_summary_input(window, max(1, call.data["keep"]), agent.config.excluded_tags)
     if passage is None:
         raise conversation.build_refusal("nothing_to_summarize")
     try:
         return await summarizer.async_summarize(passage)
     except ConversationDropped as err:
-        raise conversation.build_refusal("unknown_conversation") from err
+        raise access.build_unknown_conversation(window.conversation_id) from err
     except WindowBusy as err:
         raise conversation.build_refusal("window_in_use") from err
-    except (ProviderError, TurnError) as err:
-        raise _translate_model_error(err) from err
-
-
-async def _async_count_tokens(call: ServiceCall) -> ServiceResponse:
-    """Return the token count of a conversation's next request, as counted by its provider and by us."""
-    conversation = await access.async_resolve_conversation(call, POLICY_READ)
-    _require_usable_model(conversation)
-    agent, window = conversation.agent, conversation.window
-    messages = (*window.messages(exclude=agent.config.excluded_tags), Message.user(call.data["text"]))
-    try:
-        question = await async_build_inputless_question(agent, _build_llm_context(call))
-        return await fetch_token_count(question, messages, agent.counter, _COUNT_TIMEOUT)
     except (ProviderError, TurnError) as err:
         raise _translate_model_error(err) from err
 
@@ -241,7 +265,7 @@ def _require_usable_model(target: access.ConversationTarget) -> None:
     """Raise `ServiceValidationError` if the agent uses no model, or if the conversation is in the middle of a turn."""
     agent = target.agent
     if agent.model is None or agent.config.routing is RoutingMode.LOCAL_ONLY:
-        raise access.build_agent_refusal("no_model", target.call)
+        raise target.build_refusal("no_model")
     if target.window.is_open:
         raise target.build_refusal("window_in_use")
 
@@ -261,13 +285,12 @@ def _build_schema(fields: dict[Any, Any]) -> probatio.Schema:
 
 _GET_SCHEMA = _build_schema(
     {
-        probatio.Optional(ATTR_CONTENT, default="messages"): probatio.In(WINDOW_CONTENTS),
+        probatio.Optional(ATTR_CONTENT, default="messages"): probatio.In(CONVERSATION_CONTENTS),
         probatio.Optional("tags", default=list): _TAGS_VALIDATOR,
-        probatio.Optional(ATTR_MATCH, default="any"): probatio.In(TAG_MATCHES),
-        probatio.Optional("exclude", default=list): _TAGS_VALIDATOR,
+        probatio.Optional("exclude_tags", default=list): _TAGS_VALIDATOR,
     }
 )
-_IMPORT_SCHEMA = _build_schema({probatio.Required("conversation"): dict})
+_IMPORT_SCHEMA = _build_schema({probatio.Required("export"): dict})
 _FORK_SCHEMA = _build_schema({probatio.Required("new_conversation_id"): cv.string})
 _TAG_SCHEMA = _build_schema(
     {
@@ -277,17 +300,13 @@ _TAG_SCHEMA = _build_schema(
     }
 )
 _SUMMARIZE_SCHEMA = _build_schema({probatio.Optional("keep", default=2): access.validate_natural_number})
-# A request to count has to end with a user message, which needs a text.
-_COUNT_SCHEMA = _build_schema({probatio.Optional("text", default="Hello"): _TEXT_VALIDATOR})
 
 ACTIONS = (
     ("list_conversations", _async_list_conversations, _LIST_SCHEMA, SupportsResponse.ONLY),
-    ("get_window", _async_get_window, _GET_SCHEMA, SupportsResponse.ONLY),
-    ("reset_window", _async_reset_window, _build_schema({}), SupportsResponse.NONE),
-    ("export_conversation", _async_export_conversation, _build_schema({}), SupportsResponse.ONLY),
-    ("import_conversation", _async_import_conversation, _IMPORT_SCHEMA, SupportsResponse.NONE),
-    ("fork_conversation", _async_fork_conversation, _FORK_SCHEMA, SupportsResponse.NONE),
-    ("tag_exchange", _async_tag_exchange, _TAG_SCHEMA, SupportsResponse.NONE),
-    ("summarize_window", _async_summarize_window, _SUMMARIZE_SCHEMA, SupportsResponse.OPTIONAL),
-    ("count_tokens", _async_count_tokens, _COUNT_SCHEMA, SupportsResponse.ONLY),
+    ("get_conversation", _async_get_conversation, _GET_SCHEMA, SupportsResponse.ONLY),
+    ("delete_conversation", _async_delete_conversation, _build_schema({}), SupportsResponse.OPTIONAL),
+    ("import_conversation", _async_import_conversation, _IMPORT_SCHEMA, SupportsResponse.OPTIONAL),
+    ("fork_conversation", _async_fork_conversation, _FORK_SCHEMA, SupportsResponse.OPTIONAL),
+    ("tag_exchange", _async_tag_exchange, _TAG_SCHEMA, SupportsResponse.OPTIONAL),
+    ("summarize_conversation", _async_summarize_conversation, _SUMMARIZE_SCHEMA, SupportsResponse.OPTIONAL),
 )

@@ -1,6 +1,6 @@
-"""The actions on memory: remember, recall, list, forget, export, import."""
+"""The actions on memory: remember, recall, forget, export, import."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sized
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from functools import partial
 from itertools import islice
@@ -39,19 +39,17 @@ from . import access
 from .memory_files import assign_line_owners, iter_json_lines, read_lines, resolve_allowed_path, write_lines
 
 _MAX_PREVIEWED = 20
-_MAX_RECALL_LIMIT, _MAX_LIST_LIMIT, _MAX_EXPORT_LIMIT, _MAX_IMPORTED = 50, 100, 1_000, 10_000
+_MAX_RECALL_LIMIT, _EXPORT_PAGE_SIZE, _MAX_IMPORTED = 100, 1_000, 10_000
 _MAX_FORGET_IDS = 1_000
 _MAX_QUERY_CHARS = 1_000
 
 _QUERY_VALIDATOR = probatio.All(cv.string, probatio.Length(min=1, max=_MAX_QUERY_CHARS))
 _MEMORIES_VALIDATOR = probatio.All(cv.ensure_list, probatio.Length(max=_MAX_IMPORTED), [probatio.Any(dict, str)])
 _EVERYONE_FIELD = {probatio.Optional(access.ATTR_EVERYONE, default=False): cv.boolean}
-_OFFSET_FIELD = {probatio.Optional("offset", default=0): access.validate_natural_number}
 _FILENAME_FIELD = {probatio.Optional(access.ATTR_FILENAME): access.FILENAME_VALIDATOR}
 _EXPORT_FIELDS = {
     **_EVERYONE_FIELD,
-    **access.build_limit_field(_MAX_EXPORT_LIMIT, _MAX_EXPORT_LIMIT),
-    **_OFFSET_FIELD,
+    probatio.Optional("offset", default=0): access.validate_natural_number,
     **_FILENAME_FIELD,
 }
 _IMPORT_FIELDS = {probatio.Optional("memories"): _MEMORIES_VALIDATOR, **_FILENAME_FIELD}
@@ -72,47 +70,47 @@ async def _async_remember(call: ServiceCall) -> ServiceResponse:
         done = await memory.async_change(lambda opened: remember_fact(opened, speaker, fact))
     if done.phrase is ReplyKey.MEMORY_FULL or done.stored_fact_id is None:
         raise build_refusal("memory_full")
-    replaced = next((old.fact_texts[0] for old in done.others), None)
-    return {"id": format_source_id("fact", done.stored_fact_id), "text": done.fact_texts[0], "replaced": replaced}
+    return {
+        "id": format_source_id("fact", done.stored_fact_id),
+        "text": done.fact_texts[0],
+        "person": None if is_the_homes else target.name or target.person,
+        "private": private,
+        "replaced": next((old.fact_texts[0] for old in done.others), None),
+    }
 
 
 async def _async_recall(call: ServiceCall) -> ServiceResponse:
-    """Return the memories that match a query, best first."""
+    """Return the memories that match a query, best first, or without a query the newest memories."""
     target = await access.async_resolve_person(call, POLICY_READ)
-    data = call.data
+    find = _build_search(call.data, target) if "query" in call.data else _build_listing(call.data, target)
     async with open_usable_store(call.hass) as memory:
-        search = partial(
-            Memory.recall,
-            query=data["query"],
-            person=target.person,
-            speaker=target.name,
-            kinds=tuple(data["kinds"]),
-            limit=data[access.ATTR_LIMIT],
-            since=data.get(access.ATTR_SINCE),
-            until=data.get(access.ATTR_UNTIL),
-            private=target.can_see_private,
-        )
-        found = await memory.async_read(search, list[RecallHit]())
-    return {"memories": _format_memories(found, target)}
+        return {"memories": _format_memories(await memory.async_read(find, list[RecallHit]()), target)}
 
 
-async def _async_list_memories(call: ServiceCall) -> ServiceResponse:
-    """Return a page of the memories, newest first."""
-    target = await access.async_resolve_person(call, POLICY_READ)
-    data = call.data
-    most, offset = data[access.ATTR_LIMIT], data["offset"]
-    listing = MemoryListQuery(
+def _build_search(data: Mapping[str, Any], target: access.PersonTarget) -> Callable[[Memory], list[RecallHit]]:
+    return partial(
+        Memory.recall,
+        query=data["query"],
+        person=target.person,
+        speaker=target.name,
+        kinds=tuple(data["kinds"]),
+        limit=data[access.ATTR_LIMIT],
+        since=data.get(access.ATTR_SINCE),
+        until=data.get(access.ATTR_UNTIL),
+        private=target.can_see_private,
+    )
+
+
+def _build_listing(data: Mapping[str, Any], target: access.PersonTarget) -> Callable[[Memory], list[RecallHit]]:
+    query = MemoryListQuery(
         target.person,
         target.can_see_private,
         tuple(data["kinds"]),
         data.get(access.ATTR_SINCE, -math.inf),
         data.get(access.ATTR_UNTIL, math.inf),
-        most + 1,
-        offset,
+        data[access.ATTR_LIMIT],
     )
-    async with open_usable_store(call.hass) as memory:
-        found = await memory.async_read(lambda opened: opened.list_newest(listing), list[RecallHit]())
-    return {"memories": _format_memories(found[:most], target), **_format_next_offset(found, most, offset)}
+    return lambda memory: memory.list_newest(query)
 
 
 async def _async_forget_memories(call: ServiceCall) -> ServiceResponse:
@@ -137,16 +135,18 @@ async def _async_export_memories(call: ServiceCall) -> ServiceResponse:
     async with open_usable_store(call.hass) as memory:
         if access.ATTR_FILENAME in data:
             path = await call.hass.async_add_executor_job(resolve_allowed_path, call.hass, data[access.ATTR_FILENAME])
-            return {"written": await memory.async_read(lambda opened: write_lines(path, opened.export(person)), 0)}
+            line_count = await memory.async_read(lambda opened: write_lines(path, opened.export(person)), 0)
+            return {"filename": str(path), "written": line_count}
         if person is None or not target.can_see_private:
             raise build_refusal("memory_file_needed")
-        most, offset = data[access.ATTR_LIMIT], data["offset"]
+        end = data["offset"] + _EXPORT_PAGE_SIZE
 
         def read_page(memory: Memory) -> list[JsonValueType]:
-            return [json.loads(line) for line in islice(memory.export(person), offset, offset + most + 1)]
+            return [json.loads(line) for line in islice(memory.export(person), data["offset"], end + 1)]
 
         found = await memory.async_read(read_page, list[JsonValueType]())
-    return {"memories": found[:most], **_format_next_offset(found, most, offset)}
+    is_last = len(found) <= _EXPORT_PAGE_SIZE
+    return {"memories": found[:_EXPORT_PAGE_SIZE], "next_offset": None if is_last else end}
 
 
 async def _async_import_memories(call: ServiceCall) -> ServiceResponse:
@@ -184,7 +184,7 @@ async def open_usable_store(hass: HomeAssistant) -> AsyncIterator[AgentStore]:
         raise build_refusal("memory_import_malformed", line=str(err.line_number)) from err
     except OSError as err:
         error = err.strerror or type(err).__name__
-        raise build_translated_error("memory_file_failed", HomeAssistantError, error=error) from err
+        raise build_translated_error("file_failed", HomeAssistantError, error=error) from err
 
 
 async def _async_get_source_opener(call: ServiceCall) -> Callable[[], AbstractContextManager[Iterable[str]]]:
@@ -198,7 +198,7 @@ async def _async_get_source_opener(call: ServiceCall) -> Callable[[], AbstractCo
 def _build_conditions(data: Mapping[str, Any], target: access.PersonTarget) -> dict[str, Any]:
     """Return the arguments for `Memory.forget`. Raises `ServiceValidationError` for missing or excess conditions."""
     named = {name: data[name] for name in ("ids", "query") if name in data}
-    span = {name: data[name] for name in (access.ATTR_SINCE, "before") if name in data}
+    span = _build_span(data)
     if data["everything"] == bool(named or span):
         raise build_refusal("memory_no_condition")
     if data[access.ATTR_EVERYONE]:
@@ -217,15 +217,18 @@ def _preview_forgetting(
     chosen = memory.forget(**conditions, dry_run=True)
     ids: list[tuple[MemoryKind, int]] = [("fact", row) for row in chosen.facts]
     ids += [("turn", row) for row in chosen.turns]
-    ids += [("episode", row) for row in chosen.episodes]
+    ids += [("summary", row) for row in chosen.summaries]
     return chosen, memory.list_newest(
         MemoryListQuery(target.person, target.can_see_private, limit=_MAX_PREVIEWED, ids=tuple(ids))
     )
 
 
-def _format_next_offset(found: Sized, most: int, offset: int) -> JsonObjectType:
-    """Return the response field with the offset of the next page, which is None after the last page."""
-    return {"next_offset": offset + most if len(found) > most else None}
+def _build_span(data: Mapping[str, Any]) -> dict[str, float]:
+    """Return the times for `Memory.forget`, which does not include the time `before`, while `until` is included."""
+    span: dict[str, float] = {name: data[name] for name in (access.ATTR_SINCE,) if name in data}
+    if access.ATTR_UNTIL in data:
+        span["before"] = math.nextafter(data[access.ATTR_UNTIL], math.inf)
+    return span
 
 
 def _format_memories(found: Iterable[RecallHit], target: access.PersonTarget) -> list[JsonValueType]:
@@ -247,7 +250,7 @@ def _format_memory(found: RecallHit, name: str | None) -> JsonObjectType:
 
 def _count_by_kind(forgotten: LostRows) -> JsonObjectType:
     """Return the numbers of memories that were or would be forgotten, and of exchanges in open conversations."""
-    counts = {"facts": forgotten.facts, "turns": forgotten.turns, "episodes": forgotten.episodes}
+    counts = {"facts": forgotten.facts, "turns": forgotten.turns, "summaries": forgotten.summaries}
     return {**{kind: len(rows) for kind, rows in counts.items()}, "exchanges": forgotten.exchange_count}
 
 
@@ -271,32 +274,22 @@ def _validate_fact(value: object) -> str:
         raise probatio.Invalid("expected words") from err
 
 
-def _build_kinds_field(default: tuple[MemoryKind, ...]) -> dict[Any, Any]:
-    return {probatio.Optional("kinds", default=list(default)): probatio.All(cv.ensure_list, [probatio.In(KINDS)])}
-
-
 _IDS_VALIDATOR = probatio.All(cv.ensure_list, probatio.Length(min=1, max=_MAX_FORGET_IDS), [_parse_memory_id])
 
 _REMEMBER_FIELDS = {probatio.Required("text"): _validate_fact, probatio.Optional("private"): cv.boolean}
 _RECALL_FIELDS = {
-    probatio.Required("query"): _QUERY_VALIDATOR,
-    **_build_kinds_field(KINDS),
+    probatio.Optional("query"): _QUERY_VALIDATOR,
+    probatio.Optional("kinds", default=list(KINDS)): probatio.All(cv.ensure_list, [probatio.In(KINDS)]),
     **access.build_limit_field(_MAX_RECALL_LIMIT, 10),
-    **access.build_span_fields(access.ATTR_UNTIL),
+    **access.SPAN_FIELDS,
 }
 _FORGET_FIELDS = {
     **_EVERYONE_FIELD,
     probatio.Optional("ids"): _IDS_VALIDATOR,
     probatio.Optional("query"): _QUERY_VALIDATOR,
-    **access.build_span_fields("before"),
+    **access.SPAN_FIELDS,
     probatio.Optional("everything", default=False): cv.boolean,
     probatio.Optional("dry_run", default=False): cv.boolean,
-}
-_LIST_FIELDS = {
-    **_build_kinds_field(("fact",)),
-    **access.build_limit_field(_MAX_LIST_LIMIT, 20),
-    **_OFFSET_FIELD,
-    **access.build_span_fields(access.ATTR_UNTIL),
 }
 
 
@@ -308,7 +301,6 @@ ACTIONS = (
     ("remember", _async_remember, _build_schema(_REMEMBER_FIELDS), SupportsResponse.OPTIONAL),
     ("recall", _async_recall, _build_schema(_RECALL_FIELDS), SupportsResponse.ONLY),
     ("forget", _async_forget_memories, _build_schema(_FORGET_FIELDS), SupportsResponse.OPTIONAL),
-    ("list_memories", _async_list_memories, _build_schema(_LIST_FIELDS), SupportsResponse.ONLY),
     ("export_memories", _async_export_memories, _build_schema(_EXPORT_FIELDS), SupportsResponse.OPTIONAL),
     ("import_memories", _async_import_memories, _build_schema(_IMPORT_FIELDS), SupportsResponse.OPTIONAL),
 )

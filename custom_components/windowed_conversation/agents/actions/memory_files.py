@@ -38,13 +38,10 @@ def resolve_allowed_path(hass: HomeAssistant, filename: str) -> Path:
     try:
         path = Path(hass.config.path(filename)).resolve()
     except ValueError as err:
-        raise build_refusal("memory_file_failed", error="not a valid filename") from err
-    if path.suffix != _FILE_SUFFIX:
-        raise build_refusal("memory_file_ending", path=str(path))
-    if not hass.config.is_allowed_path(str(path)):
-        raise build_refusal("memory_file_not_allowed", path=str(path))
-    if path.is_relative_to(Path(hass.config.path(_PUBLIC_FOLDER)).resolve()):
-        raise build_refusal("memory_file_public", path=str(path))
+        raise build_refusal("file_failed", error="not a valid filename") from err
+    is_public = path.is_relative_to(Path(hass.config.path(_PUBLIC_FOLDER)).resolve())
+    if path.suffix != _FILE_SUFFIX or is_public or not hass.config.is_allowed_path(str(path)):
+        raise build_refusal("file_not_allowed", path=str(path))
     return path
 
 

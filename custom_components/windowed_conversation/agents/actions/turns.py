@@ -12,7 +12,7 @@ from typing import Any
 from homeassistant.auth.models import User
 from homeassistant.auth.permissions.const import POLICY_READ
 from homeassistant.components.conversation.const import ATTR_CONVERSATION_ID
-from homeassistant.const import ATTR_ENTITY_ID, ATTR_FRIENDLY_NAME
+from homeassistant.const import ATTR_FRIENDLY_NAME
 from homeassistant.core import HomeAssistant, ServiceCall, ServiceResponse, SupportsResponse
 from homeassistant.exceptions import Unauthorized
 from homeassistant.helpers import config_validation as cv, device_registry as dr
@@ -23,13 +23,14 @@ from ...bridge.errors import ERROR_KEY_BY_CLASS_NAME, build_refusal
 from ...bridge.persons import async_find_person
 from ...bridge.turn_report import find_agent_entity_id
 from ...memory import CallRecord, Memory, RequestContent, RequestRecord, TokenUsage, TurnListQuery, TurnRecord
+from ...turn.routing import Route
 from ...window import is_in_turn
 from ..lookup import async_agent_ids
 from . import access
 from .memory import open_usable_store
 from .memory_files import resolve_allowed_path, write_lines
 
-TURN_ROUTES = ("local", "llm", "fallback", "summary")
+TURN_ROUTES = (*map(str, Route), "summary")
 TURN_OUTCOMES = ("answered", "error", "cancelled")
 
 _MAX_LIMIT, _DEFAULT_LIMIT = 100, 20
@@ -39,20 +40,17 @@ _MAX_REQUEST_CHARS = 1_000_000
 _MAX_TOOL_CALLS = 100
 _ELLIPSIS = "…"
 
-_ERROR_NAME_BY_KEY = {key: name for name, key in ERROR_KEY_BY_CLASS_NAME.items()}
-
 _TURN_ID_VALIDATOR = probatio.All(cv.string, probatio.Length(min=1, max=64))
 _FILTER_FIELDS: dict[Any, Any] = {
-    probatio.Optional(ATTR_ENTITY_ID): cv.entity_id,
+    **access.TARGET_FIELDS,
     **access.PERSON_FIELD,
-    **access.build_span_fields(access.ATTR_UNTIL),
+    **access.SPAN_FIELDS,
 }
 _LIST_SCHEMA = probatio.Schema(
     {
         **_FILTER_FIELDS,
         probatio.Optional("route"): probatio.In(TURN_ROUTES),
         probatio.Optional("outcome"): probatio.In(TURN_OUTCOMES),
-        probatio.Optional("error"): probatio.In(sorted(ERROR_KEY_BY_CLASS_NAME.values())),
         probatio.Optional("tool"): access.NAME_VALIDATOR,
         probatio.Optional(ATTR_CONVERSATION_ID): access.NAME_VALIDATOR,
         **access.build_limit_field(_MAX_LIMIT, _DEFAULT_LIMIT),
@@ -107,12 +105,15 @@ async def _async_get_turn(call: ServiceCall) -> ServiceResponse:
         turn = await memory.async_read(lambda opened: opened.turn_records.get_turn(wanted), None)
     if turn is None or not rights.can_see(turn):
         raise build_refusal("unknown_turn", turn=wanted)
+    number = call.data.get("request")
+    if number is not None and number > len(turn.requests):
+        raise build_refusal("unknown_request", turn=wanted, number=str(number))
     names = await _async_find_person_names(call.hass, [turn])
     return {
         **_format_turn(call.hass, turn, names),
         "message": turn.message,
         "attempts": [_format_attempt(call.hass, request) for request in turn.requests],
-        **_format_turn_text(turn, rights, call.data.get("request")),
+        **_format_turn_text(turn, rights, number),
     }
 
 
@@ -127,7 +128,7 @@ async def _async_export_turns(call: ServiceCall) -> ServiceResponse:
             write_lines(path, _iter_counting_turns(memory.turn_records.export(listing), turns))
             return len(turns)
 
-        return {"written": await memory.async_read(export_to_file, 0)}
+        return {"filename": str(path), "written": await memory.async_read(export_to_file, 0)}
 
 
 async def _async_get_permissions(call: ServiceCall, *, needs_admin: bool = False) -> _CallerPermissions:
@@ -152,9 +153,9 @@ async def _async_get_permissions(call: ServiceCall, *, needs_admin: bool = False
 
 
 async def _async_find_visible_agents(call: ServiceCall, user: User | None) -> frozenset[str] | None:
-    """Return the ids of the agent that the action names, or of those that its caller may read, or None for all."""
-    if ATTR_ENTITY_ID in call.data:
-        return frozenset({(await access.async_resolve_agent(call, POLICY_READ)).id})
+    """Return the ids of the agents that are the target, or of those that the caller may read, or None for all."""
+    if access.has_target(call):
+        return frozenset(agent.id for agent in (await access.async_resolve_agents(call, POLICY_READ)).values())
     if user is None or user.is_admin:
         return None
     return frozenset(
@@ -171,7 +172,6 @@ def _build_list_query(data: Mapping[str, Any], rights: _CallerPermissions) -> Tu
         agents=rights.visible_agent_ids,
         route=data.get("route"),
         end=data.get("outcome"),
-        error=_ERROR_NAME_BY_KEY[data["error"]] if "error" in data else None,
         tool=data.get("tool"),
         conversation=data.get(ATTR_CONVERSATION_ID),
     )
@@ -180,21 +180,19 @@ def _build_list_query(data: Mapping[str, Any], rights: _CallerPermissions) -> Tu
 def _format_turn_text(turn: TurnRecord, rights: _CallerPermissions, number: int | None) -> JsonObjectType:
     """Return the text of a turn, and the body of the request with this number, or the reason why there is no text."""
     if turn.words is None:
-        return {"words": "not_kept"}
+        return {"text": "not_kept"}
     if turn.person not in rights.readable_people:
-        return {"words": "private"}
-    words: JsonObjectType = {
-        "words": "shown",
+        return {"text": "private"}
+    text: JsonObjectType = {
+        "text": "shown",
         "said": turn.words.said,
         "answer": turn.words.answer,
         "tool_calls": [_format_tool_call(each) for each in turn.words.calls[:_MAX_TOOL_CALLS]],
     }
     if number is None:
-        return words
-    if number > len(turn.requests):
-        raise build_refusal("unknown_request", turn=turn.id, number=str(number))
+        return text
     sent = turn.requests[number - 1].sent
-    return {**words, "sent": None if sent is None else _format_sent_request(sent)}
+    return {**text, "sent": None if sent is None else _format_sent_request(sent)}
 
 
 def _iter_counting_turns(lines: Iterable[str], turns: list[bool]) -> Iterator[str]:
@@ -235,8 +233,8 @@ def _format_turn(hass: HomeAssistant, turn: TurnRecord, names: Mapping[str, str]
         "cost": None if turn.cost is None else float(turn.cost),
         "time_to_first_token": turn.first_token,
         "duration": turn.duration,
-        "follows": turn.cause,
-        "has_words": turn.level == "whole",
+        "summarizes_turn": turn.cause,
+        "has_text": turn.level == "full",
     }
 
 

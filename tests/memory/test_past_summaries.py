@@ -1,13 +1,13 @@
-"""Tests for summaries, which memory stores as episodes."""
+"""Tests for the summaries that memory stores."""
 
 from dataclasses import replace
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Episode, Memory, MemoryListQuery, Summary
+from custom_components.windowed_conversation.memory import Memory, MemoryListQuery, PastSummary, Summary
 from custom_components.windowed_conversation.memory.search import MAX_EXCERPT_CHARS, extract_excerpt
 
-from .content import NOW, add_episode, turn
+from .content import NOW, insert_summary, turn
 
 SAID = ("We fly to Porto", "Book a hotel in Porto")
 ANNAS = Summary("c1", NOW - 10, NOW + 3, SAID, "They planned a trip to Portugal.", agent="a1", person="anna")
@@ -21,28 +21,28 @@ def turn_ids(memory: Memory) -> list[int]:
 
 
 def add_summary(memory: Memory, summary: Summary) -> int | None:
-    """Store a summary, and return the id of the new episode, or None if there is none."""
+    """Store a summary, and return the id of the new summary, or None if there is none."""
     newest = max(ids(memory), default=0)
     memory.add([summary])
     return max((row for row in ids(memory) if row > newest), default=None)
 
 
 def ids(memory: Memory) -> list[int]:
-    return [found.id for found in memory.list_newest(MemoryListQuery("anna", kinds=("episode",)))]
+    return [found.id for found in memory.list_newest(MemoryListQuery("anna", kinds=("summary",)))]
 
 
 def spans(memory: Memory) -> list[tuple[float, float, str]]:
-    """Return the start, end and text of each episode."""
+    """Return the start, end and text of each summary."""
     with memory.database.read_transaction() as connection:
-        return connection.execute("SELECT since, at, text FROM episode ORDER BY id").fetchall()
+        return connection.execute("SELECT since, at, text FROM summary ORDER BY id").fetchall()
 
 
-def test_a_summary_is_the_episode_of_its_turns_and_of_what_was_said_beside_them(memory, turn_ids) -> None:
+def test_a_summary_covers_its_turns_and_what_was_said_beside_them(memory, turn_ids) -> None:
     row = add_summary(memory, ANNAS)
 
     assert spans(memory) == [(NOW - 10, NOW + 3, ANNAS.text)]
     (found,) = memory.recall("Portugal", person="anna")
-    assert (found.kind, found.id, found.person, found.excerpt) == ("episode", row, "anna", ANNAS.text)
+    assert (found.kind, found.id, found.person, found.excerpt) == ("summary", row, "anna", ANNAS.text)
     assert memory.recall("Portugal") == []
 
 
@@ -92,30 +92,30 @@ def test_a_summary_of_what_was_forgotten_is_not_stored(memory, turn_ids) -> None
     assert add_summary(memory, ANNAS) is None
 
 
-def test_an_episode_is_forgotten_with_any_of_its_turns(memory, turn_ids) -> None:
+def test_a_summary_is_forgotten_with_any_of_its_turns(memory, turn_ids) -> None:
     row = add_summary(memory, ANNAS)
 
-    assert memory.forget(ids=[("turn", turn_ids[1])]).episodes == (row,)
+    assert memory.forget(ids=[("turn", turn_ids[1])]).summaries == (row,)
 
 
-def test_an_episode_of_another_person_or_agent_stays_when_a_turn_is_forgotten(memory, turn_ids) -> None:
+def test_a_summary_of_another_person_or_agent_stays_when_a_turn_is_forgotten(memory, turn_ids) -> None:
     others = [
-        add_episode(memory, Episode("c1", NOW - 5, NOW + 5, "They spoke", agent=agent, person=person))
+        insert_summary(memory, PastSummary("c1", NOW - 5, NOW + 5, "They spoke", agent=agent, person=person))
         for agent, person in (("a1", "ben"), ("a1", None), ("a2", "anna"))
     ]
     row = add_summary(memory, ANNAS)
 
-    assert memory.forget(ids=[("turn", turn_ids[0])]).episodes == (row,)
-    assert memory.statistics().episodes == len(others)
+    assert memory.forget(ids=[("turn", turn_ids[0])]).summaries == (row,)
+    assert memory.statistics().summaries == len(others)
 
 
-def test_an_episode_without_turns_is_kept_as_long_as_turns_are(memory) -> None:
+def test_a_summary_without_turns_is_kept_as_long_as_turns_are(memory) -> None:
     rows = [
-        add_episode(memory, Episode("c1", NOW - 9, NOW - age, "They spoke", agent=agent))
+        insert_summary(memory, PastSummary("c1", NOW - 9, NOW - age, "They spoke", agent=agent))
         for agent, age in (("a1", 1), ("a1", 3), (None, 3), (None, 5))
     ]
 
-    assert memory.forget_expired({"a1": NOW - 2}, NOW - 4).episodes == (rows[1], rows[3])
+    assert memory.forget_expired({"a1": NOW - 2}, NOW - 4).summaries == (rows[1], rows[3])
 
 
 @pytest.mark.parametrize(

@@ -47,9 +47,9 @@ def talk(home: HomeAssistant, say: SayFn, get_agent: Callable[[Any], Agent], mod
     return talk
 
 
-def episodes(disk: Disk) -> list[tuple[str, str | None]]:
+def summaries(disk: Disk) -> list[tuple[str, str | None]]:
     """Return the text and the owner of each stored summary."""
-    return disk.execute("SELECT text, person FROM episode")
+    return disk.execute("SELECT text, person FROM summary")
 
 
 async def test_summary_is_recalled_after_its_conversation_has_ended(
@@ -64,10 +64,10 @@ async def test_summary_is_recalled_after_its_conversation_has_ended(
 ) -> None:
     await set_up(options=SMALL)
     await talk("my name is Ada Lovelace", BINS, context=ada)
-    await act(home, "reset_window", ada, conversation_id="first")
+    await act(home, "delete_conversation", ada, conversation_id="first")
     await say("where is the paper bin, and what is the name?", "second", context=ada)
 
-    ((_, whose),) = episodes(disk)
+    ((_, whose),) = summaries(disk)
     assert whose == ada.user_id
     assert re.search(rf'\d{{4}}-\d\d-\d\d \d\d:\d\d Ada, {MARK}: "You told me[^"]* quokka', asked(model_server)[1])
 
@@ -88,12 +88,12 @@ async def test_later_summary_takes_the_place_of_the_earlier_one(
 ) -> None:
     await set_up(options=SMALL)
     await talk(BINS, context=ada)
-    assert len(episodes(disk)) == 1
+    assert len(summaries(disk)) == 1
     await talk("consider that the glass bin is behind the shed", context=ada)
     for _ in range(3):
         await talk(context=ada)
 
-    ((text, _),) = episodes(disk)
+    ((text, _),) = summaries(disk)
     assert ("quokka" in text, "shed" in text) == (True, True)
 
 
@@ -104,7 +104,7 @@ async def test_summary_of_a_satellites_conversation_is_the_homes(
     await talk(BINS, device_id="kitchen")
     await say("where is the paper bin?", "hers", context=grace)
 
-    ((_, whose),) = episodes(disk)
+    ((_, whose),) = summaries(disk)
     assert whose is None
     assert f" the home, {MARK}: " in asked(model_server)[1]
 
@@ -120,7 +120,7 @@ async def test_what_unknown_speakers_say_of_themselves_is_in_no_summary_that_is_
     model_server.log.clear()
     await say("what is my name?", "other", device_id="hall")
 
-    assert episodes(disk) == []
+    assert summaries(disk) == []
     assert "Lovelace" not in sent(model_server)
 
 
@@ -130,7 +130,7 @@ async def test_agent_without_memory_keeps_no_summary(
     await set_up(options=SMALL, **{CONF_MEMORY: False, CONF_RECORD: RecordLevel.OFF})
     await talk(BINS, context=ada)
 
-    assert (disk.said, disk.execute("SELECT text FROM episode")) == ([], [])
+    assert (disk.said, disk.execute("SELECT text FROM summary")) == ([], [])
 
 
 async def test_summary_goes_with_a_turn_that_it_stands_for(
@@ -138,11 +138,11 @@ async def test_summary_goes_with_a_turn_that_it_stands_for(
 ) -> None:
     await set_up(options=SMALL)
     await talk(BINS, context=ada)
-    ((row, text),) = disk.execute("SELECT id, text FROM episode")
+    ((row, text),) = disk.execute("SELECT id, text FROM summary")
     ((turn,),) = disk.execute("SELECT id FROM turn WHERE said LIKE '%quokka'")
 
     forgotten = await memory_of(home).async_change(lambda memory: memory.forget(ids=[("turn", turn)]))
 
     assert "quokka" in text
-    assert (forgotten.turns, forgotten.episodes) == ((turn,), (row,))
-    assert episodes(disk) == []
+    assert (forgotten.turns, forgotten.summaries) == ((turn,), (row,))
+    assert summaries(disk) == []
