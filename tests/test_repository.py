@@ -7,6 +7,7 @@ from pathlib import Path
 import re
 from typing import Any, get_args
 
+from homeassistant.components.sensor import SensorEntityDescription
 from homeassistant.const import Platform
 from homeassistant.data_entry_flow import section
 from homeassistant.helpers.service import _SERVICES_SCHEMA
@@ -225,7 +226,8 @@ def test_every_issue_has_its_text_and_every_text_its_issue() -> None:
 
 
 def test_every_sensor_has_a_name_and_an_icon() -> None:
-    sensors = {description.key for description in (*SENSORS, *COST_SENSORS, *MEMORY_SENSORS)}
+    descriptions: tuple[SensorEntityDescription, ...] = (*SENSORS, *COST_SENSORS, *MEMORY_SENSORS)
+    sensors = {description.key for description in descriptions}
 
     assert TEXTS["entity"].keys() == ICONS["entity"].keys() == {Platform.SENSOR}
     assert TEXTS["entity"]["sensor"].keys() == sensors

@@ -1,6 +1,5 @@
 """The diagnostic sensors of the agents and of memory. They only show values; agents, windows and store count them."""
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -45,13 +44,20 @@ _UNIT_TOKENS = "tokens"
 
 _MAX_SHOWN_CONVERSATIONS = 20
 
-_LAST_ROUTE_KEY = "last_route"
 # The identifier and the translation key of the device of memory.
 _MEMORY_DEVICE = "memory"
 
 
 @dataclass(frozen=True, kw_only=True)
-class AgentSensorDescription(SensorEntityDescription):
+class _ValueSensorDescription[Source](SensorEntityDescription):
+    """Description of a sensor for one value of a source."""
+
+    value_fn: Callable[[Source], StateType | Decimal]
+    attributes_fn: Callable[[Source], dict[str, Any]] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentSensorDescription(_ValueSensorDescription[Agent]):
     """Description of a sensor for one value of an agent.
 
     `is_cumulative` marks a cost, or a total that survives restarts. A total shows the value on disk, so that it never
@@ -59,17 +65,11 @@ class AgentSensorDescription(SensorEntityDescription):
     model.
     """
 
-    value_fn: Callable[[Agent], StateType | Decimal]
-    attributes_fn: Callable[[Agent], dict[str, Any]] | None = None
     is_cumulative: bool = False
     needs_model: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class MemorySensorDescription(SensorEntityDescription):
-    """Description of a sensor for one value of the store that all agents share."""
-
-    value_fn: Callable[[AgentStore], StateType]
+type MemorySensorDescription = _ValueSensorDescription[AgentStore]
 
 
 def _build_window_sensor(name: str, key: str, unit: str | None = None, **more: Any) -> AgentSensorDescription:
@@ -149,7 +149,7 @@ def _build_memory_sensor(name: str, **more: Any) -> MemorySensorDescription:
             return None
         return getattr(state.statistics, name) if state.statistics else 0
 
-    return MemorySensorDescription(
+    return _ValueSensorDescription(
         key=f"memory_{name}", state_class=SensorStateClass.MEASUREMENT, value_fn=get_value, **more
     )
 
@@ -163,11 +163,16 @@ SENSORS = (
     ),
     _gauge("active_conversations", None, lambda agent: len(agent.window_stats), entity_registry_enabled_default=False),
     AgentSensorDescription(
-        key=_LAST_ROUTE_KEY,
+        key="last_route",
         device_class=SensorDeviceClass.ENUM,
         options=list(LAST_ROUTE_STATES),
         value_fn=attrgetter("statistics.last_route"),
-        attributes_fn=lambda agent: {**agent.statistics.last_answer, "message": agent.statistics.last_error},
+        # the activity log leaves out sensors with a state class, even an empty one; its line for the turn has the route
+        attributes_fn=lambda agent: {
+            **agent.statistics.last_answer,
+            "message": agent.statistics.last_error,
+            SensorEntityCapabilityAttribute.STATE_CLASS: None,
+        },
     ),
     _build_duration_sensor(
         "time_to_first_token",
@@ -190,7 +195,7 @@ SENSORS = (
 )
 
 # These sensors stand once for all agents, on their own device, because all agents share the store.
-MEMORY_SENSORS = (
+MEMORY_SENSORS: tuple[MemorySensorDescription, ...] = (
     _build_memory_sensor("facts"),
     _build_memory_sensor("turns"),
     _build_memory_sensor(
@@ -200,7 +205,7 @@ MEMORY_SENSORS = (
         suggested_unit_of_measurement=UnitOfInformation.MEGABYTES,
         suggested_display_precision=1,
     ),
-    MemorySensorDescription(
+    _ValueSensorDescription(
         key="records_dropped",
         state_class=SensorStateClass.TOTAL_INCREASING,
         entity_registry_enabled_default=False,
@@ -268,7 +273,7 @@ def _async_share_memory_sensors(
     async_share_entities(hass, entry, SENSOR_DOMAIN, [each.key for each in MEMORY_SENSORS], add_sensors)
 
 
-def _update_sensors(sensors: Iterable[_ValueSensor]) -> None:
+def _update_sensors(sensors: Iterable[_ValueSensor[Any]]) -> None:
     """Update the sensors after a change. An error in one sensor is logged and does not stop the others."""
     for sensor in sensors:
         try:
@@ -278,9 +283,11 @@ def _update_sensors(sensors: Iterable[_ValueSensor]) -> None:
             log_fault(_LOGGER, "A sensor could not be updated", err)
 
 
-class _ValueSensor(SensorEntity):
-    """A sensor for one value. The state is written only after a change, and only while the sensor is added."""
+class _ValueSensor[Source](SensorEntity):
+    """A sensor for one value of a source. The state is written only after a change, and only while it is added."""
 
+    entity_description: _ValueSensorDescription[Source]
+    _source: Source
     _attr_entity_category = EntityCategory.DIAGNOSTIC
     _attr_has_entity_name = True
     _attr_should_poll = False
@@ -299,16 +306,15 @@ class _ValueSensor(SensorEntity):
 
     def refresh_value(self) -> bool:
         """Read the value again. Return whether it has changed."""
+        description = self.entity_description
         before = self._attr_native_value, getattr(self, "_attr_extra_state_attributes", None)
-        self._read_value()
+        self._attr_native_value = description.value_fn(self._source)
+        if description.attributes_fn:
+            self._attr_extra_state_attributes = description.attributes_fn(self._source)
         return before != (self._attr_native_value, getattr(self, "_attr_extra_state_attributes", None))
 
-    @abstractmethod
-    def _read_value(self) -> None:
-        """Set the value, and the attributes if the sensor has any."""
 
-
-class AgentSensor(AgentEntity, _ValueSensor):
+class AgentSensor(AgentEntity, _ValueSensor[Agent]):
     """A sensor for one value of an agent."""
 
     _unrecorded_attributes = frozenset({"conversations"})
@@ -317,38 +323,18 @@ class AgentSensor(AgentEntity, _ValueSensor):
 
     def __init__(self, agent: Agent, subentry: ConfigSubentry, description: AgentSensorDescription) -> None:
         super().__init__(agent, subentry)
+        self._source = agent
         self.entity_description = description
         self._attr_translation_key = description.key
         self._attr_unique_id = f"{subentry.subentry_id}_{description.key}"
-        self._read_value()
-
-    @property
-    @override
-    def capability_attributes(self) -> dict[str, Any] | None:
-        """The capabilities. The last route has an empty state class besides.
-
-        The activity log leaves out sensors with this attribute. It has one line for each turn, which gives the route.
-        """
-        capabilities = super().capability_attributes
-        if self.entity_description.key == _LAST_ROUTE_KEY:
-            return {**(capabilities or {}), SensorEntityCapabilityAttribute.STATE_CLASS: None}
-        return capabilities
-
-    @override
-    def _read_value(self) -> None:
-        description = self.entity_description
-        self._attr_native_value = description.value_fn(self.agent)
-        if description.attributes_fn:
-            self._attr_extra_state_attributes = description.attributes_fn(self.agent)
+        self.refresh_value()
 
 
-class MemorySensor(_ValueSensor):
+class MemorySensor(_ValueSensor[AgentStore]):
     """A sensor for one value of the store that all agents share."""
 
-    entity_description: MemorySensorDescription
-
     def __init__(self, store: AgentStore, description: MemorySensorDescription) -> None:
-        self._store = store
+        self._source = store
         self.entity_description = description
         self._attr_translation_key = description.key
         # not derived from an account, because the sensor outlives its account
@@ -359,13 +345,9 @@ class MemorySensor(_ValueSensor):
             manufacturer="Windowed Conversation",
             entry_type=DeviceEntryType.SERVICE,
         )
-        self._read_value()
+        self.refresh_value()
 
     @override
     async def async_added_to_hass(self) -> None:
         await super().async_added_to_hass()
-        self.async_on_remove(self._store.async_add_listener(partial(_update_sensors, (self,))))
-
-    @override
-    def _read_value(self) -> None:
-        self._attr_native_value = self.entity_description.value_fn(self._store)
+        self.async_on_remove(self._source.async_add_listener(partial(_update_sensors, (self,))))

@@ -59,9 +59,9 @@ async def test_agent_has_one_device_for_all_of_its_entities(home: HomeAssistant,
     assert device.name == "Ada"
     assert device.model == "scripted"
     assert device.entry_type is dr.DeviceEntryType.SERVICE
-    entities = er.async_entries_for_config_entry(er.async_get(home), entry.entry_id)
+    entities = [each for each in er.async_get(home).entities.values() if each.config_subentry_id == subentry_id]
     assert {entity.device_id for entity in entities} == {device.id}
-    assert {entity.config_subentry_id for entity in entities} == {subentry_id}
+    assert {entity.config_entry_id for entity in entities} == {entry.entry_id}
 
 
 async def test_set_up_asks_for_the_models_and_for_nothing_else(home, entry, model_server: ModelServer) -> None:

@@ -219,7 +219,8 @@ class AgentStore:
         if records or changes or values:
             self.writer.put(*records, *changes, *values)
             # the queue may have been full, which changes only a count
-            self._notify_listeners()
+            for listener in tuple(self._listeners):
+                listener()
 
     def run_in_loop(self, work: Callable[..., None], *args: Any) -> None:
         """Run a callback in the event loop. Can be called from any thread."""
@@ -353,9 +354,6 @@ class AgentStore:
             else:
                 _LOGGER.warning("The store is off: %s", state.reason)
         async_update_store_issues(self._hass, self.writer.path, state)
-        self._notify_listeners()
-
-    def _notify_listeners(self) -> None:
         for listener in tuple(self._listeners):
             listener()
 
