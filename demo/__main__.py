@@ -23,6 +23,7 @@ from demo import dashboard
 from demo.automation import save_automation
 from demo.client import Client, RefusedError
 from demo.errors import DemoError
+from demo.example_week import import_example_week
 from demo.home import set_up_home
 from demo.home_assistant import REPOSITORY, RESTART_EXIT_CODE, HomeAssistantProcess, require_free_port
 from demo.model_server import EXAMPLE_PHRASES, ModelServer
@@ -135,7 +136,9 @@ async def _set_up_demo(client: Client, model: ModelAccess, arguments: argparse.N
         await set_up_home(client)
         account = await replace_accounts(client, model)
         await save_automation(client, account.agent_id)
-        await dashboard.save_dashboard(client, await find_sensor_ids(client))
+        sensors = await find_sensor_ids(client)
+        await dashboard.save_dashboard(client, sensors)
+        await import_example_week(client, sensors)
         done.write_text(json.dumps(model.fingerprint()))
     await prefer_agent(client, account.agent_id)
     wanted = ({"history_tokens": arguments.window} if arguments.window else {}) | {"summarize": arguments.summary}

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from demo.client import Client, Json
+from demo.example_week import NOTICE
 from demo.home import GOOD_NIGHT_BUTTON
 from demo.voice import SENTENCE_ENTITY_ID
 
@@ -49,7 +50,7 @@ def build_views(sensors: Mapping[str, str], *, is_demo: bool) -> list[Json]:
         _build_view(
             "Week",
             WEEK_VIEW_PATH,
-            [_build_week_cards(sensors), _build_turn_charts(sensors), _build_request_charts(sensors)],
+            [_build_week_cards(sensors), _build_turn_charts(sensors), _build_token_charts(sensors)],
         ),
     ]
 
@@ -65,7 +66,7 @@ def _build_window_cards(sensors: Mapping[str, str], hours: float) -> _Cards:
         _build_card(
             "gauge", sensors, "window_utilization", name="Window utilization", needle=True, severity=_GAUGE_SEVERITY
         ),
-        *_build_tiles(sensors, {"window_tokens": "Tokens", "active_conversations": "Conversations"}),
+        _build_card("tile", sensors, "window_tokens", name="Tokens", grid_options=_FULL_WIDTH),
         _build_graph("history-graph", sensors, {"window_tokens": "Tokens"}, hours_to_show=hours),
     ]
 
@@ -85,18 +86,17 @@ def _build_answer_cards(sensors: Mapping[str, str]) -> _Cards:
         _build_heading("Who answered", "mdi:account-voice"),
         _build_graph("distribution", sensors, {"turns_local": "Home Assistant", "turns_model": "Model"}),
         _build_card("tile", sensors, "last_route", name="Last route", grid_options=_FULL_WIDTH),
-        *_build_tiles(sensors, {"turn_duration": "Turn duration", "time_to_first_token": "First token"}),
+        _build_card("tile", sensors, "turn_duration", name="Turn duration", grid_options=_FULL_WIDTH),
     ]
 
 
 def _build_cost_cards(sensors: Mapping[str, str]) -> _Cards:
     return [
         _build_heading("Tokens and cost", "mdi:cash-multiple"),
-        _build_card("tile", sensors, "input_tokens", name="Input tokens", grid_options=_FULL_WIDTH),
         *_build_tiles(
             sensors,
             {
-                "cached_input_tokens": "Cached input",
+                "input_tokens": "Input tokens",
                 "output_tokens": "Output tokens",
                 "turn_cost": "Last turn",
                 "total_cost": "Total cost",
@@ -110,17 +110,15 @@ def _build_week_cards(sensors: Mapping[str, str]) -> _Cards:
     names = {
         "turns_local": "Home Assistant",
         "turns_model": "Model",
-        "turns_fallback": "Fallbacks",
         "turns_failed": "Failed",
-        "requests": "Requests",
         "input_tokens": "Input tokens",
-        "cached_input_tokens": "Cached input",
         "output_tokens": "Output tokens",
         "total_cost": "Cost",
     }
     changes = {"stat_type": "change", "period": {"rolling_window": {"duration": {"days": 7}}}}
     return [
         _build_heading("Last seven days", "mdi:calendar-week"),
+        {"type": "markdown", "content": NOTICE, "grid_options": _FULL_WIDTH},
         *(_build_card("statistic", sensors, key, name=name, **changes) for key, name in names.items()),
     ]
 
@@ -130,18 +128,14 @@ def _build_turn_charts(sensors: Mapping[str, str]) -> _Cards:
     return [
         _build_heading("Turns", "mdi:account-voice"),
         _build_daily_graph(sensors, "Answered per day", answered),
-        _build_daily_graph(
-            sensors, "Failures and fallbacks per day", {"turns_failed": "Failed", "turns_fallback": "Fallbacks"}
-        ),
+        _build_daily_graph(sensors, "Failed per day", {"turns_failed": "Failed"}),
     ]
 
 
-def _build_request_charts(sensors: Mapping[str, str]) -> _Cards:
-    tokens = {"input_tokens": "Input", "cached_input_tokens": "Cached", "output_tokens": "Output"}
+def _build_token_charts(sensors: Mapping[str, str]) -> _Cards:
     return [
-        _build_heading("Requests", "mdi:cloud-upload-outline"),
-        _build_daily_graph(sensors, "Requests per day", {"requests": "Requests"}),
-        _build_daily_graph(sensors, "Tokens per day", tokens),
+        _build_heading("Tokens and cost", "mdi:cash-multiple"),
+        _build_daily_graph(sensors, "Tokens per day", {"input_tokens": "Input", "output_tokens": "Output"}),
         _build_daily_graph(sensors, "Cost per day", {"total_cost": "Cost"}),
     ]
 

@@ -161,7 +161,7 @@ async def ensure_pipeline(client: Client, agent_id: str, name: str) -> str:
 
 
 async def find_sensor_ids(client: Client, entry_id: str | None = None) -> dict[str, str]:
-    """Return the entity ids of the enabled sensors by key, such as window_tokens, of one account or of all accounts."""
+    """Return the entity ids of the agents' enabled sensors by key, such as window_tokens, of one or all accounts."""
     entities = await client.send_command("config/entity_registry/list")
     return {
         entity["translation_key"]: entity["entity_id"]
@@ -169,6 +169,7 @@ async def find_sensor_ids(client: Client, entry_id: str | None = None) -> dict[s
         if entity["platform"] == DOMAIN
         and entity["entity_id"].startswith("sensor.")
         and entity["disabled_by"] is None
+        and entity["config_subentry_id"] is not None
         and entry_id in (None, entity["config_entry_id"])
     }
 

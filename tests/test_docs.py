@@ -12,12 +12,13 @@ from homeassistant.data_entry_flow import section as form_section
 import probatio
 import pytest
 
+from custom_components.windowed_conversation.agents.statistics import LAST_ROUTE_STATES
 from custom_components.windowed_conversation.bridge import turn_report
 from custom_components.windowed_conversation.const import CONF_PROVIDER, PROVIDER_OPENAI, SUBENTRY_CONVERSATION
 from custom_components.windowed_conversation.flows.agent import build_common_fields
 from custom_components.windowed_conversation.flows.fields import NumberFieldSelector
 from custom_components.windowed_conversation.flows.options import build_option_sections
-from custom_components.windowed_conversation.sensor import COST_SENSORS, MEMORY_SENSORS, RECORD_SENSORS, SENSORS
+from custom_components.windowed_conversation.sensor import COST_SENSORS, MEMORY_SENSORS, SENSORS
 from custom_components.windowed_conversation.turn.routing import RouteReason
 from demo import __main__ as demo
 
@@ -192,16 +193,23 @@ def test_default_of_an_option_is_documented(name: str, default: Any, cell: str) 
     assert cell.startswith(choices.get(default) or written(default))
 
 
-def test_every_sensor_is_documented_and_every_documented_sensor_exists() -> None:
+@pytest.mark.parametrize(
+    ("heading", "sensors"),
+    [("Sensors", (*SENSORS, *COST_SENSORS)), ("Memory", MEMORY_SENSORS)],
+    ids=["agent", "memory"],
+)
+def test_every_sensor_is_documented_and_every_documented_sensor_exists(heading: str, sensors: tuple[Any, ...]) -> None:
     names = {key: texts["name"] for key, texts in TEXTS["entity"]["sensor"].items()}
-    enabled = {
-        each.key: each.entity_registry_enabled_default
-        for each in (*SENSORS, *COST_SENSORS, *MEMORY_SENSORS, *RECORD_SENSORS)
-    }
 
-    documented = {row[0]: row[1] for row in table(DOCS / "sensors.md", "Sensors")}
+    documented = {row[0]: row[1] for row in table(DOCS / "sensors.md", heading)}
 
-    assert documented == {names[key]: ("no", "yes")[is_enabled] for key, is_enabled in enabled.items()}
+    assert documented == {names[each.key]: ("no", "yes")[each.entity_registry_enabled_default] for each in sensors}
+
+
+def test_each_state_of_the_last_route_is_documented() -> None:
+    (meaning,) = [row[2] for row in table(DOCS / "sensors.md", "Sensors") if row[0] == "Last route"]
+
+    assert set(re.findall(r"`(\w+)`", meaning)) == set(LAST_ROUTE_STATES)
 
 
 def test_every_named_attribute_is_documented() -> None:

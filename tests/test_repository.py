@@ -7,6 +7,7 @@ from pathlib import Path
 import re
 from typing import Any, get_args
 
+from homeassistant.components.sensor import SensorEntityDescription
 from homeassistant.const import Platform
 from homeassistant.helpers import config_validation as cv
 from homeassistant.helpers.service import _SERVICES_SCHEMA
@@ -46,7 +47,7 @@ from custom_components.windowed_conversation.flows import account_trial
 from custom_components.windowed_conversation.memory import KINDS
 from custom_components.windowed_conversation.providers.errors import RateLimited
 from custom_components.windowed_conversation.providers.models import SELECTABLE_EFFORTS
-from custom_components.windowed_conversation.sensor import COST_SENSORS, MEMORY_SENSORS, RECORD_SENSORS, SENSORS
+from custom_components.windowed_conversation.sensor import COST_SENSORS, MEMORY_SENSORS, SENSORS
 from custom_components.windowed_conversation.turn.context import ContextPlacement
 from custom_components.windowed_conversation.turn.remember_requests import ReplyKey
 from custom_components.windowed_conversation.turn.routing import RoutingMode, Scope
@@ -159,6 +160,7 @@ def test_every_exception_has_its_text_and_every_text_its_exception() -> None:
 
 def test_every_sentence_of_the_activity_and_of_memory_has_its_text() -> None:
     activities = {text(call.args[1]) for call in calls("_common_text") if isinstance(call.args[1], ast.Constant)}
+    activities |= {f"answered_{by}{when}" for by in ("locally", "by_model", "by_agent") for when in ("", "_at_once")}
     counts = {f"forgotten_exchanges_{each}" for each in ("one", "few", "other")}
 
     assert TEXTS["common"].keys() == activities | counts | set(ReplyKey)
@@ -192,7 +194,8 @@ def test_every_issue_has_its_text_and_every_text_its_issue() -> None:
 
 
 def test_every_sensor_has_a_name_and_an_icon() -> None:
-    sensors = {description.key for description in (*SENSORS, *COST_SENSORS, *MEMORY_SENSORS, *RECORD_SENSORS)}
+    descriptions: tuple[SensorEntityDescription, ...] = (*SENSORS, *COST_SENSORS, *MEMORY_SENSORS)
+    sensors = {description.key for description in descriptions}
 
     assert TEXTS["entity"].keys() == ICONS["entity"].keys() == {Platform.SENSOR}
     assert TEXTS["entity"]["sensor"].keys() == sensors

@@ -9,7 +9,7 @@ from homeassistant.components.conversation import (
     ConversationResult,
 )
 from homeassistant.config_entries import ConfigSubentry
-from homeassistant.const import MATCH_ALL
+from homeassistant.const import MATCH_ALL, STATE_UNAVAILABLE, STATE_UNKNOWN
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 
@@ -43,6 +43,15 @@ class WindowedConversationEntity(AgentEntity, ConversationEntity):
         self._attr_unique_id = subentry.subentry_id
         if agent.config.llm_apis or agent.config.routing is RoutingMode.LOCAL_ONLY:
             self._attr_supported_features = ConversationEntityFeature.CONTROL
+
+    @override
+    def _stringify_state(self, available: bool) -> str:
+        """Return no state, instead of the time of the last turn.
+
+        With each change of the state, the activity log would have a second line for the turn, which only says that
+        there was one.
+        """
+        return STATE_UNKNOWN if available else STATE_UNAVAILABLE
 
     @property
     @override

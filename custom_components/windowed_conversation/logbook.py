@@ -44,16 +44,16 @@ def async_describe_events(
 def _format_turn(hass: HomeAssistant, turn: Mapping[str, Any]) -> str:
     if turn["error"]:
         return _format_failure(hass, turn["error"])
+    key, agent = "answered_by_agent", ""
     if turn["route"] == Route.LOCAL:
-        return _common_text(hass, "answered_locally")
-    by_model, seconds = turn["route"] == Route.MODEL, f"{turn['duration']:.1f}"
+        key = "answered_locally"
+    elif turn["route"] == Route.MODEL:
+        key = "answered_by_model"
+    else:
+        agent = _entity_name(hass, turn["answered_by"])
     if turn["duration"] < _MIN_DURATION_SECONDS:
-        if by_model:
-            return _common_text(hass, "answered_by_model_at_once")
-        return _common_text(hass, "answered_by_agent_at_once", agent=_entity_name(hass, turn["answered_by"]))
-    if by_model:
-        return _common_text(hass, "answered_by_model", seconds=seconds)
-    return _common_text(hass, "answered_by_agent", agent=_entity_name(hass, turn["answered_by"]), seconds=seconds)
+        key = f"{key}_at_once"
+    return _common_text(hass, key, agent=agent, seconds=f"{turn['duration']:.1f}")
 
 
 def _format_forgetting(hass: HomeAssistant, forgotten: Mapping[str, Any]) -> str:

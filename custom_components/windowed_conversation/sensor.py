@@ -1,6 +1,6 @@
-"""The diagnostic sensors of an agent. They only show values; the agent and its windows do the counting."""
+"""The diagnostic sensors of the agents and of memory. They only show values; agents, windows and store count them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
@@ -13,21 +13,24 @@ from homeassistant.components.sensor import (
     DOMAIN as SENSOR_DOMAIN,
     SensorDeviceClass,
     SensorEntity,
+    SensorEntityCapabilityAttribute,
     SensorEntityDescription,
     SensorStateClass,
 )
 from homeassistant.config_entries import ConfigSubentry
 from homeassistant.const import PERCENTAGE, EntityCategory, UnitOfInformation, UnitOfTime
-from homeassistant.core import HomeAssistant
+from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers import entity_registry as er
+from homeassistant.helpers.device_registry import DeviceEntryType, DeviceInfo
 from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 from homeassistant.helpers.typing import StateType
 
 from .agents.agent import AccountConfigEntry, Agent
+from .agents.shared_entities import async_share_entities
 from .agents.statistics import LAST_ROUTE_STATES
-from .agents.store import async_get_store
+from .agents.store import AgentStore, async_get_store
 from .bridge.errors import log_fault
-from .const import CONF_PROVIDER, PROVIDER_NONE, SUBENTRY_CONVERSATION, RecordLevel
+from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE, SUBENTRY_CONVERSATION
 from .entity import AgentEntity
 from .turn.routing import WindowKey
 
@@ -41,21 +44,32 @@ _UNIT_TOKENS = "tokens"
 
 _MAX_SHOWN_CONVERSATIONS = 20
 
+# The identifier and the translation key of the device of memory.
+_MEMORY_DEVICE = "memory"
+
 
 @dataclass(frozen=True, kw_only=True)
-class AgentSensorDescription(SensorEntityDescription):
+class _ValueSensorDescription[Source](SensorEntityDescription):
+    """Description of a sensor for one value of a source."""
+
+    value_fn: Callable[[Source], StateType | Decimal]
+    attributes_fn: Callable[[Source], dict[str, Any]] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentSensorDescription(_ValueSensorDescription[Agent]):
     """Description of a sensor for one value of an agent.
 
-    `is_memory` marks a value of the store that all agents share, shown only by agents that use it. `is_cumulative`
-    marks a cost, or a total that survives restarts. A total shows the value on disk, so that it never decreases, even
-    if Home Assistant is killed. `needs_model` marks a value that never changes in an account without a model.
+    `is_cumulative` marks a cost, or a total that survives restarts. A total shows the value on disk, so that it never
+    decreases, even if Home Assistant is killed. `needs_model` marks a value that never changes in an account without a
+    model.
     """
 
-    value_fn: Callable[[Agent], StateType | Decimal]
-    attributes_fn: Callable[[Agent], dict[str, Any]] | None = None
-    is_memory: bool = False
     is_cumulative: bool = False
     needs_model: bool = False
+
+
+type MemorySensorDescription = _ValueSensorDescription[AgentStore]
 
 
 def _build_window_sensor(name: str, key: str, unit: str | None = None, **more: Any) -> AgentSensorDescription:
@@ -126,76 +140,76 @@ def _build_total_sensor(name: str, unit: str | None = None, **more: Any) -> Agen
     )
 
 
-def _build_memory_sensor(name: str, **more: Any) -> AgentSensorDescription:
-    """Return the sensor of a memory statistic: unknown while memory is off, and 0 before the file exists."""
+def _build_memory_sensor(name: str, **more: Any) -> MemorySensorDescription:
+    """Return the sensor of a memory statistic: unknown while memory cannot be used, and 0 before the file exists."""
 
-    def get_value(agent: Agent) -> StateType:
-        store = async_get_store(agent.hass)
-        state = store.writer.state if store is not None else None
-        if state is None or state.reason is not None:
+    def get_value(store: AgentStore) -> StateType:
+        state = store.writer.state
+        if state.reason is not None:
             return None
         return getattr(state.statistics, name) if state.statistics else 0
 
-    return AgentSensorDescription(
-        key=f"memory_{name}", state_class=SensorStateClass.MEASUREMENT, value_fn=get_value, is_memory=True, **more
+    return _ValueSensorDescription(
+        key=f"memory_{name}", state_class=SensorStateClass.MEASUREMENT, value_fn=get_value, **more
     )
 
 
-# Sensors that can be derived from others, or that change with every turn, are disabled by default.
+# An agent has at most twelve enabled entities. Sensors that few people need, or that follow from others, are disabled.
 SENSORS = (
-    _build_window_sensor("message_count", "window_messages", entity_registry_enabled_default=False),
     _build_window_sensor("exchange_count", "window_exchanges", entity_registry_enabled_default=False),
     _build_window_sensor("current_tokens", "window_tokens", _UNIT_TOKENS),
-    _gauge(
-        "window_size", _UNIT_TOKENS, attrgetter("config.policy.history_tokens"), entity_registry_enabled_default=False
-    ),
     _build_window_sensor(
         "utilization", "window_utilization", PERCENTAGE, suggested_display_precision=1, attributes_fn=_usage_attrs
     ),
-    _gauge("active_conversations", None, lambda agent: len(agent.window_stats)),
+    _gauge("active_conversations", None, lambda agent: len(agent.window_stats), entity_registry_enabled_default=False),
     AgentSensorDescription(
         key="last_route",
         device_class=SensorDeviceClass.ENUM,
         options=list(LAST_ROUTE_STATES),
         value_fn=attrgetter("statistics.last_route"),
-        attributes_fn=lambda agent: {**agent.statistics.last_answer, "message": agent.statistics.last_error},
+        # the activity log leaves out sensors with a state class, even an empty one; its line for the turn has the route
+        attributes_fn=lambda agent: {
+            **agent.statistics.last_answer,
+            "message": agent.statistics.last_error,
+            SensorEntityCapabilityAttribute.STATE_CLASS: None,
+        },
     ),
-    _build_duration_sensor("time_to_first_token", attrgetter("statistics.time_to_first_token"), needs_model=True),
+    _build_duration_sensor(
+        "time_to_first_token",
+        attrgetter("statistics.time_to_first_token"),
+        needs_model=True,
+        entity_registry_enabled_default=False,
+    ),
     _build_duration_sensor("turn_duration", attrgetter("statistics.turn_duration")),
     _build_total_sensor("evicted_messages", entity_registry_enabled_default=False),
     _build_total_sensor("turns_local"),
     _build_total_sensor("turns_model", needs_model=True),
-    _build_total_sensor("turns_fallback", needs_model=True),
+    _build_total_sensor("turns_fallback", needs_model=True, entity_registry_enabled_default=False),
     _build_total_sensor("turns_failed"),
-    _build_total_sensor("requests", needs_model=True),
+    _build_total_sensor("requests", needs_model=True, entity_registry_enabled_default=False),
     _build_total_sensor("tool_calls", needs_model=True, entity_registry_enabled_default=False),
     _build_total_sensor("failed_tool_calls", needs_model=True, entity_registry_enabled_default=False),
     _build_total_sensor("input_tokens", _UNIT_TOKENS, needs_model=True),
-    _build_total_sensor("cached_input_tokens", _UNIT_TOKENS, needs_model=True),
+    _build_total_sensor("cached_input_tokens", _UNIT_TOKENS, needs_model=True, entity_registry_enabled_default=False),
     _build_total_sensor("output_tokens", _UNIT_TOKENS, needs_model=True),
 )
 
-MEMORY_SENSORS = (
+# These sensors stand once for all agents, on their own device, because all agents share the store.
+MEMORY_SENSORS: tuple[MemorySensorDescription, ...] = (
     _build_memory_sensor("facts"),
-    _build_memory_sensor("turns", entity_registry_enabled_default=False),
+    _build_memory_sensor("turns"),
     _build_memory_sensor(
         "size",
         device_class=SensorDeviceClass.DATA_SIZE,
         native_unit_of_measurement=UnitOfInformation.BYTES,
         suggested_unit_of_measurement=UnitOfInformation.MEGABYTES,
         suggested_display_precision=1,
-        entity_registry_enabled_default=False,
     ),
-)
-
-# This sensor counts lost records of all agents together, because they share the writer thread.
-RECORD_SENSORS = (
-    AgentSensorDescription(
+    _ValueSensorDescription(
         key="records_dropped",
         state_class=SensorStateClass.TOTAL_INCREASING,
-        is_memory=True,
         entity_registry_enabled_default=False,
-        value_fn=lambda agent: store.writer.counts.lost_count if (store := async_get_store(agent.hass)) else 0,
+        value_fn=lambda store: store.writer.counts.lost_count,
     ),
 )
 
@@ -225,31 +239,41 @@ COST_SENSORS = (
 async def async_setup_entry(
     hass: HomeAssistant, entry: AccountConfigEntry, async_add_entities: AddConfigEntryEntitiesCallback
 ) -> None:
-    """Add the sensors of each agent, and remove existing sensors whose values can no longer change."""
+    """Add the sensors of each agent and of memory, and remove existing ones whose values can no longer change."""
     has_model = entry.data[CONF_PROVIDER] != PROVIDER_NONE
     added = set[str]()
     for subentry in entry.get_subentries_of_type(SUBENTRY_CONVERSATION):
         agent = entry.runtime_data.agents[subentry.subentry_id]
-        costs, memory = COST_SENSORS if agent.vendor is not None else (), MEMORY_SENSORS if agent.config.memory else ()
-        records = RECORD_SENSORS if agent.config.memory or agent.config.record is not RecordLevel.OFF else ()
-        moving = (each for each in (*SENSORS, *costs, *memory, *records) if has_model or not each.needs_model)
+        costs = COST_SENSORS if agent.vendor is not None else ()
+        moving = (each for each in (*SENSORS, *costs) if has_model or not each.needs_model)
         sensors = [AgentSensor(agent, subentry, description) for description in moving]
         sums = [sensor for sensor in sensors if sensor.entity_description.is_cumulative]
         others = [sensor for sensor in sensors if not sensor.entity_description.is_cumulative]
         entry.async_on_unload(agent.statistics.add_listener(partial(_update_sensors, sums)))
         entry.async_on_unload(agent.add_listener(partial(_update_sensors, others)))
-        if (store := async_get_store(hass)) is not None:
-            of_store = [sensor for sensor in others if sensor.entity_description.is_memory]
-            entry.async_on_unload(store.async_add_listener(partial(_update_sensors, of_store)))
         async_add_entities(sensors, config_subentry_id=subentry.subentry_id)
         added |= {str(sensor.unique_id) for sensor in sensors}
     registry = er.async_get(hass)
     for entity in er.async_entries_for_config_entry(registry, entry.entry_id):
-        if entity.domain == SENSOR_DOMAIN and entity.unique_id not in added:
+        if entity.domain == SENSOR_DOMAIN and entity.config_subentry_id is not None and entity.unique_id not in added:
             registry.async_remove(entity.entity_id)
+    _async_share_memory_sensors(hass, entry, async_add_entities)
 
 
-def _update_sensors(sensors: list[AgentSensor]) -> None:
+def _async_share_memory_sensors(
+    hass: HomeAssistant, entry: AccountConfigEntry, async_add_entities: AddConfigEntryEntitiesCallback
+) -> None:
+    """Have one of the loaded accounts add the sensors of memory."""
+
+    @callback
+    def add_sensors() -> None:
+        if (store := async_get_store(hass)) is not None:
+            async_add_entities([MemorySensor(store, description) for description in MEMORY_SENSORS])
+
+    async_share_entities(hass, entry, SENSOR_DOMAIN, [each.key for each in MEMORY_SENSORS], add_sensors)
+
+
+def _update_sensors(sensors: Iterable[_ValueSensor[Any]]) -> None:
     """Update the sensors after a change. An error in one sensor is logged and does not stop the others."""
     for sensor in sensors:
         try:
@@ -259,21 +283,15 @@ def _update_sensors(sensors: list[AgentSensor]) -> None:
             log_fault(_LOGGER, "A sensor could not be updated", err)
 
 
-class AgentSensor(AgentEntity, SensorEntity):
-    """A sensor for one value of an agent. The state is written only after a change, and only while it is added."""
+class _ValueSensor[Source](SensorEntity):
+    """A sensor for one value of a source. The state is written only after a change, and only while it is added."""
 
+    entity_description: _ValueSensorDescription[Source]
+    _source: Source
     _attr_entity_category = EntityCategory.DIAGNOSTIC
-    _unrecorded_attributes = frozenset({"conversations"})
-
-    entity_description: AgentSensorDescription
-
-    def __init__(self, agent: Agent, subentry: ConfigSubentry, description: AgentSensorDescription) -> None:
-        super().__init__(agent, subentry)
-        self.entity_description = description
-        self._attr_translation_key = description.key
-        self._attr_unique_id = f"{subentry.subentry_id}_{description.key}"
-        self.is_added = False
-        self.refresh_value()
+    _attr_has_entity_name = True
+    _attr_should_poll = False
+    is_added = False
 
     @override
     async def async_added_to_hass(self) -> None:
@@ -287,10 +305,49 @@ class AgentSensor(AgentEntity, SensorEntity):
         self.is_added = False
 
     def refresh_value(self) -> bool:
-        """Read the value from the agent. Return whether it has changed."""
+        """Read the value again. Return whether it has changed."""
         description = self.entity_description
         before = self._attr_native_value, getattr(self, "_attr_extra_state_attributes", None)
-        self._attr_native_value = description.value_fn(self.agent)
+        self._attr_native_value = description.value_fn(self._source)
         if description.attributes_fn:
-            self._attr_extra_state_attributes = description.attributes_fn(self.agent)
+            self._attr_extra_state_attributes = description.attributes_fn(self._source)
         return before != (self._attr_native_value, getattr(self, "_attr_extra_state_attributes", None))
+
+
+class AgentSensor(AgentEntity, _ValueSensor[Agent]):
+    """A sensor for one value of an agent."""
+
+    _unrecorded_attributes = frozenset({"conversations"})
+
+    entity_description: AgentSensorDescription
+
+    def __init__(self, agent: Agent, subentry: ConfigSubentry, description: AgentSensorDescription) -> None:
+        super().__init__(agent, subentry)
+        self._source = agent
+        self.entity_description = description
+        self._attr_translation_key = description.key
+        self._attr_unique_id = f"{subentry.subentry_id}_{description.key}"
+        self.refresh_value()
+
+
+class MemorySensor(_ValueSensor[AgentStore]):
+    """A sensor for one value of the store that all agents share."""
+
+    def __init__(self, store: AgentStore, description: MemorySensorDescription) -> None:
+        self._source = store
+        self.entity_description = description
+        self._attr_translation_key = description.key
+        # not derived from an account, because the sensor outlives its account
+        self._attr_unique_id = description.key
+        self._attr_device_info = DeviceInfo(
+            identifiers={(DOMAIN, _MEMORY_DEVICE)},
+            translation_key=_MEMORY_DEVICE,
+            manufacturer="Windowed Conversation",
+            entry_type=DeviceEntryType.SERVICE,
+        )
+        self.refresh_value()
+
+    @override
+    async def async_added_to_hass(self) -> None:
+        await super().async_added_to_hass()
+        self.async_on_remove(self._source.async_add_listener(partial(_update_sensors, (self,))))

@@ -63,6 +63,8 @@ class ListedHome:
         for each in listed.split(", "):
             name, is_state, state = each.partition("=")
             if is_state:
+                # tools find entities in any case, and an entity keeps the spelling that it was first listed with
+                name = next((each for each in self.state_by_name if each.lower() == name.lower()), name)
                 self.state_by_name[name], self.area_by_name[name] = state.removesuffix(_CHANGED_SUFFIX), area
 
     def find_state(self, name: str) -> str | None:

@@ -36,6 +36,7 @@ EXAMPLE_PHRASES: tuple[tuple[str, str], ...] = (
     ("repeat my message", "echoes the context too, which is not spoken"),
     ("what is in the picture?", "what was attached to the message: types and sizes"),
     ("how many messages do you see?", "how much of the conversation is still sent"),
+    ("what did I just do?", "the newest exchange, also one that Home Assistant answered"),
     ("what did I say first?", "the oldest exchange that is still sent"),
     ("fail with 429", "an error, spoken kindly; scripts/demo --help names all kinds"),
     ("what can you do?", "this list"),

@@ -3,8 +3,7 @@
 `facts` has its knowledge; `home`, `lists` and `memory` have its use of tools.
 """
 
-from collections.abc import Iterator
-from itertools import cycle, islice
+from itertools import cycle
 import re
 
 from .conversation import Answer, Conversation
@@ -49,15 +48,16 @@ def _confirm_order(match: re.Match[str], _conversation: Conversation) -> Answer:
 
 
 def _tell_story(match: re.Match[str], _conversation: Conversation) -> Answer:
-    words = islice(
-        _iter_story_words(match["topic"] or "a lamp that never went out"), int(match["words"] or _DEFAULT_STORY_WORDS)
-    )
-    return Answer(text=" ".join(words))
-
-
-def _iter_story_words(topic: str) -> Iterator[str]:
-    for sentence in cycle(_STORY_SENTENCES):
-        yield from sentence.format(topic=topic).split()
+    """Tell as many whole sentences as the number of words allows, and at least one."""
+    topic, limit = match["topic"] or "a lamp that never went out", int(match["words"] or _DEFAULT_STORY_WORDS)
+    sentences = (sentence.format(topic=topic) for sentence in cycle(_STORY_SENTENCES))
+    told = next(sentences)
+    for sentence in sentences:
+        longer = f"{told} {sentence}"
+        if len(longer.split()) > limit:
+            break
+        told = longer
+    return Answer(text=told)
 
 
 def _format_thoughts(topic: str) -> str:
@@ -96,6 +96,14 @@ def _repeat_oldest(_match: re.Match[str], conversation: Conversation) -> Answer:
     return Answer(text=f"The oldest thing I can see is: {oldest}")
 
 
+def _repeat_newest(_match: re.Match[str], conversation: Conversation) -> Answer:
+    said = next((turn.plain_text for turn in reversed(conversation.earlier_turns) if turn.role == "user"), "")
+    if not said:
+        return Answer(text="You have only just begun to talk to me.")
+    answer = conversation.last_assistant_text.rstrip(" .")
+    return Answer(text=f'You said "{said}", and the answer was "{answer}".' if answer else f'You said "{said}".')
+
+
 def _announce_failure(match: re.Match[str], _conversation: Conversation) -> Answer:
     if re.sub(r"\W+", "_", match["name"].lower()) in FAULTS:
         return Answer(text="This answer is about to go wrong, in the way that you have asked for just now.")
@@ -125,5 +133,6 @@ TALK_RULES: tuple[Rule, ...] = (
     Rule(compile_pattern(r"repeat my message.*"), _repeat_message),
     Rule(compile_pattern(r"how many messages (?:do you see|can you see|are there).*"), _count_messages),
     Rule(compile_pattern(r"what (?:is the first thing i said|did i say first|do you see first).*"), _repeat_oldest),
+    Rule(compile_pattern(r"what did i (?:just (?:do|say)|(?:do|say) (?:just now|last))"), _repeat_newest),
     Rule(compile_pattern(r"(?:hello|hi|hey|good (?:morning|evening))\b.*"), _greet),
 )

@@ -126,8 +126,27 @@ async def test_every_phrase_of_the_table_is_understood(ask, phrase):
     assert heard.calls or not heard.text.startswith("I am a scripted model and know only")
 
 
+@pytest.mark.parametrize("words", [1, 60, 250, 1000])
+async def test_story_ends_with_a_whole_sentence(ask, words):
+    heard = await ask(f"tell me a story about the sea in {words} words")
+
+    assert heard.text.endswith(".")
+    assert len(heard.text.split()) <= max(words, 16)
+
+
+async def test_newest_exchange_is_told_whoever_answered_it(ask):
+    heard = await ask(user("turn on the kitchen light"), assistant("Turned on the light."), user("what did I just do?"))
+
+    assert heard.text == 'You said "turn on the kitchen light", and the answer was "Turned on the light".'
+
+
+async def test_without_an_earlier_exchange_nothing_was_done(ask):
+    assert (await ask("what did I just do?")).text == "You have only just begun to talk to me."
+
+
 STATES = "states: Kitchen: kitchen light=on 60%, Door=closed (changed) | rest off, closed"
 MORE = "states: Kitchen: kitchen light=on 60% | not listed: 3 light on, 40 measurements | rest off, closed"
+TWICE = "states: Kitchen: Kitchen light=off, kitchen light=on | rest off"
 ROOMS = "states: Kitchen: Kitchen temperature=21 °C, Kitchen light=on | Hall: Hall window=open | rest off, locked"
 OVERVIEW = "Be brief.\n\n- names: hall light\n  domain: light\n  areas: Hall\n- names: Kitchen light\n  domain: light\n"
 
@@ -146,6 +165,7 @@ OVERVIEW = "Be brief.\n\n- names: hall light\n  domain: light\n  areas: Hall\n- 
         (ROOMS, "did anyone leave a light on in the hall?", "Nothing is on."),
         (ROOMS, "which windows are open?", "These are open: Hall window."),
         (MORE, "which windows are open?", "Nothing is open."),
+        (TWICE, "which devices are on?", "These are on: Kitchen light."),
     ],
 )
 async def test_question_that_the_states_answer_needs_no_tool(ask, told, question, answer):

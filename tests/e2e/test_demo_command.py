@@ -79,7 +79,7 @@ async def test_it_shows_a_local_turn_two_model_turns_and_the_sensors_and_the_hom
     assert "Agent    Your name is Ada." in printed
     assert re.search(r"^Window .* in 3 exchanges$", printed, re.MULTILINE)
     assert re.search(r"Total cost +0\.\d+ USD", printed)
-    assert re.search(r"Total local turns +1\n +Total model turns +2\n", printed)
+    assert re.search(r"Turns answered locally +1\n +Turns answered by model +2\n", printed)
     assert code == 0
     assert "Kitchen light: on, as before" in kept
     assert "Kitchen light: off -> on" in fresh

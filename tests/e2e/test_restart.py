@@ -25,7 +25,7 @@ _BEFORE = (
 )
 _AFTER = ("what is my name?", "how many messages do you see?")
 
-_TOTALS = ("turns_local", "turns_model", "input_tokens", "cached_input_tokens", "output_tokens")
+_TOTALS = ("turns_local", "turns_model", "input_tokens", "output_tokens")
 
 # The number of turns in both conversations before the restart.
 _TURNS = len(_BEFORE) + len(_AFTER) + len(_BEFORE)

@@ -347,26 +347,29 @@ async def test_agent_that_may_use_tools_says_so(home: HomeAssistant, edit_agent_
     assert get_state(home, AGENT).attributes["supported_features"] == 0
 
 
-async def test_own_window_size_goes_before_the_account_s(edit_agent_form: Submit, entry, figure) -> None:
+async def test_own_window_size_goes_before_the_account_s(edit_agent_form: Submit, entry, get_agent) -> None:
     await edit_agent_form(**FRIDAY | {CONF_HISTORY_TOKENS: 600})
 
-    assert figure("window_size") == "600"
+    assert get_agent(entry).config.policy.history_tokens == 600
 
 
-async def test_own_window_size_can_be_taken_back(home: HomeAssistant, set_up, figure) -> None:
-    form = await open_agent_form(home, await set_up(options={CONF_HISTORY_TOKENS: 4000}, **{CONF_HISTORY_TOKENS: 600}))
+async def test_own_window_size_can_be_taken_back(home: HomeAssistant, set_up, get_agent) -> None:
+    entry = await set_up(options={CONF_HISTORY_TOKENS: 4000}, **{CONF_HISTORY_TOKENS: 600})
+    form = await open_agent_form(home, entry)
 
     await form(**FRIDAY)
 
-    assert figure("window_size") == "4000"
+    assert get_agent(entry).config.policy.history_tokens == 4000
 
 
-async def test_agent_without_a_model_has_a_name_and_a_window(home: HomeAssistant, entry_without_model, figure) -> None:
+async def test_agent_without_a_model_has_a_name_and_a_window(
+    home: HomeAssistant, entry_without_model, get_agent
+) -> None:
     form = await open_agent_form(home, entry_without_model)
 
     assert list(get_selectors(form)) == [CONF_NAME, CONF_MEMORY, CONF_RECORD, CONF_SCOPE, CONF_HISTORY_TOKENS]
     await form(name="Grace", history_tokens=600)
-    assert figure("window_size") == "600"
+    assert get_agent(entry_without_model).config.policy.history_tokens == 600
 
 
 async def test_agent_without_a_model_is_added(home: HomeAssistant, entry_without_model, say: SayFn) -> None:

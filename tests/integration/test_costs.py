@@ -302,7 +302,9 @@ async def test_costs_are_money_on_the_agents_device(home: HomeAssistant, set_up:
 
     assert (turn["device_class"], turn.get("state_class")) == ("monetary", None)
     assert (total["device_class"], total["state_class"]) == ("monetary", "total")
-    entities = er.async_entries_for_config_entry(er.async_get(home), entry.entry_id)
+    (agent_id,) = entry.subentries
+    entities = [each for each in er.async_get(home).entities.values() if each.config_subentry_id == agent_id]
+    assert {each.entity_id for each in entities} >= {TURN_COST, TOTAL_COST}
     assert len({entity.device_id for entity in entities}) == 1
 
 

@@ -294,7 +294,7 @@ async def test_what_was_forgotten_is_not_sent_again(
 
 def list_states(home: HomeAssistant) -> dict[str, State]:
     """Return all states except the size of the memory file, which another thread updates."""
-    return {each.entity_id: each for each in home.states.async_all() if "size_of_memory" not in each.entity_id}
+    return {each.entity_id: each for each in home.states.async_all() if "memory_size" not in each.entity_id}
 
 
 async def test_head_start_leaves_no_trace(

@@ -39,7 +39,14 @@ def told(home: HomeAssistant) -> Told:
 async def test_local_turn_was_answered_locally(entry, say: SayFn, told: Told) -> None:
     await say("turn on kitchen light")
 
-    assert told() == "answered locally"
+    assert told().startswith("answered locally")
+
+
+async def test_local_turn_that_took_long_has_its_seconds(home: HomeAssistant, entry, told: Told) -> None:
+    home.bus.async_fire(EVENT_TURN, {"entity_id": AGENT, "error": None, "route": "local", "duration": 2.34})
+    await home.async_block_till_done()
+
+    assert told() == "answered locally in 2.3 s"
 
 
 @pytest.mark.parametrize(

@@ -211,13 +211,6 @@ async def test_sensors_show_how_much_there_is(home: HomeAssistant, entry, say: S
     assert float(figure("memory_size")) > 0
 
 
-async def test_agent_without_memory_has_no_sensors_for_it(set_up: SetUpFn, figure) -> None:
-    await set_up(**{CONF_MEMORY: False})
-
-    with pytest.raises(ValueError, match="unpack"):
-        figure("memory_facts")
-
-
 async def test_diagnostics_have_figures_of_memory_and_no_text(home: HomeAssistant, entry, say: SayFn) -> None:
     await say(f"remember the {SECRET}")
 

@@ -238,10 +238,11 @@ async def test_open_conversation_is_trimmed_at_once_and_the_next_request_fits_a_
 
     await options_form(**SMALL)
     await flush_store(home)
-    assert figure("window_size") == "1000"
+    (shown,) = get_agent(entry).window_stats.values()
+    assert shown.max_tokens == 1000
     assert int(figure("window_tokens")) <= 750
     assert float(figure("window_utilization")) <= 75
-    assert int(figure("evicted_messages")) == 10 - int(figure("window_messages"))
+    assert int(figure("evicted_messages")) == 10 - shown.message_count
     await say("how many messages do you see?")
 
     assert history_tokens(model_server.requests[-1].body) <= 1000
@@ -250,16 +251,16 @@ async def test_open_conversation_is_trimmed_at_once_and_the_next_request_fits_a_
     assert window.stats().current_tokens <= 1000
 
 
-async def test_agent_keeps_a_window_of_its_own(home: HomeAssistant, set_up, figure) -> None:
+async def test_agent_keeps_a_window_of_its_own(home: HomeAssistant, set_up, get_agent) -> None:
     entry = await set_up(**{CONF_HISTORY_TOKENS: 600})
 
     await (await open_options(home, entry))(**SMALL)
 
-    assert figure("window_size") == "600"
+    assert get_agent(entry).config.policy.history_tokens == 600
 
 
 async def test_options_of_an_account_that_is_away_wait_for_it(
-    home: HomeAssistant, options_form: Submit, entry, figure
+    home: HomeAssistant, options_form: Submit, entry, get_agent
 ) -> None:
     await home.config_entries.async_unload(entry.entry_id)
 
@@ -267,4 +268,4 @@ async def test_options_of_an_account_that_is_away_wait_for_it(
     await home.config_entries.async_setup(entry.entry_id)
     await home.async_block_till_done()
 
-    assert figure("window_size") == "1000"
+    assert get_agent(entry).config.policy.history_tokens == 1000

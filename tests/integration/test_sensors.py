@@ -5,7 +5,7 @@ import json
 import logging
 from typing import Any
 
-from homeassistant.const import EntityCategory
+from homeassistant.const import CONF_URL, EntityCategory
 from homeassistant.core import Event, EventStateChangedData, HomeAssistant, callback
 from homeassistant.helpers import entity_registry as er
 from homeassistant.helpers.event import async_track_state_change_event
@@ -13,13 +13,19 @@ from homeassistant.helpers.icon import async_get_icons
 import pytest
 
 from custom_components.windowed_conversation.agents.store import AgentStore
-from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, DOMAIN
+from custom_components.windowed_conversation.const import (
+    CONF_HISTORY_TOKENS,
+    CONF_PROVIDER,
+    DOMAIN,
+    PROVIDER_OPENAI,
+)
 from custom_components.windowed_conversation.turn.limits import TurnLimits
 from custom_components.windowed_conversation.turn.routing import Route, RouteDecision, RouteReason
 from custom_components.windowed_conversation.turn.state import Turn
 from demo.model_server import ModelServer, call, words
 
-from .conftest import SayAtOnce, SayFn, SetUpFn, Submit, flush_store, start, stop, until
+from .conftest import AGENT, SayAtOnce, SayFn, SetUpFn, Submit, flush_store, start, stop, until
+from .more_agents import add_account
 from .states import get_state
 from .store_file import Disk
 
@@ -40,41 +46,51 @@ TOTALS = (
 
 # Name, unit, device class and state class of each sensor, by translation key.
 SENSORS = {
-    "window_messages": ("Window messages", None, None, "measurement"),
     "window_exchanges": ("Window exchanges", None, None, "measurement"),
     "window_tokens": ("Window tokens", "tokens", None, "measurement"),
-    "window_size": ("Window size", "tokens", None, "measurement"),
     "window_utilization": ("Window utilization", "%", None, "measurement"),
     "evicted_messages": ("Total evicted messages", None, None, "total_increasing"),
     "active_conversations": ("Active conversations", None, None, "measurement"),
     "last_route": ("Last route", None, "enum", None),
-    "turns_local": ("Total local turns", None, None, "total_increasing"),
-    "turns_model": ("Total model turns", None, None, "total_increasing"),
-    "turns_fallback": ("Total fallbacks", None, None, "total_increasing"),
-    "turns_failed": ("Total failed turns", None, None, "total_increasing"),
+    "turns_local": ("Turns answered locally", None, None, "total_increasing"),
+    "turns_model": ("Turns answered by model", None, None, "total_increasing"),
+    "turns_fallback": ("Turns answered by fallback agent", None, None, "total_increasing"),
+    "turns_failed": ("Turns failed", None, None, "total_increasing"),
     "requests": ("Total requests", None, None, "total_increasing"),
     "tool_calls": ("Total tool calls", None, None, "total_increasing"),
-    "failed_tool_calls": ("Total failed tool calls", None, None, "total_increasing"),
+    "failed_tool_calls": ("Total tool calls failed", None, None, "total_increasing"),
     "input_tokens": ("Total input tokens", "tokens", None, "total_increasing"),
     "cached_input_tokens": ("Total cached tokens", "tokens", None, "total_increasing"),
     "output_tokens": ("Total output tokens", "tokens", None, "total_increasing"),
-    "time_to_first_token": ("Last time to first token", "s", "duration", "measurement"),
+    "time_to_first_token": ("Time to first token", "s", "duration", "measurement"),
     "turn_duration": ("Last turn duration", "s", "duration", "measurement"),
-    "memory_facts": ("Facts in memory", None, None, "measurement"),
-    "memory_turns": ("Turns in memory", None, None, "measurement"),
-    "memory_size": ("Size of memory", "MB", "data_size", "measurement"),
-    "records_dropped": ("Dropped records", None, None, "total_increasing"),
 }
 
+# The names of an agent's enabled entities as a page lists them; None is the agent itself.
+ENABLED_NAMES = [
+    None,
+    "Last route",
+    "Last turn cost",
+    "Last turn duration",
+    "Total cost",
+    "Total input tokens",
+    "Total output tokens",
+    "Turns answered by model",
+    "Turns answered locally",
+    "Turns failed",
+    "Window tokens",
+    "Window utilization",
+]
 DISABLED_SENSOR_KEYS = (
-    "window_messages",
     "window_exchanges",
-    "window_size",
     "evicted_messages",
+    "active_conversations",
+    "turns_fallback",
+    "requests",
     "tool_calls",
     "failed_tool_calls",
-    "memory_turns",
-    "memory_size",
+    "cached_input_tokens",
+    "time_to_first_token",
     "records_dropped",
 )
 NEED_A_MODEL = {
@@ -89,18 +105,19 @@ NEED_A_MODEL = {
     "time_to_first_token",
 }
 UNKNOWN_SENSOR_KEYS = ("last_route", "time_to_first_token", "turn_duration")
-# The initial state of every sensor except the size of the memory file, which is still being created at that time.
-INITIAL_STATES = (
-    dict.fromkeys((key for key in SENSORS if key != "memory_size"), "0")
-    | dict.fromkeys(UNKNOWN_SENSOR_KEYS, "unknown")
-    | {"window_size": "8000"}
-)
+INITIAL_STATES = dict.fromkeys(SENSORS, "0") | dict.fromkeys(UNKNOWN_SENSOR_KEYS, "unknown")
 
 
 @pytest.fixture
 def sensors(home: HomeAssistant, entry) -> dict[str, er.RegistryEntry]:
-    """Return the registry entries of the account's sensors by translation key."""
-    entities = er.async_entries_for_config_entry(er.async_get(home), entry.entry_id)
+    """Return the registry entries of the agent's sensors by translation key."""
+    (agent_id,) = entry.subentries
+    return agent_sensors(home, agent_id)
+
+
+def agent_sensors(home: HomeAssistant, agent_id: str) -> dict[str, er.RegistryEntry]:
+    """Return the registry entries of an agent's sensors by translation key."""
+    entities = [each for each in er.async_get(home).entities.values() if each.config_subentry_id == agent_id]
     return {str(entity.translation_key): entity for entity in entities if entity.domain == "sensor"}
 
 
@@ -136,10 +153,18 @@ async def test_sensors_that_few_people_need_are_disabled_at_first(
 
 
 def test_account_without_a_model_has_the_sensors_that_can_move(home: HomeAssistant, entry_without_model) -> None:
-    entities = er.async_entries_for_config_entry(er.async_get(home), entry_without_model.entry_id)
+    (agent_id,) = entry_without_model.subentries
 
-    keys = {entity.translation_key for entity in entities if entity.domain == "sensor"}
-    assert keys == SENSORS.keys() - NEED_A_MODEL
+    assert agent_sensors(home, agent_id).keys() == SENSORS.keys() - NEED_A_MODEL
+
+
+async def test_agent_has_at_most_twelve_enabled_entities(home: HomeAssistant, model_server: ModelServer) -> None:
+    await add_account(home, "Ada", {CONF_PROVIDER: PROVIDER_OPENAI, CONF_URL: model_server.url})
+
+    agent_id = er.async_get(home).entities[AGENT].unique_id
+    entities = [each for each in er.async_get(home).entities.values() if each.config_subentry_id == agent_id]
+    enabled = [entity.original_name for entity in entities if not entity.disabled]
+    assert sorted(enabled, key=lambda name: name or "") == ENABLED_NAMES
 
 
 async def test_sensor_that_can_no_longer_move_is_removed_and_no_other(home: HomeAssistant, entry_without_model) -> None:
@@ -187,11 +212,10 @@ async def test_local_turn_is_counted(entry, say: SayFn, figure) -> None:
     await say("turn on kitchen light")
 
     shown = {key: figure(key) for key in SENSORS}
-    still = ("evicted_messages", "turns_model", "input_tokens", "cached_input_tokens", "output_tokens", "window_size")
+    still = ("evicted_messages", "turns_model", "input_tokens", "cached_input_tokens", "output_tokens")
     assert {key: shown[key] for key in still} == {key: INITIAL_STATES[key] for key in still}
     assert shown["last_route"] == "local"
     assert shown["turns_local"] == shown["window_exchanges"] == shown["active_conversations"] == "1"
-    assert shown["window_messages"] == "4"
     assert shown["time_to_first_token"] == "unknown"
     assert float(shown["turn_duration"]) > 0
 
@@ -203,7 +227,7 @@ async def test_model_turn_is_counted(entry, say: SayFn, figure, model_server: Mo
     usage = [request.usage for request in model_server.requests]
     assert figure("last_route") == "model"
     assert (figure("turns_local"), figure("turns_model")) == ("0", "2")
-    assert (figure("window_exchanges"), figure("window_messages")) == ("2", "4")
+    assert figure("window_exchanges") == "2"
     assert int(figure("input_tokens")) == sum(each["prompt"] for each in usage)
     assert int(figure("cached_input_tokens")) == sum(each["cached"] for each in usage) > 0
     assert int(figure("output_tokens")) == sum(each["completion"] for each in usage)
@@ -246,7 +270,7 @@ async def test_sensors_follow_by_themselves_and_once_for_turns_that_end_together
         shown.append(get_state(home, event.data["entity_id"]).state)
         changed.set()
 
-    async_track_state_change_event(home, "sensor.ada_total_local_turns", on_change)
+    async_track_state_change_event(home, "sensor.ada_turns_answered_locally", on_change)
     nothing: Any = None
     turn = Turn(nothing, "", RouteDecision(Route.LOCAL, RouteReason.LOCAL_MATCH), TurnLimits(), nothing, nothing)
     for _ in range(2):
@@ -260,11 +284,11 @@ async def test_window_figures_are_those_of_who_spoke_last(entry, say: SayFn, fig
     await say("my name is Ada", "one")
     await say("what is my name?", "one")
     await say("who am I?", "two")
-    assert (figure("window_messages"), figure("active_conversations")) == ("2", "2")
+    assert (figure("window_exchanges"), figure("active_conversations")) == ("1", "2")
 
     await say("what is my name?", "one")
 
-    assert (figure("window_messages"), figure("active_conversations")) == ("6", "2")
+    assert (figure("window_exchanges"), figure("active_conversations")) == ("3", "2")
 
 
 async def test_utilization_is_the_share_of_the_window_in_percent(set_up: SetUpFn, say: SayFn, figure) -> None:
@@ -272,12 +296,13 @@ async def test_utilization_is_the_share_of_the_window_in_percent(set_up: SetUpFn
 
     await say(LONG)
 
-    assert figure("window_size") == "1000"
     assert float(figure("window_utilization")) == pytest.approx(int(figure("window_tokens")) / 10)
     assert 0 < float(figure("window_utilization")) <= 100
 
 
-async def test_evicted_messages_are_counted_wherever_they_went(set_up: SetUpFn, say: SayFn, figure, get_agent) -> None:
+async def test_evicted_messages_are_counted_wherever_they_went(
+    *, set_up: SetUpFn, say: SayFn, figure, get_agent, conversations
+) -> None:
     entry = await set_up(options={CONF_HISTORY_TOKENS: 100})
     for _ in range(4):
         await say("turn on kitchen light", agent_id="conversation.home_assistant")
@@ -287,7 +312,7 @@ async def test_evicted_messages_are_counted_wherever_they_went(set_up: SetUpFn, 
 
     (window,) = get_agent(entry).windows.loaded_windows().values()
     assert int(figure("evicted_messages")) == window.stats().evicted_messages > 0
-    assert int(figure("evicted_messages")) + int(figure("window_messages")) == 4 * 4 + 2 * 2
+    assert int(figure("evicted_messages")) + conversations()[0]["messages"] == 4 * 4 + 2 * 2
 
 
 async def test_newest_twenty_conversations_are_shown(entry, say: SayFn, conversations, figure) -> None:

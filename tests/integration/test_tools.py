@@ -149,7 +149,7 @@ async def test_fault_of_ours_is_spoken_shown_and_logged_without_its_text(
 
     assert get_speech(await say("turn on kitchen light")) == "Something went wrong. Please try again."
     assert get_state(home, "sensor.ada_last_route").attributes["error"] == "unexpected"
-    assert get_state(home, "sensor.ada_total_failed_turns").state == "1"
+    assert get_state(home, "sensor.ada_turns_failed").state == "1"
     assert "A turn failed in an unexpected way: RuntimeError" in caplog.text
     assert "pelican" not in caplog.text
 

@@ -218,6 +218,9 @@ class AgentStore:
         self._changed_values.clear()
         if records or changes or values:
             self.writer.put(*records, *changes, *values)
+            # the queue may have been full, which changes only a count
+            for listener in tuple(self._listeners):
+                listener()
 
     def run_in_loop(self, work: Callable[..., None], *args: Any) -> None:
         """Run a callback in the event loop. Can be called from any thread."""
@@ -241,7 +244,7 @@ class AgentStore:
 
     @callback
     def async_add_listener(self, listener: Callable[[], None]) -> CALLBACK_TYPE:
-        """Call `listener` when the store's state changes. Return a function that unsubscribes it."""
+        """Call `listener` after a write and when the store's state changes. Return a function that unsubscribes it."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
