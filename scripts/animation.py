@@ -35,7 +35,7 @@ class _Scene(NamedTuple):
 
 _SCENES = (
     _Scene("turn on the kitchen light", "Commands are carried out locally, in milliseconds."),
-    _Scene("is the garage door closed, and what else is open?", "One request: the states are sent with the question."),
+    _Scene("is the garage closed?", "A question about the home takes one request."),
     _Scene("remember that the bins go out on Friday", "What you ask it to remember stays in your home."),
     _Scene("when do the bins go out?", "The next day, in a new conversation.", is_next_day=True),
 )

@@ -29,6 +29,7 @@ _USUAL_STATE_BY_ASKED = {
     "locked": "locked",
     "unlocked": "locked",
 }
+_OPPOSITES = (("open", "closed"), ("locked", "unlocked"))
 _UNUSUAL_STATES = ("on", "open", "unlocked", "playing", "detected")
 _DOMAIN_BY_KIND = {"light": "light", "window": "binary_sensor", "door": "binary_sensor", "lock": "lock"}
 
@@ -41,8 +42,16 @@ def _answer_state(match: re.Match[str], conversation: Conversation) -> Answer:
             return _report_failure(found.error)
         state = parse_listed_home((), [found.text]).find_state(name) or parse_states(found.text).first_state
         return Answer(text=f"The {name} is {state}.")
-    known = _find_known_state(name, match.groupdict().get("asked"), conversation)
+    asked = match.groupdict().get("asked")
+    # "the garage" may be the garage door
+    name = parse_listed_home(conversation.turns).find_name(name, _get_opposites(asked)) or name
+    known = _find_known_state(name, asked, conversation)
     return Answer(text=f"The {name} is {known}.") if known else look_up_states(conversation, name=name)
+
+
+def _get_opposites(state: str | None) -> tuple[str, ...]:
+    """Return the pair of states to which this one belongs, or nothing."""
+    return next((pair for pair in _OPPOSITES if (state or "").lower() in pair), ())
 
 
 def _find_known_state(name: str, asked: str | None, conversation: Conversation) -> str | None:

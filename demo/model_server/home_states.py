@@ -6,7 +6,7 @@ An agent may write the list into the system prompt instead, below "## States". R
 form. The entities, with their domains and areas, are in Home Assistant's overview in the system prompt.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 import json
 import re
@@ -70,6 +70,14 @@ class ListedHome:
     def find_state(self, name: str) -> str | None:
         """Return the state of the entity with this name, ignoring case, or None if it is not listed."""
         return next((state for each, state in self.state_by_name.items() if each.lower() == name.lower()), None)
+
+    def find_name(self, beginning: str, states: Collection[str]) -> str | None:
+        """Return the only name with this beginning whose entity is in one of these states, or None."""
+        start = f"{beginning.lower()} "
+        names = [
+            each for each, state in self.state_by_name.items() if each.lower().startswith(start) and state in states
+        ]
+        return names[0] if len(names) == 1 else None
 
     def can_be_unlisted(self, kind: str | None, words: Iterable[str]) -> bool:
         """Return whether an unlisted entity of a kind (None for any) may be in one of these states."""

@@ -158,6 +158,7 @@ OVERVIEW = "Be brief.\n\n- names: hall light\n  domain: light\n  areas: Hall\n- 
         (STATES, "is the hall light on?", "The hall light is off."),
         (STATES, "which devices are on?", "These are on: kitchen light."),
         (STATES, "is the Door open?", "The Door is closed."),
+        ("states: Garage: Garage door=closed | rest off", "is the garage closed?", "The Garage door is closed."),
         (STATES, "make sure the kitchen light is on", "The kitchen light is already on."),
         (STATES, "is everything closed and off?", "These are not: kitchen light."),
         (ROOMS, "what is the temperature in the kitchen?", "The temperature in the kitchen is 21 °C."),
