@@ -1,4 +1,4 @@
-"""Tests for the made-up week of the demo: it is longer than the view, grows, and ends where the recorder begins to count."""
+"""Tests for the made-up week of the demo: longer than the view, and ending where the recorder begins to count."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
