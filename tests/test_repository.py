@@ -44,6 +44,7 @@ from custom_components.windowed_conversation.const import (
     RecordLevel,
 )
 from custom_components.windowed_conversation.flows import account_trial
+from custom_components.windowed_conversation.flows.request_weight import WeightSentence
 from custom_components.windowed_conversation.memory import KINDS
 from custom_components.windowed_conversation.providers.errors import RateLimited
 from custom_components.windowed_conversation.providers.models import SELECTABLE_EFFORTS
@@ -215,6 +216,7 @@ def test_every_choice_has_its_text() -> None:
         CONF_TOOL_RESULTS: get_args(ToolResultMode.__value__),
         ATTR_CONTENT: CONVERSATION_CONTENTS,
         "memory_kinds": KINDS,
+        "request_weight": WeightSentence,
         "turn_outcome": TURN_OUTCOMES,
         "turn_route": TURN_ROUTES,
     }

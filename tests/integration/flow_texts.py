@@ -21,7 +21,7 @@ def missing_texts(result: dict[str, Any], flows: object) -> list[str]:
     """Return the translation keys that a flow step needs and whose text is missing or has an unknown placeholder."""
     texts = dict(_flat(_texts_of(result["handler"], flows)))
     placeholders = result.get("description_placeholders") or {}
-    return [key for key in _needed(result, texts) if not _can_render(texts.get(key), placeholders)]
+    return [key for key in _needed(result, texts) if not _can_render(key, texts.get(key), placeholders)]
 
 
 def _texts_of(handler: str | tuple[str, str], flows: object) -> dict[str, Any]:
@@ -40,9 +40,10 @@ def _flat(texts: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
             yield f"{prefix}{key}", value
 
 
-def _can_render(text: str | None, placeholders: dict[str, str]) -> bool:
+def _can_render(key: str, text: str | None, placeholders: dict[str, str]) -> bool:
     try:
-        return text is not None and bool(text.format(**placeholders))
+        # only a description may be empty
+        return text is not None and bool(text.format(**placeholders) or key.endswith(".description"))
     except KeyError:
         return False
 

@@ -29,9 +29,11 @@ from ..turn.context import ContextPlacement, InputStamp, clean_name
 from ..turn.errors import PromptRenderingFailed
 from ..turn.forgetting import remove_forget_exchange
 from ..turn.home import STATES_HINT
+from ..turn.limits import RequestWeight, weigh_request
 from ..turn.model import Model, PromptFingerprints, Question
-from ..turn.recall import append_prompt_facts
+from ..turn.recall import PromptFacts, append_prompt_facts
 from ..turn.remember_requests import MemoryDialog, MemoryReply
+from ..turn.routing import RoutingMode
 from ..turn.speaker import Speaker
 from ..turn.state import Turn
 from ..window import Window, WindowStats
@@ -127,12 +129,43 @@ async def async_build_inputless_question(agent: Agent, llm_context: llm.LLMConte
 
     The agent has a model. Raises `ToolsUnavailable`.
     """
-    # the memory tools are sent and counted, but never called
-    nobody = Speaker("", agent.hass.config.language)
-    own = _memory_tools(agent, nobody, partial(async_run_deletion, agent.hass), MemoryDialog({}, "", nobody))
     assert agent.model is not None
-    model, api = agent.model, await _async_get_tools(agent, llm_context, own)
+    model, api = agent.model, await _async_get_inputless_tools(agent, llm_context)
     return Question(model, "", "", agent.tool_schemas.convert_tools(api), "", excluded_tags=agent.config.excluded_tags)
+
+
+async def async_weigh_request(agent: Agent, llm_context: llm.LLMContext) -> RequestWeight | None:
+    """Return the weight of the agent's requests, or None without a model. The facts are those of its newest turn.
+
+    Raises `TurnError`.
+    """
+    if agent.model is None or agent.config.routing is RoutingMode.LOCAL_ONLY:
+        return None
+    api = await _async_get_inputless_tools(agent, llm_context)
+    nobody, stamp = _create_nobody(agent), InputStamp(dt_util.now())
+    window = Window("", agent.config.policy, agent.counter)
+    context = TurnContext(agent, window, nobody, stamp, nobody.language)
+    profiles = list(agent.profiles.values()) if agent.config.memory else [(None, PromptFacts())]
+    return weigh_request(
+        _render_instructions(agent, nobody, llm_context).strip(),
+        _format_home_prompt(agent, api),
+        agent.tool_schemas.convert_tools(api),
+        facts=profiles[-1][1].text if profiles else None,
+        budget=replace(agent.model.planned_budget, live_tokens=context.max_tokens),
+        counter=agent.counter,
+    )
+
+
+def _create_nobody(agent: Agent) -> Speaker:
+    """Return the speaker of a request without input."""
+    return Speaker("", agent.hass.config.language)
+
+
+async def _async_get_inputless_tools(agent: Agent, llm_context: llm.LLMContext) -> SafeAPIInstance | None:
+    """Return the tools without user input. Those of memory are sent and counted, but never called."""
+    nobody = _create_nobody(agent)
+    own = _memory_tools(agent, nobody, partial(async_run_deletion, agent.hass), MemoryDialog({}, "", nobody))
+    return await _async_get_tools(agent, llm_context, own)
 
 
 async def _async_get_tools(
@@ -188,23 +221,31 @@ def _build_system_prompt(
     """Return the fingerprints of the system prompt, and its text without the profile of facts."""
     extra = turn.user_input.extra_system_prompt or turn.chat_log.extra_system_prompt
     turn.chat_log.extra_system_prompt = extra
-    instructions, entities = _render_instructions(turn, llm_context), api.api_prompt if api else ""
-    hint = STATES_HINT if turn.agent.config.sends_states and api else ""
-    parts = [part.strip() for part in (instructions, entities, hint, extra or "")]
-    fingerprints = PromptFingerprints(hash((instructions, extra)), hash(entities), volatile)
+    instructions = _render_instructions(turn.agent, turn.speaker, llm_context)
+    home = _format_home_prompt(turn.agent, api)
+    parts = [part.strip() for part in (instructions, home, extra or "")]
+    fingerprints = PromptFingerprints(hash((instructions, extra)), hash(home), volatile)
     return fingerprints, "\n".join(filter(None, parts))
 
 
-def _render_instructions(turn: ConversationTurn, llm_context: llm.LLMContext) -> str:
+def _format_home_prompt(agent: Agent, api: llm.APIInstance | None) -> str:
+    """Return the prompt of the tools, which describes the home, with the hint on its states."""
+    if api is None:
+        return ""
+    hint = STATES_HINT if agent.config.sends_states else ""
+    return "\n".join(filter(None, (api.api_prompt.strip(), hint)))
+
+
+def _render_instructions(agent: Agent, speaker: Speaker, llm_context: llm.LLMContext) -> str:
     """Render the instructions template with the same variables as core's agents."""
-    hass = turn.agent.hass
+    hass = agent.hass
     variables = {
         "ha_name": clean_name(hass.config.location_name),
-        "user_name": turn.speaker.user_name,
+        "user_name": speaker.user_name,
         "llm_context": llm_context,
     }
     try:
-        return str(Template(turn.agent.config.instructions, hass).async_render(variables, parse_result=False))
+        return str(Template(agent.config.instructions, hass).async_render(variables, parse_result=False))
     except TemplateError as err:
         _LOGGER.warning("The instructions of the agent cannot be rendered: %s", err)
         raise PromptRenderingFailed("the instructions cannot be rendered") from err

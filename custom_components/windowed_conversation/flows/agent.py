@@ -65,6 +65,7 @@ from .fields import (
     switch_field,
     token_field,
 )
+from .request_weight import async_describe_weight
 
 _PRIVACY_PAGE = "https://github.com/windowed-conversation/windowed-conversation/blob/main/docs/privacy.md"
 
@@ -111,8 +112,19 @@ class AgentFlow(ConfigSubentryFlow):
             step_id="agent",
             data_schema=self.add_suggested_values_to_schema(form, user_input or data),
             errors=errors,
-            description_placeholders={"privacy_page": _PRIVACY_PAGE},
+            description_placeholders={
+                "privacy_page": _PRIVACY_PAGE,
+                "request_weight": await self._async_describe_weight(),
+            },
         )
+
+    async def _async_describe_weight(self) -> str:
+        """Return the text on the weight of a saved agent's requests, or an empty text if that is unknown."""
+        if self.source == SOURCE_USER:
+            return ""
+        account: AccountData = self._get_entry().runtime_data
+        agent = account.agents.get(self._get_reconfigure_subentry().subentry_id)
+        return "" if agent is None else await async_describe_weight(agent)
 
     def _suggest_agent_data(self, models: list[ListedModel]) -> dict[str, Any]:
         if self.source == SOURCE_USER:

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 import time
 
-from ..window import IMPORTANT, Exchange, WindowPolicy
+from ..providers import ToolSchema, count_tools_tokens
+from ..window import IMPORTANT, Exchange, TextCounter, TextKind, WindowPolicy
 from .context import MAX_LIVE_CONTEXT_SHARE
 
 # The longest interval between two signs of life of a vendor's server, in seconds, plus one second for the network.
@@ -102,6 +103,30 @@ class Shortfall:
     context_tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class RequestWeight:
+    """The parts of an agent's requests, in tokens.
+
+    `instructions`, `home`, `tools` and `facts` are in each request; `facts` is None if none have been read yet.
+    `live_context` is the most that states and recalled lines may take, `window` the most that the conversation may
+    take, and `answer` the reserve for the answer. `model` is the context size of the model, or None if it is unknown.
+    """
+
+    instructions: int
+    home: int
+    tools: int
+    facts: int | None
+    live_context: int
+    window: int
+    answer: int
+    model: int | None
+
+    @property
+    def total(self) -> int:
+        """The tokens that each request has before its conversation."""
+        return self.instructions + self.home + self.tools + (self.facts or 0)
+
+
 def apply_context_size(budget: Budget, context: int) -> Budget:
     """Return the budget with a context size that the user did not enter; fewer tokens are reserved for the answer."""
     return replace(
@@ -185,3 +210,34 @@ def choose_evictions(exchanges: Sequence[Exchange], spare: int) -> frozenset[int
         spare += exchange.tokens
         evicted.append(exchange.number)
     return frozenset(evicted)
+
+
+def weigh_request(
+    instructions: str,
+    home: str,
+    tools: Sequence[ToolSchema],
+    *,
+    facts: str | None,
+    budget: Budget,
+    counter: TextCounter,
+) -> RequestWeight:
+    """Return the weight of the requests with these instructions, this text on the home, these tools and facts.
+
+    `budget` has the largest live context; its size of the tools is replaced.
+    """
+    budget = replace(budget, schema_tokens=count_tools_tokens(tools, counter))
+    instructions_tokens, home_tokens, facts_tokens = (
+        counter.count_as(TextKind.FIXED, text) for text in (instructions, home, facts or "")
+    )
+    system_tokens = instructions_tokens + home_tokens + facts_tokens
+    free, history = free_tokens(budget, system_tokens), budget.policy.history_tokens
+    return RequestWeight(
+        instructions=instructions_tokens,
+        home=home_tokens,
+        tools=budget.schema_tokens,
+        facts=None if facts is None else facts_tokens,
+        live_context=calculate_max_live_tokens(budget, system_tokens, 0),
+        window=history if free is None else max(0, min(free, history)),
+        answer=budget.max_answer_tokens,
+        model=budget.context_tokens,
+    )

@@ -4,6 +4,8 @@ The rules for the contents of a window are in `window`.
 """
 
 import asyncio
+from contextlib import suppress
+from dataclasses import asdict
 from itertools import islice
 import time
 from typing import Any
@@ -23,6 +25,7 @@ from ...const import DOMAIN
 from ...memory import MemoryUnavailable
 from ...providers import ProviderError
 from ...turn.errors import TurnError
+from ...turn.limits import RequestWeight
 from ...turn.routing import RoutingMode, WindowKey
 from ...turn.summary import fetch_token_count
 from ...window import (
@@ -42,7 +45,7 @@ from ...window import (
 )
 from ...window.codecs import CodecError, TooNew, dump_snapshot, load_snapshot
 from ..agent import Agent
-from ..conversation_turn import async_build_inputless_question
+from ..conversation_turn import async_build_inputless_question, async_weigh_request
 from ..forgetting import async_remove_forgotten
 from ..summaries import ConversationDropped, Summarizer, build_summary_input
 from . import access
@@ -102,7 +105,13 @@ async def _async_read_messages(target: access.ConversationTarget) -> JsonValueTy
 
 
 async def _async_read_statistics(target: access.ConversationTarget) -> JsonValueType:
-    return build_window_figures(target.window.stats())
+    """Return the figures of a conversation, and the weight of its agent's requests, or None if that is unknown."""
+    weight: RequestWeight | None = None
+    # the figures of the window exist without it
+    with suppress(TurnError):
+        weight = await async_weigh_request(target.agent, _build_llm_context(target.call))
+    request = None if weight is None else {"total": weight.total, **asdict(weight)}
+    return {**build_window_figures(target.window.stats()), "request": request}
 
 
 async def _async_export(target: access.ConversationTarget) -> JsonValueType:
