@@ -16,7 +16,8 @@ NOTICE = (
     "What you say from now on is added to it."
 )
 
-_HOURS = 7 * 24
+# Two days more than the view shows: without statistics before it, its first day would have the whole sum.
+_HOURS = 9 * 24
 # Turns of an hour of the day, from midnight. People talk to their home in the morning and in the evening.
 _TURNS_BY_HOUR = (0, 0, 0, 0, 0, 0, 2, 5, 3, 1, 1, 2, 3, 1, 1, 1, 2, 4, 5, 6, 4, 3, 2, 1)
 # Of ten turns, six are local. Of forty turns that ask the model, one fails.
@@ -30,7 +31,7 @@ _UNIT_BY_KEY = {"input_tokens": "tokens", "output_tokens": "tokens", "total_cost
 
 
 def build_example_week(now: datetime) -> dict[str, list[Json]]:
-    """Return a week of hourly statistics by sensor key, up to the last full hour before `now`."""
+    """Return hourly statistics by sensor key, for a week and two days, up to the last full hour before `now`."""
     last = now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=1)
     starts = [last - timedelta(hours=ago) for ago in range(_HOURS, -1, -1)]
     changes = [*_iter_changes(starts)]

@@ -1,4 +1,4 @@
-"""Tests for the made-up week of the demo: it is a whole week, grows, and ends where the recorder begins to count."""
+"""Tests for the made-up week of the demo: it begins before the view does, grows, and ends where the real one begins."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -17,7 +17,7 @@ def test_week_has_each_hour_up_to_the_last_full_one(key: str) -> None:
 
     assert starts[-1] == datetime(2026, 11, 23, 7, tzinfo=UTC)
     assert {after - before for before, after in pairwise(starts)} == {timedelta(hours=1)}
-    assert starts[-1] - starts[0] == timedelta(days=7)
+    assert starts[-1] - starts[0] == timedelta(days=9)
 
 
 @pytest.mark.parametrize("key", WEEK)
@@ -32,4 +32,4 @@ def test_sums_grow_to_zero_so_that_the_real_ones_continue_them(key: str) -> None
 def test_each_day_of_the_week_has_a_figure(key: str) -> None:
     sums = [row["sum"] for row in WEEK[key]]
 
-    assert [day for day in range(7) if sums[24 * day + 24] == sums[24 * day]] == []
+    assert [day for day in range(9) if sums[24 * day + 24] == sums[24 * day]] == []

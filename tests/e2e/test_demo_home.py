@@ -1,5 +1,6 @@
 """Tests for the parts of the demo home that show the agent: a dashboard, and an automation that asks the agent."""
 
+from datetime import UTC, datetime, timedelta
 import re
 
 from playwright.async_api import expect
@@ -30,6 +31,14 @@ async def test_the_week_says_that_it_is_an_example_and_has_a_figure_for_each_sum
     figures = page.locator("hui-statistic-card")
     await expect(figures).to_have_text([re.compile(r"[1-9]")] * len(SUMS))
     await expect(page.locator("hui-statistics-graph-card canvas")).to_have_count(3)
+    week = await house.client.send_command(
+        "recorder/statistics_during_period",
+        start_time=(datetime.now(UTC) - timedelta(days=7)).isoformat(),
+        statistic_ids=[house.sensors[key] for key in SUMS],
+        period="day",
+        types=["change"],
+    )
+    assert [row for rows in week.values() for row in rows if row["change"] < 0] == []
     await expect(page.locator("hui-markdown-card")).to_contain_text("The past week is example data.")
     await save_screenshot(page, "week")
     await expect(page.locator("hui-error-card, hui-warning")).to_have_count(0)
