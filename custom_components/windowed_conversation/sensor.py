@@ -209,7 +209,7 @@ MEMORY_SENSORS: tuple[MemorySensorDescription, ...] = (
         key="records_dropped",
         state_class=SensorStateClass.TOTAL_INCREASING,
         entity_registry_enabled_default=False,
-        value_fn=lambda store: store.writer.counts.lost_count,
+        value_fn=attrgetter("writer.counts.lost_count"),
     ),
 )
 

@@ -1,4 +1,4 @@
-"""Tests for the made-up week of the demo: longer than the view, and ending where the recorder begins to count."""
+"""Tests for the made-up week of the demo: it begins before the view does, grows, and ends where the real one begins."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise

@@ -52,8 +52,15 @@ class Hand:
         await self.click(self.page.get_by_role("button", name="Submit"))
 
     async def finish(self) -> None:
-        """Close the last step, which leads to the page of the new device."""
+        """Close the last step, which leads to the page of the integration."""
         await self.click(self.page.get_by_role("button", name="Skip and finish"))
+
+    async def open_agent(self) -> None:
+        """Open the device page of the agent, and talk to it there."""
+        agent = self.page.locator("ha-config-sub-entry-row").filter(has_text="Conversation agent")
+        await self.click(agent.locator("ha-config-entry-device-row"))
+        card = self.page.locator("ha-device-entities-card").filter(has_text="Assist")
+        await self.click(card.get_by_text("Unknown"))
 
 
 async def add_server(hand: Hand, url: str) -> None:
@@ -87,8 +94,6 @@ async def add_core_openai(hand: Hand, url: str) -> None:
     await hand.type(hand.page.locator("step-flow-form input[type=password], step-flow-form input"), "key")
     await hand.submit()
     await hand.finish()
-    agent = hand.page.locator("ha-config-sub-entry-row").filter(has_text="Conversation agent")
-    await hand.click(agent.locator("ha-config-entry-device-row"))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -133,8 +138,7 @@ async def test_first_answer_takes_eight_clicks_and_two_fields(
 ) -> None:
     await add(hand, home[0])
 
-    card = hand.page.locator("ha-device-entities-card").filter(has_text="Assist")
-    await hand.click(card.get_by_text("Unknown"))
+    await hand.open_agent()
     question = hand.page.locator("ha-assist-chat").locator("input, textarea").first
     await question.fill("my name is Ada")
     await question.press("Enter")

@@ -30,7 +30,9 @@ async def test_a_long_answer_is_heard_before_the_model_has_written_it(house):
     turn = await house.say_aloud("tell me a story in 80 words", ear.watch)
     assert ear.words_before_sound is not None
     assert ear.words_before_sound <= 20
-    assert (turn.error, len(turn.speech.split())) == ("", 80)
+    # the story ends with a whole sentence
+    assert turn.error == ""
+    assert 65 <= len(turn.speech.split()) <= 80
 
 
 async def test_what_is_said_before_a_tool_call_is_heard_before_the_model_has_written_the_rest(house):
