@@ -1,7 +1,7 @@
 """A home of any size and a day in it: state changes, and people's questions and commands. It is always the same.
 
-The home: every area has the same kinds of entities, taken from `_ENTITY_KINDS` in order: 7 in each area of the small
-home, 17 in the middle one, and 33 in the large one. Each is exposed to Assist, and its name begins with the name of its
+The home: every area has the same kinds of entities, taken from `_ENTITY_KINDS` in order: 7 in each area of a small
+home, 17 in a middle one, and 33 in the large one. Each is exposed to Assist, and its name begins with the name of its
 area.
 
 Changes: 20 times a day for each entity, evenly over the day. 90 % of the changes are measurements that move within
@@ -31,7 +31,7 @@ _RANDOM_SEED = 15
 _SECOND_DAY_CONVERSATIONS = 10
 _UNUSUAL_SHARE = 0.05
 
-_ENTITIES_PER_AREA = {20: 7, 200: 17, 2_000: 33}
+_ENTITIES_PER_AREA = {20: 7, 60: 7, 200: 17, 600: 17, 2_000: 33}
 _ROOM_NAMES = (
     "Kitchen", "Living Room", "Bedroom", "Bathroom", "Hall", "Office", "Garage", "Nursery", "Cellar", "Laundry",
 )  # fmt: skip
@@ -268,7 +268,7 @@ class SimulatedDay:
 
 
 def _iter_entities(size: int) -> Iterator[HomeEntity]:
-    in_area = _ENTITIES_PER_AREA.get(size, 7)
+    in_area = _ENTITIES_PER_AREA[size]
     for area in (f"{floor}{room}" for floor in _FLOOR_PREFIXES for room in _ROOM_NAMES):
         for at, kind in enumerate(islice(cycle(_ENTITY_KINDS), in_area)):
             number = f" {at // len(_ENTITY_KINDS) + 1}" if at >= len(_ENTITY_KINDS) else ""

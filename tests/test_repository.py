@@ -44,7 +44,7 @@ from custom_components.windowed_conversation.const import (
     RecordLevel,
 )
 from custom_components.windowed_conversation.flows import account_trial
-from custom_components.windowed_conversation.flows.request_weight import WeightSentence
+from custom_components.windowed_conversation.flows.agent import WeightSentence
 from custom_components.windowed_conversation.memory import KINDS
 from custom_components.windowed_conversation.providers.errors import RateLimited
 from custom_components.windowed_conversation.providers.models import SELECTABLE_EFFORTS

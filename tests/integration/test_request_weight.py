@@ -19,7 +19,7 @@ from custom_components.windowed_conversation.const import (
     CONF_ROUTING,
     CONF_STATES,
 )
-from custom_components.windowed_conversation.flows import request_weight
+from custom_components.windowed_conversation.flows import agent as agent_flow
 from custom_components.windowed_conversation.window import TextKind, format_tool_definition
 from demo.model_server import ModelServer
 
@@ -146,7 +146,7 @@ async def test_form_does_not_wait_for_slow_tools(
     async def wait_for_ever(*_: object, **__: object) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(request_weight, "_WEIGHT_TIMEOUT", 0)
+    monkeypatch.setattr(agent_flow, "_WEIGHT_TIMEOUT", 0)
     monkeypatch.setattr("homeassistant.helpers.llm.async_get_api", wait_for_ever)
 
     assert await get_text(home, entry) == ""

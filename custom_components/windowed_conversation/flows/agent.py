@@ -3,9 +3,12 @@
 The URL and the key of the agent's model belong to the account.
 """
 
+import asyncio
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Any
 
+from homeassistant.components.conversation import DOMAIN as CONVERSATION_DOMAIN
 from homeassistant.config_entries import (
     SOURCE_RECONFIGURE,
     SOURCE_USER,
@@ -14,6 +17,7 @@ from homeassistant.config_entries import (
     SubentryFlowResult,
 )
 from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_PROMPT, Platform, UnitOfTime
+from homeassistant.core import Context
 from homeassistant.helpers import entity_registry as er, llm
 from homeassistant.helpers.selector import (
     EntitySelector,
@@ -27,7 +31,7 @@ from homeassistant.helpers.selector import (
 import probatio
 
 from .. import const
-from ..agents.agent import AccountData
+from ..agents.agent import AccountData, Agent
 from ..agents.config import (
     DEFAULT_COMPACTION,
     DEFAULT_CONTEXT_PLACEMENT,
@@ -42,9 +46,13 @@ from ..agents.config import (
     DEFAULT_STATES,
     default_temperature,
 )
+from ..agents.conversation_turn import async_weigh_request
 from ..bridge.account import can_shorten
+from ..bridge.errors import async_get_spoken_text
 from ..providers import DEFAULT_SETTINGS, SELECTABLE_EFFORTS, ListedModel
 from ..turn.context import ContextPlacement
+from ..turn.errors import TurnError
+from ..turn.limits import RequestWeight
 from ..turn.routing import RoutingMode, Scope
 from .fields import (
     FormFields,
@@ -65,7 +73,6 @@ from .fields import (
     switch_field,
     token_field,
 )
-from .request_weight import async_describe_weight
 
 _PRIVACY_PAGE = "https://github.com/windowed-conversation/windowed-conversation/blob/main/docs/privacy.md"
 
@@ -80,6 +87,18 @@ _SUGGESTED_TAGS = ["route:local", "tool_call"]
 
 # The section of the form. The stored data of an agent has no sections.
 _ADVANCED_SECTION = "advanced"
+
+# In seconds. The form waits no longer for the tools of other integrations.
+_WEIGHT_TIMEOUT = 0.5
+
+
+class WeightSentence(StrEnum):
+    """The sentences of the text: the parts of a request with and without facts, and the sizes of window and model."""
+
+    PARTS = "parts"
+    PARTS_AND_FACTS = "parts_and_facts"
+    WINDOW = "window"
+    WINDOW_AND_MODEL = "window_and_model"
 
 
 class AgentFlow(ConfigSubentryFlow):
@@ -124,7 +143,7 @@ class AgentFlow(ConfigSubentryFlow):
             return ""
         account: AccountData = self._get_entry().runtime_data
         agent = account.agents.get(self._get_reconfigure_subentry().subentry_id)
-        return "" if agent is None else await async_describe_weight(agent)
+        return "" if agent is None else await _async_describe_weight(agent)
 
     def _suggest_agent_data(self, models: list[ListedModel]) -> dict[str, Any]:
         if self.source == SOURCE_USER:
@@ -285,3 +304,31 @@ def _build_limit_fields() -> FormFields:
 def _get_previous_value(field: Any, data: Mapping[str, Any]) -> Any:
     default = None if field.default is probatio.UNDEFINED else field.default()
     return data.get(str(field), default)
+
+
+async def _async_describe_weight(agent: Agent) -> str:
+    """Return the text in Home Assistant's language, or an empty text if the weight is unknown."""
+    context = llm.LLMContext(const.DOMAIN, Context(), agent.hass.config.language, CONVERSATION_DOMAIN, None)
+    try:
+        async with asyncio.timeout(_WEIGHT_TIMEOUT):
+            weight = await async_weigh_request(agent, context)
+    except TimeoutError, TurnError:
+        return ""
+    return "" if weight is None else await _async_format_weight(agent, weight)
+
+
+async def _async_format_weight(agent: Agent, weight: RequestWeight) -> str:
+    values = {
+        name: f"{getattr(weight, name) or 0:,}"
+        for name in ("total", "instructions", "home", "tools", "facts", "window", "model")
+    }
+    sentences = (
+        WeightSentence.PARTS_AND_FACTS if weight.facts else WeightSentence.PARTS,
+        WeightSentence.WINDOW if weight.model is None else WeightSentence.WINDOW_AND_MODEL,
+    )
+    hass = agent.hass
+    texts = [
+        await async_get_spoken_text(hass, hass.config.language, "selector", f"request_weight.options.{sentence}")
+        for sentence in sentences
+    ]
+    return " ".join(texts).format(**values)
