@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 
 from demo.client import Client, log_in_or_onboard
+from demo.example_week import import_example_week
 from demo.home import EXPOSED_ENTITY_IDS, set_up_home
 from demo.home_assistant import HomeAssistantProcess, find_free_port
 from demo.model_server import ModelServer
@@ -47,7 +48,10 @@ async def shared_house(tmp_path_factory, model) -> AsyncIterator[House]:
             await set_up_home(client)
             account = await replace_accounts(client, ModelAccess(url=model.url, model="scripted"))
             pipeline = await prefer_agent(client, account.agent_id)
-            yield House(home_assistant, model, client, account, pipeline, await find_sensor_ids(client), said)
+            sensors = await find_sensor_ids(client)
+            # Before Home Assistant has compiled statistics of these sensors, which it does every five minutes.
+            await import_example_week(client, sensors)
+            yield House(home_assistant, model, client, account, pipeline, sensors, said)
     # Check the log again when it is complete, including the messages of the shutdown.
     tales = tell_tales(home_assistant.output_file.read_text(), said)
     assert not tales, f"in {home_assistant.output_file}: {tales}"

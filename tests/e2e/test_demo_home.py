@@ -7,7 +7,6 @@ from playwright.async_api import expect
 
 from demo import dashboard
 from demo.automation import save_automation
-from demo.example_week import import_example_week
 from demo.home import GOOD_NIGHT_BUTTON
 from tests.e2e.browser import save_screenshot
 from tests.e2e.house import wait_for
@@ -26,7 +25,6 @@ async def test_the_dashboard_shows_the_window_and_no_card_is_broken(page, house)
 
 async def test_the_week_says_that_it_is_an_example_and_has_a_figure_for_each_sum(page, house):
     await dashboard.save_dashboard(house.client, house.sensors)
-    await import_example_week(house.client, house.sensors)
     await page.goto(f"{house.url}/{dashboard.DASHBOARD_PATH}/{dashboard.WEEK_VIEW_PATH}")
     figures = page.locator("hui-statistic-card")
     await expect(figures).to_have_text([re.compile(r"[1-9]")] * len(SUMS))

@@ -28,7 +28,7 @@ def names(steps: tuple[Callable[..., None], ...]) -> list[str]:
 
 
 def test_steps_run_in_this_order() -> None:
-    """Counting is first, recording precedes pricing, memory precedes the summary, and listeners are notified last."""
+    """Counting is first, recording precedes pricing, and memory precedes the summary."""
     assert names(STEPS) == [
         "count_turn",
         "update_health",
@@ -41,7 +41,6 @@ def test_steps_run_in_this_order() -> None:
         "look_up_cost",
         "store_in_memory",
         "start_summary",
-        "notify_listeners",
     ]
 
 
@@ -51,7 +50,6 @@ def test_interrupted_turn_is_only_counted_recorded_and_priced() -> None:
         "log_turn",
         "async_record_turn",
         "look_up_cost",
-        "notify_listeners",
     ]
 
 

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from homeassistant.const import EVENT_HOMEASSISTANT_CLOSE
 from homeassistant.core import Event, HomeAssistant, callback
 from homeassistant.helpers import issue_registry as ir
 import pytest
@@ -156,3 +157,21 @@ async def test_fault_of_the_file_costs_no_turn_is_one_issue_and_heals(
     assert memory_of(home).writer.counts.dropped == 0
     found = await memory_of(home).async_change(lambda memory: memory.recall("pelican"))
     assert found[0].text.startswith("hello pelican")
+
+
+async def test_memory_that_recovers_as_its_file_is_closed_changes_no_issue(
+    home: HomeAssistant, entry, say: SayFn, disk: Disk, raised: list[str]
+) -> None:
+    # The registries have been written for the last time by then.
+    await say("hello there")
+    memory = memory_of(home).writer.open_store
+    assert memory is not None
+    with read_only(disk, memory):
+        await say("hello again")
+        await until(lambda: raised == ["memory_read_only"])
+
+    home.bus.async_fire(EVENT_HOMEASSISTANT_CLOSE)
+    await home.async_block_till_done()
+
+    assert disk.said == ["hello there", "hello again"]
+    assert issues(home) == {"memory_read_only"}

@@ -135,11 +135,6 @@ def store_in_memory(agent: Agent, turn: ConversationTurn) -> None:
         store.async_queue_record(past)
 
 
-def notify_listeners(agent: Agent, turn: ConversationTurn) -> None:
-    """Schedule updates of the store, the sensors and the health issues, once for all turns that end together."""
-    agent.schedule_notify()
-
-
 STEPS = (
     count_turn,
     update_health,
@@ -153,13 +148,12 @@ STEPS = (
     look_up_cost,
     store_in_memory,
     start_summary,
-    notify_listeners,
 )
 
 # These steps are skipped after a turn in which no agent was asked.
 _STEPS_IF_MODEL_ASKED = frozenset({notify_servers, log_error, store_in_memory, start_summary})
 
-STEPS_AFTER_INTERRUPTION = (count_interrupted_turn, log_turn, async_record_turn, look_up_cost, notify_listeners)
+STEPS_AFTER_INTERRUPTION = (count_interrupted_turn, log_turn, async_record_turn, look_up_cost)
 
 
 def _build_past_turn(agent: Agent, turn: ConversationTurn, messages: tuple[Message, ...]) -> PastTurn | None:

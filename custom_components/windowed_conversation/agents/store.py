@@ -150,6 +150,7 @@ class AgentStore:
         self._pending_records: list[object] = []
         self._changed_values: dict[StoredValue, None] = {}
         self._save_timer: asyncio.TimerHandle | None = None
+        self._is_closed = False
         self._languages = (hass.config.language, "en")
         self.conversations = ConversationForgetting()
         self.writer = StoreWriter(
@@ -198,7 +199,7 @@ class AgentStore:
         if value is not None:
             self._changed_values[value] = None
         # Without subscriptions, the store is closed.
-        if self._save_timer is None and self._unsubscribers and not self._hass.is_stopping:
+        if self._save_timer is None and self._unsubscribers and not self._is_stopping:
             self._save_timer = self._hass.loop.call_later(_SAVE_DELAY, self.async_save)
 
     @callback
@@ -331,12 +332,18 @@ class AgentStore:
         if not await self._hass.async_add_executor_job(self.writer.drain, _DRAIN_TIMEOUT):
             _LOGGER.warning("%d records of turns could not be written", self.writer.counts.queued)
 
+    @property
+    def _is_stopping(self) -> bool:
+        # The state of Home Assistant says so only until its registries are written for the last time.
+        return self._hass.is_stopping or self._is_closed
+
     async def _async_close_file(self, _event: Event) -> None:
+        self._is_closed = True
         await self._hass.async_add_executor_job(self.writer.close, _CLOSE_TIMEOUT)
 
     def _on_file_opened(self, is_new: bool) -> None:
         """After the file is opened, read values that could not be read before. Fill a new file completely."""
-        if self._hass.is_stopping:
+        if self._is_stopping:
             return
         for write_anew in tuple(self.new_file_listeners) if is_new else ():
             write_anew()
@@ -345,7 +352,7 @@ class AgentStore:
         self.async_save_soon()
 
     def _handle_state(self, state: StoreState) -> None:
-        if self._hass.is_stopping:
+        if self._is_stopping:
             return
         if state.reason != self._last_reason:
             self._last_reason = state.reason

@@ -75,9 +75,15 @@ def store_turn_record(connection: sqlite3.Connection, record: TurnRecord, conten
 
     All records of a transaction share `contents`.
     """
+    fields = asdict(record)
+    # These have their own columns and tables.
+    for name in ("id", "at", "level", "words"):
+        del fields[name]
+    for request in fields["requests"]:
+        del request["sent"]
     added = connection.execute(
         "INSERT OR IGNORE INTO turn_record (id, at, figures) VALUES (?, ?, ?)",
-        (record.id, validate_timestamp(record.at), _encode_record(record)),
+        (record.id, validate_timestamp(record.at), _to_json(_limit_values(fields))),
     )
     row = added.lastrowid
     if not added.rowcount or row is None:
@@ -100,18 +106,8 @@ def store_turn_cost(connection: sqlite3.Connection, cost: TurnCost) -> None:
     )
 
 
-def _encode_record(record: TurnRecord) -> str:
-    """Return a record as JSON, without text, empty fields, and the fields that have their own columns."""
-    fields = asdict(record)
-    for name in ("id", "at", "level", "words"):
-        del fields[name]
-    for request in fields["requests"]:
-        del request["sent"]
-    return _to_json(_limit_values(fields))
-
-
 def _limit_values(value: Any) -> Any:
-    """Return a value for JSON, with all texts and integers limited, because some of them come from a server."""
+    """Return a value for JSON, without empty fields, and with texts and integers limited, as some are a server's."""
     match value:
         case str():
             return _truncate(value, _MAX_FIELD_CHARS)
