@@ -124,7 +124,7 @@ class RequestCounter:
         return RequestCosts(requests[0], len(requests), sum(each.total for each in requests))
 
     async def count_kept_exchanges(self, contender: Contender, sentences: Sequence[str]) -> int:
-        """Return how many earlier sentences of one conversation are in the request of the last one."""
+        """Return the number of earlier sentences of one conversation that the request of the last one contains."""
         self._house.start_day()
         conversation_id: str | None = None
         for text in sentences:

@@ -44,7 +44,6 @@ from custom_components.windowed_conversation.const import (
     RecordLevel,
 )
 from custom_components.windowed_conversation.flows import account_trial
-from custom_components.windowed_conversation.flows.agent import WeightSentence
 from custom_components.windowed_conversation.memory import KINDS
 from custom_components.windowed_conversation.providers.errors import RateLimited
 from custom_components.windowed_conversation.providers.models import SELECTABLE_EFFORTS
@@ -114,7 +113,6 @@ def first_arguments(*functions: str) -> set[str]:
 
 
 def test_texts_are_those_of_what_there_is() -> None:
-    assert TEXTS["title"] == MANIFEST["name"]
     assert TEXTS["config_subentries"][SUBENTRY_CONVERSATION]["initiate_flow"].keys() == {"user", "reconfigure"}
     described, fixable = {"title", "description"}, {"title", "fix_flow"}
     assert [key for key, issue in TEXTS["issues"].items() if issue.keys() != described] == [Issue.MEMORY_LEFTOVER]
@@ -216,7 +214,7 @@ def test_every_choice_has_its_text() -> None:
         CONF_TOOL_RESULTS: get_args(ToolResultMode.__value__),
         ATTR_CONTENT: CONVERSATION_CONTENTS,
         "memory_kinds": KINDS,
-        "request_weight": WeightSentence,
+        "request_weight": ("tokens",),
         "turn_outcome": TURN_OUTCOMES,
         "turn_route": TURN_ROUTES,
     }

@@ -116,17 +116,16 @@ async def test_agent_without_memory_has_no_facts(home: HomeAssistant, set_up: Se
 async def test_form_shows_the_weight_that_the_action_returns(home: HomeAssistant, told: MockConfigEntry) -> None:
     weight, text = await get_weight(home), await get_text(home, told)
 
-    shown = ("total", "instructions", "home", "tools", "facts", "window", "model")
+    shown = ("instructions", "home", "tools", "facts", "window", "model")
     assert read_numbers(text) == [weight[part] for part in shown]
-    assert text.startswith("A request weighs about ")
 
 
-async def test_form_omits_facts_and_sizes_that_it_does_not_know(home: HomeAssistant, entry: MockConfigEntry) -> None:
+async def test_form_says_that_the_size_of_the_model_is_unknown(home: HomeAssistant, entry: MockConfigEntry) -> None:
     text = await get_text(home, entry)
 
-    total, *parts, window = read_numbers(text)
-    assert (total, len(parts), window) == (sum(parts), 3, 8_000)
-    assert "facts" not in text
+    *_, facts, window = read_numbers(text)
+    assert (facts, window) == (0, 8_000)
+    assert text.endswith("Model: ?.")
 
 
 async def test_form_of_a_new_agent_has_no_weight(home: HomeAssistant, entry: MockConfigEntry) -> None:

@@ -5,7 +5,6 @@ The URL and the key of the agent's model belong to the account.
 
 import asyncio
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Any
 
 from homeassistant.components.conversation import DOMAIN as CONVERSATION_DOMAIN
@@ -90,15 +89,7 @@ _ADVANCED_SECTION = "advanced"
 
 # In seconds. The form waits no longer for the tools of other integrations.
 _WEIGHT_TIMEOUT = 0.5
-
-
-class WeightSentence(StrEnum):
-    """The sentences of the text: the parts of a request with and without facts, and the sizes of window and model."""
-
-    PARTS = "parts"
-    PARTS_AND_FACTS = "parts_and_facts"
-    WINDOW = "window"
-    WINDOW_AND_MODEL = "window_and_model"
+_UNKNOWN = "?"
 
 
 class AgentFlow(ConfigSubentryFlow):
@@ -318,17 +309,9 @@ async def _async_describe_weight(agent: Agent) -> str:
 
 
 async def _async_format_weight(agent: Agent, weight: RequestWeight) -> str:
-    values = {
-        name: f"{getattr(weight, name) or 0:,}"
-        for name in ("total", "instructions", "home", "tools", "facts", "window", "model")
-    }
-    sentences = (
-        WeightSentence.PARTS_AND_FACTS if weight.facts else WeightSentence.PARTS,
-        WeightSentence.WINDOW if weight.model is None else WeightSentence.WINDOW_AND_MODEL,
-    )
+    names = ("instructions", "home", "tools", "facts", "window", "model")
+    tokens = {name: getattr(weight, name) for name in names}
+    tokens["facts"] = weight.facts or 0
     hass = agent.hass
-    texts = [
-        await async_get_spoken_text(hass, hass.config.language, "selector", f"request_weight.options.{sentence}")
-        for sentence in sentences
-    ]
-    return " ".join(texts).format(**values)
+    text = await async_get_spoken_text(hass, hass.config.language, "selector", "request_weight.options.tokens")
+    return text.format(**{name: _UNKNOWN if count is None else f"{count:,}" for name, count in tokens.items()})
