@@ -53,7 +53,7 @@ from custom_components.windowed_conversation.turn.remember_requests import Reply
 from custom_components.windowed_conversation.turn.routing import RoutingMode, Scope
 from custom_components.windowed_conversation.window import ToolResultMode
 
-from .repository_files import ACTIONS, ICONS, MANIFEST, MODULES, PACKAGE, REPOSITORY, TEXTS, calls, placeholders, syntax
+from .repository_files import ACTIONS, ICONS, MODULES, PACKAGE, REPOSITORY, TEXTS, calls, placeholders, syntax
 
 # Hidden folders that belong to the repository. All others are caches of tools.
 HIDDEN = {".ci", ".github"}
