@@ -135,7 +135,7 @@ def _build_total_sensor(name: str, unit: str | None = None, **more: Any) -> Agen
         native_unit_of_measurement=unit,
         state_class=SensorStateClass.TOTAL_INCREASING,
         is_cumulative=True,
-        value_fn=lambda agent: int(getattr(agent.statistics.on_disk.totals, name)),
+        value_fn=attrgetter(f"statistics.on_disk.totals.{name}"),
         **more,
     )
 
