@@ -1,6 +1,6 @@
 """The cost of questions about the home over a day, compared to core's own agent with the same scripted model.
 
-    .venv/demo/bin/python -m benchmarks.home            (--quick, --busy, --size, --talk)
+    .venv/demo/bin/python -m benchmarks.home            (--quick, --busy, --size, --talk, --obey)
 
 The homes and the day are those of `benchmarks.home_day`: homes of 20, 200 and 2,000 exposed entities, and a hundred
 sentences in conversations of 1 to 6 sentences, in one real Home Assistant in this process. Three agents go through the
@@ -8,7 +8,8 @@ same day from the same initial state: core's `openai_conversation`, and this int
 of the home, in both cases without memory and without Home Assistant's local sentences. All use the Responses API of the
 scripted server, which runs in a thread. The scripted model answers a question from the states in its context; if they
 do not suffice, it calls get_states or GetLiveContext with filters: a name, or an area and a domain. A command is one
-tool call and an answer.
+tool call and an answer. With `--obey`, the model also does what sentences with MUST order: after an order to look up
+states with a tool, it uses none of those in its context.
 
 Only this integration's agent with states takes the second day, after all states were registered again and the account
 was reloaded: forty questions that mention no entity by name, in a home in which few entities are not in their usual
@@ -170,9 +171,9 @@ async def _take_all_days(client: Client, bench: DayRunner, core: Contender, ours
     return bills
 
 
-def measure_day(size: int, talk: str, sentences: int) -> Mapping[str, DayBill]:
-    """Return the bill of each agent for a day."""
-    with serve_in_thread(models=(_MODEL_NAME,)) as server, tempfile.TemporaryDirectory() as folder:
+def measure_day(size: int, talk: str, sentences: int, *, obedient: bool = False) -> Mapping[str, DayBill]:
+    """Return the bill of each agent for a day. An obedient model does what sentences with MUST order."""
+    with serve_in_thread(models=(_MODEL_NAME,), obedient=obedient) as server, tempfile.TemporaryDirectory() as folder:
         os.environ["OPENAI_BASE_URL"] = server.url
         return asyncio.run(_measure_day(SimulatedDay(size, talk, sentences), server, folder))
 
@@ -225,6 +226,7 @@ def main() -> None:
     )
     parser.add_argument("--quick", action="store_true", help="twenty sentences in the smallest home")
     parser.add_argument("--busy", action="store_true", help="what states add to a turn while the home changes")
+    parser.add_argument("--obey", action="store_true", help="a model that does what sentences with MUST order")
     arguments = parser.parse_args()
     if arguments.busy:
         measure_busy()
@@ -235,7 +237,8 @@ def main() -> None:
         for size in sizes:
             # Home Assistant can be set up only once in a process.
             with ProcessPoolExecutor(1) as process:
-                _print_results(size, talk, sentences, process.submit(measure_day, size, talk, sentences).result())
+                bills = process.submit(measure_day, size, talk, sentences, obedient=arguments.obey).result()
+                _print_results(size, talk, sentences, bills)
 
 
 if __name__ == "__main__":

@@ -20,14 +20,14 @@ from homeassistant.config_entries import (
     ConfigSubentryFlow,
     OptionsFlow,
 )
-from homeassistant.const import CONF_API_KEY, CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_URL, Platform
+from homeassistant.const import CONF_API_KEY, CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_PROMPT, CONF_URL, Platform
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers import entity_registry as er, llm
 import probatio
 
 from . import const
 from .agents.agent import AccountConfigEntry
-from .agents.config import DEFAULT_MEMORY_DAYS, DEFAULT_ROUTING
+from .agents.config import DEFAULT_INSTRUCTIONS, DEFAULT_MEMORY_DAYS, DEFAULT_ROUTING
 from .flows.account_form import ACCOUNT_FORMS, build_account_title, parse_base_urls
 from .flows.account_trial import (
     ACCOUNT_ERRORS,
@@ -235,6 +235,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
         account = tried.data
         data = {
             CONF_MODEL: model,
+            CONF_PROMPT: DEFAULT_INSTRUCTIONS,
             CONF_LLM_HASS_API: [llm.LLM_API_ASSIST],
             const.CONF_ROUTING: DEFAULT_ROUTING,
         }

@@ -14,10 +14,11 @@ from aiohttp import web
 from . import skills
 from .chat_completions import ChatCompletionsFormat
 from .chat_demands import check_demands
-from .conversation import Answer
+from .conversation import Answer, Conversation
 from .delivery import AnswerDelivery
 from .faults import ArmedFault, find_requested_fault
 from .home_history import find_home_violations
+from .orders import obey_orders
 from .refusal import NO_SUCH_MODEL_REFUSAL, WRONG_KEY_REFUSAL, Refusal, RefusalReason, RefusedError
 from .request_log import RequestOutcome, RequestRecord
 from .settings import ModelChoice
@@ -174,8 +175,11 @@ class Endpoints:
             )
             raise RefusedError(replace(too_long, size=size, limit=limit))
 
+    def _answer(self, conversation: Conversation) -> Answer:
+        return skills.answer(obey_orders(conversation) if self._state.settings.obedient else conversation)
+
     def _build_reply(self, prompt: Prompt, choice: ModelChoice, armed: ArmedFault | None) -> Reply:
-        answer = self._state.answer_script.pop_answer(prompt.conversation) or skills.answer(prompt.conversation)
+        answer = self._state.answer_script.pop_answer(prompt.conversation) or self._answer(prompt.conversation)
         if THINKING_SHAPES.intersection(choice.shapes) or prompt.must_think:
             answer = replace(answer, reasoning=answer.reasoning or _THOUGHT_TEXT)
         if not prompt.can_think:

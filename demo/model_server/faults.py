@@ -52,7 +52,7 @@ def _cut_in_half(text: str) -> str:
 
 
 def _repeat_call(answer: Answer, conversation: Conversation) -> Answer:
-    preferred = conversation.find_tool("GetLiveContext") or conversation.find_tool("GetDateTime")
+    preferred = conversation.find_tool("GetLiveContext") or conversation.find_tool("get_states")
     name = preferred or next(iter(conversation.tool_names), None)
     return Answer(calls=(Call(name, {}),)) if name else answer
 

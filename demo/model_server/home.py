@@ -73,10 +73,10 @@ def _is_look_up(called: list[ToolResult]) -> bool:
 
 
 def _look_at_clock(_match: re.Match[str], conversation: Conversation) -> Answer:
-    if not conversation.tool_rounds:
+    if not conversation.tool_rounds and conversation.find_tool(_CLOCK_TOOL):
         return _call_tool(conversation, _CLOCK_TOOL, {})
-    found = parse_outcome(conversation.tool_rounds[-1][0])
-    time = re.search(r"\d{1,2}:\d{2}", found.text)
+    results = [parse_outcome(result).text for called in conversation.tool_rounds[-1:] for result in called]
+    time = re.search(r"\d{1,2}:\d{2}", " ".join(results) or conversation.newest_user_turn.context.get("time", ""))
     return Answer(text=f"The clock says {time[0]}." if time else "The clock says nothing.")
 
 

@@ -12,7 +12,9 @@ from .outcome import parse_outcome
 from .quotes import find_quotes
 from .rules import Rule, compile_pattern
 
-_CLOCK_TOOL = "GetDateTime"
+_LOOK_UP_TOOL = "GetLiveContext"
+# An answer that is longer than a fact would be refused for its length.
+_MAX_LOOK_UP_QUOTE = 60
 
 
 def _call_tool(conversation: Conversation, tool: str, **arguments: str) -> Answer:
@@ -46,15 +48,15 @@ def _get_newest_quote(conversation: Conversation) -> str | None:
     return next((quote.text for quote in find_quotes(conversation)), None)
 
 
-def _get_clock_result(conversation: Conversation) -> str | None:
-    result = _find_newest_result(conversation, _CLOCK_TOOL)
-    return result.text if result else None
+def _get_look_up_result(conversation: Conversation) -> str | None:
+    result = _find_newest_result(conversation, _LOOK_UP_TOOL)
+    return result.text[:_MAX_LOOK_UP_QUOTE] if result else None
 
 
 _TEXT_GETTER_BY_SOURCE: dict[str, Callable[[Conversation], str | None]] = {
     "i said first": _get_first_user_text,
     "memory says": _get_newest_quote,
-    "the clock says": _get_clock_result,
+    "the home says": _get_look_up_result,
     "you think of me": lambda _conversation: "I am afraid of the dark",
 }
 
@@ -62,8 +64,8 @@ _TEXT_GETTER_BY_SOURCE: dict[str, Callable[[Conversation], str | None]] = {
 def _keep_from_source(match: re.Match[str], conversation: Conversation) -> Answer:
     """Call the memory tool with text that does not come from the user's newest message."""
     source = match["source"].lower()
-    if source == "the clock says" and not conversation.tool_rounds:
-        return _call_tool(conversation, _CLOCK_TOOL)
+    if source == "the home says" and not conversation.tool_rounds:
+        return _call_tool(conversation, _LOOK_UP_TOOL)
     text = _TEXT_GETTER_BY_SOURCE[source](conversation)
     return _remember_text(conversation, text) if text else Answer(text="There is nothing to remember.")
 

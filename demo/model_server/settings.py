@@ -19,7 +19,8 @@ class Settings:
 
     `figures` maps field names of a usage to the JSON text to report instead of the count, or to None to omit the field.
     If `key` is set, a request with another key is refused with 401. If `strict` is set, an invalid request is refused
-    with 400. Raises ValueError with a message that names the invalid value.
+    with 400. If `obedient` is set, the model does what sentences with MUST order. Raises ValueError with a message that
+    names the invalid value.
     """
 
     host: str = "127.0.0.1"
@@ -27,6 +28,7 @@ class Settings:
     key: str | None = None
     delay: float = 0.0
     strict: bool = False
+    obedient: bool = False
     shapes: tuple[str, ...] = ()
     models: tuple[str, ...] = (DEFAULT_MODEL,)
     context_size: int | None = None
@@ -34,8 +36,9 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Validate the values."""
-        if not (self.key is None or isinstance(self.key, str)) or not isinstance(self.strict, bool):
-            raise ValueError("key must be text, strict true or false")
+        flags = (self.strict, self.obedient)
+        if not (self.key is None or isinstance(self.key, str)) or not all(isinstance(flag, bool) for flag in flags):
+            raise ValueError("key must be text, strict and obedient true or false")
         if isinstance(self.delay, bool) or not isinstance(self.delay, int | float) or not 0 <= self.delay <= 3600:
             raise ValueError("delay must be a number of seconds from 0 to 3600")
         if unknown := [shape for shape in self.shapes if shape not in SHAPES]:

@@ -13,8 +13,9 @@ _ROW = re.compile(r"^  (?P<name>core's agent|ours, states off|ours, states on) +
 
 
 @pytest.mark.long
-def test_states_answer_questions_in_one_request_and_are_never_stale() -> None:
-    command = (sys.executable, "-m", "benchmarks.home", "--quick")
+@pytest.mark.parametrize("options", [(), ("--obey",)], ids=["as usual", "obedient model"])
+def test_states_answer_questions_in_one_request_and_are_never_stale(options: tuple[str, ...]) -> None:
+    command = (sys.executable, "-m", "benchmarks.home", "--quick", *options)
     done = subprocess.run(command, cwd=_REPOSITORY, capture_output=True, text=True, timeout=600, check=True)
     core, off, on = (match.groupdict() for match in _ROW.finditer(done.stdout))
 

@@ -77,6 +77,13 @@ async def test_a_wish_becomes_calls_of_the_offered_tools(ask, said, calls):
     assert heard.text == ""
 
 
+async def test_clock_is_read_from_the_context_if_no_tool_has_the_time(client):
+    answer = await client.chat.completions.create(
+        model="scripted", messages=[user("[CONTEXT: time: Monday 2026-11-23 17:10]\n\nlook at the clock")]
+    )
+    assert answer.choices[0].message.content == "The clock says 17:10."
+
+
 @pytest.mark.parametrize("offer", [{}, {"tools": TOOLS, "tool_choice": "none"}], ids=["no_tools", "choice_of_none"])
 async def test_a_tool_that_is_not_offered_is_not_called(client, offer):
     answer = await client.chat.completions.create(

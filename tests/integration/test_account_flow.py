@@ -4,7 +4,7 @@ import logging
 from typing import Any
 
 from homeassistant.config_entries import SOURCE_USER, ConfigEntryState
-from homeassistant.const import CONF_API_KEY, CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_URL
+from homeassistant.const import CONF_API_KEY, CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_PROMPT, CONF_URL
 from homeassistant.core import HomeAssistant
 from homeassistant.data_entry_flow import FlowResultType
 from homeassistant.helpers.selector import TextSelector
@@ -12,6 +12,7 @@ import probatio
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
+from custom_components.windowed_conversation.agents.config import DEFAULT_INSTRUCTIONS
 from custom_components.windowed_conversation.const import (
     CONF_PROVIDER,
     CONF_ROUTING,
@@ -93,7 +94,12 @@ async def test_account_and_its_first_agent_are_made(server_form: Submit, model_s
     assert entry.data == {CONF_PROVIDER: PROVIDER_OPENAI_CHAT, CONF_URL: model_server.url, CONF_API_KEY: "key"}
     (agent,) = entry.subentries.values()
     assert agent.title == "Ada"
-    assert agent.data == {CONF_MODEL: "scripted", CONF_LLM_HASS_API: ["assist"], CONF_ROUTING: "local_first"}
+    assert agent.data == {
+        CONF_MODEL: "scripted",
+        CONF_PROMPT: DEFAULT_INSTRUCTIONS,
+        CONF_LLM_HASS_API: ["assist"],
+        CONF_ROUTING: "local_first",
+    }
 
 
 async def test_model_can_be_typed(server_form: Submit, model_server: ModelServer) -> None:

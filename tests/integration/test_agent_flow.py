@@ -11,7 +11,7 @@ from homeassistant.helpers import llm
 from homeassistant.helpers.selector import TextSelector
 import pytest
 
-from custom_components.windowed_conversation.agents.config import DEFAULT_POLICY
+from custom_components.windowed_conversation.agents.config import DEFAULT_INSTRUCTIONS, DEFAULT_POLICY
 from custom_components.windowed_conversation.const import (
     CONF_COMPACTION,
     CONF_CONTEXT_PLACEMENT,
@@ -63,7 +63,7 @@ async def edit_agent_form(home: HomeAssistant, entry) -> Submit:
 async def test_new_agent_is_suggested_what_most_want(new_form: Submit) -> None:
     assert suggested(new_form) == {
         CONF_NAME: "scripted",
-        CONF_PROMPT: llm.DEFAULT_INSTRUCTIONS_PROMPT,
+        CONF_PROMPT: DEFAULT_INSTRUCTIONS,
         CONF_LLM_HASS_API: ["assist"],
         CONF_ROUTING: "local_first",
     }
@@ -317,8 +317,14 @@ async def test_values_of_a_section_are_kept_when_there_is_a_mistake(new_form: Su
     }
 
 
-async def test_change_suggests_the_instructions_in_effect(edit_agent_form: Submit) -> None:
+async def test_agent_without_instructions_keeps_those_of_home_assistant(
+    edit_agent_form: Submit, say: SayFn, model_server: ModelServer
+) -> None:
     assert suggested(edit_agent_form)[CONF_PROMPT] == llm.DEFAULT_INSTRUCTIONS_PROMPT
+
+    await say("tell me a story")
+
+    assert model_server.requests[-1].body["messages"][0]["content"].startswith(llm.DEFAULT_INSTRUCTIONS_PROMPT.strip())
 
 
 async def test_tools_that_are_gone_are_not_suggested(home: HomeAssistant, set_up) -> None:

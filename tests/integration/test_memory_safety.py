@@ -51,7 +51,7 @@ async def test_recalled_instruction_is_one_quoted_line_of_the_context(
         ("I said first", Scope.CONVERSATION, "ada"),
         ("I said first", Scope.AGENT, "grace"),
         ("memory says", Scope.CONVERSATION, "ada"),
-        ("the clock says", Scope.CONVERSATION, "ada"),
+        ("the home says", Scope.CONVERSATION, "ada"),
     ],
     ids=["invented", "another exchange", "another person", "memory", "a tool"],
 )

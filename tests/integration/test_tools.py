@@ -18,7 +18,8 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents.config import DEFAULT_POLICY
 from custom_components.windowed_conversation.bridge.local_intents import LocalAnswerer
-from custom_components.windowed_conversation.bridge.tools import ToolSchemaCache, async_get_tools
+from custom_components.windowed_conversation.bridge.tool_schemas import ToolSchemaCache
+from custom_components.windowed_conversation.bridge.tools import async_get_tools
 from custom_components.windowed_conversation.providers.events import ToolSchema
 from custom_components.windowed_conversation.turn.routing import Situation
 from custom_components.windowed_conversation.window import EstimatedCounter
@@ -255,7 +256,6 @@ async def test_tools_of_home_assistant_that_only_read_are_known(home: HomeAssist
     assert {schema.name for schema in schemas if schema.read_only} == {
         "calendar__get_events",
         "homeassistant__GetLiveContext",
-        "llm__GetDateTime",
         "todo__get_items",
     }
     assert {"intent__HassTurnOn", "todo__HassListAddItem"} <= {schema.name for schema in schemas}

@@ -12,7 +12,7 @@ from homeassistant.config_entries import ConfigEntry
 from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback
 
 from ..bridge.errors import log_fault
-from ..bridge.tools import ToolSchemaCache
+from ..bridge.tool_schemas import ToolSchemaCache
 from ..providers import ModelProfile, Vendor
 from ..turn.home import StatesText
 from ..turn.model import BilledRequest, Model

@@ -35,6 +35,19 @@ DEFAULT_FALLBACK_TIMEOUT = 10.0
 DEFAULT_LIMITS = TurnLimits(DEFAULT_FALLBACK_TIMEOUT)
 DEFAULT_STATES = True
 
+# The instructions of a new agent: written for speech, against the mistakes that models make in homes. An agent
+# without any instructions gets those of Home Assistant.
+DEFAULT_INSTRUCTIONS = """\
+You are the voice of this home. Answer in one or two short spoken sentences in the user's language, \
+without lists or emoji.
+- Act at once when it is clear what is meant; say only what the tool's result confirms.
+- "It", "the other one": what was last spoken of. "Here": the area in the context. If two fit, ask.
+- The newest states in the context are true; older messages and memory may not be. \
+Look up what is not listed; never guess.
+- Memory: what people once said; the newest wins. Ignore it unless it answers.
+- Locks, alarms, garage doors: only on a clear request.
+- If you cannot or do not know, say so."""
+
 # The temperature for a model in the home network, because a model that calls tools should not vary much. Without a
 # temperature in the request, Ollama uses 1.0 and ignores the model's own file:
 # https://github.com/ollama/ollama/blob/main/openai/openai.go

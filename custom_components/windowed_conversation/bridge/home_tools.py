@@ -47,16 +47,9 @@ class GetStatesTool(_HomeTool):
 
     name = f"{DOMAIN}__get_states"
     title = "Get states"
-    description = (
-        "Current states of the home, in the form of the states in the context. Give areas, domains or names to get "
-        "only those; states in the context need not be looked up."
-    )
+    description = "States now, for what the context does not list. All filters optional, combined."
     parameters = probatio.Schema(
-        {
-            probatio.Optional("areas", description="Names of areas"): [str],
-            probatio.Optional("domains", description="Domains, such as light or sensor"): [str],
-            probatio.Optional("names", description="Names of entities, or parts of names"): [str],
-        }
+        {probatio.Optional("areas"): [str], probatio.Optional("domains"): [str], probatio.Optional("names"): [str]}
     )
 
     def __init__(self, count: Callable[[str], int]) -> None:
@@ -88,16 +81,13 @@ class GetHistoryTool(_HomeTool):
 
     name = f"{DOMAIN}__get_history"
     title = "Get history"
-    description = (
-        "When the state of an entity has changed, and to what: for questions about the past, such as whether a door "
-        "was open last night. Up to 24 changes; the last 24 hours unless you give times."
-    )
+    description = "Past changes of one entity, by default of the last 24 hours."
     parameters = probatio.Schema(
         {
-            probatio.Required("name", description="Name of the entity"): str,
-            probatio.Optional("area", description="Name of its area, if others have the same name"): str,
-            probatio.Optional("start", description="Local time, such as 2026-01-31T22:00"): str,
-            probatio.Optional("end", description="Local time"): str,
+            probatio.Required("name"): str,
+            probatio.Optional("area"): str,
+            probatio.Optional("start", description="Such as 2026-01-31T22:00"): str,
+            probatio.Optional("end"): str,
         }
     )
 

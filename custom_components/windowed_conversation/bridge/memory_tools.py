@@ -75,21 +75,12 @@ class RememberTool(_MemoryTool):
 
     name = "remember"
     title = "Remember"
-    description = (
-        "Remember a fact for later conversations, when the user asks for it or tells something lasting about "
-        "themselves or the home. Not for lists, reminders or states of devices."
-    )
+    description = "Keep a lasting fact about a person or the home. Not for lists, reminders or states."
     parameters = probatio.Schema(
         {
-            probatio.Required(
-                "text", description="The fact as one sentence, in the user's own words and language"
-            ): _text_field(MAX_FACT_CHARS),
-            probatio.Required(
-                "quote", description="The user's words in this exchange that say so, copied exactly"
-            ): _text_field(MAX_QUOTE_CHARS),
-            probatio.Optional(
-                "replaces", description="The remembered fact that is no longer true, if any"
-            ): _text_field(MAX_FACT_CHARS),
+            probatio.Required("text", description="One sentence, in the user's words"): _text_field(MAX_FACT_CHARS),
+            probatio.Required("quote", description="The user's exact words"): _text_field(MAX_QUOTE_CHARS),
+            probatio.Optional("replaces", description="The remembered fact it corrects"): _text_field(MAX_FACT_CHARS),
         }
     )
     annotations = llm.ToolAnnotations(destructive=False, idempotent=True, open_world=False)
@@ -118,14 +109,8 @@ class RecallTool(_MemoryTool):
 
     name = "recall"
     title = "Recall"
-    description = "Look up what the user told or said in earlier conversations."
-    parameters = probatio.Schema(
-        {
-            probatio.Required(
-                "query", description="What to look for, in the words that were probably used"
-            ): _text_field(_MAX_QUERY)
-        }
-    )
+    description = "Search earlier conversations, if the context does not answer."
+    parameters = probatio.Schema({probatio.Required("query"): _text_field(_MAX_QUERY)})
     annotations = llm.ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
 
     @override
@@ -142,10 +127,8 @@ class ForgetTool(_MemoryTool):
 
     name = FORGET_TOOL_NAME
     title = "Forget"
-    description = "Delete one remembered fact for good, only when the user asks for it."
-    parameters = probatio.Schema(
-        {probatio.Required("query", description="The fact to forget, in the user's words"): _text_field(_MAX_QUERY)}
-    )
+    description = "Delete a remembered fact, only when asked."
+    parameters = probatio.Schema({probatio.Required("query"): _text_field(_MAX_QUERY)})
     annotations = llm.ToolAnnotations(destructive=True, idempotent=True, open_world=False)
 
     def __init__(self, memory: MemoryAccess, speaker: Speaker, forget: ForgetCallback, dialog: MemoryDialog) -> None:

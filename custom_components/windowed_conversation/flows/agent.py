@@ -37,6 +37,7 @@ from ..agents.config import (
     DEFAULT_COUNTING,
     DEFAULT_FALLBACK_TIMEOUT,
     DEFAULT_HEAD_START,
+    DEFAULT_INSTRUCTIONS,
     DEFAULT_LIMITS,
     DEFAULT_MEMORY,
     DEFAULT_RECORD,
@@ -76,7 +77,7 @@ from .fields import (
 _PRIVACY_PAGE = "https://github.com/windowed-conversation/windowed-conversation/blob/main/docs/privacy.md"
 
 _NEW_AGENT_SETTINGS: dict[str, Any] = {
-    CONF_PROMPT: llm.DEFAULT_INSTRUCTIONS_PROMPT,
+    CONF_PROMPT: DEFAULT_INSTRUCTIONS,
     CONF_LLM_HASS_API: [llm.LLM_API_ASSIST],
     const.CONF_ROUTING: DEFAULT_ROUTING,
 }
