@@ -24,6 +24,7 @@ from .bridge.account import async_create_provider
 from .bridge.errors import build_translated_error, describe_error
 from .bridge.home_states import async_acquire_home_states
 from .bridge.memory_tools import MemoryAPI
+from .bridge.overview import async_acquire_overview
 from .bridge.persons import async_copy_device_owners
 from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE
 from .providers import Provider, ProviderError
@@ -55,6 +56,8 @@ async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> b
     agents, server = await async_set_up_account(hass, entry, provider)
     if any(agent.config.sends_states for agent in agents.values()):
         entry.async_on_unload(async_acquire_home_states(hass))
+    if any(agent.config.llm_apis for agent in agents.values()):
+        entry.async_on_unload(async_acquire_overview(hass))
     entry.runtime_data = AccountData(server, agents, _build_setup_settings(entry))
     await hass.config_entries.async_forward_entry_setups(entry, PLATFORMS)
     entry.async_on_unload(entry.add_update_listener(_async_apply_update))

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import re
 
 from .conversation import Answer, Conversation
-from .home_states import ListedHome, OverviewEntity, find_entities, parse_listed_home
+from .home_overview import OverviewEntity, find_entities
+from .home_states import ListedHome, parse_listed_home
 from .live_context import look_up_states, parse_states
 from .named import parse_names
 from .outcome import parse_outcome

@@ -3,7 +3,7 @@
 [CONTEXT: time: ...; states: Kitchen: Lamp=on 60%, Door=open (changed) | not listed: 3 light on | rest off, closed]
 
 An agent may write the list into the system prompt instead, below "## States". Results of `get_states` have the same
-form. The entities, with their domains and areas, are in Home Assistant's overview in the system prompt.
+form. The entities, with their domains and areas, are in the overview in the system prompt, see `home_overview`.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -17,22 +17,6 @@ _CHANGED_SUFFIX = " (changed)"
 _COUNTS_PREFIX, _REST_PREFIX = "not listed: ", "rest "
 _COUNT_PATTERN = re.compile(r"(?P<number>\d+) (?P<label>.+)")
 _SECTION_PATTERN = re.compile(r"^## States\n(?P<text>.+)$", re.MULTILINE)
-_ENTITY_PATTERN = re.compile(
-    r"^- names: (?P<names>.+)\n  domain: (?P<domain>\w+)(?:\n  areas: (?P<area>.+))?", re.MULTILINE
-)
-
-
-@dataclass(frozen=True, slots=True)
-class OverviewEntity:
-    """An entity of the overview or a listed one; domain and area are empty if they are not known."""
-
-    name: str
-    domain: str = ""
-    area: str = ""
-
-    def is_of_kind(self, kind: str) -> bool:
-        """Return whether the entity is of this kind, according to its domain or its name."""
-        return kind in (self.domain, *self.name.lower().split())
 
 
 @dataclass(slots=True)
@@ -110,16 +94,3 @@ def _get_states_text(text: str) -> str:
         return ""
     found = data.get("states") if isinstance(data, dict) else None
     return found if isinstance(found, str) else ""
-
-
-def find_entities(turns: Iterable[Turn]) -> list[OverviewEntity]:
-    """Return the entities in the overview of the system prompt."""
-    found = (each for turn in turns if turn.role == "system" for each in _ENTITY_PATTERN.finditer(turn.text))
-    return [
-        OverviewEntity(_get_first_name(each["names"]), each["domain"], _get_first_name(each["area"] or ""))
-        for each in found
-    ]
-
-
-def _get_first_name(names: str) -> str:
-    return names.split(",", maxsplit=1)[0].strip(" '\"")

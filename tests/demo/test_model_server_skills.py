@@ -155,9 +155,16 @@ STATES = "states: Kitchen: kitchen light=on 60%, Door=closed (changed) | rest of
 MORE = "states: Kitchen: kitchen light=on 60% | not listed: 3 light on, 40 measurements | rest off, closed"
 TWICE = "states: Kitchen: Kitchen light=off, kitchen light=on | rest off"
 ROOMS = "states: Kitchen: Kitchen temperature=21 °C, Kitchen light=on | Hall: Hall window=open | rest off, locked"
-OVERVIEW = "Be brief.\n\n- names: hall light\n  domain: light\n  areas: Hall\n- names: Kitchen light\n  domain: light\n"
+CORE_LIST = (
+    "Be brief.\n\n- names: hall light\n  domain: light\n  areas: Hall\n- names: Kitchen light\n  domain: light\n"
+)
+OVERVIEW = (
+    "Be brief.\nDevices by area and domain, name/alias:\nHall (Ground floor): light: hall light/lamp\n"
+    "no area: light: Kitchen light\n\nUse the tools."
+)
 
 
+@pytest.mark.parametrize("overview", [CORE_LIST, OVERVIEW])
 @pytest.mark.parametrize(
     ("told", "question", "answer"),
     [
@@ -176,12 +183,13 @@ OVERVIEW = "Be brief.\n\n- names: hall light\n  domain: light\n  areas: Hall\n- 
         (TWICE, "which devices are on?", "These are on: Kitchen light."),
     ],
 )
-async def test_question_that_the_states_answer_needs_no_tool(ask, told, question, answer):
-    heard = await ask({"role": "system", "content": OVERVIEW}, user(f"[CONTEXT: time: now; {told}]\n\n{question}"))
+async def test_question_that_the_states_answer_needs_no_tool(ask, told, question, answer, overview):
+    heard = await ask({"role": "system", "content": overview}, user(f"[CONTEXT: time: now; {told}]\n\n{question}"))
 
     assert (heard.text, heard.calls) == (answer, [])
 
 
+@pytest.mark.parametrize("overview", [CORE_LIST, OVERVIEW])
 @pytest.mark.parametrize(
     ("told", "question"),
     [
@@ -196,7 +204,7 @@ async def test_question_that_the_states_answer_needs_no_tool(ask, told, question
         (STATES, "look around"),
     ],
 )
-async def test_question_that_the_states_leave_open_needs_a_tool(ask, told, question):
-    heard = await ask({"role": "system", "content": OVERVIEW}, user(f"[CONTEXT: time: now; {told}]\n\n{question}"))
+async def test_question_that_the_states_leave_open_needs_a_tool(ask, told, question, overview):
+    heard = await ask({"role": "system", "content": overview}, user(f"[CONTEXT: time: now; {told}]\n\n{question}"))
 
     assert [name for name, _ in wanted(heard)] == ["homeassistant__GetLiveContext"]

@@ -3,7 +3,7 @@
 import pytest
 
 from custom_components.windowed_conversation.providers.events import TextDelta
-from custom_components.windowed_conversation.turn.speech_filter import SpeechFilter
+from custom_components.windowed_conversation.turn.speech.speech_filter import SpeechFilter
 from custom_components.windowed_conversation.window import INTERRUPTED_ANSWER
 from custom_components.windowed_conversation.window.tool_results import STUB_PREFIX
 

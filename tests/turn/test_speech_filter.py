@@ -8,7 +8,7 @@ from hypothesis import example, given, strategies as st
 import pytest
 
 from custom_components.windowed_conversation.providers.events import TextDelta
-from custom_components.windowed_conversation.turn.speech_filter import SpeechFilter
+from custom_components.windowed_conversation.turn.speech.speech_filter import SpeechFilter
 
 from .plain_speech import UNHEARD, PlainSpeech
 from .spoken import ALL_NOTES, CONTEXT, JSON_CALL, SECTIONS, TIME, TOOLS, filter_pieces

@@ -21,6 +21,7 @@ from ..bridge.home_tools import create_home_tools
 from ..bridge.local_intents import LocalAnswerer
 from ..bridge.memory_answers import ForgetCallback, MemoryAnswerer
 from ..bridge.memory_tools import make_tools
+from ..bridge.overview import async_shorten_prompt
 from ..bridge.tools import SafeAPIInstance, async_get_tools
 from ..const import DOMAIN, RecordLevel
 from ..memory import Memory
@@ -29,7 +30,7 @@ from ..turn.context import ContextPlacement, InputStamp, clean_name
 from ..turn.errors import PromptRenderingFailed
 from ..turn.forgetting import remove_forget_exchange
 from ..turn.home import STATES_HINT
-from ..turn.limits import RequestWeight, weigh_request
+from ..turn.limits import RequestWeight, calculate_overview_limit, weigh_request
 from ..turn.model import Model, PromptFingerprints, Question
 from ..turn.recall import PromptFacts, append_prompt_facts
 from ..turn.remember_requests import MemoryDialog, MemoryReply
@@ -229,11 +230,13 @@ def _build_system_prompt(
 
 
 def _format_home_prompt(agent: Agent, api: llm.APIInstance | None) -> str:
-    """Return the prompt of the tools, which describes the home, with the hint on its states."""
+    """Return the prompt of the tools, with an overview of the home that suits the model, and the hint on its states."""
     if api is None:
         return ""
+    context_tokens = agent.model.planned_budget.context_tokens if agent.model is not None else None
+    prompt = async_shorten_prompt(agent.hass, api, calculate_overview_limit(context_tokens))
     hint = STATES_HINT if agent.config.sends_states else ""
-    return "\n".join(filter(None, (api.api_prompt.strip(), hint)))
+    return "\n".join(filter(None, (prompt.strip(), hint)))
 
 
 def _render_instructions(agent: Agent, speaker: Speaker, llm_context: llm.LLMContext) -> str:

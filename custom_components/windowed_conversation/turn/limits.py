@@ -8,6 +8,9 @@ from ..providers import ToolSchema, count_tools_tokens
 from ..window import IMPORTANT, Exchange, TextCounter, TextKind, WindowPolicy
 from .context import MAX_LIVE_CONTEXT_SHARE
 
+# The largest share of a model's context size that the overview of the home may take.
+_MAX_OVERVIEW_SHARE = 0.15
+
 # The longest interval between two signs of life of a vendor's server, in seconds, plus one second for the network.
 # OpenAI's and Azure's Responses send a keep-alive after 30 s: https://github.com/openai/openai-node/issues/1964
 DEFAULT_IDLE_TIMEOUT = 45.0 + 1.0
@@ -241,3 +244,8 @@ def weigh_request(
         answer=budget.max_answer_tokens,
         model=budget.context_tokens,
     )
+
+
+def calculate_overview_limit(context_tokens: int | None) -> int | None:
+    """Return the most tokens that the overview of the home may take, or None for a model of unknown size."""
+    return None if context_tokens is None else int(_MAX_OVERVIEW_SHARE * context_tokens)

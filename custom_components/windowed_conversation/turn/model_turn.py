@@ -25,7 +25,7 @@ from .context import LiveContext, add_context, extract_user_text
 from .errors import EmptyAnswer
 from .limits import Budget, calculate_max_live_tokens, choose_evictions, find_shortfall, free_tokens
 from .model import BilledRequest, Question, ReplyDelta, RequestPermit
-from .speech_filter import SpeechFilter
+from .speech.speech_filter import SpeechFilter
 from .state import REPETITION_NOTE, Turn
 
 # Longer pieces of text are filtered in parts that yield to the event loop in between: 4 MB of marks take over a second.

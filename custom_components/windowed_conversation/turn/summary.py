@@ -22,7 +22,7 @@ from .attempts import AnswerStream, AttemptCallback, OpenAttempt, Purpose
 from .errors import NoSummary, TokenCountUnsupported
 from .limits import TurnLimits
 from .model import Question
-from .speech_filter import SpeechFilter
+from .speech.speech_filter import SpeechFilter
 
 # English prose has about three words for each four tokens.
 _WORDS_PER_TOKEN = 0.75

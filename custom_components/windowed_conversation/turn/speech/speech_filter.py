@@ -7,10 +7,10 @@ from functools import partial
 from itertools import product
 import re
 
-from ..providers import UNSEEN_NOTE, ReasoningDelta, TextDelta
-from ..window import CUT_MARK_PREFIX, INTERRUPTED_ANSWER, INTERRUPTED_CALL, QUESTION, STUB_PREFIX
-from .context import PREFIX_END, PREFIX_START, SECTION_HEADINGS
-from .state import REPETITION_NOTE
+from ...providers import UNSEEN_NOTE, ReasoningDelta, TextDelta
+from ...window import CUT_MARK_PREFIX, INTERRUPTED_ANSWER, INTERRUPTED_CALL, QUESTION, STUB_PREFIX
+from ..context import PREFIX_END, PREFIX_START, SECTION_HEADINGS
+from ..state import REPETITION_NOTE
 from .unspoken import (
     CallText,
     CharRun,
@@ -87,7 +87,7 @@ def _thought_marks() -> Iterator[Mark]:
 
 
 def _iter_channel_marks() -> Iterator[Mark]:
-    """Yield the marks of gpt-oss, of whose channels only the final one is meant for the user.
+    """Yield the marks of gpt-oss, whose final channel alone is meant for the user.
 
     https://cookbook.openai.com/articles/openai-harmony
     """
@@ -225,7 +225,7 @@ class SpeechFilter:
         self.has_call = False
 
     def feed(self, text: str) -> Sequence[FilteredDelta]:
-        """Process a piece of text, and return the deltas that are certain. What may begin a mark is held back."""
+        """Process a piece of text, and return the deltas that are certain. Text that may begin a mark is held back."""
         if self._is_plain and text and not _search_mark_start(text):
             self._ends_in_space = text[-1].isspace()
             return (TextDelta(text),)

@@ -1,0 +1,219 @@
+"""Home Assistant's list of the exposed entities in a prompt, replaced by the compact overview of `turn.overview`.
+
+It is replaced only where it is found whole: it is made again with Home Assistant's own functions and compared.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import lru_cache
+import logging
+from typing import Any
+
+from homeassistant.components import conversation
+from homeassistant.components.homeassistant import llm as home_llm
+from homeassistant.components.homeassistant.exposed_entities import async_listen_entity_updates
+from homeassistant.core import CALLBACK_TYPE, Event, HomeAssistant, callback
+from homeassistant.helpers import (
+    area_registry as ar,
+    device_registry as dr,
+    entity_registry as er,
+    floor_registry as fr,
+    llm,
+)
+from homeassistant.util import yaml as yaml_util
+from homeassistant.util.hass_dict import HassKey
+
+from ..const import DOMAIN
+from ..turn.overview import Overview, Place
+from ..window import EstimatedCounter
+from .home_tools import GetStatesTool
+
+_LOGGER = logging.getLogger(__name__)
+
+_REGISTRY_EVENTS = (
+    ar.EVENT_AREA_REGISTRY_UPDATED,
+    dr.EVENT_DEVICE_REGISTRY_UPDATED,
+    er.EVENT_ENTITY_REGISTRY_UPDATED,
+    fr.EVENT_FLOOR_REGISTRY_UPDATED,
+)
+# The line before Home Assistant's list. If it has another one, that line stays.
+_CORE_HEADING = "Static Context: An overview of the areas and the devices in this smart home:\n"
+# Home Assistant joins the names of an entity or an area with this, which they may contain themselves.
+_CORE_SEPARATOR = ", "
+# Tools that find the entities whose names do not fit, the preferred one first.
+_LOOKUP_TOOL_NAMES = (GetStatesTool.name.rpartition("__")[2], "GetLiveContext")
+# The most texts that are cached, one for each size of a model.
+_MAX_CACHED_TEXTS = 16
+
+_NOWHERE = Place()
+
+_OVERVIEW_KEY: HassKey[HomeOverview] = HassKey(f"{DOMAIN}_overview")
+
+type _ExposedEntities = Mapping[str, Mapping[str, str]]
+
+
+class HomeOverview:
+    """The overview of the exposed entities, made again only after the registries, exposure or a name have changed."""
+
+    def __init__(self, hass: HomeAssistant) -> None:
+        self._hass = hass
+        # Home Assistant's list, empty before it is made, without entities, or if it cannot be made.
+        self._core_list = ""
+        self._overview = Overview()
+        self._texts: dict[tuple[int | None, str], str] = {}
+        self._is_outdated = True
+        # The last prompt that does not contain the list.
+        self._unmatched_prompt = ""
+        self._has_logged_failure = False
+        # A text that is too long or short by some tokens is better than one that changes with every learned factor.
+        self._count_tokens = EstimatedCounter().count
+        self._unsubscribe_callbacks: tuple[CALLBACK_TYPE, ...] = ()
+        self.user_count = 0
+
+    @callback
+    def async_start(self) -> None:
+        """Start to listen for changes of the registries and of exposed entities."""
+        listen = self._hass.bus.async_listen
+        self._unsubscribe_callbacks = (
+            *[listen(event, self._mark_outdated) for event in _REGISTRY_EVENTS],
+            async_listen_entity_updates(self._hass, conversation.DOMAIN, self._mark_outdated),
+        )
+
+    @callback
+    def async_stop(self) -> None:
+        """Stop listening."""
+        for unsubscribe in self._unsubscribe_callbacks:
+            unsubscribe()
+
+    @callback
+    def _mark_outdated(self, _event: Event[Any] | None = None) -> None:
+        self._is_outdated = True
+
+    @callback
+    def shorten_prompt(self, prompt: str, limit: int | None, tool: str) -> str:
+        """Return the prompt with the overview instead of Home Assistant's list, or unchanged without that list.
+
+        See `Overview.build_text` for `limit` and `tool`.
+        """
+        if not self._is_outdated and prompt == self._unmatched_prompt:
+            return prompt
+        start = self._find_core_list(prompt)
+        # no registry tells that a state has appeared or has another name, but then the list differs
+        if self._is_outdated or start < 0:
+            self._make()
+            start = self._find_core_list(prompt)
+        if start < 0:
+            self._log_failure()
+            self._unmatched_prompt = prompt
+            return prompt
+        end = start + len(self._core_list)
+        if prompt.endswith(_CORE_HEADING, 0, start):
+            start -= len(_CORE_HEADING)
+        return f"{prompt[:start]}{self._get_text(limit, tool)}\n{prompt[end:]}"
+
+    def _find_core_list(self, prompt: str) -> int:
+        """Return the index of Home Assistant's list in a prompt, or -1 without one."""
+        return prompt.find(self._core_list) if self._core_list else -1
+
+    def _make(self) -> None:
+        """Make Home Assistant's list and the overview. A version of Home Assistant may have other functions."""
+        self._is_outdated, self._core_list, self._unmatched_prompt = False, "", ""
+        self._texts.clear()
+        with suppress(Exception):
+            entities = home_llm.async_get_exposed_entities(self._hass, conversation.DOMAIN, include_state=False)
+            self._overview = build_overview(self._hass, entities)
+            self._core_list = dump_core_list(entities)
+
+    def _get_text(self, limit: int | None, tool: str) -> str:
+        if (limit, tool) not in self._texts:
+            if len(self._texts) >= _MAX_CACHED_TEXTS:
+                self._texts.clear()
+            self._texts[limit, tool] = self._overview.build_text(limit, tool, self._count_tokens)
+        return self._texts[limit, tool]
+
+    def _log_failure(self) -> None:
+        if not self._has_logged_failure:
+            self._has_logged_failure = True
+            _LOGGER.debug("Home Assistant's list of the exposed entities was not found and stays as it is")
+
+
+def dump_core_list(entities: _ExposedEntities) -> str:
+    """Return Home Assistant's list of these entities, empty for none. Each entity is only converted once."""
+    return "".join([_dump_entity(*entity.items()) for entity in entities.values()])
+
+
+@lru_cache(maxsize=8192)
+def _dump_entity(*items: tuple[str, str]) -> str:
+    return yaml_util.dump([dict(items)])
+
+
+def build_overview(hass: HomeAssistant, entities: _ExposedEntities) -> Overview:
+    """Return the overview of these entities, which are as Home Assistant lists them. Raises any error."""
+    overview, registry, find_place = Overview(), er.async_get(hass), _create_place_finder(hass)
+    listed: tuple[str, ...]
+    for entity_id, entity in entities.items():
+        names: str = entity["names"]
+        if _CORE_SEPARATOR not in names or (entry := registry.async_get(entity_id)) is None:
+            listed = (names,)
+        else:
+            listed = tuple(er.async_get_entity_aliases(hass, entry))
+        overview.add_entity(find_place(entity_id, entity.get("areas", "")), entity["domain"], listed)
+    return overview
+
+
+def _create_place_finder(hass: HomeAssistant) -> Callable[[str, str], Place]:
+    """Return a function that finds the place of an entity, from Home Assistant's text for its area if that is clear."""
+    floors, registry, areas = fr.async_get(hass), er.async_get(hass), ar.async_get(hass).async_list_areas()
+    place_by_id = {area.id: _build_place(floors, area) for area in areas}
+    id_by_text = {_CORE_SEPARATOR.join(place.names): area_id for area_id, place in place_by_id.items()}
+    is_clear = len(id_by_text) == len(place_by_id)
+
+    def find_place(entity_id: str, text: str) -> Place:
+        if not text:
+            return _NOWHERE
+        if is_clear:
+            return place_by_id[id_by_text[text]]
+        entry = registry.async_get(entity_id)
+        area_id = er.async_get_effective_area_id(hass, entry) if entry else None
+        return place_by_id[area_id] if area_id else _NOWHERE
+
+    return find_place
+
+
+def _build_place(floors: fr.FloorRegistry, area: ar.AreaEntry) -> Place:
+    floor = floors.async_get_floor(area.floor_id) if area.floor_id else None
+    return Place((area.name, *sorted(area.aliases)), floor.name if floor else "")
+
+
+@callback
+def async_shorten_prompt(hass: HomeAssistant, api: llm.APIInstance, limit: int | None) -> str:
+    """Return the prompt of an API's tools with the compact overview, within `limit` tokens (None for no limit)."""
+    overview = hass.data.get(_OVERVIEW_KEY)
+    if overview is None:
+        return api.api_prompt
+    return overview.shorten_prompt(api.api_prompt, limit, next(_iter_lookup_tools(api), ""))
+
+
+def _iter_lookup_tools(api: llm.APIInstance) -> Iterator[str]:
+    """Yield the names of the tools that find entities, the preferred one first."""
+    name_by_end = {tool.name.rpartition("__")[2]: tool.name for tool in api.tools}
+    yield from (name_by_end[end] for end in _LOOKUP_TOOL_NAMES if end in name_by_end)
+
+
+@callback
+def async_acquire_overview(hass: HomeAssistant) -> CALLBACK_TYPE:
+    """Start the shared `HomeOverview`, or use it if it is running. Return a function that releases it."""
+    overview = hass.data.get(_OVERVIEW_KEY)
+    if overview is None:
+        overview = hass.data[_OVERVIEW_KEY] = HomeOverview(hass)
+        overview.async_start()
+    overview.user_count += 1
+
+    @callback
+    def release() -> None:
+        overview.user_count -= 1
+        if not overview.user_count:
+            overview.async_stop()
+            hass.data.pop(_OVERVIEW_KEY, None)
+
+    return release
