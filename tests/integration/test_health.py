@@ -77,7 +77,7 @@ async def test_cache_that_is_lost_to_changing_instructions_is_told_without_their
 async def test_cache_that_is_lost_to_changing_entities_is_told(
     home: HomeAssistant, set_up: SetUpFn, say: SayFn, issues, shown
 ) -> None:
-    for number in range(120):
+    for number in range(300):
         name = f"input_boolean.lamp_{number}"
         home.states.async_set(name, "on", {"friendly_name": f"lamp number {number} on the far side of the garden"})
         async_expose_entity(home, "conversation", name, should_expose=True)
