@@ -277,13 +277,34 @@ def rename_state(home: HomeAssistant) -> None:
     home.states.async_set("light.odd", "on", {"friendly_name": "Even"})
 
 
+def add_last_state(home: HomeAssistant) -> None:
+    """Add the state of an entity that is in no registry, and that Home Assistant lists last."""
+    home.states.async_set("light.zoo", "on", {"friendly_name": "zoo"})
+
+
+def add_first_state(home: HomeAssistant) -> None:
+    """Add the state of an entity that is in no registry, and that Home Assistant lists first."""
+    home.states.async_set("light.aaa", "on", {"friendly_name": "Aaa"})
+
+
 def split_names(home: HomeAssistant) -> None:
     """Give the hall light two names that Home Assistant's list writes like its one name before."""
     er.async_get(home).async_update_entity("input_boolean.hall", aliases=["Hall", "light"])
 
 
 @pytest.mark.usefixtures("_shared")
-@pytest.mark.parametrize("change", [rename_floor, move_kitchen_light, hide_kitchen_light, rename_state, split_names])
+@pytest.mark.parametrize(
+    "change",
+    [
+        rename_floor,
+        move_kitchen_light,
+        hide_kitchen_light,
+        rename_state,
+        add_first_state,
+        add_last_state,
+        split_names,
+    ],
+)
 async def test_change_of_the_registries_changes_the_overview(
     home: HomeAssistant, kitchen: ar.AreaEntry, change: Callable[[HomeAssistant], None]
 ) -> None:
@@ -291,13 +312,14 @@ async def test_change_of_the_registries_changes_the_overview(
     ar.async_get(home).async_update(kitchen.id, floor_id=floor.floor_id)
     er.async_get(home).async_update_entity("input_boolean.hall", aliases=["Hall, light"])
     home.states.async_set("light.odd", "on", {"friendly_name": "Odd"})
-    async_expose_entity(home, "conversation", "light.odd", should_expose=True)
+    for entity_id in ("light.odd", "light.zoo", "light.aaa"):
+        async_expose_entity(home, "conversation", entity_id, should_expose=True)
     before = async_shorten_prompt(home, await get_api(home), None)
     change(home)
     await home.async_block_till_done()
     after = [async_shorten_prompt(home, await get_api(home), None) for _ in range(2)]
 
-    assert CORE_HEADING not in after[0]
+    assert (CORE_HEADING in after[0], "- names:" in after[0]) == (False, False)
     assert before != after[0] == after[1]
 
 

@@ -38,6 +38,8 @@ _REGISTRY_EVENTS = (
 )
 # The line before Home Assistant's list. If it has another one, that line stays.
 _CORE_HEADING = "Static Context: An overview of the areas and the devices in this smart home:\n"
+# The beginnings of the lines in Home Assistant's list.
+_CORE_LINE_STARTS = ("- ", "  ")
 # Home Assistant joins the names of an entity or an area with this, which they may contain themselves.
 _CORE_SEPARATOR = ", "
 # Tools that find the entities whose names do not fit, the preferred one first.
@@ -112,8 +114,13 @@ class HomeOverview:
         return f"{prompt[:start]}{self._get_text(limit, tool)}\n{prompt[end:]}"
 
     def _find_core_list(self, prompt: str) -> int:
-        """Return the index of Home Assistant's list in a prompt, or -1 without one."""
-        return prompt.find(self._core_list) if self._core_list else -1
+        """Return the index of Home Assistant's list in a prompt, or -1 without one, or if the list there is longer."""
+        start = prompt.find(self._core_list) if self._core_list else -1
+        line_before = prompt[:start].rpartition("\n")[0].rpartition("\n")[2]
+        is_longer = line_before.startswith(_CORE_LINE_STARTS) or prompt.startswith(
+            _CORE_LINE_STARTS, start + len(self._core_list)
+        )
+        return -1 if is_longer else start
 
     def _make(self) -> None:
         """Make Home Assistant's list and the overview. A version of Home Assistant may have other functions."""
