@@ -81,7 +81,7 @@ class GetHistoryTool(_HomeTool):
 
     name = f"{DOMAIN}__get_history"
     title = "Get history"
-    description = "Past changes of one entity, by default of the last 24 hours."
+    description = "Changes of one entity, by default in the last 24 hours."
     parameters = probatio.Schema(
         {
             probatio.Required("name"): str,

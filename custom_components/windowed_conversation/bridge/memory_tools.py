@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
+from datetime import date, datetime, time
 from typing import Any, override
 
 from homeassistant.core import HomeAssistant
@@ -39,6 +40,7 @@ _REFUSAL_TEXT_BY_PHRASE = {
 _NOT_QUOTED_TEXT = "The quote is not in what the user said in this exchange. Facts come from the user's words only."
 _UNSUPPORTED_FACT_TEXT = "The fact says something else than the quote. Use the user's own words and language."
 _SEVERAL_FACTS_TEXT = "Several facts may be meant, and none was forgotten. Ask the user which one."
+_INVALID_DATE_TEXT = "A date is YYYY-MM-DD."
 _UNAVAILABLE_TEXT = "Memory cannot be used right now."
 
 
@@ -78,7 +80,7 @@ class RememberTool(_MemoryTool):
     description = "Keep a lasting fact about a person or the home. Not for lists, reminders or states."
     parameters = probatio.Schema(
         {
-            probatio.Required("text", description="One sentence, in the user's words"): _text_field(MAX_FACT_CHARS),
+            probatio.Required("text", description="One sentence in the user's words"): _text_field(MAX_FACT_CHARS),
             probatio.Required("quote", description="The user's exact words"): _text_field(MAX_QUOTE_CHARS),
             probatio.Optional("replaces", description="The remembered fact it corrects"): _text_field(MAX_FACT_CHARS),
         }
@@ -109,16 +111,32 @@ class RecallTool(_MemoryTool):
 
     name = "recall"
     title = "Recall"
-    description = "Search earlier conversations, if the context does not answer."
-    parameters = probatio.Schema({probatio.Required("query"): _text_field(_MAX_QUERY)})
+    description = "Search earlier conversations if the context does not answer."
+    parameters = probatio.Schema(
+        {
+            probatio.Required("query"): _text_field(_MAX_QUERY),
+            probatio.Optional("since", description="YYYY-MM-DD"): _text_field(_MAX_QUERY),
+            probatio.Optional("until"): _text_field(_MAX_QUERY),
+        }
+    )
     annotations = llm.ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
 
     @override
     async def _async_run(self, arguments: dict[str, Any]) -> llm.ToolResult:
         zone = dt_util.get_default_time_zone()
+        try:
+            times = {
+                name: datetime.combine(date.fromisoformat(arguments[name]), clock, zone).timestamp()
+                for name, clock in (("since", time.min), ("until", time.max))
+                if name in arguments
+            }
+        except ValueError, OverflowError:
+            return _build_error_result("invalid_date", _INVALID_DATE_TEXT)
         speaker, query = self._speaker, arguments["query"]
         nothing: tuple[str, ...] = ()
-        lines = await self._memory_access.async_read(lambda opened: recall_lines(opened, speaker, query, zone), nothing)
+        lines = await self._memory_access.async_read(
+            lambda opened: recall_lines(opened, speaker, query, zone, **times), nothing
+        )
         return llm.ToolResult(data={"note": _DATA_NOTE, "recalled": list(lines)})
 
 
@@ -127,7 +145,7 @@ class ForgetTool(_MemoryTool):
 
     name = FORGET_TOOL_NAME
     title = "Forget"
-    description = "Delete a remembered fact, only when asked."
+    description = "Delete a remembered fact only when asked."
     parameters = probatio.Schema({probatio.Required("query"): _text_field(_MAX_QUERY)})
     annotations = llm.ToolAnnotations(destructive=True, idempotent=True, open_world=False)
 

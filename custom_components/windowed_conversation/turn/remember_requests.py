@@ -213,9 +213,25 @@ def _find_conjunction(text: str, quote: str) -> str:
     return found[1].casefold() if found else ""
 
 
-def recall_lines(memory: Memory, speaker: Speaker, query: str, zone: tzinfo) -> tuple[str, ...]:
+def recall_lines(
+    memory: Memory,
+    speaker: Speaker,
+    query: str,
+    zone: tzinfo,
+    *,
+    since: float | None = None,
+    until: float | None = None,
+) -> tuple[str, ...]:
     """Return lines for a model: the memories that match a query and that the speaker may know, best match first."""
-    found = memory.recall(query, person=speaker.person, speaker=speaker.name, limit=_MAX_HITS, private=speaker.is_alone)
+    found = memory.recall(
+        query,
+        person=speaker.person,
+        speaker=speaker.name,
+        limit=_MAX_HITS,
+        since=since,
+        until=until,
+        private=speaker.is_alone,
+    )
     return tuple(_format_recalled_line(recalled, speaker, zone) for recalled in found)
 
 
