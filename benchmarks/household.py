@@ -16,6 +16,7 @@ else:
     # Importing the integration's package would import Home Assistant.
     sys.path.insert(0, str(Path(__file__).parent.parent / "custom_components" / "windowed_conversation"))
     from memory import Memory, PastTurn
+    from memory.words import get_stop_words
 
 HOUSEHOLD: dict[str, Any] = json.loads(Path(__file__).with_name("memory_household.json").read_text())
 START_TIMESTAMP = 1_700_000_000.0

@@ -6,10 +6,10 @@ The household set has facts that two people tell a home over 200 days, and later
 stored as the home's or a person's, together with the id of the fact that it replaces; plain FTS5 has the same facts,
 the same access rights, and the same stop words. The dialogues are those of the tests.
 
-The time of a query is the CPU time of its thread, for all kinds at once; Python's part is the time outside SQLite. The
-memory is the growth of a process after it opened the file and ran all queries. SQLite and the code that reads package
-metadata are loaded before, as in Home Assistant, and are not counted. Bytes are the size of the file without the texts
-themselves.
+The time of a query is the CPU time of its thread for what a turn recalls: relevant memories of all kinds. Python's part
+is the time outside SQLite. The memory is the growth of a process after it opened the file and ran all queries. SQLite
+and the code that reads package metadata are loaded before, as in Home Assistant, and are not counted. Bytes are the
+size of the file without the texts themselves.
 """
 
 from collections.abc import Iterator
@@ -38,10 +38,10 @@ from benchmarks.household import (
 from tests.memory.dialogues import found_in_tokens, found_in_turns, questions, utterances
 
 if TYPE_CHECKING:
-    from custom_components.windowed_conversation.memory import Memory, PastTurn
+    from custom_components.windowed_conversation.memory import Memory, PastTurn, RecallQuery
 else:
     # Importing the integration's package would import Home Assistant.
-    from memory import Memory, PastTurn
+    from memory import Memory, PastTurn, RecallQuery
 
 _INTEGRATION_FOLDER = Path(__file__).parent.parent / "custom_components" / "windowed_conversation"
 _TURN_COUNTS = (1_000, 10_000, 100_000)
@@ -59,6 +59,8 @@ def build_memory_file(
     """Store turns of these people, one every `every` seconds, and return the bytes per turn besides its text."""
     memory = Memory(path, languages)
     memory.load_lines(islice(_iter_export_lines(begin, every, people), turns))
+    while memory.reindex():
+        pass
     memory.checkpoint()
     memory.close()
     beside = sqlite3.connect(path)
@@ -106,7 +108,7 @@ def measure_queries(path: Path) -> dict[str, float]:
     for question in _list_questions() * 2:
         timed.sqlite_nanoseconds = 0
         start = thread_time_ns()
-        memory.recall(question, person="anna", speaker="Anna")
+        memory.recall_relevant(RecallQuery(question, "anna", "Anna", limit=20))
         taken.append((thread_time_ns() - start) / 1e6)
         python.append(taken[-1] - timed.sqlite_nanoseconds / 1e6)
     return {
@@ -155,10 +157,10 @@ import os, random, re, subprocess, tempfile
 resident = lambda: int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 before = resident()
 sys.path.insert(0, sys.argv[1])
-from memory import Memory
+from memory import Memory, RecallQuery
 memory = Memory(sys.argv[2], ("en", "de"))
 for question in json.loads(sys.argv[3]):
-    memory.recall(question, person="anna", speaker="Anna")
+    memory.recall_relevant(RecallQuery(question, "anna", "Anna", limit=20))
 print(resident() - before)
 """
 
@@ -203,6 +205,10 @@ def _print_dialogues(folder: Path) -> None:
         ("plain FTS5, porter", create_fts_search("porter", texts)),
         ("plain FTS5, trigram", create_fts_search("trigram", texts)),
         ("memory", lambda asked: [found.text for found in memory.recall(asked, kinds=("turn",), limit=60)]),
+        (
+            "memory, relevant turns",
+            lambda asked: [found.text for found in memory.recall_relevant(RecallQuery(asked, limit=60))[1]],
+        ),
     ):
         turns = [found_in_turns(search, most) for most in (5, 10, 20)]
         print(f"{name:32}" + "".join(f"{share:10.1%}" for share in turns) + f"{found_in_tokens(search, 300):12.1%}")

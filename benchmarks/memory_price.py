@@ -25,19 +25,22 @@ import random
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from home_assistant_intents import get_intents
+
 from benchmarks import ours
 from benchmarks.household import HOUSEHOLD, START_TIMESTAMP
 from benchmarks.workload import TOOL_NAME, build_system_prompt, estimate_tokens
 
 if TYPE_CHECKING:
-    from custom_components.windowed_conversation.memory import Memory, PastTurn
-    from custom_components.windowed_conversation.turn import context, recall
+    from custom_components.windowed_conversation.memory import Memory, PastTurn, RecallQuery
+    from custom_components.windowed_conversation.turn import context, recall, recall_query, routing
     from custom_components.windowed_conversation.window import Message, ToolCall, Window
 else:
-    memory, context, recall = (
-        import_module(f"windowed_conversation.{name}") for name in ("memory", "turn.context", "turn.recall")
+    memory, context, recall, recall_query, routing = (
+        import_module(f"windowed_conversation.{name}")
+        for name in ("memory", "turn.context", "turn.recall", "turn.recall_query", "turn.routing")
     )
-    Memory, PastTurn = memory.Memory, memory.PastTurn
+    Memory, PastTurn, RecallQuery = memory.Memory, memory.PastTurn, memory.RecallQuery
     Message, ToolCall, Window = ours.Message, ours.ToolCall, ours.Window
 
 HISTORY_TOKENS = 8_000
@@ -51,6 +54,7 @@ _NAME_BY_PERSON = {"anna": "Anna", "ben": "Ben", None: None}
 _INITIAL_FACTS = 44
 _QUESTION_SHARE, _FACT_SHARE = 0.1, 0.1
 _TOOL_TURN_INTERVAL = 4
+_COMMAND_WORDS = frozenset(recall_query.iter_command_words(get_intents("en") or {}))
 # Maximum number of turns that the others recall for each question.
 _MAX_RECALLED_TURNS = 10
 
@@ -174,16 +178,15 @@ class IntegrationMemory(WithoutMemory):
         made = recall.build_prompt_facts(self.memory_store.get_facts(turn.person), narrator, estimate_tokens)
         window.set_system_prompt(recall.append_prompt_facts(build_system_prompt(), made))
         super().open_turn(turn)
-        find = [
-            self.memory_store.recall(
-                turn.text,
-                person=turn.person,
-                speaker=_NAME_BY_PERSON[turn.person],
-                kinds=kinds,
-                limit=recall.MAX_RECALL_HITS,
-            )
-            for kinds in (("fact",), ("summary", "turn"))
-        ]
+        query = RecallQuery(
+            turn.text,
+            turn.person,
+            _NAME_BY_PERSON[turn.person],
+            recall.MAX_RECALL_HITS,
+            command_words=_COMMAND_WORDS,
+            is_question=routing.is_question(turn.text),
+        )
+        find = self.memory_store.recall_relevant(query)
         known = recall.build_sent_context(window.exchanges(), made.source_ids, turn.text)
         added = recall.choose_recalled_lines(
             recall.interleave_hits(*find), known, narrator, estimate_tokens, recall.MAX_RECALLED_TOKENS

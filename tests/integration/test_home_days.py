@@ -150,7 +150,7 @@ async def test_request_says_how_the_home_is_and_nothing_of_what_is_hidden(
         model_server.log.clear()
         switches = (call("HassTurnOn", name=day.random.choice(lights).name),)
         model_server.script(*day.random.choice([*LOOKS, switches]), words("I see."))
-        await say("consider it", day.conversation_id)
+        await say("shall we consider it?", day.conversation_id)
         first = model_server.requests[0].body["messages"]
 
         listed, rest = states_in(first)

@@ -1,6 +1,7 @@
 """Tests for the memories added to a turn: who receives them, their position in the request, and the time they take."""
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from itertools import pairwise
 import json
 import re
@@ -9,6 +10,7 @@ from typing import Any
 from homeassistant.components.conversation import ConversationResult
 from homeassistant.components.conversation.trace import async_get_traces
 from homeassistant.core import Context, HomeAssistant
+from homeassistant.util import dt as dt_util
 import pytest
 from pytest_homeassistant_custom_component.common import MockUser
 
@@ -16,10 +18,12 @@ from custom_components.windowed_conversation.agents import live_context
 from custom_components.windowed_conversation.const import (
     CONF_HISTORY_TOKENS,
     CONF_MEMORY,
+    CONF_ROUTING,
 )
-from custom_components.windowed_conversation.memory import Fact
+from custom_components.windowed_conversation.memory import Fact, PastTurn
 from custom_components.windowed_conversation.turn.recall import HEADING, PromptFacts, build_prompt_facts
-from demo.model_server import ModelServer
+from custom_components.windowed_conversation.turn.routing import RoutingMode
+from demo.model_server import ModelServer, call, words
 
 from .account_kinds import VENDORS, Kind
 from .conftest import AGENT, SayAtOnce, SayFn, SetUpFn, get_speech, until
@@ -104,6 +108,75 @@ async def test_turn_that_left_the_window_is_recalled(
     assert 'Ada: "my name is Ada Lovelace"' in prefix
     assert question == "what is my name?"
     assert "CONTEXT" not in get_speech(await say("what is my name?", context=ada))
+
+
+async def add_turns(home: HomeAssistant, whose: Context, *turns: tuple[datetime, str]) -> None:
+    """Store past turns, each in its own conversation."""
+    past = [PastTurn(said, at.timestamp(), said, "Noted.", person=whose.user_id) for at, said in turns]
+    await memory_of(home).async_change(lambda memory: memory.add(past))
+
+
+async def test_turn_that_told_a_corrected_fact_is_not_recalled(
+    home: HomeAssistant, entry, say: SayFn, *, ada: Context, model_server: ModelServer
+) -> None:
+    old, new = "our recycling gets picked up on Tuesdays", "recycling gets picked up on Thursdays from now on"
+    now = dt_util.now()
+    await add_turns(home, ada, (now - timedelta(days=3), old), (now - timedelta(days=2), new))
+    row = await add_fact(home, old)
+    await add_fact(home, new, replaces=row)
+
+    await say("on which day does the recycling get picked up?", context=ada)
+
+    assert "Tuesdays" not in sent(model_server)
+    assert "Thursdays" in sent(model_server)
+
+
+async def test_command_recalls_nothing(
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, *, ada: Context, model_server: ModelServer
+) -> None:
+    await set_up(**{CONF_ROUTING: RoutingMode.MODEL_ONLY})
+    await add_turns(home, ada, (dt_util.now() - timedelta(days=3), "the light in the kitchen is nice in autumn"))
+
+    await say("please turn on the kitchen light", context=ada)
+
+    assert "autumn" not in sent(model_server)
+
+
+async def test_question_about_last_week_recalls_what_was_said_then(
+    home: HomeAssistant, entry, say: SayFn, *, ada: Context, model_server: ModelServer
+) -> None:
+    now = dt_util.now()
+    times = [now - timedelta(days=40), now - timedelta(days=now.weekday() + 4), now - timedelta(seconds=1)]
+    await add_turns(home, ada, *zip(times, ("red wine stains", "coffee stains", "chalk stains"), strict=True))
+
+    await say("what did I ask you last week about stains?", context=ada)
+
+    assert [each for each in ("wine", "coffee", "chalk") if each in sent(model_server)] == ["coffee"]
+
+
+async def test_model_recalls_what_was_said_between_two_days(
+    home: HomeAssistant, entry, say: SayFn, *, ada: Context, model_server: ModelServer
+) -> None:
+    times = [datetime(2026, 3, day, 12, tzinfo=dt_util.get_default_time_zone()) for day in (1, 5, 9)]
+    await add_turns(home, ada, *zip(times, ("red wine stains", "coffee stains", "chalk stains"), strict=True))
+    model_server.script(call("recall", query="stains", since="2026-03-02", until="2026-03-05"), words("Coffee."))
+
+    await say("do you know?", context=ada)
+
+    result = json.loads(model_server.requests[-1].body["messages"][-1]["content"])
+    assert result["recalled"] == ['2026-03-05, Ada: "coffee stains / Noted."']
+
+
+@pytest.mark.parametrize("day", ["last week", "2026-02-30"])
+async def test_date_that_is_none_is_an_error_for_the_model(
+    entry, say: SayFn, *, ada: Context, model_server: ModelServer, day: str
+) -> None:
+    model_server.script(call("recall", query="stains", since=day), words("I do not know."))
+
+    await say("do you know?", context=ada)
+
+    result = json.loads(model_server.requests[-1].body["messages"][-1]["content"])
+    assert (result["error"], result["error_text"]) == ("invalid_date", "A date is YYYY-MM-DD.")
 
 
 @pytest.mark.parametrize("kind", [None, *VENDORS], ids=lambda each: getattr(each, "name", "chat"))

@@ -65,14 +65,12 @@ def test_only_the_kinds_that_are_wanted_are_found(memory) -> None:
     assert [found.kind for found in memory.recall("bins", kinds=("summary",))] == ["summary"]
 
 
-def test_groups_of_kinds_are_recalled_apart(memory) -> None:
+def test_facts_and_other_memories_each_have_the_limit(memory) -> None:
     for number in range(5):
         memory.add_turn(turn(f"The bins go out on Friday, {number}", at=NOW + number))
         memory.add_fact(f"The bins of house {number} go out on Friday")
 
-    facts, turns = memory.recall_by_group(
-        RecallQuery("when do the bins go out?", limit=3), ("fact",), ("turn", "summary")
-    )
+    facts, turns = memory.recall_relevant(RecallQuery("when do the bins go out?", limit=3))
 
     assert facts == memory.recall("when do the bins go out?", kinds=("fact",), limit=3)
     assert turns == memory.recall("when do the bins go out?", kinds=("turn", "summary"), limit=3)

@@ -12,7 +12,6 @@ from ..memory import Fact, Memory, RecallHit, RecallQuery
 from ..turn.context import MAX_LIVE_TOKENS, ContextPlacement, InputStamp, LiveContext, format_context, live_sections
 from ..turn.home import MAX_STATES_TOKENS, NO_STATES_TEXT, StatesText, build_states_text
 from ..turn.recall import (
-    MAX_RECALL_HITS,
     MAX_RECALLED_TOKENS,
     PromptFacts,
     RecalledLines,
@@ -23,6 +22,7 @@ from ..turn.recall import (
     interleave_hits,
     is_about_home_state,
 )
+from ..turn.recall_query import build_recall_query
 from ..turn.speaker import Speaker
 from ..turn.state_text import area_name
 from ..window import Exchange, TextKind, Window
@@ -98,7 +98,16 @@ class TurnContext:
         owner = self._speaker.person if self._speaker.is_alone else None
         key = (owner, self._speaker.is_alone, self._formatter.owner_name)
         revision, profile = self._agent.profiles.get(key, (None, None))
-        read = partial(_read_memories, speaker=self._speaker, owner=owner, last_revision=revision if profile else None)
+        command_words = self._memory_store.command_words
+        if self._home_states is not None:
+            home = self._home_states.get_home(self._language)
+            command_words |= home.get_name_words(home.find_mentions(self._speaker.text))
+        read = partial(
+            _read_memories,
+            query=build_recall_query(self._speaker, self._stamp.now, command_words),
+            owner=owner,
+            last_revision=revision if profile else None,
+        )
         memories: _MemoryResults | None = None
         at, began = time.time(), time.monotonic()
         try:
@@ -163,12 +172,9 @@ class TurnContext:
         return self._states_text
 
 
-def _read_memories(memory: Memory, speaker: Speaker, owner: str | None, last_revision: object) -> _MemoryResults:
-    """Search memory for the speaker's input, and read the owner's facts if their revision is not `last_revision`."""
+def _read_memories(memory: Memory, query: RecallQuery, owner: str | None, last_revision: object) -> _MemoryResults:
+    """Search memory, and read the owner's facts if their revision is not `last_revision`."""
     # read the revision before the facts, so that the next turn notices a change in between
     revision = memory.get_facts_revision()
-    facts = None if revision == last_revision else memory.get_facts(owner, private=speaker.is_alone)
-    name = speaker.name if speaker.person else None
-    query = RecallQuery(speaker.text, speaker.person, name, MAX_RECALL_HITS, private=speaker.is_alone)
-    found_facts, found_others = memory.recall_by_group(query, ("fact",), ("summary", "turn"))
-    return _MemoryResults(facts, revision, found_facts, found_others)
+    facts = None if revision == last_revision else memory.get_facts(owner, private=query.private)
+    return _MemoryResults(facts, revision, *memory.recall_relevant(query))

@@ -11,11 +11,13 @@ from pathlib import Path
 import time
 from typing import Any
 
+from home_assistant_intents import get_intents, get_languages
 from homeassistant.config_entries import ConfigEntry
 from homeassistant.const import EVENT_HOMEASSISTANT_CLOSE, EVENT_HOMEASSISTANT_FINAL_WRITE
 from homeassistant.core import CALLBACK_TYPE, Event, HomeAssistant, callback
 from homeassistant.helpers.storage import STORAGE_DIR
 from homeassistant.util.hass_dict import HassKey
+from homeassistant.util.language import matches
 
 from ..const import CONF_MEMORY, CONF_MEMORY_DAYS, CONF_PERSISTENCE, CONF_RECORD, DOMAIN, Persistence, RecordLevel
 from ..memory import Memory, MemoryUnavailable
@@ -32,6 +34,7 @@ from ..store import (
     write_value,
 )
 from ..turn.forgetting import CONVERSATIONS, ConversationForgetting, forget_all_but_memory
+from ..turn.recall_query import get_small_talk_words, iter_command_words
 from .config import DEFAULT_MEMORY, DEFAULT_MEMORY_DAYS, DEFAULT_PERSISTENCE, DEFAULT_RECORD
 from .issues import async_update_leftovers, async_update_store_issues
 
@@ -152,6 +155,8 @@ class AgentStore:
         self._save_timer: asyncio.TimerHandle | None = None
         self._is_closed = False
         self._languages = (hass.config.language, "en")
+        # The words of small talk and of Home Assistant's command sentences. The writer thread reads them.
+        self.command_words: frozenset[str] = frozenset()
         self.conversations = ConversationForgetting()
         self.writer = StoreWriter(
             store_path(hass),
@@ -306,6 +311,8 @@ class AgentStore:
     def _open_memory(self, path: Path) -> Memory:
         """Open the file and cancel its scheduled deletion. If that is overdue, delete the file first."""
         delete_overdue(path, time.time())
+        if not self.command_words:
+            self.command_words = _load_command_words(self._languages)
         memory = Memory(path, self._languages, rooms=(CONVERSATIONS, VALUE_TABLE), companion=self.conversations.forget)
         try:
             self._days_by_removed_agent = cancel_deletion(memory.database)
@@ -373,6 +380,16 @@ def _stores_optional_data(entry: ConfigEntry[Any]) -> bool:
         agent.data.get(CONF_MEMORY, DEFAULT_MEMORY) or agent.data.get(CONF_RECORD, DEFAULT_RECORD) != RecordLevel.OFF
         for agent in entry.subentries.values()
     )
+
+
+def _load_command_words(languages: Iterable[str]) -> frozenset[str]:
+    """Return the words of small talk and of Home Assistant's command sentences. Blocks on disk I/O."""
+    words: set[str] = set()
+    for language in languages:
+        words |= get_small_talk_words(language)
+        for variant in matches(language, get_languages())[:1]:
+            words.update(iter_command_words(get_intents(variant) or {}))
+    return frozenset(words)
 
 
 def store_path(hass: HomeAssistant) -> Path:

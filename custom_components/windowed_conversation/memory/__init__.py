@@ -8,6 +8,7 @@ from .erasure import (
 )
 from .index import MemoryUnavailable as MemoryUnavailable
 from .memory import Memory as Memory
+from .record import calculate_fingerprint as calculate_fingerprint
 from .records import (
     KINDS as KINDS,
     BadLine as BadLine,
@@ -31,7 +32,6 @@ from .records import (
     TurnListQuery as TurnListQuery,
     TurnRecord as TurnRecord,
     TurnText as TurnText,
-    calculate_fingerprint as calculate_fingerprint,
 )
 from .search import MemoryListQuery as MemoryListQuery, RecallQuery as RecallQuery
 from .words import (

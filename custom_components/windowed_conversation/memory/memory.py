@@ -34,8 +34,8 @@ from .records import (
     TurnCost,
     TurnRecord,
 )
-from .rows import FactStatement, insert_record, select_facts, store_fact, store_summary
-from .search import MemoryListQuery, RecallQuery, search_memories, select_newest
+from .rows import FactStatement, insert_record, select_facts, select_replaced_texts, store_fact, store_summary
+from .search import MemoryListQuery, RecallQuery, search_memories, select_newest, select_relevant
 from .transfer import export_rows, export_tombstones, load_lines
 from .words import Words
 
@@ -142,13 +142,16 @@ class Memory:
     ) -> list[RecallHit]:
         """Return the memories that match a query and that its person may see, best first. See `RecallQuery`."""
         times = -math.inf if since is None else since, math.inf if until is None else until
-        return self.recall_by_group(RecallQuery(query, person, speaker, limit, *times, private), tuple(kinds))[0]
-
-    def recall_by_group(self, query: RecallQuery, *groups: tuple[MemoryKind, ...]) -> list[list[RecallHit]]:
-        """Return the results of `recall` separately for each group of kinds; the limit applies to each group."""
         with self.database.read_transaction() as connection:
-            question = self._read_splitter.search_terms(query.text[:_MAX_QUERY_CHARS], query.speaker)
-            return [search_memories(connection, kinds, query, question) for kinds in groups]
+            question = self._read_splitter.search_terms(query[:_MAX_QUERY_CHARS], speaker)
+            conditions = RecallQuery(query, person, speaker, limit, *times, private)
+            return search_memories(connection, tuple(kinds), conditions, question)
+
+    def recall_relevant(self, query: RecallQuery) -> tuple[list[RecallHit], list[RecallHit]]:
+        """Return the facts, and the summaries and turns, that are relevant to a sentence. See `select_relevant`."""
+        with self.database.read_transaction() as connection:
+            cut = query._replace(text=query.text[:_MAX_QUERY_CHARS])
+            return select_relevant(connection, self._read_splitter, cut, select_replaced_texts(connection))
 
     def get_facts(self, person: str | None = None, *, private: bool = True) -> list[Fact]:
         """Return the facts that this person may see: first the home's, then the person's, each newest first."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, replace
+from hashlib import sha256
 import json
 import sqlite3
 from typing import Any, NamedTuple
@@ -17,7 +18,6 @@ from .records import (
     TurnListQuery,
     TurnRecord,
     TurnText,
-    calculate_fingerprint,
 )
 from .words import validate_timestamp
 
@@ -340,3 +340,8 @@ def _delete_excess_records(connection: sqlite3.Connection) -> None:
     delete_record_texts(
         connection, select_ids(connection, _SELECT_OLDEST.format(row="turn", table="record_words"), (MAX_TEXT_RECORDS,))
     )
+
+
+def calculate_fingerprint(text: str) -> str:
+    """Return the SHA-256 hash of a text in hexadecimal digits, which is the same for equal texts."""
+    return sha256(text.encode(errors="surrogatepass")).hexdigest()

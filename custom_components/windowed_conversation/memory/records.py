@@ -1,7 +1,6 @@
 """The values and errors of memory and of the record of turns. Times are seconds since the epoch."""
 
 from dataclasses import dataclass
-from hashlib import sha256
 import math
 from types import EllipsisType
 from typing import Literal, NamedTuple
@@ -76,7 +75,7 @@ class RecallHit:
     """A search result. `private` is True for a private fact, and for every turn and summary of a person.
 
     `excerpt` is the part of a summary that matches the query. `tool_names` contains the names of the tools used in a
-    turn.
+    turn, and `place` is its number in the conversation.
     """
 
     kind: MemoryKind
@@ -89,6 +88,7 @@ class RecallHit:
     private: bool = False
     excerpt: str = ""
     tool_names: tuple[str, ...] = ()
+    place: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,8 +347,3 @@ class TurnListQuery(NamedTuple):
     after: str | None = None
     limit: int = 50
     agents: frozenset[str] | None = None
-
-
-def calculate_fingerprint(text: str) -> str:
-    """Return the SHA-256 hash of a text in hexadecimal digits, which is the same for equal texts."""
-    return sha256(text.encode(errors="surrogatepass")).hexdigest()

@@ -1,6 +1,6 @@
 """The rows of facts, turns and summaries. A repeated fact has one row; an outdated fact refers to its replacement."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 import sqlite3
 from typing import Any
@@ -111,6 +111,20 @@ def select_facts(connection: sqlite3.Connection, person: str | None, *, private:
         {"person": person, "private": private},
     )
     return [Fact(row, text, at, owner, bool(secret), *rest) for row, text, at, owner, secret, *rest in rows]
+
+
+def select_replaced_texts(connection: sqlite3.Connection) -> Iterator[tuple[str | None, str]]:
+    """Yield the owner and the words of each replaced fact that has not become true again, and of its quote."""
+    rows = connection.execute(
+        """
+        SELECT person, spoken, quote FROM fact
+        WHERE replaced_by IS NOT NULL AND spoken NOT IN (SELECT spoken FROM fact WHERE replaced_by IS NULL)
+        """
+    )
+    for owner, spoken, quote in rows:
+        yield owner, spoken
+        if quote:
+            yield owner, clean_text(quote)
 
 
 def insert_record(

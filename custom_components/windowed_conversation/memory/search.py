@@ -1,10 +1,13 @@
 """Finds the memories that a person may see: by query, best match first, or without a query, newest first.
 
 A search uses BM25 over the stems from `words`, and matches in neighboring turns add to the score of a turn. Memories
-that a person may not see are excluded within the SQL query, before scores are passed on to neighbors.
+that a person may not see are excluded within the SQL query, before scores are passed on to neighbors. What nobody asked
+memory for must also be relevant: have a share of the weight of the question's words.
 """
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 import json
 import math
 from operator import attrgetter
@@ -13,7 +16,7 @@ import sqlite3
 from typing import NamedTuple
 
 from .records import KINDS, MemoryKind, RecallHit
-from .words import SearchTerms, join_lines, remove_diacritics
+from .words import SearchTerms, Words, clean_text, join_lines, remove_diacritics
 
 MAX_EXCERPT_CHARS = 300
 _SENTENCE_END_PATTERN = re.compile(r"(?<=[.!?;…])\s+|(?<=[\u3002\uff01\uff1f\uff1b])")
@@ -21,15 +24,33 @@ _SENTENCE_END_PATTERN = re.compile(r"(?<=[.!?;…])\s+|(?<=[\u3002\uff01\uff1f\u
 _OWN_CONDITION_BY_KIND = {"fact": "(:private OR NOT {row}.private)", "summary": ":private", "turn": ":private"}
 # The weight of a match in a part of a word. It means less than a match of the word, and facts have more parts.
 _PART_WEIGHT_BY_KIND: dict[MemoryKind, float] = {"fact": 0.1, "summary": 0.2, "turn": 0.2}
-_MAX_HITS = 300
+# The matches for each result, by which neighboring turns are lifted.
+_MATCHES_PER_RESULT = 3
 # BM25 takes time for every row with one of the terms. Most rows contain only common words, which hardly affect the
 # order.
-_MAX_SCORED_ROWS = 12_000
+_MAX_SCORED_ROWS = 6_000
 
 _MAX_NEIGHBOR_DISTANCE = 3
 _NEIGHBOR_SCORE_SHARE = 0.4
 _RECENCY_WEIGHT = 0.05
 _MONTH_SECONDS = 30 * 86_400.0
+
+# The least share of the weight of a question's words that a memory needs in order to be relevant: a fact and a turn for
+# a question, either for another sentence, and a fact for a sentence of command words only. Measured with
+# `benchmarks.recalled` and `benchmarks.memory`.
+_MIN_FACT_SHARE = 0.12
+_MIN_TURN_SHARE = 0.25
+_MIN_COMMAND_SHARE = 0.5
+_MIN_INDISTINCT_SHARE = 0.6
+# A question weighs at least as much as this many of the rarest words.
+_MIN_RARE_WORDS = 1.5
+# A smaller memory is weighed as if it had this many rows, because in a few rows no word is rare.
+_MIN_WEIGHED_ROWS = 500
+# How much the words of commands count, and a match in a part of a word.
+_COMMAND_WORD_WEIGHT = 0.5
+_PIECE_MATCH = 0.5
+# Longer texts are compared up to here, because splitting a text into words takes time.
+_MAX_COMPARED_CHARS = 1_000
 
 _LISTED_COLUMNS_BY_KIND: dict[MemoryKind, str] = {
     "fact": "text, private, NULL AS conversation FROM fact WHERE replaced_by IS NULL AND",
@@ -57,7 +78,7 @@ def _build_hits_query(kind: MemoryKind) -> str:
         FROM {kind}_words CROSS JOIN {kind} ON {kind}.id = {kind}_words.rowid
         WHERE {kind}_words MATCH :match AND {build_visibility_condition(kind, kind)} AND {kind}.at BETWEEN :since
         AND :until
-        ORDER BY score DESC LIMIT {_MAX_HITS}
+        ORDER BY score DESC LIMIT {_MATCHES_PER_RESULT} * :limit
     """
 
 
@@ -65,7 +86,7 @@ def _found_by_itself(kind: MemoryKind, conversation_and_private: str) -> str:
     return f"""
         WITH hit (id, score) AS MATERIALIZED ({_build_hits_query(kind)}),
         found (id, score) AS (SELECT id, score / max(score) OVER () FROM hit)
-        SELECT id, score, at, text, person, {conversation_and_private}, NULL
+        SELECT id, score, at, text, person, {conversation_and_private}, NULL, 0
         FROM found JOIN {kind} USING (id) ORDER BY score DESC, at DESC, id DESC LIMIT :limit
     """
 
@@ -91,7 +112,7 @@ _SELECT_WITH_NEIGHBORS = f"""
         ORDER BY 2 DESC, lifted.id DESC LIMIT :limit
     )
     SELECT found.id, found.score, turn.at, turn.said || char(10) || turn.answer, turn.person, turn.conversation,
-        turn.person IS NOT NULL, turn.tools
+        turn.person IS NOT NULL, turn.tools, turn.place
     FROM found JOIN turn USING (id)
     ORDER BY found.score DESC, found.id DESC
 """
@@ -107,6 +128,8 @@ class RecallQuery(NamedTuple):
 
     `person` is an id; `speaker` is the name that replaces "I" and "my". If `person` is None, the speaker is unknown and
     sees only the home's memories. With `private=False`, results exclude memories that must not enter a shared window.
+    `command_words` are the words of commands to the home, and `is_question` tells a question from a statement or a
+    command; both decide only what is relevant.
     """
 
     text: str
@@ -116,6 +139,8 @@ class RecallQuery(NamedTuple):
     since: float = -math.inf
     until: float = math.inf
     private: bool = True
+    command_words: frozenset[str] = frozenset()
+    is_question: bool = True
 
 
 def search_memories(
@@ -133,10 +158,12 @@ def _matches(
     if not match:
         return
     parameters = {**query._asdict(), "match": match, "limit": max(0, query.limit)}
-    for row, score, at, text, person, conversation, private, tools in connection.execute(_QUERIES[kind], parameters):
+    for row, score, at, text, person, conversation, private, tools, place in connection.execute(
+        _QUERIES[kind], parameters
+    ):
         part = extract_excerpt(text, question.words) if kind == "summary" else ""
         names = tuple((tools or "").split())
-        yield RecallHit(kind, row, text.strip("\n"), at, person, score, conversation, bool(private), part, names)
+        yield RecallHit(kind, row, text.strip("\n"), at, person, score, conversation, bool(private), part, names, place)
 
 
 def extract_excerpt(text: str, terms: tuple[str, ...]) -> str:
@@ -171,6 +198,134 @@ def _build_match_expression(connection: sqlite3.Connection, kind: MemoryKind, qu
             chosen.append(f'{column} : "{term}"')
     chosen += [f'words : "{beginning}" *' for beginning in question.word_beginnings]
     return " OR ".join(chosen)
+
+
+def select_relevant(
+    connection: sqlite3.Connection, words: Words, query: RecallQuery, replaced: Iterable[tuple[str | None, str]]
+) -> tuple[list[RecallHit], list[RecallHit]]:
+    """Return the facts, and the summaries and turns, that are worth their tokens in a request, best match first.
+
+    The time span of the query applies to summaries and turns, if there is a relevant one in it. `replaced` are the
+    texts of replaced facts with their owners: a turn that contains one is left out.
+    """
+    question = words.search_terms(query.text, query.speaker, query.command_words)
+    least = _choose_least_shares(question, is_question=query.is_question)
+    anytime = query._replace(since=-math.inf, until=math.inf)
+    facts = search_memories(connection, ("fact",), anytime, question) if least.fact is not None else []
+    if not facts and least.turn is None:
+        return [], []
+    relevance = _Relevance(connection, words, question)
+    facts = [fact for fact in facts if relevance.calculate_share(fact) >= (least.fact or 0.0)]
+    if least.turn is None:
+        return facts, []
+    texts = tuple(replaced)
+    for spanned in dict.fromkeys((query, anytime)):
+        found = search_memories(connection, ("summary", "turn"), spanned, question)
+        worth_recalling = partial(_is_worth_recalling, replaced=texts, words=words, command_words=query.command_words)
+        relevant = [each for each in found if relevance.calculate_share(each) >= least.turn and worth_recalling(each)]
+        if relevant:
+            return facts, _add_neighbors(relevant, found, worth_recalling)
+    return facts, []
+
+
+class _LeastShares(NamedTuple):
+    """The least share of a question's weight for facts, and for summaries and turns; None if none are recalled."""
+
+    fact: float | None
+    turn: float | None
+
+
+def _choose_least_shares(question: SearchTerms, *, is_question: bool) -> _LeastShares:
+    """Return the least shares for a question, for a sentence with "I" or "my", and for any other sentence.
+
+    A sentence without distinctive words is likely a command or asks for a state, and a single distinctive word of a
+    command is often chance.
+    """
+    distinctive_count = len(question.distinctive_words) + len(question.word_beginnings)
+    if not distinctive_count and not (is_question and question.is_personal):
+        return _LeastShares(_MIN_INDISTINCT_SHARE if len(question.words) > 1 else None, None)
+    if is_question:
+        return _LeastShares(_MIN_FACT_SHARE, _MIN_TURN_SHARE)
+    fact = _MIN_FACT_SHARE if question.is_personal else _MIN_COMMAND_SHARE
+    return _LeastShares(fact, _MIN_COMMAND_SHARE if distinctive_count > 1 else None)
+
+
+def _is_worth_recalling(
+    found: RecallHit, replaced: Iterable[tuple[str | None, str]], words: Words, command_words: frozenset[str]
+) -> bool:
+    """Return whether a search result is no turn that states a replaced fact or consists of words of commands."""
+    if found.kind != "turn":
+        return True
+    said = found.text.partition("\n")[0]
+    plain = f" {clean_text(said)} "
+    if [text for owner, text in replaced if owner in {None, found.person} and f" {text} " in plain]:
+        return False
+    return bool(words.search_terms(said, None, command_words).distinctive_words)
+
+
+def _add_neighbors(
+    relevant: list[RecallHit], found: list[RecallHit], worth_recalling: Callable[[RecallHit], bool]
+) -> list[RecallHit]:
+    """Return the relevant search results, and the turns shortly before or after them, in the order of `found`."""
+    near = {
+        (match.conversation, match.place + distance)
+        for match in relevant
+        if match.kind == "turn"
+        for distance in range(-_MAX_NEIGHBOR_DISTANCE, _MAX_NEIGHBOR_DISTANCE + 1)
+    }
+    return [
+        each
+        for each in found
+        if each in relevant
+        or (each.kind == "turn" and (each.conversation, each.place) in near and worth_recalling(each))
+    ]
+
+
+class _Relevance:
+    """Calculates the share of a question's weight that a text has. A rare word weighs more than a common one."""
+
+    def __init__(self, connection: sqlite3.Connection, words: Words, question: SearchTerms) -> None:
+        self._words = words
+        self._question = question
+        self._weight_by_term, rarest = _weigh_terms(connection, question)
+        # a single common word would otherwise be the whole weight
+        self._total_weight = max(sum(self._weight_by_term.values()), _MIN_RARE_WORDS * rarest)
+
+    def calculate_share(self, found: RecallHit) -> float:
+        """Return the share of the question's weight, from 0 to 1, that a search result has."""
+        text = clean_text(found.text[:_MAX_COMPARED_CHARS])
+        terms = self._words.build_term_set(text)
+        plain = f" {remove_diacritics(text)} "
+        matched = 0.0
+        for term, weight in self._weight_by_term.items():
+            if term in terms or (term in self._question.word_beginnings and term in plain):
+                matched += weight
+            elif [piece for piece in self._question.pieces_by_word.get(term, ()) if piece in plain]:
+                matched += weight * _PIECE_MATCH
+        return matched / self._total_weight
+
+
+def _weigh_terms(connection: sqlite3.Connection, question: SearchTerms) -> tuple[dict[str, float], float]:
+    """Return the weights of a question's terms (their inverse document frequency), and that of the rarest word.
+
+    A pair of characters that no memory contains may span two words, and has no weight.
+    """
+    places = ",".join("?" * len(question.words))
+    counts: Counter[str] = Counter()
+    row_count = 0
+    for kind in KINDS:
+        rows = connection.execute(f"SELECT term, doc FROM {kind}_terms WHERE term IN ({places})", question.words)
+        counts.update(dict(rows.fetchall()))
+        # counting the rows would take longer, and a few deleted ones hardly change a weight
+        row_count += connection.execute(f"SELECT coalesce(max(id), 0) FROM {kind}").fetchone()[0]
+    row_count = max(row_count, _MIN_WEIGHED_ROWS)
+    rarest = math.log1p((row_count - 0.5) / 1.5)
+    weights = dict.fromkeys(question.word_beginnings, rarest)
+    for term in question.words:
+        if term in question.pieces_by_word or counts[term]:
+            share = 1.0 if term in question.distinctive_words else _COMMAND_WORD_WEIGHT
+            weights[term] = share * math.log1p((row_count - counts[term] + 0.5) / (counts[term] + 0.5))
+    return weights, rarest
 
 
 class MemoryListQuery(NamedTuple):

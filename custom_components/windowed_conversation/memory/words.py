@@ -4,7 +4,7 @@ Each word passes through the Snowball stemmers of all configured languages, Engl
 represents the word in any language.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 import importlib
@@ -107,12 +107,21 @@ class IndexTerms:
 
 @dataclass(frozen=True, slots=True)
 class SearchTerms:
-    """The terms of a search: words, beginnings of words, parts of long words, and beginnings and ends of words."""
+    """The terms of a search: words, beginnings of words, parts of long words, and beginnings and ends of words.
+
+    `distinctive_words` are the words, without numbers, that neither occur in commands to the home nor in the name of
+    the speaker.
+    `pieces_by_word` has the parts, the beginning and the end of each word, the latter two with a space as their limit.
+    `is_personal` is True for a question with "I" or "my".
+    """
 
     words: tuple[str, ...]
     word_beginnings: tuple[str, ...]
     word_parts: tuple[str, ...]
     word_edges: tuple[str, ...]
+    distinctive_words: tuple[str, ...]
+    pieces_by_word: Mapping[str, tuple[str, ...]]
+    is_personal: bool
 
 
 class _FunctionWords(NamedTuple):
@@ -159,6 +168,7 @@ class Words:
         self._function_words = _load_function_words(bases)
         self._foreign_function_words = [_load_function_words((each,)) for each in _STOP_WORDS if each not in bases]
         self._stem = lru_cache(maxsize=4096)(self._stem_uncached)
+        self._build_command_terms = lru_cache(maxsize=1)(self._build_term_set_of_words)
 
     def build_index_terms(self, text: str) -> IndexTerms:
         """Return the terms of a text for the index."""
@@ -177,18 +187,25 @@ class Words:
                 words.append(word[-1])
         return IndexTerms(" ".join(words), " ".join(parts), " ".join(ends))
 
-    def search_terms(self, text: str, speaker: str | None = None) -> SearchTerms:
-        """Return the search terms of a question. If it contains "I" or "my", the speaker's name is added."""
+    def search_terms(
+        self, text: str, speaker: str | None = None, command_words: frozenset[str] = frozenset()
+    ) -> SearchTerms:
+        """Return the search terms of a question. If it contains "I" or "my", the speaker's name is added.
+
+        `command_words` are the words of commands to the home, which are not distinctive.
+        """
         said = list(split_words(text))
         plain_words = {remove_diacritics(word) for word, spaced in said if spaced}
         small = self._choose_function_words(plain_words)
         characters = {character for word, spaced in said if not spaced for character in word}
-        if speaker and not small.first_person_words.isdisjoint(plain_words | characters):
+        is_personal = not small.first_person_words.isdisjoint(plain_words | characters)
+        if speaker and is_personal:
             said += split_words(speaker)
         words: dict[str, None] = {}
         beginnings: dict[str, None] = {}
         parts: dict[str, None] = {}
         ends: dict[str, None] = {}
+        pieces: dict[str, tuple[str, ...]] = {}
         for word, spaced in said:
             plain = remove_diacritics(word)
             if not spaced:
@@ -200,11 +217,18 @@ class Words:
                 word_parts, word_ends = _split_parts_and_edges(plain)
                 parts |= dict.fromkeys(word_parts)
                 ends |= dict.fromkeys(word_ends)
-        return SearchTerms(tuple(words), tuple(beginnings), tuple(parts), tuple(ends))
+                edges = (f" {plain[:_WORD_EDGE_CHARS]}", f"{plain[-_WORD_EDGE_CHARS:]} ") if word_ends else ()
+                pieces[self._stem(word)] = (*word_parts, *edges)
+        common = self._build_command_terms(command_words) | (self.build_term_set(speaker) if speaker else set())
+        distinctive = tuple([word for word in words if word not in common and not word.isdecimal()])
+        return SearchTerms(tuple(words), tuple(beginnings), tuple(parts), tuple(ends), distinctive, pieces, is_personal)
 
     def build_term_set(self, text: str) -> set[str]:
         """Return the set of terms for the words of a text."""
-        return set(self.build_index_terms(text).words.split(" "))
+        terms: set[str] = set()
+        for word, spaced in split_words(text):
+            terms.update([self._stem(word)] if spaced else [*_split_into_pairs(word), word[-1]])
+        return terms
 
     def contains_all_terms(self, text: str, question: SearchTerms) -> bool:
         """Return whether a text contains all words of a question. False if the question has no words."""
@@ -222,6 +246,9 @@ class Words:
         most = max(numbers, default=0)
         is_elsewhere = len(spoken_words) > most > max(1, len(spoken_words & self._function_words.stop_words))
         return self._foreign_function_words[numbers.index(most)] if is_elsewhere else self._function_words
+
+    def _build_term_set_of_words(self, words: frozenset[str]) -> frozenset[str]:
+        return frozenset([term for word in words for term in self.build_term_set(word)])
 
     def _stem_uncached(self, word: str) -> str:
         stemmed = word

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import chain, islice
 import re
 
-from ..memory import Words
+from ..memory import Words, clean_text
 from .state_text import UNKNOWN_STATES, EntityState, StateCategory, area_name, format_name
 
 _WORD_PATTERN = re.compile(r"\w+")
@@ -66,6 +66,8 @@ class KindNames:
         """Build the index from pairs of a kind and one of its names."""
         self._word_splitter = Words(languages)
         self._kinds_by_terms: defaultdict[frozenset[str], set[str]] = defaultdict(set)
+        names = tuple(names)
+        self.words = frozenset([word for _, name in names for word in clean_text(name).split()])
         for kind, name in names:
             self._kinds_by_terms[frozenset(self._word_splitter.build_term_set(name))].add(kind)
 
@@ -173,6 +175,13 @@ class Home:
     entities: dict[str, EntityState] = field(default_factory=dict)
     names_by_area: Mapping[str, Iterable[str]] = field(default_factory=dict)
     kind_names: KindNames | None = None
+
+    def get_name_words(self, mentions: SentenceMentions) -> frozenset[str]:
+        """Return the words of the names of areas, of kinds, and of the mentioned entities, casefolded."""
+        names = [name for names in self.names_by_area.values() for name in names]
+        names += [name for key in mentions.entities for name in self.entities[key].names]
+        words = clean_text(" ".join(names)).split()
+        return self.kind_names.words.union(words) if self.kind_names else frozenset(words)
 
     def find_mentions(self, sentence: str) -> SentenceMentions:
         """Return the entities, areas and kinds that a sentence names.

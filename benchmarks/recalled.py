@@ -1,0 +1,208 @@
+"""The lines that memory recalls: whether the evidence for a question is among them, and how often nobody needs them.
+
+    .venv/test/bin/python -m benchmarks.recalled
+
+Two households tell a home facts and talk to it. Each sentence that tells a fact and each command is stored as a turn.
+With *half*, every second told fact is stored as a turn only, so that turns are its only evidence. With *more*, there
+are 400 further facts, so that the profile of facts has room for a few of them. Then people ask questions with and
+without an answer, and say commands and small talk.
+
+*Evidence* is the share of questions whose answer is in the profile of facts or among the recalled lines. *Tokens* are
+the tokens of the recalled lines for each sentence; a token is four characters. *Corrected* is the number of questions
+about a corrected fact with a recalled line that tells the old one.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import import_module
+import json
+from pathlib import Path
+import random
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from home_assistant_intents import get_intents
+
+from benchmarks import ours  # noqa: F401 - makes the modules of the integration importable
+from benchmarks.household import START_TIMESTAMP
+from benchmarks.workload import estimate_tokens
+
+if TYPE_CHECKING:
+    from custom_components.windowed_conversation.memory import Memory, PastTurn, RecallQuery
+    from custom_components.windowed_conversation.turn import recall, recall_query, routing
+else:
+    memory, recall, recall_query, routing = (
+        import_module(f"windowed_conversation.{name}")
+        for name in ("memory", "turn.recall", "turn.recall_query", "turn.routing")
+    )
+    Memory, PastTurn, RecallQuery = memory.Memory, memory.PastTurn, memory.RecallQuery
+
+_HOUSEHOLD_NAMES = ("memory_household", "memory_second_household")
+_LANGUAGES = ("en", "de", "it", "zh")
+_NAME_BY_PERSON = {"anna": "Anna", "ben": "Ben", None: None}
+_DAY_SECONDS = 86_400.0
+_SAMPLE_SIZE = 100
+# The names of areas of the homes, and Home Assistant's names of the kinds of their entities.
+_HOME_WORDS = (
+    "kitchen bedroom bathroom office living room hall garden cellar terrace study garage leo's "
+    "light blind curtain fan vacuum television thermostat lock window door battery humidity temperature power switch"
+)
+
+
+@dataclass(slots=True)
+class RecallCounts:
+    """The counts for a group of sentences: all, those with recalled lines or evidence, and the tokens of all lines."""
+
+    sentence_count: int = 0
+    recalled_count: int = 0
+    evidence_count: int = 0
+    token_count: int = 0
+    corrected_count: int = 0
+
+    def add(self, lines: recall.RecalledLines, *, has_evidence: bool = False, is_corrected: bool = False) -> None:
+        """Add a sentence."""
+        self.sentence_count += 1
+        self.recalled_count += bool(lines.lines)
+        self.evidence_count += has_evidence
+        self.token_count += lines.tokens
+        self.corrected_count += is_corrected
+
+
+class RecallingHome:
+    """A home that has been told the facts of a household, and the command words of its languages."""
+
+    def __init__(self, household: dict[str, Any], path: Path, variant: str) -> None:
+        self.memory_store = Memory(path, _LANGUAGES)
+        self.text_by_id = {told["id"]: told["text"] for told in household["told"]}
+        command_words = recall_query.iter_command_words(get_intents("en") or {})
+        self._command_words = frozenset([*command_words, *_HOME_WORDS.split()]) | recall_query.get_small_talk_words(
+            "en"
+        )
+        self._rows: dict[str, int] = {}
+        for number, (at, said, answer, told) in enumerate(_iter_turns(household)):
+            owner = _get_owner(told) if told else None
+            is_fact = told is not None and not (variant == "half" and number % 2)
+            turn = PastTurn(f"c{number // 3}", at, said, answer, person=owner, tools=("remember",) if is_fact else ())
+            self.memory_store.add_turn(turn)
+            if told and is_fact:
+                self._rows[told["id"]] = self.memory_store.add_fact(
+                    told["fact"],
+                    person=owner,
+                    private=owner is not None,
+                    quote=told["text"],
+                    replaces=self._rows.get(told["replaces"]),
+                    at=at,
+                )
+        for owner, fact, at in _iter_more_facts() if variant == "more" else ():
+            self.memory_store.add_fact(fact, person=owner, private=owner is not None, at=at)
+        self.memory_store.forget(
+            ids=[("fact", self._rows[name]) for name in household["deleted"] if name in self._rows]
+        )
+        self._now = datetime.fromtimestamp(START_TIMESTAMP + 210 * _DAY_SECONDS, UTC)
+
+    def recall(self, text: str, who: str | None) -> tuple[recall.RecalledLines, str]:
+        """Return the lines recalled for a sentence, and the text of the profile."""
+        narrator = recall.RecallText(_NAME_BY_PERSON[who], self._now)
+        facts = recall.build_prompt_facts(self.memory_store.get_facts(who), narrator, estimate_tokens)
+        query = RecallQuery(
+            text,
+            who,
+            _NAME_BY_PERSON[who],
+            recall.MAX_RECALL_HITS,
+            command_words=self._command_words,
+            is_question=routing.is_question(text),
+        )
+        found = self.memory_store.recall_relevant(query)
+        sent = recall.build_sent_context((), facts.source_ids, text)
+        hits = recall.interleave_hits(*found)
+        lines = recall.choose_recalled_lines(hits, sent, narrator, estimate_tokens, recall.MAX_RECALLED_TOKENS)
+        return lines, facts.text
+
+
+def _iter_turns(household: dict[str, Any]) -> Iterator[tuple[float, str, str, dict[str, Any] | None]]:
+    """Yield the time, sentence, answer and told fact of each turn: five commands a day, and the told facts."""
+    commands = household["commands"]
+    for day in range(201):
+        at = START_TIMESTAMP + day * _DAY_SECONDS
+        for number in range(5):
+            said, answer = commands[(day * 5 + number) % len(commands)]
+            yield at + number * 3600, said, answer, None
+        for told in household["told"]:
+            if told["day"] == day:
+                yield at + 60_000, told["text"], told["reply"], told
+
+
+def _iter_more_facts() -> Iterator[tuple[str | None, str, float]]:
+    """Yield the owner, text and time of each further fact."""
+    chance = random.Random(14)
+    for section in Path(__file__).with_name("memory_more_facts.txt").read_text(encoding="utf-8").split("# ")[1:]:
+        name, *facts = section.splitlines()
+        for fact in facts:
+            yield None if name == "home" else name, fact, START_TIMESTAMP + chance.randrange(201) * _DAY_SECONDS
+
+
+def _get_owner(told: dict[str, Any]) -> str | None:
+    return None if told["scope"] == "house" else told["scope"]
+
+
+def _measure(household: dict[str, Any], path: Path, variant: str) -> tuple[RecallCounts, RecallCounts, RecallCounts]:
+    """Return the counts of questions with an answer, questions without one, and commands."""
+    home = RecallingHome(household, path, variant)
+    with_answer, without_answer, commands = RecallCounts(), RecallCounts(), RecallCounts()
+    facts = {told["id"]: told["fact"] for told in household["told"]}
+    for question in household["questions"]:
+        lines, profile = home.recall(question["q"], question["who"])
+        shown = f"{profile}\n{'\n'.join(lines.lines)}"
+        old = _contains_any(lines.lines, [home.text_by_id[name] for name in question["forbid"]])
+        if not question["want"]:
+            without_answer.add(lines)
+            continue
+        wanted = [text for name in question["want"] for text in (facts[name], home.text_by_id[name])]
+        with_answer.add(
+            lines,
+            has_evidence=_contains_any((shown,), wanted),
+            is_corrected=old and question["kind"] == "update" and variant != "half",
+        )
+    for number, said in enumerate(_list_new_sentences(household)):
+        commands.add(home.recall(said, ("anna", "ben", None)[number % 3])[0])
+    home.memory_store.close()
+    return with_answer, without_answer, commands
+
+
+def _list_new_sentences(household: dict[str, Any]) -> list[str]:
+    """Return commands and small talk; in a household without new ones, those that were said before."""
+    if "new_sentences" in household:
+        return list(household["new_sentences"])
+    return [said for said, _ in random.Random(14).sample(household["commands"], _SAMPLE_SIZE)]
+
+
+def _contains_any(lines: Iterable[str], texts: Iterable[str]) -> bool:
+    shown = "\n".join(lines)
+    return any(recall.clean_sentence(text).replace('"', "'") in shown for text in texts)
+
+
+def main() -> None:
+    """Run the benchmark and print the results."""
+    print(
+        f"{'household':32}{'evidence':>10}{'tokens':>8}{'corrected':>11}{'unanswered':>12}{'commands':>10}{'tokens':>8}"
+    )
+    with TemporaryDirectory() as folder:
+        for name in _HOUSEHOLD_NAMES:
+            household = json.loads(Path(__file__).with_name(f"{name}.json").read_text(encoding="utf-8"))
+            for variant in ("all", "half", "more"):
+                path = Path(folder) / f"{name} {variant}.db"
+                with_answer, without_answer, commands = _measure(household, path, variant)
+                print(
+                    f"{f'{name}, {variant}':32}"
+                    f"{with_answer.evidence_count / with_answer.sentence_count:10.1%}"
+                    f"{with_answer.token_count / with_answer.sentence_count:8.1f}"
+                    f"{with_answer.corrected_count:11}"
+                    f"{f'{without_answer.recalled_count} of {without_answer.sentence_count}':>12}"
+                    f"{f'{commands.recalled_count} of {commands.sentence_count}':>10}"
+                    f"{commands.token_count / commands.sentence_count:8.1f}"
+                )
+
+
+if __name__ == "__main__":
+    main()
