@@ -56,7 +56,12 @@ class ListedHome:
         return next((state for each, state in self.state_by_name.items() if each.lower() == name.lower()), None)
 
     def find_name(self, beginning: str, states: Collection[str]) -> str | None:
-        """Return the only name with this beginning whose entity is in one of these states, or None."""
+        """Return the only name with this beginning whose entity is in one of these states.
+
+        None if there are several, or if the beginning is the whole name of an entity.
+        """
+        if self.find_state(beginning) is not None:
+            return None
         start = f"{beginning.lower()} "
         names = [
             each for each, state in self.state_by_name.items() if each.lower().startswith(start) and state in states

@@ -173,6 +173,11 @@ OVERVIEW = (
         (STATES, "which devices are on?", "These are on: kitchen light."),
         (STATES, "is the Door open?", "The Door is closed."),
         ("states: Garage: Garage door=closed | rest off", "is the garage closed?", "The Garage door is closed."),
+        (
+            "states: Hall: Hall window=closed, Hall window 2=open",
+            "is the Hall window open?",
+            "The Hall window is closed.",
+        ),
         (STATES, "make sure the kitchen light is on", "The kitchen light is already on."),
         (STATES, "is everything closed and off?", "These are not: kitchen light."),
         (ROOMS, "what is the temperature in the kitchen?", "The temperature in the kitchen is 21 °C."),
