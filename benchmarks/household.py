@@ -19,6 +19,8 @@ else:
     from memory.words import get_stop_words
 
 HOUSEHOLD: dict[str, Any] = json.loads(Path(__file__).with_name("memory_household.json").read_text())
+# The search words of each household's facts by writer and by fact.
+SEARCH_WORDS: dict[str, Any] = json.loads(Path(__file__).with_name("memory_search_words.json").read_text())
 START_TIMESTAMP = 1_700_000_000.0
 
 _LANGUAGES = ("en", "de", "it", "zh")
@@ -38,9 +40,13 @@ class SearchScores(NamedTuple):
     forbidden_count: int
 
 
-def load_facts(folder: Path) -> tuple[Memory, SearchFunction]:
-    """Return a memory that holds the household's facts, and a function that queries it."""
-    memory = Memory(folder / "facts.db", _LANGUAGES)
+def load_facts(folder: Path, writer: str | None = None) -> tuple[Memory, SearchFunction]:
+    """Return a memory that holds the household's facts, and a function that queries it.
+
+    `writer` is the writer of the facts' search words: "capable", "sloppy", or None for facts without them.
+    """
+    memory = Memory(folder / f"facts {writer}.db", _LANGUAGES)
+    search_words = SEARCH_WORDS["memory_household"][writer] if writer else {}
     rows: dict[str, int] = {}
     for told in sorted(HOUSEHOLD["told"], key=lambda told: told["day"]):
         rows[told["id"]] = memory.add_fact(
@@ -49,6 +55,7 @@ def load_facts(folder: Path) -> tuple[Memory, SearchFunction]:
             private=_get_owner(told) is not None,
             replaces=rows.get(told["replaces"]),
             at=START_TIMESTAMP + told["day"] * _DAY_SECONDS,
+            search_words=search_words.get(told["id"]),
         )
     memory.forget(ids=[("fact", rows[name]) for name in HOUSEHOLD["deleted"]])
     names = {row: name for name, row in rows.items()}

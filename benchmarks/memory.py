@@ -4,7 +4,8 @@
 
 The household set has facts that two people tell a home over 200 days, and later questions about them. Each fact is
 stored as the home's or a person's, together with the id of the fact that it replaces; plain FTS5 has the same facts,
-the same access rights, and the same stop words. The dialogues are those of the tests.
+the same access rights, and the same stop words. Search words of the facts are read from a file: a capable model wrote
+them without seeing the questions, and a sloppy one. The dialogues are those of the tests.
 
 The time of a query is the CPU time of its thread for what a turn recalls: relevant memories of all kinds. Python's part
 is the time outside SQLite. The memory is the growth of a process after it opened the file and ran all queries. SQLite
@@ -27,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.household import (
     HOUSEHOLD,
+    SEARCH_WORDS,
     START_TIMESTAMP,
     create_fts_search,
     index_facts,
@@ -45,6 +47,7 @@ else:
 
 _INTEGRATION_FOLDER = Path(__file__).parent.parent / "custom_components" / "windowed_conversation"
 _TURN_COUNTS = (1_000, 10_000, 100_000)
+_FACT_COUNT = 1_000
 
 
 def build_memory_file(
@@ -55,18 +58,26 @@ def build_memory_file(
     begin: float = START_TIMESTAMP,
     every: float = 900.0,
     people: tuple[str | None, ...] = (None, "anna", "ben"),
+    facts: int = 0,
 ) -> float:
-    """Store turns of these people, one every `every` seconds, and return the bytes per turn besides its text."""
+    """Store turns of these people, one every `every` seconds, and facts with search words.
+
+    Return the bytes per turn besides its text, without the facts.
+    """
     memory = Memory(path, languages)
     memory.load_lines(islice(_iter_export_lines(begin, every, people), turns))
     while memory.reindex():
         pass
     memory.checkpoint()
+    file_size = path.stat().st_size
+    for text, search_words in islice(_iter_facts(), facts):
+        memory.add_fact(text, search_words=search_words, at=begin)
+    memory.checkpoint()
     memory.close()
     beside = sqlite3.connect(path)
-    text: int = beside.execute("SELECT sum(octet_length(said) + octet_length(answer)) FROM turn").fetchone()[0]
+    text_size: int = beside.execute("SELECT sum(octet_length(said) + octet_length(answer)) FROM turn").fetchone()[0]
     beside.close()
-    return (path.stat().st_size - text) / turns
+    return (file_size - text_size) / turns
 
 
 class _TimedConnection:
@@ -139,6 +150,14 @@ def _iter_export_lines(begin: float, every: float, people: tuple[str | None, ...
         yield json.dumps({"kind": "turn", "id": row, "at": begin + row * every, **turn})
 
 
+def _iter_facts() -> Iterator[tuple[str, str]]:
+    """Yield facts endlessly, each with a number and with the search words of a fact of the household."""
+    known = [(told["fact"], SEARCH_WORDS["memory_household"]["capable"][told["id"]]) for told in HOUSEHOLD["told"]]
+    for number in range(sys.maxsize):
+        text, search_words = known[number % len(known)]
+        yield f"{text}, number {number}", search_words
+
+
 def _list_questions() -> list[str]:
     return [question["q"] for question in HOUSEHOLD["questions"]] + [question for question, _ in questions()]
 
@@ -177,12 +196,16 @@ def _measure_memory_megabytes(path: Path) -> float:
 
 def _print_household(folder: Path) -> None:
     memory, ask_facts = load_facts(folder)
+    capable, ask_capable = load_facts(folder, "capable")
+    sloppy, ask_sloppy = load_facts(folder, "sloppy")
     archive, ask_turns = load_turns(folder)
     print(f"{'household set':32}{'hit@1':>8}{'hit@5':>8}{'Chinese':>10}{'stale first':>13}{'private, deleted':>18}")
     for name, ask in (
         ("facts, plain FTS5, porter", index_facts("porter")),
         ("facts, plain FTS5, trigram", index_facts("trigram")),
         ("facts, memory", ask_facts),
+        ("the same, search words", ask_capable),
+        ("the same, sloppy search words", ask_sloppy),
         ("turns, plain FTS5, porter", index_turns("porter")),
         ("turns, plain FTS5, trigram", index_turns("trigram")),
         ("turns, memory", ask_turns),
@@ -191,8 +214,8 @@ def _print_household(folder: Path) -> None:
         print(
             f"{name:32}{of.first_share:8.1%}{of.top_five_share:8.1%}{of.chinese_hits:>10}{of.stale_first_count:13}{of.forbidden_count:18}"
         )
-    memory.close()
-    archive.close()
+    for opened in (memory, capable, sloppy, archive):
+        opened.close()
 
 
 def _print_dialogues(folder: Path) -> None:
@@ -219,7 +242,7 @@ def _print_costs(folder: Path, sizes: tuple[int, ...]) -> None:
     print(f"\n{'turns':>8}{'p50 ms':>10}{'p95 ms':>10}{'Python p95':>12}{'bytes a turn':>14}{'memory MB':>11}")
     for turns in sizes:
         path = folder / f"{turns}.db"
-        size = build_memory_file(path, turns)
+        size = build_memory_file(path, turns, facts=_FACT_COUNT)
         of = measure_queries(path)
         print(
             f"{turns:8,}{of['p50']:10.1f}{of['p95']:10.1f}{of['python']:12.1f}{size:14.0f}{_measure_memory_megabytes(path):11.1f}",

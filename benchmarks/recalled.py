@@ -12,20 +12,22 @@ the tokens of the recalled lines for each sentence; a token is four characters. 
 about a corrected fact with a recalled line that tells the old one.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import import_module
+from itertools import product
 import json
 from pathlib import Path
 import random
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from home_assistant_intents import get_intents
 
 from benchmarks import ours  # noqa: F401 - makes the modules of the integration importable
-from benchmarks.household import START_TIMESTAMP
+from benchmarks.household import SEARCH_WORDS, START_TIMESTAMP
 from benchmarks.workload import estimate_tokens
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ _LANGUAGES = ("en", "de", "it", "zh")
 _NAME_BY_PERSON = {"anna": "Anna", "ben": "Ben", None: None}
 _DAY_SECONDS = 86_400.0
 _SAMPLE_SIZE = 100
+_NO_SEARCH_WORDS: Mapping[str, str] = MappingProxyType({})
 # The names of areas of the homes, and Home Assistant's names of the kinds of their entities.
 _HOME_WORDS = (
     "kitchen bedroom bathroom office living room hall garden cellar terrace study garage leo's "
@@ -72,7 +75,9 @@ class RecallCounts:
 class RecallingHome:
     """A home that has been told the facts of a household, and the command words of its languages."""
 
-    def __init__(self, household: dict[str, Any], path: Path, variant: str) -> None:
+    def __init__(
+        self, household: dict[str, Any], path: Path, variant: str, search_words: Mapping[str, str] = _NO_SEARCH_WORDS
+    ) -> None:
         self.memory_store = Memory(path, _LANGUAGES)
         self.text_by_id = {told["id"]: told["text"] for told in household["told"]}
         command_words = recall_query.iter_command_words(get_intents("en") or {})
@@ -93,6 +98,7 @@ class RecallingHome:
                     quote=told["text"],
                     replaces=self._rows.get(told["replaces"]),
                     at=at,
+                    search_words=search_words.get(told["id"]),
                 )
         for owner, fact, at in _iter_more_facts() if variant == "more" else ():
             self.memory_store.add_fact(fact, person=owner, private=owner is not None, at=at)
@@ -146,9 +152,11 @@ def _get_owner(told: dict[str, Any]) -> str | None:
     return None if told["scope"] == "house" else told["scope"]
 
 
-def _measure(household: dict[str, Any], path: Path, variant: str) -> tuple[RecallCounts, RecallCounts, RecallCounts]:
+def _measure(
+    household: dict[str, Any], path: Path, variant: str, search_words: Mapping[str, str]
+) -> tuple[RecallCounts, RecallCounts, RecallCounts]:
     """Return the counts of questions with an answer, questions without one, and commands."""
-    home = RecallingHome(household, path, variant)
+    home = RecallingHome(household, path, variant, search_words)
     with_answer, without_answer, commands = RecallCounts(), RecallCounts(), RecallCounts()
     facts = {told["id"]: told["fact"] for told in household["told"]}
     for question in household["questions"]:
@@ -185,23 +193,23 @@ def _contains_any(lines: Iterable[str], texts: Iterable[str]) -> bool:
 def main() -> None:
     """Run the benchmark and print the results."""
     print(
-        f"{'household':32}{'evidence':>10}{'tokens':>8}{'corrected':>11}{'unanswered':>12}{'commands':>10}{'tokens':>8}"
+        f"{'household':44}{'evidence':>10}{'tokens':>8}{'corrected':>11}{'unanswered':>12}{'commands':>10}{'tokens':>8}"
     )
     with TemporaryDirectory() as folder:
-        for name in _HOUSEHOLD_NAMES:
+        for name, variant, writer in product(_HOUSEHOLD_NAMES, ("all", "half", "more"), (None, "capable", "sloppy")):
             household = json.loads(Path(__file__).with_name(f"{name}.json").read_text(encoding="utf-8"))
-            for variant in ("all", "half", "more"):
-                path = Path(folder) / f"{name} {variant}.db"
-                with_answer, without_answer, commands = _measure(household, path, variant)
-                print(
-                    f"{f'{name}, {variant}':32}"
-                    f"{with_answer.evidence_count / with_answer.sentence_count:10.1%}"
-                    f"{with_answer.token_count / with_answer.sentence_count:8.1f}"
-                    f"{with_answer.corrected_count:11}"
-                    f"{f'{without_answer.recalled_count} of {without_answer.sentence_count}':>12}"
-                    f"{f'{commands.recalled_count} of {commands.sentence_count}':>10}"
-                    f"{commands.token_count / commands.sentence_count:8.1f}"
-                )
+            search_words = SEARCH_WORDS[name][writer] if writer else _NO_SEARCH_WORDS
+            path = Path(folder) / f"{name} {variant} {writer}.db"
+            with_answer, without_answer, commands = _measure(household, path, variant, search_words)
+            print(
+                f"{f'{name}, {variant}, {writer or "no words"}':44}"
+                f"{with_answer.evidence_count / with_answer.sentence_count:10.1%}"
+                f"{with_answer.token_count / with_answer.sentence_count:8.1f}"
+                f"{with_answer.corrected_count:11}"
+                f"{f'{without_answer.recalled_count} of {without_answer.sentence_count}':>12}"
+                f"{f'{commands.recalled_count} of {commands.sentence_count}':>10}"
+                f"{commands.token_count / commands.sentence_count:8.1f}"
+            )
 
 
 if __name__ == "__main__":

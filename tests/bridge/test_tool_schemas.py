@@ -9,7 +9,12 @@ import pytest
 
 from custom_components.windowed_conversation.agents.config import DEFAULT_INSTRUCTIONS
 from custom_components.windowed_conversation.bridge.home_tools import GetHistoryTool, GetStatesTool
-from custom_components.windowed_conversation.bridge.memory_tools import ForgetTool, RecallTool, RememberTool
+from custom_components.windowed_conversation.bridge.memory_tools import (
+    ForgetTool,
+    RecallTool,
+    RememberTool,
+    build_remember_schema,
+)
 from custom_components.windowed_conversation.bridge.tool_schemas import reduce_schema, shorten_intent_schema
 from tests.exact_tokens import exact_count
 from tests.json_schemas import build_value, find_mistakes, is_accepted
@@ -187,16 +192,20 @@ def test_intent_without_arguments_stays() -> None:
     assert shorten_intent_schema({"type": "object"}, "light") == {"type": "object"}
 
 
-def test_own_instructions_and_tools_take_few_tokens() -> None:
-    own = (RememberTool, RecallTool, ForgetTool, GetStatesTool, GetHistoryTool)
+@pytest.mark.parametrize(("languages", "most"), [((), 343), (("en", "de", "fr", "it"), 373)])
+def test_own_instructions_and_tools_take_few_tokens(languages: tuple[str, ...], most: int) -> None:
+    own: dict[Any, probatio.Schema] = {
+        RememberTool: build_remember_schema(languages),
+        **{tool: tool.parameters for tool in (RecallTool, ForgetTool, GetStatesTool, GetHistoryTool)},
+    }
     sent = [
         {
             "name": tool.name,
             "description": tool.description,
-            "parameters": reduce_schema(probatio.to_openapi(tool.parameters, openapi_version="3.1.0")),
+            "parameters": reduce_schema(probatio.to_openapi(parameters, openapi_version="3.1.0")),
         }
-        for tool in own
+        for tool, parameters in own.items()
     ]
 
-    assert sum(exact_count("o200k_base", json.dumps(each, separators=(",", ":"))) for each in sent) <= 343
+    assert sum(exact_count("o200k_base", json.dumps(each, separators=(",", ":"))) for each in sent) <= most
     assert exact_count("o200k_base", DEFAULT_INSTRUCTIONS) <= 150

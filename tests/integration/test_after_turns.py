@@ -41,6 +41,7 @@ def test_steps_run_in_this_order() -> None:
         "look_up_cost",
         "store_in_memory",
         "start_summary",
+        "schedule_search_words",
     ]
 
 

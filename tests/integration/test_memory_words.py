@@ -128,7 +128,7 @@ def call(
     ) -> llm.ToolResult:
         person: dict[str, Any] = {} if unknown else {"person": anna.id, "name": "Anna", "is_alone": True}
         speaker = Speaker(said, "en", **person, is_known_by_device=by_device)
-        own = make_tools(access, speaker, forget, MemoryDialog(last_answers, "talk", speaker))
+        own = make_tools(access, speaker, forget, MemoryDialog(last_answers, "talk", speaker), ("en",))
         api = await async_get_tools(hass, (), context_of(None), own)
         assert api is not None
         return await api.async_call_tool(llm.ToolInput(name, arguments))
@@ -275,7 +275,7 @@ async def test_own_tools_stand_beside_others_and_give_way_to_their_names(
             return llm.APIInstance(self, "", llm_context, [RecallTool(access, Speaker("", "en"))])
 
     llm.async_register_api(home, Others(hass=home, id="others", name="Others"))
-    own = make_tools(access, NOBODY, forget, MemoryDialog({}, "", NOBODY))
+    own = make_tools(access, NOBODY, forget, MemoryDialog({}, "", NOBODY), ("en",))
 
     api = await async_get_tools(home, ("others",), context_of(None), own)
 
@@ -289,7 +289,10 @@ async def test_the_schemas_of_the_tools_are_the_same_in_every_turn(
 ) -> None:
     schemas = ToolSchemaCache()
 
-    own = [make_tools(access, Speaker(said, "en"), forget, MemoryDialog({}, "", NOBODY)) for said in ("one", "two")]
+    own = [
+        make_tools(access, Speaker(said, "en"), forget, MemoryDialog({}, "", NOBODY), ("en",))
+        for said in ("one", "two")
+    ]
     turns = [schemas.convert_tools(await async_get_tools(hass, (), context_of(None), each)) for each in own]
 
     assert all(one is two for one, two in zip(*turns, strict=True))

@@ -15,6 +15,7 @@ from custom_components.windowed_conversation.const import (
     CONF_MEMORY_DAYS,
     CONF_PERSISTENCE,
     CONF_RESULT_CAP_TOKENS,
+    CONF_SEARCH_WORDS,
     CONF_SUMMARIZE,
     CONF_TOOL_RESULTS,
     CONF_TRIM_SHARE,
@@ -35,6 +36,7 @@ SMALL = {
     CONF_MEMORY_DAYS: 90,
     CONF_PERSISTENCE: "own",
     CONF_SUMMARIZE: False,
+    CONF_SEARCH_WORDS: True,
 }
 
 
@@ -65,10 +67,11 @@ async def test_what_was_entered_is_kept_as_whole_numbers(home: HomeAssistant, op
         CONF_MEMORY_DAYS: 30,
     }
     entered = {name: float(number) for name, number in numbers.items()}
-    done = await options_form(**entered, persistence="all", tool_results="keep", summarize=True)
+    others = {CONF_PERSISTENCE: "all", CONF_TOOL_RESULTS: "keep", CONF_SUMMARIZE: True, CONF_SEARCH_WORDS: False}
+    done = await options_form(**entered, **others)
 
     assert done["type"] is FlowResultType.CREATE_ENTRY
-    assert entry.options == numbers | {CONF_PERSISTENCE: "all", CONF_TOOL_RESULTS: "keep", CONF_SUMMARIZE: True}
+    assert entry.options == numbers | others
     assert {type(entry.options[name]) for name in numbers} == {int}
     assert suggested(await open_options(home, entry)) == entry.options
 

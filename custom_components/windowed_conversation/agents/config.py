@@ -27,6 +27,7 @@ DEFAULT_EXPIRY_HOURS = 24
 DEFAULT_HEAD_START = True
 DEFAULT_MAX_WINDOWS = 100
 DEFAULT_MEMORY = True
+DEFAULT_SEARCH_WORDS = True
 DEFAULT_MEMORY_DAYS = 90
 DEFAULT_PERSISTENCE = Persistence.OWN_IDS
 DEFAULT_RECORD = RecordLevel.STATISTICS
@@ -83,6 +84,7 @@ class AgentConfig:
     max_windows: int
     persistence: Persistence
     memory: bool
+    search_words: bool
     record: RecordLevel
     sends_states: bool
 
@@ -115,6 +117,7 @@ class AgentConfig:
             max_windows=int(entry.options.get(const.CONF_MAX_WINDOWS, DEFAULT_MAX_WINDOWS)),
             persistence=Persistence(entry.options.get(const.CONF_PERSISTENCE, DEFAULT_PERSISTENCE)),
             memory=bool(data.get(const.CONF_MEMORY, DEFAULT_MEMORY)),
+            search_words=bool(entry.options.get(const.CONF_SEARCH_WORDS, DEFAULT_SEARCH_WORDS)),
             record=RecordLevel(data.get(const.CONF_RECORD, DEFAULT_RECORD)),
             sends_states=_sends_states(data),
         )

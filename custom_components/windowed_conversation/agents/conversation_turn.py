@@ -20,7 +20,7 @@ from ..bridge.errors import async_get_done_phrase
 from ..bridge.home_tools import create_home_tools
 from ..bridge.local_intents import LocalAnswerer
 from ..bridge.memory_answers import ForgetCallback, MemoryAnswerer
-from ..bridge.memory_tools import make_tools
+from ..bridge.memory_tools import async_get_home_languages, make_tools
 from ..bridge.overview import async_shorten_prompt
 from ..bridge.tools import SafeAPIInstance, async_get_tools
 from ..const import DOMAIN, RecordLevel
@@ -122,7 +122,8 @@ def _memory_tools(agent: Agent, speaker: Speaker, forget: ForgetCallback, dialog
     store = async_get_store(agent.hass)
     if not agent.config.memory or store is None or not agent.config.llm_apis:
         return ()
-    return make_tools(store, speaker, forget, dialog)
+    languages = async_get_home_languages(agent.hass, store.spoken_languages) if agent.config.search_words else ()
+    return make_tools(store, speaker, forget, dialog, languages)
 
 
 async def async_build_inputless_question(agent: Agent, llm_context: llm.LLMContext) -> Question:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
+from itertools import filterfalse
 import logging
 import time
 from typing import Any, NamedTuple
@@ -139,7 +140,7 @@ class TurnContext:
         most = min(MAX_RECALLED_TOKENS, limit // 2 if self._home_states else limit)
         sent = build_sent_context(exchanges, self.profile.source_ids if self.profile else (), self._speaker.text)
         # lazy, because the first few lines usually fill the limit
-        found = (each for each in self._candidates if not is_about_home_state(each, self._mentions_home))
+        found = filterfalse(partial(is_about_home_state, names_home=self._mentions_home), self._candidates)
         recalled = self._recalled_lines = choose_recalled_lines(found, sent, self._formatter, self._count_tokens, most)
         states = self._get_states_text(min(MAX_STATES_TOKENS, limit - recalled.tokens)).text
         if self._is_in_system:

@@ -5,6 +5,8 @@ from dataclasses import asdict, replace
 from decimal import Decimal
 from functools import lru_cache, partial
 import json
+import sys
+import time
 
 from homeassistant.core import callback
 
@@ -20,11 +22,12 @@ from ..memory import (
     TurnText,
     calculate_fingerprint,
 )
-from ..providers import Request, ToolSchema
-from ..turn.attempts import Attempt
+from ..providers import Request, ToolSchema, Usage
+from ..turn.attempts import Attempt, get_attempt_result
 from ..window import Message, Role
 from .agent import Agent
 from .conversation_turn import ConversationTurn
+from .costs import async_price_summary, log_requests
 from .store import async_get_store
 
 _encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
@@ -69,10 +72,42 @@ def async_record_cost(agent: Agent, turn: str, cost: Decimal | None) -> None:
 
 
 @callback
+def async_record_background(
+    agent: Agent,
+    record: TurnRecord,
+    attempts: Sequence[Attempt],
+    started: float,
+    *,
+    words: tuple[str, str] | None = None,
+    evicted: int = 0,
+) -> Usage:
+    """Count, price and record requests outside of turns, even if an exception is ending them. Return their usage.
+
+    `started` is the start of the requests in seconds on the monotonic clock.
+    """
+    error = sys.exception()
+    record = replace(
+        record,
+        end=get_attempt_result(error).value,
+        error=type(error).__name__ if error else None,
+        answered_by=None if error else agent.id,
+        duration=time.monotonic() - started,
+    )
+    billed = [each.billed_request for each in attempts if each.billed_request is not None]
+    usage = sum((each.usage for each in billed), Usage())
+    agent.statistics.on_summary(len(attempts), usage, evicted)
+    log_requests(record.id, attempts)
+    async_store_record(agent, record, attempts, started, words)
+    async_price_summary(agent, billed, partial(async_record_cost, agent, record.id))
+    agent.notify_listeners()
+    return usage
+
+
+@callback
 def async_store_record(
-    agent: Agent, record: TurnRecord, attempts: Sequence[Attempt], started: float, words: tuple[str, str]
+    agent: Agent, record: TurnRecord, attempts: Sequence[Attempt], started: float, words: tuple[str, str] | None
 ) -> None:
-    """Pass a record to the writer thread, with the content that the agent's record level allows.
+    """Pass a record to the writer thread, with the content that the agent's record level allows, if `words` is given.
 
     `started_at` is the start of the turn or the summary, in seconds on the monotonic clock.
     """

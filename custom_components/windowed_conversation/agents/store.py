@@ -157,6 +157,9 @@ class AgentStore:
         self._languages = (hass.config.language, "en")
         # The words of small talk and of Home Assistant's command sentences. The writer thread reads them.
         self.command_words: frozenset[str] = frozenset()
+        # The number of changes of memory, and the languages that were spoken in this home.
+        self.changes = 0
+        self.spoken_languages: tuple[str, ...] = ()
         self.conversations = ConversationForgetting()
         self.writer = StoreWriter(
             store_path(hass),
@@ -296,6 +299,7 @@ class AgentStore:
 
     async def async_change[Result](self, work: Callable[[Memory], Result]) -> Result:
         """Run `work` in the writer thread, and return its result when its changes are on disk."""
+        self.changes += 1
         future = self.writer.submit(work)
         done = asyncio.wrap_future(future)
         try:

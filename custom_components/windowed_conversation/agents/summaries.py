@@ -2,9 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 import logging
-import sys
 import time
 from typing import Any, NamedTuple
 from uuid import uuid7
@@ -16,7 +14,7 @@ from ..bridge.persons import async_find_person
 from ..bridge.turn_report import async_fire_summary_event
 from ..memory import Summary, TurnRecord
 from ..providers import ProviderError, Usage
-from ..turn.attempts import Attempt, get_attempt_result
+from ..turn.attempts import Attempt
 from ..turn.context import extract_user_text
 from ..turn.errors import TurnError
 from ..turn.model import Question
@@ -40,8 +38,7 @@ from ..window import (
 )
 from .agent import Agent
 from .conversation_turn import async_build_inputless_question
-from .costs import async_price_summary, log_requests
-from .recording import async_record_cost, async_store_record
+from .recording import async_record_background
 from .store import async_get_store
 
 _LOGGER = logging.getLogger(__name__)
@@ -160,30 +157,20 @@ class Summarizer:
 
         `at` is its start in seconds since the epoch, `started` the same on the monotonic clock.
         """
-        agent, cause, error = self.agent, self.cause, sys.exception()
-        billed = [each.billed_request for each in attempts if each.billed_request is not None]
-        usage = sum((each.usage for each in billed), Usage())
-        agent.statistics.on_summary(len(attempts), usage, evicted)
+        cause = self.cause
         record = TurnRecord(
             id=str(uuid7()),
             at=at,
-            agent=agent.id,
+            agent=self.agent.id,
             route="summary",
-            end=get_attempt_result(error).value,
+            end="answered",
             reason="trim" if cause else "action",
             conversation=self.window.conversation_id,
             person=cause.person if cause else None,
             entity_id=self.entity_id,
-            error=type(error).__name__ if error else None,
-            answered_by=None if error else agent.id,
-            duration=time.monotonic() - started,
             cause=cause.turn_id if cause else None,
         )
-        log_requests(record.id, attempts)
-        async_store_record(agent, record, attempts, started, ("", text))
-        async_price_summary(agent, billed, partial(async_record_cost, agent, record.id))
-        agent.notify_listeners()
-        return usage
+        return async_record_background(self.agent, record, attempts, started, words=("", text), evicted=evicted)
 
     async def _async_request_summary(
         self, question: Question, passage: SummaryInput, attempts: list[Attempt]

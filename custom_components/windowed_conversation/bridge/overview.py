@@ -204,7 +204,7 @@ def async_shorten_prompt(hass: HomeAssistant, api: llm.APIInstance, limit: int |
 def _iter_lookup_tools(api: llm.APIInstance) -> Iterator[str]:
     """Yield the names of the tools that find entities, the preferred one first."""
     name_by_end = {tool.name.rpartition("__")[2]: tool.name for tool in api.tools}
-    yield from (name_by_end[end] for end in _LOOKUP_TOOL_NAMES if end in name_by_end)
+    yield from [name_by_end[end] for end in _LOOKUP_TOOL_NAMES if end in name_by_end]
 
 
 @callback

@@ -20,7 +20,7 @@ else:
 MemoryUnavailable = store.StoreUnavailable
 
 _COLUMNS_BY_TABLE = {
-    "fact": ("text", "spoken", "quote"),
+    "fact": ("text", "spoken", "quote", "search_words"),
     "turn": ("said", "answer"),
     "summary": ("text",),
     "turn_record": ("figures",),
@@ -31,7 +31,7 @@ _COLUMNS_BY_TABLE = {
 _INDEX_SCRIPT = """
     DROP TABLE IF EXISTS {kind}_terms;
     DROP TABLE IF EXISTS {kind}_words;
-    CREATE VIRTUAL TABLE {kind}_words USING fts5(words, parts, content='', tokenize='ascii');
+    CREATE VIRTUAL TABLE {kind}_words USING fts5(words, parts, search_words, content='', tokenize='ascii');
     INSERT INTO {kind}_words({kind}_words, rank) VALUES ('secure-delete', 1);
     CREATE VIRTUAL TABLE {kind}_terms USING fts5vocab({kind}_words, 'row');
     INSERT OR REPLACE INTO setting VALUES ('unindexed {kind}', (SELECT coalesce(max(id), 0) FROM {kind}));
@@ -54,9 +54,9 @@ _REINDEX_BATCH_SIZE = 1_000
 _ABOVE_ALL_IDS = 2**62
 
 _SELECT_TEXT_BY_KIND = {
-    "fact": "SELECT id, text FROM fact WHERE replaced_by IS NULL AND id {} ?",
-    "summary": "SELECT id, text FROM summary WHERE id {} ?",
-    "turn": "SELECT id, said || char(10) || answer FROM turn WHERE id {} ?",
+    "fact": "SELECT id, text, coalesce(search_words, '') FROM fact WHERE replaced_by IS NULL AND id {} ?",
+    "summary": "SELECT id, text, '' FROM summary WHERE id {} ?",
+    "turn": "SELECT id, said || char(10) || answer, '' FROM turn WHERE id {} ?",
 }
 
 
@@ -70,7 +70,7 @@ _SCHEMA_SCRIPT = f"""
     CREATE TABLE IF NOT EXISTS fact (
         id INTEGER PRIMARY KEY AUTOINCREMENT, origin INTEGER, at REAL NOT NULL, person TEXT,
         private INTEGER NOT NULL, text TEXT NOT NULL, spoken TEXT NOT NULL, source TEXT NOT NULL, quote TEXT NOT NULL,
-        confirmed REAL NOT NULL, told INTEGER NOT NULL, replaced_by INTEGER,
+        search_words TEXT, confirmed REAL NOT NULL, told INTEGER NOT NULL, replaced_by INTEGER,
         sum INTEGER AS ({_build_checksum_sql("fact")}) STORED
     );
     CREATE INDEX IF NOT EXISTS fact_replaced ON fact (replaced_by) WHERE replaced_by IS NOT NULL;
@@ -161,14 +161,14 @@ def unindexed_id(connection: sqlite3.Connection, kind: MemoryKind) -> int:
 
 def index_row(connection: sqlite3.Connection, words: Words, kind: MemoryKind, row: int) -> None:
     """Add an inserted row to the index."""
-    if (text := _find_indexed_text(connection, kind, row)) is not None:
-        _write_index_entry(connection, words, kind, row, text)
+    if (texts := _find_indexed_texts(connection, kind, row)) is not None:
+        _write_index_entry(connection, words, kind, row, texts)
 
 
 def unindex_row(connection: sqlite3.Connection, words: Words, kind: MemoryKind, row: int) -> None:
     """Remove a row from the index. Call this before the row is changed or deleted."""
-    if (text := _find_indexed_text(connection, kind, row)) is not None:
-        _write_index_entry(connection, words, kind, row, text, command="delete")
+    if (texts := _find_indexed_texts(connection, kind, row)) is not None:
+        _write_index_entry(connection, words, kind, row, texts, command="delete")
 
 
 def suspend_indexing(connection: sqlite3.Connection, kind: MemoryKind) -> None:
@@ -192,8 +192,8 @@ def index_pending(connection: sqlite3.Connection, words: Words, most: int) -> bo
             rows = connection.execute(
                 f"{_SELECT_TEXT_BY_KIND[kind].format('<=')} ORDER BY id DESC LIMIT ?", (highest, most)
             ).fetchall()
-            for row, text in rows:
-                _write_index_entry(connection, words, kind, row, text)
+            for row, text, search_words in rows:
+                _write_index_entry(connection, words, kind, row, (text, search_words))
             rest = rows[-1][0] - 1 if len(rows) == most else 0
             connection.execute("UPDATE setting SET value = ? WHERE name = ?", (rest, f"unindexed {kind}"))
             return True
@@ -250,21 +250,28 @@ def select_ids(connection: sqlite3.Connection, query: str, parameters: Any) -> l
     return [row for (row,) in connection.execute(query, parameters)]
 
 
-def _find_indexed_text(connection: sqlite3.Connection, kind: MemoryKind, row: int) -> str | None:
-    """Return the text of a row, or None if it is not in the index."""
+def _find_indexed_texts(connection: sqlite3.Connection, kind: MemoryKind, row: int) -> tuple[str, str] | None:
+    """Return the text and the search words of a row, or None if it is not in the index."""
     query = f"{_SELECT_TEXT_BY_KIND[kind].format('=')} AND id > (SELECT value FROM setting WHERE name = ?)"
     found = connection.execute(query, (row, f"unindexed {kind}")).fetchone()
-    return found[1] if found else None
+    return (found[1], found[2]) if found else None
 
 
 def _write_index_entry(
-    connection: sqlite3.Connection, words: Words, kind: MemoryKind, row: int, text: str, *, command: str | None = None
+    connection: sqlite3.Connection,
+    words: Words,
+    kind: MemoryKind,
+    row: int,
+    texts: tuple[str, str],
+    *,
+    command: str | None = None,
 ) -> None:
-    """Add the entry of a row to the index, or apply an FTS5 command such as `delete_rows` to it."""
+    """Add the text and search words of a row to the index, or apply an FTS5 command such as `delete_rows` to them."""
+    text, search_words = texts
     terms = words.build_index_terms(text)
     # facts are few and short, so the beginnings and ends of their words are indexed as well
     parts = f"{terms.word_parts} {terms.word_edges}" if kind == "fact" else terms.word_parts
     connection.execute(
-        f"INSERT INTO {kind}_words({kind}_words, rowid, words, parts) VALUES (?, ?, ?, ?)",
-        (command, row, terms.words, parts),
+        f"INSERT INTO {kind}_words({kind}_words, rowid, words, parts, search_words) VALUES (?, ?, ?, ?, ?)",
+        (command, row, terms.words, parts, words.build_index_terms(search_words).words),
     )

@@ -34,7 +34,15 @@ from .records import (
     TurnCost,
     TurnRecord,
 )
-from .rows import FactStatement, insert_record, select_facts, select_replaced_texts, store_fact, store_summary
+from .rows import (
+    FactStatement,
+    insert_record,
+    select_facts,
+    select_replaced_texts,
+    set_search_words,
+    store_fact,
+    store_summary,
+)
 from .search import MemoryListQuery, RecallQuery, search_memories, select_newest, select_relevant
 from .transfer import export_rows, export_tombstones, load_lines
 from .words import Words
@@ -116,15 +124,16 @@ class Memory:
         at: float | None = None,
         teller: str | None = None,
         conversation: str | None = None,
+        search_words: str | None = None,
     ) -> int:
         """Store a fact of a person or of the home, and return its id. A known fact keeps its id.
 
         `replaces` is the id of a fact that becomes outdated and is no longer found. `teller` is the person who stated
-        the fact in the `conversation`, by default its owner. Raises `ValueError` if the outdated fact has another
-        owner.
+        the fact in the `conversation`, by default its owner. `search_words` are other words by which it is found.
+        Raises `ValueError` if the outdated fact has another owner.
         """
         now = time.time() if at is None else at
-        fact = FactStatement(text, person, private, source, quote, at=now, confirmed=now)
+        fact = FactStatement(text, person, private, source, quote, at=now, confirmed=now, search_words=search_words)
         with self.database.write_transaction() as connection:
             return store_fact(connection, self._words, fact, replaces, teller=teller, conversation=conversation)
 
@@ -166,6 +175,12 @@ class Memory:
         with self.database.read_transaction() as connection:
             query = "SELECT value FROM setting WHERE name = 'fact changes'"
             return self.database, connection.execute(query).fetchone()[0]
+
+    def set_search_words(self, search_words_by_fact: Mapping[int, str]) -> None:
+        """Set the search words of facts by their ids. Facts that were forgotten are skipped."""
+        with self.database.write_transaction() as connection:
+            for row, search_words in search_words_by_fact.items():
+                set_search_words(connection, self._words, row, search_words)
 
     def list_newest(self, query: MemoryListQuery) -> list[RecallHit]:
         """Return the listed memories, newest first."""

@@ -57,7 +57,10 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A current fact. `confirmed` is when it was last stated, `tellings` how often it was stated."""
+    """A current fact. `confirmed` is when it was last stated, `tellings` how often it was stated.
+
+    `search_words` are other words by which it is found, or None if nobody has written any yet. They are never shown.
+    """
 
     id: int
     text: str
@@ -68,6 +71,7 @@ class Fact:
     quote: str
     confirmed: float
     tellings: int
+    search_words: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,7 @@ class RecallHit:
     """A search result. `private` is True for a private fact, and for every turn and summary of a person.
 
     `excerpt` is the part of a summary that matches the query. `tool_names` contains the names of the tools used in a
-    turn, and `place` is its number in the conversation.
+    turn, and `place` is its number in the conversation. `search_words` are those of a fact, and never shown.
     """
 
     kind: MemoryKind
@@ -89,6 +93,7 @@ class RecallHit:
     excerpt: str = ""
     tool_names: tuple[str, ...] = ()
     place: int = 0
+    search_words: str = ""
 
 
 @dataclass(frozen=True, slots=True)

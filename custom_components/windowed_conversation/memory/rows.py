@@ -12,6 +12,7 @@ from .words import (
     MAX_ANSWER_CHARS,
     MAX_ID_BYTES,
     MAX_QUOTE_CHARS,
+    MAX_SEARCH_WORDS_CHARS,
     MAX_SUMMARY_CHARS,
     MAX_USER_TEXT_CHARS,
     Words,
@@ -34,7 +35,10 @@ _OWNER_CONDITION = "conversation = :conversation AND agent IS :agent AND person 
 
 @dataclass(frozen=True, slots=True)
 class FactStatement:
-    """A fact to store, either stated by a user or exported; `tellings` is how often it was stated."""
+    """A fact to store, either stated by a user or exported; `tellings` is how often it was stated.
+
+    `search_words` are other words by which somebody may ask for it, or None if nobody has written any yet.
+    """
 
     text: str
     person: str | None
@@ -44,6 +48,7 @@ class FactStatement:
     at: float
     confirmed: float
     tellings: int = 1
+    search_words: str | None = None
 
     def __post_init__(self) -> None:
         """Raise ValueError for a private fact without an owner, which nobody could see."""
@@ -74,6 +79,8 @@ def store_fact(
             "UPDATE fact SET confirmed = max(confirmed, ?), told = told + 1, private = private OR ? WHERE id = ?",
             (validate_timestamp(fact.confirmed), fact.private, row),
         )
+        if fact.search_words:
+            set_search_words(connection, words, row, fact.search_words)
     if replaces not in {None, row}:
         mark_fact_replaced(connection, words, replaces, row)
     connection.execute(
@@ -83,6 +90,13 @@ def store_fact(
     older = "SELECT rowid FROM telling WHERE fact = ? ORDER BY at DESC LIMIT -1 OFFSET ?"
     connection.execute(f"DELETE FROM telling WHERE rowid IN ({older})", (row, _MAX_STATEMENTS))
     return row
+
+
+def set_search_words(connection: sqlite3.Connection, words: Words, row: int, search_words: str) -> None:
+    """Set the search words of a fact, if it still exists."""
+    index.unindex_row(connection, words, "fact", row)
+    connection.execute("UPDATE fact SET search_words = ? WHERE id = ?", (_clean_search_words(search_words), row))
+    index.index_row(connection, words, "fact", row)
 
 
 def mark_fact_replaced(connection: sqlite3.Connection, words: Words, row: int, by: int) -> None:
@@ -104,7 +118,7 @@ def select_facts(connection: sqlite3.Connection, person: str | None, *, private:
     """Return the facts that this person may see: first the home's, then the person's, each newest first."""
     rows = connection.execute(
         f"""
-        SELECT id, text, at, person, private, source, quote, confirmed, told FROM fact
+        SELECT id, text, at, person, private, source, quote, confirmed, told, search_words FROM fact
         WHERE replaced_by IS NULL AND {build_visibility_condition("fact", "fact")}
         ORDER BY person IS NOT NULL, at DESC, id DESC
         """,
@@ -164,6 +178,7 @@ def build_row(record: FactStatement | PastTurn | PastSummary) -> tuple[MemoryKin
                 "spoken": clean_text(text),
                 "source": join_lines(record.source, MAX_QUOTE_CHARS),
                 "quote": join_lines(record.quote, MAX_QUOTE_CHARS),
+                "search_words": record.search_words and _clean_search_words(record.search_words),
                 "confirmed": validate_timestamp(record.confirmed),
                 "told": record.tellings,
             }
@@ -184,6 +199,10 @@ def build_row(record: FactStatement | PastTurn | PastSummary) -> tuple[MemoryKin
             if not text:
                 raise ValueError("A summary needs words")
             return "summary", {**_build_context_values(record), "since": validate_timestamp(record.since), "text": text}
+
+
+def _clean_search_words(text: str) -> str:
+    return join_lines(text, MAX_SEARCH_WORDS_CHARS, removes_brackets=True)
 
 
 def _build_context_values(record: PastTurn | PastSummary) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import sqlite3
 from typing import NamedTuple
 
 from .records import KINDS, MemoryKind, RecallHit
-from .words import SearchTerms, Words, clean_text, join_lines, remove_diacritics
+from .words import SearchTerms, Words, clean_text, join_lines, remove_diacritics, split_words
 
 MAX_EXCERPT_CHARS = 300
 _SENTENCE_END_PATTERN = re.compile(r"(?<=[.!?;…])\s+|(?<=[\u3002\uff01\uff1f\uff1b])")
@@ -24,11 +24,13 @@ _SENTENCE_END_PATTERN = re.compile(r"(?<=[.!?;…])\s+|(?<=[\u3002\uff01\uff1f\u
 _OWN_CONDITION_BY_KIND = {"fact": "(:private OR NOT {row}.private)", "summary": ":private", "turn": ":private"}
 # The weight of a match in a part of a word. It means less than a match of the word, and facts have more parts.
 _PART_WEIGHT_BY_KIND: dict[MemoryKind, float] = {"fact": 0.1, "summary": 0.2, "turn": 0.2}
+# The weight of a match in a search word.
+_SEARCH_WORD_WEIGHT = 0.7
 # The matches for each result, by which neighboring turns are lifted.
 _MATCHES_PER_RESULT = 3
 # BM25 takes time for every row with one of the terms. Most rows contain only common words, which hardly affect the
 # order.
-_MAX_SCORED_ROWS = 6_000
+_MAX_SCORED_ROWS = 3_000
 
 _MAX_NEIGHBOR_DISTANCE = 3
 _NEIGHBOR_SCORE_SHARE = 0.4
@@ -49,6 +51,7 @@ _MIN_WEIGHED_ROWS = 500
 # How much the words of commands count, and a match in a part of a word.
 _COMMAND_WORD_WEIGHT = 0.5
 _PIECE_MATCH = 0.5
+_SEARCH_WORD_MATCH = 0.7
 # Longer texts are compared up to here, because splitting a text into words takes time.
 _MAX_COMPARED_CHARS = 1_000
 
@@ -74,7 +77,7 @@ def build_visibility_condition(kind: MemoryKind, row: str) -> str:
 
 def _build_hits_query(kind: MemoryKind) -> str:
     return f"""
-        SELECT {kind}.id, -bm25({kind}_words, 1.0, {_PART_WEIGHT_BY_KIND[kind]}) AS score
+        SELECT {kind}.id, -bm25({kind}_words, 1.0, {_PART_WEIGHT_BY_KIND[kind]}, {_SEARCH_WORD_WEIGHT}) AS score
         FROM {kind}_words CROSS JOIN {kind} ON {kind}.id = {kind}_words.rowid
         WHERE {kind}_words MATCH :match AND {build_visibility_condition(kind, kind)} AND {kind}.at BETWEEN :since
         AND :until
@@ -82,11 +85,11 @@ def _build_hits_query(kind: MemoryKind) -> str:
     """
 
 
-def _found_by_itself(kind: MemoryKind, conversation_and_private: str) -> str:
+def _found_by_itself(kind: MemoryKind, further_columns: str) -> str:
     return f"""
         WITH hit (id, score) AS MATERIALIZED ({_build_hits_query(kind)}),
         found (id, score) AS (SELECT id, score / max(score) OVER () FROM hit)
-        SELECT id, score, at, text, person, {conversation_and_private}, NULL, 0
+        SELECT id, score, at, text, person, {further_columns}
         FROM found JOIN {kind} USING (id) ORDER BY score DESC, at DESC, id DESC LIMIT :limit
     """
 
@@ -112,13 +115,13 @@ _SELECT_WITH_NEIGHBORS = f"""
         ORDER BY 2 DESC, lifted.id DESC LIMIT :limit
     )
     SELECT found.id, found.score, turn.at, turn.said || char(10) || turn.answer, turn.person, turn.conversation,
-        turn.person IS NOT NULL, turn.tools, turn.place
+        turn.person IS NOT NULL, turn.tools, turn.place, ''
     FROM found JOIN turn USING (id)
     ORDER BY found.score DESC, found.id DESC
 """
 _QUERIES: dict[MemoryKind, str] = {
-    "fact": _found_by_itself("fact", "NULL, private"),
-    "summary": _found_by_itself("summary", "conversation, person IS NOT NULL"),
+    "fact": _found_by_itself("fact", "NULL, private, NULL, 0, coalesce(search_words, '')"),
+    "summary": _found_by_itself("summary", "conversation, person IS NOT NULL, NULL, 0, ''"),
     "turn": _SELECT_WITH_NEIGHBORS,
 }
 
@@ -158,12 +161,12 @@ def _matches(
     if not match:
         return
     parameters = {**query._asdict(), "match": match, "limit": max(0, query.limit)}
-    for row, score, at, text, person, conversation, private, tools, place in connection.execute(
+    for row, score, at, text, person, conversation, private, tools, *rest in connection.execute(
         _QUERIES[kind], parameters
     ):
         part = extract_excerpt(text, question.words) if kind == "summary" else ""
         names = tuple((tools or "").split())
-        yield RecallHit(kind, row, text.strip("\n"), at, person, score, conversation, bool(private), part, names, place)
+        yield RecallHit(kind, row, text.strip("\n"), at, person, score, conversation, bool(private), part, names, *rest)
 
 
 def extract_excerpt(text: str, terms: tuple[str, ...]) -> str:
@@ -190,13 +193,13 @@ def _build_match_expression(connection: sqlite3.Connection, kind: MemoryKind, qu
     terms: dict[str, int] = dict(connection.execute(counts, wanted_terms).fetchall())
     rows = 0
     chosen: list[str] = []
-    for column, wanted in (("words", question.words), ("parts", parts)):
+    for column, wanted in (("{words search_words}", question.words), ("parts", parts)):
         for term in sorted([term for term in wanted if term in terms], key=terms.__getitem__):
             rows += terms[term]
             if chosen and rows > _MAX_SCORED_ROWS:
                 break
             chosen.append(f'{column} : "{term}"')
-    chosen += [f'words : "{beginning}" *' for beginning in question.word_beginnings]
+    chosen += [f'{{words search_words}} : "{beginning}" *' for beginning in question.word_beginnings]
     return " OR ".join(chosen)
 
 
@@ -260,7 +263,7 @@ def _is_worth_recalling(
     plain = f" {clean_text(said)} "
     if [text for owner, text in replaced if owner in {None, found.person} and f" {text} " in plain]:
         return False
-    return bool(words.search_terms(said, None, command_words).distinctive_words)
+    return words.has_distinctive_word(said, command_words)
 
 
 def _add_neighbors(
@@ -285,47 +288,51 @@ class _Relevance:
     """Calculates the share of a question's weight that a text has. A rare word weighs more than a common one."""
 
     def __init__(self, connection: sqlite3.Connection, words: Words, question: SearchTerms) -> None:
+        """Weigh the terms of the question by their inverse document frequency.
+
+        A pair of characters that no memory contains may span two words, and has no weight.
+        """
         self._words = words
         self._question = question
-        self._weight_by_term, rarest = _weigh_terms(connection, question)
+        places = ",".join("?" * len(question.words))
+        counts: Counter[str] = Counter()
+        row_count = 0
+        for kind in KINDS:
+            rows = connection.execute(f"SELECT term, doc FROM {kind}_terms WHERE term IN ({places})", question.words)
+            counts.update(dict(rows.fetchall()))
+            # counting the rows would take longer, and a few deleted ones hardly change a weight
+            row_count += connection.execute(f"SELECT coalesce(max(id), 0) FROM {kind}").fetchone()[0]
+        row_count = max(row_count, _MIN_WEIGHED_ROWS)
+        rarest = math.log1p((row_count - 0.5) / 1.5)
+        self._weight_by_term = dict.fromkeys(question.word_beginnings, rarest)
+        for term in question.words:
+            if term in question.pieces_by_word or counts[term]:
+                share = 1.0 if term in question.distinctive_words else _COMMAND_WORD_WEIGHT
+                weight = math.log1p((row_count - counts[term] + 0.5) / (counts[term] + 0.5))
+                self._weight_by_term[term] = share * weight
         # a single common word would otherwise be the whole weight
         self._total_weight = max(sum(self._weight_by_term.values()), _MIN_RARE_WORDS * rarest)
 
     def calculate_share(self, found: RecallHit) -> float:
-        """Return the share of the question's weight, from 0 to 1, that a search result has."""
-        text = clean_text(found.text[:_MAX_COMPARED_CHARS])
-        terms = self._words.build_term_set(text)
-        plain = f" {remove_diacritics(text)} "
-        matched = 0.0
+        """Return the share of the question's weight, from 0 to 1, that a search result has.
+
+        Search words count less than the text, and a single one counts nothing, because they are no evidence.
+        """
+        words = list(split_words(found.text[:_MAX_COMPARED_CHARS]))
+        terms = self._words.find_terms(words, self._weight_by_term)
+        search_terms = self._words.find_terms(split_words(found.search_words), self._weight_by_term)
+        plain = f" {remove_diacritics(' '.join([word for word, _ in words]))} "
+        weights, search_weights = list[float](), list[float]()
         for term, weight in self._weight_by_term.items():
             if term in terms or (term in self._question.word_beginnings and term in plain):
-                matched += weight
+                weights.append(weight)
+            elif term in search_terms:
+                search_weights.append(weight * _SEARCH_WORD_MATCH)
             elif [piece for piece in self._question.pieces_by_word.get(term, ()) if piece in plain]:
-                matched += weight * _PIECE_MATCH
-        return matched / self._total_weight
-
-
-def _weigh_terms(connection: sqlite3.Connection, question: SearchTerms) -> tuple[dict[str, float], float]:
-    """Return the weights of a question's terms (their inverse document frequency), and that of the rarest word.
-
-    A pair of characters that no memory contains may span two words, and has no weight.
-    """
-    places = ",".join("?" * len(question.words))
-    counts: Counter[str] = Counter()
-    row_count = 0
-    for kind in KINDS:
-        rows = connection.execute(f"SELECT term, doc FROM {kind}_terms WHERE term IN ({places})", question.words)
-        counts.update(dict(rows.fetchall()))
-        # counting the rows would take longer, and a few deleted ones hardly change a weight
-        row_count += connection.execute(f"SELECT coalesce(max(id), 0) FROM {kind}").fetchone()[0]
-    row_count = max(row_count, _MIN_WEIGHED_ROWS)
-    rarest = math.log1p((row_count - 0.5) / 1.5)
-    weights = dict.fromkeys(question.word_beginnings, rarest)
-    for term in question.words:
-        if term in question.pieces_by_word or counts[term]:
-            share = 1.0 if term in question.distinctive_words else _COMMAND_WORD_WEIGHT
-            weights[term] = share * math.log1p((row_count - counts[term] + 0.5) / (counts[term] + 0.5))
-    return weights, rarest
+                weights.append(weight * _PIECE_MATCH)
+        if weights or len(search_weights) > 1:
+            weights += search_weights
+        return sum(weights) / self._total_weight
 
 
 class MemoryListQuery(NamedTuple):

@@ -28,7 +28,7 @@ _FIELD_KEYS = {"tellings": "told"}
 _TYPE_BY_KIND: dict[MemoryKind, type[_MemoryRecord]] = {"fact": FactStatement, "turn": PastTurn, "summary": PastSummary}
 
 _EXPORTED_COLUMNS_BY_KIND: dict[MemoryKind, str] = {
-    "fact": "person, private, text, source, quote, confirmed, told, replaced_by",
+    "fact": "person, private, text, source, quote, search_words, confirmed, told, replaced_by",
     "turn": "conversation, person, agent, device, tools, said, answer",
     "summary": "since, conversation, person, agent, text",
 }

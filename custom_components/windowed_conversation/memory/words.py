@@ -4,7 +4,7 @@ Each word passes through the Snowball stemmers of all configured languages, Engl
 represents the word in any language.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 import importlib
@@ -80,8 +80,12 @@ _STEMMER_BY_CODE = {
     "tr": "turkish",
 }
 
+# languages whose stemmers also remove prefixes
+_PREFIX_REMOVING_LANGUAGES = frozenset({"ar", "ga", "id", "nl", "tr"})
+
 MAX_FACT_CHARS = 300
 MAX_QUOTE_CHARS = 500
+MAX_SEARCH_WORDS_CHARS = 200
 MAX_USER_TEXT_CHARS = 2_000
 MAX_ANSWER_CHARS = 4_000
 MAX_SUMMARY_CHARS = 2_000
@@ -165,6 +169,7 @@ class Words:
         # changes whenever the stems of the same languages may change
         self.version = f"{_SPLITTING_VERSION} {','.join(bases)} {_STEMMER_PACKAGE} {version(_STEMMER_PACKAGE)}"
         self._stemmers = _load_stemmers(bases)
+        self._removes_prefixes = not _PREFIX_REMOVING_LANGUAGES.isdisjoint(bases)
         self._function_words = _load_function_words(bases)
         self._foreign_function_words = [_load_function_words((each,)) for each in _STOP_WORDS if each not in bases]
         self._stem = lru_cache(maxsize=4096)(self._stem_uncached)
@@ -229,6 +234,29 @@ class Words:
         for word, spaced in split_words(text):
             terms.update([self._stem(word)] if spaced else [*_split_into_pairs(word), word[-1]])
         return terms
+
+    def find_terms(self, words: Iterable[tuple[str, bool]], wanted: Collection[str]) -> set[str]:
+        """Return the wanted terms that these words contain. This is faster than `build_term_set`."""
+        initials = {term[0] for term in wanted}
+        terms: set[str] = set()
+        for word, spaced in words:
+            if not spaced:
+                terms.update([*_split_into_pairs(word), word[-1]])
+            # most words need no stem: a stem of a word in ASCII begins as the word does, except for removed prefixes
+            elif self._removes_prefixes or word[0] in initials or not word[0].isascii():
+                terms.add(self._stem(word))
+        return terms.intersection(wanted)
+
+    def has_distinctive_word(self, text: str, command_words: frozenset[str]) -> bool:
+        """Return whether `search_terms` of a text would have a distinctive word."""
+        stop_words, common = self._function_words.stop_words, self._build_command_terms(command_words)
+        for word, spaced in split_words(text):
+            terms = [self._stem(word)] if spaced else _split_into_pairs(word) or [word]
+            if remove_diacritics(word) in stop_words or word.isdecimal():
+                continue
+            if not common.issuperset(terms) and not stop_words.issuperset(terms):
+                return True
+        return False
 
     def contains_all_terms(self, text: str, question: SearchTerms) -> bool:
         """Return whether a text contains all words of a question. False if the question has no words."""
@@ -303,13 +331,17 @@ def _load_stemmers(languages: tuple[str, ...]) -> list[Stemmer]:
     return [getattr(module, f"{name.capitalize()}Stemmer")().stemWord for name, module in modules]
 
 
-def join_lines(text: str, length: int) -> str:
+def join_lines(text: str, length: int, *, removes_brackets: bool = False) -> str:
     """Return a text on one line without control characters, cut between words if it is too long."""
     # later characters are cut off anyway
     shown = text[: length * 4]
     if not shown.isprintable():
         categories = [(each, unicodedata.category(each)) for each in shown]
         shown = "".join([" " if kind in _CONTROLS and each not in _JOINER_CHARS else each for each, kind in categories])
+    if removes_brackets:
+        categories = [(each, unicodedata.category(each)) for each in shown]
+        brackets = {each for each, kind in categories if kind in _BRACKET_CLASSES or each in _ANGLE_BRACKETS}
+        shown = "".join([" " if each in brackets else each for each in shown])
     line = " ".join(shown.split())
     if len(line) <= length:
         return line
@@ -320,9 +352,7 @@ def join_lines(text: str, length: int) -> str:
 
 def clean_fact(text: str) -> str:
     """Return the text of a fact without characters that could end its line or close a bracket around it."""
-    categories = [(each, unicodedata.category(each)) for each in text[: MAX_FACT_CHARS * 4]]
-    shown = "".join([" " if kind in _BRACKET_CLASSES or each in _ANGLE_BRACKETS else each for each, kind in categories])
-    fact = join_lines(shown, MAX_FACT_CHARS)
+    fact = join_lines(text, MAX_FACT_CHARS, removes_brackets=True)
     if not re.search(r"\w", fact):
         raise ValueError("A fact needs words")
     return fact

@@ -51,11 +51,12 @@ class AttemptResult(StrEnum):
 
 
 class Purpose(StrEnum):
-    """The purpose of a request: an answer, a summary, or a compaction."""
+    """The purpose of a request: an answer, a summary, a compaction, or the search words of facts."""
 
     ANSWER = "answer"
     SUMMARY = "summary"
     COMPACTION = "compaction"
+    SEARCH_WORDS = "search_words"
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,8 +193,8 @@ class SentContent:
             return True
         words = _get_main_text(found)
         if found.kind == "turn" and not words.endswith(_ELLIPSIS):
-            return any(text.endswith(words) for text in self.texts)
-        return any(words.removesuffix(_ELLIPSIS) in text for text in self.texts)
+            return bool([text for text in self.texts if text.endswith(words)])
+        return bool([text for text in self.texts if words.removesuffix(_ELLIPSIS) in text])
 
 
 def build_sent_context(exchanges: Iterable[Exchange], sources: Iterable[str], question: str = "") -> SentContent:

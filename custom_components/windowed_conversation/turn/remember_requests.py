@@ -107,13 +107,17 @@ class MemoryReply:
 
 @dataclass(frozen=True, slots=True)
 class StatedFact:
-    """A fact to remember, the speaker's own words, and the owner; a fact without an owner belongs to the home."""
+    """A fact to remember, the speaker's own words, and the owner; a fact without an owner belongs to the home.
+
+    `search_words` are other words by which somebody may ask for it, or None if nobody has written any yet.
+    """
 
     text: str
     quote: str
     source: str
     owner: str | None = None
     is_private: bool = False
+    search_words: str | None = None
 
 
 def quote_text(text: str) -> str:
@@ -122,14 +126,23 @@ def quote_text(text: str) -> str:
 
 
 def remember_statement(
-    memory: Memory, speaker: Speaker, text: str, quote: str, *, source: str = "said", replaces: str = ""
+    memory: Memory,
+    speaker: Speaker,
+    text: str,
+    quote: str,
+    *,
+    source: str = "said",
+    replaces: str = "",
+    search_words: str | None = None,
 ) -> MemoryReply:
     """Remember a fact: as the speaker's own and private if it says "I" or "my", else as a fact of the home.
 
     `replaces` is the fact that it updates, if known. Raises `ValueError` if the text has no words.
     """
     fact = _build_stated_fact(speaker, text, quote, source)
-    return MemoryReply(ReplyKey.UNKNOWN_SPEAKER) if fact is None else remember_fact(memory, speaker, fact, replaces)
+    if fact is None:
+        return MemoryReply(ReplyKey.UNKNOWN_SPEAKER)
+    return remember_fact(memory, speaker, replace(fact, search_words=search_words), replaces)
 
 
 def remember_fact(memory: Memory, speaker: Speaker, fact: StatedFact, replaces: str = "") -> MemoryReply:
@@ -293,6 +306,7 @@ def _store_fact(memory: Memory, speaker: Speaker, fact: StatedFact, old: RecallH
             replaces=old.id if old else None,
             teller=speaker.person,
             conversation=speaker.conversation,
+            search_words=fact.search_words,
         )
     except MemoryFull:
         return MemoryReply(ReplyKey.MEMORY_FULL)

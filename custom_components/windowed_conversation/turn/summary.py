@@ -1,8 +1,9 @@
-"""Requests other than for an answer: summaries and compactions of evicted exchanges, and the provider's token count."""
+"""Requests other than for an answer: summaries, compactions, search words of facts, and the provider's token count."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import aclosing
+import re
 from typing import Any
 
 from ..providers import (
@@ -41,6 +42,14 @@ _INSTRUCTION = (
     "Leave out small talk, and the states of devices, which you can look up. Write plain text in the language of the "
     "conversation, at most {words} words, and nothing else. Call no tools.{earlier}]"
 )
+_SEARCH_WORDS_INSTRUCTION = (
+    "People told these facts to their voice assistant. For each fact, write 8 to 12 other words by which somebody may "
+    "ask for it later, in {languages}: synonyms, broader and narrower terms, the situation in which it is needed. "
+    "Answer with one line for each fact: its number, a colon, and the words, separated by commas. Write nothing else."
+)
+# 12 words in several languages are seldom more than 60 tokens.
+_SEARCH_WORDS_TOKENS_PER_FACT = 80
+_SEARCH_WORDS_LINE_PATTERN = re.compile(r"^[^\w\n]*(\d{1,3})[^\S\n]*[.:)][^\S\n*]*\**[^\S\n]*(\w.*)$", re.MULTILINE)
 _EARLIER_INSTRUCTION = " Keep what still matters of your earlier summary: {text}"
 
 
@@ -104,12 +113,12 @@ async def ask_for_summary(
         async with asyncio.timeout(limits.turn_timeout):
             request = _build_request(question, messages, tokens)
             try:
-                return await _fetch_summary(question, request, limits, on_attempt)
+                return await _fetch_text(question, request, Purpose.SUMMARY, limits, on_attempt)
             except Incomplete:
                 again = _build_request(question, messages, tokens)
                 if again.answer_limit == request.answer_limit:
                     raise
-                return await _fetch_summary(question, again, limits, on_attempt)
+                return await _fetch_text(question, again, Purpose.SUMMARY, limits, on_attempt)
     except TimeoutError as err:
         raise DeadlineExceeded(f"no whole summary in {limits.turn_timeout:g} seconds") from err
 
@@ -118,10 +127,33 @@ def _build_request(question: Question, messages: tuple[Message, ...], tokens: in
     return question.build_request(messages, question.tools, max_answer_tokens=_OUTPUT_LIMIT_FACTOR * tokens)
 
 
-async def _fetch_summary(question: Question, request: Request, limits: TurnLimits, on_attempt: AttemptCallback) -> str:
+async def ask_for_search_words(
+    question: Question, facts: Sequence[str], languages: Sequence[str], limits: TurnLimits, on_attempt: AttemptCallback
+) -> dict[int, str]:
+    """Return search words for facts by their places in `facts`; facts without any are missing.
+
+    `on_attempt` is called when the request has ended. Raises `ProviderError`, and `NoSummary` if there is no text.
+    """
+    messages = (
+        Message.system(_SEARCH_WORDS_INSTRUCTION.format(languages=", ".join(languages))),
+        Message.user("\n".join([f"{number}: {fact}" for number, fact in enumerate(facts, 1)])),
+    )
+    request = question.build_request(messages, (), max_answer_tokens=_SEARCH_WORDS_TOKENS_PER_FACT * len(facts))
+    try:
+        async with asyncio.timeout(limits.turn_timeout):
+            text = await _fetch_text(question, request, Purpose.SEARCH_WORDS, limits, on_attempt)
+    except TimeoutError as err:
+        raise DeadlineExceeded(f"no search words in {limits.turn_timeout:g} seconds") from err
+    found = {int(number): words for number, words in _SEARCH_WORDS_LINE_PATTERN.findall(text)}
+    return {place: found[place + 1] for place in range(len(facts)) if place + 1 in found}
+
+
+async def _fetch_text(
+    question: Question, request: Request, purpose: Purpose, limits: TurnLimits, on_attempt: AttemptCallback
+) -> str:
     model = question.model
     async with model.request_limiter.acquire_permit():
-        with OpenAttempt(model, request, Purpose.SUMMARY, on_attempt) as attempt:
+        with OpenAttempt(model, request, purpose, on_attempt) as attempt:
             stream = AnswerStream(model, request, limits)
             async with aclosing(stream), aclosing(stream.iter_events(None)) as events:
                 text = await _read_summary_text(events, SpeechFilter([tool.name for tool in request.tools]), attempt)
