@@ -58,6 +58,17 @@ def test_question_about_oneself_needs_no_distinctive_word(memory) -> None:
     assert get_texts(found) == ["my door is green, by the way"]
 
 
+def test_question_about_oneself_is_answered_however_often_it_was_asked(memory) -> None:
+    memory.add_turn(turn("my name is Ada Lovelace", person="ada"))
+    for number in range(60):
+        memory.add_turn(turn("what is my name?", "Your name is Ada.", conversation=f"c{number}", person="ada"))
+
+    asked = "what is my name?"
+    query = RecallQuery(asked, "ada", "Ada", command_words=COMMANDS | {"name"}, asked_text=asked)
+
+    assert "my name is Ada Lovelace" in get_texts(memory.recall_relevant(query)[1])
+
+
 def test_wish_of_a_person_finds_facts_by_less_than_a_command(memory) -> None:
     memory.add_fact("Ben drinks coffee with oat milk", person="ben")
     sentence = "make {} coffee as strong and as hot as usual"

@@ -115,6 +115,7 @@ def test_query_has_the_span_and_the_sentence_without_its_phrase() -> None:
         private=speaker.is_alone,
         command_words=frozenset({"light"}),
         is_question=True,
+        asked_text="what did I ask you last week about stains?",
     )
 
 

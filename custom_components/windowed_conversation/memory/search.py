@@ -24,6 +24,11 @@ _SENTENCE_END_PATTERN = re.compile(r"(?<=[.!?;…])\s+|(?<=[\u3002\uff01\uff1f\u
 _OWN_CONDITION_BY_KIND = {"fact": "(:private OR NOT {row}.private)", "summary": ":private", "turn": ":private"}
 # The weight of a match in a part of a word. It means less than a match of the word, and facts have more parts.
 _PART_WEIGHT_BY_KIND: dict[MemoryKind, float] = {"fact": 0.1, "summary": 0.2, "turn": 0.2}
+_HITS_CONDITION_BY_KIND: dict[MemoryKind, str] = {
+    "fact": "",
+    "summary": "",
+    "turn": " AND turn.said IS NOT :asked_text",
+}
 # The weight of a match in a search word.
 _SEARCH_WORD_WEIGHT = 0.7
 # The matches for each result, by which neighboring turns are lifted.
@@ -79,8 +84,8 @@ def _build_hits_query(kind: MemoryKind) -> str:
     return f"""
         SELECT {kind}.id, -bm25({kind}_words, 1.0, {_PART_WEIGHT_BY_KIND[kind]}, {_SEARCH_WORD_WEIGHT}) AS score
         FROM {kind}_words CROSS JOIN {kind} ON {kind}.id = {kind}_words.rowid
-        WHERE {kind}_words MATCH :match AND {build_visibility_condition(kind, kind)} AND {kind}.at BETWEEN :since
-        AND :until
+        WHERE {kind}_words MATCH :match AND {build_visibility_condition(kind, kind)}{_HITS_CONDITION_BY_KIND[kind]}
+        AND {kind}.at BETWEEN :since AND :until
         ORDER BY score DESC LIMIT {_MATCHES_PER_RESULT} * :limit
     """
 
@@ -132,7 +137,7 @@ class RecallQuery(NamedTuple):
     `person` is an id; `speaker` is the name that replaces "I" and "my". If `person` is None, the speaker is unknown and
     sees only the home's memories. With `private=False`, results exclude memories that must not enter a shared window.
     `command_words` are the words of commands to the home, and `is_question` tells a question from a statement or a
-    command; both decide only what is relevant.
+    command; both decide only what is relevant. Turns that consist of the same question, `asked_text`, are left out.
     """
 
     text: str
@@ -144,6 +149,7 @@ class RecallQuery(NamedTuple):
     private: bool = True
     command_words: frozenset[str] = frozenset()
     is_question: bool = True
+    asked_text: str | None = None
 
 
 def search_memories(
@@ -245,7 +251,10 @@ def _choose_least_shares(question: SearchTerms, *, is_question: bool) -> _LeastS
     command is often chance.
     """
     distinctive_count = len(question.distinctive_words) + len(question.word_beginnings)
-    if not distinctive_count and not (is_question and question.is_personal):
+    if not distinctive_count and is_question and question.is_personal:
+        # "what is my name?"
+        return _LeastShares(_MIN_FACT_SHARE, _MIN_FACT_SHARE)
+    if not distinctive_count:
         return _LeastShares(_MIN_INDISTINCT_SHARE if len(question.words) > 1 else None, None)
     if is_question:
         return _LeastShares(_MIN_FACT_SHARE, _MIN_TURN_SHARE)

@@ -67,6 +67,8 @@ def build_recall_query(speaker: Speaker, now: datetime, command_words: frozenset
         private=speaker.is_alone,
         command_words=command_words,
         is_question=is_question(speaker.text),
+        # what was asked often would otherwise be all that is found
+        asked_text=" ".join(speaker.text.split()),
     )
     return query._replace(text=span.text, since=span.since, until=span.until) if span else query
 
