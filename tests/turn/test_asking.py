@@ -11,11 +11,12 @@ from custom_components.windowed_conversation.providers.errors import AnswerRefus
 from custom_components.windowed_conversation.turn.limits import Budget, Pause
 from custom_components.windowed_conversation.turn.model import Model, Question
 from custom_components.windowed_conversation.turn.routing import Route, RouteDecision, RouteReason
+from custom_components.windowed_conversation.turn.turn import run_turn
 from custom_components.windowed_conversation.window import Window, WindowPolicy
 from demo.model_server import ModelServer
 
 from .conftest import Take, provider
-from .world import Ear, Home
+from .world import Ear, Home, make_turn
 
 
 @dataclass
@@ -253,3 +254,16 @@ async def test_whole_turn_has_one_deadline(take: Take, chain: Question, model_se
     await take("hello", asked=chain, idle_timeout=5.0, turn_timeout=0.3)
 
     assert loop.time() - began == pytest.approx(0.3)
+
+
+async def test_answer_of_a_fallback_agent_is_spoken_without_marks(
+    window: Window, reply: Ear, question: Question, model_server: ModelServer
+) -> None:
+    model_server.fault("500")
+    chain = replace(question, fallback_agents=(Elsewhere("**Done** 👍"),))
+    turn = make_turn(window, "hello", chain, reply)
+    turn.is_spoken = True
+
+    await run_turn(turn)
+
+    assert window.messages()[-1].content == "Done"

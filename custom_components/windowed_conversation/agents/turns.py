@@ -100,6 +100,8 @@ async def async_answer(turn: ConversationTurn) -> ConversationResult:
             turn.agent.config.limits,
             turn.reply,
             _build_handlers(turn),
+            # the chat dialog shows Markdown
+            is_spoken=turn.user_input.satellite_id is not None,
         )
         try:
             await run_turn(state)

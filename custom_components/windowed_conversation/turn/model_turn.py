@@ -1,7 +1,7 @@
 """The model's part of a turn: send requests, forward the answer and run tools, until there are no more calls."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from itertools import chain, count
@@ -25,6 +25,7 @@ from .context import LiveContext, add_context, extract_user_text
 from .errors import EmptyAnswer
 from .limits import Budget, calculate_max_live_tokens, choose_evictions, find_shortfall, free_tokens
 from .model import BilledRequest, Question, ReplyDelta, RequestPermit
+from .speech.plain_speech import PlainSpeech
 from .speech.speech_filter import SpeechFilter
 from .state import REPETITION_NOTE, Turn
 
@@ -57,6 +58,9 @@ class Answer:
         self._is_request_cut = False
         self._unread_text = ""
         self._speech_filter = SpeechFilter([tool.name for tool in stream.request.tools])
+        self._plain_speech = PlainSpeech() if turn.is_spoken else None
+        # whether the model wrote text of which nothing may be left for speech
+        self._has_written_text = False
 
     async def iter_deltas(self, events: AsyncIterator[Event]) -> AsyncGenerator[ReplyDelta]:
         """Yield the deltas for the user and the calls to run. An error ends the iteration and is stored in `error`."""
@@ -101,7 +105,8 @@ class Answer:
         match event:
             case TextDelta(text):
                 self._unread_text = text[_MAX_CHARS_PER_FILTER_STEP:]
-                return self._speech_filter.feed(text[:_MAX_CHARS_PER_FILTER_STEP])
+                deltas = self._speech_filter.feed(text[:_MAX_CHARS_PER_FILTER_STEP])
+                return self._clean_for_speech(deltas) if self._plain_speech is not None else deltas
             case ReasoningDelta():
                 self._has_reasoning = True
                 return (event,)
@@ -117,6 +122,21 @@ class Answer:
                 self._native = NativeData(self._stream.model.provider.name, self.request.model, residue, tokens)
         return ()
 
+    def _clean_for_speech(self, deltas: Iterable[ReplyDelta], *, is_end: bool = False) -> list[ReplyDelta]:
+        """Return the deltas without what text-to-speech would read aloud, such as Markdown."""
+        assert self._plain_speech is not None
+        cleaned: list[ReplyDelta] = []
+        for delta in deltas:
+            if not isinstance(delta, TextDelta):
+                cleaned.append(delta)
+                continue
+            self._has_written_text |= not delta.text.isspace()
+            if text := self._plain_speech.feed(delta.text):
+                cleaned.append(TextDelta(text))
+        if is_end and (text := self._plain_speech.flush()):
+            cleaned.append(TextDelta(text))
+        return cleaned
+
     def _record_delta(self, delta: ReplyDelta) -> ReplyDelta:
         self._attempt.on_delta(delta)
         if isinstance(delta, TextDelta):
@@ -130,11 +150,14 @@ class Answer:
         Calls in an answer that must not have any are ignored and do not count as an answer. Neither does a call that is
         written as text: a model that ran tools and then wrote one was not finished. Raises `EmptyAnswer`.
         """
-        deltas: list[ReplyDelta] = [self._record_delta(delta) for delta in self._speech_filter.flush()]
+        rest: Sequence[ReplyDelta] = self._speech_filter.flush()
+        if self._plain_speech is not None:
+            rest = self._clean_for_speech(rest, is_end=True)
+        deltas: list[ReplyDelta] = [self._record_delta(delta) for delta in rest]
         if self.has_text or self.calls:
             return deltas
         wanted_more = self._speech_filter.has_call and self.request.may_call
-        if wanted_more or self._is_request_cut or not self._turn.tool_calls:
+        if wanted_more or self._is_request_cut or not (self._turn.tool_calls or self._has_written_text):
             is_nothing = not (wanted_more or self._has_reasoning)
             raise EmptyAnswer("no text and no tool call", is_unexplained=self._is_request_cut or is_nothing)
         return [*deltas, self._record_delta(TextDelta(self._done_phrase))]

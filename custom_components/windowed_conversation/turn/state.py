@@ -113,7 +113,8 @@ class AgentFailure:
 class Turn:
     """One input, from its route to its outcome. Times are in seconds since `started_at`, on the monotonic clock.
 
-    `text` is the user's input, `decision` its route. `fallback_timeout` belongs to the model that is currently used.
+    `text` is the user's input, `decision` its route. An answer that `is_spoken` has no marks such as those of Markdown.
+    `fallback_timeout` belongs to the model that is currently used.
 
     `attempts` are the requests in the order in which they ended, `billed` are those whose usage was sent, and `usage`
     is their total. `last_agent_id` is the id of the agent that was tried last; `answered_by` is the same id if that
@@ -137,6 +138,7 @@ class Turn:
     limits: TurnLimits
     reply: Reply
     callbacks: TurnCallbacks
+    is_spoken: bool = False
     started_at: float = field(default_factory=time.monotonic)
     duration_seconds: float = 0.0
     first_token_seconds: float | None = None

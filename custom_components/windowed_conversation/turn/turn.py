@@ -23,6 +23,7 @@ from .limits import Budget, Pause, apply_context_size, free_tokens, reduce_histo
 from .model import FallbackAgent, Model, Question, ReplyDelta
 from .model_turn import ask_model
 from .routing import REASON_BY_ERROR_TYPE, Route, RouteDecision, RouteReason, build_situation, decide_fallback_route
+from .speech.plain_speech import clean_speech
 from .state import AgentFailure, LocalMessagesBuilder, Turn
 
 # The longest pause, in seconds, that a user has to wait for if no other agent can answer.
@@ -130,6 +131,8 @@ async def _ask_fallback_agent(turn: Turn, agent: FallbackAgent) -> None:
     if turn.tool_calls:
         raise Unavailable("tools have run, and another agent would run them again")
     answer = await agent.answer()
+    if turn.is_spoken:
+        answer = clean_speech(answer)
 
     async def iter_deltas() -> AsyncGenerator[ReplyDelta]:
         turn.on_text(answer, new_message=True)

@@ -1,0 +1,137 @@
+"""Tests for what a satellite speaks: an answer without Markdown, URLs, citations and emoji, however it arrives."""
+
+import random
+
+from hypothesis import given, strategies as st
+import pytest
+
+from custom_components.windowed_conversation.turn.speech.plain_speech import PlainSpeech, clean_speech
+
+CASES = {
+    "**Bold** and *italic* text.": "Bold and italic text.",
+    "***Both*** and __bold__ and _it_ too": "Both and bold and it too",
+    "# Heading\nText": "Heading\nText",
+    "## Heading ##\nText": "Heading\nText",
+    "Heading\n===\nText": "Heading\nText",
+    "- one\n* two\n+ three\n• four": "one\ntwo\nthree\nfour",
+    "  - nested\n    - deeper": "nested\ndeeper",
+    "- [ ] open\n- [x] done": "open\ndone",
+    "1. first\n2. second": "1. first\n2. second",
+    "> quoted\n> > twice": "quoted\ntwice",
+    "See [the page](https://example.org/a_(b)) now.": "See the page now.",
+    "![a cat](http://example.org/cat.png) sits": "a cat sits",
+    "See [a note][1] and [^2] there": "See a note and there",
+    "It is warm [1][2].": "It is warm.",
+    "Known [1, 2] and [3–5] facts": "Known and facts",  # noqa: RUF001 - as models write it
+    "As said 【4†source】 here": "As said here",
+    "Look at https://example.org/path?x=1, please.": "Look at, please.",
+    "Go to www.example.org.": "Go to.",
+    "It costs 5 euros (see https://example.org/a).": "It costs 5 euros (see).",
+    "A site (https://example.org) too": "A site too",
+    "<https://example.org> is it": "is it",
+    "Use `code` and ``more``": "Use code and more",
+    "```python\nprint(1)\n```\nDone": "print(1)\nDone",
+    "~~~\nprint(1)\n~~~\nDone": "print(1)\nDone",
+    "~~gone~~ kept": "gone kept",
+    "---\nText\n***\nMore\n_ _ _\nEnd": "Text\nMore\nEnd",
+    "| A | B |\n|---|:-:|\n| 1 | 2 |\nEnd": "A, B\n1, 2\nEnd",
+    "A | B\n--- | ---\n1 | 2": "A | B\n1 | 2",
+    "<b>fat</b>, <br>new": "fat, \nnew",
+    "Hello 😀 there 👍🏽!": "Hello there!",
+    "✅ Done": "Done",
+    "👨‍👩‍👧 family": "family",
+    "你好，**世界**。": "你好，世界。",  # noqa: RUF001 - Chinese
+    "👍": "",
+    "**": "",
+}
+KEPT = (
+    "The lights are on. It is 20.5 °C – nice…",  # noqa: RUF001 - as models write it
+    "snake_case and a_b_c stay",
+    "2 * 3 = 6 and 2*3 = 6",
+    "5 < 6 and 7 > 3",
+    "C# and F#, number #1",
+    "Was it 3-4? Yes - it was.",
+    "wow, how http works",
+    "[sic] and a (bracket)",
+    "Line one\n\nLine two",
+    "It's “quoted” & 100 % sure!",
+    "5. Mai",
+    "",
+)
+MARKS = (
+    *("**", "__", "~~", "`", "```", "# ", "## ", "> ", "- ", "* ", "[1]", "[", "](", ")", "【", "】", "†"),
+    *("http", "https://", "www.", "|", " ", "---", "===", "<b>", "<", "😀", "👍", "✅"),
+)
+
+
+def speak(pieces: list[str]) -> str:
+    """Return the speech for an answer that arrives in these pieces."""
+    speech = PlainSpeech()
+    return "".join([*map(speech.feed, pieces), speech.flush()])
+
+
+def cut(text: str, seed: int) -> list[str]:
+    """Return the text in pieces of one to six characters."""
+    chance = random.Random(seed)
+    pieces = []
+    while text:
+        size = chance.randint(1, 6)
+        pieces.append(text[:size])
+        text = text[size:]
+    return pieces
+
+
+@pytest.mark.parametrize(("text", "speech"), CASES.items())
+def test_marks_are_not_spoken(text: str, speech: str) -> None:
+    assert speak([text]) == speech
+
+
+@pytest.mark.parametrize("text", KEPT)
+def test_text_without_marks_is_spoken_as_it_is(text: str) -> None:
+    assert speak([text]) == text
+
+
+@pytest.mark.parametrize("text", [*CASES, *KEPT])
+def test_speech_does_not_depend_on_how_the_answer_arrives(text: str) -> None:
+    whole = speak([text])
+
+    assert {speak(list(text)), *[speak(cut(text, seed)) for seed in range(40)]} == {whole}
+
+
+@pytest.mark.parametrize(("text", "speech"), CASES.items())
+def test_whole_answer_is_cleaned_in_the_same_way(text: str, speech: str) -> None:
+    assert clean_speech(text).strip(" ") == speech
+
+
+@given(st.lists(st.text(alphabet="ab .,:!?\n'", max_size=8), max_size=12))
+def test_plain_words_lose_nothing(pieces: list[str]) -> None:
+    assert speak(pieces).split() == "".join(pieces).split()
+
+
+@given(st.lists(st.sampled_from(["word", " ", "\n", ". ", *MARKS]), max_size=30), st.integers(0, 1000))
+def test_no_word_is_lost_and_no_emphasis_spoken(parts: list[str], seed: int) -> None:
+    speech = speak(cut("".join(parts), seed))
+
+    assert "**" not in speech
+    assert "😀" not in speech
+    assert "```" not in speech
+
+
+def test_word_before_a_mark_is_spoken_at_once() -> None:
+    speech = PlainSpeech()
+
+    assert [speech.feed(piece) for piece in ("The light", " is **", "on** now")] == ["The light", " is", " on now"]
+
+
+def test_endless_mark_is_released() -> None:
+    speech = PlainSpeech()
+
+    assert len("".join(speech.feed("[a") for _ in range(3_000))) >= 3_000
+
+
+@pytest.mark.parametrize("piece", ["[", "[1]", "| ", "* ", "😀", "\0", "(", "<a ", "_ ", "> ", " "])
+def test_long_run_of_a_mark_ends(piece: str) -> None:
+    speech = PlainSpeech()
+
+    speech.feed(piece * (32_000 // len(piece)) + "a")
+    assert isinstance(speech.flush(), str)
