@@ -11,6 +11,7 @@ from typing import Any
 from homeassistant.auth.const import GROUP_ID_ADMIN, GROUP_ID_READ_ONLY, GROUP_ID_USER
 from homeassistant.core import Context, HomeAssistant
 from homeassistant.exceptions import HomeAssistantError, ServiceValidationError, Unauthorized
+from homeassistant.util import dt as dt_util
 import probatio
 import pytest
 
@@ -86,7 +87,9 @@ async def told(home: HomeAssistant, entry, people: People) -> None:
     ):
         await add_fact(home, text, person=whose.user_id if whose else None, private=private, at=at)
         at += 60
-    memory_of(home).writer.put(PastTurn("mine", at, "book the dentist", "Done", person=people.ada.user_id))
+    # an older turn would expire
+    now = dt_util.utcnow().timestamp()
+    memory_of(home).writer.put(PastTurn("mine", now, "book the dentist", "Done", person=people.ada.user_id))
     await flush_store(home)
 
 

@@ -157,14 +157,15 @@ async def test_question_about_last_week_recalls_what_was_said_then(
 async def test_model_recalls_what_was_said_between_two_days(
     home: HomeAssistant, entry, say: SayFn, *, ada: Context, model_server: ModelServer
 ) -> None:
-    times = [datetime(2026, 3, day, 12, tzinfo=dt_util.get_default_time_zone()) for day in (1, 5, 9)]
+    times = [dt_util.now() - timedelta(days=days) for days in (20, 16, 12)]
     await add_turns(home, ada, *zip(times, ("red wine stains", "coffee stains", "chalk stains"), strict=True))
-    model_server.script(call("recall", query="stains", since="2026-03-02", until="2026-03-05"), words("Coffee."))
+    days = {"since": f"{times[0] + timedelta(days=1):%Y-%m-%d}", "until": f"{times[1]:%Y-%m-%d}"}
+    model_server.script(call("recall", query="stains", **days), words("Coffee."))
 
     await say("do you know?", context=ada)
 
     result = json.loads(model_server.requests[-1].body["messages"][-1]["content"])
-    assert result["recalled"] == ['2026-03-05, Ada: "coffee stains / Noted."']
+    assert result["recalled"] == [f'{days["until"]}, Ada: "coffee stains / Noted."']
 
 
 @pytest.mark.parametrize("day", ["last week", "2026-02-30"])
