@@ -256,6 +256,17 @@ async def test_filler_is_said_where_it_is_heard_early(
     assert filler._is_heard_early(home, SATELLITE, option) is is_heard
 
 
+async def test_fault_of_the_filler_costs_nothing_else(
+    ask: Ask, model_server: ModelServer, monkeypatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(filler, "async_get_pipeline", lambda _hass: None)
+    be_slow(model_server)
+    model_server.script(words("Blue."))
+
+    assert await ask("which colour is the sky?") == "Blue."
+    assert "A filler failed" in caplog.text
+
+
 async def test_input_that_only_states_a_satellite_says_no_filler(
     home: HomeAssistant, heard: Heard, say: SayFn, model_server: ModelServer
 ) -> None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+import logging
 
 from homeassistant.components.assist_pipeline import OPTION_PREFERRED
 from homeassistant.components.assist_pipeline.pipeline import async_get_pipeline, async_get_pipelines
@@ -15,7 +16,9 @@ from homeassistant.core import HomeAssistant
 from homeassistant.helpers import entity_registry as er
 
 from .chat_log import ChatLogReply
-from .errors import async_get_spoken_text
+from .errors import async_get_spoken_text, log_fault
+
+_LOGGER = logging.getLogger(__name__)
 
 # In seconds after the input. A person who hears nothing for longer asks again.
 FILLER_SECONDS = 4.0
@@ -70,14 +73,20 @@ class Filler:
         if self._option == FillerMode.OFF or self._input.satellite_id is None or not self._reply.has_listener:
             yield
             return
-        task = self._hass.async_create_background_task(self._async_speak(seconds), "filler", eager_start=False)
+        task = self._hass.async_create_background_task(self._async_speak_safely(seconds), "filler", eager_start=False)
         try:
             yield
         finally:
             task.cancel()
 
-    async def _async_speak(self, seconds: float) -> None:
+    async def _async_speak_safely(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+        try:
+            await self._async_speak()
+        except Exception as err:  # noqa: BLE001 - a fault costs nothing but the filler
+            log_fault(_LOGGER, "A filler failed in an unexpected way", err)
+
+    async def _async_speak(self) -> None:
         if self._reply.has_begun or not _is_heard_early(self._hass, self._input.satellite_id or "", self._option):
             return
         key = FILLER_KEYS[self._has_called_tools()]
