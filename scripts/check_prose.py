@@ -53,7 +53,18 @@ ACCEPTED_FINDINGS = {
 # Names and terms that are missing from the checker's dictionary.
 KNOWN_WORDS = (
     *("aarch64", "CJK", "FTS5", "HACS", "http", "https", "jsonl", "kB", "LM", "MB", "md", "musl", "OS", "v1"),
-    *("carbonara", "checkpointer", "cl100k", "cpp", "generateContent", "Kalman", "LangGraph", "MiniLM", "o200k"),
+    *(
+        "carbonara",
+        "checkpointer",
+        "cl100k",
+        "cpp",
+        "ESPHome",
+        "generateContent",
+        "Kalman",
+        "LangGraph",
+        "MiniLM",
+        "o200k",
+    ),
     *("OpenRouter", "genai", "LocalAI", "Groq", "p50", "p95", "snowballstemmer", "tiktoken", "trigram", "vLLM"),
 )
 CODE_FOLDERS = ("custom_components", "demo", "benchmarks", "scripts", "tests")

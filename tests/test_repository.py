@@ -24,6 +24,7 @@ from custom_components.windowed_conversation.bridge.errors import (
     ErrorPresentation,
     describe_error,
 )
+from custom_components.windowed_conversation.bridge.filler import FILLER_KEYS, FillerMode
 from custom_components.windowed_conversation.const import (
     ATTR_DEVICE,
     ATTR_PERSON,
@@ -31,6 +32,7 @@ from custom_components.windowed_conversation.const import (
     CONF_COUNTING,
     CONF_DEVICE_OWNERS,
     CONF_EFFORT,
+    CONF_FILLER,
     CONF_FORMAT,
     CONF_PERSISTENCE,
     CONF_RECORD,
@@ -151,7 +153,6 @@ def test_every_error_and_abort_is_one_of_the_flows() -> None:
 def test_every_exception_has_its_text_and_every_text_its_exception() -> None:
     told = first_arguments("ErrorPresentation")
     refused = first_arguments("build_translated_error", "build_refusal")
-    refused |= {"import_from_newer_version", "import_malformed"}
 
     assert told >= {failure.key for failure in _PRESENTATION_BY_CLASS.values()}
     assert TEXTS["exceptions"].keys() == told | refused
@@ -162,7 +163,7 @@ def test_every_sentence_of_the_activity_and_of_memory_has_its_text() -> None:
     activities |= {f"answered_{by}{when}" for by in ("locally", "by_model", "by_agent") for when in ("", "_at_once")}
     counts = {f"forgotten_exchanges_{each}" for each in ("one", "few", "other")}
 
-    assert TEXTS["common"].keys() == activities | counts | set(ReplyKey)
+    assert TEXTS["common"].keys() == activities | counts | set(ReplyKey) | set(FILLER_KEYS)
 
 
 @pytest.mark.parametrize("phrase", ReplyKey)
@@ -206,6 +207,7 @@ def test_every_choice_has_its_text() -> None:
         CONF_CONTEXT_PLACEMENT: ContextPlacement,
         CONF_COUNTING: Counting,
         CONF_EFFORT: SELECTABLE_EFFORTS,
+        CONF_FILLER: FillerMode,
         CONF_FORMAT: OpenAIFormat,
         CONF_PERSISTENCE: Persistence,
         CONF_RECORD: RecordLevel,

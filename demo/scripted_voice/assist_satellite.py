@@ -6,6 +6,7 @@ from typing import override
 from homeassistant.components.assist_pipeline import PipelineEvent, PipelineEventType
 from homeassistant.components.assist_pipeline.pipeline import PipelineStage
 from homeassistant.components.assist_satellite import AssistSatelliteConfiguration, AssistSatelliteEntity
+from homeassistant.components.tts import async_get_stream
 from homeassistant.config_entries import ConfigEntry
 from homeassistant.core import Event, EventStateChangedData, HomeAssistant
 from homeassistant.helpers.device_registry import DeviceInfo
@@ -23,7 +24,7 @@ async def async_setup_entry(_hass: HomeAssistant, entry: ConfigEntry, add: AddCo
 
 
 class ScriptedSatellite(AssistSatelliteEntity):
-    """A satellite without a loudspeaker: an attribute shows the answer."""
+    """A satellite whose player reads the speech as soon as there is any. An attribute shows the answer."""
 
     _attr_has_entity_name = True
     _attr_name = None
@@ -33,6 +34,8 @@ class ScriptedSatellite(AssistSatelliteEntity):
         """Set the device information; the device belongs to no person."""
         self._attr_device_info = DeviceInfo(identifiers={(entry.domain, "satellite")}, name="Satellite")
         self._attr_extra_state_attributes = {}
+        self._speech_token: str | None = None
+        self._is_playing = False
 
     @override
     async def async_added_to_hass(self) -> None:
@@ -51,14 +54,32 @@ class ScriptedSatellite(AssistSatelliteEntity):
     def on_pipeline_event(self, event: PipelineEvent) -> None:
         if event.type is PipelineEventType.INTENT_START:
             self._attr_extra_state_attributes = {}
-        if event.type is PipelineEventType.INTENT_END and event.data:
-            speech = event.data["intent_output"]["response"]["speech"]
+        data = event.data or {}
+        if event.type is PipelineEventType.RUN_START:
+            self._speech_token, self._is_playing = data.get("tts_output", {}).get("token"), False
+        if event.type is PipelineEventType.INTENT_END:
+            speech = data["intent_output"]["response"]["speech"]
             self._attr_extra_state_attributes = {"answer": speech["plain"]["speech"]}
+        if data.get("tts_start_streaming") or event.type is PipelineEventType.TTS_END:
+            self._play()
+        if event.type is PipelineEventType.TTS_END:
+            self.tts_response_finished()
+
+    def _play(self) -> None:
+        """Read the speech of the running pipeline, once."""
+        if self._speech_token and not self._is_playing:
+            self._is_playing = True
+            self.hass.async_create_background_task(self._async_read_speech(self._speech_token), "play speech")
+
+    async def _async_read_speech(self, token: str) -> None:
+        if (stream := async_get_stream(self.hass, token)) is not None:
+            async for _ in stream.async_stream_result():
+                pass
 
     async def _on_button_press(self, event: Event[EventStateChangedData]) -> None:
         old = event.data["old_state"]
         if old is not None and event.data["new_state"] is not None:
-            await self.async_accept_pipeline_from_satellite(_generate_audio(), end_stage=PipelineStage.INTENT)
+            await self.async_accept_pipeline_from_satellite(_generate_audio(), end_stage=PipelineStage.TTS)
 
 
 async def _generate_audio() -> AsyncIterator[bytes]:

@@ -9,6 +9,7 @@ import pytest
 
 from custom_components.windowed_conversation.const import (
     CONF_EXPIRY_HOURS,
+    CONF_FILLER,
     CONF_HISTORY_TOKENS,
     CONF_MAX_TOOL_TURNS,
     CONF_MAX_WINDOWS,
@@ -37,6 +38,7 @@ SMALL = {
     CONF_PERSISTENCE: "own",
     CONF_SUMMARIZE: False,
     CONF_SEARCH_WORDS: True,
+    CONF_FILLER: "on",
 }
 
 
@@ -67,7 +69,13 @@ async def test_what_was_entered_is_kept_as_whole_numbers(home: HomeAssistant, op
         CONF_MEMORY_DAYS: 30,
     }
     entered = {name: float(number) for name, number in numbers.items()}
-    others = {CONF_PERSISTENCE: "all", CONF_TOOL_RESULTS: "keep", CONF_SUMMARIZE: True, CONF_SEARCH_WORDS: False}
+    others = {
+        CONF_PERSISTENCE: "all",
+        CONF_TOOL_RESULTS: "keep",
+        CONF_SUMMARIZE: True,
+        CONF_SEARCH_WORDS: False,
+        CONF_FILLER: "Just a second.",
+    }
     done = await options_form(**entered, **others)
 
     assert done["type"] is FlowResultType.CREATE_ENTRY

@@ -10,6 +10,7 @@ from homeassistant.helpers import llm
 
 from .. import const
 from ..bridge.account import can_compact, is_local_server
+from ..bridge.filler import FillerMode
 from ..bridge.home_tools import GetStatesTool
 from ..const import MEMORY_API_ID, Counting, Persistence, RecordLevel
 from ..providers import DEFAULT_SETTINGS, Effort, ModelSettings
@@ -28,6 +29,7 @@ DEFAULT_HEAD_START = True
 DEFAULT_MAX_WINDOWS = 100
 DEFAULT_MEMORY = True
 DEFAULT_SEARCH_WORDS = True
+DEFAULT_FILLER = FillerMode.ON
 DEFAULT_MEMORY_DAYS = 90
 DEFAULT_PERSISTENCE = Persistence.OWN_IDS
 DEFAULT_RECORD = RecordLevel.STATISTICS
@@ -85,6 +87,7 @@ class AgentConfig:
     persistence: Persistence
     memory: bool
     search_words: bool
+    filler: str
     record: RecordLevel
     sends_states: bool
 
@@ -117,6 +120,7 @@ class AgentConfig:
             max_windows=int(entry.options.get(const.CONF_MAX_WINDOWS, DEFAULT_MAX_WINDOWS)),
             persistence=Persistence(entry.options.get(const.CONF_PERSISTENCE, DEFAULT_PERSISTENCE)),
             memory=bool(data.get(const.CONF_MEMORY, DEFAULT_MEMORY)),
+            filler=str(entry.options.get(const.CONF_FILLER) or DEFAULT_FILLER),
             search_words=bool(entry.options.get(const.CONF_SEARCH_WORDS, DEFAULT_SEARCH_WORDS)),
             record=RecordLevel(data.get(const.CONF_RECORD, DEFAULT_RECORD)),
             sends_states=_sends_states(data),

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from functools import partial
 import logging
@@ -17,6 +17,7 @@ from homeassistant.helpers.intent import IntentResponse, IntentResponseErrorCode
 
 from ..bridge.chat_log import BUSY_ERRORS, async_open_session, find_pipeline_exchanges
 from ..bridge.errors import async_get_error_phrase, describe_error, format_next_sentence, get_error_key, log_fault
+from ..bridge.filler import FILLER_SECONDS, Filler
 from ..bridge.local_intents import LocalAnswerer
 from ..bridge.persons import async_find_speaker, async_get_device_owners
 from ..bridge.turn_report import async_trace_turn, build_answer_attributes
@@ -63,7 +64,8 @@ async def _async_answer_in_order(
     Raises `IdTooLong`, and `WindowBusy` if the wait is longer than the turn timeout.
     """
     loop = asyncio.get_running_loop()
-    ends_at = loop.time() + agent.config.limits.turn_timeout
+    received_at = loop.time()
+    ends_at = received_at + agent.config.limits.turn_timeout
     speaker = await async_find_speaker(agent.hass, user_input, async_get_device_owners(agent.hass))
     key = build_window_key(
         agent.config.scope,
@@ -82,14 +84,17 @@ async def _async_answer_in_order(
                     pass
                 else:
                     turn = ConversationTurn(agent, entity_id, str(key), user_input, speaker, chat_log, window)
-                    return await async_answer(turn)
+                    return await async_answer(turn, received_at)
         if loop.time() >= ends_at:
             raise WindowBusy("another agent's turn has the chat log")
         await asyncio.sleep(_CHAT_LOG_RETRY_SECONDS)
 
 
-async def async_answer(turn: ConversationTurn) -> ConversationResult:
-    """Run a turn and return its result. An unexpected exception also becomes a spoken answer."""
+async def async_answer(turn: ConversationTurn, received_at: float) -> ConversationResult:
+    """Run a turn and return its result. An unexpected exception also becomes a spoken answer.
+
+    `received_at` is the time of the input on the clock of the event loop.
+    """
     llm_api = turn.chat_log.llm_api
     try:
         _record_pipeline_answers(turn)
@@ -104,11 +109,14 @@ async def async_answer(turn: ConversationTurn) -> ConversationResult:
             is_spoken=turn.user_input.satellite_id is not None,
         )
         try:
-            await run_turn(state)
+            with _wait_with_filler(turn, received_at) if state.is_spoken else nullcontext():
+                await run_turn(state)
         finally:
             _finish_turn(turn)
         if state.decision.route is Route.LOCAL and turn.intents is not None and turn.intents.response is not None:
             response, log = turn.intents.response, turn.chat_log
+            if turn.reply.is_being_spoken:
+                turn.reply.speak(turn.intents.answer_text)
             return ConversationResult(response, log.conversation_id, continue_conversation=turn.intents.asks)
         if state.error is not None:
             return await _async_build_failure_result(turn, state.error, state.sent_text)
@@ -119,6 +127,13 @@ async def async_answer(turn: ConversationTurn) -> ConversationResult:
     finally:
         # other agents use the chat log as well, so restore the tools that it had
         turn.chat_log.llm_api = llm_api
+
+
+def _wait_with_filler(turn: ConversationTurn, received_at: float) -> AbstractContextManager[None]:
+    """Return the context in which a satellite speaks a filler if the answer takes long."""
+    agent, state = turn.agent, turn.state
+    filler = Filler(agent.hass, turn.user_input, turn.reply, agent.config.filler, lambda: state.tool_calls > 0)
+    return filler.waiting(received_at + FILLER_SECONDS - asyncio.get_running_loop().time())
 
 
 def _record_pipeline_answers(turn: ConversationTurn) -> None:
@@ -183,7 +198,7 @@ async def _async_build_failure_result(turn: ConversationTurn, error: Exception, 
     """
     code, phrase = await _async_describe_error(turn.agent, turn.user_input, error)
     _defer_work(turn, partial(turn.current_agent.statistics.on_failure, get_error_key(error), phrase, turn.record_id))
-    if not spoken.strip():
+    if not spoken.strip() and not turn.reply.is_being_spoken:
         turn.reply.add_answer(phrase)
         return _error_result(turn.user_input, code, phrase)
     last_message = await turn.reply.add_early_end_reason(phrase)

@@ -171,6 +171,9 @@ class ChatLogReply:
         self._chat_log = chat_log
         self._agent_id = agent_id
         self._text_pieces: list[str] = []
+        # whether any text of the answer was streamed, and whether a satellite speaks the stream already
+        self.has_begun = False
+        self.is_being_spoken = False
         self.failed_call_count = 0
 
     @property
@@ -193,6 +196,12 @@ class ChatLogReply:
                     self.failed_call_count += bool(content.result.error)
                 if (message := _convert_content(self._chat_log.hass, content)) is not None:
                     yield message
+
+    def speak(self, text: str) -> None:
+        """Let the satellite speak a text that is in no chat log, and from then on only what is streamed after it."""
+        if (listener := self._chat_log.delta_listener) is not None:
+            listener(self._chat_log, {"role": "assistant", "content": text})
+            self.is_being_spoken = True
 
     async def add_early_end_reason(self, why: str) -> str:
         """Append `why`, a sentence on why the answer ends early, to the streamed text. Return the last message's text.
@@ -228,6 +237,7 @@ class ChatLogReply:
             match delta:
                 case TextDelta(text):
                     self._text_pieces.append(text)
+                    self.has_begun = True
                     yield {"content": text}
                 case ReasoningDelta(text):
                     yield {"thinking_content": text}

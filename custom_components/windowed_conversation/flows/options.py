@@ -23,12 +23,14 @@ import probatio
 from .. import const
 from ..agents.config import (
     DEFAULT_EXPIRY_HOURS,
+    DEFAULT_FILLER,
     DEFAULT_MAX_WINDOWS,
     DEFAULT_MEMORY_DAYS,
     DEFAULT_PERSISTENCE,
     DEFAULT_POLICY,
     DEFAULT_SEARCH_WORDS,
 )
+from ..bridge.filler import FillerMode
 from ..bridge.persons import async_get_device_owners, replace_device_owners
 from ..window import ToolResultMode
 from .fields import (
@@ -65,6 +67,7 @@ def build_option_sections(people: Mapping[str, str]) -> dict[str, FormFields]:
             **number_field(const.CONF_MAX_WINDOWS, 1, 10_000, default=DEFAULT_MAX_WINDOWS),
             **number_field(const.CONF_EXPIRY_HOURS, 1, 8760, UnitOfTime.HOURS, default=DEFAULT_EXPIRY_HOURS),
             **build_choice(const.CONF_PERSISTENCE, const.Persistence, DEFAULT_PERSISTENCE),
+            **build_choice(const.CONF_FILLER, FillerMode, DEFAULT_FILLER, allows_others=True),
         },
         _MEMORY_SECTION: {
             **number_field(const.CONF_MEMORY_DAYS, 1, 3650, UnitOfTime.DAYS, default=DEFAULT_MEMORY_DAYS),

@@ -43,7 +43,7 @@ from ...window import (
     recount_exchange,
     recount_message,
 )
-from ...window.codecs import CodecError, TooNew, dump_snapshot, load_snapshot
+from ...window.codecs import CodecError, dump_snapshot, load_snapshot
 from ..agent import Agent
 from ..conversation_turn import async_build_inputless_question, async_weigh_request
 from ..forgetting import async_remove_forgotten
@@ -177,8 +177,7 @@ async def _async_import_conversation(call: ServiceCall) -> ServiceResponse:
     try:
         snapshot = await _async_load_snapshot(call.hass, call.data["export"], agent.counter)
     except CodecError as err:
-        key = "import_from_newer_version" if isinstance(err, TooNew) else "import_malformed"
-        raise build_refusal(key) from err
+        raise build_refusal("import_malformed") from err
     name = access.validate_conversation_id(snapshot.conversation_id) if wanted is None else wanted
     try:
         rest = await async_remove_forgotten(call.hass, snapshot)

@@ -1,0 +1,277 @@
+"""Tests for the filler: what a satellite with streaming text-to-speech says, and when, while the model is silent."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from attr import evolve
+from homeassistant.components.assist_pipeline.pipeline import (
+    PipelineStage,
+    async_get_pipeline,
+    async_update_pipeline,
+)
+from homeassistant.components.assist_satellite.const import DATA_COMPONENT
+from homeassistant.core import HomeAssistant
+from homeassistant.helpers import entity_registry as er
+from homeassistant.setup import async_setup_component
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry, MockModule, mock_integration, mock_platform
+
+from custom_components.windowed_conversation.agents import turns
+from custom_components.windowed_conversation.bridge import filler
+from custom_components.windowed_conversation.const import CONF_FILLER
+from demo import scripted_voice
+from demo.model_server import ModelServer, call, words
+from demo.scripted_voice import assist_satellite, config_flow, stt, tts
+from demo.scripted_voice.sound import WAV_HEADER
+
+from .conftest import AGENT, SayFn, SetUpFn, flush_store, get_speech
+from .remembered import memory_of
+from .test_turns import window_of
+
+type Ask = Callable[[str], Coroutine[Any, Any, str]]
+
+SATELLITE = "assist_satellite.satellite"
+FILLER = "One moment."
+SLOW = 0.4
+
+
+@dataclass
+class Heard:
+    """The pieces of text that the satellite's voice has spoken, and the time of each in seconds."""
+
+    pieces: list[str] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
+    began: float = 0.0
+
+    def begin(self) -> None:
+        """Forget earlier pieces, and note the time."""
+        self.pieces.clear()
+        self.times.clear()
+        self.began = asyncio.get_running_loop().time()
+
+    @property
+    def text(self) -> str:
+        """All of the spoken text, without the white space between sentences."""
+        return " ".join("".join(self.pieces).split())
+
+
+@pytest.fixture
+async def heard(home: HomeAssistant, entry, monkeypatch: pytest.MonkeyPatch) -> Heard:
+    """Set up the satellite and its voice, and yield what is heard."""
+    heard = Heard()
+
+    def speak(piece: str) -> bytes:
+        heard.pieces.append(piece)
+        heard.times.append(asyncio.get_running_loop().time())
+        return b"\0" * 64
+
+    monkeypatch.setattr(tts, "synthesize_text", speak)
+    monkeypatch.setattr(turns, "FILLER_SECONDS", 0.15)
+    mock_integration(home, MockModule("scripted_voice", async_setup_entry=scripted_voice.async_setup_entry))
+    for module in (assist_satellite, config_flow, stt, tts):
+        mock_platform(home, f"scripted_voice.{module.__name__.rpartition('.')[2]}", cast("Any", module))
+    for name in ("assist_pipeline", "assist_satellite", "stt", "tts"):
+        assert await async_setup_component(home, name, {})
+    # an answer that was spoken as a whole before would come from there
+    await home.services.async_call("tts", "clear_cache", blocking=True)
+    voice = MockConfigEntry(domain="scripted_voice")
+    voice.add_to_hass(home)
+    assert await home.config_entries.async_setup(voice.entry_id)
+    await async_update_pipeline(
+        home,
+        async_get_pipeline(home),
+        conversation_engine=AGENT,
+        stt_engine="stt.scripted_voice",
+        stt_language="en",
+        tts_engine="tts.scripted_voice",
+        tts_language="en",
+    )
+    await home.async_block_till_done()
+    return heard
+
+
+@pytest.fixture
+def ask(home: HomeAssistant, heard: Heard) -> Ask:
+    """Return a function that speaks to the satellite, waits until it has answered, and returns what was heard."""
+
+    async def ask(sentence: str) -> str:
+        home.states.async_set("input_text.spoken_sentence", sentence)
+        satellite = home.data[DATA_COMPONENT].get_entity(SATELLITE)
+        assert satellite is not None
+        heard.begin()
+        await satellite.async_accept_pipeline_from_satellite(_generate_audio(), end_stage=PipelineStage.TTS)
+        await home.async_block_till_done(wait_background_tasks=True)
+        return heard.text
+
+    return ask
+
+
+async def _generate_audio() -> AsyncIterator[bytes]:
+    yield bytes(3200)
+
+
+def be_slow(model_server: ModelServer, seconds: float = SLOW) -> None:
+    """Let the model be silent for this time before each piece of its answer."""
+    model_server.change(delay=seconds)
+
+
+async def test_filler_opens_a_slow_answer(heard: Heard, ask: Ask, entry, model_server: ModelServer) -> None:
+    be_slow(model_server)
+    model_server.script(words("Blue."))
+
+    assert await ask("which colour is the sky?") == f"{FILLER} Blue."
+    assert heard.times[0] - heard.began < 0.35
+
+
+async def test_quick_answer_has_no_filler(heard: Heard, ask: Ask, model_server: ModelServer) -> None:
+    model_server.script(words("Blue."))
+
+    assert await ask("which colour is the sky?") == "Blue."
+
+
+async def test_filler_is_said_once_in_a_turn_with_tools(ask: Ask, model_server: ModelServer) -> None:
+    be_slow(model_server)
+    model_server.script(call("recall", query="sky"), words("Blue."))
+
+    assert await ask("which colour is the sky?") == f"{FILLER} Blue."
+
+
+async def test_filler_after_a_tool_says_that_it_is_looked_up(ask: Ask, model_server: ModelServer, monkeypatch) -> None:
+    monkeypatch.setattr(turns, "FILLER_SECONDS", 1.5)
+    be_slow(model_server)
+    model_server.script(call("recall", query="sky"), words("Blue."))
+
+    assert await ask("which colour is the sky?") == "I am looking that up. Blue."
+
+
+async def test_filler_is_nowhere_else(
+    home: HomeAssistant, ask: Ask, entry, say: SayFn, model_server: ModelServer
+) -> None:
+    be_slow(model_server)
+    model_server.script(words("Blue."))
+    await ask("which colour is the sky?")
+    await flush_store(home)
+
+    state = home.states.get(SATELLITE)
+    assert state is not None
+    assert state.attributes["answer"] == "Blue."
+    assert FILLER not in str(window_of(entry).messages())
+    assert FILLER not in str([request.body for request in model_server.requests])
+    exported = await memory_of(home).async_read(lambda memory: list(memory.export()), list[str]())
+    assert FILLER not in "".join(exported)
+
+
+@pytest.mark.parametrize(
+    ("fault", "phrase"),
+    [("500", "The model's server cannot be reached right now."), ("empty_answer", "The model gave no answer.")],
+)
+async def test_error_after_a_filler_is_heard(
+    *, ask: Ask, model_server: ModelServer, monkeypatch, fault: str, phrase: str
+) -> None:
+    monkeypatch.setattr(turns, "FILLER_SECONDS", 0.0)
+    model_server.fault(fault)
+
+    spoken = await ask("which colour is the sky?")
+
+    assert spoken.startswith(FILLER)
+    assert spoken.count(phrase) == 1
+
+
+async def test_unexpected_fault_after_a_filler_is_heard(ask: Ask, monkeypatch) -> None:
+    async def fail(_state: object) -> None:
+        await asyncio.sleep(SLOW)
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(turns, "run_turn", fail)
+
+    assert await ask("which colour is the sky?") == f"{FILLER} Something went wrong. Please try again."
+
+
+async def test_local_answer_after_a_filler_is_heard(home: HomeAssistant, ask: Ask) -> None:
+    async def turn_on_slowly(_call: object) -> None:
+        await asyncio.sleep(SLOW)
+
+    home.services.async_register("input_boolean", "turn_on", turn_on_slowly)
+
+    assert await ask("turn on kitchen light") == f"{FILLER} Turned on the switch"
+
+
+async def test_text_to_speech_that_does_not_stream_says_no_filler(
+    heard: Heard, ask: Ask, model_server: ModelServer, monkeypatch
+) -> None:
+    async def speak_whole(_self: object, message: str, *_more: object, **_options: object) -> tuple[str, bytes]:
+        heard.pieces.append(message)
+        return "wav", WAV_HEADER + b"\0" * 64
+
+    monkeypatch.setattr(tts.ScriptedTextToSpeech, "async_supports_streaming_input", lambda _self: False)
+    monkeypatch.setattr(tts.ScriptedTextToSpeech, "async_get_tts_audio", speak_whole)
+    be_slow(model_server)
+    model_server.script(words("Blue."))
+
+    assert await ask("which colour is the sky?") == "Blue."
+
+
+@pytest.mark.parametrize(
+    ("option", "spoken"),
+    [
+        ("off", "Green."),
+        ("on", f"{FILLER} Green."),
+        ("on_with_esphome", f"{FILLER} Green."),
+        ("Hold on,\nplease!", "Hold on, please! Green."),
+    ],
+)
+async def test_option_decides_about_the_filler(
+    *, set_up: SetUpFn, entry, home: HomeAssistant, ask: Ask, model_server: ModelServer, option: str, spoken: str
+) -> None:
+    home.config_entries.async_update_entry(entry, options={**entry.options, CONF_FILLER: option})
+    await home.async_block_till_done()
+    be_slow(model_server)
+    model_server.script(words("Green."))
+
+    assert await ask("which colour is grass?") == spoken
+
+
+@pytest.mark.parametrize(
+    ("platform", "option", "has_player", "is_heard"),
+    [
+        ("voip", "on_with_esphome", True, False),
+        ("esphome", "on", True, False),
+        ("esphome", "on_with_esphome", True, True),
+        ("esphome", "on_with_esphome", False, False),
+        ("wyoming", "on", False, True),
+    ],
+)
+async def test_filler_is_said_where_it_is_heard_early(
+    *, home: HomeAssistant, heard: Heard, platform: str, option: str, has_player: bool, is_heard: bool
+) -> None:
+    registry = er.async_get(home)
+    entry = registry.async_get(SATELLITE)
+    assert entry is not None
+    registry.entities.data[SATELLITE] = evolve(entry, platform=platform)
+    if has_player:
+        registry.async_get_or_create("media_player", platform, "player", device_id=entry.device_id)
+
+    assert filler._is_heard_early(home, SATELLITE, option) is is_heard
+
+
+async def test_fault_of_the_filler_costs_nothing_else(
+    ask: Ask, model_server: ModelServer, monkeypatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(filler, "async_get_pipeline", lambda _hass: None)
+    be_slow(model_server)
+    model_server.script(words("Blue."))
+
+    assert await ask("which colour is the sky?") == "Blue."
+    assert "A filler failed" in caplog.text
+
+
+async def test_input_that_only_states_a_satellite_says_no_filler(
+    home: HomeAssistant, heard: Heard, say: SayFn, model_server: ModelServer
+) -> None:
+    be_slow(model_server)
+    model_server.script(words("Blue."))
+
+    assert get_speech(await say("which colour is the sky?", satellite_id=SATELLITE)) == "Blue."
+    assert heard.pieces == []
