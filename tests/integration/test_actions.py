@@ -293,7 +293,7 @@ def make_export(*, conversation_id: str = "test", tags: Iterable[str] = (), **qu
     [
         ({}, "not a complete exported conversation"),
         ({"format": "something else"}, "not a complete exported conversation"),
-        ({"format": "windowed_conversation", "version": 99}, "by a newer version"),
+        ({"format": "windowed_conversation", "version": 99}, "a newer version exported it"),
         ({"format": "windowed_conversation", "version": 1}, "not a complete exported conversation"),
         (make_export(content="x" * 100_000_000), "it is too large"),
         (make_export(tags=["t" * 10_000]), "not a complete exported conversation"),
