@@ -4,14 +4,16 @@ A step that fails is logged and does not stop the others. The steps run in the o
 any other code uses that window.
 """
 
-import asyncio
+from datetime import datetime
 from functools import partial
 import logging
 import math
 import time
 from uuid import uuid7
 
+from homeassistant.core import HassJob, callback
 from homeassistant.helpers import llm
+from homeassistant.helpers.event import async_call_later
 
 from ..bridge.errors import log_fault
 from ..bridge.memory_tools import async_get_home_languages
@@ -32,7 +34,7 @@ from .agent import Agent
 from .conversation_turn import ConversationTurn
 from .costs import async_price_turn, log_turn
 from .issues import async_update_context_issue, async_update_model_issue, async_update_window_issue
-from .lookup import async_notify_servers
+from .lookup import async_find_agent, async_notify_servers
 from .recording import async_record_background, async_record_cost, async_record_turn
 from .store import AgentStore, async_get_store
 from .summaries import Summarizer, SummaryCause, is_summary_due
@@ -160,10 +162,9 @@ def schedule_search_words(agent: Agent, turn: ConversationTurn) -> None:
         return
     agent.wordless_people.add(person)
     agent.idle_at = time.monotonic() + _IDLE_SECONDS
-    if agent.search_words_task is None or agent.search_words_task.done():
-        agent.search_words_task = agent.entry.async_create_background_task(
-            agent.hass, _async_request_when_idle(agent, agent.model, store), "search words", eager_start=False
-        )
+    if not agent.has_search_words_timer:
+        agent.has_search_words_timer = True
+        _start_search_words_timer(agent, agent.model, store)
 
 
 STEPS = (
@@ -188,10 +189,26 @@ _STEPS_IF_MODEL_ASKED = frozenset({notify_servers, log_error, store_in_memory, s
 STEPS_AFTER_INTERRUPTION = (count_interrupted_turn, log_turn, async_record_turn, look_up_cost)
 
 
-async def _async_request_when_idle(agent: Agent, model: Model, store: AgentStore) -> None:
-    """Request the missing search words for the people who have talked to the agent, once it is idle."""
-    while (seconds := agent.idle_at - time.monotonic()) > 0:  # noqa: ASYNC110 - waits for the time, not for an event
-        await asyncio.sleep(seconds)
+def _start_search_words_timer(agent: Agent, model: Model, store: AgentStore) -> None:
+    seconds = max(0.0, agent.idle_at - time.monotonic())
+    on_time = partial(_on_search_words_timer, agent, model, store)
+    async_call_later(agent.hass, seconds, HassJob(on_time, "search words", cancel_on_shutdown=True))
+
+
+@callback
+def _on_search_words_timer(agent: Agent, model: Model, store: AgentStore, _now: datetime) -> None:
+    """Request the missing search words if the agent is idle and still set up."""
+    if agent.idle_at > time.monotonic():
+        _start_search_words_timer(agent, model, store)
+        return
+    agent.has_search_words_timer = False
+    if async_find_agent(agent.hass, agent.id) is agent:
+        request = _async_request_for_people(agent, model, store)
+        agent.entry.async_create_background_task(agent.hass, request, "search words")
+
+
+async def _async_request_for_people(agent: Agent, model: Model, store: AgentStore) -> None:
+    """Request the missing search words for the people who have talked to the agent."""
     while agent.wordless_people and not model.pause.remaining_seconds:
         await _async_request_search_words(agent, model, store, agent.wordless_people.pop())
 

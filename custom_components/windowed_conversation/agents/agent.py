@@ -75,9 +75,10 @@ class Agent:
         self.model = model
         # The windows for which a summary is being written.
         self.summarizing_windows: set[Window] = set()
-        # The request for search words, the time on the monotonic clock from which the model is idle, the people whose
-        # facts may have none, and by person the number of changes of memory up to which no fact needs any.
-        self.search_words_task: asyncio.Task[None] | None = None
+        # Whether a timer waits until the model is idle to request search words, the time on the monotonic clock from
+        # which it is idle, the people whose facts may have none, and by person the number of changes of memory up to
+        # which no fact needs any.
+        self.has_search_words_timer = False
         self.idle_at = 0.0
         self.wordless_people: set[str | None] = set()
         self.worded_changes: dict[str | None, int] = {}
