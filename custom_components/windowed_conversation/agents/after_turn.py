@@ -201,16 +201,18 @@ def _on_search_words_timer(agent: Agent, model: Model, store: AgentStore, _now: 
     if agent.idle_at > time.monotonic():
         _start_search_words_timer(agent, model, store)
         return
-    agent.has_search_words_timer = False
     if async_find_agent(agent.hass, agent.id) is agent:
         request = _async_request_for_people(agent, model, store)
         agent.entry.async_create_background_task(agent.hass, request, "search words")
 
 
 async def _async_request_for_people(agent: Agent, model: Model, store: AgentStore) -> None:
-    """Request the missing search words for the people who have talked to the agent."""
-    while agent.wordless_people and not model.pause.remaining_seconds:
-        await _async_request_search_words(agent, model, store, agent.wordless_people.pop())
+    """Request the missing search words for the people who have talked to the agent, one request at a time."""
+    try:
+        while agent.wordless_people and not model.pause.remaining_seconds:
+            await _async_request_search_words(agent, model, store, agent.wordless_people.pop())
+    finally:
+        agent.has_search_words_timer = False
 
 
 async def _async_request_search_words(agent: Agent, model: Model, store: AgentStore, person: str | None) -> None:

@@ -75,7 +75,7 @@ class Agent:
         self.model = model
         # The windows for which a summary is being written.
         self.summarizing_windows: set[Window] = set()
-        # Whether a timer waits until the model is idle to request search words, the time on the monotonic clock from
+        # Whether a timer for search words, or their request, is running, the time on the monotonic clock from
         # which it is idle, the people whose facts may have none, and by person the number of changes of memory up to
         # which no fact needs any.
         self.has_search_words_timer = False
