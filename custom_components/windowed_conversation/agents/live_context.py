@@ -1,7 +1,7 @@
 """Additions to a turn's requests besides its window: the profile of facts, recalled lines, and states of the home."""
 
 import asyncio
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from itertools import filterfalse
 import logging
@@ -99,13 +99,15 @@ class TurnContext:
         owner = self._speaker.person if self._speaker.is_alone else None
         key = (owner, self._speaker.is_alone, self._formatter.owner_name)
         revision, profile = self._agent.profiles.get(key, (None, None))
-        command_words = self._memory_store.command_words
+        command_words, named = self._memory_store.command_words, ""
         if self._home_states is not None:
             home = self._home_states.get_home(self._language)
-            command_words |= home.get_name_words(home.find_mentions(self._speaker.text))
+            command_words |= home.get_name_words()
+            keys = home.find_mentions(self._speaker.text).entities
+            named = " ".join([name for key in keys for name in home.entities[key].names])
         read = partial(
             _read_memories,
-            query=build_recall_query(self._speaker, self._stamp.now, command_words),
+            build_query=partial(build_recall_query, self._speaker, self._stamp.now, command_words, named),
             owner=owner,
             last_revision=revision if profile else None,
         )
@@ -173,8 +175,12 @@ class TurnContext:
         return self._states_text
 
 
-def _read_memories(memory: Memory, query: RecallQuery, owner: str | None, last_revision: object) -> _MemoryResults:
+def _read_memories(
+    memory: Memory, build_query: Callable[[], RecallQuery], owner: str | None, last_revision: object
+) -> _MemoryResults:
     """Search memory, and read the owner's facts if their revision is not `last_revision`."""
+    # the first query in a language compiles its patterns, so it is built in this thread
+    query = build_query()
     # read the revision before the facts, so that the next turn notices a change in between
     revision = memory.get_facts_revision()
     facts = None if revision == last_revision else memory.get_facts(owner, private=query.private)

@@ -138,6 +138,7 @@ class RecallQuery(NamedTuple):
     sees only the home's memories. With `private=False`, results exclude memories that must not enter a shared window.
     `command_words` are the words of commands to the home, and `is_question` tells a question from a statement or a
     command; both decide only what is relevant. Turns that consist of the same question, `asked_text`, are left out.
+    The words of `named`, the names of entities in the sentence, are no more distinctive than those of commands.
     """
 
     text: str
@@ -150,6 +151,7 @@ class RecallQuery(NamedTuple):
     command_words: frozenset[str] = frozenset()
     is_question: bool = True
     asked_text: str | None = None
+    named: str = ""
 
 
 def search_memories(
@@ -217,7 +219,7 @@ def select_relevant(
     The time span of the query applies to summaries and turns, if there is a relevant one in it. `replaced` are the
     texts of replaced facts with their owners: a turn that contains one is left out.
     """
-    question = words.search_terms(query.text, query.speaker, query.command_words)
+    question = words.search_terms(query.text, query.speaker, query.command_words, query.named)
     least = _choose_least_shares(question, is_question=query.is_question)
     anytime = query._replace(since=-math.inf, until=math.inf)
     facts = search_memories(connection, ("fact",), anytime, question) if least.fact is not None else []

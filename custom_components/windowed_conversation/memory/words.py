@@ -193,11 +193,12 @@ class Words:
         return IndexTerms(" ".join(words), " ".join(parts), " ".join(ends))
 
     def search_terms(
-        self, text: str, speaker: str | None = None, command_words: frozenset[str] = frozenset()
+        self, text: str, speaker: str | None = None, command_words: frozenset[str] = frozenset(), named: str = ""
     ) -> SearchTerms:
         """Return the search terms of a question. If it contains "I" or "my", the speaker's name is added.
 
-        `command_words` are the words of commands to the home, which are not distinctive.
+        `command_words` are the words of commands to the home, and `named` the names of entities in the text: neither
+        are distinctive. The terms of the former are kept for the next question.
         """
         said = list(split_words(text))
         plain_words = {remove_diacritics(word) for word, spaced in said if spaced}
@@ -224,7 +225,7 @@ class Words:
                 ends |= dict.fromkeys(word_ends)
                 edges = (f" {plain[:_WORD_EDGE_CHARS]}", f"{plain[-_WORD_EDGE_CHARS:]} ") if word_ends else ()
                 pieces[self._stem(word)] = (*word_parts, *edges)
-        common = self._build_command_terms(command_words) | (self.build_term_set(speaker) if speaker else set())
+        common = self._build_command_terms(command_words) | self.build_term_set(f"{speaker or ''} {named}")
         distinctive = tuple([word for word in words if word not in common and not word.isdecimal()])
         return SearchTerms(tuple(words), tuple(beginnings), tuple(parts), tuple(ends), distinctive, pieces, is_personal)
 

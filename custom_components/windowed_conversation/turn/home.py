@@ -176,10 +176,9 @@ class Home:
     names_by_area: Mapping[str, Iterable[str]] = field(default_factory=dict)
     kind_names: KindNames | None = None
 
-    def get_name_words(self, mentions: SentenceMentions) -> frozenset[str]:
-        """Return the words of the names of areas, of kinds, and of the mentioned entities, casefolded."""
+    def get_name_words(self) -> frozenset[str]:
+        """Return the words of the names of areas and kinds, casefolded."""
         names = [name for names in self.names_by_area.values() for name in names]
-        names += [name for key in mentions.entities for name in self.entities[key].names]
         words = clean_text(" ".join(names)).split()
         return self.kind_names.words.union(words) if self.kind_names else frozenset(words)
 

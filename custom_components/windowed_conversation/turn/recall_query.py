@@ -56,8 +56,8 @@ def get_small_talk_words(language: str) -> frozenset[str]:
     return frozenset(_PHRASES_BY_LANGUAGE.get(base_language(language), {}).get("small_talk", "").split())
 
 
-def build_recall_query(speaker: Speaker, now: datetime, command_words: frozenset[str]) -> RecallQuery:
-    """Return the query for the memories that are relevant to the speaker's input."""
+def build_recall_query(speaker: Speaker, now: datetime, command_words: frozenset[str], named: str = "") -> RecallQuery:
+    """Return the query for the memories that are relevant to the speaker's input, which has these names of entities."""
     span = find_past_time(speaker.text, speaker.language, now)
     query = RecallQuery(
         speaker.text,
@@ -66,6 +66,7 @@ def build_recall_query(speaker: Speaker, now: datetime, command_words: frozenset
         MAX_RECALL_HITS,
         private=speaker.is_alone,
         command_words=command_words,
+        named=named,
         is_question=is_question(speaker.text),
         # what was asked often would otherwise be all that is found
         asked_text=" ".join(speaker.text.split()),
