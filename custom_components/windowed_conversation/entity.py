@@ -1,11 +1,21 @@
-"""The base class of an agent's entities, which sets their device and name."""
+"""The base class of an agent's entities, and the account that owns the entities of the memory of all agents."""
 
-from homeassistant.config_entries import ConfigSubentry
+from collections.abc import Callable, Collection
+
+from homeassistant.config_entries import ConfigEntry, ConfigEntryState, ConfigSubentry
+from homeassistant.core import HomeAssistant, callback
+from homeassistant.helpers import device_registry as dr, entity_registry as er
 from homeassistant.helpers.device_registry import DeviceEntryType, DeviceInfo
 from homeassistant.helpers.entity import Entity
+from homeassistant.util.hass_dict import HassKey
 
-from .agents.agent import Agent
+from .agents.agent import AccountConfigEntry, Agent
 from .const import DOMAIN
+
+_OWNERSHIP_KEY: HassKey[_Ownership] = HassKey(f"{DOMAIN}_shared_entities")
+
+# An account in one of these states has a platform that entities can be added to.
+_READY_STATES = (ConfigEntryState.SETUP_IN_PROGRESS, ConfigEntryState.LOADED)
 
 
 class AgentEntity(Entity):
@@ -23,3 +33,62 @@ class AgentEntity(Entity):
             model=agent.config.model or None,
             entry_type=DeviceEntryType.SERVICE,
         )
+
+
+class _Ownership:
+    """The accounts that can own the shared entities, each with the function that adds them, and the current owner."""
+
+    def __init__(self) -> None:
+        self.owner: AccountConfigEntry | None = None
+        self.candidates: dict[str, tuple[AccountConfigEntry, Callable[[], None]]] = {}
+
+
+@callback
+def async_share_entities(
+    hass: HomeAssistant,
+    entry: AccountConfigEntry,
+    platform: str,
+    unique_ids: Collection[str],
+    add_entities: Callable[[], None],
+) -> None:
+    """Have one of the loaded accounts own the entities. `add_entities` is called when it is this one.
+
+    If the owner is unloaded, disabled or removed, another loaded account becomes the owner. The entries of the
+    registries move with it, so that names, settings and history of the entities remain.
+    """
+    ownership = hass.data.setdefault(_OWNERSHIP_KEY, _Ownership())
+    ownership.candidates[entry.entry_id] = (entry, add_entities)
+
+    @callback
+    def choose_owner() -> None:
+        if ownership.owner is not None:
+            return
+        for candidate, add in ownership.candidates.values():
+            if candidate.state in _READY_STATES:
+                ownership.owner = candidate
+                _move_to_owner(hass, candidate, platform, unique_ids)
+                add()
+                return
+
+    @callback
+    def leave() -> None:
+        del ownership.candidates[entry.entry_id]
+        if ownership.owner is entry:
+            ownership.owner = None
+            choose_owner()
+
+    # called when the entities of this account have been removed, and before its entries leave the registries
+    entry.async_on_unload(leave)
+    choose_owner()
+
+
+def _move_to_owner(hass: HomeAssistant, owner: ConfigEntry, platform: str, unique_ids: Collection[str]) -> None:
+    """Move the registered entities and their device to the new owner."""
+    entities, devices = er.async_get(hass), dr.async_get(hass)
+    registered = [entities.async_get_entity_id(platform, DOMAIN, unique_id) for unique_id in unique_ids]
+    moved = [
+        entities.async_update_entity(entity_id, config_entry_id=owner.entry_id) for entity_id in registered if entity_id
+    ]
+    # the entities have to move first, because a device takes those of its earlier account away with it
+    for device_id in {entity.device_id for entity in moved if entity.device_id is not None}:
+        devices.async_update_device(device_id, new_config_entry_id=owner.entry_id)

@@ -26,12 +26,11 @@ from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 from homeassistant.helpers.typing import StateType
 
 from .agents.agent import AccountConfigEntry, Agent
-from .agents.shared_entities import async_share_entities
 from .agents.statistics import LAST_ROUTE_STATES
 from .agents.store import AgentStore, async_get_store
 from .bridge.errors import log_fault
 from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE, SUBENTRY_CONVERSATION
-from .entity import AgentEntity
+from .entity import AgentEntity, async_share_entities
 from .turn.routing import WindowKey
 
 _LOGGER = logging.getLogger(__name__)
