@@ -37,6 +37,7 @@ _UNDECLARED_COMPONENTS = {
     "automation",
     "frontend",
     "homeassistant",
+    "persistent_notification",
     "person",
     "script",
     "system_health",

@@ -160,10 +160,10 @@ def test_every_exception_has_its_text_and_every_text_its_exception() -> None:
 
 def test_every_sentence_of_the_activity_and_of_memory_has_its_text() -> None:
     activities = {text(call.args[1]) for call in calls("_common_text") if isinstance(call.args[1], ast.Constant)}
-    activities |= {f"answered_{by}{when}" for by in ("locally", "by_model", "by_agent") for when in ("", "_at_once")}
+    activities |= {f"answered_{by}" for by in ("locally", "by_model", "by_agent")} | {"answer_lost", "answer_ready"}
     counts = {f"forgotten_exchanges_{each}" for each in ("one", "few", "other")}
 
-    assert TEXTS["common"].keys() == activities | counts | set(ReplyKey) | set(FILLER_KEYS)
+    assert TEXTS["common"].keys() == activities | counts | set(ReplyKey) | set(FILLER_KEYS) | {"hand_over"}
 
 
 @pytest.mark.parametrize("phrase", ReplyKey)

@@ -14,6 +14,7 @@ from homeassistant.core import HomeAssistant
 from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 
 from .agents.agent import AccountConfigEntry, Agent
+from .agents.hand_over import async_fire_lost_answers
 from .agents.turns import async_take_turn
 from .bridge.local_intents import async_keep_sentences_prepared, async_prepare_sentences
 from .const import SUBENTRY_CONVERSATION
@@ -70,8 +71,9 @@ class WindowedConversationEntity(AgentEntity, ConversationEntity):
 
     @override
     async def async_added_to_hass(self) -> None:
-        """Keep sentence matching prepared while an agent exists that answers locally."""
+        """Fire the events of lost answers. Keep sentence matching prepared while an agent answers locally."""
         await super().async_added_to_hass()
+        async_fire_lost_answers(self.agent)
         if self.agent.config.routing is not RoutingMode.MODEL_ONLY:
             self.async_on_remove(async_keep_sentences_prepared(self.hass))
 

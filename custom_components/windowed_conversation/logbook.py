@@ -1,4 +1,4 @@
-"""Logbook entries for each turn (who answered, how fast, or why the turn failed) and each deletion from memory."""
+"""Logbook entries for each turn, each promised answer, and each deletion from memory."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -8,15 +8,16 @@ from homeassistant.const import ATTR_ENTITY_ID
 from homeassistant.core import Event, HomeAssistant, callback
 from homeassistant.helpers.translation import async_get_cached_translations
 
+from .bridge.delivery import Delivery
 from .bridge.errors import ERROR_KEY_BY_CLASS_NAME, plural_form
-from .bridge.turn_report import EVENT_FORGOTTEN, EVENT_TURN
+from .bridge.turn_report import EVENT_ANSWER, EVENT_FORGOTTEN, EVENT_TURN
 from .const import DOMAIN
 from .providers import Redirected
 from .turn.errors import LocalAnswerFailed
 from .turn.routing import Route
 
-# In seconds: shorter times would be displayed as 0.0.
-_MIN_DURATION_SECONDS = 0.05
+# In seconds: shorter times would be displayed as 0.0 or 0.1.
+_MIN_DURATION_SECONDS = 0.1
 
 
 @callback
@@ -38,6 +39,7 @@ def async_describe_events(
         return describe_event
 
     async_describe_event(DOMAIN, EVENT_TURN, make_describer(_format_turn))
+    async_describe_event(DOMAIN, EVENT_ANSWER, make_describer(_format_promise))
     async_describe_event(DOMAIN, EVENT_FORGOTTEN, make_describer(_format_forgetting))
 
 
@@ -51,9 +53,14 @@ def _format_turn(hass: HomeAssistant, turn: Mapping[str, Any]) -> str:
         key = "answered_by_model"
     else:
         agent = _entity_name(hass, turn["answered_by"])
-    if turn["duration"] < _MIN_DURATION_SECONDS:
-        key = f"{key}_at_once"
-    return _common_text(hass, key, agent=agent, seconds=f"{turn['duration']:.1f}")
+    seconds: float = turn["duration"]
+    is_short = seconds < _MIN_DURATION_SECONDS
+    return _common_text(hass, key, agent=agent, seconds=f"<{_MIN_DURATION_SECONDS}" if is_short else f"{seconds:.1f}")
+
+
+def _format_promise(hass: HomeAssistant, promise: Mapping[str, Any]) -> str:
+    is_lost = promise["outcome"] in (Delivery.ENDED, Delivery.INTERRUPTED)
+    return _common_text(hass, "answer_lost" if is_lost else "answer_ready")
 
 
 def _format_forgetting(hass: HomeAssistant, forgotten: Mapping[str, Any]) -> str:

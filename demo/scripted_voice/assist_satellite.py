@@ -5,7 +5,12 @@ from typing import override
 
 from homeassistant.components.assist_pipeline import PipelineEvent, PipelineEventType
 from homeassistant.components.assist_pipeline.pipeline import PipelineStage
-from homeassistant.components.assist_satellite import AssistSatelliteConfiguration, AssistSatelliteEntity
+from homeassistant.components.assist_satellite import (
+    AssistSatelliteAnnouncement,
+    AssistSatelliteConfiguration,
+    AssistSatelliteEntity,
+    AssistSatelliteEntityFeature,
+)
 from homeassistant.components.tts import async_get_stream
 from homeassistant.config_entries import ConfigEntry
 from homeassistant.core import Event, EventStateChangedData, HomeAssistant
@@ -28,6 +33,7 @@ class ScriptedSatellite(AssistSatelliteEntity):
 
     _attr_has_entity_name = True
     _attr_name = None
+    _attr_supported_features = AssistSatelliteEntityFeature.ANNOUNCE
     _attr_unique_id = "satellite"
 
     def __init__(self, entry: ConfigEntry) -> None:
@@ -49,6 +55,13 @@ class ScriptedSatellite(AssistSatelliteEntity):
     @override
     async def async_set_configuration(self, config: AssistSatelliteConfiguration) -> None:
         """Ignore the configuration, because there are no wake words."""
+
+    @override
+    async def async_announce(self, announcement: AssistSatelliteAnnouncement) -> None:
+        """Read the speech of an announcement, and show its text as the answer."""
+        self._attr_extra_state_attributes = {"answer": announcement.message}
+        if announcement.tts_token:
+            await self._async_read_speech(announcement.tts_token)
 
     @override
     def on_pipeline_event(self, event: PipelineEvent) -> None:

@@ -47,6 +47,7 @@ from demo.model_server import ModelServer
 
 from .done_once import cache_setup
 from .flow_texts import missing_texts
+from .satellite import ask, heard  # noqa: F401 - fixtures
 from .store_file import Disk
 
 # The instructions are long enough for a provider to cache them.

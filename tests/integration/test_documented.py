@@ -11,6 +11,7 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, async_capture_events
 
 from custom_components.windowed_conversation.agents.agent import Agent
+from custom_components.windowed_conversation.agents.hand_over import async_fire_lost_answers
 from custom_components.windowed_conversation.const import CONF_PROVIDER, PROVIDER_OPENAI
 from custom_components.windowed_conversation.providers.events import Usage
 from custom_components.windowed_conversation.sensor import COST_SENSORS, SENSORS
@@ -32,12 +33,17 @@ async def priced(set_up: SetUpFn, model_server: ModelServer) -> MockConfigEntry:
     return await set_up(options=SMALL, account={CONF_PROVIDER: PROVIDER_OPENAI, CONF_URL: model_server.url})
 
 
-async def test_events_hold_what_is_documented(home: HomeAssistant, priced, say: SayFn) -> None:
+async def test_events_hold_what_is_documented(
+    home: HomeAssistant, priced, say: SayFn, get_agent: Callable[[MockConfigEntry], Agent]
+) -> None:
     fired = {event: async_capture_events(home, event) for event in EVENTS}
     for _ in range(5):
         await say(STORY)
     for ask in ("remember", "forget"):
         await say(f"{ask} that the bins go out on Friday")
+    agent = get_agent(priced)
+    agent.state.promises.restore({"a promise": "a conversation"})
+    async_fire_lost_answers(agent)
     await until(lambda: all(fired.values()))
 
     documented = {event: set(column(DOCS / "actions.md", event)) for event in EVENTS}

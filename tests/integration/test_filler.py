@@ -1,115 +1,26 @@
 """Tests for the filler: what a satellite with streaming text-to-speech says, and when, while the model is silent."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
-from dataclasses import dataclass, field
-from typing import Any, cast
 
 from attr import evolve
-from homeassistant.components.assist_pipeline.pipeline import (
-    PipelineStage,
-    async_get_pipeline,
-    async_update_pipeline,
-)
-from homeassistant.components.assist_satellite.const import DATA_COMPONENT
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers import entity_registry as er
-from homeassistant.setup import async_setup_component
 import pytest
-from pytest_homeassistant_custom_component.common import MockConfigEntry, MockModule, mock_integration, mock_platform
 
-from custom_components.windowed_conversation.agents import turns
+from custom_components.windowed_conversation.agents import hand_over, turns
 from custom_components.windowed_conversation.bridge import filler
 from custom_components.windowed_conversation.const import CONF_FILLER
-from demo import scripted_voice
 from demo.model_server import ModelServer, call, words
-from demo.scripted_voice import assist_satellite, config_flow, stt, tts
+from demo.scripted_voice import tts
 from demo.scripted_voice.sound import WAV_HEADER
 
-from .conftest import AGENT, SayFn, SetUpFn, flush_store, get_speech
+from .conftest import SayFn, SetUpFn, flush_store, get_speech
 from .remembered import memory_of
+from .satellite import SATELLITE, Ask, Heard
 from .test_turns import window_of
 
-type Ask = Callable[[str], Coroutine[Any, Any, str]]
-
-SATELLITE = "assist_satellite.satellite"
 FILLER = "One moment."
 SLOW = 0.4
-
-
-@dataclass
-class Heard:
-    """The pieces of text that the satellite's voice has spoken, and the time of each in seconds."""
-
-    pieces: list[str] = field(default_factory=list)
-    times: list[float] = field(default_factory=list)
-    began: float = 0.0
-
-    def begin(self) -> None:
-        """Forget earlier pieces, and note the time."""
-        self.pieces.clear()
-        self.times.clear()
-        self.began = asyncio.get_running_loop().time()
-
-    @property
-    def text(self) -> str:
-        """All of the spoken text, without the white space between sentences."""
-        return " ".join("".join(self.pieces).split())
-
-
-@pytest.fixture
-async def heard(home: HomeAssistant, entry, monkeypatch: pytest.MonkeyPatch) -> Heard:
-    """Set up the satellite and its voice, and yield what is heard."""
-    heard = Heard()
-
-    def speak(piece: str) -> bytes:
-        heard.pieces.append(piece)
-        heard.times.append(asyncio.get_running_loop().time())
-        return b"\0" * 64
-
-    monkeypatch.setattr(tts, "synthesize_text", speak)
-    monkeypatch.setattr(turns, "FILLER_SECONDS", 0.15)
-    mock_integration(home, MockModule("scripted_voice", async_setup_entry=scripted_voice.async_setup_entry))
-    for module in (assist_satellite, config_flow, stt, tts):
-        mock_platform(home, f"scripted_voice.{module.__name__.rpartition('.')[2]}", cast("Any", module))
-    for name in ("assist_pipeline", "assist_satellite", "stt", "tts"):
-        assert await async_setup_component(home, name, {})
-    # an answer that was spoken as a whole before would come from there
-    await home.services.async_call("tts", "clear_cache", blocking=True)
-    voice = MockConfigEntry(domain="scripted_voice")
-    voice.add_to_hass(home)
-    assert await home.config_entries.async_setup(voice.entry_id)
-    await async_update_pipeline(
-        home,
-        async_get_pipeline(home),
-        conversation_engine=AGENT,
-        stt_engine="stt.scripted_voice",
-        stt_language="en",
-        tts_engine="tts.scripted_voice",
-        tts_language="en",
-    )
-    await home.async_block_till_done()
-    return heard
-
-
-@pytest.fixture
-def ask(home: HomeAssistant, heard: Heard) -> Ask:
-    """Return a function that speaks to the satellite, waits until it has answered, and returns what was heard."""
-
-    async def ask(sentence: str) -> str:
-        home.states.async_set("input_text.spoken_sentence", sentence)
-        satellite = home.data[DATA_COMPONENT].get_entity(SATELLITE)
-        assert satellite is not None
-        heard.begin()
-        await satellite.async_accept_pipeline_from_satellite(_generate_audio(), end_stage=PipelineStage.TTS)
-        await home.async_block_till_done(wait_background_tasks=True)
-        return heard.text
-
-    return ask
-
-
-async def _generate_audio() -> AsyncIterator[bytes]:
-    yield bytes(3200)
 
 
 def be_slow(model_server: ModelServer, seconds: float = SLOW) -> None:
@@ -140,7 +51,7 @@ async def test_filler_is_said_once_in_a_turn_with_tools(ask: Ask, model_server: 
 
 
 async def test_filler_after_a_tool_says_that_it_is_looked_up(ask: Ask, model_server: ModelServer, monkeypatch) -> None:
-    monkeypatch.setattr(turns, "FILLER_SECONDS", 1.5)
+    monkeypatch.setattr(hand_over, "FILLER_SECONDS", 1.5)
     be_slow(model_server)
     model_server.script(call("recall", query="sky"), words("Blue."))
 
@@ -171,7 +82,7 @@ async def test_filler_is_nowhere_else(
 async def test_error_after_a_filler_is_heard(
     *, ask: Ask, model_server: ModelServer, monkeypatch, fault: str, phrase: str
 ) -> None:
-    monkeypatch.setattr(turns, "FILLER_SECONDS", 0.0)
+    monkeypatch.setattr(hand_over, "FILLER_SECONDS", 0.0)
     model_server.fault(fault)
 
     spoken = await ask("which colour is the sky?")

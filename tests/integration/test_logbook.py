@@ -10,7 +10,7 @@ import pytest
 from pytest_homeassistant_custom_component.common import async_capture_events
 
 from custom_components.windowed_conversation.bridge.errors import ERROR_KEY_BY_CLASS_NAME
-from custom_components.windowed_conversation.bridge.turn_report import EVENT_FORGOTTEN, EVENT_TURN
+from custom_components.windowed_conversation.bridge.turn_report import EVENT_ANSWER, EVENT_FORGOTTEN, EVENT_TURN
 from custom_components.windowed_conversation.const import DOMAIN
 from custom_components.windowed_conversation.logbook import async_describe_events
 from demo.model_server import ModelServer
@@ -23,7 +23,7 @@ type Told = Callable[[], str]
 @pytest.fixture
 def told(home: HomeAssistant) -> Told:
     """Return a function that returns the logbook message of the last turn or forgetting."""
-    events = [async_capture_events(home, kind) for kind in (EVENT_TURN, EVENT_FORGOTTEN)]
+    events = [async_capture_events(home, kind) for kind in (EVENT_TURN, EVENT_FORGOTTEN, EVENT_ANSWER)]
     described: dict[tuple[str, str], Callable[[Event[Any]], dict[str, str]]] = {}
     async_describe_events(home, lambda domain, kind, describe: described.update({(domain, kind): describe}))
 
@@ -52,8 +52,8 @@ async def test_local_turn_that_took_long_has_its_seconds(home: HomeAssistant, en
 @pytest.mark.parametrize(
     ("route", "by"), [("model", "the model"), ("fallback", "Home Assistant")], ids=["model", "fallback"]
 )
-@pytest.mark.parametrize(("duration", "seconds"), [(0.049, ""), (0.05, " in 0.1 s"), (2.34, " in 2.3 s")])
-async def test_answer_has_its_seconds_unless_it_came_at_once(
+@pytest.mark.parametrize(("duration", "seconds"), [(0.04, " in <0.1 s"), (0.1, " in 0.1 s"), (2.34, " in 2.3 s")])
+async def test_answer_has_its_seconds(
     *, home: HomeAssistant, entry, told: Told, route: str, by: str, duration: float, seconds: str
 ) -> None:
     turn = {"error": None, "route": route, "answered_by": "conversation.home_assistant", "duration": duration}
@@ -61,6 +61,25 @@ async def test_answer_has_its_seconds_unless_it_came_at_once(
     await home.async_block_till_done()
 
     assert told() == f"answered by {by}{seconds}"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "message"),
+    [
+        ("announced", "has the promised answer"),
+        ("notified", "has the promised answer"),
+        ("ready", "has the promised answer"),
+        ("ended", "was stopped before the promised answer"),
+        ("interrupted", "was stopped before the promised answer"),
+    ],
+)
+async def test_promised_answer_has_its_row(
+    *, home: HomeAssistant, entry, told: Told, outcome: str, message: str
+) -> None:
+    home.bus.async_fire(EVENT_ANSWER, {"entity_id": AGENT, "outcome": outcome})
+    await home.async_block_till_done()
+
+    assert told() == message
 
 
 async def test_sentence_of_the_model_s_turn_has_no_text(entry, say: SayFn, told: Told) -> None:

@@ -49,7 +49,10 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class ConversationTurn:
-    """One turn, with its window and its chat log, and later its result.
+    """One turn, later with its window and its chat log, and at last its result.
+
+    It `has_begun` once it has its window; the fields below are set then. A turn that `is_in_background` is one whose
+    answer was promised.
 
     `id` is the turn's id in the record, which sorts by time; `record_id` is the same, or None if the turn is not
     recorded. `started_at` is the start, in seconds since the epoch. `state` holds the progress and the outcome.
@@ -64,12 +67,14 @@ class ConversationTurn:
     window_key: str
     user_input: ConversationInput
     speaker: Speaker
-    chat_log: ChatLog
-    window: Window
+    has_begun: bool = False
+    is_in_background: bool = False
+    reply: ChatLogReply = field(init=False)
+    chat_log: ChatLog = field(init=False)
+    window: Window = field(init=False)
     id: str = field(init=False)
     record_id: str | None = field(init=False)
-    started_at: float = field(default_factory=time.time)
-    reply: ChatLogReply = field(init=False)
+    started_at: float = field(init=False)
     dialog: MemoryDialog = field(init=False)
     stats_before: WindowStats = field(init=False)
     stats_after: WindowStats = field(init=False)
@@ -79,12 +84,21 @@ class ConversationTurn:
     prompt_fingerprints: PromptFingerprints | None = None
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
+    def begin(self, reply: ChatLogReply, window: Window) -> None:
+        """Begin the turn, which has its window now."""
+        self.has_begun = True
+        self.reply, self.chat_log, self.window = reply, reply.chat_log, window
         self.id = str(uuid7())
         self.record_id = None if self.agent.config.record is RecordLevel.OFF else self.id
-        self.reply = ChatLogReply(self.chat_log, self.entity_id)
+        self.started_at = time.time()
         self.dialog = MemoryDialog(self.agent.last_memory_answers, self.window_key, self.speaker)
-        self.stats_before = self.stats_after = self.window.stats()
+        self.stats_before = self.stats_after = window.stats()
+
+    def move_to_background(self) -> None:
+        """Record that the turn goes on in the background, where it has more time."""
+        self.is_in_background = True
+        if self.has_begun:
+            self.state.move_to_background()
 
     @property
     def current_agent(self) -> Agent:

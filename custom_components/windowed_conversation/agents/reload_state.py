@@ -1,7 +1,8 @@
 """State that outlives a reload: one object for each agent, all created and dropped in this module."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.util.hass_dict import HassKey
@@ -18,6 +19,45 @@ from .store import AgentStore, StoredValue, async_start_store
 
 _ACCOUNT_STATES_KEY: HassKey[dict[str, AccountState]] = HassKey(f"{DOMAIN}_account_states")
 
+_MAX_LOST_ANSWERS = 20
+
+
+class PromisedAnswers:
+    """The answers that an agent has promised and not delivered yet, which are stored.
+
+    `conversations` has the ids of their conversations, by the ids of the promises. Those that are stored at the
+    start were lost, because Home Assistant ended without stopping.
+    """
+
+    def __init__(self) -> None:
+        self.save_soon: Callable[[], None] = lambda: None
+        self.conversations: dict[str, str] = {}
+        self._lost: list[str] = []
+
+    def add(self, promise_id: str, conversation_id: str) -> None:
+        """Add an answer that was promised."""
+        self.conversations[promise_id] = conversation_id
+        self.save_soon()
+
+    def remove(self, promise_id: str) -> None:
+        """Remove an answer that was delivered, or will not be."""
+        self.conversations.pop(promise_id, None)
+        self.save_soon()
+
+    def take_lost(self) -> list[str]:
+        """Return the conversations whose answers were lost, and forget them."""
+        lost, self._lost = self._lost, []
+        return lost
+
+    def as_dict(self) -> dict[str, str]:
+        """Return the promised answers to store."""
+        return dict(self.conversations)
+
+    def restore(self, stored: Any) -> None:
+        """Take the stored answers as lost. Data of another form is ignored."""
+        values = stored.values() if isinstance(stored, dict) else ()
+        self._lost = [each for each in values if isinstance(each, str)][:_MAX_LOST_ANSWERS]
+
 
 @dataclass(frozen=True, slots=True)
 class AgentState:
@@ -26,7 +66,8 @@ class AgentState:
     conversations: ConversationStore
     counter: CalibratedCounter
     statistics: AgentStatistics
-    stored_totals: StoredValue
+    promises: PromisedAnswers
+    stored_values: tuple[StoredValue, ...]
     health_watch: HealthWatch = field(default_factory=HealthWatch)
 
     @property
@@ -84,12 +125,15 @@ async def _async_read_agent_state(
     store: AgentStore, agent_id: str, config: AgentConfig, counter: CalibratedCounter
 ) -> AgentState:
     conversations = ConversationStore(store, agent_id, config, counter)
-    statistics = AgentStatistics()
+    statistics, promises = AgentStatistics(), PromisedAnswers()
     totals = StoredValue(store, agent_id, "totals", statistics.as_dict, statistics.restore, statistics.on_written)
-    await totals.async_start()
-    statistics.save_soon = totals.save_soon
+    promised = StoredValue(store, agent_id, "promises", promises.as_dict, promises.restore)
+    for value in (totals, promised):
+        await value.async_start()
+    statistics.save_soon, promises.save_soon = totals.save_soon, promised.save_soon
+    promised.save_soon()
     await conversations.async_start()
-    return AgentState(conversations, counter, statistics, totals)
+    return AgentState(conversations, counter, statistics, promises, (totals, promised))
 
 
 @callback
@@ -104,7 +148,8 @@ def async_drop_removed_states(hass: HomeAssistant) -> set[str]:
             removed.add(agent_id)
             state = account.agent_states.pop(agent_id)
             state.conversations.stop()
-            state.stored_totals.stop()
+            for value in state.stored_values:
+                value.stop()
     for entry_id in accounts.keys() - entries.keys():
         for value in accounts.pop(entry_id).stored_values:
             value.stop()

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 import logging
@@ -10,15 +10,20 @@ import math
 from typing import Any
 
 from homeassistant.components import conversation
-from homeassistant.components.conversation import ConversationInput, ConversationResult
+from homeassistant.components.conversation import ChatLog, ConversationInput, ConversationResult
 from homeassistant.exceptions import Unauthorized
 from homeassistant.helpers.chat_session import ChatSession
 from homeassistant.helpers.intent import IntentResponse, IntentResponseErrorCode, IntentResponseType
 
-from ..bridge.chat_log import BUSY_ERRORS, async_open_session, find_pipeline_exchanges
+from ..bridge.chat_log import (
+    BUSY_ERRORS,
+    ChatLogReply,
+    async_open_session,
+    find_pipeline_exchanges,
+    find_pipeline_log,
+)
 from ..bridge.errors import async_get_error_phrase, describe_error, format_next_sentence, get_error_key, log_fault
-from ..bridge.filler import FILLER_SECONDS, Filler
-from ..bridge.local_intents import LocalAnswerer
+from ..bridge.local_intents import LocalAnswerer, get_speech
 from ..bridge.persons import async_find_speaker, async_get_device_owners
 from ..bridge.turn_report import async_trace_turn, build_answer_attributes
 from ..turn.errors import ConversationBusy, IdTooLong
@@ -29,6 +34,7 @@ from ..window import WindowBusy, WindowError
 from .after_turn import run_steps
 from .agent import Agent
 from .conversation_turn import ConversationTurn, async_build_question, build_memory_answerer
+from .hand_over import PipelineTurn, async_end_hand_overs
 from .live_context import NO_METRICS
 from .lookup import async_learn_usage
 from .store import async_get_store
@@ -63,9 +69,11 @@ async def _async_answer_in_order(
 
     Raises `IdTooLong`, and `WindowBusy` if the wait is longer than the turn timeout.
     """
-    loop = asyncio.get_running_loop()
-    received_at = loop.time()
-    ends_at = received_at + agent.config.limits.turn_timeout
+    received_at = asyncio.get_running_loop().time()
+    if session.conversation_id in agent.state.promises.conversations.values():
+        result = await async_end_hand_overs(agent, entity_id, user_input, session)
+        if result is not None:
+            return result
     speaker = await async_find_speaker(agent.hass, user_input, async_get_device_owners(agent.hass))
     key = build_window_key(
         agent.config.scope,
@@ -74,27 +82,48 @@ async def _async_answer_in_order(
         user=user_input.context.user_id,
         owner=speaker.person if speaker.is_known_by_device else None,
     )
-    speaker = speaker.for_window(key)
+    turn = ConversationTurn(agent, entity_id, str(key), user_input, speaker.for_window(key))
+    if (pipeline_log := find_pipeline_log(session)) is not None:
+        return await _async_answer_pipeline(turn, pipeline_log, received_at)
+    loop, ends_at = asyncio.get_running_loop(), received_at + agent.config.limits.turn_timeout
     while True:
-        async with agent.windows.begin_turn(str(key), timeout=ends_at - loop.time()) as window:
+        async with agent.windows.begin_turn(turn.window_key, timeout=ends_at - loop.time()) as window:
             with ExitStack() as stack:
                 try:
                     chat_log = stack.enter_context(conversation.async_get_chat_log(agent.hass, session, user_input))
                 except BUSY_ERRORS:
                     pass
                 else:
-                    turn = ConversationTurn(agent, entity_id, str(key), user_input, speaker, chat_log, window)
-                    return await async_answer(turn, received_at)
+                    turn.begin(ChatLogReply(chat_log, entity_id), window)
+                    return await async_answer(turn)
         if loop.time() >= ends_at:
             raise WindowBusy("another agent's turn has the chat log")
         await asyncio.sleep(_CHAT_LOG_RETRY_SECONDS)
 
 
-async def async_answer(turn: ConversationTurn, received_at: float) -> ConversationResult:
-    """Run a turn and return its result. An unexpected exception also becomes a spoken answer.
+async def _async_answer_pipeline(
+    turn: ConversationTurn, pipeline_log: ChatLog, received_at: float
+) -> ConversationResult:
+    """Answer the input of an Assist pipeline, which has its chat log already, once the window is free."""
+    pipeline_turn = PipelineTurn(turn, pipeline_log, received_at)
+    reply, windows = pipeline_turn.reply, turn.agent.windows
 
-    `received_at` is the time of the input on the clock of the event loop.
-    """
+    async def answer() -> ConversationResult:
+        try:
+            async with windows.begin_turn(turn.window_key, timeout=pipeline_turn.max_wait_seconds) as window:
+                turn.begin(reply, window)
+                return await async_answer(turn)
+        except WindowBusy as err:
+            result = await _async_refuse(turn.agent, turn.user_input, ConversationBusy(str(err)))
+            if reply.is_being_spoken:
+                reply.speak(get_speech(result.response))
+            return result
+
+    return await pipeline_turn.async_run(answer())
+
+
+async def async_answer(turn: ConversationTurn) -> ConversationResult:
+    """Run a turn and return its result. An unexpected exception also becomes a spoken answer."""
     llm_api = turn.chat_log.llm_api
     try:
         _record_pipeline_answers(turn)
@@ -108,11 +137,15 @@ async def async_answer(turn: ConversationTurn, received_at: float) -> Conversati
             # the chat dialog shows Markdown
             is_spoken=turn.user_input.satellite_id is not None,
         )
+        if turn.is_in_background:
+            state.move_to_background()
         try:
-            with _wait_with_filler(turn, received_at) if state.is_spoken else nullcontext():
-                await run_turn(state)
+            await run_turn(state)
         finally:
-            _finish_turn(turn)
+            sizes = turn.live_context.metrics if turn.live_context else NO_METRICS
+            turn.attributes = {**build_answer_attributes(turn.agent.hass, state), **sizes, "turn_id": turn.record_id}
+            async_trace_turn(state, turn.attributes, turn.window.stats())
+            _defer_work(turn, partial(run_steps, turn))
         if state.decision.route is Route.LOCAL and turn.intents is not None and turn.intents.response is not None:
             response, log = turn.intents.response, turn.chat_log
             if turn.reply.is_being_spoken:
@@ -127,13 +160,6 @@ async def async_answer(turn: ConversationTurn, received_at: float) -> Conversati
     finally:
         # other agents use the chat log as well, so restore the tools that it had
         turn.chat_log.llm_api = llm_api
-
-
-def _wait_with_filler(turn: ConversationTurn, received_at: float) -> AbstractContextManager[None]:
-    """Return the context in which a satellite speaks a filler if the answer takes long."""
-    agent, state = turn.agent, turn.state
-    filler = Filler(agent.hass, turn.user_input, turn.reply, agent.config.filler, lambda: state.tool_calls > 0)
-    return filler.waiting(received_at + FILLER_SECONDS - asyncio.get_running_loop().time())
 
 
 def _record_pipeline_answers(turn: ConversationTurn) -> None:
@@ -180,14 +206,6 @@ def _build_handlers(turn: ConversationTurn) -> TurnCallbacks:
 
 def _defer_work(turn: ConversationTurn, work: Callable[[], None]) -> None:
     turn.current_agent.defer_work(turn.window_key, work)
-
-
-def _finish_turn(turn: ConversationTurn) -> None:
-    """Trace the ended turn, and defer the steps after it until its answer is sent."""
-    sizes = turn.live_context.metrics if turn.live_context else NO_METRICS
-    turn.attributes = {**build_answer_attributes(turn.agent.hass, turn.state), **sizes, "turn_id": turn.record_id}
-    async_trace_turn(turn.state, turn.attributes, turn.window.stats())
-    _defer_work(turn, partial(run_steps, turn))
 
 
 async def _async_build_failure_result(turn: ConversationTurn, error: Exception, spoken: str) -> ConversationResult:

@@ -1,7 +1,9 @@
 """Access to Home Assistant's chat sessions and chat logs: reads messages from a log and writes answers to it."""
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, aclosing
+from copy import copy
 from inspect import signature
 from typing import Any
 
@@ -17,9 +19,10 @@ from homeassistant.components.conversation import (
     ToolResultContent,
     UserContent,
 )
+from homeassistant.components.conversation.chat_log import current_chat_log
 from homeassistant.core import HomeAssistant, split_entity_id, valid_domain, valid_entity_id
 from homeassistant.helpers import area_registry as ar, entity_registry as er, llm
-from homeassistant.helpers.chat_session import ChatSession, async_get_chat_session
+from homeassistant.helpers.chat_session import ChatSession, async_get_chat_session, current_session
 from homeassistant.helpers.intent import IntentResponse
 from homeassistant.helpers.json import json_dumps
 
@@ -105,6 +108,34 @@ def async_open_session(hass: HomeAssistant, user_input: ConversationInput) -> Ab
     return async_get_chat_session(hass, user_input.conversation_id, **owner)
 
 
+def find_pipeline_log(session: ChatSession) -> ChatLog | None:
+    """Return the chat log of the Assist pipeline that waits for an answer in this session, or None if none does."""
+    chat_log = current_chat_log.get()
+    if chat_log is None or chat_log.delta_listener is None or chat_log.conversation_id != session.conversation_id:
+        return None
+    return chat_log
+
+
+def copy_chat_log(chat_log: ChatLog) -> ChatLog:
+    """Return a copy of a chat log, which has a list of contents and tools of its own."""
+    own = copy(chat_log)
+    own.content = [*chat_log.content]
+    return own
+
+
+def add_copied_contents(chat_log: ChatLog, own: ChatLog) -> None:
+    """Add the new contents of a copy to the chat log."""
+    chat_log.content.extend(own.content[len(chat_log.content) :])
+    chat_log.extra_system_prompt = own.extra_system_prompt
+
+
+def leave_session(task: asyncio.Task[Any]) -> None:
+    """Remove the session and the chat log from the context of a task that goes on after their turn has ended."""
+    context = task.get_context()
+    context.run(current_session.set, None)
+    context.run(current_chat_log.set, None)
+
+
 async def async_ask_agent(
     hass: HomeAssistant, user_input: ConversationInput, agent_id: str, conversation_id: str
 ) -> IntentResponse:
@@ -168,18 +199,20 @@ class ChatLogReply:
     """Implements `Reply` for one turn by streaming the answer into the chat log."""
 
     def __init__(self, chat_log: ChatLog, agent_id: str) -> None:
-        self._chat_log = chat_log
+        self.chat_log = chat_log
         self._agent_id = agent_id
         self._text_pieces: list[str] = []
-        # whether any text of the answer was streamed, and whether a satellite speaks the stream already
+        # whether any text of the answer was streamed, whether a satellite speaks the stream already, and whether a
+        # tool was called
         self.has_begun = False
         self.is_being_spoken = False
+        self.has_called_tools = False
         self.failed_call_count = 0
 
     @property
     def has_listener(self) -> bool:
         """Whether somebody receives the answer while it is written, for example the Assist pipeline."""
-        return self._chat_log.delta_listener is not None
+        return self.chat_log.delta_listener is not None
 
     @property
     def text(self) -> str:
@@ -188,20 +221,25 @@ class ChatLogReply:
 
     async def add_deltas(self, deltas: AsyncIterator[ReplyDelta]) -> AsyncGenerator[Message]:
         """Stream deltas into the chat log. Yield each message when it is complete."""
-        contents = self._chat_log.async_add_delta_content_stream(self._agent_id, self._convert_deltas(deltas))
+        contents = self.chat_log.async_add_delta_content_stream(self._agent_id, self._convert_deltas(deltas))
         async with aclosing(contents):
             async for content in contents:
                 if isinstance(content, ToolResultContent):
                     self._text_pieces.clear()
                     self.failed_call_count += bool(content.result.error)
-                if (message := _convert_content(self._chat_log.hass, content)) is not None:
+                if (message := _convert_content(self.chat_log.hass, content)) is not None:
                     yield message
 
     def speak(self, text: str) -> None:
-        """Let the satellite speak a text that is in no chat log, and from then on only what is streamed after it."""
-        if (listener := self._chat_log.delta_listener) is not None:
-            listener(self._chat_log, {"role": "assistant", "content": text})
+        """Let the satellite speak a text that is in no chat log. From then on it speaks only the stream."""
+        if (listener := self.chat_log.delta_listener) is not None:
+            listener(self.chat_log, {"role": "assistant", "content": text})
             self.is_being_spoken = True
+
+    def detach(self) -> None:
+        """Let nobody receive the rest of the answer while it is written."""
+        self.chat_log.delta_listener = None
+        self.is_being_spoken = False
 
     async def add_early_end_reason(self, why: str) -> str:
         """Append `why`, a sentence on why the answer ends early, to the streamed text. Return the last message's text.
@@ -217,15 +255,13 @@ class ChatLogReply:
         async def iter_ending() -> AsyncGenerator[AssistantContentDeltaDict]:
             yield ending
 
-        async for _ in self._chat_log.async_add_delta_content_stream(self._agent_id, iter_ending()):
+        async for _ in self.chat_log.async_add_delta_content_stream(self._agent_id, iter_ending()):
             pass
         return f"{text}{ending['content']}"
 
     def add_answer(self, text: str) -> None:
         """Add an answer to the chat log without streaming it."""
-        self._chat_log.async_add_assistant_content_without_tools(
-            AssistantContent(agent_id=self._agent_id, content=text)
-        )
+        self.chat_log.async_add_assistant_content_without_tools(AssistantContent(agent_id=self._agent_id, content=text))
 
     async def _convert_deltas(self, deltas: AsyncIterator[ReplyDelta]) -> AsyncGenerator[AssistantContentDeltaDict]:
         started = False
@@ -243,4 +279,5 @@ class ChatLogReply:
                     yield {"thinking_content": text}
                 case ToolCallDone(call):
                     tool_input = llm.ToolInput(id=call.id, tool_name=call.name, tool_args=dict(call.arguments))
+                    self.has_called_tools = True
                     yield {"tool_calls": [tool_input]}

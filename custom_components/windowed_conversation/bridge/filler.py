@@ -1,7 +1,7 @@
 """The filler: one short sentence with which a voice satellite opens an answer that takes long."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 import logging
@@ -33,7 +33,7 @@ _MAX_SENTENCE_CHARS = 200
 FILLER_KEYS = ("filler", "filler_tool")
 
 # The satellites of this integration ring a phone, and play nothing before the answer is complete.
-_VOIP_PLATFORM = "voip"
+VOIP_PLATFORM = "voip"
 _ESPHOME_PLATFORM = "esphome"
 
 
@@ -49,23 +49,14 @@ class Filler:
     """Speaks the filler of one turn, if its satellite plays speech while the rest is still being written.
 
     The sentence is in no window, request, memory, record, chat log or response: only the listener of the chat log gets
-    it. `option` is a `FillerMode` or a sentence of the user's. `has_called_tools` returns whether the turn has called
-    any tools.
+    it. `option` is a `FillerMode` or a sentence of the user's.
     """
 
-    def __init__(
-        self,
-        hass: HomeAssistant,
-        user_input: ConversationInput,
-        reply: ChatLogReply,
-        option: str,
-        has_called_tools: Callable[[], bool],
-    ) -> None:
+    def __init__(self, hass: HomeAssistant, user_input: ConversationInput, reply: ChatLogReply, option: str) -> None:
         self._hass = hass
         self._input = user_input
         self._reply = reply
         self._option = option
-        self._has_called_tools = has_called_tools
 
     @contextmanager
     def waiting(self, seconds: float) -> Iterator[None]:
@@ -89,7 +80,7 @@ class Filler:
     async def _async_speak(self) -> None:
         if self._reply.has_begun or not _is_heard_early(self._hass, self._input.satellite_id or "", self._option):
             return
-        key = FILLER_KEYS[self._has_called_tools()]
+        key = FILLER_KEYS[self._reply.has_called_tools]
         sentence = await async_get_spoken_text(self._hass, self._input.language, "common", key)
         if self._option not in set(FillerMode):
             sentence = " ".join(self._option.split())[:_MAX_SENTENCE_CHARS]
@@ -102,7 +93,7 @@ def _is_heard_early(hass: HomeAssistant, satellite_id: str, option: str) -> bool
     entry = er.async_get(hass).async_get(satellite_id)
     component = hass.data.get(DATA_COMPONENT)
     satellite = component.get_entity(satellite_id) if component else None
-    if entry is None or satellite is None or entry.platform == _VOIP_PLATFORM:
+    if entry is None or satellite is None or entry.platform == VOIP_PLATFORM:
         return False
     if entry.platform == _ESPHOME_PLATFORM and not (
         option == FillerMode.ON_WITH_ESPHOME and _has_media_player(hass, entry)

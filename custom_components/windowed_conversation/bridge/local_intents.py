@@ -16,7 +16,7 @@ from homeassistant.helpers import (
     floor_registry as fr,
 )
 from homeassistant.helpers.debounce import Debouncer
-from homeassistant.helpers.intent import IntentResponse, IntentResponseErrorCode, IntentResponseType
+from homeassistant.helpers.intent import INTENT_NEVERMIND, IntentResponse, IntentResponseErrorCode, IntentResponseType
 
 from ..turn.errors import LocalAnswerFailed
 from ..turn.routing import WRONG_MATCH_REASONS, RouteReason, Situation
@@ -68,6 +68,13 @@ def async_keep_sentences_prepared(hass: HomeAssistant) -> CALLBACK_TYPE:
     return stop
 
 
+async def async_is_never_mind(hass: HomeAssistant, user_input: conversation.ConversationInput) -> bool:
+    """Return whether an input says "never mind", in any language of Home Assistant's sentences."""
+    recognize = getattr(async_get_agent(hass), "async_recognize_intent", None)
+    result = await recognize(user_input, strict_intents_only=True) if recognize is not None else None
+    return result is not None and result.intent.name == INTENT_NEVERMIND
+
+
 if TYPE_CHECKING:
     from hassil.recognize import RecognizeResult
 
@@ -110,7 +117,7 @@ class LocalAnswerer:
             answer = await (self._build_apology() if answer in WRONG_MATCH_REASONS else self._ask_default_agent())
         if isinstance(answer, RouteReason):
             return answer
-        self.response, self.answer_text = answer, _get_speech(answer)
+        self.response, self.answer_text = answer, get_speech(answer)
         if answer.response_type is IntentResponseType.ERROR:
             raise LocalAnswerFailed(f"local error code {answer.error_code}")
         return partial(convert_contents, self._hass, self._chat_log.content[before:] if self._is_recorded else ())
@@ -158,7 +165,7 @@ class LocalAnswerer:
 
     def _add_to_chat_log(self, response: IntentResponse) -> None:
         self._chat_log.async_add_assistant_content_without_tools(
-            conversation.AssistantContent(agent_id=self._user_input.agent_id, content=_get_speech(response))
+            conversation.AssistantContent(agent_id=self._user_input.agent_id, content=get_speech(response))
         )
 
     async def _ask_default_agent(self) -> IntentResponse:
@@ -179,5 +186,6 @@ class LocalAnswerer:
         return response
 
 
-def _get_speech(response: IntentResponse) -> str:
+def get_speech(response: IntentResponse) -> str:
+    """Return the text of a response that is spoken, or an empty text."""
     return str(response.speech.get("plain", {}).get("speech") or "")

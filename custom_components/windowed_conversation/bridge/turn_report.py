@@ -12,12 +12,14 @@ from ..const import DOMAIN
 from ..providers import Usage
 from ..turn.state import Turn
 from ..window import WindowStats
+from .delivery import Delivery
 from .errors import get_error_key
 
 EVENT_TURN = f"{DOMAIN}_turn"
 EVENT_TRIMMED = f"{DOMAIN}_trimmed"
 EVENT_SUMMARIZED = f"{DOMAIN}_summarized"
 EVENT_FORGOTTEN = f"{DOMAIN}_forgotten"
+EVENT_ANSWER = f"{DOMAIN}_answer"
 
 
 @callback
@@ -121,6 +123,15 @@ def async_fire_forget_event(hass: HomeAssistant, agent_id: str, conversation: st
     """Fire the event of a conversation that lost exchanges because something was forgotten."""
     ids = {"entity_id": find_agent_entity_id(hass, agent_id), "conversation_id": conversation}
     hass.bus.async_fire(EVENT_FORGOTTEN, {**ids, "exchanges": exchanges})
+
+
+@callback
+def async_fire_answer_event(
+    hass: HomeAssistant, agent_id: str, conversation: str, outcome: Delivery, *, turn_id: str | None
+) -> None:
+    """Fire the event of a promised answer that was delivered or was lost. `turn_id` is None if it is not recorded."""
+    ids = {"entity_id": find_agent_entity_id(hass, agent_id), "conversation_id": conversation}
+    hass.bus.async_fire(EVENT_ANSWER, {**ids, "outcome": outcome, "turn_id": turn_id})
 
 
 def _fire_trim_event(hass: HomeAssistant, ids: dict[str, str], stats: WindowStats, before: WindowStats) -> None:

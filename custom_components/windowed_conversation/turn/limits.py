@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 import time
+from typing import Self
 
 from ..providers import ToolSchema, count_tools_tokens
 from ..window import IMPORTANT, Exchange, TextCounter, TextKind, WindowPolicy
@@ -14,6 +15,9 @@ _MAX_OVERVIEW_SHARE = 0.15
 # The longest interval between two signs of life of a vendor's server, in seconds, plus one second for the network.
 # OpenAI's and Azure's Responses send a keep-alive after 30 s: https://github.com/openai/openai-node/issues/1964
 DEFAULT_IDLE_TIMEOUT = 45.0 + 1.0
+
+# The longest time in seconds that a turn may take if it goes on in the background, where nobody waits for it.
+BACKGROUND_TIMEOUT = 300.0
 
 # The longest pause in seconds that is respected: servers ask for hours, or a year, and accept requests again long
 # before that.
@@ -49,7 +53,11 @@ class TurnLimits:
         """Return the idle timeout. A server at home may be silent for the whole turn while it writes a call."""
         if self.idle_timeout is not None:
             return self.idle_timeout
-        return self.turn_timeout if at_home else DEFAULT_IDLE_TIMEOUT
+        return max(self.turn_timeout, BACKGROUND_TIMEOUT) if at_home else DEFAULT_IDLE_TIMEOUT
+
+    def extend_to_background(self) -> Self:
+        """Return the limits of a turn that goes on in the background."""
+        return replace(self, turn_timeout=max(self.turn_timeout, BACKGROUND_TIMEOUT))
 
 
 class Pause:

@@ -59,7 +59,7 @@ class ReplyKey(StrEnum):
     NOTHING_KNOWN = "memory_nothing_known"
     NOTHING_KNOWN_OWN = "memory_nothing_known_own"
     ASK_TO_CONTINUE = "memory_go_on"
-    ALL_RIGHT = "memory_all_right"
+    ALL_RIGHT = "all_right"
     HEARD_OWN = "memory_heard_own"
     HEARD_AT_DEVICE = "memory_heard_at_device"
     HEARD_HOME = "memory_heard_home"

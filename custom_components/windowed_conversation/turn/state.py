@@ -1,5 +1,6 @@
 """The state of a turn: its dependencies, its progress, and finally its outcome, in one object that is never copied."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 import json
@@ -114,7 +115,8 @@ class Turn:
     """One input, from its route to its outcome. Times are in seconds since `started_at`, on the monotonic clock.
 
     `text` is the user's input, `decision` its route. An answer that `is_spoken` has no marks such as those of Markdown.
-    `fallback_timeout` belongs to the model that is currently used.
+    `fallback_timeout` belongs to the model that is currently used. `deadline` is the timeout of the model's part, while
+    that runs. A turn that `is_in_background` answers nobody who waits for it.
 
     `attempts` are the requests in the order in which they ended, `billed` are those whose usage was sent, and `usage`
     is their total. `last_agent_id` is the id of the agent that was tried last; `answered_by` is the same id if that
@@ -139,6 +141,8 @@ class Turn:
     reply: Reply
     callbacks: TurnCallbacks
     is_spoken: bool = False
+    is_in_background: bool = False
+    deadline: asyncio.Timeout | None = None
     started_at: float = field(default_factory=time.monotonic)
     duration_seconds: float = 0.0
     first_token_seconds: float | None = None
@@ -178,6 +182,13 @@ class Turn:
     def unstored_text(self) -> str:
         """The text of the current answer that was sent to the user but is not stored in the window yet."""
         return "".join(self._text_fragments[self._stored_fragment_count :]).lstrip()
+
+    def move_to_background(self) -> None:
+        """Record that the turn goes on in the background, where it has more time."""
+        before, self.limits = self.limits, self.limits.extend_to_background()
+        self.is_in_background = True
+        if self.deadline is not None and (when := self.deadline.when()) is not None:
+            self.deadline.reschedule(when + self.limits.turn_timeout - before.turn_timeout)
 
     def begin_answer(self) -> None:
         """Record that the next answer begins, or that the current answer is stored in the window."""

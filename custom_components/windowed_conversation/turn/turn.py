@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from functools import partial
+import sys
 import time
 
 from ..providers import (
@@ -302,6 +303,7 @@ async def _answer_with_model(turn: Turn) -> None:
     window, deadline = turn.window, asyncio.timeout(turn.limits.turn_timeout)
     try:
         async with deadline:
+            turn.deadline = deadline
             question = await turn.callbacks.build_question()
             window.open(question.stamp_prefix + mark_typed_prefixes(turn.text))
             window.set_system_prompt(question.system_prompt)
@@ -314,6 +316,7 @@ async def _answer_with_model(turn: Turn) -> None:
     except TimeoutError as err:
         raise DeadlineExceeded(f"no whole answer in {turn.limits.turn_timeout:g} seconds") from err
     finally:
+        turn.deadline = None
         if window.is_open:
             _end_incomplete_exchange(turn)
         if turn.waiting_streams or turn.resumed_stream:
@@ -321,8 +324,13 @@ async def _answer_with_model(turn: Turn) -> None:
 
 
 def _end_incomplete_exchange(turn: Turn) -> None:
-    """End an exchange whose answer is incomplete. It stays in the window only if tools may have run."""
-    if turn.tool_calls:
+    """End an exchange whose answer is incomplete.
+
+    It stays in the window only if tools may have run, or if the turn was interrupted after the user was promised an
+    answer.
+    """
+    is_broken_promise = turn.is_in_background and isinstance(sys.exception(), asyncio.CancelledError)
+    if turn.tool_calls or is_broken_promise:
         turn.window.close_incomplete(turn.unstored_text, turn.unstored_calls)
     else:
         turn.window.abort()

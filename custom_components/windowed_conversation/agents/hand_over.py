@@ -1,0 +1,281 @@
+"""The hand-over: a turn that an Assist pipeline waits for goes on in the background, and its answer comes later."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import Context
+from functools import partial
+import logging
+import time
+from typing import Any
+from uuid import uuid7
+
+from homeassistant.components import conversation
+from homeassistant.components.conversation import ChatLog, ConversationInput, ConversationResult
+from homeassistant.core import HomeAssistant, callback
+from homeassistant.helpers.chat_session import ChatSession
+from homeassistant.helpers.intent import IntentResponse
+from homeassistant.util.hass_dict import HassKey
+
+from ..bridge.chat_log import (
+    BUSY_ERRORS,
+    ChatLogReply,
+    add_copied_contents,
+    async_open_session,
+    copy_chat_log,
+    leave_session,
+)
+from ..bridge.delivery import Delivery, async_announce, async_mention, async_notify
+from ..bridge.errors import async_get_spoken_text, log_fault
+from ..bridge.filler import FILLER_SECONDS, Filler
+from ..bridge.local_intents import async_is_never_mind, get_speech
+from ..bridge.turn_report import async_fire_answer_event
+from ..const import DOMAIN
+from ..turn.routing import RoutingMode
+from .agent import Agent
+from .conversation_turn import ConversationTurn
+
+_LOGGER = logging.getLogger(__name__)
+
+# In seconds after the input. The player of a satellite ends a stream after 30 seconds without a byte, which a filler
+# may have begun (`audio_reader.cpp` of ESPHome).
+HAND_OVER_SECONDS = 25.0
+
+# In seconds. The answer to a question of ours is expected for this long.
+_QUESTION_SECONDS = 30.0
+_RETRY_SECONDS = 0.25
+# The longest wait for a chat log that other turns use, in seconds.
+_MAX_CHAT_LOG_SECONDS = 300.0
+
+
+class _RunningTurns:
+    """The conversations and satellites, by their ids, that turns of any agent use while a pipeline waits for them.
+
+    `hand_overs` are the turns in the background.
+    """
+
+    def __init__(self) -> None:
+        self.hand_overs: list[HandOver] = []
+        self._use_counts = Counter[str]()
+        # Until when the answer to a question is expected from a satellite, on the monotonic clock.
+        self._question_ends: dict[str, float] = {}
+
+    @contextmanager
+    def using(self, *ids: str) -> Iterator[None]:
+        """Return a context manager during which these ids are in use."""
+        for each in ids:
+            self._question_ends.pop(each, None)
+        self._use_counts.update(ids)
+        try:
+            yield
+        finally:
+            self._use_counts.subtract(ids)
+            for each in ids:
+                if not self._use_counts[each]:
+                    del self._use_counts[each]
+
+    def expect_answer(self, satellite_id: str) -> None:
+        """Record that a satellite has asked its user a question."""
+        self._question_ends[satellite_id] = time.monotonic() + _QUESTION_SECONDS
+
+    def is_in_use(self, each: str) -> bool:
+        """Return whether a turn uses this id, or a question is open there."""
+        return each in self._use_counts or self._question_ends.get(each, 0.0) > time.monotonic()
+
+
+_RUNNING_TURNS_KEY: HassKey[_RunningTurns] = HassKey(f"{DOMAIN}_running_turns")
+
+
+class PipelineTurn:
+    """A turn that an Assist pipeline waits for.
+
+    It runs in a task, a chat log and a set of tools of its own, so that it can go on after the pipeline's run. Until
+    then, its satellite speaks a filler if the answer takes long. `received_at` is the time of the input on the clock
+    of the event loop.
+    """
+
+    def __init__(self, turn: ConversationTurn, chat_log: ChatLog, received_at: float) -> None:
+        agent = turn.agent
+        self.turn = turn
+        self.reply = ChatLogReply(copy_chat_log(chat_log), turn.entity_id)
+        self._received_at = received_at
+        self._pipeline_log = chat_log
+        asks_model = agent.model is not None and agent.config.routing is not RoutingMode.LOCAL_ONLY
+        self._can_hand_over = asks_model and agent.config.limits.turn_timeout > HAND_OVER_SECONDS
+
+    @property
+    def max_wait_seconds(self) -> float:
+        """How long the turn may wait for its window, in seconds."""
+        limits = self.turn.agent.config.limits
+        limits = limits.extend_to_background() if self._can_hand_over else limits
+        return self._received_at + limits.turn_timeout - asyncio.get_running_loop().time()
+
+    async def async_run(self, answer: Coroutine[Any, Any, ConversationResult]) -> ConversationResult:
+        """Return the result of `answer`, the turn, or the promise of an answer if no word was said in time."""
+        turn, hass = self.turn, self.turn.agent.hass
+        satellite_id, running = turn.user_input.satellite_id, _get_running_turns(hass)
+        elapsed = asyncio.get_running_loop().time() - self._received_at
+        filler = Filler(hass, turn.user_input, self.reply, turn.agent.config.filler)
+        with running.using(*filter(None, (self._pipeline_log.conversation_id, satellite_id))):
+            task = hass.async_create_background_task(answer, f"turn of {turn.entity_id}", eager_start=True)
+            try:
+                with filler.waiting(FILLER_SECONDS - elapsed):
+                    if self._can_hand_over and not task.done():
+                        await asyncio.wait({task}, timeout=HAND_OVER_SECONDS - elapsed)
+                    if self._can_hand_over and not task.done() and (promise := await self._async_promise_answer(task)):
+                        return promise
+                    result = await task
+            except asyncio.CancelledError:
+                task.cancel()
+                await asyncio.wait({task})
+                raise
+            finally:
+                if self.reply.has_listener:
+                    add_copied_contents(self._pipeline_log, self.reply.chat_log)
+        if satellite_id is not None and result.continue_conversation:
+            running.expect_answer(satellite_id)
+        return result
+
+    async def _async_promise_answer(self, task: asyncio.Task[ConversationResult]) -> ConversationResult | None:
+        """Move the turn to the background and return the promise of its answer, or None if the answer has begun."""
+        hass, language = self.turn.agent.hass, self.turn.user_input.language
+        phrase = await async_get_spoken_text(hass, language, "common", "hand_over")
+        if self.reply.has_begun or task.done():
+            return None
+        if self.reply.is_being_spoken:
+            self.reply.speak(phrase)
+        self.reply.detach()
+        leave_session(task)
+        self.turn.move_to_background()
+        ChatLogReply(self._pipeline_log, self.turn.entity_id).add_answer(phrase)
+        HandOver(self.turn, task).start()
+        return _build_result(language, phrase, self._pipeline_log.conversation_id)
+
+
+class HandOver:
+    """A turn in the background, whose answer was promised to the person who asked."""
+
+    def __init__(self, turn: ConversationTurn, task: asyncio.Task[ConversationResult]) -> None:
+        self.agent_id = turn.agent.id
+        # the id that the session of the input has
+        self.conversation_id = turn.user_input.conversation_id or ""
+        self.user_id = turn.user_input.context.user_id
+        self._id = str(uuid7())
+        self._turn = turn
+        self._user_input = turn.user_input
+        self._task = task
+        self._hass = turn.agent.hass
+        self._agent = turn.current_agent
+        self._delivery: asyncio.Task[None] | None = None
+        self._is_unwanted = False
+
+    @callback
+    def start(self) -> None:
+        """Wait for the answer and deliver it, until the account is unloaded."""
+        _get_running_turns(self._hass).hand_overs.append(self)
+        self._agent.state.promises.add(self._id, self.conversation_id)
+        # a task inherits the session and the chat log of the pipeline's run, which ends now
+        create_task = partial(self._agent.entry.async_create_background_task, self._hass, self._async_finish())
+        self._delivery = Context().run(create_task, f"promised answer of {self._turn.entity_id}")
+
+    async def async_end(self) -> None:
+        """End the turn, because its answer is not wanted any more."""
+        self._is_unwanted = True
+        if self._delivery is not None:
+            self._delivery.cancel()
+            await asyncio.wait({self._delivery})
+
+    async def _async_finish(self) -> None:
+        outcome = Delivery.INTERRUPTED
+        try:
+            with async_open_session(self._hass, self._user_input):
+                await asyncio.wait({self._task})
+            text = get_speech(self._task.result().response)
+            await self._async_add_to_chat_log(text)
+            outcome = await self._async_deliver(text)
+        except asyncio.CancelledError:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+            outcome = Delivery.ENDED if self._is_unwanted else outcome
+            raise
+        except Exception as err:  # noqa: BLE001 - the event says that there will be no answer
+            log_fault(_LOGGER, "A promised answer could not be delivered", err)
+        finally:
+            _get_running_turns(self._hass).hand_overs.remove(self)
+            self._agent.state.promises.remove(self._id)
+            _fire_event(self._agent, self.conversation_id, outcome, self._turn)
+
+    async def _async_add_to_chat_log(self, text: str) -> None:
+        """Add the answer to the chat log of the conversation when no turn uses it, if the conversation still exists."""
+        running, ends_at = _get_running_turns(self._hass), time.monotonic() + _MAX_CHAT_LOG_SECONDS
+        while time.monotonic() < ends_at:
+            if not running.is_in_use(self.conversation_id) and self._try_add_to_chat_log(text):
+                return
+            await asyncio.sleep(_RETRY_SECONDS)
+
+    def _try_add_to_chat_log(self, text: str) -> bool:
+        """Return whether the answer was added, or will never be. If another agent uses the chat log, it was not."""
+        try:
+            with async_open_session(self._hass, self._user_input) as session:
+                if session.conversation_id == self.conversation_id:
+                    with conversation.async_get_chat_log(self._hass, session) as chat_log:
+                        ChatLogReply(chat_log, self._turn.entity_id).add_answer(text)
+        except BUSY_ERRORS:
+            return False
+        return True
+
+    async def _async_deliver(self, text: str) -> Delivery:
+        hass, name = self._hass, self._agent.config.name
+        satellite_id, context = self._user_input.satellite_id, self._user_input.context
+        if satellite_id is not None:
+            is_in_use = partial(_get_running_turns(hass).is_in_use, satellite_id)
+            if await async_announce(hass, satellite_id, text, context, is_in_use):
+                return Delivery.ANNOUNCED
+        if await async_notify(hass, self._turn.speaker.person, name, text, context):
+            return Delivery.NOTIFIED
+        mention = await async_get_spoken_text(hass, self._user_input.language, "common", "answer_ready")
+        async_mention(hass, name, f"{name} {mention}.", self._id)
+        return Delivery.READY
+
+
+async def async_end_hand_overs(
+    agent: Agent, entity_id: str, user_input: ConversationInput, session: ChatSession
+) -> ConversationResult | None:
+    """End the promised answers of a conversation if its next input says "never mind". Return the result, or None."""
+    unwanted = [
+        each
+        for each in _get_running_turns(agent.hass).hand_overs
+        if (each.agent_id, each.conversation_id, each.user_id)
+        == (agent.id, session.conversation_id, user_input.context.user_id)
+    ]
+    if not unwanted or not await async_is_never_mind(agent.hass, user_input):
+        return None
+    for each in unwanted:
+        await each.async_end()
+    phrase = await async_get_spoken_text(agent.hass, user_input.language, "common", "all_right")
+    with suppress(*BUSY_ERRORS), conversation.async_get_chat_log(agent.hass, session, user_input) as chat_log:
+        ChatLogReply(chat_log, entity_id).add_answer(phrase)
+    return _build_result(user_input.language, phrase, session.conversation_id)
+
+
+def _build_result(language: str, text: str, conversation_id: str) -> ConversationResult:
+    response = IntentResponse(language)
+    response.async_set_speech(text)
+    return ConversationResult(response, conversation_id)
+
+
+@callback
+def async_fire_lost_answers(agent: Agent) -> None:
+    """Fire the events of promised answers that were lost because Home Assistant ended without stopping."""
+    for conversation_id in agent.state.promises.take_lost():
+        _fire_event(agent, conversation_id, Delivery.INTERRUPTED)
+
+
+def _fire_event(agent: Agent, conversation_id: str, outcome: Delivery, turn: ConversationTurn | None = None) -> None:
+    turn_id = turn.record_id if turn is not None and turn.has_begun else None
+    async_fire_answer_event(agent.hass, agent.id, conversation_id, outcome, turn_id=turn_id)
+
+
+def _get_running_turns(hass: HomeAssistant) -> _RunningTurns:
+    return hass.data.setdefault(_RUNNING_TURNS_KEY, _RunningTurns())
