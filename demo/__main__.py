@@ -55,6 +55,7 @@ _DEFAULT_PROVIDER = "responses"
 _DEFAULT_WINDOW_TOKENS = 2000
 # Seconds between the words of the scripted model, so that a person can see the answer grow.
 _WORD_DELAY_SECONDS = 0.03
+_MAX_SILENT_SECONDS = 280
 # The default model of Home Assistant's own OpenAI integration.
 _DEFAULT_OPENAI_MODEL = "gpt-4o-mini"
 _DEFAULT_OPENAI_URL = "https://api.openai.com/v1"
@@ -78,6 +79,12 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--window", metavar="TOKENS", type=int, help=f"the size of the window (default: {_DEFAULT_WINDOW_TOKENS})"
     )
+    parser.add_argument(
+        "--silent",
+        metavar="SECONDS",
+        type=float,
+        help="let the scripted model be silent before each answer, and speak to the satellite",
+    )
     parser.add_argument("--summary", action="store_true", help="summarize what leaves the window")
     parser.add_argument("--no-memory", action="store_true", help="have the agent remember nothing but its window")
     parser.add_argument("--fresh", action="store_true", help="forget the home and start over")
@@ -100,8 +107,10 @@ def _parse_arguments() -> argparse.Namespace:
         parser.error("--window takes 100 to 2000000 tokens")
     if lacks_input(arguments.steps):
         parser.error("--as, --new-conversation and --restart stand between what is said: add --say")
-    if arguments.provider and arguments.model == "smollm2":
-        parser.error("--provider is for the scripted model")
+    if (arguments.provider or arguments.silent) and arguments.model == "smollm2":
+        parser.error("--provider and --silent are for the scripted model")
+    if arguments.silent is not None and not 0 <= arguments.silent <= _MAX_SILENT_SECONDS:
+        parser.error(f"--silent takes 0 to {_MAX_SILENT_SECONDS} seconds")
     return arguments
 
 
@@ -109,7 +118,7 @@ def _parse_arguments() -> argparse.Namespace:
 async def _start_model(arguments: argparse.Namespace) -> AsyncIterator[ModelAccess]:
     """Start the chosen model server and yield the Model that describes it. Raises DemoError."""
     key = os.environ.get("OPENAI_API_KEY")
-    if key and arguments.model is None and arguments.provider is None:
+    if key and arguments.model is None and arguments.provider is None and arguments.silent is None:
         url, model = os.environ.get("OPENAI_BASE_URL"), os.environ.get("OPENAI_MODEL")
         yield ModelAccess(url=url or _DEFAULT_OPENAI_URL, model=model or _DEFAULT_OPENAI_MODEL, api_key=key)
         return
@@ -123,7 +132,10 @@ async def _start_model(arguments: argparse.Namespace) -> AsyncIterator[ModelAcce
         return
     provider = arguments.provider or _DEFAULT_PROVIDER
     name = get_model_name(provider)
-    async with ModelServer(port=arguments.model_port, delay=_WORD_DELAY_SECONDS, models=(name,)) as scripted:
+    server = ModelServer(
+        port=arguments.model_port, delay=_WORD_DELAY_SECONDS, latency=arguments.silent or 0.0, models=(name,)
+    )
+    async with server as scripted:
         yield build_scripted_model(scripted, provider, name, window=_DEFAULT_WINDOW_TOKENS)
 
 
@@ -164,7 +176,8 @@ async def _run_demo(arguments: argparse.Namespace) -> int:
                     f"ready: {model.model}{played} answers what Home Assistant does not understand by itself"
                 )
                 if arguments.steps:
-                    talk = StepRunner(people, WindowPrinter(account.agent_id, summarizes=arguments.summary))
+                    window = WindowPrinter(account.agent_id, summarizes=arguments.summary)
+                    talk = StepRunner(people, window, latency=arguments.silent)
                     return 0 if await talk.run_steps(arguments.steps) else 1
                 _print_welcome(home_assistant.url, account, model)
                 code = await home_assistant.wait_for_exit()

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 import re
 import textwrap
+import time
 from typing import Any
 
-from demo import turns
+from demo import turns, voice
 from demo.client import Client, Json
 from demo.home import EXPOSED_ENTITY_IDS
 from demo.people import OWNER_USERNAME, PersonClients
@@ -25,6 +26,8 @@ _MAX_INPUT_CHARS = 500
 _WINDOW_ROUTES = ("local", "model")
 # Seconds to wait for the sensors with totals: they show the state on disk, which is written with a short delay.
 _TOTALS_TIMEOUT = 10.0
+# Seconds after the latency of the model, after which no answer of it is expected.
+_LOCAL_ANSWER_SECONDS = 10.0
 _WORD_PATTERN = re.compile(r"\n|[^\S\n]+|\S+")
 
 SENSOR_KEYS = (
@@ -44,8 +47,12 @@ SENSOR_KEYS = (
 class StepRunner:
     """Takes the steps: each person has their own conversation, and the outcome of each input is printed."""
 
-    def __init__(self, people: PersonClients, watch: WindowPrinter) -> None:
-        """Store the speakers, and the WindowWatch that prints the windows."""
+    def __init__(self, people: PersonClients, watch: WindowPrinter, *, latency: float | None = None) -> None:
+        """Store the speakers, and the WindowPrinter.
+
+        If the model is silent for `latency` seconds before each answer, the inputs are spoken to the satellite.
+        """
+        self._latency = latency
         self._people = people
         self._window_printer = watch
         self._person = OWNER_USERNAME
@@ -83,6 +90,8 @@ class StepRunner:
 
     async def _take_input(self, step: Input, known: dict[str, str]) -> Turn:
         client, person = await self._people.get_client(self._person), self._person
+        if self._latency is not None:
+            return await _speak_to_satellite(self._people.owner, step.text, self._latency)
         name = "You" if person == OWNER_USERNAME else person
         turn, route = await _take_and_print_turn(
             client, name, step.text, self._conversation_id_by_person.get(person), known
@@ -93,6 +102,27 @@ class StepRunner:
                 await self._window_printer.tag_important(client, conversation_id)
             await self._window_printer.print_changes(client, conversation_id, asked_model=route == "model")
         return turn
+
+
+async def _speak_to_satellite(client: Client, text: str, latency: float) -> Turn:
+    """Speak an input to the satellite, and print each text that is heard there with its time."""
+
+    def print_heard(heard: Json) -> None:
+        print(f"{heard['after']:6.1f} s {heard['text'].strip()}", flush=True)
+
+    began = time.monotonic()
+
+    def is_answered(heard: list[Json]) -> bool:
+        # a filler and the promise of an answer are heard before, and what Home Assistant answers itself, too
+        is_late = bool(heard) and float(heard[-1]["after"]) >= latency
+        return is_late or time.monotonic() - began > latency + _LOCAL_ANSWER_SECONDS
+
+    print(f"\n{'You':<8} {text[:_MAX_INPUT_CHARS]}")
+    turn = Turn(text)
+    heard = await voice.ask_satellite(client, text, is_done=is_answered, watch=print_heard)
+    turn.speech = heard[-1]["text"] if heard else ""
+    turn.error = "" if heard else "nothing was heard"
+    return turn
 
 
 def _count_answered_turns(states: dict[str, Json], known: dict[str, str]) -> int:

@@ -50,6 +50,7 @@ def _build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--port", type=int, default=0, help="0: any free port (default)")
     parser.add_argument("--key", help="answer 401 to any other key")
     parser.add_argument("--delay", type=float, default=0.0, help="seconds before each word (default 0)")
+    parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer (default 0)")
     parser.add_argument("--strict", action="store_true", help="answer 400 to a request that breaks an ordering rule")
     parser.add_argument("--shape", dest="shapes", metavar="SHAPE", action="append", default=[], help="may be repeated")
     parser.add_argument(

@@ -15,7 +15,9 @@ DEFAULT_MODEL = "scripted"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The start options. `delay` is in seconds per piece of an answer, `context_size` in tokens (None: no limit).
+    """The start options. `delay` is in seconds per piece of an answer, `latency` in seconds before the first piece.
+
+    `context_size` is in tokens (None: no limit).
 
     `figures` maps field names of a usage to the JSON text to report instead of the count, or to None to omit the field.
     If `key` is set, a request with another key is refused with 401. If `strict` is set, an invalid request is refused
@@ -27,6 +29,7 @@ class Settings:
     port: int = 0
     key: str | None = None
     delay: float = 0.0
+    latency: float = 0.0
     strict: bool = False
     obedient: bool = False
     shapes: tuple[str, ...] = ()
@@ -39,8 +42,9 @@ class Settings:
         flags = (self.strict, self.obedient)
         if not (self.key is None or isinstance(self.key, str)) or not all(isinstance(flag, bool) for flag in flags):
             raise ValueError("key must be text, strict and obedient true or false")
-        if isinstance(self.delay, bool) or not isinstance(self.delay, int | float) or not 0 <= self.delay <= 3600:
-            raise ValueError("delay must be a number of seconds from 0 to 3600")
+        for name, seconds in (("delay", self.delay), ("latency", self.latency)):
+            if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= 3600:
+                raise ValueError(f"{name} must be a number of seconds from 0 to 3600")
         if unknown := [shape for shape in self.shapes if shape not in SHAPES]:
             raise ValueError(f"no such shape: {', '.join(map(str, unknown))}; there are {', '.join(SHAPES)}")
         if not self.models or not all(isinstance(model, str) for model in self.models):

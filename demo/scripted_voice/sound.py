@@ -1,4 +1,7 @@
-"""Convert text to sound: a short tone per letter and digit, longer and higher for vowels, and pauses between words."""
+"""Convert text to sound: a short tone per letter and digit, longer and higher for vowels, and pauses between words.
+
+The sound of the last texts can be recognized again.
+"""
 
 from array import array
 from functools import cache
@@ -32,9 +35,23 @@ WAV_HEADER = struct.pack(
 )
 
 
+_MAX_KNOWN_SOUNDS = 500
+_known_texts: dict[bytes, str] = {}
+
+
 def synthesize_text(text: str) -> bytes:
     """Return the sound of the text as 16-bit mono samples."""
-    return b"".join(map(_synthesize_character, text.lower()))
+    sound = b"".join(map(_synthesize_character, text.lower()))
+    _known_texts.pop(sound, None)
+    _known_texts[sound] = text
+    while len(_known_texts) > _MAX_KNOWN_SOUNDS:
+        del _known_texts[next(iter(_known_texts))]
+    return sound
+
+
+def recognize_sound(sound: bytes) -> str:
+    """Return the text that was converted to this sound, or an empty text if it was none of the last texts."""
+    return _known_texts.get(sound.removeprefix(WAV_HEADER), "")
 
 
 @cache

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator
 from typing import override
 
+from homeassistant.components.tts.const import DATA_TTS_MANAGER
 from homeassistant.components.tts.entity import TextToSpeechEntity, TTSAudioRequest, TTSAudioResponse
 from homeassistant.config_entries import ConfigEntry
 from homeassistant.core import HomeAssistant
@@ -11,8 +12,10 @@ from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 from .sound import WAV_HEADER, synthesize_text
 
 
-async def async_setup_entry(_hass: HomeAssistant, _entry: ConfigEntry, add: AddConfigEntryEntitiesCallback) -> None:
+async def async_setup_entry(hass: HomeAssistant, _entry: ConfigEntry, add: AddConfigEntryEntitiesCallback) -> None:
     """Add the entity."""
+    # the satellite recognizes only sound that was made since the start
+    hass.data[DATA_TTS_MANAGER].use_file_cache = False
     add([ScriptedTextToSpeech()])
 
 

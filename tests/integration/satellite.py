@@ -11,7 +11,6 @@ from homeassistant.components.assist_pipeline.pipeline import (
     async_update_pipeline,
 )
 from homeassistant.components.assist_satellite.const import DATA_COMPONENT
-from homeassistant.components.tts.const import DATA_TTS_MANAGER
 from homeassistant.core import HomeAssistant
 from homeassistant.setup import async_setup_component
 import pytest
@@ -69,8 +68,6 @@ async def heard(home: HomeAssistant, entry, monkeypatch: pytest.MonkeyPatch) -> 
         mock_platform(home, f"scripted_voice.{module.__name__.rpartition('.')[2]}", cast("Any", module))
     for name in ("assist_pipeline", "assist_satellite", "stt", "tts"):
         assert await async_setup_component(home, name, {})
-    # an answer that was spoken as a whole before, by any test, would come from a file
-    home.data[DATA_TTS_MANAGER].use_file_cache = False
     voice = MockConfigEntry(domain="scripted_voice")
     voice.add_to_hass(home)
     assert await home.config_entries.async_setup(voice.entry_id)
