@@ -38,6 +38,7 @@ class Gate:
     """Holds the model's part of each turn until its sentence is released."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._monkeypatch = monkeypatch
         self._events: dict[str, asyncio.Event] = {}
         self.turns: list[Turn] = []
         try_models = turn_module.try_models
@@ -49,6 +50,10 @@ class Gate:
             await try_models(turn, question)
 
         monkeypatch.setattr(turn_module, "try_models", wait_first)
+
+    def stop_hand_overs(self) -> None:
+        """Let the pipelines of later turns wait for their answers."""
+        self._monkeypatch.setattr(hand_over, "HAND_OVER_SECONDS", 1000.0)
 
     def close(self, *sentences: str) -> None:
         """Hold the turns of these sentences."""
@@ -179,7 +184,9 @@ async def test_announcement_waits_for_a_running_turn(
     await press(home, "which colour is the sky?")
     await until(lambda: heard.utterances == [PROMISE])
 
+    gate.stop_hand_overs()
     second = asyncio.create_task(press(home, "and the grass?"))
+    await until(lambda: hand_over._get_running_turns(home).is_in_use(SATELLITE))
     gate.release("which colour is the sky?")
     await until(lambda: len(gate.turns) == 2)
     assert answers == []
@@ -201,6 +208,7 @@ async def test_announcement_waits_for_the_answer_to_a_question(
     gate.close("which colour is the sky?")
     await press(home, "which colour is the sky?")
     gate.release("which colour is the sky?")
+    gate.stop_hand_overs()
     running.expect_answer(SATELLITE)
     await until(lambda: "Blue." in said_in_window(entry))
     await asyncio.sleep(0.3)
