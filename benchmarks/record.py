@@ -106,7 +106,7 @@ def _build_attempt(
         0.0,
         1.0,
         0.5,
-        billed,
+        billed_request=billed,
         finish_reason="stop",
         tool_calls=calls,
     )

@@ -281,3 +281,39 @@ def _is_in_files(path: Path, text: str) -> bool:
     files = [file for file in path.parent.iterdir() if file.name.startswith(path.name)]
     assert files
     return any(text.encode() in file.read_bytes() for file in files)
+
+
+async def test_waterfall_shows_where_the_time_of_a_turn_went(
+    home: HomeAssistant, entry, say: SayFn, model_server: ModelServer
+) -> None:
+    turns = async_capture_events(home, EVENT_TURN)
+    model_server.change(latency=0.2)
+    model_server.script(call("HassTurnOn", name="kitchen light"), words("It is on."))
+
+    await say("and the kitchen?")
+
+    waterfall = turns[0].data["waterfall"]
+    assert [each["step"] for each in waterfall] == ["recognition", "request", "tool", "request"]
+    assert waterfall[2]["name"].endswith("HassTurnOn")
+    times = [
+        [each[name] for name in ("start", "first_byte", "first_token", "end") if name in each] for each in waterfall
+    ]
+    assert [sorted(each) for each in times] == times
+    request = waterfall[1]
+    assert request["first_token"] - request["start"] >= 0.2
+    assert waterfall[-1]["end"] <= turns[0].data["duration"]
+    await flush_store(home)
+    shown = await act(home, "get_turn", turn_id=turns[0].data["turn_id"])
+    assert shown["waterfall"] == waterfall
+
+
+async def test_tool_that_was_not_offered_is_unknown_in_the_waterfall(
+    home: HomeAssistant, entry, say: SayFn, model_server: ModelServer
+) -> None:
+    turns = async_capture_events(home, EVENT_TURN)
+    model_server.script(call(SECRET), words("It is on."))
+
+    await say("and the kitchen?")
+
+    assert [each["name"] for each in turns[0].data["waterfall"] if each["step"] == "tool"] == ["unknown"]
+    assert SECRET not in str(turns[0].data)

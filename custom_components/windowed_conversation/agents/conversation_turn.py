@@ -204,6 +204,8 @@ async def async_build_question(turn: ConversationTurn) -> Question:
     context = turn.live_context = TurnContext(agent, turn.window, turn.speaker, stamp, user_input.language)
     await context.async_read_memory()
     api = await _async_get_tools(agent, llm_context, build_turn_memory_tools(turn))
+    if api is not None:
+        api.on_run = turn.state.tool_runs.append
     chat_log.llm_api = api
     chat_log.llm_input_provided_index = len(chat_log.content)
     tools = agent.tool_schemas.convert_tools(api)

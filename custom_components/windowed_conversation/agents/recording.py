@@ -17,6 +17,7 @@ from ..memory import (
     RequestContent,
     RequestRecord,
     TokenUsage,
+    ToolRunRecord,
     TurnCost,
     TurnRecord,
     TurnText,
@@ -29,6 +30,9 @@ from .agent import Agent
 from .conversation_turn import ConversationTurn
 from .costs import async_price_summary, log_requests
 from .store import async_get_store
+
+# A model may call any number of tools at once.
+_MAX_TOOL_RUNS = 100
 
 _encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
 
@@ -53,8 +57,15 @@ def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
         message=str(state.error) if state.error else None,
         answered_by=state.answered_by,
         failures=tuple([FailureRecord(each.agent, type(each.error).__name__) for each in state.failures]),
+        recognition=state.recognition_seconds,
         first_token=state.first_token_seconds,
         duration=state.duration_seconds,
+        tool_runs=tuple(
+            [
+                ToolRunRecord(each.name, each.started_at - state.started_at, each.ended_at - each.started_at)
+                for each in state.tool_runs[:_MAX_TOOL_RUNS]
+            ]
+        ),
         failed_tool_calls=state.failed_tool_calls,
         # a turn without requests costs nothing
         cost="0" if state.last_agent_id is None else None,
@@ -146,6 +157,7 @@ def _build_request_record(attempt: Attempt, started: float, *, has_text: bool) -
         purpose=attempt.purpose,
         began=max(0.0, attempt.started_at - started),
         duration=attempt.ended_at - attempt.started_at,
+        first_byte=attempt.first_byte_seconds,
         first_token=attempt.first_token_seconds,
         parameters=_encode_parameters(request),
         prompt=calculate_fingerprint(system) if system else None,

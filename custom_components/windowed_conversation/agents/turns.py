@@ -1,7 +1,7 @@
 """The turns of an agent: a ConversationInput becomes a turn, and the turn's outcome a ConversationResult."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -145,7 +145,7 @@ async def async_answer(turn: ConversationTurn) -> ConversationResult:
             sizes = turn.live_context.metrics if turn.live_context else NO_METRICS
             turn.attributes = {**build_answer_attributes(turn.agent.hass, state), **sizes, "turn_id": turn.record_id}
             async_trace_turn(state, turn.attributes, turn.window.stats())
-            _defer_work(turn, partial(run_steps, turn))
+            turn.current_agent.defer_work(turn.window_key, partial(run_steps, turn))
         if state.decision.route is Route.LOCAL and turn.intents is not None and turn.intents.response is not None:
             response, log = turn.intents.response, turn.chat_log
             if turn.reply.is_being_spoken:
@@ -198,14 +198,11 @@ def _build_handlers(turn: ConversationTurn) -> TurnCallbacks:
     return TurnCallbacks(
         answer_locally,
         partial(async_build_question, turn),
-        defer=partial(_defer_work, turn),
+        # another agent may succeed this one during the turn, which has the same windows
+        defer=partial(turn.agent.defer_work, turn.window_key),
         on_billed=partial(async_learn_usage, hass),
         run_in_background=run_in_background,
     )
-
-
-def _defer_work(turn: ConversationTurn, work: Callable[[], None]) -> None:
-    turn.current_agent.defer_work(turn.window_key, work)
 
 
 async def _async_build_failure_result(turn: ConversationTurn, error: Exception, spoken: str) -> ConversationResult:
@@ -215,7 +212,9 @@ async def _async_build_failure_result(turn: ConversationTurn, error: Exception, 
     it. In that case, the error message becomes part of the answer, and the response is a normal one.
     """
     code, phrase = await _async_describe_error(turn.agent, turn.user_input, error)
-    _defer_work(turn, partial(turn.current_agent.statistics.on_failure, get_error_key(error), phrase, turn.record_id))
+    agent = turn.current_agent
+    on_failure = partial(agent.statistics.on_failure, get_error_key(error), phrase, turn.record_id)
+    agent.defer_work(turn.window_key, on_failure)
     if not spoken.strip() and not turn.reply.is_being_spoken:
         turn.reply.add_answer(phrase)
         return _error_result(turn.user_input, code, phrase)

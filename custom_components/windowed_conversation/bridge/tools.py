@@ -1,8 +1,10 @@
 """Home Assistant's LLM tools together with our own, called so that no error ends a turn."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, fields
 import logging
+import time
 from typing import Any, override
 
 from homeassistant.components.homeassistant import llm as home_llm
@@ -12,6 +14,7 @@ from homeassistant.helpers import llm
 import probatio
 
 from ..const import DOMAIN
+from ..turn.attempts import ToolRun
 from ..turn.errors import ToolsUnavailable
 from .errors import log_fault
 
@@ -30,11 +33,15 @@ class SafeAPIInstance(llm.APIInstance):
     """An API whose failing tools return an error result, so that the model is informed and the turn continues.
 
     The chat log converts Home Assistant's errors in the same way, but only while it waits for the tool. If a tool
-    outlived its turn, its error would be logged with its message, which may contain user data.
+    outlived its turn, its error would be logged with its message, which may contain user data. `on_run` is called after
+    each call.
     """
+
+    on_run: Callable[[ToolRun], None] | None = None
 
     @override
     async def async_call_tool(self, tool_input: llm.ToolInput) -> llm.ToolResult:
+        started_at, name = time.monotonic(), tool_input.tool_name
         try:
             return await super().async_call_tool(tool_input)
         except (HomeAssistantError, probatio.Invalid) as err:
@@ -44,6 +51,11 @@ class SafeAPIInstance(llm.APIInstance):
         except Exception as err:  # noqa: BLE001 - no error of a tool ends the turn
             log_fault(_LOGGER, f"Tool {tool_input.tool_name} failed", err)
             data = {"error": type(err).__name__}
+        finally:
+            if self.on_run is not None:
+                # the name of a tool that was not offered is text invented by the model
+                tool_name = name if name in [tool.name for tool in self.tools] else "unknown"
+                self.on_run(ToolRun(tool_name, started_at, time.monotonic()))
         return llm.ToolResult(data=data, error=True)
 
 

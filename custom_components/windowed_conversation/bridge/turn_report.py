@@ -1,12 +1,14 @@
 """Reports turns and summaries to the conversation trace and the event bus: ids and numbers, but no text."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from operator import itemgetter
 from typing import Any
 
 from homeassistant.components import conversation
 from homeassistant.core import Context, HomeAssistant, callback
 from homeassistant.helpers import entity_registry as er
+from homeassistant.util.json import JsonObjectType, JsonValueType
 
 from ..const import DOMAIN
 from ..providers import Usage
@@ -14,6 +16,9 @@ from ..turn.state import Turn
 from ..window import WindowStats
 from .delivery import Delivery
 from .errors import get_error_key
+
+# Of one turn. A model may call any number of tools at once.
+_MAX_STEPS = 100
 
 EVENT_TURN = f"{DOMAIN}_turn"
 EVENT_TRIMMED = f"{DOMAIN}_trimmed"
@@ -96,7 +101,14 @@ def async_fire_turn_event(
     `context` identifies the user. The events have no cost, which is not known yet; the sensors show it.
     """
     before, after = before_and_after
-    hass.bus.async_fire(EVENT_TURN, {**ids, **_turn_fields(turn), **answer}, context=context)
+    start = turn.started_at
+    requests = [
+        (each.started_at - start, each.first_byte_seconds, each.first_token_seconds, each.ended_at - each.started_at)
+        for each in turn.attempts
+    ]
+    tools = [(each.name, each.started_at - start, each.ended_at - each.started_at) for each in turn.tool_runs]
+    waterfall = build_waterfall(turn.recognition_seconds, requests, tools)
+    hass.bus.async_fire(EVENT_TURN, {**ids, **_turn_fields(turn), "waterfall": waterfall, **answer}, context=context)
     if after.evicted_exchanges > before.evicted_exchanges:
         _fire_trim_event(hass, ids, after, before)
 
@@ -153,6 +165,32 @@ def _turn_fields(turn: Turn) -> dict[str, Any]:
         "time_to_first_token": turn.first_token_seconds,
         "duration": turn.duration_seconds,
     }
+
+
+def build_waterfall(
+    recognition: float | None,
+    requests: Iterable[tuple[float, float | None, float | None, float]],
+    tools: Iterable[tuple[str, float, float]],
+) -> list[JsonValueType]:
+    """Return the steps of a turn in the order of their starts. Times are in seconds since the turn began.
+
+    `recognition` is the end of that step. A request has its start, and from there the seconds to its first byte, to its
+    first token and to its end; a tool has its name, its start and its duration.
+    """
+    steps: list[JsonObjectType] = [
+        {"step": "tool", "name": name, "start": start, "end": start + duration} for name, start, duration in tools
+    ]
+    for start, first_byte, first_token, duration in requests:
+        times: JsonObjectType = {
+            "start": start,
+            "first_byte": None if first_byte is None else start + first_byte,
+            "first_token": None if first_token is None else start + first_token,
+            "end": start + duration,
+        }
+        steps.append({"step": "request", **times})
+    if recognition is not None:
+        steps.append({"step": "recognition", "start": 0.0, "end": recognition})
+    return [*sorted(steps, key=itemgetter("start"))[:_MAX_STEPS]]
 
 
 def _cache_fields(turn: Turn) -> dict[str, Any] | None:

@@ -28,6 +28,7 @@ from .records import (
     Summary as Summary,
     TokenUsage as TokenUsage,
     Tombstone as Tombstone,
+    ToolRunRecord as ToolRunRecord,
     TurnCost as TurnCost,
     TurnListQuery as TurnListQuery,
     TurnRecord as TurnRecord,

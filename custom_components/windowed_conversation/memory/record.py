@@ -14,6 +14,7 @@ from .records import (
     RequestContent,
     RequestRecord,
     TokenUsage,
+    ToolRunRecord,
     TurnCost,
     TurnListQuery,
     TurnRecord,
@@ -62,7 +63,13 @@ _CONDITION_BY_FIELD = {
 _SELECT_OLDEST = "SELECT {row} FROM {table} ORDER BY {row} LIMIT max(0, (SELECT count(*) FROM {table}) - ?)"
 
 # The names in an export of the fields that the actions call otherwise than the record does.
-_EXPORTED_NAMES = {"cause": "summarizes_turn", "end": "outcome", "first_token": "time_to_first_token", "words": "text"}
+_EXPORTED_NAMES = {
+    "cause": "summarizes_turn",
+    "end": "outcome",
+    "first_byte": "time_to_first_byte",
+    "first_token": "time_to_first_token",
+    "words": "text",
+}
 
 _to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
@@ -224,6 +231,7 @@ def _read_turns(connection: sqlite3.Connection, where: str, values: Any) -> list
 def _parse_turn(turn: str, at: float, fields: dict[str, Any], has_words: int) -> TurnRecord:
     fields["failures"] = tuple(FailureRecord(**each) for each in fields.get("failures", ()))
     fields["tools"] = tuple(fields.get("tools", ()))
+    fields["tool_runs"] = tuple(ToolRunRecord(**each) for each in fields.get("tool_runs", ()))
     fields["requests"] = tuple(map(_parse_request, fields.get("requests", ())))
     return TurnRecord(id=turn, at=at, level="full" if has_words else "statistics", **fields)
 

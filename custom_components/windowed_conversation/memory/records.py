@@ -236,12 +236,12 @@ class RequestContent:
 class RequestRecord:
     """A request to a model, successful or not.
 
-    `began` is in seconds since the start of the turn; `duration` and `first_token` are in seconds since the start of
-    the request. `agent` is the id of the agent whose model was used, `purpose` is `answer`, `summary` or `compaction`,
-    `parameters` is a JSON object, and `finish` is the provider's own finish reason. `prompt` and `tool_names` are
-    fingerprints of the system prompt and the tool list, or None if there was none; `called` contains the names of the
-    called tools. `error` is the class of the error, and `usage` is None if none was reported. `sent` is stored only at
-    level `full`, and read only with a single turn.
+    `began` is in seconds since the start of the turn; `duration`, `first_byte` and `first_token` are in seconds since
+    the start of the request. `agent` is the id of the agent whose model was used, `purpose` is `answer`, `summary` or
+    `compaction`, `parameters` is a JSON object, and `finish` is the provider's own finish reason. `prompt` and
+    `tool_names` are fingerprints of the system prompt and the tool list, or None if there was none; `called` contains
+    the names of the called tools. `error` is the class of the error, and `usage` is None if none was reported. `sent`
+    is stored only at level `full`, and read only with a single turn.
     """
 
     agent: str
@@ -251,6 +251,7 @@ class RequestRecord:
     purpose: str = "answer"
     began: float = 0.0
     duration: float = 0.0
+    first_byte: float | None = None
     first_token: float | None = None
     parameters: str = "{}"
     prompt: str | None = None
@@ -260,6 +261,15 @@ class RequestRecord:
     finish: str | None = None
     usage: TokenUsage | None = None
     sent: RequestContent | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRunRecord:
+    """A tool that was run: its name, and its start and duration in seconds, from the start of the turn."""
+
+    name: str
+    began: float
+    duration: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +303,8 @@ class TurnRecord:
     """A finished turn, or a summary: its route is `summary` and its `cause` the id of the preceding turn.
 
     `id` sorts by time. `time` is the start in seconds since the epoch; `first_token` and `duration` are in seconds
-    since the start. `error` is the class of the error and `message` its text for the log. `answered_by` is the id of
+    since the start, as is `recognition`, when Home Assistant's sentences had been tried. `error` is the class of the
+    error and `message` its text for the log. `answered_by` is the id of
     the agent that answered. `failed_tool_calls` is the number of tool calls that returned an error. `cost` is a decimal
     number of US dollars, or None if it is unknown. `words` are stored only at level `full`, and read only with a
     single turn.
@@ -313,9 +324,11 @@ class TurnRecord:
     message: str | None = None
     answered_by: str | None = None
     failures: tuple[FailureRecord, ...] = ()
+    recognition: float | None = None
     first_token: float | None = None
     duration: float = 0.0
     tools: tuple[str, ...] = ()
+    tool_runs: tuple[ToolRunRecord, ...] = ()
     failed_tool_calls: int = 0
     cost: str | None = None
     cause: str | None = None

@@ -63,10 +63,11 @@ class Purpose(StrEnum):
 class Attempt:
     """A request that was sent, and its result.
 
-    `started_at` and `ended` are in seconds on the monotonic clock, `first_token_seconds` is in seconds from
-    `started_at`. `billed_request` holds the usage if the provider sent any; `is_cost_unknown` means that the request
-    may have cost something although no usage was sent. `finish_reason` is the finish reason as the provider names it,
-    `tool_calls` are the tool calls that were passed to the reply, and `error_name` is the class of the error.
+    `started_at` and `ended` are in seconds on the monotonic clock, `first_token_seconds` and `first_byte_seconds` are
+    in seconds from `started_at`. `billed_request` holds the usage if the provider sent any; `is_cost_unknown` means
+    that the request may have cost something although no usage was sent. `finish_reason` is the finish reason as the
+    provider names it, `tool_calls` are the tool calls that were passed to the reply, and `error_name` is the class of
+    the error.
     """
 
     model: Model
@@ -76,11 +77,21 @@ class Attempt:
     started_at: float
     ended_at: float
     first_token_seconds: float | None = None
+    first_byte_seconds: float | None = None
     billed_request: BilledRequest | None = None
     is_cost_unknown: bool = False
     finish_reason: str | None = None
     tool_calls: tuple[ToolCall, ...] = ()
     error_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRun:
+    """A tool that was run. `name` is `unknown` if it was not offered; times are in seconds on the monotonic clock."""
+
+    name: str
+    started_at: float
+    ended_at: float
 
 
 type AttemptCallback = Callable[[Attempt], None]
@@ -95,6 +106,7 @@ class OpenAttempt:
     purpose: Purpose
     on_end: AttemptCallback
     on_billed: BilledRequestCallback = lambda billed: None
+    idle_timer: IdleTimer | None = None
     error: BaseException | None = None
     tool_calls: list[ToolCall] = field(default_factory=list)
     _started_at: float = field(default_factory=time.monotonic)
@@ -157,6 +169,7 @@ class OpenAttempt:
             self.record_usage(self._usage)
         # the answer was complete, only its tools or the next request were interrupted
         error = None if self._finish_reason is not None and isinstance(self.error, _CANCELLATION_ERRORS) else self.error
+        first_byte_at = self.idle_timer.first_activity_at if self.idle_timer is not None else None
         costs_nothing = isinstance(error, _UNBILLED_ERRORS) and self._first_event_at is None
         return Attempt(
             model=self.model,
@@ -166,6 +179,7 @@ class OpenAttempt:
             started_at=self._started_at,
             ended_at=time.monotonic(),
             first_token_seconds=self._first_event_at and self._first_event_at - self._started_at,
+            first_byte_seconds=first_byte_at and first_byte_at - self._started_at,
             billed_request=self._billed_request,
             is_cost_unknown=self._billed_request is None and not costs_nothing,
             finish_reason=self._finish_reason,
@@ -198,10 +212,12 @@ class IdleTimer:
     """Tracks a server's signs of life: everything that it sends, even if it is not an event.
 
     `idle_timeout` is in seconds. `last_activity_at` is the time of the latest sign of life on the event loop's clock,
-    or None before the first one: the idle timeout begins only when the server has begun to answer.
+    or None before the first one: the idle timeout begins only when the server has begun to answer. `first_activity_at`
+    is the time of the first one on the monotonic clock.
     """
 
     idle_timeout: float
+    first_activity_at: float | None = None
     last_activity_at: float | None = None
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     _deadline: asyncio.Timeout | None = None
@@ -209,6 +225,8 @@ class IdleTimer:
     def record_activity(self) -> None:
         """Record a sign of life."""
         self.last_activity_at = self._loop.time()
+        if self.first_activity_at is None:
+            self.first_activity_at = time.monotonic()
         if self._deadline is not None and not self._deadline.expired():
             self._deadline.reschedule(self.last_activity_at + self.idle_timeout)
 
@@ -241,8 +259,8 @@ class AnswerStream:
         # Whether the wait for the first token timed out while the request stays open.
         self.is_waiting = False
         self._loop = asyncio.get_running_loop()
-        self._idle_timer = IdleTimer(limits.get_idle_timeout(at_home=model.is_at_home))
-        self._events = model.provider.stream(request, self._idle_timer.record_activity)
+        self.idle_timer = IdleTimer(limits.get_idle_timeout(at_home=model.is_at_home))
+        self._events = model.provider.stream(request, self.idle_timer.record_activity)
         self._event_task: asyncio.Task[Event | None] | None = None
 
     async def iter_events(self, fallback_timeout: float | None) -> AsyncGenerator[Event]:
@@ -255,7 +273,7 @@ class AnswerStream:
         began = self._loop.time()
         while True:
             if fallback_timeout is None and self._event_task is None:
-                event = await self._idle_timer.next_event(self._events)
+                event = await self.idle_timer.next_event(self._events)
             else:
                 event = await self._next_event(fallback_timeout, began)
             if event is None:
@@ -296,7 +314,7 @@ class AnswerStream:
                 if left <= 0:
                     self.is_waiting = fallback_timeout is not None
                     raise DeadlineExceeded("no first token in time")
-                await asyncio.wait({pending}, timeout=min(left, self._idle_timer.idle_timeout))
+                await asyncio.wait({pending}, timeout=min(left, self.idle_timer.idle_timeout))
         finally:
             if pending.done():
                 self._event_task = None
@@ -304,9 +322,9 @@ class AnswerStream:
 
     def _calculate_deadline(self, fallback_timeout: float | None, began: float) -> float:
         """Return the time at which the wait for the next event ends, on the event loop's clock."""
-        last = self._idle_timer.last_activity_at
+        last = self.idle_timer.last_activity_at
         if fallback_timeout is None:
-            return math.inf if last is None else last + self._idle_timer.idle_timeout
+            return math.inf if last is None else last + self.idle_timer.idle_timeout
         return min(max(began, last or began) + fallback_timeout, began + max(MAX_FIRST_TOKEN_SECONDS, fallback_timeout))
 
 

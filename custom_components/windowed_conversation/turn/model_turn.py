@@ -49,7 +49,9 @@ class Answer:
         self._done_phrase = question.empty_answer_phrase
         self._stream = stream
         self._permit = permit
-        self._attempt = stream.attempt or OpenAttempt(stream.model, stream.request, Purpose.ANSWER, turn.on_attempt)
+        self._attempt = stream.attempt or OpenAttempt(
+            stream.model, stream.request, Purpose.ANSWER, turn.on_attempt, idle_timer=stream.idle_timer
+        )
         self._attempt.on_billed = self._on_billed
         self._native: NativeData | None = None
         self._reasoning_tokens = 0

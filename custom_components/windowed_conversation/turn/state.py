@@ -9,7 +9,7 @@ from typing import Any
 
 from ..providers import DeadlineExceeded, ProviderError, Usage
 from ..window import Message, ToolCall, Window
-from .attempts import AnswerStream, Attempt, AttemptResult
+from .attempts import AnswerStream, Attempt, AttemptResult, ToolRun
 from .context import LiveContext
 from .errors import TurnError
 from .limits import Shortfall, TurnLimits
@@ -118,7 +118,9 @@ class Turn:
     `fallback_timeout` belongs to the model that is currently used. `deadline` is the timeout of the model's part, while
     that runs. A turn that `is_in_background` answers nobody who waits for it.
 
-    `attempts` are the requests in the order in which they ended, `billed` are those whose usage was sent, and `usage`
+    `recognition_seconds` is when Home Assistant's sentences had been tried, or None if they were not. `tool_runs` are
+    the tools that were run. `attempts` are the requests in the order in which they ended, `billed` are those whose
+    usage was sent, and `usage`
     is their total. `last_agent_id` is the id of the agent that was tried last; `answered_by` is the same id if that
     agent answered. `failures` are those of the agents tried before. `failed_tool_calls` is how many of the `tool_calls`
     returned an error. `error` ended the turn; `interruption`, a cancellation or an unexpected error, interrupted it.
@@ -147,7 +149,9 @@ class Turn:
     duration_seconds: float = 0.0
     first_token_seconds: float | None = None
     fallback_timeout: float | None = None
+    recognition_seconds: float | None = None
     attempts: list[Attempt] = field(default_factory=list)
+    tool_runs: list[ToolRun] = field(default_factory=list)
     billed_requests: list[BilledRequest] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
     tool_calls: int = 0

@@ -284,6 +284,7 @@ async def _answer_turn(turn: Turn) -> None:
     if turn.decision.route is Route.LOCAL:
         now = time.time()
         answer = await turn.callbacks.answer_locally(build_situation(turn.window, now))
+        turn.recognition_seconds = time.monotonic() - turn.started_at
         if not isinstance(answer, RouteReason):
             turn.callbacks.defer(partial(_record_local_exchange, turn, now, answer))
             return

@@ -21,7 +21,7 @@ import probatio
 
 from ...bridge.errors import ERROR_KEY_BY_CLASS_NAME, build_refusal
 from ...bridge.persons import async_find_person
-from ...bridge.turn_report import find_agent_entity_id
+from ...bridge.turn_report import build_waterfall, find_agent_entity_id
 from ...memory import CallRecord, Memory, RequestContent, RequestRecord, TokenUsage, TurnListQuery, TurnRecord
 from ...turn.routing import Route
 from ...window import is_in_turn
@@ -112,6 +112,11 @@ async def _async_get_turn(call: ServiceCall) -> ServiceResponse:
     return {
         **_format_turn(call.hass, turn, names),
         "message": turn.message,
+        "waterfall": build_waterfall(
+            turn.recognition,
+            [(each.began, each.first_byte, each.first_token, each.duration) for each in turn.requests],
+            [(each.name, each.began, each.duration) for each in turn.tool_runs],
+        ),
         "attempts": [_format_attempt(call.hass, request) for request in turn.requests],
         **_format_turn_text(turn, rights, number),
     }
@@ -265,6 +270,7 @@ def _format_attempt(hass: HomeAssistant, request: RequestRecord) -> JsonObjectTy
         "error": _error_key(request.error),
         "finish": request.finish,
         "began": request.began,
+        "time_to_first_byte": request.first_byte,
         "time_to_first_token": request.first_token,
         "duration": request.duration,
         "parameters": _decode_json(request.parameters),
