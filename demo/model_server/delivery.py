@@ -54,25 +54,19 @@ class AnswerHold:
 
 
 class AnswerDelivery:
-    """The delivery of one answer on one connection.
-
-    `delay` is the number of seconds before each piece, `latency` that before the first one.
-    """
+    """The delivery of one answer on one connection. `delay` is the number of seconds before each piece."""
 
     def __init__(
         self,
         http: web.Request,
         record: RequestRecord,
         delay: float,
-        latency: float,
-        *,
         armed: ArmedFault | None,
         hold: AnswerHold | None = None,
     ) -> None:
         self._http = http
         self._record = record
         self._delay_seconds = delay
-        self._latency_seconds = latency
         self._armed_fault = armed
         self._hold = hold
         self._word_count = 0
@@ -98,8 +92,7 @@ class AnswerDelivery:
                 if ends:
                     break
             if frame.kind in _PIECE_KINDS:
-                await asyncio.sleep(self._latency_seconds + self._delay_seconds)
-                self._latency_seconds = 0.0
+                await asyncio.sleep(self._delay_seconds)
             text = frame.kind is FrameKind.TEXT
             if text and self._hold and self._word_count >= self._hold.after_words:
                 await self._hold.wait()

@@ -52,6 +52,7 @@ class Endpoints:
             prompt = self._truncate_prompt(await self._parse_request(http, record, wire), wire)
             choice = self._state.settings.parse_model_id(prompt.model)
             armed = self._find_fault(prompt, choice)
+            await asyncio.sleep(self._state.settings.latency)
             await self._apply_early_fault(http, record, armed)
             self._check_headers(http, wire)
             if choice is None:
@@ -61,9 +62,9 @@ class Endpoints:
                 check_demands(prompt.body, choice.shapes)
             reply = self._build_reply(prompt, choice, armed)
             record.usage = asdict(reply.usage)
-            settings, hold = self._state.settings, self._state.current_hold
-            delivery = AnswerDelivery(http, record, settings.delay, settings.latency, armed=armed, hold=hold)
-            return await delivery.send_answer(reply, wire)
+            return await AnswerDelivery(
+                http, record, self._state.settings.delay, armed, self._state.current_hold
+            ).send_answer(reply, wire)
 
         return self._build_recorded_handler(wires, respond, for_answer=True)
 
@@ -156,7 +157,7 @@ class Endpoints:
         record.fault = armed.name
         if armed.fault.refusal:
             raise RefusedError(armed.fault.refusal)
-        await AnswerDelivery(http, record, 0, 0, armed=armed).break_before_headers()
+        await AnswerDelivery(http, record, 0, armed).break_before_headers()
 
     def _check_headers(self, http: web.Request, wire: WireFormat) -> None:
         key = self._state.settings.key

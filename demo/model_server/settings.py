@@ -15,7 +15,7 @@ DEFAULT_MODEL = "scripted"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The start options. `delay` is in seconds per piece of an answer, `latency` in seconds before the first piece.
+    """The start options. `delay` is in seconds per piece of an answer, `latency` in seconds before the first byte.
 
     `context_size` is in tokens (None: no limit).
 
