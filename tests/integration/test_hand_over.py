@@ -253,6 +253,30 @@ async def test_never_mind_ends_the_promised_answer(
     assert not window_of(entry).is_open
 
 
+@pytest.mark.parametrize(("sentence", "outcome"), [("never mind", "ended"), ("turn on kitchen light", "ready")])
+async def test_never_mind_that_the_pipeline_answers_itself_ends_the_promised_answer(
+    *,
+    home: HomeAssistant,
+    entry,
+    dialog: tuple[PipelineClient, str],
+    gate: Gate,
+    answers: list[Event],
+    sentence: str,
+    outcome: str,
+) -> None:
+    client, _ = dialog
+    assistant = await client.create(prefer_local_intents=True)
+    gate.close("which colour is the sky?")
+    events = await client.run(assistant, "which colour is the sky?")
+
+    await client.run(assistant, sentence, ending(events)["intent_output"]["conversation_id"])
+    await until(lambda: bool(answers) or sentence != "never mind")
+    gate.release("which colour is the sky?")
+    await until(lambda: bool(answers))
+
+    assert outcomes(answers) == [outcome]
+
+
 async def test_never_mind_of_another_person_ends_nothing(
     *, home: HomeAssistant, heard: Heard, entry, model_server: ModelServer, gate: Gate, answers: list[Event]
 ) -> None:

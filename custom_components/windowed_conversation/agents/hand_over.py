@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import Context
+from dataclasses import replace
 from functools import partial
 import logging
 import time
@@ -23,6 +24,7 @@ from ..bridge.chat_log import (
     ChatLogReply,
     add_copied_contents,
     async_open_session,
+    async_watch_pipeline_inputs,
     copy_chat_log,
     leave_session,
 )
@@ -186,8 +188,19 @@ class HandOver:
             self._delivery.cancel()
             await asyncio.wait({self._delivery})
 
+    @callback
+    def _on_pipeline_input(self, text: str) -> None:
+        work = self._async_end_if_unwanted(text)
+        self._hass.async_create_background_task(work, f"never mind {self._turn.entity_id}")
+
+    async def _async_end_if_unwanted(self, text: str) -> None:
+        """End the turn if the pipeline itself has answered a "never mind", so that no agent was asked."""
+        if await async_is_never_mind(self._hass, replace(self._user_input, text=text)):
+            await self.async_end()
+
     async def _async_finish(self) -> None:
         outcome = Delivery.INTERRUPTED
+        stop_watching = async_watch_pipeline_inputs(self._hass, self.conversation_id, self._on_pipeline_input)
         try:
             with async_open_session(self._hass, self._user_input):
                 await asyncio.wait({self._task})
@@ -202,6 +215,7 @@ class HandOver:
         except Exception as err:  # noqa: BLE001 - the event says that there will be no answer
             log_fault(_LOGGER, "A promised answer could not be delivered", err)
         finally:
+            stop_watching()
             _get_running_turns(self._hass).hand_overs.remove(self)
             self._agent.state.promises.remove(self._id)
             _fire_event(self._agent, self.conversation_id, outcome, self._turn)

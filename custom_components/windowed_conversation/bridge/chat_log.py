@@ -1,7 +1,7 @@
 """Access to Home Assistant's chat sessions and chat logs: reads messages from a log and writes answers to it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, aclosing
 from copy import copy
 from inspect import signature
@@ -19,8 +19,9 @@ from homeassistant.components.conversation import (
     ToolResultContent,
     UserContent,
 )
-from homeassistant.components.conversation.chat_log import current_chat_log
-from homeassistant.core import HomeAssistant, split_entity_id, valid_domain, valid_entity_id
+from homeassistant.components.conversation.chat_log import async_subscribe_chat_logs, current_chat_log
+from homeassistant.components.conversation.const import ChatLogEventType
+from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback, split_entity_id, valid_domain, valid_entity_id
 from homeassistant.helpers import area_registry as ar, entity_registry as er, llm
 from homeassistant.helpers.chat_session import ChatSession, async_get_chat_session, current_session
 from homeassistant.helpers.intent import IntentResponse
@@ -96,6 +97,28 @@ def find_pipeline_exchanges(chat_log: ChatLog, agent_id: str, seen: Collection[M
                 break
             handled.append(messages)
     return handled[::-1]
+
+
+@callback
+def async_watch_pipeline_inputs(
+    hass: HomeAssistant, conversation_id: str, on_input: Callable[[str], None]
+) -> CALLBACK_TYPE:
+    """Call `on_input` with each input of a conversation that the pipeline itself answers. Return a function to stop."""
+    newest = ""
+
+    @callback
+    def on_event(changed_id: str, event_type: ChatLogEventType, data: dict[str, Any]) -> None:
+        nonlocal newest
+        if changed_id != conversation_id or event_type is not ChatLogEventType.CONTENT_ADDED:
+            return
+        content = data["content"]
+        if content["role"] == "user":
+            newest = content["content"]
+        elif content.get("agent_id") in _PIPELINE_AGENTS and newest:
+            on_input(newest)
+            newest = ""
+
+    return async_subscribe_chat_logs(hass, on_event)
 
 
 def _is_seen(message: Message, seen: Collection[Message]) -> bool:
