@@ -127,21 +127,6 @@ async def test_answer_of_a_very_slow_model_is_announced(undelayed_house):
     assert heard == [_FILLER, _PROMISE, "Nice to meet you, Yvonne."]
 
 
-async def test_never_mind_ends_a_promised_answer(undelayed_house):
-    requests = len(undelayed_house.model.requests)
-    undelayed_house.model.change(latency=60)
-    try:
-        await ask_satellite(
-            undelayed_house.client, "my name is Xenia", is_done=lambda heard: len(heard) == 2, watch=lambda _: None
-        )
-        answer = await say_to_satellite(undelayed_house, "never mind")
-    finally:
-        undelayed_house.model.change(latency=0)
-
-    assert answer == "All right."
-    assert undelayed_house.model.requests[requests].outcome == "client_left"
-
-
 async def test_satellite_says_no_marks_and_the_chat_dialog_shows_them(undelayed_house):
     undelayed_house.model.script(words(_MARKED), words(_MARKED))
 
