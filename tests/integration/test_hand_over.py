@@ -18,6 +18,7 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry, async_
 from custom_components.windowed_conversation.agents import hand_over
 from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.bridge import delivery
+from custom_components.windowed_conversation.bridge.local_intents import LocalAnswerer
 from custom_components.windowed_conversation.bridge.turn_report import EVENT_ANSWER, EVENT_TURN
 from custom_components.windowed_conversation.const import DOMAIN
 from custom_components.windowed_conversation.turn import turn as turn_module
@@ -107,6 +108,15 @@ def said_in_window(entry) -> list[str]:
     return [message.content for message in window_of(entry).messages() if message.role == "assistant"]
 
 
+async def answer_late(home: HomeAssistant, gate: Gate, model_server: ModelServer, answers: list[Event]) -> None:
+    """Ask the satellite, let the model answer after the promise, and wait until that answer is delivered."""
+    gate.close("which colour is the sky?")
+    model_server.script(words("Blue."))
+    await press(home, "which colour is the sky?")
+    gate.release("which colour is the sky?")
+    await until(lambda: bool(answers))
+
+
 async def test_answer_that_takes_long_is_promised_and_announced(
     *, home: HomeAssistant, heard: Heard, entry, model_server: ModelServer, gate: Gate, answers: list[Event]
 ) -> None:
@@ -164,6 +174,25 @@ async def test_error_in_the_background_is_announced(
 
     assert heard.utterances == [PROMISE, "The model's server cannot be reached right now."]
     assert outcomes(answers) == ["announced"]
+
+
+async def test_slow_local_answer_is_announced(
+    *, home: HomeAssistant, heard: Heard, entry, gate: Gate, answers: list[Event], monkeypatch
+) -> None:
+    answer_input, release = LocalAnswerer.answer_input, asyncio.Event()
+
+    async def answer_slowly(self: LocalAnswerer, situation: Any) -> Any:
+        await release.wait()
+        return await answer_input(self, situation)
+
+    monkeypatch.setattr(LocalAnswerer, "answer_input", answer_slowly)
+    await press(home, "turn on kitchen light")
+    await until(lambda: heard.utterances == [PROMISE])
+    release.set()
+    await until(lambda: bool(answers))
+
+    assert heard.utterances == [PROMISE, "Turned on the switch"]
+    assert home.states.is_state("input_boolean.kitchen", "on")
 
 
 async def test_answer_that_has_begun_is_not_handed_over(
@@ -516,11 +545,7 @@ async def test_busy_satellite_is_tried_again(
         await announce(self, announcement)
 
     monkeypatch.setattr(ScriptedSatellite, "async_announce", announce_late)
-    gate.close("which colour is the sky?")
-    model_server.script(words("Blue."))
-    await press(home, "which colour is the sky?")
-    gate.release("which colour is the sky?")
-    await until(lambda: bool(answers))
+    await answer_late(home, gate, model_server, answers)
 
     assert outcomes(answers) == ["announced"]
     assert heard.utterances == [PROMISE, "Blue."]
@@ -588,11 +613,7 @@ async def test_turn_in_the_background_leaves_the_session_of_its_pipeline(
         seen.append((current_chat_log.get(), current_session.get()))
 
     monkeypatch.setattr(turn_module, "try_models", look_after)
-    gate.close("which colour is the sky?")
-    model_server.script(words("Blue."))
-    await press(home, "which colour is the sky?")
-    gate.release("which colour is the sky?")
-    await until(lambda: bool(answers))
+    await answer_late(home, gate, model_server, answers)
 
     assert seen == [(None, None)]
 
@@ -614,11 +635,7 @@ async def test_event_of_the_turn_comes_when_it_has_ended(
 async def test_nothing_of_a_hand_over_is_left(
     *, home: HomeAssistant, heard: Heard, entry, model_server: ModelServer, gate: Gate, answers: list[Event]
 ) -> None:
-    gate.close("which colour is the sky?")
-    model_server.script(words("Blue."))
-    await press(home, "which colour is the sky?")
-    gate.release("which colour is the sky?")
-    await until(lambda: bool(answers))
+    await answer_late(home, gate, model_server, answers)
 
     (agent,) = entry.runtime_data.agents.values()
     running = hand_over._get_running_turns(home)
