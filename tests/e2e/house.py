@@ -18,7 +18,7 @@ from demo.turns import Turn, TurnEventCallback, take_turn, wait_for_sensor_updat
 from demo.voice import take_voice_turn
 
 # Seconds that a test waits for a state.
-_PATIENCE = 10.0
+_PATIENCE = 30.0
 
 # The log is searched only for inputs and answers of at least this length, because shorter texts occur in any log.
 _MIN_PRIVATE_CHARS = 12

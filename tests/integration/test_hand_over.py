@@ -9,7 +9,7 @@ from homeassistant.components import conversation, persistent_notification
 from homeassistant.components.assist_satellite.const import DATA_COMPONENT, AssistSatelliteEntityFeature
 from homeassistant.components.assist_satellite.errors import SatelliteBusyError
 from homeassistant.components.conversation.chat_log import DATA_CHAT_LOGS, current_chat_log
-from homeassistant.core import Context, Event, HomeAssistant, ServiceCall
+from homeassistant.core import Context, CoreState, Event, HomeAssistant, ServiceCall
 from homeassistant.helpers import entity_registry as er
 from homeassistant.helpers.chat_session import current_session
 import pytest
@@ -382,6 +382,20 @@ async def test_removal_ends_the_promised_answer(
 
     assert outcomes(answers) == ["interrupted"]
     assert isinstance(gate.turns[0].interruption, asyncio.CancelledError)
+
+
+async def test_promise_stays_stored_when_home_assistant_stops(
+    *, home: HomeAssistant, heard: Heard, entry, gate: Gate, answers: list[Event]
+) -> None:
+    gate.close("which colour is the sky?")
+    await press(home, "which colour is the sky?")
+    (state,) = [agent.state for agent in entry.runtime_data.agents.values()]
+    home.set_state(CoreState.stopping)
+
+    await home.config_entries.async_unload(entry.entry_id)
+
+    home.set_state(CoreState.running)
+    assert (len(state.promises.as_dict()), answers) == (1, [])
 
 
 async def test_start_after_a_kill_reports_the_lost_answer(

@@ -217,8 +217,11 @@ class HandOver:
         finally:
             stop_watching()
             _get_running_turns(self._hass).hand_overs.remove(self)
-            self._agent.state.promises.remove(self._id)
-            _fire_event(self._agent, self.conversation_id, outcome, self._turn)
+            # Home Assistant does not wait for a cancelled task when it stops, and the recorder may have ended. The
+            # promise stays stored, and the next start fires the event.
+            if not self._hass.is_stopping:
+                self._agent.state.promises.remove(self._id)
+                _fire_event(self._agent, self.conversation_id, outcome, self._turn)
 
     async def _async_add_to_chat_log(self, text: str) -> None:
         """Add the answer to the chat log of the conversation when no turn uses it, if the conversation still exists."""
@@ -281,7 +284,7 @@ def _build_result(language: str, text: str, conversation_id: str) -> Conversatio
 
 @callback
 def async_fire_lost_answers(agent: Agent) -> None:
-    """Fire the events of promised answers that were lost because Home Assistant ended without stopping."""
+    """Fire the events of promised answers that were lost because Home Assistant was stopped."""
     for conversation_id in agent.state.promises.take_lost():
         _fire_event(agent, conversation_id, Delivery.INTERRUPTED)
 

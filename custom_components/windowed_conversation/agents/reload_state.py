@@ -26,7 +26,7 @@ class PromisedAnswers:
     """The answers that an agent has promised and not delivered yet, which are stored.
 
     `conversations` has the ids of their conversations, by the ids of the promises. Those that are stored at the
-    start were lost, because Home Assistant ended without stopping.
+    start were lost, because Home Assistant was stopped.
     """
 
     def __init__(self) -> None:
