@@ -24,6 +24,7 @@ from .errors import (
 from .events import (
     DEFAULT_SETTINGS as DEFAULT_SETTINGS,
     AnswerDone as AnswerDone,
+    AnswerSchema as AnswerSchema,
     Event as Event,
     ListedModel as ListedModel,
     ModelSettings as ModelSettings,

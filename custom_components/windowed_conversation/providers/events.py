@@ -61,6 +61,19 @@ class ToolSchema:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerSchema:
+    """The JSON schema that an answer must match.
+
+    `schema` is a JSON schema of type object as Home Assistant makes it. `in_prompt`: send it as text only, because the
+    server ignores or refuses its parameter.
+    """
+
+    name: str
+    schema: Mapping[str, Any]
+    in_prompt: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """A request: the messages of the window (system message first), and the tools in sending order.
 
@@ -68,6 +81,7 @@ class Request:
     `cache_key` is the same for requests with a common beginning. `max_answer_tokens` limits the answer, reasoning
     included. `may_call`: whether the model may call the tools. If it may not, the tools are usually still sent, so that
     the request begins like earlier ones; they are dropped if the server may not support forbidding calls.
+    `answer_schema` is the schema that the answer must match; None for text.
     """
 
     model: str
@@ -78,6 +92,7 @@ class Request:
     max_answer_tokens: int | None = None
     settings: ModelSettings = DEFAULT_SETTINGS
     may_call: bool = True
+    answer_schema: AnswerSchema | None = None
 
     @property
     def answer_limit(self) -> int | None:
