@@ -64,13 +64,17 @@ class ToolSchema:
 class AnswerSchema:
     """The JSON schema that an answer must match.
 
-    `schema` is a JSON schema of type object as Home Assistant makes it. `in_prompt`: send it as text only, because the
-    server ignores or refuses its parameter.
+    `schema` is a JSON schema of type object as Home Assistant makes it. Limits that are not finite are removed from it.
+    `in_prompt`: send it as text only, because the server ignores or refuses its parameter.
     """
 
     name: str
     schema: Mapping[str, Any]
     in_prompt: bool = False
+
+    def __post_init__(self) -> None:
+        """Remove what JSON cannot express."""
+        object.__setattr__(self, "schema", drop_non_finite(dict(self.schema)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ class ModelProfile:
     if unknown. `sampling`: whether it accepts a temperature and `top_p`. `efforts` are the accepted efforts in
     ascending order, or all of them if that is unknown; `default` is the approximate effort if the request does not
     specify one. `images`: whether it accepts images and PDFs. `context_editing`: whether its provider can clear old
-    tool results (Anthropic).
+    tool results (Anthropic). `answer_schemas`: whether it accepts a parameter with the JSON schema of its answer.
     """
 
     context_tokens: int | None = None
@@ -83,6 +83,7 @@ class ModelProfile:
     caching: Caching = Caching.AUTOMATIC
     images: bool = False
     context_editing: bool = False
+    answer_schemas: bool = False
 
 
 UNKNOWN_MODEL = ModelProfile()
@@ -137,7 +138,8 @@ class Vendor(StrEnum):
 
 def _make_family(names: str, reasoning: ReasoningStyle, caching: Caching, **facts: Any) -> tuple[str, ModelProfile]:
     """Return a family of models with its profile. `names` is a pattern that matches from the first character."""
-    return names, ModelProfile(reasoning=reasoning, caching=caching, **{"images": True, **facts})
+    facts = {"images": True, "answer_schemas": True, **facts}
+    return names, ModelProfile(reasoning=reasoning, caching=caching, **facts)
 
 
 _NO_REASONING, _EFFORT, _ADAPTIVE = ReasoningStyle.NONE, ReasoningStyle.EFFORT, ReasoningStyle.ADAPTIVE
@@ -153,18 +155,22 @@ _OPENAI = (
     _make_family(r"o[13]-mini", _EFFORT, _CACHE_KEY, sampling=False, images=False),
     _make_family(r"o\d", _EFFORT, _CACHE_KEY, sampling=False),
     _make_family(r"gpt-4\.1(?!-mini|-nano)", _NO_REASONING, Caching.RETENTION, sampling=True),
-    _make_family(r"(chatgpt-4o|gpt-4o|gpt-4\.)", _NO_REASONING, _CACHE_KEY, sampling=True),
-    _make_family(r"gpt-(3\.5|4)", _NO_REASONING, _CACHE_KEY, sampling=True, images=False),
+    _make_family(r"chatgpt-4o|gpt-4o-2024-05", _NO_REASONING, _CACHE_KEY, sampling=True, answer_schemas=False),
+    _make_family(r"(gpt-4o|gpt-4\.)", _NO_REASONING, _CACHE_KEY, sampling=True),
+    _make_family(r"gpt-(3\.5|4)", _NO_REASONING, _CACHE_KEY, sampling=True, images=False, answer_schemas=False),
 )
 
 # From Opus 4.6 and Sonnet 4.6 on, models have adaptive thinking and no temperature. Earlier models have a thinking
 # budget, and models before Claude 3.7 cannot think:
 # https://platform.claude.com/docs/en/build-with-claude/adaptive-thinking Context editing started with Claude 4:
-# https://platform.claude.com/docs/en/build-with-claude/context-editing
+# https://platform.claude.com/docs/en/build-with-claude/context-editing Schemas of answers started with Claude 4.5:
+# https://platform.claude.com/docs/en/build-with-claude/structured-outputs
+_OLD_CLAUDE: dict[str, Any] = {"sampling": True, "answer_schemas": False}
 _CLAUDES = (
-    _make_family(r"claude-(2|v1|3-(5-)?(haiku|sonnet|opus))", _NO_REASONING, _BREAKPOINTS, sampling=True),
-    _make_family(r"claude-3-7", _BUDGET, _BREAKPOINTS, sampling=True),
-    _make_family(r"claude-\w+-4-([0-5](?!\d)|\d{8})", _BUDGET, _BREAKPOINTS, sampling=True, context_editing=True),
+    _make_family(r"claude-(2|v1|3-(5-)?(haiku|sonnet|opus))", _NO_REASONING, _BREAKPOINTS, **_OLD_CLAUDE),
+    _make_family(r"claude-3-7", _BUDGET, _BREAKPOINTS, **_OLD_CLAUDE),
+    _make_family(r"claude-\w+-4-([0-4](?!\d)|\d{8})", _BUDGET, _BREAKPOINTS, context_editing=True, **_OLD_CLAUDE),
+    _make_family(r"claude-\w+-4-5(?!\d)", _BUDGET, _BREAKPOINTS, sampling=True, context_editing=True),
     _make_family(r"claude-", _ADAPTIVE, _BREAKPOINTS, sampling=False, context_editing=True),
 )
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from ..window import EstimatedCounter, Message, TextKind, TokenCounter, count_message_tokens, count_text_tokens
+from .answer_schemas import format_schema
 from .events import Request, ToolSchema
 from .json_values import get_member, get_objects, token_limit
 
@@ -61,7 +62,9 @@ def count_tools_tokens(tools: Iterable[ToolSchema], counter: TokenCounter = _EST
 
 def count_request_tokens(request: Request, counter: TokenCounter = _ESTIMATOR) -> int:
     """Return the total tokens of a request."""
-    return count_messages_tokens(request.messages, counter) + count_tools_tokens(request.tools, counter)
+    wanted = request.answer_schema
+    schema = count_text_tokens(TextKind.FIXED, format_schema(wanted.schema), counter) if wanted else 0
+    return count_messages_tokens(request.messages, counter) + count_tools_tokens(request.tools, counter) + schema
 
 
 def exceeds_context(request: Request, *, share: float = 1.0, answer: int = 0) -> bool:

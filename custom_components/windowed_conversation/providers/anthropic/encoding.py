@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 from ...window import MAX_TOKENS, Attachment, Message, Role, ToolCall
+from ..answer_schemas import ANTHROPIC, place_answer_schema
 from ..encoder import UNSEEN_NOTE, encode_name, flatten_choices, get_mime_type, make_name_map, native_value
 from ..events import ModelSettings, Request, ToolSchema
 from ..json_values import drop_non_finite, get_count, get_member, get_objects
@@ -281,6 +282,7 @@ def _encode_body(request: Request) -> tuple[dict[str, Any], dict[str, Block]]:
     prompt: https://platform.claude.com/docs/en/build-with-claude/prompt-caching#what-invalidates-the-cache So messages
     are not marked in the one request that forbids calls: no later request would read that cache entry.
     """
+    request, wanted = place_answer_schema(request, ANTHROPIC)
     names = map_argument_names(request.tools)
     conversation = encode_messages(request.messages, request.model, names, images=request.profile.images)
     system = [
@@ -296,6 +298,8 @@ def _encode_body(request: Request) -> tuple[dict[str, Any], dict[str, Block]]:
         "messages": conversation.messages,
         **_encode_thinking(request, max_tokens),
     }
+    if wanted:
+        body.setdefault("output_config", {})["format"] = {"type": "json_schema", "schema": wanted.schema}
     if system:
         body["system"] = system
     if tools:

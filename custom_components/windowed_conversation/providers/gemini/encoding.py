@@ -14,8 +14,9 @@ import re
 from typing import Any
 
 from ...window import Attachment, Message, Role, ToolCall
+from ..answer_schemas import GEMINI, place_answer_schema
 from ..encoder import UNSEEN_NOTE, drop_none, get_mime_type, join_system_prompt, native_value
-from ..events import Request
+from ..events import AnswerSchema, Request
 from ..json_values import drop_non_finite, read_repaired_json
 from ..models import Effort, ModelProfile, ReasoningStyle, find_accepted_effort
 
@@ -116,15 +117,18 @@ def encode_body(request: Request) -> dict[str, Any]:
     profile, settings, most = request.profile, request.settings, request.answer_limit
     sampling = {"temperature": settings.temperature, "topP": settings.top_p} if profile.sampling else {}
     thinking = _thinking(profile, settings.effort, most)
+    _, wanted = _place_schema(request)
+    answer = {"responseMimeType": "application/json", "responseJsonSchema": wanted.schema} if wanted else {}
     return {
         **encode_prompt(request),
-        "generationConfig": drop_none(maxOutputTokens=most, **sampling, thinkingConfig=thinking),
+        "generationConfig": drop_none(maxOutputTokens=most, **sampling, thinkingConfig=thinking, **answer),
         **(_NO_CALLS_CONFIG if request.tools and not request.may_call else {}),
     }
 
 
 def encode_prompt(request: Request) -> dict[str, Any]:
     """Return the part of the request body that costs input tokens."""
+    request, _ = _place_schema(request)
     system = join_system_prompt(request.messages)
     tools = [
         {"name": gemini_name(each.name), "description": each.description, "parametersJsonSchema": dict(each.parameters)}
@@ -135,6 +139,15 @@ def encode_prompt(request: Request) -> dict[str, Any]:
         **({"systemInstruction": {"parts": [{"text": system}], "role": "user"}} if system else {}),
         **({"tools": [{"functionDeclarations": tools}]} if tools else {}),
     }
+
+
+def _place_schema(request: Request) -> tuple[Request, AnswerSchema | None]:
+    """Return the request with the answer's schema in its place, see `place_answer_schema`.
+
+    Models before Gemini 3 refuse the parameter beside tools: https://github.com/googleapis/python-genai/issues/867
+    """
+    may_combine = not request.tools or request.profile.reasoning is ReasoningStyle.LEVEL
+    return place_answer_schema(request, GEMINI if may_combine else None)
 
 
 def gemini_name(name: str) -> str:

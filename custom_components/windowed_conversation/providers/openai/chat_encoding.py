@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from ...window import Attachment, EstimatedCounter, Message, Role
+from ..answer_schemas import COMPATIBLE, OPENAI_STRICT, place_answer_schema
 from ..encoder import add_notes, derive_short_id, drop_none, encode_name, is_short_id, native_value, shorten
 from ..events import Request
 from ..json_values import get_objects, read_repaired_json
@@ -188,11 +189,15 @@ def encode_request(
 
     Residue of `provider` and the request's model is sent as `echo` says. `caching` has the prompt cache parameters.
     """
+    is_openai = dialect is Dialect.OPENAI
+    request, wanted = place_answer_schema(request, OPENAI_STRICT if is_openai else COMPATIBLE)
+    strict = {"strict": True} if is_openai else {}
+    schema = {**strict, "name": encode_name(wanted.name), "schema": wanted.schema} if wanted else None
     images, limit = request.profile.images, request.answer_limit
     visible = [_mark_unseen(each, dialect, images=images) if each.attachments else each for each in request.messages]
     limits = (
         {"max_completion_tokens": limit, "reasoning_effort": encode_effort(request)}
-        if dialect is Dialect.OPENAI
+        if is_openai
         else {"max_tokens": limit, "reasoning_effort": request.settings.effort}
     )
     return {
@@ -200,6 +205,7 @@ def encode_request(
         "messages": encode_messages(_merge(visible, provider, request.model), dialect, provider, request.model, echo),
         **(_encode_tools(request, dialect) if request.tools else {}),
         **drop_none(**encode_sampling(request), **limits),
+        **({"response_format": {"type": "json_schema", "json_schema": schema}} if schema else {}),
         **caching,
         "stream": True,
         "stream_options": {"include_usage": True},

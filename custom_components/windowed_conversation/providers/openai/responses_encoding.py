@@ -5,6 +5,7 @@ from itertools import zip_longest
 from typing import Any
 
 from ...window import Attachment, Message, Role
+from ..answer_schemas import OPENAI_STRICT, place_answer_schema
 from ..encoder import add_notes, drop_none, encode_name, join_system_prompt, native_value, shorten
 from ..errors import BadStream
 from ..events import Compacted, Request
@@ -74,6 +75,9 @@ def encode_request(request: Request, provider: str, caching: Mapping[str, Any]) 
 
 def encode_prompt(request: Request, provider: str) -> dict[str, Any]:
     """Return the parameters that cost input tokens, which are also the parameters of the counting endpoint."""
+    request, wanted = place_answer_schema(request, OPENAI_STRICT)
+    strict = {"type": "json_schema", "strict": True}
+    answer = {**strict, "name": encode_name(wanted.name), "schema": wanted.schema} if wanted else None
     spoken = [message for message in request.messages if message.role is not Role.SYSTEM]
     thinks = encode_effort(request)
     tools = [{"type": "function", **encode_tool(tool), "strict": False} for tool in request.tools]
@@ -86,6 +90,7 @@ def encode_prompt(request: Request, provider: str) -> dict[str, Any]:
         # https://learn.microsoft.com/azure/ai-foundry/openai/how-to/reasoning
         **({"parallel_tool_calls": True} if tools and thinks != Effort.MINIMAL else {}),
         **({"reasoning": {"effort": thinks}} if thinks else {}),
+        **({"text": {"format": answer}} if answer else {}),
     }
 
 
