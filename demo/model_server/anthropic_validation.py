@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import re
 from typing import Any
 
+from .answer_schema_validation import find_anthropic_schema_violations
 from .anthropic_block_validation import find_block_violations
 from .anthropic_context import BETA_BY_EDIT, get_edits
 from .anthropic_prompt import to_blocks
@@ -43,6 +44,7 @@ def find_anthropic_violations(body: Any, betas: frozenset[str] = frozenset()) ->
             _check_system(body),
             _check_marks(body, messages),
         ),
+        find_anthropic_schema_violations(body),
         *(_check_order(messages), _check_pairs(merged), _check_tool_loop(body, merged)),
     )
     model = str(body.get("model"))

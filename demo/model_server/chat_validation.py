@@ -9,6 +9,7 @@ from itertools import pairwise
 import re
 from typing import Any
 
+from .answer_schema_validation import find_openai_schema_violations
 from .prompt_cache import count_common_bytes
 from .usage import encode_prompt
 from .violations import (
@@ -67,6 +68,7 @@ def find_chat_violations(body: Any, *, openai: bool = False) -> list[Violation]:
         _check_tools(body),
         _check_order(messages),
         _check_pairs(messages),
+        _check_answer_schema(body),
     )
     contents = (found for at, message in enumerate(messages) for found in _check_message(message, f"messages[{at}]"))
     return [found for check in (*checks, contents) for found in check]
@@ -79,6 +81,15 @@ def _check_top_level(body: dict[str, Any]) -> Iterator[Violation]:
         yield Violation("stream_options_without_stream", "stream_options", "only allowed with stream")
     if "tool_choice" in body and "tools" not in body:
         yield Violation("tool_choice_without_tools", "tool_choice", "only allowed with tools")
+
+
+def _check_answer_schema(body: dict[str, Any]) -> Iterator[Violation]:
+    form = body.get("response_format")
+    kind = form.get("type") if isinstance(form, dict) else None
+    if form is not None and kind not in ("text", "json_object", "json_schema"):
+        yield Violation("schema_type", "response_format", "the type must be one of text, json_object and json_schema")
+    if isinstance(form, dict) and kind == "json_schema":
+        yield from find_openai_schema_violations(form.get("json_schema"), "response_format.json_schema")
 
 
 def _check_tools(body: dict[str, Any]) -> Iterator[Violation]:

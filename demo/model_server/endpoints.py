@@ -12,6 +12,8 @@ from typing import Any
 from aiohttp import web
 
 from . import skills
+from .answer_schema_validation import SCHEMA_RULE_PREFIX
+from .answer_schemas import check_schema_parameter, match_schema, separate_schema
 from .chat_completions import ChatCompletionsFormat
 from .chat_demands import check_demands
 from .conversation import Answer, Conversation
@@ -49,7 +51,7 @@ class Endpoints:
         """Return a handler that answers as the model."""
 
         async def respond(http: web.Request, record: RequestRecord, wire: WireFormat) -> web.StreamResponse:
-            prompt = self._truncate_prompt(await self._parse_request(http, record, wire), wire)
+            prompt = separate_schema(self._truncate_prompt(await self._parse_request(http, record, wire), wire))
             choice = self._state.settings.parse_model_id(prompt.model)
             armed = self._find_fault(prompt, choice)
             await asyncio.sleep(self._state.settings.latency)
@@ -57,6 +59,7 @@ class Endpoints:
             self._check_headers(http, wire)
             if choice is None:
                 raise RefusedError(NO_SUCH_MODEL_REFUSAL)
+            check_schema_parameter(prompt.body, choice.shapes)
             self._check_request(prompt, record)
             if record.format == ChatCompletionsFormat.name:
                 check_demands(prompt.body, choice.shapes)
@@ -166,7 +169,8 @@ class Endpoints:
         wire.check_headers(http.headers)
 
     def _check_request(self, prompt: Prompt, record: RequestRecord) -> None:
-        if self._state.settings.strict:
+        broken = any(each.rule.startswith(SCHEMA_RULE_PREFIX) for each in record.violations)
+        if self._state.settings.strict or broken:
             _refuse_invalid(record)
         size, limit = estimate_tokens(prompt.cache_bytes), self._state.settings.context_size
         if limit is not None and size > limit:
@@ -180,7 +184,9 @@ class Endpoints:
         return skills.answer(obey_orders(conversation) if self._state.settings.obedient else conversation)
 
     def _build_reply(self, prompt: Prompt, choice: ModelChoice, armed: ArmedFault | None) -> Reply:
-        answer = self._state.answer_script.pop_answer(prompt.conversation) or self._answer(prompt.conversation)
+        answer = self._state.answer_script.pop_answer(prompt.conversation) or match_schema(
+            self._answer(prompt.conversation), prompt, choice.shapes
+        )
         if THINKING_SHAPES.intersection(choice.shapes) or prompt.must_think:
             answer = replace(answer, reasoning=answer.reasoning or _THOUGHT_TEXT)
         if not prompt.can_think:

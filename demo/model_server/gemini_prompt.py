@@ -13,7 +13,7 @@ from .media import Attachment, decode_attachment
 from .wire import get_objects
 
 # The values under these keys come from users and functions, so the keys inside them must not be converted.
-_OPAQUE_KEYS = frozenset({"args", "parameters", "parametersJsonSchema", "response"})
+_OPAQUE_KEYS = frozenset({"args", "parameters", "parametersJsonSchema", "response", "responseJsonSchema"})
 _SNAKE_CASE_PATTERN = re.compile(r"_([a-z])")
 
 

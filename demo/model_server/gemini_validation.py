@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
+from .answer_schema_validation import find_gemini_schema_violations
 from .gemini_part_validation import FUNCTION_NAME_PATTERN, find_part_violations
 from .gemini_prompt import get_declarations, get_object, get_parts, to_camel_case, to_standard_base64
 from .residue import unseal_content
@@ -38,6 +39,7 @@ def find_gemini_violations(body: Any, model: str) -> list[Violation]:
         _check_order(contents),
         _check_pairs(contents),
         _check_signatures(contents, model),
+        find_gemini_schema_violations(body, model),
     )
     found = [found for check in checks for found in check]
     return found + [each for at, content in enumerate(contents) for each in _check_content(content, f"contents[{at}]")]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
+from .answer_schema_validation import find_openai_schema_violations
 from .responses_item_validation import find_item_violations
 from .responses_items import UNBOUND_PREFIX
 from .violations import Violation, find_tool_violations, find_unknown_keys
@@ -42,6 +43,7 @@ def find_responses_violations(body: Any) -> list[Violation]:
         _check_pairs(items),
         _check_reasoning(items),
         _check_bindings(items),
+        _check_answer_schema(body),
     )
     model = str(body.get("model"))
     contents = (found for at, item in enumerate(items) for found in find_item_violations(item, f"input[{at}]", model))
@@ -60,6 +62,13 @@ def _check_top_level(body: dict[str, Any]) -> Iterator[Violation]:
     key = body.get("prompt_cache_key")
     if key is not None and not (isinstance(key, str) and len(key) <= _MAX_CACHE_KEY_CHARS):
         yield Violation("cache_key", "prompt_cache_key", f"longer than {_MAX_CACHE_KEY_CHARS} characters")
+
+
+def _check_answer_schema(body: dict[str, Any]) -> Iterator[Violation]:
+    text = body.get("text")
+    form = text.get("format") if isinstance(text, dict) else None
+    if isinstance(form, dict) and form.get("type") == "json_schema":
+        yield from find_openai_schema_violations(form, "text.format")
 
 
 def _check_tools(body: dict[str, Any]) -> Iterator[Violation]:

@@ -48,6 +48,10 @@ SHAPES: dict[str, str] = (
         "reasoning": "thinks before every answer and before every call",
         "redacted": "Anthropic: the thinking is redacted",
         "nested_error": "Responses: an error in the stream around an error object",
+        "refuses_schema": "answers 400 to a parameter with the JSON schema of the answer",
+        "ignores_schema_parameter": "ignores such a parameter, and obeys a schema in the text",
+        "ignores_schema": "answers in prose, whatever the schema",
+        "fenced_json": "JSON between the marks of a code block",
         "raw_reasoning": "Responses: thinking as reasoning_text, as local servers write it",
     }
 )

@@ -40,6 +40,7 @@ class Prompt:
     """A parsed request. `cache_bytes` is the bytes that the prompt cache compares, `body` the body for the wire format.
 
     A model that does not think has no reasoning; a model that always thinks has some in every answer.
+    `schema_parameter` and `schema_text` are the JSON schemas of the answer in a parameter and in the user's text.
     """
 
     model: str
@@ -50,6 +51,8 @@ class Prompt:
     includes_usage: bool = True
     can_think: bool = True
     must_think: bool = False
+    schema_parameter: dict[str, Any] | None = None
+    schema_text: dict[str, Any] | None = None
     cache_rules: CacheRules = field(default=CacheRules())
 
 
