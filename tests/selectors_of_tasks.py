@@ -8,7 +8,10 @@ import probatio
 
 
 class SelectorCase(NamedTuple):
-    """A selector's configuration with an example of `valid` and of `invalid` data."""
+    """A selector's configuration with an example of `valid` and of `invalid` data.
+
+    `invalid` is None if the selector accepts everything but, perhaps, None.
+    """
 
     config: Mapping[str, Any]
     valid: Any
@@ -33,7 +36,7 @@ SELECTORS: Mapping[str, SelectorCase] = {
     "assist_pipeline": SelectorCase({"assist_pipeline": {}}, "preferred", 5),
     "attribute": SelectorCase({"attribute": {"entity_id": "light.hall"}}, "brightness", 5),
     "backup_location": SelectorCase({"backup_location": {}}, "backups", "no backup"),
-    "boolean": SelectorCase({"boolean": {}}, True, "perhaps"),
+    "boolean": SelectorCase({"boolean": {}}, True, None),
     "choose": SelectorCase({"choose": {"choices": {"one": {"selector": {"number": {}}}}}}, 5, []),
     "color_rgb": SelectorCase({"color_rgb": {}}, [255, 128, 0], [255, 128]),
     "color_temp": SelectorCase({"color_temp": {"unit": "kelvin", "min": 2000, "max": 6500}}, 2700, 9000),
@@ -51,6 +54,7 @@ SELECTORS: Mapping[str, SelectorCase] = {
     "duration": SelectorCase({"duration": {}}, {"minutes": 5}, {"minutes": "a few"}),
     "entity": SelectorCase({"entity": {"domain": "light"}}, "light.hall", "the light in the hall"),
     "entity_multiple": SelectorCase({"entity": {"multiple": True}}, ["light.hall"], ["the light"]),
+    "file": SelectorCase({"file": {"accept": "image/*"}}, "0182a1b9-9dbc-4cb6-8a0e-9a2c3e5b1c55", "no id"),
     "floor": SelectorCase({"floor": {}}, "ground", 5),
     "icon": SelectorCase({"icon": {}}, "mdi:home", 5),
     "label": SelectorCase({"label": {}}, "garden", 5),
@@ -65,6 +69,7 @@ SELECTORS: Mapping[str, SelectorCase] = {
     "object_multiple": SelectorCase({"object": {**_PARCEL, "multiple": True}}, [{"carrier": "DHL"}], {"carrier": 5}),
     "qr_code": SelectorCase({"qr_code": {"data": "https://example.com"}}, "https://example.com", None),
     "select": SelectorCase({"select": {"options": ["on", "off"]}}, "on", "dimmed"),
+    "select_custom": SelectorCase({"select": {"options": ["on", "off"], "custom_value": True}}, "dimmed", 5),
     "select_labels": SelectorCase({"select": {"options": [{"value": "1", "label": "One"}]}}, "1", 1),
     "select_multiple": SelectorCase(
         {"select": {"options": ["red", "green"], "multiple": True}}, ["red", "green"], ["blue"]

@@ -14,9 +14,8 @@ from .wire import Prompt
 _TEXT_PATTERN = re.compile(r"(?P<said>.*?)\s*[^\n{]*\bJSON schema\b[^\n{]*(?P<schema>\{.*\})\s*\Z", re.DOTALL)
 
 # The shapes of servers that treat a schema differently; see `shapes`.
-_REFUSING, _IGNORING_PARAMETER, _IGNORING, _FENCING = (
-    "refuses_schema", "ignores_schema_parameter", "ignores_schema", "fenced_json",
-)  # fmt: skip
+_REFUSING, _IGNORING_PARAMETER, _IGNORING = "refuses_schema", "ignores_schema_parameter", "ignores_schema"
+_FENCING, _BREAKING, _MISTYPING = "fenced_json", "broken_json", "wrong_type"
 
 # The parameter of each format, in the order of its members.
 _PARAMETER_PATHS = (
@@ -76,21 +75,19 @@ def match_schema(answer: Answer, prompt: Prompt, shapes: tuple[str, ...]) -> Ans
     schema = prompt.schema_text if parameter is None else parameter
     if schema is None or answer.calls or _IGNORING in shapes:
         return answer
-    text = json.dumps(fill_form(schema, prompt.conversation), ensure_ascii=False)
+    data = fill_form(schema, prompt.conversation)
+    if _MISTYPING in shapes and data:
+        data = _spoil_type(data, prompt.conversation)
+    text = json.dumps(data, ensure_ascii=False)
+    text = text[: len(text) // 2] if _BREAKING in shapes else text
     return replace(answer, text=f"```json\n{text}\n```" if _FENCING in shapes else text)
 
 
-def spoil_type(answer: Answer, conversation: Conversation) -> Answer:
-    """Return the answer with a value of a wrong type, or the right answer if the user has named the wrong field."""
-    try:
-        data = json.loads(answer.text)
-    except ValueError:
-        return answer
-    if not isinstance(data, dict) or not data:
-        return answer
+def _spoil_type(data: dict[str, Any], conversation: Conversation) -> dict[str, Any]:
+    """Return the data with a value of a wrong type, or unchanged if the user has named the wrong field."""
     numbers = [name for name, value in data.items() if isinstance(value, int | float) and not isinstance(value, bool)]
     name = next(iter([*numbers, *data]))
     is_repair = len([turn for turn in conversation.turns if turn.role == "user"]) > 1
     if is_repair and re.search(rf"\b{re.escape(name)}\b", conversation.newest_user_turn.plain_text):
-        return answer
-    return replace(answer, text=json.dumps({**data, name: "two" if numbers else {"wrong": []}}, ensure_ascii=False))
+        return data
+    return {**data, name: "two" if numbers else {"wrong": []}}

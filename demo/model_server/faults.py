@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum, auto
 import re
 
-from .answer_schemas import spoil_type
 from .conversation import Answer, AnswerFinish, Call, Conversation
 from .refusal import NO_SUCH_MODEL_REFUSAL, WRONG_KEY_REFUSAL, Refusal, RefusalReason
 
@@ -196,11 +195,6 @@ FAULTS: dict[str, Fault] = {
         bend=lambda *_: Answer(refusal=_DECLINED_TEXT, finish=AnswerFinish.PROMPT_BLOCKED),
     ),
     "refusal": Fault("the model declines", bend=lambda *_: Answer(refusal=_DECLINED_TEXT)),
-    "broken_json": Fault(
-        "half of the text, as if it were all, which is broken JSON if a schema was asked for",
-        bend=lambda answer, _: replace(answer, text=answer.text[: len(answer.text) // 2], calls=()),
-    ),
-    "wrong_type": Fault("JSON with a value of a wrong type, until the user names the field", bend=spoil_type),
     "same_call": Fault("the same tool call for ever, while a tool is offered", bend=_repeat_call),
 }
 

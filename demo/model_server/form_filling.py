@@ -103,9 +103,8 @@ class _FormFiller:
 
     def _choose(self, name: str, schema: Schema) -> Any:
         allowed = schema["enum"]
-        return next(
-            (each for each in (self._find_value(name), *self._list_allowed(schema)) if each in allowed), allowed[0]
-        )
+        named = [self._find_value(name) or "", *self._list_allowed(schema)]
+        return next((each for each in named if each in allowed), allowed[0])
 
     def _fill_array(self, name: str, schema: Schema) -> list[Any]:
         items = schema.get("items") or {}

@@ -52,6 +52,8 @@ SHAPES: dict[str, str] = (
         "ignores_schema_parameter": "ignores such a parameter, and obeys a schema in the text",
         "ignores_schema": "answers in prose, whatever the schema",
         "fenced_json": "JSON between the marks of a code block",
+        "broken_json": "the first half of the JSON, as if it were all",
+        "wrong_type": "JSON with a value of a wrong type, until the user names the field",
         "raw_reasoning": "Responses: thinking as reasoning_text, as local servers write it",
     }
 )

@@ -2,6 +2,7 @@
 
 import base64
 import json
+from typing import Any
 
 import openai
 import pytest
@@ -72,6 +73,7 @@ def answer(client):
         (TEXT, "value: a red van.", "a red van"),
         ({**TEXT, "enum": ["on", "off"]}, "a task", "on"),
         ({**TEXT, "enum": ["on", "off"]}, "is it off?", "off"),
+        ({"type": ["string", "null"], "enum": ["on", "off", None]}, "is it off?", "off"),
         (NUMBER, "a task", 1),
         ({**NUMBER, "minimum": 2.0}, "a task", 2),
         ({**NUMBER, "minimum": 2, "maximum": 9}, "10 cars, 1 van, 4 boxes", 4),
@@ -136,7 +138,7 @@ async def test_answer_fits_the_schema_in_the_text(answer):
 
 async def test_picture_is_seen(answer):
     url = f"data:image/png;base64,{base64.b64encode(b'png').decode()}"
-    parts = [{"type": "text", "text": "What is there?"}, {"type": "image_url", "image_url": {"url": url}}]
+    parts: Any = [{"type": "text", "text": "What is there?"}, {"type": "image_url", "image_url": {"url": url}}]
     seen = {"type": "object", "properties": {"seen": TEXT}, "required": ["seen"]}
     assert json.loads(await answer(user(parts), response_format=in_format(seen))) == {"seen": "1 image"}
 
@@ -178,20 +180,19 @@ async def test_json_may_be_cut_at_the_limit(answer):
     assert await answer(AS_TEXT, model="scripted+length") == '{"people":'
 
 
-async def test_wrong_type_is_repaired_once_the_user_names_the_field(answer, server):
-    server.fault("wrong_type")
-    first = await answer(AS_TEXT)
+async def test_wrong_type_is_repaired_once_the_user_names_the_field(answer):
+    model = "scripted+wrong_type"
+    first = await answer(AS_TEXT, model=model)
     error = AS_TEXT.replace(SAID, "expected float at 'people'")
-    second = await answer(AS_TEXT, {"role": "assistant", "content": first}, error)
+    second = await answer(AS_TEXT, {"role": "assistant", "content": first}, error, model=model)
 
     assert json.loads(first) == {"people": "two"}
     assert json.loads(second) == {"people": 3}
 
 
-async def test_wrong_type_stays_if_the_user_does_not_name_the_field(answer, server):
-    server.fault("wrong_type")
-    again = AS_TEXT.replace(SAID, "Try again.")
-    assert json.loads(await answer(AS_TEXT, {"role": "assistant", "content": "{}"}, again)) == {"people": "two"}
+async def test_wrong_type_stays_if_the_user_does_not_name_the_field(answer):
+    messages = (AS_TEXT, {"role": "assistant", "content": "{}"}, AS_TEXT.replace(SAID, "Try again."))
+    assert json.loads(await answer(*messages, model="scripted+wrong_type")) == {"people": "two"}
 
 
 async def test_schema_that_a_grammar_cannot_express_is_refused(answer):

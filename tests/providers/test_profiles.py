@@ -146,3 +146,26 @@ def test_price_of_an_unknown_model_is_unknown(vendor: Vendor, model: str) -> Non
 )
 def test_context_size_is_what_the_table_says(vendor: Vendor, model: str, tokens: int | None) -> None:
     assert find_context_tokens(vendor, model) == tokens
+
+
+@pytest.mark.parametrize(
+    ("vendor", "model", "accepted"),
+    [
+        (Vendor.ANTHROPIC, "claude-3-7-sonnet-latest", False),
+        (Vendor.ANTHROPIC, "claude-sonnet-4-20250514", False),
+        (Vendor.ANTHROPIC, "claude-opus-4-1", False),
+        (Vendor.ANTHROPIC, "claude-haiku-4-5-20251001", True),
+        (Vendor.ANTHROPIC, "claude-opus-4-6", True),
+        (Vendor.AZURE, "gpt-5", True),
+        (Vendor.GOOGLE, "gemini-2.5-flash", True),
+        (Vendor.GOOGLE, "gemma-3-27b-it", False),
+        (Vendor.OPENAI, "chatgpt-4o-latest", False),
+        (Vendor.OPENAI, "gpt-4-turbo", False),
+        (Vendor.OPENAI, "gpt-4o-mini", True),
+        (None, "gpt-5", False),
+    ],
+)
+def test_model_accepts_schemas_of_answers_from_its_first_version_with_them_on(
+    vendor: Vendor | None, model: str, accepted: bool
+) -> None:
+    assert find_profile(vendor, model).answer_schemas is accepted
