@@ -85,6 +85,11 @@ class Request:
         most = self.max_answer_tokens
         return None if most is None else min(most, self.profile.output_tokens or most)
 
+    @property
+    def has_attachments(self) -> bool:
+        """Whether a message has attachments. Each provider bills them differently, so their count is only a guess."""
+        return any(message.attachments for message in self.messages)
+
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:

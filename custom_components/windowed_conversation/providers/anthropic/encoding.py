@@ -11,7 +11,15 @@ import re
 from typing import Any
 
 from ...window import MAX_TOKENS, Attachment, Message, Role, ToolCall
-from ..encoder import UNSEEN_NOTE, encode_name, flatten_choices, get_mime_type, make_name_map, native_value
+from ..encoder import (
+    UNSEEN_NOTE,
+    add_picture_messages,
+    encode_name,
+    flatten_choices,
+    get_mime_type,
+    make_name_map,
+    native_value,
+)
 from ..events import ModelSettings, Request, ToolSchema
 from ..json_values import drop_non_finite, get_count, get_member, get_objects
 from ..models import Caching, Effort, ReasoningStyle, find_accepted_effort
@@ -127,9 +135,9 @@ def encode_messages(
     `names` maps tools to the replacements for their argument names.
     """
     conversation, ids = AlternatingMessages(), _CallIds()
-    newest = max((place for place, message in enumerate(messages) if message.role is Role.USER), default=None)
-    for place, message in enumerate(messages):
-        if place == newest:
+    newest = next((message for message in reversed(messages) if message.role is Role.USER), None)
+    for message in add_picture_messages(messages):
+        if message is newest:
             conversation.history_end = conversation.last_block()
         match message.role:
             case Role.USER:

@@ -7,7 +7,16 @@ import json
 from typing import Any
 
 from ...window import Attachment, EstimatedCounter, Message, Role
-from ..encoder import add_notes, derive_short_id, drop_none, encode_name, is_short_id, native_value, shorten
+from ..encoder import (
+    add_notes,
+    add_picture_messages,
+    derive_short_id,
+    drop_none,
+    encode_name,
+    is_short_id,
+    native_value,
+    shorten,
+)
 from ..events import Request
 from ..json_values import get_objects, read_repaired_json
 from .fields import data_url, encode_arguments, encode_effort, encode_sampling, encode_tool, get_file_name, is_image
@@ -189,7 +198,10 @@ def encode_request(
     Residue of `provider` and the request's model is sent as `echo` says. `caching` has the prompt cache parameters.
     """
     images, limit = request.profile.images, request.answer_limit
-    visible = [_mark_unseen(each, dialect, images=images) if each.attachments else each for each in request.messages]
+    visible = [
+        _mark_unseen(each, dialect, images=images) if each.attachments and each.role is Role.USER else each
+        for each in add_picture_messages(request.messages)
+    ]
     limits = (
         {"max_completion_tokens": limit, "reasoning_effort": encode_effort(request)}
         if dialect is Dialect.OPENAI

@@ -5,7 +5,7 @@ from itertools import zip_longest
 from typing import Any
 
 from ...window import Attachment, Message, Role
-from ..encoder import add_notes, drop_none, encode_name, join_system_prompt, native_value, shorten
+from ..encoder import add_notes, add_picture_messages, drop_none, encode_name, join_system_prompt, native_value, shorten
 from ..errors import BadStream
 from ..events import Compacted, Request
 from ..json_values import as_text, drop_non_finite, get_member, get_objects
@@ -74,7 +74,7 @@ def encode_request(request: Request, provider: str, caching: Mapping[str, Any]) 
 
 def encode_prompt(request: Request, provider: str) -> dict[str, Any]:
     """Return the parameters that cost input tokens, which are also the parameters of the counting endpoint."""
-    spoken = [message for message in request.messages if message.role is not Role.SYSTEM]
+    spoken = [message for message in add_picture_messages(request.messages) if message.role is not Role.SYSTEM]
     thinks = encode_effort(request)
     tools = [{"type": "function", **encode_tool(tool), "strict": False} for tool in request.tools]
     return {
