@@ -91,7 +91,7 @@ def _look_through_camera(match: re.Match[str], conversation: Conversation) -> An
         return _call_tool(conversation, _LOOK_TOOL, {"camera": named})
     outcomes = [parse_outcome(result) for result in conversation.tool_rounds[-1]]
     if error := next((outcome.error for outcome in outcomes if outcome.error), None):
-        return Answer(text=f"I could not look: {error}.")
+        return Answer(text=f"I could not look: {error.rstrip('.')}.")
     kinds = ", ".join(picture.media_type.removeprefix("image/").upper() for picture in conversation.seen_pictures)
     count = len(conversation.seen_pictures)
     seen = (
