@@ -121,7 +121,7 @@ async def house(home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: 
 
 
 def count_pictures(body: dict[str, Any], picture: bytes = PICTURE) -> int:
-    """Return how many times a picture is in a request."""
+    """Return the number of times that a picture is in a request."""
     text = json.dumps(body)
     return sum(text.count(each) for each in {b64encode(picture).decode(), urlsafe_b64encode(picture).decode()})
 

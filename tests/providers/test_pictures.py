@@ -19,7 +19,7 @@ from custom_components.windowed_conversation.providers.openai.responses_encoding
 from custom_components.windowed_conversation.window import Attachment, Message, NativeData, ToolCall
 
 DOOR, GARDEN = (Attachment("image/jpeg", name.encode(), name) for name in ("door", "garden"))
-NOTE = "Pictures of the tool results: door, garden"
+NOTE = "Pictures: door, garden"
 CALLS = tuple(ToolCall(f"call_{name}", "look", {"camera": name}) for name in ("door", "garden"))
 THINKING = [{"type": "thinking", "thinking": "I look.", "signature": "s"}, {"type": "tool_use"}, {"type": "tool_use"}]
 REQUEST = Request(

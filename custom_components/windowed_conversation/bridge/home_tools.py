@@ -35,14 +35,14 @@ _BAD_TIME_TEXTS = {
 }
 
 
-class HomeTool(llm.Tool):
+class _HomeTool(llm.Tool):
     """A tool that reads the entities that are exposed to Assist."""
 
     integration = DOMAIN
     annotations = llm.ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
 
 
-class GetStatesTool(HomeTool):
+class GetStatesTool(_HomeTool):
     """Lists states in the same compact form as the prompt."""
 
     name = f"{DOMAIN}__get_states"
@@ -63,20 +63,20 @@ class GetStatesTool(HomeTool):
         filters = {name: values[:_MAX_FILTER_VALUES] for name, values in given.items() if values}
         states = async_get_home_states(hass)
         if states is None:
-            return refuse("unavailable", _UNAVAILABLE_TEXT)
+            return _refuse("unavailable", _UNAVAILABLE_TEXT)
         found = _search_home(hass, states, **filters) if filters else SearchResult(_get_common_entities(states))
         listing = build_entity_listing(
             found.entities, _find_speaker_area(hass, llm_context), MAX_LISTING_TOKENS, self._count_tokens
         )
         if not listing.state_by_key:
-            return refuse("not_found", _NOT_FOUND_TEXT)
+            return _refuse("not_found", _NOT_FOUND_TEXT)
         missing: JsonObjectType = {"not_found": list(found.unmatched_names)} if found.unmatched_names else {}
         # The time comes first, so that even the beginning of an old result cannot be taken for the present.
         at = f"{dt_util.now():%Y-%m-%d %H:%M}"
         return llm.ToolResult(data={"at": at, "note": _DATA_NOTE, "states": listing.text, **missing})
 
 
-class GetHistoryTool(HomeTool):
+class GetHistoryTool(_HomeTool):
     """Lists the state changes of one entity, read from the recorder."""
 
     name = f"{DOMAIN}__get_history"
@@ -101,14 +101,14 @@ class GetHistoryTool(HomeTool):
         given: dict[str, str] = self.parameters(tool_input.tool_args)
         states = async_get_home_states(hass)
         if states is None:
-            return refuse("unavailable", _UNAVAILABLE_TEXT)
+            return _refuse("unavailable", _UNAVAILABLE_TEXT)
         areas = [given["area"]] if given.get("area") else []
         entities = _search_home(hass, states, areas=areas, names=[given["name"]]).entities
         if len(entities) != 1:
-            return refuse("several_found", _SEVERAL_FOUND_TEXT) if entities else refuse("not_found", _NOT_FOUND_TEXT)
+            return _refuse("several_found", _SEVERAL_FOUND_TEXT) if entities else _refuse("not_found", _NOT_FOUND_TEXT)
         span = period_of(given.get("start", ""), given.get("end", ""), dt_util.now())
         if isinstance(span, SpanProblem):
-            return refuse("bad_time", _BAD_TIME_TEXTS[span])
+            return _refuse("bad_time", _BAD_TIME_TEXTS[span])
         ((entity_id, entity),) = entities.items()
         return await self._async_get_history(hass, entity_id, entity, span)
 
@@ -116,10 +116,10 @@ class GetHistoryTool(HomeTool):
         self, hass: HomeAssistant, entity_id: str, entity: EntityState, span: Period
     ) -> llm.ToolResult:
         if "recorder" not in hass.config.components:
-            return refuse("no_history", _NO_HISTORY_TEXT)
+            return _refuse("no_history", _NO_HISTORY_TEXT)
         changes, read_to = await get_instance(hass).async_add_executor_job(_read_changes, hass, entity_id, span)
         if not changes:
-            return refuse("nothing_recorded", _NOTHING_RECORDED_TEXT)
+            return _refuse("nothing_recorded", _NOTHING_RECORDED_TEXT)
         data: JsonObjectType = {"note": _DATA_NOTE, "history": history_text(entity, changes, read_to)}
         return llm.ToolResult(data=data)
 
@@ -182,6 +182,5 @@ def _find_speaker_area(hass: HomeAssistant, llm_context: llm.LLMContext) -> str:
     return area_name(area.name) if area else ""
 
 
-def refuse(reason: str, text: str) -> llm.ToolResult:
-    """Return the result of a call that could not be answered; `text` tells the model why."""
+def _refuse(reason: str, text: str) -> llm.ToolResult:
     return llm.ToolResult(data={"error": reason, "error_text": text}, error=True)

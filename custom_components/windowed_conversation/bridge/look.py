@@ -13,11 +13,9 @@ import probatio
 
 from ..const import DOMAIN
 from ..window import Attachment
-from .home_tools import HomeTool, refuse
 from .pictures import UnreadableFile, async_prepare_attachment
 
 _CAMERA_DOMAIN = "camera"
-_IMAGE_TIMEOUT_SECONDS = 10
 # Every picture is in all later requests of the turn.
 _MAX_LOOKS = 8
 
@@ -32,9 +30,11 @@ _REFUSALS = {
 }
 
 
-class LookTool(HomeTool):
+class LookTool(llm.Tool):
     """Takes a picture with a camera that is exposed to Assist, and adds it to the `pictures` of the turn."""
 
+    integration = DOMAIN
+    annotations = llm.ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
     name = f"{DOMAIN}__look"
     title = "Look"
     description = "Look through a camera, to answer what it sees now."
@@ -50,15 +50,10 @@ class LookTool(HomeTool):
     ) -> llm.ToolResult:
         given: dict[str, str] = self.parameters(tool_input.tool_args)
         name = given["camera"].strip()
-        found = intent.async_match_targets(
-            hass,
-            intent.MatchTargetsConstraints(
-                name=name,
-                area_name=given.get("area") or None,
-                domains={_CAMERA_DOMAIN},
-                assistant=CONVERSATION_DOMAIN,
-            ),
+        wanted = intent.MatchTargetsConstraints(
+            name=name, area_name=given.get("area"), domains={_CAMERA_DOMAIN}, assistant=CONVERSATION_DOMAIN
         )
+        found = intent.async_match_targets(hass, wanted)
         if found.no_match_reason is intent.MatchFailedReason.DUPLICATE_NAME:
             return _refuse("several_found")
         if not name or len(found.states) != 1:
@@ -72,12 +67,11 @@ class LookTool(HomeTool):
         # a camera exists, so its component is loaded
         from homeassistant.components.camera import async_get_image  # noqa: PLC0415 - most homes need no camera
 
-        task = asyncio.current_task()
         try:
-            image = await async_get_image(hass, entity_id, timeout=_IMAGE_TIMEOUT_SECONDS)
+            image = await async_get_image(hass, entity_id, timeout=10)
             picture = await async_prepare_attachment(hass, image.content, name)
         except HomeAssistantError:
-            if task is not None and task.cancelling():
+            if (task := asyncio.current_task()) is not None and task.cancelling():
                 # Home Assistant takes the cancellation of a turn for a camera without a picture.
                 raise asyncio.CancelledError from None
             return _refuse("no_picture")
@@ -90,9 +84,10 @@ class LookTool(HomeTool):
 def create_look_tools(hass: HomeAssistant, pictures: dict[str, Attachment]) -> tuple[llm.Tool, ...]:
     """Return the tool, or none if no camera is exposed. It adds what it sees to `pictures`, by call id."""
     cameras = hass.states.async_entity_ids(_CAMERA_DOMAIN)
-    is_any_exposed = any(async_should_expose(hass, CONVERSATION_DOMAIN, camera) for camera in cameras)
-    return (LookTool(pictures),) if is_any_exposed else ()
+    return (
+        (LookTool(pictures),) if any(async_should_expose(hass, CONVERSATION_DOMAIN, each) for each in cameras) else ()
+    )
 
 
 def _refuse(reason: str) -> llm.ToolResult:
-    return refuse(reason, _REFUSALS[reason])
+    return llm.ToolResult(data={"error": reason, "error_text": _REFUSALS[reason]}, error=True)

@@ -18,14 +18,10 @@ _MAX_PIXELS = 50_000_000
 _MAX_UNCHANGED_BYTES = 1024**2
 _JPEG_QUALITY = 85
 
-_PDF_TYPE = "application/pdf"
-_TYPE_PATTERNS = {
-    "image/jpeg": re.compile(rb"\xff\xd8\xff"),
-    "image/png": re.compile(rb"\x89PNG\r\n\x1a\n"),
-    "image/gif": re.compile(rb"GIF8[79]a"),
-    "image/webp": re.compile(rb"RIFF....WEBP", re.DOTALL),
-    _PDF_TYPE: re.compile(rb"%PDF-"),
-}
+_TYPE_PATTERN = re.compile(
+    rb"(?P<jpeg>\xff\xd8\xff)|(?P<png>\x89PNG\r\n\x1a\n)|(?P<gif>GIF8[79]a)|(?P<webp>RIFF....WEBP)|(?P<pdf>%PDF-)",
+    re.DOTALL,
+)
 _PILLOW_FORMATS = ("JPEG", "PNG", "GIF", "WEBP")
 
 # What Pillow finds in a picture beside its pixels that says nothing about where and when it was taken.
@@ -51,10 +47,10 @@ async def async_prepare_attachment(hass: HomeAssistant, data: bytes, name: str) 
     """
     if len(data) > _MAX_FILE_BYTES:
         raise UnreadableFile("file_too_large")
-    mime_type = next((kind for kind, pattern in _TYPE_PATTERNS.items() if pattern.match(data)), None)
-    if mime_type is None:
+    if (found := _TYPE_PATTERN.match(data)) is None:
         raise UnreadableFile("file_not_readable")
-    if mime_type != _PDF_TYPE and (encoded := await hass.async_add_executor_job(_encode_picture, data)):
+    mime_type = "application/pdf" if found["pdf"] else f"image/{found.lastgroup}"
+    if not found["pdf"] and (encoded := await hass.async_add_executor_job(_encode_picture, data)):
         mime_type, data = "image/jpeg", encoded
     return Attachment(mime_type, data, name.replace("\\", "/").rpartition("/")[2][:_MAX_NAME_CHARS])
 
@@ -75,11 +71,13 @@ def _scale_picture(data: bytes) -> bytes | None:
     from PIL import Image, ImageOps  # noqa: PLC0415 - few turns have a picture
 
     with Image.open(BytesIO(data), formats=_PILLOW_FORMATS) as image:
-        if image.width * image.height > _MAX_PIXELS:
+        width, height = image.size
+        if width * height > _MAX_PIXELS:
             raise ValueError("too many pixels")
-        is_small = max(image.size) <= _MAX_SIDE_PIXELS and len(data) <= _MAX_UNCHANGED_BYTES
+        scale = _MAX_SIDE_PIXELS / max(width, height)
+        is_small = scale >= 1 and len(data) <= _MAX_UNCHANGED_BYTES
         # A JPEG is decoded at a fraction of its size if that suffices.
-        image.draft(None, _fit(image.size))
+        image.draft(None, (max(1, int(width * scale)), max(1, int(height * scale))))
         image.load()
         is_still = not getattr(image, "is_animated", False)
         if is_small and is_still and {*image.info, *getattr(image, "app", ())} <= _HARMLESS_FIELDS:
@@ -91,9 +89,3 @@ def _scale_picture(data: bytes) -> bytes | None:
     picture.paste(upright, mask=upright if upright.mode == "RGBA" else None)
     picture.save(encoded := BytesIO(), "JPEG", quality=_JPEG_QUALITY)
     return encoded.getvalue()
-
-
-def _fit(size: tuple[int, int]) -> tuple[int, int]:
-    """Return the size to which a picture is scaled, in pixels."""
-    scale = min(1, _MAX_SIDE_PIXELS / max(size))
-    return max(1, int(size[0] * scale)), max(1, int(size[1] * scale))

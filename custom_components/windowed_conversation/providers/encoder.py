@@ -1,9 +1,8 @@
 """Code shared by all encoders: names, tool schemas, the system prompt, attachments, and residue."""
 
 from base64 import b32encode
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from hashlib import sha256
-from itertools import groupby
 import re
 from typing import Any
 
@@ -158,19 +157,6 @@ def _forbids_extra_keys(schema: Schema) -> bool:
 def _list_types(schema: Schema) -> Iterable[str]:
     types = schema.get("type", ())
     return (types,) if isinstance(types, str) else types
-
-
-def add_picture_messages(messages: Iterable[Message]) -> Iterator[Message]:
-    """Yield the messages, and after the tool results of each round a user message with their attachments.
-
-    The result itself cannot have them, because Chat Completions only accepts text there.
-    """
-    for is_result, group in groupby(messages, key=lambda message: message.role is Role.TOOL):
-        round_messages = [*group]
-        yield from round_messages
-        if is_result and (attached := [attachment for each in round_messages for attachment in each.attachments]):
-            names = ", ".join(attachment.name for attachment in attached)
-            yield Message.user(f"Pictures of the tool results: {names}", attachments=tuple(attached))
 
 
 def add_notes(content: str, unseen: int) -> str:

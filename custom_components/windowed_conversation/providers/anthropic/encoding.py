@@ -11,16 +11,8 @@ import re
 from typing import Any
 
 from ...window import MAX_TOKENS, Attachment, Message, Role, ToolCall
-from ..encoder import (
-    UNSEEN_NOTE,
-    add_picture_messages,
-    encode_name,
-    flatten_choices,
-    get_mime_type,
-    make_name_map,
-    native_value,
-)
-from ..events import ModelSettings, Request, ToolSchema
+from ..encoder import UNSEEN_NOTE, encode_name, flatten_choices, get_mime_type, make_name_map, native_value
+from ..events import ModelSettings, Request, ToolSchema, add_picture_messages
 from ..json_values import drop_non_finite, get_count, get_member, get_objects
 from ..models import Caching, Effort, ReasoningStyle, find_accepted_effort
 from ..sizes import exceeds_context

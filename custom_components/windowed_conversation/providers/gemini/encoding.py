@@ -14,8 +14,8 @@ import re
 from typing import Any
 
 from ...window import Attachment, Message, Role, ToolCall
-from ..encoder import UNSEEN_NOTE, add_picture_messages, drop_none, get_mime_type, join_system_prompt, native_value
-from ..events import Request
+from ..encoder import UNSEEN_NOTE, drop_none, get_mime_type, join_system_prompt, native_value
+from ..events import Request, add_picture_messages
 from ..json_values import drop_non_finite, read_repaired_json
 from ..models import Effort, ModelProfile, ReasoningStyle, find_accepted_effort
 

@@ -7,17 +7,8 @@ import json
 from typing import Any
 
 from ...window import Attachment, EstimatedCounter, Message, Role
-from ..encoder import (
-    add_notes,
-    add_picture_messages,
-    derive_short_id,
-    drop_none,
-    encode_name,
-    is_short_id,
-    native_value,
-    shorten,
-)
-from ..events import Request
+from ..encoder import add_notes, derive_short_id, drop_none, encode_name, is_short_id, native_value, shorten
+from ..events import Request, add_picture_messages
 from ..json_values import get_objects, read_repaired_json
 from .fields import data_url, encode_arguments, encode_effort, encode_sampling, encode_tool, get_file_name, is_image
 

@@ -5,9 +5,9 @@ from itertools import zip_longest
 from typing import Any
 
 from ...window import Attachment, Message, Role
-from ..encoder import add_notes, add_picture_messages, drop_none, encode_name, join_system_prompt, native_value, shorten
+from ..encoder import add_notes, drop_none, encode_name, join_system_prompt, native_value, shorten
 from ..errors import BadStream
-from ..events import Compacted, Request
+from ..events import Compacted, Request, add_picture_messages
 from ..json_values import as_text, drop_non_finite, get_member, get_objects
 from ..models import Effort, ReasoningStyle
 from .fields import (
