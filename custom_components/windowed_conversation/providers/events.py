@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mappin
 from dataclasses import astuple, dataclass, field
 from enum import StrEnum
 from itertools import groupby
-from operator import add
+from operator import add, attrgetter
 from typing import Any, Protocol, runtime_checkable
 
 from ..window import Attachment, Message, Role, ToolCall, format_tool_definition
@@ -89,7 +89,7 @@ class Request:
     @property
     def has_attachments(self) -> bool:
         """Whether a message has attachments. Each provider bills them differently, so their count is only a guess."""
-        return any(message.attachments for message in self.messages)
+        return bool([message for message in self.messages if message.attachments])
 
 
 def add_picture_messages(messages: Iterable[Message]) -> Iterator[Message]:
@@ -97,12 +97,12 @@ def add_picture_messages(messages: Iterable[Message]) -> Iterator[Message]:
 
     The result itself cannot have them, because Chat Completions only accepts text there.
     """
-    for is_result, group in groupby(messages, key=lambda message: message.role is Role.TOOL):
+    for role, group in groupby(messages, key=attrgetter("role")):
         pictures: tuple[Attachment, ...] = ()
         for message in group:
             yield message
             pictures += message.attachments
-        if is_result and pictures:
+        if role is Role.TOOL and pictures:
             yield Message.user(f"Pictures: {', '.join([each.name for each in pictures])}", attachments=pictures)
 
 
