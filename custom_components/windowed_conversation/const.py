@@ -5,6 +5,7 @@ from enum import StrEnum
 DOMAIN = "windowed_conversation"
 
 CONF_API_VERSION = "api_version"
+CONF_CAMERAS = "cameras"
 CONF_COMPACTION = "compaction"
 CONF_CONTEXT_PLACEMENT = "context_placement"
 CONF_CONTEXT_TOKENS = "context_tokens"

@@ -10,16 +10,19 @@ import re
 from typing import Any
 
 from .answer_schema_validation import find_openai_schema_violations
+from .media import DOCUMENT_TYPE, IMAGE_TYPES, decode_data_url
 from .prompt_cache import count_common_bytes
 from .usage import encode_prompt
 from .violations import (
     TOOL_NAME_PATTERN,
     Violation,
+    find_media_violations,
     find_tool_violations,
     find_unknown_keys,
     is_json_object,
     is_nonblank_text,
 )
+from .wire import get_objects
 
 _ROLES = ("system", "user", "assistant", "tool")
 # Fields that OpenAI, Azure, llama.cpp, Ollama, LM Studio and vLLM all accept.
@@ -161,6 +164,8 @@ def _check_message(message: dict[str, Any], where: str) -> Iterator[Violation]:
     for call in calls or ():
         yield from _check_call(call, where)
     content = message.get("content")
+    for part in get_objects(content):
+        yield from _check_part(part, str(message.get("role")), where)
     if content is None and not calls:
         yield Violation("content_missing", where, "only an answer with tool calls has no content")
     if content is not None and not (calls and content == "") and not _has_content(content):
@@ -175,6 +180,17 @@ def _has_content(content: object) -> bool:
     return all(
         isinstance(part, dict) and (part.get("type") != "text" or _has_content(part.get("text"))) for part in content
     )
+
+
+def _check_part(part: dict[str, Any], role: str, where: str) -> Iterator[Violation]:
+    if part.get("type") not in ("image_url", "file"):
+        return
+    if role != "user":
+        yield Violation("part_role", where, f"only a user's message has such a part, not one of {role}")
+    media = part.get(str(part["type"]))
+    url = media.get("url" if part["type"] == "image_url" else "file_data") if isinstance(media, dict) else None
+    types = IMAGE_TYPES if part["type"] == "image_url" else (DOCUMENT_TYPE,)
+    yield from find_media_violations(decode_data_url(url), where, types)
 
 
 def _check_call(call: object, where: str) -> Iterator[Violation]:

@@ -84,13 +84,23 @@ class Conversation:
     @property
     def newest_user_turn(self) -> Turn:
         """The newest user message, or an empty one if there is none."""
-        return next((turn for turn in reversed(self.turns) if turn.role == "user"), Turn("user", ""))
+        return next((turn for turn in self.turns[len(self.earlier_turns) :] if turn.role == "user"), Turn("user", ""))
 
     @property
     def earlier_turns(self) -> tuple[Turn, ...]:
-        """The messages before the newest user message."""
-        at = max((at for at, turn in enumerate(self.turns) if turn.role == "user"), default=0)
-        return self.turns[:at]
+        """The messages before the newest user message. Pictures that follow tool results belong to these results."""
+        said = [
+            at
+            for at, turn in enumerate(self.turns)
+            if turn.role == "user" and not (turn.attachments and at and self.turns[at - 1].role == "tool")
+        ]
+        return self.turns[: said[-1]] if said else ()
+
+    @property
+    def seen_pictures(self) -> tuple[Attachment, ...]:
+        """The pictures that follow tool results since the newest user message."""
+        since = self.turns[len(self.earlier_turns) + 1 :]
+        return tuple(picture for turn in since if turn.role == "user" for picture in turn.attachments)
 
     @property
     def last_assistant_text(self) -> str:

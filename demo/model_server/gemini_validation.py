@@ -121,7 +121,9 @@ def _has_wrong_ids(calls: list[dict[str, Any]], responses: list[dict[str, Any]])
 
 def _check_signatures(contents: list[dict[str, Any]], model: str) -> Iterator[Violation]:
     """Yield the violations in the thought signatures of the current turn: all contents after the last user message."""
-    said = [at for at, each in enumerate(contents) if each.get("role") == "user" and not _is_function_response(each)]
+    said = [
+        at for at, each in enumerate(contents) if each.get("role") == "user" and not _belongs_to_results(contents, at)
+    ]
     start = said[-1] + 1 if said else 0
     for at, content in enumerate(contents[start:], start):
         parts = get_parts(content)
@@ -133,6 +135,14 @@ def _check_signatures(contents: list[dict[str, Any]], model: str) -> Iterator[Vi
         if calls and "thoughtSignature" not in calls[0] and not model.startswith("gemini-2"):
             text = "Function call is missing a thought_signature in functionCall parts."
             yield Violation("signature_missing", f"contents[{at}]", text)
+
+
+def _belongs_to_results(contents: list[dict[str, Any]], at: int) -> bool:
+    """Return whether a content has function responses, or the pictures that directly follow them."""
+    if _is_function_response(contents[at]):
+        return True
+    has_pictures = any("inlineData" in part for part in get_parts(contents[at]))
+    return has_pictures and at > 0 and _is_function_response(contents[at - 1])
 
 
 def _is_function_response(content: dict[str, Any]) -> bool:

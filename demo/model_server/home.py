@@ -8,6 +8,7 @@ Tools are found by the end of their name among the offered ones (`intent__HassTu
 import re
 
 from .conversation import Answer, Call, Conversation, ToolResult
+from .home_overview import find_entities
 from .home_questions import QUESTION_RULES
 from .home_states import parse_listed_home
 from .live_context import look_up_states, parse_states
@@ -17,6 +18,7 @@ from .rules import Rule, compile_pattern
 
 _SWITCH_TOOL_BY_STATE = {"on": "HassTurnOn", "off": "HassTurnOff"}
 _CLOCK_TOOL = "GetDateTime"
+_LOOK_TOOL = "look"
 
 
 def _join_names(names: list[str]) -> str:
@@ -80,6 +82,27 @@ def _look_at_clock(_match: re.Match[str], conversation: Conversation) -> Answer:
     return Answer(text=f"The clock says {time[0]}." if time else "The clock says nothing.")
 
 
+def _look_through_camera(match: re.Match[str], conversation: Conversation) -> Answer:
+    """Answer what a camera sees from its picture. The camera is the one whose name has the place of the question."""
+    place = match["place"].lower().removesuffix(" camera")
+    if not conversation.tool_rounds:
+        cameras = [each.name for each in find_entities(conversation.turns) if each.domain == "camera"]
+        named = next((name for name in cameras if place in name.lower()), place)
+        return _call_tool(conversation, _LOOK_TOOL, {"camera": named})
+    outcomes = [parse_outcome(result) for result in conversation.tool_rounds[-1]]
+    if error := next((outcome.error for outcome in outcomes if outcome.error), None):
+        return Answer(text=f"I could not look: {error.rstrip('.')}.")
+    kinds = ", ".join(picture.media_type.removeprefix("image/").upper() for picture in conversation.seen_pictures)
+    count = len(conversation.seen_pictures)
+    seen = (
+        f"I see {count} {'picture' if count == 1 else 'pictures'} of the {place} ({kinds})"
+        if count
+        else "I see nothing"
+    )
+    thing = match.groupdict().get("thing")
+    return Answer(text=f"{seen}, and no {thing} in it." if thing else f"{seen}.")
+
+
 _POLITE_PREFIX = r"(?:(?:please|could you|can you|would you|would you mind) )*"
 
 HOME_RULES: tuple[Rule, ...] = (
@@ -108,6 +131,14 @@ HOME_RULES: tuple[Rule, ...] = (
     Rule(
         compile_pattern(rf"{_POLITE_PREFIX}(?:switch|turn)(?:ing)? (?P<names>.+?) (?P<state>on|off)(?: please)?"),
         _switch_things,
+    ),
+    Rule(
+        compile_pattern(r"is there (?:a|an|any) (?P<thing>.+?) (?:at|in front of|outside|in|on) the (?P<place>.+?)"),
+        _look_through_camera,
+    ),
+    Rule(
+        compile_pattern(r"(?:look|what do you see) through the (?P<place>.+?)"),
+        _look_through_camera,
     ),
     Rule(compile_pattern(r"(?:ask|look at) the clock|what does the clock say"), _look_at_clock),
     *QUESTION_RULES,

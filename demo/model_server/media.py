@@ -15,24 +15,34 @@ MEDIA_TYPES = (*IMAGE_TYPES, DOCUMENT_TYPE)
 
 # The price of any attachment, in bytes of the token estimate: about what providers charge for a small picture.
 _ATTACHMENT_COST_BYTES = 1200
+# The first bytes of each type, by which a provider notices that a picture has another type than was stated:
+# https://github.com/home-assistant/core/issues/167208
+_FIRST_BYTES = {"image/jpeg": b"\xff\xd8\xff", "image/png": b"\x89PNG", "image/gif": b"GIF8", DOCUMENT_TYPE: b"%PDF"}
 _TYPE_KEYS = frozenset({"media_type", "mimeType", "mime_type"})
 
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """An image or a document; `byte_count` is in bytes."""
+    """An image or a document; `byte_count` is in bytes, `actual_type` is what its data is, empty if that is unknown."""
 
     media_type: str
     byte_count: int
+    actual_type: str = ""
+
+    @property
+    def is_mislabeled(self) -> bool:
+        """Whether the data is of another known type than the stated one."""
+        return self.actual_type not in ("", self.media_type)
 
 
 def decode_attachment(media_type: object, data: object) -> Attachment | None:
     """Return the attachment in base64 data, or None if the data is malformed."""
     try:
-        size = len(base64.b64decode(data, validate=True)) if isinstance(data, str) else 0
+        decoded = base64.b64decode(data, validate=True) if isinstance(data, str) else b""
     except binascii.Error, ValueError:
         return None
-    return Attachment(str(media_type), size)
+    actual = next((kind for kind, first in _FIRST_BYTES.items() if decoded.startswith(first)), "")
+    return Attachment(str(media_type), len(decoded), actual)
 
 
 def decode_data_url(url: object) -> Attachment | None:

@@ -20,6 +20,7 @@ EXAMPLE_PHRASES: tuple[tuple[str, str], ...] = (
     ("check the coffee machine and switch it off if it is on", "the same, the other way round"),
     ("tell me whether the kitchen light is on", "reads a state"),
     ("which devices are on?", "reads the whole home"),
+    ("is there a parcel at the front door?", "looks through an exposed camera, if the agent may"),
     ("look at the clock", "a tool call without arguments, or answered from the context if no tool has the time"),
     ("quietly switch on the bedroom light", "a tool call and no word after it"),
     ("say one moment, then switch on the bedroom light", "speaks before the tool call"),

@@ -74,3 +74,5 @@ def find_media_violations(
         yield Violation("media_data", where, "no base64 data")
     elif attachment.media_type not in types:
         yield Violation("media_type", where, f"none of {', '.join(types)}")
+    elif attachment.is_mislabeled:
+        yield Violation("media_mismatch", where, f"stated as {attachment.media_type}, is {attachment.actual_type}")

@@ -18,7 +18,14 @@ from custom_components.windowed_conversation.agents.issues import (
 from custom_components.windowed_conversation.providers.events import Provider, Request, ToolSchema, Usage
 from custom_components.windowed_conversation.turn.limits import Budget
 from custom_components.windowed_conversation.turn.model import BilledRequest, Model, PromptFingerprints
-from custom_components.windowed_conversation.window import EstimatedCounter, Message, ToolCall, Window, WindowPolicy
+from custom_components.windowed_conversation.window import (
+    Attachment,
+    EstimatedCounter,
+    Message,
+    ToolCall,
+    Window,
+    WindowPolicy,
+)
 from custom_components.windowed_conversation.window.tokens import CalibratedCounter, Calibrator
 
 COUNTER = CalibratedCounter(Calibrator())
@@ -290,3 +297,15 @@ def test_nothing_is_kept_of_a_window_that_is_gone(watch: CacheWatch) -> None:
     gc.collect()
 
     assert seen() is None
+
+
+def test_price_of_a_picture_is_no_miss(watch: CacheWatch, window: Window) -> None:
+    window.open("who is there?")
+    picture = Attachment("image/jpeg", b"picture")
+    first, seen = window.messages(), Message.tool("call", "look", "Front door", attachments=(picture,))
+    before = billed(Request("model", first, (TOOL,)), Usage(input=10_000, cached=9_900), 0)
+    looked = billed(Request("model", (*first, seen), (OTHER_TOOL,)), Usage(input=20_000, cached=9_900), 1)
+
+    watch.on_turn(window, [before, looked], PROMPT, COUNTER)
+
+    assert watch.collapse is None

@@ -82,6 +82,7 @@ def rules(body, betas=frozenset()):
         ("cache_marks", [user(*[{**TEXT, **MARK}] * 5)]),
         ("cache_mark", [user({**TEXT, "cache_control": {"type": "ephemeral", "ttl": "2h"}})]),
         ("cache_order", [user({**TEXT, **MARK}, {**TEXT, **LONG_MARK})]),
+        ("media_mismatch", [user({**IMAGE, "source": {**IMAGE["source"], "data": "/9j/4A=="}})]),
         ("media_type", [user({**IMAGE, "source": {**IMAGE["source"], "media_type": "image/jpg"}})]),
         ("media_data", [user({**IMAGE, "source": {**IMAGE["source"], "data": "?"}})]),
         ("media_data", [user({**PDF, "source": {"type": "text", "data": "hi"}})]),

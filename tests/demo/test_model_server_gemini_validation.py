@@ -81,6 +81,7 @@ def remove_id(part):
         ("part_role", [user(), model(RESULT), user()]),
         ("part_role", [user(), model(IMAGE), user()]),
         ("media_type", [user({"inlineData": {"mimeType": "image/gif", "data": "aGk="}})]),
+        ("media_mismatch", [user({"inlineData": {"mimeType": "image/png", "data": "_9j_4A=="}})]),
         ("media_data", [user({"inlineData": {"mimeType": "image/png", "data": "?"}})]),
     ],
 )
@@ -112,3 +113,8 @@ def test_fields_that_break_a_rule_are_found_alone(rule, fields):
 
 def test_models_before_the_third_do_not_insist_on_a_signature():
     assert rules(request(user(), model(CALL), user(RESULT)), "gemini-2.5-flash") == set()
+
+
+def test_pictures_after_function_responses_begin_no_turn():
+    unsigned = [user(), model(CALL), user(RESULT), user(IMAGE)]
+    assert rules(request(*unsigned)) == {"signature_missing"}

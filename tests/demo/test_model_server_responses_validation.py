@@ -77,6 +77,7 @@ def rules(body):
         ("part_type", [user(), assistant([IMAGE]), user()]),
         ("media_data", [user([{**IMAGE, "image_url": "data:image/png;base64,?"}])]),
         ("media_data", [user([{**IMAGE, "image_url": "https://example.com/a.png"}])]),
+        ("media_mismatch", [user([{**IMAGE, "image_url": "data:image/png;base64,/9j/4A=="}])]),
         ("media_type", [user([{**IMAGE, "image_url": "data:image/jpg;base64,aGk="}])]),
         ("media_type", [user([{**PDF, "file_data": IMAGE["image_url"]}])]),
         ("file_name", [user([{**PDF, "filename": ""}])]),

@@ -10,6 +10,13 @@ CALL = called("a", "intent__HassTurnOn", name="lamp")
 TWO_CALLS = {**CALL, "tool_calls": [CALL["tool_calls"][0], {**CALL["tool_calls"][0], "id": "b"}]}
 
 
+JPEG = "data:image/jpeg;base64,/9j/4A=="
+
+
+def picture(role, url):
+    return {"role": role, "content": [{"type": "image_url", "image_url": {"url": url}}]}
+
+
 def request(*messages, **fields):
     return {"model": "scripted", "messages": [SYSTEM, *messages], **fields}
 
@@ -55,6 +62,11 @@ def call_with(**fields):
         ("call_arguments", [SYSTEM, user("hi"), call_with(function={"name": "x", "arguments": {}}), result("a", {})]),
         ("call_arguments", [SYSTEM, user("hi"), call_with(function={"name": "x", "arguments": "[]"}), result("a", {})]),
         ("tool_name", [SYSTEM, user("hi"), call_with(function={"name": "a b", "arguments": "{}"}), result("a", {})]),
+        ("media_data", [SYSTEM, picture("user", "data:image/png;base64,?")]),
+        ("media_type", [SYSTEM, picture("user", "data:image/heic;base64,aGk=")]),
+        ("media_mismatch", [SYSTEM, picture("user", "data:image/png;base64,/9j/4A==")]),
+        ("part_role", [SYSTEM, user("hi"), CALL, {**picture("tool", JPEG), "tool_call_id": "a"}]),
+        ("result_missing", [SYSTEM, user("hi"), TWO_CALLS, result("a", {}), picture("user", JPEG), result("b", {})]),
         ("content_missing", [SYSTEM, {"role": "user"}]),
         ("content_missing", [SYSTEM, user("hi"), {"role": "assistant", "content": None}, user("hi")]),
         ("content_empty", [SYSTEM, user("")]),

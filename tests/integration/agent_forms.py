@@ -10,6 +10,7 @@ from homeassistant.data_entry_flow import section
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.const import (
+    CONF_CAMERAS,
     CONF_CONTEXT_PLACEMENT,
     CONF_COUNTING,
     CONF_EXCLUDED_TAGS,
@@ -42,6 +43,7 @@ FRIDAY: dict[str, Any] = {
     CONF_MEMORY: False,
     CONF_RECORD: "full",
     CONF_STATES: True,
+    CONF_CAMERAS: False,
     CONF_MAX_ANSWER_TOKENS: 500,
     CONF_COUNTING: "estimate",
     CONF_HEAD_START: True,

@@ -13,6 +13,7 @@ import pytest
 
 from custom_components.windowed_conversation.agents.config import DEFAULT_INSTRUCTIONS, DEFAULT_POLICY
 from custom_components.windowed_conversation.const import (
+    CONF_CAMERAS,
     CONF_COMPACTION,
     CONF_CONTEXT_PLACEMENT,
     CONF_CONTEXT_TOKENS,
@@ -263,6 +264,7 @@ async def test_ten_fields_are_in_sight_and_the_others_in_a_closed_section(
         CONF_EXCLUDED_TAGS,
         CONF_CONTEXT_PLACEMENT,
         CONF_STATES,
+        CONF_CAMERAS,
         CONF_FALLBACK_TIMEOUT,
         CONF_IDLE_TIMEOUT,
         CONF_TURN_TIMEOUT,

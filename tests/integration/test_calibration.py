@@ -13,7 +13,7 @@ from custom_components.windowed_conversation.agents.reload_state import async_lo
 from custom_components.windowed_conversation.bridge.calibration import ExactCounter, ModelCalibrations
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema, Usage
 from custom_components.windowed_conversation.turn.model import BilledRequest
-from custom_components.windowed_conversation.window import Message
+from custom_components.windowed_conversation.window import Attachment, Message
 from custom_components.windowed_conversation.window.tokens import Calibration, estimate_request, format_tool_definition
 from demo.model_server import ModelServer
 from tests.exact_tokens import theirs
@@ -113,6 +113,23 @@ async def test_models_and_accounts_are_known_apart(home: HomeAssistant) -> None:
     assert known(calibrations)["fixed"] == pytest.approx(1.5, rel=0.05)
     assert known(calibrations, "another")["fixed"] == 1
     assert known(await async_get_calibrations(home, "two"))["fixed"] == 1
+
+
+@pytest.mark.parametrize("price", [85, 4_800])
+async def test_price_of_a_picture_teaches_nothing_about_texts(home: HomeAssistant, price: int) -> None:
+    calibrations = await async_get_calibrations(home, "one")
+    system = Message.system(PROMPT.content * 12)
+    text_tokens = estimate_request([system]).fixed
+    calibrations.learn_usage(Request("scripted", (system,)), Usage(input=text_tokens))
+    before = known(calibrations)
+    seen = Message.tool("call", "look", "Front door", attachments=(Attachment("image/jpeg", b"picture"),))
+
+    for _ in range(3):
+        calibrations.learn_usage(
+            Request("scripted", (system, Message.user("who is there?"), seen)), Usage(input=text_tokens + price)
+        )
+
+    assert known(calibrations) == before
 
 
 async def test_what_a_provider_cleared_by_itself_was_sent_all_the_same(home: HomeAssistant) -> None:

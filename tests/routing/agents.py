@@ -18,10 +18,12 @@ from custom_components.windowed_conversation.const import (
 
 
 async def add_agent(hass: HomeAssistant, url: str | None, **options: Any) -> str:
-    """Add an agent with these options and the Assist API, and return its entity id."""
-    account = {CONF_PROVIDER: PROVIDER_NONE}
-    if url:
-        account = {CONF_PROVIDER: PROVIDER_OPENAI_CHAT, CONF_URL: url, CONF_API_KEY: "key"}
+    """Add an agent with these options and the Assist API, and return its entity id.
+
+    `account` in the options is the data of its account, which is one of a compatible server by default.
+    """
+    given = options.pop("account", {CONF_PROVIDER: PROVIDER_OPENAI_CHAT})
+    account = {**given, CONF_URL: url, CONF_API_KEY: "key"} if url else {CONF_PROVIDER: PROVIDER_NONE}
     agent = ConfigSubentryData(
         data={CONF_MODEL: "scripted", CONF_LLM_HASS_API: ["assist"], **options},
         subentry_type=SUBENTRY_CONVERSATION,

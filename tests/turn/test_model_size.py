@@ -10,6 +10,7 @@ import pytest
 
 from custom_components.windowed_conversation.providers import Request, Usage
 from custom_components.windowed_conversation.turn.model_size import ContextSizeTracker
+from custom_components.windowed_conversation.window import Attachment, Message
 
 DAY = 24 * 60 * 60
 ANSWER = 30
@@ -422,3 +423,15 @@ def test_plan_that_counts_too_little_is_given_less() -> None:
     size.on_answered(1000, billed=1250)
 
     assert size.get_context_tokens() == 3200
+
+
+@pytest.mark.parametrize("billed", [85, 4800])
+def test_bill_of_a_request_with_a_picture_changes_no_size(size: ContextSizeTracker, billed: int) -> None:
+    size.on_size_queried(4000)
+    before = size.as_dict()
+    seen = Message.tool("call", "look", "Front door", attachments=(Attachment("image/jpeg", b"picture"),))
+    request = Request("model", (Message.user("who is there?"), seen))
+
+    is_cut = size.on_billed(request, Usage(input=billed, output=ANSWER), "server")
+
+    assert (is_cut, size.as_dict(), size.may_have_changed) == (False, before, False)

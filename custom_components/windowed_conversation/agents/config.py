@@ -21,6 +21,7 @@ from ..window import WindowPolicy
 
 DEFAULT_ROUTING = RoutingMode.LOCAL_FIRST
 DEFAULT_SCOPE = Scope.CONVERSATION
+DEFAULT_CAMERAS = False
 DEFAULT_COMPACTION = False
 DEFAULT_CONTEXT_PLACEMENT = ContextPlacement.MESSAGE
 DEFAULT_COUNTING = Counting.ESTIMATE
@@ -63,7 +64,8 @@ class AgentConfig:
 
     `family` is the name of the model; on Azure, it is the model that the deployment runs. `fallback_agents` are the
     entities that are asked if the model does not answer. Exchanges with a tag in `excluded_tags` stay in the window but
-    are not sent. `context_tokens` is the context size that the user entered.
+    are not sent. `context_tokens` is the context size that the user entered. `cameras`: whether the model may look
+    through exposed cameras.
     """
 
     name: str
@@ -90,6 +92,7 @@ class AgentConfig:
     filler: str
     record: RecordLevel
     sends_states: bool
+    cameras: bool
 
     @classmethod
     def from_entry(cls, entry: ConfigEntry, subentry: ConfigSubentry) -> Self:
@@ -124,6 +127,7 @@ class AgentConfig:
             search_words=bool(entry.options.get(const.CONF_SEARCH_WORDS, DEFAULT_SEARCH_WORDS)),
             record=RecordLevel(data.get(const.CONF_RECORD, DEFAULT_RECORD)),
             sends_states=_sends_states(data),
+            cameras=bool(data.get(const.CONF_CAMERAS, DEFAULT_CAMERAS)),
         )
 
 

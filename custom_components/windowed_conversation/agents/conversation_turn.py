@@ -19,6 +19,7 @@ from ..bridge.chat_log import ChatLogReply
 from ..bridge.errors import async_get_done_phrase
 from ..bridge.home_tools import create_home_tools
 from ..bridge.local_intents import LocalAnswerer
+from ..bridge.look import create_look_tools
 from ..bridge.memory_answers import ForgetCallback, MemoryAnswerer
 from ..bridge.memory_tools import async_get_home_languages, make_tools
 from ..bridge.overview import async_shorten_prompt
@@ -37,7 +38,7 @@ from ..turn.remember_requests import MemoryDialog, MemoryReply
 from ..turn.routing import RoutingMode
 from ..turn.speaker import Speaker
 from ..turn.state import Turn
-from ..window import Window, WindowStats
+from ..window import Attachment, Window, WindowStats
 from .agent import Agent
 from .forgetting import async_run_deletion
 from .live_context import TurnContext
@@ -181,14 +182,17 @@ async def _async_get_inputless_tools(agent: Agent, llm_context: llm.LLMContext) 
     """Return the tools without user input. Those of memory are sent and counted, but never called."""
     nobody = _create_nobody(agent)
     own = _memory_tools(agent, nobody, partial(async_run_deletion, agent.hass), MemoryDialog({}, "", nobody))
-    return await _async_get_tools(agent, llm_context, own)
+    return await _async_get_tools(agent, llm_context, own, {})
 
 
 async def _async_get_tools(
-    agent: Agent, llm_context: llm.LLMContext, memory_tools: tuple[llm.Tool, ...]
+    agent: Agent, llm_context: llm.LLMContext, memory_tools: tuple[llm.Tool, ...], pictures: dict[str, Attachment]
 ) -> SafeAPIInstance | None:
+    """Return the tools of a turn. `pictures` receives what the model looks at."""
     knows_states = agent.config.sends_states
     own = (*memory_tools, *create_home_tools(agent.counter.count)) if knows_states else memory_tools
+    if agent.config.cameras and agent.model is not None and agent.model.profile.images:
+        own += create_look_tools(agent.hass, pictures)
     return await async_get_tools(agent.hass, agent.config.llm_apis, llm_context, own, knows_states=knows_states)
 
 
@@ -203,7 +207,7 @@ async def async_build_question(turn: ConversationTurn) -> Question:
     stamp = InputStamp(dt_util.now(), turn.speaker.name_for_stamp, *_find_device_and_area(hass, user_input.device_id))
     context = turn.live_context = TurnContext(agent, turn.window, turn.speaker, stamp, user_input.language)
     await context.async_read_memory()
-    api = await _async_get_tools(agent, llm_context, build_turn_memory_tools(turn))
+    api = await _async_get_tools(agent, llm_context, build_turn_memory_tools(turn), turn.state.pictures)
     if api is not None:
         api.on_run = turn.state.tool_runs.append
     chat_log.llm_api = api

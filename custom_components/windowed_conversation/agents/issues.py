@@ -169,7 +169,8 @@ class CacheWatch:
         """Evaluate the requests of an ended turn.
 
         A request that forbids tool calls is skipped, because for some providers its beginning differs, and no other
-        request follows it. If parts are volatile, no cache hits are expected, and earlier findings are discarded.
+        request follows it. So is one with a picture, whose size in tokens is unknown. If parts are volatile, no cache
+        hits are expected, and earlier findings are discarded.
         """
         if prompt.is_volatile:
             self._last_requests.pop(window, None)
@@ -178,7 +179,7 @@ class CacheWatch:
         uses = [
             self._measure_use(window, RequestFingerprints.from_billed(each, prompt, counter), each.usage)
             for each in billed
-            if each.request.may_call
+            if each.request.may_call and not each.request.has_attachments
         ]
         first = uses[0] if uses else None
         if first is not None and not first.is_collapsed:

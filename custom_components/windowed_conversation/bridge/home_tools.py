@@ -91,9 +91,6 @@ class GetHistoryTool(_HomeTool):
         }
     )
 
-    def __init__(self, count: Callable[[str], int]) -> None:
-        self._count_tokens = count
-
     @override
     async def async_call(
         self, hass: HomeAssistant, tool_input: llm.ToolInput, llm_context: llm.LLMContext
@@ -126,7 +123,7 @@ class GetHistoryTool(_HomeTool):
 
 def create_home_tools(count: Callable[[str], int]) -> tuple[llm.Tool, ...]:
     """Return the tools of an agent that knows the home."""
-    return (GetStatesTool(count), GetHistoryTool(count))
+    return (GetStatesTool(count), GetHistoryTool())
 
 
 def _get_common_entities(states: HomeStates) -> dict[str, EntityState]:

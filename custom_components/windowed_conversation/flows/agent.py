@@ -32,6 +32,7 @@ import probatio
 from .. import const
 from ..agents.agent import AccountData, Agent
 from ..agents.config import (
+    DEFAULT_CAMERAS,
     DEFAULT_COMPACTION,
     DEFAULT_CONTEXT_PLACEMENT,
     DEFAULT_COUNTING,
@@ -257,8 +258,10 @@ def _build_sections(account: Mapping[str, Any]) -> dict[str, FormFields]:
         return {_ADVANCED_SECTION: conversations}
     excluded = {probatio.Optional(const.CONF_EXCLUDED_TAGS, default=list): dropdown(_SUGGESTED_TAGS, multiple=True)}
     placement = build_choice(const.CONF_CONTEXT_PLACEMENT, ContextPlacement, DEFAULT_CONTEXT_PLACEMENT)
-    states = switch_field(const.CONF_STATES, default=DEFAULT_STATES)
-    fields = _build_model_fields(account) | conversations | excluded | placement | states | _build_limit_fields()
+    home = switch_field(const.CONF_STATES, default=DEFAULT_STATES) | switch_field(
+        const.CONF_CAMERAS, default=DEFAULT_CAMERAS
+    )
+    fields = _build_model_fields(account) | conversations | excluded | placement | home | _build_limit_fields()
     return {_ADVANCED_SECTION: fields}
 
 

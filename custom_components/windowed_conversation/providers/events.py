@@ -1,12 +1,13 @@
 """Requests to a provider with their settings, and the events of its answer stream, independent of any vendor."""
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass, field
 from enum import StrEnum
-from operator import add
+from itertools import groupby
+from operator import add, attrgetter
 from typing import Any, Protocol, runtime_checkable
 
-from ..window import Message, ToolCall, format_tool_definition
+from ..window import Attachment, Message, Role, ToolCall, format_tool_definition
 from .json_values import drop_non_finite
 from .models import UNKNOWN_MODEL, Effort, ModelProfile
 
@@ -103,6 +104,25 @@ class Request:
         """The limit of the answer in tokens, at most the model's own limit; None if there is no limit."""
         most = self.max_answer_tokens
         return None if most is None else min(most, self.profile.output_tokens or most)
+
+    @property
+    def has_attachments(self) -> bool:
+        """Whether a message has attachments. Each provider bills them differently, so their count is only a guess."""
+        return bool([message for message in self.messages if message.attachments])
+
+
+def add_picture_messages(messages: Iterable[Message]) -> Iterator[Message]:
+    """Yield the messages, and after the tool results of each round a user message with their attachments.
+
+    The result itself cannot have them, because Chat Completions only accepts text there.
+    """
+    for role, group in groupby(messages, key=attrgetter("role")):
+        pictures: tuple[Attachment, ...] = ()
+        for message in group:
+            yield message
+            pictures += message.attachments
+        if role is Role.TOOL and pictures:
+            yield Message.user(f"Pictures: {', '.join([each.name for each in pictures])}", attachments=pictures)
 
 
 @dataclass(frozen=True, slots=True)

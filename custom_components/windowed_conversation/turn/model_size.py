@@ -95,7 +95,7 @@ class _RequestBill:
             return None
         if Role.USER in [each.role for each in added] and not (earlier.is_question and self.is_question):
             return None
-        return None if [each for each in added if each.attachments] else added
+        return added
 
     @property
     def min_read_tokens(self) -> int:
@@ -381,6 +381,10 @@ class ContextSizeTracker:
 
         `server_identity` is the server's name for the model that answered, see `Finished`.
         """
+        self._is_request_cut = False
+        if request.has_attachments:
+            # its bill depends on how the provider counts pictures
+            return False
         self._expire_old_sizes()
         reads = self._sizes.reads
         if reads is not None and usage.output and usage.input > reads:

@@ -19,7 +19,7 @@ from ..providers import (
     Usage,
     count_messages_tokens,
 )
-from ..window import Exchange, Message, NativeData, Role, ToolCall, Window
+from ..window import Exchange, Message, NativeData, Role, ToolCall, Window, count_attachment_tokens
 from .attempts import AnswerStream, OpenAttempt, Purpose
 from .context import LiveContext, add_context, extract_user_text
 from .errors import EmptyAnswer
@@ -217,6 +217,8 @@ def _can_raise_answer_limit(answer: Answer, question: Question) -> bool:
 def _build_request(turn: Turn, question: Question, *, may_call: bool) -> Request:
     """Return the next request: select the exchanges that it sends, then add the live context in the remaining room."""
     window, model, budget = turn.window, question.model, question.model.planned_budget
+    pictures = sum([count_attachment_tokens(each) for each in turn.pictures.values()])
+    budget = replace(budget, schema_tokens=budget.schema_tokens + pictures)
     sent = (
         _select_fitting_exchanges(window, question, budget)
         if _sends_partial_window(turn, question)
@@ -226,10 +228,19 @@ def _build_request(turn: Turn, question: Question, *, may_call: bool) -> Request
     all_messages, closed = window.messages(), window.exchanges()
     system = all_messages[:1] if all_messages[0].role is Role.SYSTEM else ()
     newest = all_messages[len(system) + sum([len(exchange.messages) for exchange in closed]) :]
-    messages = (*system, *chain.from_iterable([exchange.messages for exchange in sent]), *newest)
+    shown = [_attach_picture(each, turn) for each in newest] if turn.pictures else newest
+    messages = (*system, *chain.from_iterable([exchange.messages for exchange in sent]), *shown)
     messages = model.plain_exchanges.apply_marks(window, add_context(messages, question.stamp_prefix, live))
     turn.request_tokens = count_messages_tokens(messages) + model.budget.schema_tokens
     return question.build_request(messages, question.tools, may_call=may_call)
+
+
+def _attach_picture(message: Message, turn: Turn) -> Message:
+    """Return a message of the open exchange, with the picture if it is the result of a look."""
+    picture = turn.pictures.get(message.tool_call_id or "")
+    if picture is None:
+        return message
+    return replace(message, attachments=(picture,), tokens=(message.tokens or 0) + count_attachment_tokens(picture))
 
 
 def _get_live_context(turn: Turn, question: Question, budget: Budget, sent: Sequence[Exchange]) -> LiveContext:
@@ -247,11 +258,13 @@ def _learn_from_answer(turn: Turn, question: Question) -> None:
     """Learn from the newest request, which was answered, and evict the history that the model no longer reads."""
     window, model, newest = turn.window, question.model, turn.attempts[-1]
     usage = newest.billed_request.usage if newest.billed_request else Usage()
-    model.size.on_answered(turn.request_tokens, usage.output, usage.input + usage.output)
     model.plain_exchanges.on_answered(window, newest.request.messages)
-    if turn.refused_tokens is not None:
-        _learn_from_refusal(turn, newest.request, turn.refused_tokens, question)
-        turn.refused_tokens = None
+    # the size of a request with pictures is only a guess
+    if not newest.request.has_attachments:
+        model.size.on_answered(turn.request_tokens, usage.output, usage.input + usage.output)
+        if turn.refused_tokens is not None:
+            _learn_from_refusal(turn, newest.request, turn.refused_tokens, question)
+    turn.refused_tokens = None
     if turn.is_request_cut and not _sends_partial_window(turn, question):
         window.set_turn_limit(free_tokens(model.planned_budget, window.stats().prefix_tokens))
 

@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 from ..providers import DeadlineExceeded, ProviderError, Usage
-from ..window import Message, ToolCall, Window
+from ..window import Attachment, Message, ToolCall, Window
 from .attempts import AnswerStream, Attempt, AttemptResult, ToolRun
 from .context import LiveContext
 from .errors import TurnError
@@ -133,7 +133,8 @@ class Turn:
     request. `waiting_streams` are requests that stay open although their first token took too long, and
     `resumed_stream` is the one whose answer is awaited next. `has_raised_answer_limit` means that a request was sent
     again because reasoning had used up the limit of the answer. `unstored_calls` are the calls of the current answer
-    until the window contains it.
+    until the window contains it. `pictures` are what tools have seen, by call id; they are in the requests of this turn
+    and nowhere else.
     """
 
     window: Window
@@ -173,6 +174,7 @@ class Turn:
     resumed_stream: AnswerStream | None = None
     has_raised_answer_limit: bool = False
     unstored_calls: tuple[ToolCall, ...] = ()
+    pictures: dict[str, Attachment] = field(default_factory=dict)
     repetition_detector: RepetitionDetector = field(default_factory=RepetitionDetector)
     _text_fragments: list[str] = field(default_factory=list)
     _stored_fragment_count: int = 0

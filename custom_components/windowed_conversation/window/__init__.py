@@ -64,6 +64,7 @@ from .tokens import (
     TextCounter as TextCounter,
     TextKind as TextKind,
     TokenCounter as TokenCounter,
+    count_attachment_tokens as count_attachment_tokens,
     count_message_tokens as count_message_tokens,
     count_text_tokens as count_text_tokens,
     estimate_request as estimate_request,

@@ -159,10 +159,11 @@ def frame_tokens(message: Message) -> int:
     tokens = MESSAGE_FRAME + TOOL_CALL_OVERHEAD_TOKENS * len(message.tool_calls)
     if message.native is not None:
         tokens += message.native.tokens
-    return tokens + sum(map(_estimate_attachment_tokens, message.attachments)) if message.attachments else tokens
+    return tokens + sum(map(count_attachment_tokens, message.attachments)) if message.attachments else tokens
 
 
-def _estimate_attachment_tokens(attachment: Attachment) -> int:
+def count_attachment_tokens(attachment: Attachment) -> int:
+    """Return the estimated size of an attachment in tokens, as counted by the most expensive provider."""
     if attachment.mime_type.startswith("image/"):
         return _IMAGE_TOKENS
     return _PDF_PAGE_TOKENS * (1 + len(attachment.data) // _PDF_PAGE_BYTES)

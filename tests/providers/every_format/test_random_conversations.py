@@ -1,5 +1,6 @@
 """Tests with random conversations that every provider answers in turn: no request breaks a rule of its format."""
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -12,6 +13,7 @@ from custom_components.windowed_conversation.window import (
     EstimatedCounter,
     Message,
     NativeData,
+    Role,
     ToolCall,
     Window,
     WindowPolicy,
@@ -36,7 +38,7 @@ IDS = ("toolu_1", "call_2", "functions.a:0", "an id", "x" * 80, "\N{SNOWMAN}", "
 NAMES = (*(tool.name for tool in TOOLS), "get weather", "1st", "a.b", "/", "x" * 200, "\N{SNOWMAN}")
 ATTACHMENTS = (
     Attachment("image/png", PIXEL_PNG),
-    Attachment("image/jpg", PIXEL_PNG),
+    Attachment("image/jpg", b"\xff\xd8\xff\xe0"),
     Attachment("application/pdf", b"%PDF"),
 )
 TOOL_LISTS = (TOOLS, (), (ToolSchema("a.b c", "", {"type": "object", "properties": {}}), *TOOLS))
@@ -79,13 +81,29 @@ def conversation(random: Random) -> tuple[Message, ...]:
     return window.messages()
 
 
+def looking(random: Random, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Return the messages, with a picture or a document at about half of the tool results."""
+    return tuple(
+        [
+            replace(each, attachments=(random.choice(ATTACHMENTS),))
+            if each.role is Role.TOOL and random.random() < 0.5
+            else each
+            for each in messages
+        ]
+    )
+
+
+@pytest.mark.parametrize("looks", [False, True])
 @pytest.mark.parametrize("seed", range(40))
-async def test_no_rule_is_broken(seed: int, wire: Wire, http_client: Any, model_server: ModelServer) -> None:
+async def test_no_rule_is_broken(
+    seed: int, looks: bool, wire: Wire, http_client: Any, model_server: ModelServer
+) -> None:
     random = Random(seed)
     model_server.change(models=MODELS)
+    messages = conversation(random)
     request = Request(
         MODEL_OF[wire.name],
-        conversation(random),
+        looking(Random(seed), messages) if looks else messages,
         random.choice(TOOL_LISTS),
         profile=ModelProfile(
             reasoning=random.choice(STYLES_OF[wire.name]),

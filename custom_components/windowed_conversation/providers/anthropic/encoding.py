@@ -13,7 +13,7 @@ from typing import Any
 from ...window import MAX_TOKENS, Attachment, Message, Role, ToolCall
 from ..answer_schemas import ANTHROPIC, place_answer_schema
 from ..encoder import UNSEEN_NOTE, encode_name, flatten_choices, get_mime_type, make_name_map, native_value
-from ..events import ModelSettings, Request, ToolSchema
+from ..events import ModelSettings, Request, ToolSchema, add_picture_messages
 from ..json_values import drop_non_finite, get_count, get_member, get_objects
 from ..models import Caching, Effort, ReasoningStyle, find_accepted_effort
 from ..sizes import exceeds_context
@@ -128,9 +128,9 @@ def encode_messages(
     `names` maps tools to the replacements for their argument names.
     """
     conversation, ids = AlternatingMessages(), _CallIds()
-    newest = max((place for place, message in enumerate(messages) if message.role is Role.USER), default=None)
-    for place, message in enumerate(messages):
-        if place == newest:
+    newest = next((message for message in reversed(messages) if message.role is Role.USER), None)
+    for message in add_picture_messages(messages):
+        if message is newest:
             conversation.history_end = conversation.last_block()
         match message.role:
             case Role.USER:

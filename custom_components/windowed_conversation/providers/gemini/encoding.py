@@ -16,7 +16,7 @@ from typing import Any
 from ...window import Attachment, Message, Role, ToolCall
 from ..answer_schemas import GEMINI, place_answer_schema
 from ..encoder import UNSEEN_NOTE, drop_none, get_mime_type, join_system_prompt, native_value
-from ..events import AnswerSchema, Request
+from ..events import AnswerSchema, Request, add_picture_messages
 from ..json_values import drop_non_finite, read_repaired_json
 from ..models import Effort, ModelProfile, ReasoningStyle, find_accepted_effort
 
@@ -167,20 +167,22 @@ def map_tool_names(request: Request) -> Mapping[str, str]:
 def _encode_turns(request: Request) -> Iterator[tuple[str, list[_Part]]]:
     """Yield the role and the parts of each message. The results of one turn are yielded together."""
     messages = [message for message in request.messages if message.role is not Role.SYSTEM]
-    newest = max((place for place, message in enumerate(messages) if message.role is Role.USER), default=0)
+    newest = next((message for message in reversed(messages) if message.role is Role.USER), None)
+    is_newest_turn = False
     calls: tuple[ToolCall, ...] = ()
     residue = NO_SIGNATURES
-    for is_result, group in groupby(enumerate(messages), key=lambda each: each[1].role is Role.TOOL):
+    for is_result, group in groupby(add_picture_messages(messages), key=lambda each: each.role is Role.TOOL):
         if is_result:
-            yield "user", _encode_results(calls, [message for _, message in group], residue)
+            yield "user", _encode_results(calls, [*group], residue)
             continue
-        for place, message in group:
+        for message in group:
+            is_newest_turn = is_newest_turn or message is newest
             if message.role is Role.USER:
                 yield "user", _encode_user(message, request.profile)
             else:
                 residue = read_signatures(message, request.model)
                 calls = message.tool_calls
-                insists = place > newest and request.profile.reasoning is ReasoningStyle.LEVEL
+                insists = is_newest_turn and request.profile.reasoning is ReasoningStyle.LEVEL
                 yield "model", [*_text_parts(message.content, residue.texts), *_encode_calls(calls, residue, insists)]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from ...window import Attachment, EstimatedCounter, Message, Role
 from ..answer_schemas import COMPATIBLE, OPENAI_STRICT, place_answer_schema
 from ..encoder import add_notes, derive_short_id, drop_none, encode_name, is_short_id, native_value, shorten
-from ..events import Request
+from ..events import Request, add_picture_messages
 from ..json_values import get_objects, read_repaired_json
 from .fields import data_url, encode_arguments, encode_effort, encode_sampling, encode_tool, get_file_name, is_image
 
@@ -194,7 +194,10 @@ def encode_request(
     strict = {"strict": True} if is_openai else {}
     schema = {**strict, "name": encode_name(wanted.name), "schema": wanted.schema} if wanted else None
     images, limit = request.profile.images, request.answer_limit
-    visible = [_mark_unseen(each, dialect, images=images) if each.attachments else each for each in request.messages]
+    visible = [
+        _mark_unseen(each, dialect, images=images) if each.attachments and each.role is Role.USER else each
+        for each in add_picture_messages(request.messages)
+    ]
     limits = (
         {"max_completion_tokens": limit, "reasoning_effort": encode_effort(request)}
         if is_openai

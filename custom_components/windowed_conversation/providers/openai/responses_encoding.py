@@ -8,7 +8,7 @@ from ...window import Attachment, Message, Role
 from ..answer_schemas import OPENAI_STRICT, place_answer_schema
 from ..encoder import add_notes, drop_none, encode_name, join_system_prompt, native_value, shorten
 from ..errors import BadStream
-from ..events import Compacted, Request
+from ..events import Compacted, Request, add_picture_messages
 from ..json_values import as_text, drop_non_finite, get_member, get_objects
 from ..models import Effort, ReasoningStyle
 from .fields import (
