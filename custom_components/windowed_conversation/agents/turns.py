@@ -153,13 +153,21 @@ async def async_answer(turn: ConversationTurn) -> ConversationResult:
             return ConversationResult(response, log.conversation_id, continue_conversation=turn.intents.asks)
         if state.error is not None:
             return await _async_build_failure_result(turn, state.error, state.sent_text)
-        return conversation.async_get_result_from_chat_log(turn.user_input, turn.chat_log)
+        return await _async_build_result(turn)
     except Exception as err:  # noqa: BLE001 - no error is answered with silence
         log_fault(_LOGGER, _FAULT_MESSAGE, err)
         return await _async_build_failure_result(turn, err, turn.reply.text)
     finally:
         # other agents use the chat log as well, so restore the tools that it had
         turn.chat_log.llm_api = llm_api
+
+
+async def _async_build_result(turn: ConversationTurn) -> ConversationResult:
+    """Return the result of an answered turn, and show its sources: the result must be the last content before."""
+    result = conversation.async_get_result_from_chat_log(turn.user_input, turn.chat_log)
+    if turn.state.sources:
+        await turn.reply.add_sources(turn.state.sources)
+    return result
 
 
 def _record_pipeline_answers(turn: ConversationTurn) -> None:

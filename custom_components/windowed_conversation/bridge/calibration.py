@@ -169,9 +169,9 @@ class ModelCalibrations:
         """Update the calibration with the usage that a provider reported for a request, see `OnUsage`.
 
         The usage is compared with the count of `exact`, or with the estimate if that is None. Requests that forbid tool
-        calls are ignored, because the server may not read the tools of such a request.
+        calls are ignored, because the server may not read the tools of such a request; so are those with a web search.
         """
-        if request.tools and not request.may_call:
+        if (request.tools and not request.may_call) or not request.has_own_size(usage):
             return
         schemas = [tool.text for tool in request.tools]
         key = request.model, exact.encoding if exact else None

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, aclosing
 from copy import copy
+from dataclasses import asdict
 from inspect import signature
 from typing import Any
 
@@ -17,6 +18,7 @@ from homeassistant.components.conversation import (
     ConversationInput,
     SystemContent,
     ToolResultContent,
+    ToolResultContentDeltaDict,
     UserContent,
 )
 from homeassistant.components.conversation.chat_log import async_subscribe_chat_logs, current_chat_log
@@ -27,7 +29,7 @@ from homeassistant.helpers.chat_session import ChatSession, async_get_chat_sessi
 from homeassistant.helpers.intent import IntentResponse
 from homeassistant.helpers.json import json_dumps
 
-from ..providers import ReasoningDelta, TextDelta, ToolCallDone
+from ..providers import ReasoningDelta, Source, TextDelta, ToolCallDone
 from ..turn.context import mark_typed_prefixes
 from ..turn.model import ReplyDelta
 from ..window import MAX_TAG_LENGTH, Message, ToolCall
@@ -35,6 +37,8 @@ from .errors import format_next_sentence
 
 # Agent ids of answers that a pipeline gives by itself, before it asks an agent (`assist_pipeline/default_pipeline.py`).
 _PIPELINE_AGENTS = (HOME_ASSISTANT_AGENT, "sentence_trigger")
+# The name of the external tool call that shows the sources of an answer.
+WEB_SEARCH_TOOL = "web_search"
 # The most names of one slot that become tags, because a model may list any number of names.
 _MAX_TAG_NAMES = 20
 
@@ -47,8 +51,15 @@ BUSY_ERRORS: tuple[type[Exception], ...] = tuple(
 
 
 def convert_contents(hass: HomeAssistant, contents: Iterable[Content]) -> tuple[Message, ...]:
-    """Return the contents of a chat log as messages. System prompts and empty answers are skipped."""
-    return tuple([message for content in contents if (message := _convert_content(hass, content))])
+    """Return the contents of a chat log as messages. System prompts and empty answers are skipped.
+
+    So are the calls of external tools, which an agent's provider ran, and their results.
+    """
+    contents = list(contents)
+    calls = [call for each in contents if isinstance(each, AssistantContent) for call in each.tool_calls or ()]
+    external = {call.id for call in calls if call.external}
+    own = [each for each in contents if not (isinstance(each, ToolResultContent) and each.tool_call_id in external)]
+    return tuple([message for content in own if (message := _convert_content(hass, content))])
 
 
 def _convert_content(hass: HomeAssistant, content: Content) -> Message | None:
@@ -63,7 +74,8 @@ def _convert_content(hass: HomeAssistant, content: Content) -> Message | None:
         data = {"error": result.data} if result.error and "error" not in result.data else result.data
         text, tags = json_dumps(data), get_result_tags(hass, result)
         return Message.tool(content.tool_call_id, content.tool_name, text, tags=tags, created=created)
-    calls = tuple([ToolCall(call.id, call.tool_name, call.tool_args) for call in content.tool_calls or ()])
+    called = [call for call in content.tool_calls or () if not call.external]
+    calls = tuple([ToolCall(call.id, call.tool_name, call.tool_args) for call in called])
     if not calls and not content.content:
         return None
     tags = frozenset[str]().union(*[get_call_tags(hass, call.arguments) for call in calls]) if calls else frozenset()
@@ -87,7 +99,7 @@ def find_pipeline_exchanges(chat_log: ChatLog, agent_id: str, seen: Collection[M
         # Only the last content names the responder: the log attributes those before it to the agent, even if the
         # pipeline answered.
         answer = exchange[-1]
-        if not isinstance(answer, AssistantContent):
+        if not isinstance(answer, AssistantContent | ToolResultContent):
             continue
         if answer.agent_id == agent_id:
             break
@@ -281,6 +293,27 @@ class ChatLogReply:
         async for _ in self.chat_log.async_add_delta_content_stream(self._agent_id, iter_ending()):
             pass
         return f"{text}{ending['content']}"
+
+    async def add_sources(self, sources: Iterable[Source]) -> None:
+        """Show the sources of the answer as the result of an external tool call, which nobody hears.
+
+        The call follows the complete text, so that text-to-speech has that already. Without a role, it begins no new
+        message.
+        """
+        data: dict[str, Any] = {"sources": [asdict(source) for source in sources]}
+        call = llm.ToolInput(tool_name=WEB_SEARCH_TOOL, tool_args={}, external=True)
+
+        async def iter_call() -> AsyncGenerator[AssistantContentDeltaDict | ToolResultContentDeltaDict]:
+            yield {"tool_calls": [call]}
+            yield {
+                "role": "tool_result",
+                "tool_call_id": call.id,
+                "tool_name": call.tool_name,
+                "result": llm.ToolResult(data=data),
+            }
+
+        async for _ in self.chat_log.async_add_delta_content_stream(self._agent_id, iter_call()):
+            pass
 
     def add_answer(self, text: str) -> None:
         """Add an answer to the chat log without streaming it."""

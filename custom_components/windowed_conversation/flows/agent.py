@@ -44,10 +44,11 @@ from ..agents.config import (
     DEFAULT_ROUTING,
     DEFAULT_SCOPE,
     DEFAULT_STATES,
+    DEFAULT_WEB_SEARCH,
     default_temperature,
 )
 from ..agents.conversation_turn import async_weigh_request
-from ..bridge.account import can_shorten
+from ..bridge.account import can_search, can_shorten
 from ..bridge.errors import async_get_spoken_text
 from ..providers import DEFAULT_SETTINGS, SELECTABLE_EFFORTS, ListedModel
 from ..turn.context import ContextPlacement
@@ -259,6 +260,11 @@ def _build_sections(account: Mapping[str, Any]) -> dict[str, FormFields]:
     placement = build_choice(const.CONF_CONTEXT_PLACEMENT, ContextPlacement, DEFAULT_CONTEXT_PLACEMENT)
     states = switch_field(const.CONF_STATES, default=DEFAULT_STATES)
     fields = _build_model_fields(account) | conversations | excluded | placement | states | _build_limit_fields()
+    if can_search(account):
+        fields |= switch_field(const.CONF_WEB_SEARCH, default=DEFAULT_WEB_SEARCH)
+        # Google's search takes no location.
+        has_city = account[const.CONF_PROVIDER] != const.PROVIDER_GEMINI
+        fields |= {probatio.Optional(const.CONF_WEB_SEARCH_CITY): str} if has_city else {}
     return {_ADVANCED_SECTION: fields}
 
 

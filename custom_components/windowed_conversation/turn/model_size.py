@@ -72,10 +72,11 @@ class _RequestBill:
     def from_request(cls, request: Request, usage: Usage, server: str) -> Self | None:
         """Return the record of a request, or None if its bill cannot be compared with others.
 
-        Providers bill differently for context that they have cleared on request, and for requests that forbid calls.
+        Providers bill differently for context that they have cleared on request, for web searches, and for requests
+        that forbid calls.
         """
         unclear = not usage.input or usage.cleared or (request.tools and not request.may_call)
-        if unclear or not server:
+        if unclear or not server or not request.has_own_size(usage):
             return None
         messages = request.messages
         is_question = bool(messages) and messages[-1].role is Role.USER
@@ -383,7 +384,7 @@ class ContextSizeTracker:
         """
         self._expire_old_sizes()
         reads = self._sizes.reads
-        if reads is not None and usage.output and usage.input > reads:
+        if reads is not None and usage.output and usage.input > reads and request.has_own_size(usage):
             # a slightly larger bill refines the learned size; a much larger one means that the size has changed
             reads = self._sizes.reads = usage.input if usage.input <= (1 + _SIZE_TOLERANCE) * reads else None
             self.may_have_changed = True
