@@ -101,7 +101,7 @@ def find_pipeline_exchanges(chat_log: ChatLog, agent_id: str, seen: Collection[M
         answer = exchange[-1]
         if not isinstance(answer, AssistantContent | ToolResultContent):
             continue
-        if answer.agent_id == agent_id:
+        if answer.agent_id == agent_id and (answer.role == "assistant" or answer.tool_name == WEB_SEARCH_TOOL):
             break
         if answer.agent_id in _PIPELINE_AGENTS:
             messages = convert_contents(chat_log.hass, exchange)

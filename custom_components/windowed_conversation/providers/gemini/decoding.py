@@ -190,7 +190,8 @@ class GeminiDecoder(Decoder):
                 self._signed_spans.append((start, self._text_chars, signature))
 
     def _keep_part(self, part: Any) -> None:
-        if self._keeps_parts:
+        # An empty part would be refused unless it is signed.
+        if self._keeps_parts and (part.keys() - {"text"} or part["text"]):
             self._parts.append(self._searches.prepare_item(part))
 
     def _on_grounding(self, metadata: Any) -> None:
