@@ -48,17 +48,11 @@ def find_gemini_violations(body: Any, model: str) -> list[Violation]:
 def _check_tools(body: dict[str, Any], model: str) -> Iterator[Violation]:
     if "tools" not in body:
         return
-    declared, config = get_declarations(body), get_object(body, "toolConfig")
-    searches = any("googleSearch" in tool for tool in get_objects(body["tools"]))
-    if not declared and not searches:
+    declared = get_declarations(body)
+    if not declared and not _offers_search(body):
         yield Violation("tools_empty", "tools", "no function is declared")
-    if declared and searches and config.get("includeServerSideToolInvocations") is not True:
-        text = "Please enable tool_config.include_server_side_tool_invocations to use Built-in tools."
-        yield Violation("search_with_functions", "toolConfig", text)
-    if declared and searches and model.startswith("gemini-2"):
-        yield Violation("search_with_functions", "tools", "Tool use with function calling is unsupported")
-    if declared and searches and get_object(config, "functionCallingConfig").get("mode") == "AUTO":
-        yield Violation("search_mode", "toolConfig", "the mode AUTO is not available beside built-in tools")
+    if declared and _offers_search(body):
+        yield from _check_search(body, model)
     yield from find_tool_violations([_normalize_schema(each) for each in declared], name_form=FUNCTION_NAME_PATTERN)
     for at, declaration in enumerate(declared):
         schema = get_object(declaration, "parameters") if isinstance(declaration, dict) else {}
@@ -67,6 +61,22 @@ def _check_tools(body: dict[str, Any], model: str) -> Iterator[Violation]:
             yield Violation("tool_properties", f"tools[{at}]", text)
         if isinstance(declaration, dict) and {"parameters", "parametersJsonSchema"} <= declaration.keys():
             yield Violation("tool_parameters", f"tools[{at}]", "parameters and parametersJsonSchema exclude each other")
+
+
+def _offers_search(body: dict[str, Any]) -> bool:
+    return any("googleSearch" in tool for tool in get_objects(body["tools"]))
+
+
+def _check_search(body: dict[str, Any], model: str) -> Iterator[Violation]:
+    """Yield the violations of a search beside functions."""
+    config = get_object(body, "toolConfig")
+    if config.get("includeServerSideToolInvocations") is not True:
+        text = "Please enable tool_config.include_server_side_tool_invocations to use Built-in tools."
+        yield Violation("search_with_functions", "toolConfig", text)
+    if model.startswith("gemini-2"):
+        yield Violation("search_with_functions", "tools", "Tool use with function calling is unsupported")
+    if get_object(config, "functionCallingConfig").get("mode") == "AUTO":
+        yield Violation("search_mode", "toolConfig", "the mode AUTO is not available beside built-in tools")
 
 
 def _normalize_schema(declaration: object) -> object:

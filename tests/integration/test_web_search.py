@@ -133,9 +133,10 @@ async def test_event_and_record_have_the_sources_and_the_number_of_searches(
     events = async_capture_events(home, EVENT_TURN)
     await say(_QUESTION)
     turn_id = events[0].data["turn_id"]
-    turn = await home.services.async_call(DOMAIN, "get_turn", {"turn_id": turn_id}, blocking=True, return_response=True)
+    turn: Any = await home.services.async_call(
+        DOMAIN, "get_turn", {"turn_id": turn_id}, blocking=True, return_response=True
+    )
 
-    assert turn is not None
     (searched_call,) = turn["tool_calls"]
     assert events[0].data["usage"]["searches"] == turn["usage"]["searches"] == 1
     assert _PAGE in [source["url"] for source in events[0].data["sources"]]

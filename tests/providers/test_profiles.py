@@ -146,3 +146,16 @@ def test_price_of_an_unknown_model_is_unknown(vendor: Vendor, model: str) -> Non
 )
 def test_context_size_is_what_the_table_says(vendor: Vendor, model: str, tokens: int | None) -> None:
     assert find_context_tokens(vendor, model) == tokens
+
+
+@pytest.mark.parametrize(
+    ("vendor", "model", "cost"),
+    [
+        (Vendor.OPENAI, "gpt-5.4", "0.02"),
+        (Vendor.AZURE, "gpt-5.4", "0.02"),
+        (Vendor.ANTHROPIC, "claude-sonnet-4-5", "0.02"),
+        (Vendor.GOOGLE, "gemini-2.5-flash", "0.07"),
+    ],
+)
+def test_price_includes_web_searches(vendor: Vendor, model: str, cost: str) -> None:
+    assert calculate_cost(vendor, model, Usage(searches=2)) == Decimal(cost)

@@ -51,15 +51,8 @@ BUSY_ERRORS: tuple[type[Exception], ...] = tuple(
 
 
 def convert_contents(hass: HomeAssistant, contents: Iterable[Content]) -> tuple[Message, ...]:
-    """Return the contents of a chat log as messages. System prompts and empty answers are skipped.
-
-    So are the calls of external tools, which an agent's provider ran, and their results.
-    """
-    contents = list(contents)
-    calls = [call for each in contents if isinstance(each, AssistantContent) for call in each.tool_calls or ()]
-    external = {call.id for call in calls if call.external}
-    own = [each for each in contents if not (isinstance(each, ToolResultContent) and each.tool_call_id in external)]
-    return tuple([message for content in own if (message := _convert_content(hass, content))])
+    """Return the contents of a chat log as messages. System prompts and empty answers are skipped."""
+    return tuple([message for content in contents if (message := _convert_content(hass, content))])
 
 
 def _convert_content(hass: HomeAssistant, content: Content) -> Message | None:
@@ -74,8 +67,7 @@ def _convert_content(hass: HomeAssistant, content: Content) -> Message | None:
         data = {"error": result.data} if result.error and "error" not in result.data else result.data
         text, tags = json_dumps(data), get_result_tags(hass, result)
         return Message.tool(content.tool_call_id, content.tool_name, text, tags=tags, created=created)
-    called = [call for call in content.tool_calls or () if not call.external]
-    calls = tuple([ToolCall(call.id, call.tool_name, call.tool_args) for call in called])
+    calls = tuple([ToolCall(call.id, call.tool_name, call.tool_args) for call in content.tool_calls or ()])
     if not calls and not content.content:
         return None
     tags = frozenset[str]().union(*[get_call_tags(hass, call.arguments) for call in calls]) if calls else frozenset()

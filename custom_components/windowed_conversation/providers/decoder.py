@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 import json
 import re
 from typing import Any
@@ -237,7 +237,7 @@ class Decoder(ABC):
     def on_end(self) -> Iterator[Event]:
         """Yield the usage and the terminal event. Raises a `ProviderError` if the answer failed."""
         if self._usage:
-            yield replace(self._usage, searches=self._searches.count)
+            yield self._usage + Usage(searches=self._searches.count)
         if error := self._final_error():
             raise error
         if sources := self._searches.sources:

@@ -18,7 +18,7 @@ from .. import errors
 from ..decoder import CallArguments, Decoder, sanitize_finish_reason
 from ..encoder import encode_name
 from ..events import Event, ReasoningDelta, Request, TextDelta, Usage
-from ..json_values import SurrogateJoiner, as_code, as_text, count_or_none, get_count, get_member, get_objects
+from ..json_values import SurrogateJoiner, as_code, as_text, count_or_none, get_member, get_objects
 from ..sizes import read_context_tokens
 from ..transport import map_errors
 from .encoding import (
@@ -73,6 +73,7 @@ _ERROR_BY_STOP_REASON: dict[str, type[errors.ProviderError]] = {
 
 _USAGE_FIELDS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 _USAGE_DETAIL_FIELDS = ("thinking_tokens",)
+_USAGE_SEARCH_FIELDS = ("web_search_requests",)
 
 
 def convert_errors(request: Request | None = None) -> AbstractContextManager[None]:
@@ -153,7 +154,6 @@ class MessageDecoder(Decoder):
         # The blocks and the usage before the newest pause.
         self._paused_blocks: list[Block] = []
         self._paused_usage = Usage()
-        self._paused_searches = 0
         self._blocks: dict[int, _OpenBlock] = {}
         # Tool calls that have not been announced yet, with their arguments.
         self._pending_calls: list[tuple[_OpenBlock, CallArguments]] = []
@@ -205,8 +205,7 @@ class MessageDecoder(Decoder):
         """Prepare for the rest of a paused answer, which is another message. Return the blocks to send back."""
         self._pauses += 1
         self.is_complete, self._native_reason = False, ""
-        self._paused_usage, self._paused_searches = self._usage or Usage(), self._searches.count
-        self._paused_blocks = [*self._native_blocks]
+        self._paused_usage, self._paused_blocks = self._usage or Usage(), [*self._native_blocks]
         self._usage_counts.clear()
         self._cleared = 0
         return self._paused_blocks
@@ -313,21 +312,20 @@ class MessageDecoder(Decoder):
 
     def _on_usage(self, usage: object) -> None:
         """Update the usage. Each count is a running total; a missing count keeps its last value."""
-        details = get_member(usage, "output_tokens_details")
-        for source, names in ((usage, _USAGE_FIELDS), (details, _USAGE_DETAIL_FIELDS)):
+        details, searches = get_member(usage, "output_tokens_details"), get_member(usage, "server_tool_use")
+        named = ((usage, _USAGE_FIELDS), (details, _USAGE_DETAIL_FIELDS), (searches, _USAGE_SEARCH_FIELDS))
+        for source, names in named:
             for name in names:
                 if (tokens := count_or_none(get_member(source, name))) is not None:
                     self._usage_counts[name] = tokens
         if not self._usage_counts:
             return
         # Anthropic's input tokens exclude the tokens that were read from the cache or written to it.
-        read, cached, cache_written, output, reasoning = (
-            self._usage_counts.get(name, 0) for name in (*_USAGE_FIELDS, *_USAGE_DETAIL_FIELDS)
+        read, cached, cache_written, output, reasoning, searched = (
+            self._usage_counts.get(name, 0) for name in (*_USAGE_FIELDS, *_USAGE_DETAIL_FIELDS, *_USAGE_SEARCH_FIELDS)
         )
-        billed = Usage(read + cached + cache_written, cached, output, cache_written, reasoning, self._cleared)
+        billed = Usage(read + cached + cache_written, cached, output, cache_written, reasoning, self._cleared, searched)
         self._usage = self._paused_usage + billed
-        if searches := get_count(get_member(usage, "server_tool_use"), "web_search_requests"):
-            self._searches.count = self._paused_searches + searches
 
     def _final_error(self) -> errors.ProviderError | None:
         kind, message = _ERROR_BY_STOP_REASON.get(self._native_reason), f"stop reason {self._native_reason}"
