@@ -9,7 +9,7 @@ import re
 from .conversation import Answer, Conversation, Page, WebSearch
 from .rules import Rule, compile_pattern
 
-_NEWS_TOPIC = "the news"
+_DEFAULT_TOPIC = "the news"
 
 
 def build_search_answer(topic: str, text: str = "", *, paused: bool = False) -> Answer:
@@ -27,7 +27,7 @@ def _search(match: re.Match[str], conversation: Conversation) -> Answer:
     if not conversation.can_search:
         return Answer(text="I cannot search the web.")
     found = match.groupdict()
-    answer = build_search_answer(found.get("topic") or _NEWS_TOPIC, paused=bool(found.get("long")))
+    answer = build_search_answer(found.get("topic") or _DEFAULT_TOPIC, paused=bool(found.get("long")))
     return replace(answer, search=None) if conversation.is_resumed else answer
 
 

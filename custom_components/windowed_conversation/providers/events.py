@@ -29,8 +29,8 @@ class WebSearch:
     @property
     def location(self) -> dict[str, str]:
         """The known parts, as OpenAI and Anthropic name them. Without a location, OpenAI assumes the United States."""
-        known = {"country": self.country, "city": self.city, "timezone": self.timezone}
-        return {"type": "approximate", **{name: value for name, value in known.items() if value}}
+        parts = {"country": self.country, "city": self.city, "timezone": self.timezone}
+        return {"type": "approximate", **{name: value for name, value in parts.items() if value}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ if find_spec(_ERROR_DETAILS_MODULE):
     import_module(_ERROR_DETAILS_MODULE)
 
 _PAUSE_REASON = "pause_turn"
-# The server pauses a long answer with searches, which goes on when it is sent back. This is how often it may do so.
+# The server pauses a long answer with searches. Sent back, the answer goes on. More pauses are an error.
 _MAX_PAUSES = 5
 
 # Stop reasons of incomplete answers.
