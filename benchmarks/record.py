@@ -22,7 +22,7 @@ from types import SimpleNamespace
 from typing import cast
 
 from custom_components.windowed_conversation.agents.recording import complete_record
-from custom_components.windowed_conversation.memory import Memory, TurnListQuery, TurnRecord
+from custom_components.windowed_conversation.memory import Memory, TurnListQuery, TurnRecord, TurnText
 from custom_components.windowed_conversation.providers import Provider, Request, ToolSchema, Usage
 from custom_components.windowed_conversation.store import StoreWriter
 from custom_components.windowed_conversation.turn.attempts import Attempt, AttemptResult, Purpose
@@ -90,7 +90,7 @@ def iter_record_builders(number: int, ends_at: float, seed: int = 0) -> Iterator
         figures = TurnRecord(
             id=f"{each:08}", at=at, agent="agent", route="model", end="answered", conversation="conversation"
         )
-        yield partial(complete_record, figures, tuple(attempts), 0.0, (said, answer))
+        yield partial(complete_record, figures, tuple(attempts), 0.0, TurnText(said, answer))
 
 
 def _build_attempt(

@@ -12,7 +12,7 @@ from .gemini_validation import find_gemini_violations
 from .home_history import HomeHistory
 from .phrases import EXAMPLE_PHRASES
 from .responses_validation import find_responses_violations
-from .script import call, thought, words
+from .script import call, searched, thought, words
 from .server import ModelServer
 from .settings import Settings
 from .shapes import SHAPES
@@ -34,6 +34,7 @@ __all__ = [
     "find_chat_violations",
     "find_gemini_violations",
     "find_responses_violations",
+    "searched",
     "serve_in_thread",
     "thought",
     "words",

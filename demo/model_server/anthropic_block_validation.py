@@ -12,7 +12,14 @@ from .violations import Violation, find_media_violations, is_nonblank_text
 _CALL_ID_PATTERN = re.compile(r"[a-zA-Z0-9_-]+")
 _TOOL_NAME_PATTERN = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _USER_BLOCK_TYPES = ("text", "image", "document", "tool_result")
-_ASSISTANT_BLOCK_TYPES = ("text", "tool_use", "thinking", "redacted_thinking")
+_ASSISTANT_BLOCK_TYPES = (
+    "text",
+    "tool_use",
+    "thinking",
+    "redacted_thinking",
+    "server_tool_use",
+    "web_search_tool_result",
+)
 _UNCACHEABLE_TYPES = ("thinking", "redacted_thinking")
 
 type _BlockCheck = Callable[[dict[str, Any], str, str], Iterator[Violation]]
@@ -52,6 +59,21 @@ def _check_tool_use(block: dict[str, Any], where: str, _model: str) -> Iterator[
         yield Violation("call_arguments", where, "Input should be a valid dictionary")
 
 
+def _check_search(block: dict[str, Any], where: str, _model: str) -> Iterator[Violation]:
+    yield from _check_id(block.get("id"), where)
+    if block.get("name") != "web_search" or not isinstance(block.get("input"), dict):
+        yield Violation("search_shape", where, "no call of the web search")
+
+
+def _check_search_result(block: dict[str, Any], where: str, model: str) -> Iterator[Violation]:
+    content = block.get("content")
+    if not isinstance(content, list | dict):
+        yield Violation("search_shape", where, "neither a list of results nor an error")
+    for result in to_blocks(content):
+        if unseal_content(model, result.get("encrypted_content")) is None:
+            yield Violation("residue_foreign", where, "Invalid `encrypted_content` in `web_search_result`")
+
+
 def _check_tool_result(block: dict[str, Any], where: str, model: str) -> Iterator[Violation]:
     yield from _check_id(block.get("tool_use_id"), where)
     content = block.get("content", "")
@@ -88,4 +110,6 @@ _CHECK_BY_TYPE: dict[str, _BlockCheck] = {
     "tool_result": _check_tool_result,
     "thinking": _check_thinking,
     "redacted_thinking": _check_redacted,
+    "server_tool_use": _check_search,
+    "web_search_tool_result": _check_search_result,
 }

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
-from .conversation import AnswerFinish, Call
+from .conversation import AnswerFinish, Call, Page, WebSearch
 from .residue import seal_content, sign_text
 from .shapes import format_arguments, split_arguments, split_text
 from .usage import encode_json
@@ -20,6 +20,8 @@ _STOP_REASONS = {
     AnswerFinish.PROMPT_BLOCKED: "refusal",
 }
 _CLOSING_KIND = FrameKind.CLOSING
+# Of the encrypted content of each result of a search.
+_RESULT_BYTES = 6000
 
 
 def encode_event(value: dict[str, Any]) -> bytes:
@@ -38,7 +40,7 @@ def iter_events(reply: Reply) -> Iterator[Frame]:
         yield from _iter_block_frames(block, index, reply)
     ending: dict[str, Any] = {"type": "message_delta", "delta": _build_end_fields(reply)}
     if usage:
-        ending["usage"] = {key: usage[key] for key in _CUMULATIVE_USAGE_KEYS}
+        ending["usage"] = {key: usage[key] for key in _CUMULATIVE_USAGE_KEYS if key in usage}
     if "context_management" in reply.prompt.body:
         ending["context_management"] = {"applied_edits": reply.prompt.body["applied_edits"]}
     yield Frame(FrameKind.TERMINAL, encode_event(ending))
@@ -74,9 +76,45 @@ def _build_blocks(reply: Reply) -> list[dict[str, Any]]:
     elif answer.reasoning:
         shown = "" if _is_thinking_omitted(reply) else answer.reasoning
         blocks.append({"type": "thinking", "thinking": shown, "signature": sign_text(reply.model, shown)})
-    if answer.text:
+    if answer.search:
+        blocks += _build_search_blocks(answer.search, reply.model)
+    if answer.search and answer.search.paused:
+        return blocks
+    cited = [_build_cited_text(sentence, page, reply.model) for sentence, page in answer.cited_sentences]
+    if cited:
+        blocks += cited
+    elif answer.text:
         blocks.append({"type": "text", "text": answer.text})
     return blocks + [_build_tool_use(call) for call in answer.calls]
+
+
+def _build_search_blocks(search: WebSearch, model: str) -> Iterator[dict[str, Any]]:
+    yield {"type": "text", "text": search.introduction}
+    for query in search.queries:
+        call_id = f"srvtoolu_{uuid4().hex[:24]}"
+        yield {"type": "server_tool_use", "id": call_id, "name": "web_search", "input": {"query": query}}
+        results = [
+            {
+                "type": "web_search_result",
+                "url": page.url,
+                "title": page.title,
+                "page_age": "2 days ago",
+                "encrypted_content": seal_content(model, bytes(_RESULT_BYTES)),
+            }
+            for page in search.pages
+        ]
+        yield {"type": "web_search_tool_result", "tool_use_id": call_id, "content": results}
+
+
+def _build_cited_text(sentence: str, page: Page, model: str) -> dict[str, Any]:
+    citation = {
+        "type": "web_search_result_location",
+        "url": page.url,
+        "title": page.title,
+        "cited_text": sentence.strip(),
+        "encrypted_index": seal_content(model, page.url.encode()),
+    }
+    return {"type": "text", "text": sentence, "citations": [citation]}
 
 
 def _is_thinking_omitted(reply: Reply) -> bool:
@@ -106,7 +144,15 @@ def _split_block(block: dict[str, Any], reply: Reply) -> tuple[FrameKind, dict[s
     match block["type"]:
         case "text":
             deltas = [{"type": "text_delta", "text": piece} for piece in split_text(block["text"], shapes)]
-            return FrameKind.TEXT, {**block, "text": ""}, deltas
+            citations = block.get("citations", [])
+            deltas += [{"type": "citations_delta", "citation": citation} for citation in citations]
+            return FrameKind.TEXT, {**block, "text": "", **({"citations": []} if citations else {})}, deltas
+        case "server_tool_use":
+            parts = ["", *split_arguments(encode_json(block["input"]).decode(), shapes)]
+            deltas = [{"type": "input_json_delta", "partial_json": part} for part in parts]
+            return FrameKind.SEARCH, {**block, "input": {}}, deltas
+        case "web_search_tool_result":
+            return FrameKind.SEARCH, block, []
         case "thinking":
             deltas = [{"type": "thinking_delta", "thinking": piece} for piece in split_text(block["thinking"], shapes)]
             deltas.append({"type": "signature_delta", "signature": block["signature"]})
@@ -123,6 +169,7 @@ def _split_block(block: dict[str, Any], reply: Reply) -> tuple[FrameKind, dict[s
 def _build_end_fields(reply: Reply) -> dict[str, Any]:
     answer = reply.answer
     reason = _STOP_REASONS.get(answer.finish, "tool_use" if answer.calls else "end_turn")
+    reason = "pause_turn" if answer.search and answer.search.paused else reason
     reason = "refusal" if answer.refusal else reason
     details = {"type": "refusal", "category": "general_harms", "explanation": "The request was declined."}
     return {"stop_reason": reason, "stop_sequence": None, "stop_details": details if reason == "refusal" else None}
@@ -134,6 +181,7 @@ _CUMULATIVE_USAGE_KEYS = (
     "cache_read_input_tokens",
     "output_tokens",
     "output_tokens_details",
+    "server_tool_use",
 )
 
 
@@ -153,4 +201,5 @@ def _build_usage(reply: Reply) -> dict[str, Any]:
         "output_tokens": usage.completion,
         "output_tokens_details": {"thinking_tokens": usage.reasoning},
         "service_tier": "standard",
+        **({"server_tool_use": {"web_search_requests": usage.searches}} if usage.searches else {}),
     }

@@ -10,7 +10,7 @@ from .anthropic_context import apply_edits
 from .anthropic_errors import MISSING_VERSION_REFUSAL, build_anthropic_error, convert_to_anthropic
 from .anthropic_events import build_document, encode_event, iter_events
 from .anthropic_prompt import measure_prompt, parse_turns
-from .anthropic_validation import find_anthropic_violations
+from .anthropic_validation import find_anthropic_violations, is_search
 from .conversation import Conversation
 from .refusal import Refusal, RefusedError
 from .usage import encode_json, estimate_tokens
@@ -53,7 +53,12 @@ class AnthropicMessagesFormat(WireFormat):
         no_tools = isinstance(choice, dict) and choice.get("type") == "none"
         return Prompt(
             model=str(body.get("model")),
-            conversation=Conversation(tuple(parse_turns(body)), () if no_tools else tuple(names)),
+            conversation=Conversation(
+                tuple(parse_turns(body)),
+                () if no_tools else tuple(names),
+                can_search=not no_tools and any(map(is_search, get_objects(body.get("tools")))),
+                is_resumed=messages[-1].get("role") == "assistant",
+            ),
             cache_bytes=written,
             cache_rules=caching,
             is_streamed=body.get("stream") is True,

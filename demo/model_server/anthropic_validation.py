@@ -102,12 +102,26 @@ def _check_tools(body: dict[str, Any], messages: list[dict[str, Any]]) -> Iterat
     if not isinstance(tools, list):
         yield Violation("tools_empty", "tools", "not a list of tools")
         return
-    yield from find_tool_violations(tools, schema="input_schema", name_form=_TOOL_NAME_PATTERN)
+    own = [tool for tool in tools if not is_search(tool)]
+    yield from find_tool_violations(own, schema="input_schema", name_form=_TOOL_NAME_PATTERN)
+    if len(own) < len(tools) and any(isinstance(tool, dict) and tool.get("name") == "web_search" for tool in own):
+        yield Violation("tools_unique", "tools", "Tool names must be unique.")
     if "tool_choice" in body and not tools:
         yield Violation("tool_choice_without_tools", "tool_choice", "only allowed with tools")
     blocks = [block for message in messages for block in to_blocks(message.get("content"))]
     if not tools and any(block.get("type") in ("tool_use", "tool_result") for block in blocks):
         yield Violation("tools_missing", "tools", "the history has tool calls, and no tools are supplied")
+
+
+def is_search(tool: object) -> bool:
+    """Return whether a tool is the web search."""
+    return isinstance(tool, dict) and tool.get("type") == "web_search_20250305"
+
+
+def _is_pause(message: dict[str, Any]) -> bool:
+    """Return whether a message is a paused answer, which goes on when it is sent back."""
+    blocks = to_blocks(message.get("content"))
+    return bool(blocks) and blocks[-1].get("type") == "web_search_tool_result"
 
 
 def _check_system(body: dict[str, Any]) -> Iterator[Violation]:
@@ -143,7 +157,7 @@ def _check_order(messages: list[dict[str, Any]]) -> Iterator[Violation]:
             yield Violation("role", f"messages[{at}]", "no role of this format")
     if messages[0].get("role") != "user":
         yield Violation("user_first", "messages[0]", "the first message is no user's")
-    if messages[-1].get("role") != "user":
+    if messages[-1].get("role") != "user" and not _is_pause(messages[-1]):
         yield Violation("ends_with_user", f"messages[{len(messages) - 1}]", "the newest models continue no answer")
 
 
@@ -191,6 +205,14 @@ def _check_message(message: dict[str, Any], where: str, model: str) -> Iterator[
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     for at, block in enumerate(blocks):
         yield from find_block_violations(block, f"{where}.content[{at}]", role, model)
+    searched = [str(block.get("id")) for block in get_objects(blocks) if block.get("type") == "server_tool_use"]
+    for at, block in enumerate(get_objects(blocks)):
+        known = [each.get("id") for each in get_objects(blocks)[:at] if each.get("type") == "server_tool_use"]
+        if block.get("type") == "web_search_tool_result" and block.get("tool_use_id") not in known:
+            text = "web_search_tool_result block has no corresponding server_tool_use block before it"
+            yield Violation("search_orphan", f"{where}.content[{at}]", text)
+    if len(set(searched)) < len(searched):
+        yield Violation("call_id_unique", where, "`server_tool_use` ids must be unique")
     thinks = [isinstance(block, dict) and block.get("type") in _THINKING_TYPES for block in blocks]
     if thinks != sorted(thinks, reverse=True):
         yield Violation("thinking_first", where, "thinking does not come before all else")

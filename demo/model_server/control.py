@@ -3,7 +3,8 @@
     GET    /control            settings (without the key), the armed fault, counts of requests, streams, connections
     POST   /control            changes only the named values:
                                {"fault": name or null, "times": n, "retry_after": seconds, "after_words": n,
-                                "code": text, "delay": seconds, "latency": seconds, "shapes": [...],
+                                "code": text, "delay": seconds, "latency": seconds, "search_delay": seconds,
+                                "shapes": [...],
                                 "models": [...], "strict": bool,
                                 "key": text or null, "context_size": tokens or null}
     DELETE /control            as started: settings, no fault, no script, empty log, empty prompt cache
@@ -26,7 +27,7 @@ from .state import ServerState
 CONTROL_PATH = "/control"
 
 _FAULT_OPTION_NAMES = ("times", "retry_after", "after_words", "code")
-_SETTING_NAMES = ("delay", "latency", "shapes", "models", "strict", "key", "context_size")
+_SETTING_NAMES = ("delay", "latency", "search_delay", "shapes", "models", "strict", "key", "context_size")
 
 
 def build_control_routes(state: ServerState) -> Iterable[web.AbstractRouteDef]:

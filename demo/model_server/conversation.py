@@ -6,6 +6,7 @@ The skills read a `Conversation` and return an `Answer`. Each format encodes the
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from itertools import cycle
 import re
 from typing import Any
 
@@ -76,10 +77,15 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """Everything that the model knows: the messages of the request and the names of the offered tools."""
+    """Everything that the model knows: the messages of the request and the names of the offered tools.
+
+    `can_search` means that it may search the web, `is_resumed` that the request sends back a paused answer.
+    """
 
     turns: tuple[Turn, ...]
     tool_names: tuple[str, ...] = ()
+    can_search: bool = False
+    is_resumed: bool = False
 
     @property
     def newest_user_turn(self) -> Turn:
@@ -120,6 +126,27 @@ class Conversation:
         return next((name for name in self.tool_names if name.split("__")[-1] == suffix), None)
 
 
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A web page that a search has found."""
+
+    title: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class WebSearch:
+    """A web search before an answer's text; `introduction` is what the model says before it.
+
+    A `paused` answer ends after the search, and goes on when it is sent back. Only Anthropic does this.
+    """
+
+    introduction: str
+    queries: tuple[str, ...]
+    pages: tuple[Page, ...]
+    paused: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """The content of the model's answer."""
@@ -129,6 +156,15 @@ class Answer:
     calls: tuple[Call, ...] = field(default=())
     finish: AnswerFinish = AnswerFinish.STOP
     refusal: str = ""
+    search: WebSearch | None = None
+
+    @property
+    def cited_sentences(self) -> list[tuple[str, Page]]:
+        """The sentences of the text, each with the page that it cites; empty without a search."""
+        if self.search is None:
+            return []
+        sentences = re.findall(r"\S[^.!?]*[.!?]*\s*", self.text)
+        return list(zip(sentences, cycle(self.search.pages), strict=False))
 
     def __add__(self, other: Answer) -> Answer:
         """Return one answer with the thoughts, text and calls of both."""

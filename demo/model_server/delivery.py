@@ -54,7 +54,10 @@ class AnswerHold:
 
 
 class AnswerDelivery:
-    """The delivery of one answer on one connection. `delay` is the number of seconds before each piece."""
+    """The delivery of one answer on one connection.
+
+    `delay` is the number of seconds before each piece, `search_delay` before each event of a web search.
+    """
 
     def __init__(
         self,
@@ -63,10 +66,12 @@ class AnswerDelivery:
         delay: float,
         armed: ArmedFault | None,
         hold: AnswerHold | None = None,
+        *,
+        search_delay: float = 0.0,
     ) -> None:
         self._http = http
         self._record = record
-        self._delay_seconds = delay
+        self._delay_by_kind = {FrameKind.SEARCH: search_delay, **dict.fromkeys(_PIECE_KINDS, delay)}
         self._armed_fault = armed
         self._hold = hold
         self._word_count = 0
@@ -91,8 +96,8 @@ class AnswerDelivery:
                 self._armed_fault = None
                 if ends:
                     break
-            if frame.kind in _PIECE_KINDS:
-                await asyncio.sleep(self._delay_seconds)
+            if frame.kind in self._delay_by_kind:
+                await asyncio.sleep(self._delay_by_kind[frame.kind])
             text = frame.kind is FrameKind.TEXT
             if text and self._hold and self._word_count >= self._hold.after_words:
                 await self._hold.wait()

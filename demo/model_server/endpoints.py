@@ -26,7 +26,7 @@ from .request_log import RequestOutcome, RequestRecord
 from .settings import ModelChoice
 from .shapes import THINKING_SHAPES
 from .state import ServerState
-from .usage import Usage, estimate_completion_tokens, estimate_tokens
+from .usage import SEARCH_TOKENS, Usage, estimate_completion_tokens, estimate_tokens
 from .wire import Prompt, Reply, WireFormat
 
 _THOUGHT_TEXT = "The user wants an answer. I think about it, briefly. "
@@ -65,9 +65,9 @@ class Endpoints:
                 check_demands(prompt.body, choice.shapes)
             reply = self._build_reply(prompt, choice, armed)
             record.usage = asdict(reply.usage)
-            return await AnswerDelivery(
-                http, record, self._state.settings.delay, armed, self._state.current_hold
-            ).send_answer(reply, wire)
+            settings, hold = self._state.settings, self._state.current_hold
+            delivery = AnswerDelivery(http, record, settings.delay, armed, hold, search_delay=settings.search_delay)
+            return await delivery.send_answer(reply, wire)
 
         return self._build_recorded_handler(wires, respond, for_answer=True)
 
@@ -191,17 +191,21 @@ class Endpoints:
             answer = replace(answer, reasoning=answer.reasoning or _THOUGHT_TEXT)
         if not prompt.can_think:
             answer = replace(answer, reasoning="")
+        if not prompt.conversation.can_search:
+            answer = replace(answer, search=None)
         if armed and armed.fault.bend:
             answer = armed.fault.bend(answer, prompt.conversation)
         cached = self._state.cache.use_cache(prompt.model, prompt.cache_bytes, prompt.cache_rules)
         reasoning, written = _count_completion_tokens(answer)
+        searches = len(answer.search.queries) if answer.search else 0
         usage = Usage(
-            prompt=estimate_tokens(prompt.cache_bytes),
+            prompt=estimate_tokens(prompt.cache_bytes) + searches * SEARCH_TOKENS,
             cached=cached.read_tokens,
             completion=reasoning + written,
             reasoning=reasoning,
             written=cached.written_tokens,
             written_long=cached.long_written_tokens,
+            searches=searches,
         )
         figures, dropping = self._state.settings.figures, self._state.truncation
         shapes = (*choice.shapes, *(("ollama",) if dropping and dropping.is_ollama else ()))

@@ -49,7 +49,7 @@ def iter_chunks(reply: Reply) -> Iterator[Frame]:
                 }
             ),
         )
-    ending = {**_build_candidate(_build_last_parts(reply)), **_build_finish_field(reply)}
+    ending = {**_build_candidate(_build_last_parts(reply)), **_build_finish_field(reply), **_build_grounding(reply)}
     yield Frame(
         FrameKind.TERMINAL, encode_event({"candidates": [ending], **_build_head(reply, _build_final_usage(reply))})
     )
@@ -62,11 +62,36 @@ def build_document(reply: Reply) -> dict[str, Any]:
     parts: list[dict[str, Any]] = []
     if reply.answer.reasoning and _includes_thoughts(reply):
         parts.append({"text": reply.answer.reasoning, "thought": True})
+    parts += _build_search_parts(reply)
     if reply.answer.text:
         parts.append({"text": reply.answer.text, **_build_text_signature(reply)})
     parts += _build_calls(reply)
-    candidate = {**_build_candidate(parts), **_build_finish_field(reply)}
+    candidate = {**_build_candidate(parts), **_build_finish_field(reply), **_build_grounding(reply)}
     return {"candidates": [candidate], **_build_head(reply, _build_final_usage(reply))}
+
+
+def _build_search_parts(reply: Reply) -> list[dict[str, Any]]:
+    """Return the introduction and the parts of the searches, which the model shows only beside functions."""
+    search, config = reply.answer.search, get_object(reply.prompt.body, "toolConfig")
+    if search is None or not config.get("includeServerSideToolInvocations"):
+        return []
+    parts: list[dict[str, Any]] = []
+    for query in search.queries:
+        where = {"toolType": "GOOGLE_SEARCH_WEB", "id": uuid4().hex[:8]}
+        parts.append({"toolCall": {**where, "args": {"queries": [query]}}})
+        parts.append({"toolResponse": {**where, "response": {"search_suggestions": "<div></div>"}}})
+    signed = [{**part, "thoughtSignature": seal_content(reply.model, encode_json(part))} for part in parts]
+    return [{"text": search.introduction}, *signed]
+
+
+def _build_grounding(reply: Reply) -> dict[str, Any]:
+    search = reply.answer.search
+    if search is None:
+        return {}
+    chunks = [{"web": {"uri": page.url, "title": page.url.split("/")[2]}} for page in search.pages]
+    rendered = {"renderedContent": "<div></div>"}
+    found = {"webSearchQueries": list(search.queries), "groundingChunks": chunks, "searchEntryPoint": rendered}
+    return {"groundingMetadata": found}
 
 
 def _build_head(reply: Reply, usage: dict[str, Any]) -> dict[str, Any]:
@@ -106,6 +131,8 @@ def _iter_pieces(reply: Reply) -> Iterator[_PartsOfKind]:
     if _includes_thoughts(reply):
         for piece in split_text(reply.answer.reasoning, reply.shapes):
             yield FrameKind.REASONING, [{"text": piece, "thought": True}]
+    for part in _build_search_parts(reply):
+        yield FrameKind.TEXT if "text" in part else FrameKind.SEARCH, [part]
     for piece in split_text(reply.answer.text, reply.shapes):
         yield FrameKind.TEXT, [{"text": piece}]
     calls = _build_calls(reply)

@@ -56,7 +56,11 @@ class GeminiContentFormat(WireFormat):
         system = [body["systemInstruction"]] if "systemInstruction" in body else []
         return Prompt(
             model=self._model,
-            conversation=Conversation(tuple(parse_turns(body)), tuple(names) if can_call(body) else ()),
+            conversation=Conversation(
+                tuple(parse_turns(body)),
+                tuple(names) if can_call(body) else (),
+                can_search=any("googleSearch" in tool for tool in get_objects(body.get("tools"))),
+            ),
             cache_bytes=encode_prompt([*system, *get_objects(body.get("tools"))], contents),
             cache_rules=CacheRules(min_tokens=_find_min_tokens(self._model), step_tokens=1),
             is_streamed=self._is_streamed,

@@ -17,6 +17,8 @@ _ROLES_BY_KIND = {
     "inlineData": ("user",),
     "functionCall": ("model",),
     "functionResponse": ("user",),
+    "toolCall": ("model",),
+    "toolResponse": ("model",),
 }
 
 type _PartCheck = Callable[[dict[str, Any], str], Iterator[Violation]]
@@ -58,6 +60,12 @@ def _check_response(part: dict[str, Any], where: str) -> Iterator[Violation]:
         yield Violation("result_shape", where, "response is no object")
 
 
+def _check_search(part: dict[str, Any], where: str) -> Iterator[Violation]:
+    invocation = get_object(part, "toolCall") or get_object(part, "toolResponse")
+    if not invocation.get("id") or not invocation.get("toolType"):
+        yield Violation("search_shape", where, "neither an id nor a type of tool")
+
+
 def _check_name(function: dict[str, Any], where: str) -> Iterator[Violation]:
     name = function.get("name")
     if not isinstance(name, str) or not FUNCTION_NAME_PATTERN.fullmatch(name):
@@ -69,4 +77,6 @@ _CHECK_BY_KIND: dict[str, _PartCheck] = {
     "inlineData": _check_data,
     "functionCall": _check_call,
     "functionResponse": _check_response,
+    "toolCall": _check_search,
+    "toolResponse": _check_search,
 }

@@ -15,7 +15,9 @@ from .answer_schema_validation import find_gemini_schema_violations
 from .gemini_part_validation import FUNCTION_NAME_PATTERN, find_part_violations
 from .gemini_prompt import get_declarations, get_object, get_parts, to_camel_case, to_standard_base64
 from .residue import unseal_content
+from .usage import encode_json
 from .violations import Violation, find_tool_violations, find_unknown_keys, is_nonblank_text
+from .wire import get_objects
 
 _KNOWN_KEYS = frozenset(
     {"contents", "generationConfig", "safetySettings", "serviceTier", "systemInstruction", "toolConfig", "tools"}
@@ -34,7 +36,7 @@ def find_gemini_violations(body: Any, model: str) -> list[Violation]:
         return [Violation("no_contents", "contents", "contents is not specified")]
     checks = (
         find_unknown_keys(body, _KNOWN_KEYS),
-        _check_tools(body),
+        _check_tools(body, model),
         _check_system(body),
         _check_order(contents),
         _check_pairs(contents),
@@ -45,12 +47,14 @@ def find_gemini_violations(body: Any, model: str) -> list[Violation]:
     return found + [each for at, content in enumerate(contents) for each in _check_content(content, f"contents[{at}]")]
 
 
-def _check_tools(body: dict[str, Any]) -> Iterator[Violation]:
+def _check_tools(body: dict[str, Any], model: str) -> Iterator[Violation]:
     if "tools" not in body:
         return
     declared = get_declarations(body)
-    if not declared:
+    if not declared and not _offers_search(body):
         yield Violation("tools_empty", "tools", "no function is declared")
+    if declared and _offers_search(body):
+        yield from _check_search(body, model)
     yield from find_tool_violations([_normalize_schema(each) for each in declared], name_form=FUNCTION_NAME_PATTERN)
     for at, declaration in enumerate(declared):
         schema = get_object(declaration, "parameters") if isinstance(declaration, dict) else {}
@@ -59,6 +63,22 @@ def _check_tools(body: dict[str, Any]) -> Iterator[Violation]:
             yield Violation("tool_properties", f"tools[{at}]", text)
         if isinstance(declaration, dict) and {"parameters", "parametersJsonSchema"} <= declaration.keys():
             yield Violation("tool_parameters", f"tools[{at}]", "parameters and parametersJsonSchema exclude each other")
+
+
+def _offers_search(body: dict[str, Any]) -> bool:
+    return any("googleSearch" in tool for tool in get_objects(body["tools"]))
+
+
+def _check_search(body: dict[str, Any], model: str) -> Iterator[Violation]:
+    """Yield the violations of a search beside functions."""
+    config = get_object(body, "toolConfig")
+    if config.get("includeServerSideToolInvocations") is not True:
+        text = "Please enable tool_config.include_server_side_tool_invocations to use Built-in tools."
+        yield Violation("search_with_functions", "toolConfig", text)
+    if model.startswith("gemini-2"):
+        yield Violation("search_with_functions", "tools", "Tool use with function calling is unsupported")
+    if get_object(config, "functionCallingConfig").get("mode") == "AUTO":
+        yield Violation("search_mode", "toolConfig", "the mode AUTO is not available beside built-in tools")
 
 
 def _normalize_schema(declaration: object) -> object:
@@ -130,6 +150,9 @@ def _check_signatures(contents: list[dict[str, Any]], model: str) -> Iterator[Vi
         for number, part in enumerate(parts):
             if "thoughtSignature" in part and not is_valid_signature(part["thoughtSignature"], model):
                 yield Violation("residue_foreign", f"contents[{at}].parts[{number}]", "Corrupted thought signature.")
+            yield from _check_search_part(part, f"contents[{at}].parts[{number}]", model)
+        if _get_ids(parts, "toolCall") != _get_ids(parts, "toolResponse"):
+            yield Violation("search_pairs", f"contents[{at}]", "each toolCall must have its toolResponse after it")
         calls = [part for part in parts if "functionCall" in part]
         # Models before Gemini 3 also sign calls, but do not require the signatures.
         if calls and "thoughtSignature" not in calls[0] and not model.startswith("gemini-2"):
@@ -143,6 +166,20 @@ def _belongs_to_results(contents: list[dict[str, Any]], at: int) -> bool:
         return True
     has_pictures = any("inlineData" in part for part in get_parts(contents[at]))
     return has_pictures and at > 0 and _is_function_response(contents[at - 1])
+
+
+def _get_ids(parts: list[dict[str, Any]], key: str) -> list[str]:
+    return [str(get_object(part, key).get("id")) for part in parts if key in part]
+
+
+def _check_search_part(part: dict[str, Any], where: str, model: str) -> Iterator[Violation]:
+    """Yield a violation for a part of a search that is not exactly as the model sent it."""
+    if "toolCall" not in part and "toolResponse" not in part:
+        return
+    sent = {key: value for key, value in part.items() if key != "thoughtSignature"}
+    sealed = unseal_content(model, to_standard_base64(str(part.get("thoughtSignature"))))
+    if sealed != encode_json(sent):
+        yield Violation("search_changed", where, "Corrupted thought signature of a server-side tool invocation.")
 
 
 def _is_function_response(content: dict[str, Any]) -> bool:

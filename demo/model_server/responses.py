@@ -17,7 +17,7 @@ from .refusal import Refusal, RefusedError
 from .residue import seal_content, unseal_content
 from .responses_events import encode_event, iter_events
 from .responses_items import UNBOUND_PREFIX, build_document
-from .responses_validation import find_responses_violations
+from .responses_validation import find_responses_violations, is_search
 from .usage import encode_json, encode_prompt, estimate_tokens
 from .violations import Violation
 from .wire import Frame, Prompt, Reply, WireFormat, get_bearer_token, get_objects, split_document
@@ -62,6 +62,7 @@ class ResponsesFormat(WireFormat):
             conversation=Conversation(
                 (*system, *_parse_turns(items, str(body.get("model")))),
                 () if body.get("tool_choice") == "none" else tuple(names),
+                can_search=body.get("tool_choice") != "none" and any(map(is_search, tools)),
             ),
             cache_bytes=encode_prompt(tools, (*instructions, *items)),
             is_streamed=body.get("stream") is True,

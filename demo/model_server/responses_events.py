@@ -34,8 +34,9 @@ def _iter_all_events(reply: Reply) -> Iterator[_EventFields]:
     if items.reasoning:
         yield from _iter_reasoning_events(items, items.reasoning)
         at += 1
-    if items.message:
-        yield from _iter_message_events(items, items.message, at)
+    for item in filter(None, (items.introduction, *items.searches, items.message)):
+        is_search = item["type"] == "web_search_call"
+        yield from _iter_search_events(item, at) if is_search else _iter_message_events(items, item, at)
         at += 1
     calls = [list(_iter_call_events(item, at + more, reply.shapes)) for more, item in enumerate(items.calls)]
     yield from _interleave(calls) if "interleaved" in reply.shapes else (step for call in calls for step in call)
@@ -79,7 +80,7 @@ def _iter_reasoning_events(items: OutputItems, item: dict[str, Any]) -> Iterator
 def _iter_message_events(items: OutputItems, item: dict[str, Any], at: int) -> Iterator[_EventFields]:
     opening = FrameKind.OPENING
     where = {"item_id": item["id"], "output_index": at, "content_index": 0}
-    part = items.message_part
+    part = item["content"][0]
     field = "refusal" if part["type"] == "refusal" else "text"
     name = "refusal" if field == "refusal" else "output_text"
     extra: dict[str, Any] = {"logprobs": []} if field == "text" else {}
@@ -87,10 +88,22 @@ def _iter_message_events(items: OutputItems, item: dict[str, Any], at: int) -> I
     yield opening, {"type": "response.content_part.added", **where, "part": {**part, field: ""}}
     for piece in split_text(part[field], items.reply.shapes):
         yield FrameKind.TEXT, {"type": f"response.{name}.delta", **where, "delta": piece, **extra}
+    for number, annotation in enumerate(part.get("annotations", ())):
+        added = {"annotation_index": number, "annotation": annotation}
+        yield FrameKind.CLOSING, {"type": "response.output_text.annotation.added", **where, **added}
     # The complete part is sent again, because clients take this event as the end of the text.
     yield FrameKind.CLOSING, {"type": f"response.{name}.done", **where, field: part[field], **extra}
     yield FrameKind.CLOSING, {"type": "response.content_part.done", **where, "part": part}
     yield _build_item_event(FrameKind.CLOSING, "done", at, item)
+
+
+def _iter_search_events(item: dict[str, Any], at: int) -> Iterator[_EventFields]:
+    where = {"item_id": item["id"], "output_index": at}
+    begun = {key: value for key, value in item.items() if key != "action"}
+    yield _build_item_event(FrameKind.SEARCH, "added", at, {**begun, "status": "in_progress"})
+    for stage in ("in_progress", "searching", "completed"):
+        yield FrameKind.SEARCH, {"type": f"response.web_search_call.{stage}", **where}
+    yield _build_item_event(FrameKind.SEARCH, "done", at, item)
 
 
 def _iter_call_events(item: dict[str, Any], at: int, shapes: tuple[str, ...]) -> Iterator[_EventFields]:

@@ -69,21 +69,61 @@ class OutputItems:
         """The message item, or None if there is neither text nor a refusal."""
         if not (self.answer.text or self.answer.refusal):
             return None
+        phase = {} if self.answer.search else {"phase": "commentary" if self.answer.calls else "final_answer"}
         return {
-            "id": f"msg_{self._build_bound_id(first=True)}",
+            "id": f"msg_{self._build_bound_id(first=not self.searches)}",
             "type": "message",
             "status": self.status,
             "role": "assistant",
-            "phase": "commentary" if self.answer.calls else "final_answer",
+            **phase,
             "content": [self.message_part],
         }
+
+    @cached_property
+    def introduction(self) -> dict[str, Any] | None:
+        """The message item before a search, or None if there is no search."""
+        if self.answer.search is None:
+            return None
+        part = {"type": "output_text", "text": self.answer.search.introduction, "annotations": [], "logprobs": []}
+        item_id = f"msg_{self._build_bound_id(first=True)}"
+        return {"id": item_id, "type": "message", "status": "completed", "role": "assistant", "content": [part]}
+
+    @cached_property
+    def searches(self) -> list[dict[str, Any]]:
+        """The items of the web searches, and of one page that was opened."""
+        search = self.answer.search
+        if search is None:
+            return []
+        sources = [
+            *({"type": "url", "url": page.url} for page in search.pages),
+            {"type": "url", "url": "https://unused.example/"},
+            {"type": "api", "name": "oai-weather"},
+        ]
+        asked: list[dict[str, Any]] = [
+            {"type": "search", "query": query, "queries": [query], "sources": sources} for query in search.queries
+        ]
+        return [
+            {"id": f"ws_{uuid4().hex}", "type": "web_search_call", "status": "completed", "action": action}
+            for action in (*asked, {"type": "open_page", "url": search.pages[0].url})
+        ]
 
     @property
     def message_part(self) -> dict[str, Any]:
         """The content part of the message, which has only one."""
         if self.answer.refusal:
             return {"type": "refusal", "refusal": self.answer.refusal}
-        return {"type": "output_text", "text": self.answer.text, "annotations": [], "logprobs": []}
+        text, annotations = self.answer.text, list[dict[str, Any]]()
+        if cited := self.answer.cited_sentences:
+            text = ""
+            for sentence, page in cited:
+                text += f"{sentence.rstrip().rstrip('.')} "
+                url = f"{page.url}{'&' if '?' in page.url else '?'}utm_source=openai"
+                link = f"([{page.url.split('/')[2]}]({url}))"
+                place = {"start_index": len(text), "end_index": len(text) + len(link)}
+                annotations.append({"type": "url_citation", "url": url, "title": page.title, **place})
+                text += f"{link}. "
+            text = text.rstrip()
+        return {"type": "output_text", "text": text, "annotations": annotations, "logprobs": []}
 
     @cached_property
     def calls(self) -> list[dict[str, Any]]:
@@ -93,7 +133,7 @@ class OutputItems:
     @property
     def all_items(self) -> list[dict[str, Any]]:
         """All output items in order."""
-        return [item for item in (self.reasoning, self.message, *self.calls) if item]
+        return [item for item in (self.reasoning, self.introduction, *self.searches, self.message, *self.calls) if item]
 
     def _build_call(self, call: Call, at: int) -> dict[str, Any]:
         return {

@@ -78,7 +78,22 @@ def _check_tools(body: dict[str, Any]) -> Iterator[Violation]:
     if not isinstance(tools, list) or not tools:
         yield Violation("tools_empty", "tools", "not a list of at least one tool")
         return
-    yield from find_tool_violations([tool if _is_function(tool) else None for tool in tools])
+    yield from find_tool_violations([tool if _is_function(tool) else None for tool in tools if not is_search(tool)])
+    for at, tool in enumerate(tools):
+        if not is_search(tool):
+            continue
+        location = tool.get("user_location")
+        if location is not None and not (isinstance(location, dict) and location.get("type") == "approximate"):
+            yield Violation("search_location", f"tools[{at}]", "a location has the type approximate")
+        reasoning = body.get("reasoning")
+        if isinstance(reasoning, dict) and reasoning.get("effort") == "minimal":
+            text = "The following tools cannot be used with reasoning.effort 'minimal': web_search."
+            yield Violation("search_effort", f"tools[{at}]", text)
+
+
+def is_search(tool: object) -> bool:
+    """Return whether a tool is the web search."""
+    return isinstance(tool, dict) and tool.get("type") == "web_search"
 
 
 def _is_function(tool: object) -> bool:

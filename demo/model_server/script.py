@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from .conversation import Answer, Call, Conversation
+from .web_search import build_search_answer
 
 
 def words(text: str) -> Answer:
@@ -24,6 +25,11 @@ def thought(text: str) -> Answer:
 def call(tool: str, /, **arguments: Any) -> Answer:
     """Return an answer that calls the tool with this name, which has no namespace (`intent__`)."""
     return Answer(calls=(Call(tool, arguments),))
+
+
+def searched(topic: str, text: str = "", *, paused: bool = False) -> Answer:
+    """Return an answer that searches the web before its text; a paused one is followed by the rest in the script."""
+    return build_search_answer(topic, text, paused=paused)
 
 
 class AnswerScript:

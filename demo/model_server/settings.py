@@ -17,6 +17,8 @@ DEFAULT_MODEL = "scripted"
 class Settings:
     """The start options. `delay` is in seconds per piece of an answer, `latency` in seconds before the first byte.
 
+    `search_delay` is in seconds before each event of a web search.
+
     `context_size` is in tokens (None: no limit).
 
     `figures` maps field names of a usage to the JSON text to report instead of the count, or to None to omit the field.
@@ -30,6 +32,7 @@ class Settings:
     key: str | None = None
     delay: float = 0.0
     latency: float = 0.0
+    search_delay: float = 0.0
     strict: bool = False
     obedient: bool = False
     shapes: tuple[str, ...] = ()
@@ -42,7 +45,8 @@ class Settings:
         flags = (self.strict, self.obedient)
         if not (self.key is None or isinstance(self.key, str)) or not all(isinstance(flag, bool) for flag in flags):
             raise ValueError("key must be text, strict and obedient true or false")
-        for name, seconds in (("delay", self.delay), ("latency", self.latency)):
+        for name in ("delay", "latency", "search_delay"):
+            seconds = getattr(self, name)
             if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= 3600:
                 raise ValueError(f"{name} must be a number of seconds from 0 to 3600")
         if unknown := [shape for shape in self.shapes if shape not in SHAPES]:

@@ -11,13 +11,15 @@ from typing import Any
 from .media import price_attachments
 
 BYTES_PER_TOKEN = 4
+# What a web search adds to the prompt.
+SEARCH_TOKENS = 8000
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Counts of tokens: `prompt` includes `cached` and `written` (to the cache), `completion` includes `reasoning`.
 
-    `written_long` is the part of `written` that is kept for an hour.
+    `written_long` is the part of `written` that is kept for an hour. `prompt` also includes what `searches` have found.
     """
 
     prompt: int
@@ -26,6 +28,7 @@ class Usage:
     reasoning: int
     written: int = 0
     written_long: int = 0
+    searches: int = 0
 
 
 def encode_json(value: Any) -> bytes:

@@ -23,6 +23,7 @@ class FrameKind(StrEnum):
     REASONING = auto()
     TEXT = auto()
     CALL = auto()
+    SEARCH = auto()
     CLOSING = auto()
     TERMINAL = auto()
 

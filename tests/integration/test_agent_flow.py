@@ -37,11 +37,13 @@ from custom_components.windowed_conversation.const import (
     CONF_TEMPERATURE,
     CONF_TOP_P,
     CONF_TURN_TIMEOUT,
+    CONF_WEB_SEARCH,
+    CONF_WEB_SEARCH_CITY,
 )
 from custom_components.windowed_conversation.turn.limits import TurnLimits
 from demo.model_server import ModelServer
 
-from .account_kinds import AZURE_RESPONSES, KINDS
+from .account_kinds import AZURE_RESPONSES, COMPATIBLE, KINDS, Kind
 from .agent_forms import FRIDAY, get_selectors, open_agent_form, open_new, suggested
 from .conftest import AGENT, Page, SayFn, Submit, get_speech, list_sections
 from .states import get_state
@@ -269,6 +271,8 @@ async def test_ten_fields_are_in_sight_and_the_others_in_a_closed_section(
         CONF_IDLE_TIMEOUT,
         CONF_TURN_TIMEOUT,
         CONF_MAX_TOOL_ITERATIONS,
+        CONF_WEB_SEARCH,
+        CONF_WEB_SEARCH_CITY,
     ]
     assert shown["advanced"].options["collapsed"]
 
@@ -283,6 +287,8 @@ async def test_all_that_was_stored_is_suggested_and_stored_again(home: HomeAssis
         CONF_CONTEXT_TOKENS: 9000,
         CONF_COMPACTION: True,
         CONF_HISTORY_TOKENS: 600,
+        CONF_WEB_SEARCH: True,
+        CONF_WEB_SEARCH_CITY: "Bern",
     }
     entry = await set_up(account=OPENAI.account(model_server), **stored)
     form = await open_agent_form(home, entry)
@@ -387,3 +393,20 @@ async def test_agent_without_a_model_is_added(home: HomeAssistant, entry_without
 
     await say("turn on kitchen light", agent_id="conversation.friday")
     assert get_state(home, "input_boolean.kitchen").state == "on"
+
+
+@pytest.mark.parametrize(
+    ("kind", "offered"),
+    [
+        *((kind, ["web_search", "web_search_city"]) for kind in (OPENAI, AZURE_RESPONSES, KINDS[-1])),
+        (KINDS[-2], ["web_search"]),
+        *((kind, []) for kind in (KINDS[1], COMPATIBLE)),
+    ],
+    ids=["openai", "azure", "anthropic", "gemini", "chat", "compatible"],
+)
+async def test_web_search_is_an_option_where_the_provider_can(
+    home: HomeAssistant, set_up, model_server, kind: Kind, offered: list[str]
+) -> None:
+    form = await open_agent_form(home, await set_up(account=kind.account(model_server)))
+
+    assert [name for name in list_sections(form)["advanced"] if name.startswith("web_search")] == offered

@@ -131,6 +131,7 @@ async def test_list_has_the_figures_of_a_turn_and_no_word(
                     "cache_written": 5,
                     "reasoning": 3,
                     "cleared": 1,
+                    "searches": 0,
                 },
                 "cost": 0.0012,
                 "time_to_first_token": 0.5,

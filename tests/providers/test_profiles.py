@@ -169,3 +169,16 @@ def test_model_accepts_schemas_of_answers_from_its_first_version_with_them_on(
     vendor: Vendor | None, model: str, accepted: bool
 ) -> None:
     assert find_profile(vendor, model).answer_schemas is accepted
+
+
+@pytest.mark.parametrize(
+    ("vendor", "model", "cost"),
+    [
+        (Vendor.OPENAI, "gpt-5.4", "0.02"),
+        (Vendor.AZURE, "gpt-5.4", "0.02"),
+        (Vendor.ANTHROPIC, "claude-sonnet-4-5", "0.02"),
+        (Vendor.GOOGLE, "gemini-2.5-flash", "0.07"),
+    ],
+)
+def test_price_includes_web_searches(vendor: Vendor, model: str, cost: str) -> None:
+    assert calculate_cost(vendor, model, Usage(searches=2)) == Decimal(cost)

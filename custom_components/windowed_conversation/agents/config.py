@@ -9,11 +9,11 @@ from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_PROMPT
 from homeassistant.helpers import llm
 
 from .. import const
-from ..bridge.account import can_compact, is_local_server
+from ..bridge.account import can_compact, can_search, is_local_server
 from ..bridge.filler import FillerMode
 from ..bridge.home_tools import GetStatesTool
 from ..const import MEMORY_API_ID, Counting, Persistence, RecordLevel
-from ..providers import DEFAULT_SETTINGS, Effort, ModelSettings
+from ..providers import DEFAULT_SETTINGS, Effort, ModelSettings, WebSearch
 from ..turn.context import ContextPlacement
 from ..turn.limits import TurnLimits
 from ..turn.routing import RoutingMode, Scope
@@ -38,6 +38,7 @@ DEFAULT_POLICY = WindowPolicy()
 DEFAULT_FALLBACK_TIMEOUT = 10.0
 DEFAULT_LIMITS = TurnLimits(DEFAULT_FALLBACK_TIMEOUT)
 DEFAULT_STATES = True
+DEFAULT_WEB_SEARCH = False
 
 # The instructions of a new agent: written for speech, against the mistakes that models make in homes. An agent
 # without any instructions gets those of Home Assistant.
@@ -137,12 +138,15 @@ def default_temperature(account: Mapping[str, Any]) -> float | None:
 
 
 def _parse_model_settings(account: Mapping[str, Any], agent: Mapping[str, Any]) -> ModelSettings:
+    searches = can_search(account) and bool(agent.get(const.CONF_WEB_SEARCH, DEFAULT_WEB_SEARCH))
     return ModelSettings(
         effort=Effort(agent[const.CONF_EFFORT]) if const.CONF_EFFORT in agent else None,
         temperature=agent.get(const.CONF_TEMPERATURE, default_temperature(account)),
         top_p=agent.get(const.CONF_TOP_P),
         compaction=bool(agent.get(const.CONF_COMPACTION, DEFAULT_COMPACTION)),
         max_answer_tokens=int(agent.get(const.CONF_MAX_ANSWER_TOKENS, DEFAULT_SETTINGS.max_answer_tokens)),
+        # the set-up adds the country and the time zone
+        web_search=WebSearch(city=str(agent.get(const.CONF_WEB_SEARCH_CITY, "")).strip()) if searches else None,
     )
 
 

@@ -130,7 +130,7 @@ def compare_requests(before: RequestFingerprints, now: RequestFingerprints, usag
 
     The expected tokens are those that both requests share, including those that they would share if no fixed part had
     changed. The result is unknown if the cache may have expired, if history was evicted (a trim, whose cost is
-    expected) or cleared by the provider, or if the requests have too little in common.
+    expected) or cleared by the provider, if it searched the web, or if the requests have too little in common.
     """
     total = now.fixed_tokens + sum(now.message_tokens)
     shared, common = 0, min(before.fixed_tokens, now.fixed_tokens)
@@ -138,7 +138,7 @@ def compare_requests(before: RequestFingerprints, now: RequestFingerprints, usag
         if one != other:
             break
         shared, common = shared + 1, common + tokens
-    shortened = usage.cleared or shared < before.newest_exchange_index
+    shortened = usage.cleared or usage.searches or shared < before.newest_exchange_index
     if before.model != now.model or now.billed_at - before.billed_at > CACHE_LIFETIME_SECONDS or shortened or not total:
         return None
     # This is in the provider's own tokens, so that an error of our token count does not look like a cache miss.
@@ -179,7 +179,7 @@ class CacheWatch:
         uses = [
             self._measure_use(window, RequestFingerprints.from_billed(each, prompt, counter), each.usage)
             for each in billed
-            if each.request.may_call and not each.request.has_attachments
+            if each.request.may_call and each.request.has_own_size(each.usage)
         ]
         first = uses[0] if uses else None
         if first is not None and not first.is_collapsed:

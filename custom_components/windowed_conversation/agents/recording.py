@@ -10,6 +10,7 @@ import time
 
 from homeassistant.core import callback
 
+from ..bridge.chat_log import WEB_SEARCH_TOOL
 from ..const import RecordLevel
 from ..memory import (
     CallRecord,
@@ -71,7 +72,10 @@ def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
         cost="0" if state.last_agent_id is None else None,
     )
     speech = state.sent_text or (turn.intents.answer_text if turn.intents else "")
-    async_store_record(agent, record, state.attempts, state.started_at, (speaker.text, speech))
+    # Like a tool's result, sources are part of the text, which is forgotten earlier than the statistics.
+    found = _encode_json({"sources": [asdict(source) for source in state.sources]})
+    searches = (CallRecord(WEB_SEARCH_TOOL, "{}", found),) if state.sources else ()
+    async_store_record(agent, record, state.attempts, state.started_at, TurnText(speaker.text, speech, searches))
 
 
 @callback
@@ -89,7 +93,7 @@ def async_record_background(
     attempts: Sequence[Attempt],
     started: float,
     *,
-    words: tuple[str, str] | None = None,
+    words: TurnText | None = None,
     evicted: int = 0,
 ) -> Usage:
     """Count, price and record requests outside of turns, even if an exception is ending them. Return their usage.
@@ -116,7 +120,7 @@ def async_record_background(
 
 @callback
 def async_store_record(
-    agent: Agent, record: TurnRecord, attempts: Sequence[Attempt], started: float, words: tuple[str, str] | None
+    agent: Agent, record: TurnRecord, attempts: Sequence[Attempt], started: float, words: TurnText | None
 ) -> None:
     """Pass a record to the writer thread, with the content that the agent's record level allows, if `words` is given.
 
@@ -130,9 +134,9 @@ def async_store_record(
 
 
 def complete_record(
-    record: TurnRecord, attempts: Sequence[Attempt], started: float, words: tuple[str, str] | None
+    record: TurnRecord, attempts: Sequence[Attempt], started: float, words: TurnText | None
 ) -> TurnRecord:
-    """Return a record completed with its requests and, if `words` is given, the text of the user and the agent.
+    """Return a record completed with its requests and, if `words` is given, the text with all tool calls.
 
     `started_at` is the start of the turn, in seconds on the monotonic clock.
     """
@@ -141,7 +145,7 @@ def complete_record(
     record = replace(record, requests=requests, tools=tools)
     if words is None:
         return record
-    return replace(record, level="full", words=TurnText(*words, _build_call_records(attempts)))
+    return replace(record, level="full", words=replace(words, calls=(*_build_call_records(attempts), *words.calls)))
 
 
 def _build_request_record(attempt: Attempt, started: float, *, has_text: bool) -> RequestRecord:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 import sqlite3
@@ -19,7 +20,7 @@ from ..bridge.account import async_model_profile, async_open_connection, get_ven
 from ..bridge.calibration import ExactCounter, async_get_exact_counter
 from ..bridge.errors import build_translated_error
 from ..const import DOMAIN, SUBENTRY_CONVERSATION
-from ..providers import ListedModel, Provider
+from ..providers import ListedModel, ModelSettings, Provider
 from ..store import cancel_file_deletion, delete_file, delete_overdue
 from ..turn.limits import Budget, Pause
 from ..turn.model import BilledRequest, Model, RequestLimiter
@@ -55,7 +56,7 @@ async def async_set_up_account(
                 name=config.model,
                 budget=Budget(config.policy, config.context_tokens, config.settings.max_answer_tokens),
                 profile=await async_model_profile(hass, vendor, config.family, config.model, state.server.models),
-                settings=config.settings,
+                settings=_add_location(hass, config.settings),
                 pause=pause,
                 request_limiter=limit,
                 size=state.calibrations.get_size_tracker(config.model),
@@ -92,6 +93,15 @@ def _read_configs(entry: AccountConfigEntry) -> dict[str, AgentConfig]:
         except ValueError as err:
             raise build_translated_error("impossible_configuration", ConfigEntryError, agent=subentry.title) from err
     return configs
+
+
+def _add_location(hass: HomeAssistant, settings: ModelSettings) -> ModelSettings:
+    """Return settings whose web search knows the home's country and time zone, but never its coordinates."""
+    home = hass.config
+    search = settings.web_search and replace(
+        settings.web_search, country=home.country or "", timezone=str(home.time_zone)
+    )
+    return replace(settings, web_search=search)
 
 
 def _learn_usage(state: AccountState, exact: ExactCounter | None, billed: BilledRequest) -> None:

@@ -12,7 +12,7 @@ from homeassistant.helpers import llm
 from ..bridge.errors import log_fault
 from ..bridge.persons import async_find_person
 from ..bridge.turn_report import async_fire_summary_event
-from ..memory import Summary, TurnRecord
+from ..memory import Summary, TurnRecord, TurnText
 from ..providers import ProviderError, Usage
 from ..turn.attempts import Attempt
 from ..turn.context import extract_user_text
@@ -170,7 +170,7 @@ class Summarizer:
             entity_id=self.entity_id,
             cause=cause.turn_id if cause else None,
         )
-        return async_record_background(self.agent, record, attempts, started, words=("", text), evicted=evicted)
+        return async_record_background(self.agent, record, attempts, started, words=TurnText("", text), evicted=evicted)
 
     async def _async_request_summary(
         self, question: Question, passage: SummaryInput, attempts: list[Attempt]

@@ -153,10 +153,15 @@ async def async_answer(turn: ConversationTurn) -> ConversationResult:
             return ConversationResult(response, log.conversation_id, continue_conversation=turn.intents.asks)
         if state.error is not None:
             return await _async_build_failure_result(turn, state.error, state.sent_text)
-        return conversation.async_get_result_from_chat_log(turn.user_input, turn.chat_log)
+        # the result is made of the last content, so the sources come after it
+        result = conversation.async_get_result_from_chat_log(turn.user_input, turn.chat_log)
+        if state.sources:
+            await turn.reply.add_sources(state.sources)
     except Exception as err:  # noqa: BLE001 - no error is answered with silence
         log_fault(_LOGGER, _FAULT_MESSAGE, err)
         return await _async_build_failure_result(turn, err, turn.reply.text)
+    else:
+        return result
     finally:
         # other agents use the chat log as well, so restore the tools that it had
         turn.chat_log.llm_api = llm_api

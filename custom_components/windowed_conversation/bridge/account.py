@@ -88,6 +88,12 @@ def can_compact(account: Mapping[str, Any]) -> bool:
     return account[const.CONF_PROVIDER] in (const.PROVIDER_OPENAI, const.PROVIDER_AZURE) and _uses_responses(account)
 
 
+def can_search(account: Mapping[str, Any]) -> bool:
+    """Return whether an account's provider can search the web, depending on the model."""
+    vendors = const.PROVIDER_ANTHROPIC, const.PROVIDER_GEMINI
+    return account[const.CONF_PROVIDER] in vendors or can_compact(account)
+
+
 def _create_provider(hass: HomeAssistant, account: Mapping[str, Any], clients: Any, http_client: Any) -> Provider:
     url, key = account[CONF_URL], account.get(CONF_API_KEY)
     match account[const.CONF_PROVIDER]:

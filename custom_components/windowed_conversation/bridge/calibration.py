@@ -169,10 +169,10 @@ class ModelCalibrations:
         """Update the calibration with the usage that a provider reported for a request, see `OnUsage`.
 
         The usage is compared with the count of `exact`, or with the estimate if that is None. Requests that forbid tool
-        calls are ignored, because the server may not read the tools of such a request. So are requests with pictures,
-        because their price says nothing about texts.
+        calls are ignored, because the server may not read the tools of such a request. So are those with pictures or a
+        web search, whose price says nothing about texts.
         """
-        if (request.tools and not request.may_call) or request.has_attachments:
+        if (request.tools and not request.may_call) or not request.has_own_size(usage):
             return
         schemas = [tool.text for tool in request.tools]
         key = request.model, exact.encoding if exact else None

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, aclosing
 from copy import copy
+from dataclasses import asdict
 from inspect import signature
 from typing import Any
 
@@ -17,6 +18,7 @@ from homeassistant.components.conversation import (
     ConversationInput,
     SystemContent,
     ToolResultContent,
+    ToolResultContentDeltaDict,
     UserContent,
 )
 from homeassistant.components.conversation.chat_log import async_subscribe_chat_logs, current_chat_log
@@ -27,7 +29,7 @@ from homeassistant.helpers.chat_session import ChatSession, async_get_chat_sessi
 from homeassistant.helpers.intent import IntentResponse
 from homeassistant.helpers.json import json_dumps
 
-from ..providers import ReasoningDelta, TextDelta, ToolCallDone
+from ..providers import ReasoningDelta, Source, TextDelta, ToolCallDone
 from ..turn.context import mark_typed_prefixes
 from ..turn.model import ReplyDelta
 from ..window import MAX_TAG_LENGTH, Message, ToolCall
@@ -35,6 +37,8 @@ from .errors import format_next_sentence
 
 # Agent ids of answers that a pipeline gives by itself, before it asks an agent (`assist_pipeline/default_pipeline.py`).
 _PIPELINE_AGENTS = (HOME_ASSISTANT_AGENT, "sentence_trigger")
+# The name of the external tool call that shows the sources of an answer.
+WEB_SEARCH_TOOL = "web_search"
 # The most names of one slot that become tags, because a model may list any number of names.
 _MAX_TAG_NAMES = 20
 
@@ -87,9 +91,9 @@ def find_pipeline_exchanges(chat_log: ChatLog, agent_id: str, seen: Collection[M
         # Only the last content names the responder: the log attributes those before it to the agent, even if the
         # pipeline answered.
         answer = exchange[-1]
-        if not isinstance(answer, AssistantContent):
+        if not isinstance(answer, AssistantContent | ToolResultContent):
             continue
-        if answer.agent_id == agent_id:
+        if answer.agent_id == agent_id and (answer.role == "assistant" or answer.tool_name == WEB_SEARCH_TOOL):
             break
         if answer.agent_id in _PIPELINE_AGENTS:
             messages = convert_contents(chat_log.hass, exchange)
@@ -281,6 +285,27 @@ class ChatLogReply:
         async for _ in self.chat_log.async_add_delta_content_stream(self._agent_id, iter_ending()):
             pass
         return f"{text}{ending['content']}"
+
+    async def add_sources(self, sources: Iterable[Source]) -> None:
+        """Show the sources of the answer as the result of an external tool call, which nobody hears.
+
+        The call follows the complete text, so that text-to-speech has that already. Without a role, it begins no new
+        message.
+        """
+        data: dict[str, Any] = {"sources": [asdict(source) for source in sources]}
+        call = llm.ToolInput(tool_name=WEB_SEARCH_TOOL, tool_args={}, external=True)
+
+        async def iter_call() -> AsyncGenerator[AssistantContentDeltaDict | ToolResultContentDeltaDict]:
+            yield {"tool_calls": [call]}
+            yield {
+                "role": "tool_result",
+                "tool_call_id": call.id,
+                "tool_name": call.tool_name,
+                "result": llm.ToolResult(data=data),
+            }
+
+        async for _ in self.chat_log.async_add_delta_content_stream(self._agent_id, iter_call()):
+            pass
 
     def add_answer(self, text: str) -> None:
         """Add an answer to the chat log without streaming it."""

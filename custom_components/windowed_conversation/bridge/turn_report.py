@@ -164,6 +164,7 @@ def _turn_fields(turn: Turn) -> dict[str, Any]:
         "usage": asdict(turn.usage),
         "time_to_first_token": turn.first_token_seconds,
         "duration": turn.duration_seconds,
+        "sources": [asdict(source) for source in turn.sources],
     }
 
 

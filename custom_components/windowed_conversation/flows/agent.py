@@ -45,10 +45,11 @@ from ..agents.config import (
     DEFAULT_ROUTING,
     DEFAULT_SCOPE,
     DEFAULT_STATES,
+    DEFAULT_WEB_SEARCH,
     default_temperature,
 )
 from ..agents.conversation_turn import async_weigh_request
-from ..bridge.account import can_shorten
+from ..bridge.account import can_search, can_shorten
 from ..bridge.errors import async_get_spoken_text
 from ..providers import DEFAULT_SETTINGS, SELECTABLE_EFFORTS, ListedModel
 from ..turn.context import ContextPlacement
@@ -258,11 +259,19 @@ def _build_sections(account: Mapping[str, Any]) -> dict[str, FormFields]:
         return {_ADVANCED_SECTION: conversations}
     excluded = {probatio.Optional(const.CONF_EXCLUDED_TAGS, default=list): dropdown(_SUGGESTED_TAGS, multiple=True)}
     placement = build_choice(const.CONF_CONTEXT_PLACEMENT, ContextPlacement, DEFAULT_CONTEXT_PLACEMENT)
-    home = switch_field(const.CONF_STATES, default=DEFAULT_STATES) | switch_field(
-        const.CONF_CAMERAS, default=DEFAULT_CAMERAS
-    )
-    fields = _build_model_fields(account) | conversations | excluded | placement | home | _build_limit_fields()
-    return {_ADVANCED_SECTION: fields}
+    states = switch_field(const.CONF_STATES, default=DEFAULT_STATES)
+    sight = switch_field(const.CONF_CAMERAS, default=DEFAULT_CAMERAS)
+    fields = _build_model_fields(account) | conversations | excluded | placement | states | sight
+    return {_ADVANCED_SECTION: fields | _build_search_fields(account) | _build_limit_fields()}
+
+
+def _build_search_fields(account: Mapping[str, Any]) -> FormFields:
+    if not can_search(account):
+        return {}
+    # Google's search takes no location.
+    has_city = account[const.CONF_PROVIDER] != const.PROVIDER_GEMINI
+    city = {probatio.Optional(const.CONF_WEB_SEARCH_CITY): str} if has_city else {}
+    return switch_field(const.CONF_WEB_SEARCH, default=DEFAULT_WEB_SEARCH) | city
 
 
 def _build_effort_selector() -> SelectSelector:

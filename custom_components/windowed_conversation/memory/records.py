@@ -212,7 +212,7 @@ type EndStatus = Literal["answered", "error", "cancelled"]
 class TokenUsage:
     """The reported usage of a request. `input` includes `cached` and `cache_written`; `output` includes `reasoning`.
 
-    `cleared` is the number of tokens that the provider removed from the request.
+    `cleared` is the number of tokens that the provider removed from the request, `searches` that of its web searches.
     """
 
     input: int = 0
@@ -221,6 +221,7 @@ class TokenUsage:
     cache_written: int = 0
     reasoning: int = 0
     cleared: int = 0
+    searches: int = 0
 
 
 @dataclass(frozen=True, slots=True)

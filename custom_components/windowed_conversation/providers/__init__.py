@@ -31,6 +31,8 @@ from .events import (
     Provider as Provider,
     ReasoningDelta as ReasoningDelta,
     Request as Request,
+    Source as Source,
+    Sources as Sources,
     SupportsCompaction as SupportsCompaction,
     SupportsContextSize as SupportsContextSize,
     SupportsTokenCounting as SupportsTokenCounting,
@@ -39,6 +41,7 @@ from .events import (
     ToolCallDone as ToolCallDone,
     ToolSchema as ToolSchema,
     Usage as Usage,
+    WebSearch as WebSearch,
 )
 from .json_values import fix_surrogates as fix_surrogates
 from .models import (

@@ -4,14 +4,26 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 import json
+import re
 from typing import Any
 from uuid import uuid4
 
 from ..window import ToolCall
 from .encoder import derive_short_id, encode_name
 from .errors import BadStream, ProviderError
-from .events import AnswerDone, Event, FinishReason, ReasoningDelta, Request, TextDelta, ToolCallDone, Usage
-from .json_values import SurrogateJoiner, max_value_count, read_repaired_json
+from .events import (
+    AnswerDone,
+    Event,
+    FinishReason,
+    ReasoningDelta,
+    Request,
+    Source,
+    Sources,
+    TextDelta,
+    ToolCallDone,
+    Usage,
+)
+from .json_values import SurrogateJoiner, fix_surrogates, max_value_count, read_repaired_json
 
 _MAX_CALLS = 64
 # The limits of one call's arguments and of all arguments together, in characters.
@@ -24,6 +36,16 @@ _MAX_ARGUMENT_VALUES = 10_000
 # at most this many times their length, plus a fixed allowance.
 _MAX_PARSE_RATIO = 8
 _FREE_PARSE_CHARS = 16 * 2**10
+
+# The limits of the sources of an answer: their number, and the characters of a title and of a URL.
+_MAX_SOURCES = 20
+_MAX_TITLE_CHARS = 200
+_MAX_URL_CHARS = 2000
+# OpenAI adds this to the URLs that it cites, but not to the same URLs among those that it found.
+_TRACKING_PATTERN = re.compile(r"[?&]utm_source=openai$")
+
+# The limit of an answer's search results, in characters of JSON. One search has up to 43,000.
+_MAX_SEARCH_CHARS = 2**20
 
 # The known reasons for the end of an answer, in all formats and on compatible servers.
 _FINISH_REASONS = (
@@ -133,6 +155,50 @@ class CallArguments:
         return self._parsed_value
 
 
+@dataclass(slots=True)
+class SearchResults:
+    """The web searches of one answer: their number, the cited sources, and the other pages that were found.
+
+    It `is_empty` if there are neither pages nor items to send back. If the items are too large, none is sent back.
+    """
+
+    count: int = 0
+    is_empty: bool = True
+    _cited: dict[str, Source] = field(default_factory=dict)
+    _found: dict[str, Source] = field(default_factory=dict)
+    _chars: int = 0
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The sources, the cited ones first."""
+        return tuple({**self._cited, **self._found, **self._cited}.values())[:_MAX_SOURCES]
+
+    @property
+    def can_send_back(self) -> bool:
+        """Whether the items are small enough to be sent back, and whether there are any."""
+        return 0 < self._chars <= _MAX_SEARCH_CHARS
+
+    def add_source(self, url: object, title: object = None, *, is_cited: bool = True) -> None:
+        """Add a page, unless it is known already or has no usable URL: sources are informational."""
+        if not isinstance(url, str) or not url.startswith(("https://", "http://")) or len(url) > _MAX_URL_CHARS:
+            return
+        url, pages = _TRACKING_PATTERN.sub("", url), self._cited if is_cited else self._found
+        if len(pages) < _MAX_SOURCES:
+            name = " ".join(title.split())[:_MAX_TITLE_CHARS] if isinstance(title, str) else ""
+            self.is_empty = False
+            pages.setdefault(fix_surrogates(url), Source(fix_surrogates(name), fix_surrogates(url)))
+
+    def prepare_item(self, item: object) -> Any:
+        """Return an item of the server's in the form in which it is sent back, or None if the items are too large."""
+        try:
+            text = json.dumps(item)
+        except RecursionError:
+            text = " " * (_MAX_SEARCH_CHARS + 1)
+        self._chars += len(text)
+        self.is_empty = False
+        return read_repaired_json(text) if self._chars <= _MAX_SEARCH_CHARS else None
+
+
 def sanitize_finish_reason(word: str) -> str:
     """Return the server's finish reason, or `other` if it is unknown: its text may repeat the conversation."""
     return word if word in _FINISH_REASONS.split() else "other"
@@ -158,6 +224,10 @@ class Decoder(ABC):
         self._text_chars = 0
         # The size of the residue in tokens, see `AnswerDone`.
         self._native_tokens: int | None = None
+        self._searches = SearchResults()
+        # Whether the text so far ends in white space or is empty, and whether a search has ended it.
+        self._ends_blank = True
+        self._is_after_search = False
 
     @abstractmethod
     def on_event(self, event: Any) -> Iterable[Event]:
@@ -170,12 +240,18 @@ class Decoder(ABC):
     def on_end(self) -> Iterator[Event]:
         """Yield the usage and the terminal event. Raises a `ProviderError` if the answer failed."""
         if self._usage:
-            yield self._usage
+            yield self._usage + Usage(searches=self._searches.count)
         if error := self._final_error():
             raise error
+        searches = self._searches
+        if not searches.is_empty and (sources := searches.sources):
+            yield Sources(sources)
         reason = FinishReason.TOOL_CALLS if self._calls.count else FinishReason.STOP
         residue = self._native_value()
-        yield AnswerDone(reason, self._native_reason, residue, self._native_tokens, self._server)
+        # Without a call, no other request of the turn follows.
+        sends_back = self._calls.count and not searches.is_empty and searches.can_send_back
+        turn_value = self._turn_value() if sends_back else None
+        yield AnswerDone(reason, self._native_reason, residue, self._native_tokens, self._server, turn_value)
 
     def _final_error(self) -> ProviderError | None:
         """Return the error to raise at the end of the answer, or None if it succeeded."""
@@ -185,10 +261,26 @@ class Decoder(ABC):
         """Return the residue to send back to the model together with the answer, see `AnswerDone`."""
         return None
 
+    def _turn_value(self) -> Any:
+        """Return the residue to send back within the turn, with the results of searches, see `AnswerDone`."""
+        return None
+
     def _on_text(self, text: str) -> Sequence[Event]:
         complete = self._text_joiner.feed(text)
+        if not complete:
+            return ()
+        if self._is_after_search:
+            complete = self._separate_from_search(complete)
+        self._ends_blank = complete[-1].isspace()
         self._text_chars += len(complete)
-        return (TextDelta(complete),) if complete else ()
+        return (TextDelta(complete),)
+
+    def _separate_from_search(self, text: str) -> str:
+        """Return a text that is not empty, with a space before it if a search stood between it and the text before."""
+        if self._is_after_search and not self._ends_blank and not text[0].isspace():
+            text = f" {text}"
+        self._is_after_search, self._ends_blank = False, text[-1].isspace()
+        return text
 
     def _on_reasoning(self, text: str) -> Sequence[Event]:
         complete = self._reasoning_joiner.feed(text)

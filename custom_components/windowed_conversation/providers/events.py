@@ -17,12 +17,31 @@ OLLAMA_FINGERPRINT = "fp_ollama"
 
 
 @dataclass(frozen=True, slots=True)
+class WebSearch:
+    """A web search that the provider runs, and where it is for: a country code, an IANA time zone, and a city.
+
+    Each is empty if it is unknown.
+    """
+
+    country: str = ""
+    timezone: str = ""
+    city: str = ""
+
+    @property
+    def location(self) -> dict[str, str]:
+        """The known parts, as OpenAI and Anthropic name them. Without a location, OpenAI assumes the United States."""
+        parts = {"country": self.country, "city": self.city, "timezone": self.timezone}
+        return {"type": "approximate", **{name: value for name, value in parts.items() if value}}
+
+
+@dataclass(frozen=True, slots=True)
 class ModelSettings:
     """The settings of a model's answers.
 
     `effort` controls how much the model reasons. `temperature` and `top_p` control how it samples tokens. None leaves
     the choice to the provider. `compaction`: whether the provider may shorten old turns by itself. `max_answer_tokens`
-    are reserved for the answer and limit its length; the tokens of reasoning come on top.
+    are reserved for the answer and limit its length; the tokens of reasoning come on top. `web_search` is None if the
+    provider may not search the web.
     """
 
     effort: Effort | None = None
@@ -30,6 +49,7 @@ class ModelSettings:
     top_p: float | None = None
     compaction: bool = False
     max_answer_tokens: int = 1000
+    web_search: WebSearch | None = None
 
 
 DEFAULT_SETTINGS = ModelSettings()
@@ -86,7 +106,8 @@ class Request:
     `cache_key` is the same for requests with a common beginning. `max_answer_tokens` limits the answer, reasoning
     included. `may_call`: whether the model may call the tools. If it may not, the tools are usually still sent, so that
     the request begins like earlier ones; they are dropped if the server may not support forbidding calls.
-    `answer_schema` is the schema that the answer must match; None for text.
+    `answer_schema` is the schema that the answer must match; None for text. `has_search_results` means that the newest
+    exchange contains results of the provider's own search.
     """
 
     model: str
@@ -98,17 +119,22 @@ class Request:
     settings: ModelSettings = DEFAULT_SETTINGS
     may_call: bool = True
     answer_schema: AnswerSchema | None = None
+    has_search_results: bool = False
+
+    @property
+    def web_search(self) -> WebSearch | None:
+        """The web search to offer, or None if it is off or the model does not support it."""
+        return self.settings.web_search if self.profile.web_search else None
+
+    def has_own_size(self, usage: Usage) -> bool:
+        """Return whether the billed input is that of texts and tools, without pictures and results of a web search."""
+        return not (usage.searches or self.has_search_results or [each for each in self.messages if each.attachments])
 
     @property
     def answer_limit(self) -> int | None:
         """The limit of the answer in tokens, at most the model's own limit; None if there is no limit."""
         most = self.max_answer_tokens
         return None if most is None else min(most, self.profile.output_tokens or most)
-
-    @property
-    def has_attachments(self) -> bool:
-        """Whether a message has attachments. Each provider bills them differently, so their count is only a guess."""
-        return bool([message for message in self.messages if message.attachments])
 
 
 def add_picture_messages(messages: Iterable[Message]) -> Iterator[Message]:
@@ -147,10 +173,26 @@ class ToolCallDone:
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """A web page on which an answer is based."""
+
+    title: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The web pages on which the answer is based, each once."""
+
+    sources: tuple[Source, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
     """The token usage of a request: `input` includes `cached` and `cache_written`, `output` includes `reasoning`.
 
-    `cleared` counts the tokens that the provider dropped from the request; it is not part of `input`.
+    `cleared` counts the tokens that the provider dropped from the request; it is not part of `input`. `searches` is the
+    number of web searches that are billed.
     """
 
     input: int = 0
@@ -159,6 +201,7 @@ class Usage:
     cache_written: int = 0
     reasoning: int = 0
     cleared: int = 0
+    searches: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         """Return the sum of both usages."""
@@ -179,6 +222,7 @@ class AnswerDone:
     `native_reason` is the provider's own finish reason, or `other` if that is unknown. `native_value` is a JSON value
     that only the same provider and model can use when it is sent back (signatures, encrypted reasoning), or None.
     `native_tokens` is its size when it is sent back; None if that equals the reasoning tokens of the usage.
+    `turn_value` replaces `native_value` until the turn ends, or is None: it also has the results of web searches.
     `server_identity` contains a compatible server's fingerprint, model and provider; it is empty for other formats.
     """
 
@@ -187,9 +231,10 @@ class AnswerDone:
     native_value: Any = None
     native_tokens: int | None = None
     server_identity: str = ""
+    turn_value: Any = None
 
 
-type Event = TextDelta | ReasoningDelta | ToolCallDone | Usage | AnswerDone
+type Event = TextDelta | ReasoningDelta | ToolCallDone | Sources | Usage | AnswerDone
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,7 @@ class ModelProfile:
     ascending order, or all of them if that is unknown; `default` is the approximate effort if the request does not
     specify one. `images`: whether it accepts images and PDFs. `context_editing`: whether its provider can clear old
     tool results (Anthropic). `answer_schemas`: whether it accepts a parameter with the JSON schema of its answer.
+    `web_search`: whether its provider can search the web for it.
     """
 
     context_tokens: int | None = None
@@ -84,6 +85,7 @@ class ModelProfile:
     images: bool = False
     context_editing: bool = False
     answer_schemas: bool = False
+    web_search: bool = False
 
 
 UNKNOWN_MODEL = ModelProfile()
@@ -138,7 +140,7 @@ class Vendor(StrEnum):
 
 def _make_family(names: str, reasoning: ReasoningStyle, caching: Caching, **facts: Any) -> tuple[str, ModelProfile]:
     """Return a family of models with its profile. `names` is a pattern that matches from the first character."""
-    facts = {"images": True, "answer_schemas": True, **facts}
+    facts = {"images": True, "answer_schemas": True, "web_search": True, **facts}
     return names, ModelProfile(reasoning=reasoning, caching=caching, **facts)
 
 
@@ -146,18 +148,21 @@ _NO_REASONING, _EFFORT, _ADAPTIVE = ReasoningStyle.NONE, ReasoningStyle.EFFORT, 
 _BUDGET, _LEVEL = ReasoningStyle.BUDGET, ReasoningStyle.LEVEL
 _AUTOMATIC, _CACHE_KEY, _BREAKPOINTS = Caching.AUTOMATIC, Caching.KEY, Caching.BREAKPOINTS
 
-# The first matching pattern applies. The models that refuse a temperature or `prompt_cache_retention` are taken from
-# Home Assistant's own integration (components/openai_conversation/const.py and entity.py, 2026.11).
+_OLD_GPT: dict[str, Any] = {"sampling": True, "images": False, "answer_schemas": False, "web_search": False}
+# The first matching pattern applies. The models that refuse a temperature, `prompt_cache_retention` or a web search are
+# taken from Home Assistant's own integration (components/openai_conversation/const.py and entity.py, 2026.11).
 _OPENAI = (
     _make_family(r"gpt-(5\.6|6)", _EFFORT, Caching.OPTIONS, sampling=False),
     _make_family(r"gpt-5-(mini|nano)", _EFFORT, _CACHE_KEY, sampling=False),
     _make_family(r"gpt-5", _EFFORT, Caching.RETENTION, sampling=False),
-    _make_family(r"o[13]-mini", _EFFORT, _CACHE_KEY, sampling=False, images=False),
+    _make_family(r"o[13]-mini", _EFFORT, _CACHE_KEY, sampling=False, images=False, web_search=False),
+    _make_family(r"o1", _EFFORT, _CACHE_KEY, sampling=False, web_search=False),
     _make_family(r"o\d", _EFFORT, _CACHE_KEY, sampling=False),
     _make_family(r"gpt-4\.1(?!-mini|-nano)", _NO_REASONING, Caching.RETENTION, sampling=True),
+    _make_family(r"gpt-4\.1-nano", _NO_REASONING, _CACHE_KEY, sampling=True, web_search=False),
     _make_family(r"chatgpt-4o|gpt-4o-2024-05", _NO_REASONING, _CACHE_KEY, sampling=True, answer_schemas=False),
     _make_family(r"(gpt-4o|gpt-4\.)", _NO_REASONING, _CACHE_KEY, sampling=True),
-    _make_family(r"gpt-(3\.5|4)", _NO_REASONING, _CACHE_KEY, sampling=True, images=False, answer_schemas=False),
+    _make_family(r"gpt-(3\.5|4)", _NO_REASONING, _CACHE_KEY, **_OLD_GPT),
 )
 
 # From Opus 4.6 and Sonnet 4.6 on, models have adaptive thinking and no temperature. Earlier models have a thinking
@@ -167,7 +172,9 @@ _OPENAI = (
 # https://platform.claude.com/docs/en/build-with-claude/structured-outputs
 _OLD_CLAUDE: dict[str, Any] = {"sampling": True, "answer_schemas": False}
 _CLAUDES = (
-    _make_family(r"claude-(2|v1|3-(5-)?(haiku|sonnet|opus))", _NO_REASONING, _BREAKPOINTS, **_OLD_CLAUDE),
+    _make_family(
+        r"claude-(2|v1|3-(5-)?(haiku|sonnet|opus))", _NO_REASONING, _BREAKPOINTS, web_search=False, **_OLD_CLAUDE
+    ),
     _make_family(r"claude-3-7", _BUDGET, _BREAKPOINTS, **_OLD_CLAUDE),
     _make_family(r"claude-\w+-4-([0-4](?!\d)|\d{8})", _BUDGET, _BREAKPOINTS, context_editing=True, **_OLD_CLAUDE),
     _make_family(r"claude-\w+-4-5(?!\d)", _BUDGET, _BREAKPOINTS, sampling=True, context_editing=True),
@@ -177,7 +184,7 @@ _CLAUDES = (
 # The models that accept a temperature, a budget or a level: components/google_generative_ai_conversation/entity.py,
 # 2026.11.
 _GEMINIS = (
-    _make_family(r"gemini-(1\.|2\.0)", _NO_REASONING, _AUTOMATIC, sampling=True),
+    _make_family(r"gemini-(1\.|2\.0)", _NO_REASONING, _AUTOMATIC, sampling=True, web_search=False),
     _make_family(r"gemini-2\.5", _BUDGET, _AUTOMATIC, sampling=True),
     _make_family(r"gemini-3(\.[0-4])?-|gemini-3\.5-(?!flash-lite|transcribe)", _LEVEL, _AUTOMATIC, sampling=True),
     _make_family(r"gemini-(\d|flash|pro)", _LEVEL, _AUTOMATIC, sampling=False),

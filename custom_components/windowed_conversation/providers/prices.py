@@ -24,6 +24,7 @@ def calculate_cost(vendor: Vendor, model: str, usage: Usage) -> Decimal | None:
         cache_read_tokens=usage.cached,
         cache_write_tokens=usage.cache_written,
         output_tokens=usage.output,
+        web_searches=usage.searches,
     )
     found = _look_up_price(vendor, model, priced)
     return None if found is None else found.total_price

@@ -382,8 +382,7 @@ class ContextSizeTracker:
         `server_identity` is the server's name for the model that answered, see `Finished`.
         """
         self._is_request_cut = False
-        if request.has_attachments:
-            # its bill depends on how the provider counts pictures
+        if not request.has_own_size(usage):
             return False
         self._expire_old_sizes()
         reads = self._sizes.reads

@@ -1,7 +1,7 @@
 """The model's part of a turn: send requests, forward the answer and run tools, until there are no more calls."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from itertools import chain, count
@@ -14,6 +14,7 @@ from ..providers import (
     RateLimited,
     ReasoningDelta,
     Request,
+    Sources,
     TextDelta,
     ToolCallDone,
     Usage,
@@ -25,6 +26,7 @@ from .context import LiveContext, add_context, extract_user_text
 from .errors import EmptyAnswer
 from .limits import Budget, calculate_max_live_tokens, choose_evictions, find_shortfall, free_tokens
 from .model import BilledRequest, Question, ReplyDelta, RequestPermit
+from .speech.link_filter import LinkFilter
 from .speech.plain_speech import PlainSpeech
 from .speech.speech_filter import SpeechFilter
 from .state import REPETITION_NOTE, Turn
@@ -54,13 +56,18 @@ class Answer:
         )
         self._attempt.on_billed = self._on_billed
         self._native: NativeData | None = None
+        self._turn_native: NativeData | None = None
         self._reasoning_tokens = 0
         self.has_text = False
         self._has_reasoning = False
         self._is_request_cut = False
         self._unread_text = ""
         self._speech_filter = SpeechFilter([tool.name for tool in stream.request.tools])
-        self._plain_speech = PlainSpeech() if turn.is_spoken else None
+        # The cleaners of the text, in the order in which they are applied.
+        self._cleaners: list[LinkFilter | PlainSpeech] = [
+            *([LinkFilter()] if stream.request.settings.web_search else []),
+            *([PlainSpeech()] if turn.is_spoken else []),
+        ]
         # whether the model wrote text of which nothing may be left for speech
         self._has_written_text = False
 
@@ -91,6 +98,8 @@ class Answer:
     def to_stored_message(self, message: Message) -> Message:
         """Return the message to store in the window: an answer gets its residue, a repeated result gets a note."""
         if message.role is not Role.TOOL:
+            if message.tool_calls and self._turn_native is not None:
+                self._turn.search_residue[message.tool_calls[0].id] = self._turn_native
             return replace(message, native=self._native) if self._native else message
         call = self.calls[message.tool_call_id or ""]
         read_only = True in [tool.read_only for tool in self.request.tools if tool.name == call.name]
@@ -108,7 +117,7 @@ class Answer:
             case TextDelta(text):
                 self._unread_text = text[_MAX_CHARS_PER_FILTER_STEP:]
                 deltas = self._speech_filter.feed(text[:_MAX_CHARS_PER_FILTER_STEP])
-                return self._clean_for_speech(deltas) if self._plain_speech is not None else deltas
+                return self._clean_text(deltas) if self._cleaners else deltas
             case ReasoningDelta():
                 self._has_reasoning = True
                 return (event,)
@@ -119,25 +128,37 @@ class Answer:
                 return (event,)
             case Usage():
                 self._reasoning_tokens += event.reasoning
-            case AnswerDone(native_value=residue, native_tokens=tokens) if residue is not None:
-                tokens = self._reasoning_tokens if tokens is None else tokens
-                self._native = NativeData(self._stream.model.provider.name, self.request.model, residue, tokens)
+            case Sources(sources):
+                self._turn.add_sources(sources)
+            case AnswerDone() if event.native_value is not None or event.turn_value is not None:
+                self._on_residue(event)
         return ()
 
-    def _clean_for_speech(self, deltas: Iterable[ReplyDelta], *, is_end: bool = False) -> list[ReplyDelta]:
-        """Return the deltas without what text-to-speech would read aloud, such as Markdown."""
-        assert self._plain_speech is not None
+    def _on_residue(self, done: AnswerDone) -> None:
+        tokens = self._reasoning_tokens if done.native_tokens is None else done.native_tokens
+        self._native, self._turn_native = [
+            None if value is None else NativeData(self._stream.model.provider.name, self.request.model, value, tokens)
+            for value in (done.native_value, done.turn_value)
+        ]
+
+    def _clean_text(self, deltas: Iterable[ReplyDelta], *, is_end: bool = False) -> list[ReplyDelta]:
+        """Return the deltas without links, and without what text-to-speech would read aloud, such as Markdown."""
         cleaned: list[ReplyDelta] = []
         for delta in deltas:
             if not isinstance(delta, TextDelta):
                 cleaned.append(delta)
                 continue
             self._has_written_text |= not delta.text.isspace()
-            if text := self._plain_speech.feed(delta.text):
-                cleaned.append(TextDelta(text))
-        if is_end and (text := self._plain_speech.flush()):
+            text = delta.text
+            for cleaner in self._cleaners:
+                text = cleaner.feed(text)
             cleaned.append(TextDelta(text))
-        return cleaned
+        if is_end:
+            text = ""
+            for cleaner in self._cleaners:
+                text = cleaner.feed(text) + cleaner.flush()
+            cleaned.append(TextDelta(text))
+        return [delta for delta in cleaned if not isinstance(delta, TextDelta) or delta.text]
 
     def _record_delta(self, delta: ReplyDelta) -> ReplyDelta:
         self._attempt.on_delta(delta)
@@ -153,8 +174,8 @@ class Answer:
         written as text: a model that ran tools and then wrote one was not finished. Raises `EmptyAnswer`.
         """
         rest: Sequence[ReplyDelta] = self._speech_filter.flush()
-        if self._plain_speech is not None:
-            rest = self._clean_for_speech(rest, is_end=True)
+        if self._cleaners:
+            rest = self._clean_text(rest, is_end=True)
         deltas: list[ReplyDelta] = [self._record_delta(delta) for delta in rest]
         if self.has_text or self.calls:
             return deltas
@@ -228,11 +249,20 @@ def _build_request(turn: Turn, question: Question, *, may_call: bool) -> Request
     all_messages, closed = window.messages(), window.exchanges()
     system = all_messages[:1] if all_messages[0].role is Role.SYSTEM else ()
     newest = all_messages[len(system) + sum([len(exchange.messages) for exchange in closed]) :]
+    if residue := turn.search_residue:
+        newest = tuple([_replace_residue(message, residue) for message in newest])
     shown = [_attach_picture(each, turn) for each in newest] if turn.pictures else newest
     messages = (*system, *chain.from_iterable([exchange.messages for exchange in sent]), *shown)
     messages = model.plain_exchanges.apply_marks(window, add_context(messages, question.stamp_prefix, live))
     turn.request_tokens = count_messages_tokens(messages) + model.budget.schema_tokens
-    return question.build_request(messages, question.tools, may_call=may_call)
+    request = question.build_request(messages, question.tools, may_call=may_call)
+    return replace(request, has_search_results=True) if residue else request
+
+
+def _replace_residue(message: Message, residue: Mapping[str, NativeData]) -> Message:
+    """Return a message with the residue that also has the results of its searches."""
+    first_call = message.tool_calls[0].id if message.tool_calls else ""
+    return replace(message, native=residue.get(first_call, message.native))
 
 
 def _attach_picture(message: Message, turn: Turn) -> Message:
@@ -259,8 +289,8 @@ def _learn_from_answer(turn: Turn, question: Question) -> None:
     window, model, newest = turn.window, question.model, turn.attempts[-1]
     usage = newest.billed_request.usage if newest.billed_request else Usage()
     model.plain_exchanges.on_answered(window, newest.request.messages)
-    # the size of a request with pictures is only a guess
-    if not newest.request.has_attachments:
+    # the size of a request with pictures is only a guess, and so is that with results of a search
+    if newest.request.has_own_size(usage):
         model.size.on_answered(turn.request_tokens, usage.output, usage.input + usage.output)
         if turn.refused_tokens is not None:
             _learn_from_refusal(turn, newest.request, turn.refused_tokens, question)

@@ -1,14 +1,14 @@
 """The state of a turn: its dependencies, its progress, and finally its outcome, in one object that is never copied."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 import json
 import time
 from typing import Any
 
-from ..providers import DeadlineExceeded, ProviderError, Usage
-from ..window import Attachment, Message, ToolCall, Window
+from ..providers import DeadlineExceeded, ProviderError, Source, Usage
+from ..window import Attachment, Message, NativeData, ToolCall, Window
 from .attempts import AnswerStream, Attempt, AttemptResult, ToolRun
 from .context import LiveContext
 from .errors import TurnError
@@ -24,6 +24,8 @@ REPETITION_NOTE = "[Same call, same result as before: do not repeat it.]"
 _CALLS_BEFORE_NOTE = 3
 _PATTERNS_BEFORE_NOTE = 2
 _PATTERN_LENGTHS = (2, 3)
+
+_MAX_SOURCES = 20
 
 type _CallAndResult = tuple[str, str]
 
@@ -133,8 +135,9 @@ class Turn:
     request. `waiting_streams` are requests that stay open although their first token took too long, and
     `resumed_stream` is the one whose answer is awaited next. `has_raised_answer_limit` means that a request was sent
     again because reasoning had used up the limit of the answer. `unstored_calls` are the calls of the current answer
-    until the window contains it. `pictures` are what tools have seen, by call id; they are in the requests of this turn
-    and nowhere else.
+    until the window contains it. `sources` are the web pages on which the answer is based. `search_residue` is the
+    residue that has the results of the provider's searches, by the first call of its message. `pictures` are those that
+    tools have taken, by call id. Both are in the requests of this turn and nowhere else.
     """
 
     window: Window
@@ -175,6 +178,8 @@ class Turn:
     has_raised_answer_limit: bool = False
     unstored_calls: tuple[ToolCall, ...] = ()
     pictures: dict[str, Attachment] = field(default_factory=dict)
+    sources: tuple[Source, ...] = ()
+    search_residue: dict[str, NativeData] = field(default_factory=dict)
     repetition_detector: RepetitionDetector = field(default_factory=RepetitionDetector)
     _text_fragments: list[str] = field(default_factory=list)
     _stored_fragment_count: int = 0
@@ -212,6 +217,11 @@ class Turn:
         """Record a call that is passed to the reply. From now on it may have run."""
         self.tool_calls += 1
         self.unstored_calls += (call,)
+
+    def add_sources(self, sources: Iterable[Source]) -> None:
+        """Add sources of an answer, each page once."""
+        by_url = {each.url: each for each in (*sources, *self.sources)}
+        self.sources = tuple(by_url.values())[:_MAX_SOURCES]
 
     def on_request_refused(self) -> None:
         """Record that the newest request was refused as too long."""

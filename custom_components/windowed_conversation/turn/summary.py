@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 import re
 from typing import Any
 
@@ -139,6 +140,8 @@ async def ask_for_search_words(
         Message.user("\n".join([f"{number}: {fact}" for number, fact in enumerate(facts, 1)])),
     )
     request = question.build_request(messages, (), max_answer_tokens=_SEARCH_WORDS_TOKENS_PER_FACT * len(facts))
+    # What people told their assistant is nothing to search the web for.
+    request = replace(request, settings=replace(request.settings, web_search=None))
     try:
         async with asyncio.timeout(limits.turn_timeout):
             text = await _fetch_text(question, request, Purpose.SEARCH_WORDS, limits, on_attempt)

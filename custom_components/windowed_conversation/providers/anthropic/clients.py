@@ -6,7 +6,7 @@ may have installed a different version: `supports_client` tells whether a client
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from inspect import signature
 from typing import Any
 
@@ -75,8 +75,21 @@ class MessagesProvider:
     def stream(self, request: Request, on_bytes: OnBytesCallback = ignore_bytes) -> AsyncGenerator[Event]:
         """Send the request and yield the events of the answer, see `Provider.stream`."""
         body = encode_request(request)
-        decoder = MessageDecoder(request, thinks="thinking" in body)
-        return stream_events(self._open_stream(body), decoder, convert_errors(request), on_bytes)
+        return self._stream(request, body, MessageDecoder(request, thinks="thinking" in body), on_bytes)
+
+    async def _stream(
+        self, request: Request, body: dict[str, Any], decoder: MessageDecoder, on_bytes: OnBytesCallback
+    ) -> AsyncGenerator[Event]:
+        """Yield the events of an answer. An answer that the server pauses is sent back and goes on."""
+        messages = body["messages"]
+        while True:
+            answer = stream_events(self._open_stream({**body}), decoder, convert_errors(request), on_bytes)
+            async with aclosing(answer) as events:
+                async for event in events:
+                    yield event
+            if not decoder.is_paused:
+                return
+            body["messages"] = [*messages, {"role": "assistant", "content": decoder.resume()}]
 
     @asynccontextmanager
     async def _open_stream(self, body: dict[str, Any]) -> AsyncIterator[Any]:

@@ -21,7 +21,15 @@ from ..events import Event, ReasoningDelta, Request, TextDelta, Usage
 from ..json_values import SurrogateJoiner, as_code, as_text, count_or_none, get_member, get_objects
 from ..sizes import read_context_tokens
 from ..transport import map_errors
-from .encoding import THINKING_TYPES, Block, count_cleared_tokens, map_argument_names, may_be_too_long, rename_keys
+from .encoding import (
+    SEARCH_TYPES,
+    THINKING_TYPES,
+    Block,
+    count_cleared_tokens,
+    map_argument_names,
+    may_be_too_long,
+    rename_keys,
+)
 
 # The error types of the API: https://platform.claude.com/docs/en/api/errors
 _ERROR_BY_TYPE: dict[str, type[errors.ProviderError]] = {
@@ -51,16 +59,21 @@ _ERROR_DETAILS_MODULE = "anthropic.types.shared.error_details"
 if find_spec(_ERROR_DETAILS_MODULE):
     import_module(_ERROR_DETAILS_MODULE)
 
-# Stop reasons of incomplete answers. `pause_turn` is for tools that the server itself runs; this provider offers none.
+_PAUSE_REASON = "pause_turn"
+# The server pauses a long answer with searches. Sent back, the answer goes on. More pauses are an error.
+_MAX_PAUSES = 5
+
+# Stop reasons of incomplete answers.
 _ERROR_BY_STOP_REASON: dict[str, type[errors.ProviderError]] = {
     "max_tokens": errors.Incomplete,
-    "pause_turn": errors.Incomplete,
+    _PAUSE_REASON: errors.Incomplete,
     "refusal": errors.AnswerRefused,
     "model_context_window_exceeded": errors.ContextOverflow,
 }
 
 _USAGE_FIELDS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 _USAGE_DETAIL_FIELDS = ("thinking_tokens",)
+_USAGE_SEARCH_FIELDS = ("web_search_requests",)
 
 
 def convert_errors(request: Request | None = None) -> AbstractContextManager[None]:
@@ -97,12 +110,14 @@ class _OpenBlock:
     content: Any
     joiner: SurrogateJoiner = field(default_factory=SurrogateJoiner)
     is_blank: bool = True
+    text_fragments: list[str] = field(default_factory=list)
+    citations: list[Any] = field(default_factory=list)
     thought_fragments: list[str] = field(default_factory=list)
     signature_fragments: list[str] = field(default_factory=list)
     arguments: CallArguments | None = None
 
     def iter_native_blocks(self) -> Iterator[Block]:
-        """Yield the block exactly as it must be sent back. Of a text or a call, only its position is kept."""
+        """Yield the block exactly as it must be sent back. A call, or a text that is not kept, is only its position."""
         match self.type:
             case "thinking" if any(self.signature_fragments):
                 yield {
@@ -113,7 +128,13 @@ class _OpenBlock:
             case "redacted_thinking":
                 yield {"type": "redacted_thinking", "data": as_text(self.content.get("data"))}
             case "text" if not self.is_blank:
-                yield {"type": "text"}
+                text = {"text": "".join(self.text_fragments)} if self.text_fragments else {}
+                yield {"type": "text", **text, **({"citations": self.citations} if self.citations else {})}
+            case "server_tool_use":
+                given = (self.arguments and self.arguments.parse()) or self.content.get("input") or {}
+                yield {name: self.content[name] for name in ("type", "id", "name")} | {"input": given}
+            case "web_search_tool_result":
+                yield {name: self.content[name] for name in ("type", "tool_use_id", "content")}
             case "tool_use":
                 yield {"type": "tool_use"}
 
@@ -128,6 +149,11 @@ class MessageDecoder(Decoder):
             encode_name(tool): {sent: own for own, sent in names.items()}
             for tool, names in map_argument_names(request.tools).items()
         }
+        self._keeps_text = request.web_search is not None
+        self._pauses = 0
+        # The blocks and the usage before the newest pause.
+        self._paused_blocks: list[Block] = []
+        self._paused_usage = Usage()
         self._blocks: dict[int, _OpenBlock] = {}
         # Tool calls that have not been announced yet, with their arguments.
         self._pending_calls: list[tuple[_OpenBlock, CallArguments]] = []
@@ -169,11 +195,31 @@ class MessageDecoder(Decoder):
                 raise convert_error_event(event)
         return ()
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether the server has paused the answer, which goes on if it is sent back."""
+        can_resume = self._pauses < _MAX_PAUSES and self._searches.can_send_back and not self._calls.count
+        return self.is_complete and self._native_reason == _PAUSE_REASON and can_resume
+
+    def resume(self) -> list[Block]:
+        """Prepare for the rest of a paused answer, which is another message. Return the blocks to send back."""
+        self._pauses += 1
+        self.is_complete, self._native_reason = False, ""
+        self._paused_usage, self._paused_blocks = self._usage or Usage(), [*self._native_blocks]
+        self._usage_counts.clear()
+        self._cleared = 0
+        return self._paused_blocks
+
+    def on_end(self) -> Iterator[Event]:
+        """Yield the last events of the answer, see `Decoder.on_end`, or none if it goes on."""
+        if not self.is_paused:
+            yield from super().on_end()
+
     def _on_message_start(self, message: object) -> None:
         """Start an answer, or restart it: a proxy may have sent the request again in the middle of an answer."""
         self._blocks.clear()
         self._pending_calls.clear()
-        self._native_blocks.clear()
+        self._native_blocks[:] = self._paused_blocks
         self._on_usage(get_member(message, "usage"))
         if get_member(message, "type") == "error":
             raise convert_error_event(message)
@@ -188,6 +234,9 @@ class MessageDecoder(Decoder):
                 return self._on_thinking(block, content.get("thinking"))
             case "tool_use":
                 block.arguments = self._calls.begin_call()
+            case "server_tool_use":
+                block.arguments = CallArguments(self._calls)
+                self._is_after_search = True
         return ()
 
     def _on_block_delta(self, block: _OpenBlock, delta: Any) -> Sequence[Event]:
@@ -200,15 +249,20 @@ class MessageDecoder(Decoder):
                 block.signature_fragments.append(as_text(delta.get("signature")))
             case "input_json_delta":
                 fragment = as_text(delta.get("partial_json"))
-                # Tools that the server itself runs have no arguments to collect.
                 if block.arguments:
                     block.arguments.add_fragment(fragment)
+            case "citations_delta" if self._keeps_text:
+                citation = delta["citation"]
+                self._searches.add_source(citation.get("url"), citation.get("title"))
+                block.citations.append(self._searches.prepare_item(citation))
         return ()
 
     def _on_block_text(self, block: _OpenBlock, text: object) -> Sequence[Event]:
         whole = block.joiner.feed(as_text(text))
         block.is_blank = block.is_blank and not whole.strip()
-        return (TextDelta(whole),) if whole else ()
+        if self._keeps_text:
+            block.text_fragments.append(whole)
+        return (TextDelta(self._separate_from_search(whole)),) if whole else ()
 
     def _on_thinking(self, block: _OpenBlock, thought: object) -> Sequence[Event]:
         whole = block.joiner.feed(as_text(thought))
@@ -217,8 +271,11 @@ class MessageDecoder(Decoder):
 
     def _on_block_stop(self, index: int) -> Sequence[Event]:
         block = self._blocks.pop(index)
-        self._native_blocks += block.iter_native_blocks()
-        if block.arguments is None:
+        for native in block.iter_native_blocks():
+            self._native_blocks.append(
+                self._searches.prepare_item(native) if native["type"] in SEARCH_TYPES else native
+            )
+        if block.arguments is None or block.type != "tool_use":
             return ()
         block.arguments.add_if_empty(block.content.get("input"))
         self._pending_calls.append((block, block.arguments))
@@ -255,18 +312,20 @@ class MessageDecoder(Decoder):
 
     def _on_usage(self, usage: object) -> None:
         """Update the usage. Each count is a running total; a missing count keeps its last value."""
-        details = get_member(usage, "output_tokens_details")
-        for source, names in ((usage, _USAGE_FIELDS), (details, _USAGE_DETAIL_FIELDS)):
+        details, searches = get_member(usage, "output_tokens_details"), get_member(usage, "server_tool_use")
+        named = ((usage, _USAGE_FIELDS), (details, _USAGE_DETAIL_FIELDS), (searches, _USAGE_SEARCH_FIELDS))
+        for source, names in named:
             for name in names:
                 if (tokens := count_or_none(get_member(source, name))) is not None:
                     self._usage_counts[name] = tokens
         if not self._usage_counts:
             return
         # Anthropic's input tokens exclude the tokens that were read from the cache or written to it.
-        read, cached, cache_written, output, reasoning = (
-            self._usage_counts.get(name, 0) for name in (*_USAGE_FIELDS, *_USAGE_DETAIL_FIELDS)
+        read, cached, cache_written, output, reasoning, searched = (
+            self._usage_counts.get(name, 0) for name in (*_USAGE_FIELDS, *_USAGE_DETAIL_FIELDS, *_USAGE_SEARCH_FIELDS)
         )
-        self._usage = Usage(read + cached + cache_written, cached, output, cache_written, reasoning, self._cleared)
+        billed = Usage(read + cached + cache_written, cached, output, cache_written, reasoning, self._cleared, searched)
+        self._usage = self._paused_usage + billed
 
     def _final_error(self) -> errors.ProviderError | None:
         kind, message = _ERROR_BY_STOP_REASON.get(self._native_reason), f"stop reason {self._native_reason}"
@@ -276,6 +335,10 @@ class MessageDecoder(Decoder):
 
     def _native_value(self) -> list[Block] | None:
         """Return the blocks to send back; an empty list marks the answer if the model could think but did not."""
-        if any(block["type"] in THINKING_TYPES for block in self._native_blocks):
-            return self._native_blocks
+        lasting = [block for block in self._native_blocks if block and block["type"] not in SEARCH_TYPES]
+        if any(block["type"] in THINKING_TYPES for block in lasting):
+            return [{"type": "text"} if block["type"] == "text" else block for block in lasting]
         return [] if self._thinking_enabled else None
+
+    def _turn_value(self) -> list[Block]:
+        return self._native_blocks

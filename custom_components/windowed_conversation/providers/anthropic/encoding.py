@@ -24,6 +24,10 @@ type ArgumentNames = Mapping[str, Mapping[str, str]]
 PROVIDER_NAME = "anthropic"
 
 THINKING_TYPES = frozenset({"thinking", "redacted_thinking"})
+# The blocks of searches, which the server itself runs.
+SEARCH_TYPES = frozenset({"server_tool_use", "web_search_tool_result"})
+# Newer versions of the tool also run code: https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool
+_WEB_SEARCH_TOOL = {"type": "web_search_20250305", "name": "web_search", "max_uses": 5}
 
 # The API refuses empty messages and blank text, but a user's message must not disappear.
 _EMPTY_MESSAGE_TEXT = "..."
@@ -67,10 +71,14 @@ def encode_tools(request: Request) -> list[dict[str, Any]]:
     """Return the tools. If none is offered, return those called in the history, which the API requires."""
     called = {call.name for message in request.messages for call in message.tool_calls}
     tools = request.tools or [ToolSchema(name, "", {}) for name in sorted(called, key=encode_name)]
-    return [
+    encoded: list[dict[str, Any]] = [
         {"name": encode_name(tool.name), "description": tool.description, "input_schema": _encode_schema(tool)[0]}
         for tool in tools
     ]
+    # The names must be unique, and a script may have this one.
+    if request.web_search and _WEB_SEARCH_TOOL["name"] not in [tool["name"] for tool in encoded]:
+        encoded.append({**_WEB_SEARCH_TOOL, "user_location": request.web_search.location})
+    return encoded
 
 
 def map_argument_names(tools: Iterable[ToolSchema]) -> ArgumentNames:
@@ -223,12 +231,13 @@ def _encode_assistant(message: Message, model: str, ids: _CallIds, names: Argume
     for place in read_native_blocks(message, model) or ():
         match place.get("type"):
             case "text":
-                blocks += text
+                # Within the turn, a text between searches is sent back as it was.
+                blocks += [place] if "text" in place else text
                 text = []
             case "tool_use":
                 blocks += [*text, *calls[:1]]
                 text, calls = [], calls[1:]
-            case kind if kind in THINKING_TYPES:
+            case kind if kind in THINKING_TYPES or kind in SEARCH_TYPES:
                 blocks.append(place)
     blocks += [*text, *calls]
     while blocks[-1]["type"] in THINKING_TYPES:
@@ -304,12 +313,12 @@ def _encode_body(request: Request) -> tuple[dict[str, Any], dict[str, Block]]:
         body["system"] = system
     if tools:
         body["tools"] = tools
-        if not (request.may_call and request.tools):
+        if not (request.may_call and (request.tools or request.web_search)):
             body["tool_choice"] = {"type": "none"}
     if request.profile.sampling and "thinking" not in body:
         body |= _encode_sampling(request.settings)
     ends = {"tools": tools[-1] if tools else None, "system": system[-1] if system else None}
-    if request.may_call or not request.tools:
+    if request.may_call or not (request.tools or request.web_search):
         ends |= {"history": conversation.history_end, "newest": conversation.last_block()}
     return body, {name: block for name, block in ends.items() if block is not None}
 

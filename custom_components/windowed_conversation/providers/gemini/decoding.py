@@ -13,8 +13,9 @@ from .. import errors
 from ..decoder import Decoder, sanitize_finish_reason
 from ..events import Event, Request, Usage
 from ..json_values import as_code, as_text, count_or_none, get_count, get_member, get_objects
+from ..models import ReasoningStyle
 from ..sizes import exceeds_context
-from .encoding import Signatures, SignedText, map_tool_names
+from .encoding import TURN_PARTS, Signatures, SignedText, map_tool_names
 
 # Canonical codes that are more specific than the status. FAILED_PRECONDITION means that the free tier is not available
 # in the country and billing is not enabled (https://ai.google.dev/gemini-api/docs/troubleshooting).
@@ -42,6 +43,9 @@ _DAILY_QUOTA_WORD = "PerDay"
 _FORMAT_ERRORS = (AttributeError, LookupError, TypeError, ValueError)
 
 _STOP_REASON = "STOP"
+# The parts of the searches that the server runs.
+_SEARCH_PARTS = ("toolCall", "toolResponse")
+_MAX_QUERIES = 100
 _UNKNOWN_REASON = "UNKNOWN"
 _UNSPECIFIED_REASON = "FINISH_REASON_UNSPECIFIED"
 
@@ -135,6 +139,11 @@ class GeminiDecoder(Decoder):
         self._gemini_id_by_call_id: dict[str, str] = {}
         self._signature_by_call_id: dict[str, bytes] = {}
         self._block_reason = ""
+        # Gemini 3 bills each query, earlier models each request with a search.
+        self._bills_queries = request.profile.reasoning is ReasoningStyle.LEVEL
+        self._queries: set[str] = set()
+        self._keeps_parts = request.web_search is not None
+        self._parts: list[Any] = []
 
     def to_stream_events(self, answer: Any) -> list[Any]:
         """Return the events of an unstreamed answer: without `alt=sse`, it is a list of the stream's chunks."""
@@ -154,6 +163,7 @@ class GeminiDecoder(Decoder):
     def _on_candidate(self, candidate: Any) -> Iterator[Event]:
         for part in (candidate.get("content") or {}).get("parts") or ():
             yield from self._on_part(part)
+        self._on_grounding(candidate.get("groundingMetadata"))
         reason = candidate.get("finishReason")
         if reason and reason != _UNSPECIFIED_REASON and not self.is_complete:
             self.is_complete, self._native_reason = True, sanitize_finish_reason(as_code(reason))
@@ -162,6 +172,12 @@ class GeminiDecoder(Decoder):
         signature = b64decode(as_text(part.get("thoughtSignature")).translate(_URL_SAFE_TO_STANDARD))
         if "functionCall" in part:
             yield self._on_call(part["functionCall"], signature)
+            self._keep_part(part)
+        elif any(kind in part for kind in _SEARCH_PARTS):
+            self._is_after_search = True
+            self._on_queries(get_member(get_member(part.get("toolCall"), "args"), "queries"))
+            self._searches.count = max(self._searches.count, 1)
+            self._keep_part(part)
         elif part.get("text") is None:
             return
         elif part.get("thought"):
@@ -169,8 +185,25 @@ class GeminiDecoder(Decoder):
         else:
             start = self._text_chars
             yield from self._on_text(as_text(part["text"]))
+            self._keep_part(part)
             if signature:
                 self._signed_spans.append((start, self._text_chars, signature))
+
+    def _keep_part(self, part: Any) -> None:
+        # An empty part would be refused unless it is signed.
+        if self._keeps_parts and (part.keys() - {"text"} or part["text"]):
+            self._parts.append(self._searches.prepare_item(part))
+
+    def _on_grounding(self, metadata: Any) -> None:
+        self._on_queries(get_member(metadata, "webSearchQueries"))
+        for chunk in get_objects(get_member(metadata, "groundingChunks")):
+            self._searches.add_source(get_member(chunk.get("web"), "uri"), get_member(chunk.get("web"), "title"))
+
+    def _on_queries(self, queries: object) -> None:
+        given = queries[:_MAX_QUERIES] if isinstance(queries, list) else []
+        self._queries.update(each for each in given if isinstance(each, str) and each)
+        billed = len(self._queries) if self._bills_queries else min(len(self._queries), 1)
+        self._searches.count = max(self._searches.count, min(billed, _MAX_QUERIES))
 
     def _on_call(self, call: Any, signature: bytes) -> Event:
         arguments = self._calls.begin_call()
@@ -199,6 +232,11 @@ class GeminiDecoder(Decoder):
         length = self._text_chars
         texts = (SignedText(length - start, length - end, signature) for start, end, signature in self._signed_spans)
         return Signatures(self._gemini_id_by_call_id, self._signature_by_call_id, tuple(texts)).as_json()
+
+    def _turn_value(self) -> Any:
+        has_search = any(kind in part for part in self._parts for kind in _SEARCH_PARTS)
+        others = {"ids": {}, "signatures": {}, "texts": [], **(self._native_value() or {})}
+        return {**others, TURN_PARTS: self._parts} if has_search else None
 
 
 def _read_usage(metadata: object) -> Usage:

@@ -17,10 +17,14 @@ from ...window import Attachment, Message, Role, ToolCall
 from ..answer_schemas import GEMINI, place_answer_schema
 from ..encoder import UNSEEN_NOTE, drop_none, get_mime_type, join_system_prompt, native_value
 from ..events import AnswerSchema, Request, add_picture_messages
-from ..json_values import drop_non_finite, read_repaired_json
+from ..json_values import drop_non_finite, get_member, get_objects, read_repaired_json
 from ..models import Effort, ModelProfile, ReasoningStyle, find_accepted_effort
 
 PROVIDER_NAME = "gemini"
+
+# The member of the residue with all parts of an answer, which are sent back unchanged until the turn ends:
+# https://ai.google.dev/gemini-api/docs/tool-combination
+TURN_PARTS = "parts"
 
 # Replaces the signature of a call that Gemini did not make. From Gemini 3 on, a call of the current turn without a
 # signature is refused: https://ai.google.dev/gemini-api/docs/thought-signatures
@@ -37,7 +41,7 @@ _MAX_PREFIX_CHARS = 100
 _EFFORT_BUDGETS = {Effort.NONE: 0, Effort.MINIMAL: 128, Effort.LOW: 1024, Effort.MEDIUM: 8192, Effort.HIGH: 24576}
 
 _ANSWER_TOKENS = 1024
-_NO_CALLS_CONFIG = {"toolConfig": {"functionCallingConfig": {"mode": "NONE"}}}
+_NO_CALLS_CONFIG = {"functionCallingConfig": {"mode": "NONE"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +120,14 @@ def encode_body(request: Request) -> dict[str, Any]:
     """Return the request body with the parameters that the model accepts."""
     profile, settings, most = request.profile, request.settings, request.answer_limit
     sampling = {"temperature": settings.temperature, "topP": settings.top_p} if profile.sampling else {}
-    thinking = _thinking(profile, settings.effort, most)
+    thinking, prompt = _thinking(profile, settings.effort, most), encode_prompt(request)
+    no_calls = {"toolConfig": {**prompt.get("toolConfig", {}), **_NO_CALLS_CONFIG}}
     _, wanted = _place_schema(request)
     answer = {"responseMimeType": "application/json", "responseJsonSchema": wanted.schema} if wanted else {}
     return {
-        **encode_prompt(request),
+        **prompt,
         "generationConfig": drop_none(maxOutputTokens=most, **sampling, thinkingConfig=thinking, **answer),
-        **(_NO_CALLS_CONFIG if request.tools and not request.may_call else {}),
+        **(no_calls if request.tools and not request.may_call else {}),
     }
 
 
@@ -134,10 +139,14 @@ def encode_prompt(request: Request) -> dict[str, Any]:
         {"name": gemini_name(each.name), "description": each.description, "parametersJsonSchema": dict(each.parameters)}
         for each in request.tools
     ]
+    offered: list[dict[str, Any]] = [{"functionDeclarations": tools}] if tools else []
+    offered += [{"googleSearch": {}}] if _may_search(request) else []
     return {
         "contents": _encode_contents(request),
         **({"systemInstruction": {"parts": [{"text": system}], "role": "user"}} if system else {}),
-        **({"tools": [{"functionDeclarations": tools}]} if tools else {}),
+        **({"tools": offered} if offered else {}),
+        # Without this, a search beside own tools is refused: https://ai.google.dev/gemini-api/docs/tool-combination
+        **({"toolConfig": {"includeServerSideToolInvocations": True}} if len(offered) > 1 else {}),
     }
 
 
@@ -148,6 +157,14 @@ def _place_schema(request: Request) -> tuple[Request, AnswerSchema | None]:
     """
     may_combine = not request.tools or request.profile.reasoning is ReasoningStyle.LEVEL
     return place_answer_schema(request, GEMINI if may_combine else None)
+
+
+def _may_search(request: Request) -> bool:
+    """Return whether to offer the search: beside own tools only from Gemini 3 on, as earlier models refuse both."""
+    if request.tools:
+        return request.web_search is not None and request.profile.reasoning is ReasoningStyle.LEVEL
+    # Unlike calls, a search cannot be forbidden.
+    return request.web_search is not None and request.may_call
 
 
 def gemini_name(name: str) -> str:
@@ -183,7 +200,9 @@ def _encode_turns(request: Request) -> Iterator[tuple[str, list[_Part]]]:
                 residue = read_signatures(message, request.model)
                 calls = message.tool_calls
                 insists = is_newest_turn and request.profile.reasoning is ReasoningStyle.LEVEL
-                yield "model", [*_text_parts(message.content, residue.texts), *_encode_calls(calls, residue, insists)]
+                own = get_objects(get_member(native_value(message, PROVIDER_NAME, request.model), TURN_PARTS))
+                texts = _text_parts(message.content, residue.texts)
+                yield "model", own or [*texts, *_encode_calls(calls, residue, insists)]
 
 
 def _encode_user(message: Message, profile: ModelProfile) -> list[_Part]:

@@ -190,13 +190,17 @@ def encode_request(
     Residue of `provider` and the request's model is sent as `echo` says. `caching` has the prompt cache parameters.
     """
     is_openai = dialect is Dialect.OPENAI
-    request, wanted = place_answer_schema(request, OPENAI_STRICT if is_openai else COMPATIBLE)
+    wanted = None
+    if request.answer_schema is not None:
+        request, wanted = place_answer_schema(request, OPENAI_STRICT if is_openai else COMPATIBLE)
+    has_pictures = [each for each in request.messages if each.attachments]
+    messages = add_picture_messages(request.messages) if has_pictures else request.messages
     strict = {"strict": True} if is_openai else {}
     schema = {**strict, "name": encode_name(wanted.name), "schema": wanted.schema} if wanted else None
     images, limit = request.profile.images, request.answer_limit
     visible = [
         _mark_unseen(each, dialect, images=images) if each.attachments and each.role is Role.USER else each
-        for each in add_picture_messages(request.messages)
+        for each in messages
     ]
     limits = (
         {"max_completion_tokens": limit, "reasoning_effort": encode_effort(request)}

@@ -42,8 +42,8 @@ class ResponseDecoder(Decoder):
         if (event.get("error") or event.get("type") == "error") and not self.is_complete:
             raise convert_error_event(event)
         match event.get("type"):
-            case "response.output_item.added":
-                return self._on_item_added(event["item"])
+            case "response.output_item.added" | "response.output_text.annotation.added":
+                return self._on_added(event)
             case "response.output_text.delta":
                 return self._on_text_delta(event)
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
@@ -63,6 +63,8 @@ class ResponseDecoder(Decoder):
             for part in get_objects(item.get("content")):
                 delta = {"output_index": at, "delta": part.get("text")}
                 yield {"type": _DELTA_EVENT_BY_TYPE.get(as_text(part.get("type")), ""), **delta}
+                for annotation in get_objects(part.get("annotations")):
+                    yield {"type": "response.output_text.annotation.added", "annotation": annotation}
             yield {"type": "response.output_item.done", "output_index": at, "item": item}
         ended = {"response": answer} if get_member(answer, "status") else answer
         yield {"type": f"response.{get_member(answer, 'status')}", **ended}
@@ -74,7 +76,19 @@ class ResponseDecoder(Decoder):
             return refusal("refusal")
         return BadStream("a tool call is not whole") if self._has_incomplete_call else None
 
-    def _on_item_added(self, item: Any) -> Sequence[Event]:
+    def _on_search(self, action: Any) -> None:
+        self._is_after_search = True
+        # Opening a found page costs nothing.
+        self._searches.count += get_member(action, "type") == "search"
+        for source in get_objects(get_member(action, "sources")):
+            self._searches.add_source(source.get("url"), source.get("title"), is_cited=False)
+
+    def _on_added(self, event: Any) -> Sequence[Event]:
+        if event["type"] == "response.output_text.annotation.added":
+            # An annotation without a URL is of a file.
+            self._searches.add_source(*(get_member(event.get("annotation"), name) for name in ("url", "title")))
+            return ()
+        item = event["item"]
         # A commentary before the final answer becomes a separate paragraph.
         if item.get("type") == "message" and item.get("phase") and self._text_chars:
             self._text_chars += len(_PARAGRAPH_BREAK)
@@ -92,6 +106,8 @@ class ResponseDecoder(Decoder):
         # Of an item that cannot be sent back, only the type is kept: the reasoning before it cannot be sent without it.
         kind = as_text(item.get("type"))
         self._items[at] = {"type": kind}
+        if kind == "web_search_call":
+            self._on_search(item.get("action"))
         if kind == "function_call":
             return self._on_call(item, at)
         if kind == "message":

@@ -62,11 +62,13 @@ def encode_request(request: Request, provider: str, caching: Mapping[str, Any]) 
     `caching` contains the prompt cache parameters.
     """
     reasons = request.profile.reasoning is ReasoningStyle.EFFORT
+    include = ["reasoning.encrypted_content"] if reasons else []
+    include += ["web_search_call.action.sources"] if request.web_search else []
     return {
         **encode_prompt(request, provider),
-        **({"include": ["reasoning.encrypted_content"]} if reasons else {}),
+        **({"include": include} if include else {}),
         **drop_none(max_output_tokens=request.answer_limit, **encode_sampling(request)),
-        **({"tool_choice": "none"} if request.tools and not request.may_call else {}),
+        **({"tool_choice": "none"} if (request.tools or request.web_search) and not request.may_call else {}),
         **caching,
         "store": False,
         "stream": True,
@@ -78,9 +80,13 @@ def encode_prompt(request: Request, provider: str) -> dict[str, Any]:
     request, wanted = place_answer_schema(request, OPENAI_STRICT)
     strict = {"type": "json_schema", "strict": True}
     answer = {**strict, "name": encode_name(wanted.name), "schema": wanted.schema} if wanted else None
-    spoken = [message for message in request.messages if message.role is not Role.SYSTEM]
+    spoken = [message for message in add_picture_messages(request.messages) if message.role is not Role.SYSTEM]
     thinks = encode_effort(request)
-    tools = [{"type": "function", **encode_tool(tool), "strict": False} for tool in request.tools]
+    tools: list[_Item] = [{"type": "function", **encode_tool(tool), "strict": False} for tool in request.tools]
+    if request.web_search:
+        tools.append({"type": "web_search", "user_location": request.web_search.location})
+        # The server refuses a search with minimal effort.
+        thinks = Effort.LOW if thinks == Effort.MINIMAL else thinks
     return {
         "model": request.model,
         **drop_none(instructions=join_system_prompt(request.messages) or None),
