@@ -19,10 +19,10 @@ from ..bridge.chat_log import ChatLogReply
 from ..bridge.errors import async_get_done_phrase
 from ..bridge.home_tools import create_home_tools
 from ..bridge.local_intents import LocalAnswerer
-from ..bridge.look import create_look_tools
 from ..bridge.memory_answers import ForgetCallback, MemoryAnswerer
 from ..bridge.memory_tools import async_get_home_languages, make_tools
 from ..bridge.overview import async_shorten_prompt
+from ..bridge.pictures import create_look_tools
 from ..bridge.tools import SafeAPIInstance, async_get_tools
 from ..const import DOMAIN, RecordLevel
 from ..memory import Memory
