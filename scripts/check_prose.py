@@ -65,7 +65,7 @@ KNOWN_WORDS = (
         "MiniLM",
         "o200k",
     ),
-    *("OpenRouter", "genai", "LocalAI", "Groq", "p50", "p95", "snowballstemmer", "tiktoken", "trigram", "vLLM"),
+    *("OpenRouter", "genai", "LocalAI", "Groq", "p50", "p95", "snowballstemmer", "tiktoken", "trigram", "vLLM", "WebP"),
 )
 CODE_FOLDERS = ("custom_components", "demo", "benchmarks", "scripts", "tests")
 _PRONOUN_PATTERN = "(what|how|who|whose|which|where|whether|when)"

@@ -39,6 +39,7 @@ from custom_components.windowed_conversation.const import (
     CONF_ROUTING,
     CONF_SCOPE,
     CONF_TOOL_RESULTS,
+    SUBENTRY_AI_TASK,
     SUBENTRY_CONVERSATION,
     Counting,
     OpenAIFormat,
@@ -131,7 +132,10 @@ def test_every_field_has_a_name_and_a_description() -> None:
 def test_every_step_has_its_text_and_every_text_its_step() -> None:
     assert TEXTS["config"]["step"].keys() == steps("config_flow") - SILENT_STEPS
     assert TEXTS["config"]["create_entry"].keys() == {"default", "used_in_assistant"}
-    assert TEXTS["config_subentries"][SUBENTRY_CONVERSATION]["step"].keys() == steps("flows/agent") - SILENT_AGENT_STEPS
+    agents, tasks = (
+        TEXTS["config_subentries"][each]["step"].keys() for each in (SUBENTRY_CONVERSATION, SUBENTRY_AI_TASK)
+    )
+    assert agents | tasks == steps("flows/agent") - SILENT_AGENT_STEPS
     assert TEXTS["options"]["step"].keys() == steps("flows/options")
     # `confirm` is Home Assistant's own step, which is shown while the integration is not loaded
     silent, shown = {"delete", "keep"}, {"confirm"}
@@ -152,7 +156,7 @@ def test_every_error_and_abort_is_one_of_the_flows() -> None:
 
 def test_every_exception_has_its_text_and_every_text_its_exception() -> None:
     told = first_arguments("ErrorPresentation")
-    refused = first_arguments("build_translated_error", "build_refusal")
+    refused = first_arguments("build_translated_error", "build_refusal", "UnreadableFile")
 
     assert told >= {failure.key for failure in _PRESENTATION_BY_CLASS.values()}
     assert TEXTS["exceptions"].keys() == told | refused

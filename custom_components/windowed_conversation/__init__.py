@@ -31,7 +31,7 @@ from .providers import Provider, ProviderError
 
 CONFIG_SCHEMA = cv.config_entry_only_config_schema(DOMAIN)
 
-PLATFORMS = (Platform.CONVERSATION, Platform.SENSOR)
+PLATFORMS = (Platform.AI_TASK, Platform.CONVERSATION, Platform.SENSOR)
 
 # How often idle conversations are expired, so that the sensors no longer count them.
 _EXPIRY_INTERVAL = timedelta(minutes=10)
@@ -53,13 +53,15 @@ async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> b
         _async_clean_up_removed(hass)
     async_copy_device_owners(hass, entry)
     provider = await _async_create_account_provider(hass, entry)
-    agents, server = await async_set_up_account(hass, entry, provider)
+    agents, tasks, server = await async_set_up_account(hass, entry, provider)
     if any(agent.config.sends_states for agent in agents.values()):
         entry.async_on_unload(async_acquire_home_states(hass))
     if any(agent.config.llm_apis for agent in agents.values()):
         entry.async_on_unload(async_acquire_overview(hass))
-    entry.runtime_data = AccountData(server, agents, _build_setup_settings(entry))
-    await hass.config_entries.async_forward_entry_setups(entry, PLATFORMS)
+    # only an account with AI tasks loads that integration
+    platforms = PLATFORMS if tasks else tuple(each for each in PLATFORMS if each is not Platform.AI_TASK)
+    entry.runtime_data = AccountData(server, agents, _build_setup_settings(entry), tasks, platforms)
+    await hass.config_entries.async_forward_entry_setups(entry, platforms)
     entry.async_on_unload(entry.add_update_listener(_async_apply_update))
 
     @callback
@@ -85,7 +87,7 @@ async def async_unload_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> 
     for agent in entry.runtime_data.agents.values():
         agent.notify_listeners()
     async_start_store(hass).async_save()
-    return await hass.config_entries.async_unload_platforms(entry, PLATFORMS)
+    return await hass.config_entries.async_unload_platforms(entry, entry.runtime_data.platforms)
 
 
 async def async_remove_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> None:

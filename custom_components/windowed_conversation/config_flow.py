@@ -4,7 +4,7 @@ The forms of agents, and of the window's settings, are in `flows`.
 """
 
 from collections.abc import Mapping
-from functools import partialmethod
+from functools import partial, partialmethod
 from typing import Any, override
 
 from homeassistant.components.assist_pipeline import Pipeline
@@ -37,9 +37,11 @@ from .flows.account_trial import (
     async_try_account,
     async_try_model,
 )
-from .flows.agent import AgentFlow
+from .flows.agent import AgentFlow, TaskFlow
 from .flows.fields import (
+    TASK_SUFFIX,
     async_build_model_fields,
+    async_reads_images,
     choose_agent_name,
     get_model_field,
     has_deployments,
@@ -202,7 +204,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
             error = await async_try_model(self._tested, model) if model else "model_missing"
             if error is None:
                 self._used_in = assistant if user_input.get(_CONF_USE_IN_ASSISTANT) else None
-                return self._create_account_with_agent(self._tested, user_input, model)
+                return await self._async_create_account_with_agent(self._tested, user_input, model)
             if error in ACCOUNT_ERRORS:
                 return self._show_account_form(self._tested.data, error)
             errors = {field if error in {"model_missing", *MODEL_ERRORS} else "base": error}
@@ -229,7 +231,16 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
     def _suggest_name(self, tried: VerifiedAccount) -> str:
         return suggest_agent_name(self.hass, tried.data, suggest_model(tried.data, tried.models))
 
-    def _create_account_with_agent(
+    async def _async_build_task(self, tried: VerifiedAccount, agent: Mapping[str, Any]) -> ConfigSubentryData:
+        """Return an AI task with the model of the first agent, as core's integrations add one."""
+        model = agent[CONF_MODEL]
+        data = {name: agent[name] for name in (CONF_MODEL, const.CONF_FAMILY) if name in agent}
+        if await async_reads_images(tried.data, tried.provider, model):
+            data[const.CONF_IMAGES] = True
+        name = suggest_agent_name(self.hass, tried.data, model, suffix=TASK_SUFFIX)
+        return ConfigSubentryData(data=data, subentry_type=const.SUBENTRY_AI_TASK, title=name, unique_id=None)
+
+    async def _async_create_account_with_agent(
         self, tried: VerifiedAccount, user_input: dict[str, Any], model: str
     ) -> ConfigFlowResult:
         account = tried.data
@@ -242,12 +253,15 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
         if family := user_input.get(const.CONF_FAMILY, "").strip():
             data[const.CONF_FAMILY] = family
         title = make_unique_title(self.hass, build_account_title(self._form, account))
-        entered, suggested = user_input.get(CONF_NAME, ""), self._suggest_name(tried)
-        return self._add_account(title, account, choose_agent_name(self.hass, account, entered, suggested, model), data)
+        suggest = partial(suggest_agent_name, self.hass, account)
+        name = choose_agent_name(user_input.get(CONF_NAME, ""), self._suggest_name(tried), suggest, model)
+        return self._add_account(title, account, name, data, await self._async_build_task(tried, data))
 
-    def _add_account(self, title: str, account: dict[str, Any], name: str, agent: dict[str, Any]) -> ConfigFlowResult:
+    def _add_account(
+        self, title: str, account: dict[str, Any], name: str, agent: dict[str, Any], *others: ConfigSubentryData
+    ) -> ConfigFlowResult:
         first = ConfigSubentryData(data=agent, subentry_type=const.SUBENTRY_CONVERSATION, title=name, unique_id=None)
-        return self.async_create_entry(title=title, data=account, subentries=[first])
+        return self.async_create_entry(title=title, data=account, subentries=[first, *others])
 
     @override
     async def async_on_create_entry(self, result: ConfigFlowResult) -> ConfigFlowResult:
@@ -273,7 +287,9 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
     @callback
     @override
     def async_get_supported_subentry_types(cls, config_entry: ConfigEntry) -> dict[str, type[ConfigSubentryFlow]]:
-        return {const.SUBENTRY_CONVERSATION: AgentFlow}
+        agents: dict[str, type[ConfigSubentryFlow]] = {const.SUBENTRY_CONVERSATION: AgentFlow}
+        has_model = config_entry.data[const.CONF_PROVIDER] != const.PROVIDER_NONE
+        return agents | {const.SUBENTRY_AI_TASK: TaskFlow} if has_model else agents
 
 
 def _lists_models(tried: VerifiedAccount) -> bool:

@@ -17,6 +17,7 @@ CONF_EXPIRY_HOURS = "expiry_hours"
 CONF_FAMILY = "model_family"
 CONF_FALLBACK_TIMEOUT = "fallback_timeout"
 CONF_IDLE_TIMEOUT = "idle_timeout"
+CONF_IMAGES = "images"
 CONF_FORMAT = "format"
 CONF_HEAD_START = "head_start"
 CONF_HISTORY_TOKENS = "history_tokens"
@@ -59,6 +60,8 @@ ATTR_DEVICE = "device"
 ATTR_PERSON = "person"
 
 SUBENTRY_CONVERSATION = "conversation"
+# core's name for the subentries of AI tasks
+SUBENTRY_AI_TASK = "ai_task_data"
 
 # The id of the LLM API that offers the memory tools to agents of other integrations.
 MEMORY_API_ID = f"{DOMAIN}_memory"

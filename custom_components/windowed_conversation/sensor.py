@@ -29,7 +29,7 @@ from .agents.agent import AccountConfigEntry, Agent
 from .agents.statistics import LAST_ROUTE_STATES
 from .agents.store import AgentStore, async_get_store
 from .bridge.errors import log_fault
-from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE, SUBENTRY_CONVERSATION
+from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE
 from .entity import AgentEntity, async_share_entities
 from .turn.routing import WindowKey
 
@@ -61,11 +61,12 @@ class AgentSensorDescription(_ValueSensorDescription[Agent]):
 
     `is_cumulative` marks a cost, or a total that survives restarts. A total shows the value on disk, so that it never
     decreases, even if Home Assistant is killed. `needs_model` marks a value that never changes in an account without a
-    model.
+    model, `suits_tasks` one that AI tasks have, too.
     """
 
     is_cumulative: bool = False
     needs_model: bool = False
+    suits_tasks: bool = False
 
 
 type MemorySensorDescription = _ValueSensorDescription[AgentStore]
@@ -185,12 +186,12 @@ SENSORS = (
     _build_total_sensor("turns_model", needs_model=True),
     _build_total_sensor("turns_fallback", needs_model=True, entity_registry_enabled_default=False),
     _build_total_sensor("turns_failed"),
-    _build_total_sensor("requests", needs_model=True, entity_registry_enabled_default=False),
+    _build_total_sensor("requests", needs_model=True, suits_tasks=True, entity_registry_enabled_default=False),
     _build_total_sensor("tool_calls", needs_model=True, entity_registry_enabled_default=False),
     _build_total_sensor("failed_tool_calls", needs_model=True, entity_registry_enabled_default=False),
-    _build_total_sensor("input_tokens", _UNIT_TOKENS, needs_model=True),
+    _build_total_sensor("input_tokens", _UNIT_TOKENS, needs_model=True, suits_tasks=True),
     _build_total_sensor("cached_input_tokens", _UNIT_TOKENS, needs_model=True, entity_registry_enabled_default=False),
-    _build_total_sensor("output_tokens", _UNIT_TOKENS, needs_model=True),
+    _build_total_sensor("output_tokens", _UNIT_TOKENS, needs_model=True, suits_tasks=True),
 )
 
 # These sensors stand once for all agents, on their own device, because all agents share the store.
@@ -229,6 +230,7 @@ COST_SENSORS = (
         state_class=SensorStateClass.TOTAL,
         suggested_display_precision=4,
         is_cumulative=True,
+        suits_tasks=True,
         value_fn=attrgetter("statistics.on_disk.costs.total"),
         attributes_fn=lambda agent: {"without_price": agent.statistics.on_disk.costs.without_price},
     ),
@@ -241,16 +243,17 @@ async def async_setup_entry(
     """Add the sensors of each agent and of memory, and remove existing ones whose values can no longer change."""
     has_model = entry.data[CONF_PROVIDER] != PROVIDER_NONE
     added = set[str]()
-    for subentry in entry.get_subentries_of_type(SUBENTRY_CONVERSATION):
-        agent = entry.runtime_data.agents[subentry.subentry_id]
+    for subentry_id, agent in (entry.runtime_data.agents | entry.runtime_data.tasks).items():
+        subentry, is_task = entry.subentries[subentry_id], subentry_id in entry.runtime_data.tasks
         costs = COST_SENSORS if agent.vendor is not None else ()
-        moving = (each for each in (*SENSORS, *costs) if has_model or not each.needs_model)
+        suitable = (each for each in (*SENSORS, *costs) if each.suits_tasks or not is_task)
+        moving = (each for each in suitable if has_model or not each.needs_model)
         sensors = [AgentSensor(agent, subentry, description) for description in moving]
         sums = [sensor for sensor in sensors if sensor.entity_description.is_cumulative]
         others = [sensor for sensor in sensors if not sensor.entity_description.is_cumulative]
         entry.async_on_unload(agent.statistics.add_listener(partial(_update_sensors, sums)))
         entry.async_on_unload(agent.add_listener(partial(_update_sensors, others)))
-        async_add_entities(sensors, config_subentry_id=subentry.subentry_id)
+        async_add_entities(sensors, config_subentry_id=subentry_id)
         added |= {str(sensor.unique_id) for sensor in sensors}
     registry = er.async_get(hass)
     for entity in er.async_entries_for_config_entry(registry, entry.entry_id):

@@ -11,7 +11,7 @@ from homeassistant.data_entry_flow import FlowResultType, section
 
 import custom_components.windowed_conversation
 from custom_components.windowed_conversation.agents.issues import Issue
-from custom_components.windowed_conversation.const import DOMAIN, SUBENTRY_CONVERSATION
+from custom_components.windowed_conversation.const import DOMAIN
 
 _ENGLISH_FILE = Path(custom_components.windowed_conversation.__path__[0]) / "translations" / "en.json"
 _TEXTS = json.loads(_ENGLISH_FILE.read_text(encoding="utf-8"))
@@ -28,7 +28,7 @@ def _texts_of(handler: str | tuple[str, str], flows: object) -> dict[str, Any]:
     if isinstance(flows, RepairsFlowManager):
         return _TEXTS["issues"][Issue.MEMORY_LEFTOVER]["fix_flow"]
     if isinstance(handler, tuple):
-        return _TEXTS["config_subentries"][SUBENTRY_CONVERSATION]
+        return _TEXTS["config_subentries"][handler[1]]
     return _TEXTS["config"] if handler == DOMAIN else _TEXTS["options"]
 
 

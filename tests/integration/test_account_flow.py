@@ -92,7 +92,8 @@ async def test_account_and_its_first_agent_are_made(server_form: Submit, model_s
     entry = made["result"]
     assert entry.title == model_server.address.removeprefix("http://")
     assert entry.data == {CONF_PROVIDER: PROVIDER_OPENAI_CHAT, CONF_URL: model_server.url, CONF_API_KEY: "key"}
-    (agent,) = entry.subentries.values()
+    agent, task = entry.subentries.values()
+    assert (task.title, task.subentry_type, task.data) == ("scripted AI Task", "ai_task_data", {CONF_MODEL: "scripted"})
     assert agent.title == "Ada"
     assert agent.data == {
         CONF_MODEL: "scripted",
@@ -107,7 +108,7 @@ async def test_model_can_be_typed(server_form: Submit, model_server: ModelServer
 
     made = await server_form(name="Ada", model=" my-own-model ")
 
-    (agent,) = made["result"].subentries.values()
+    agent, _ = made["result"].subentries.values()
     assert agent.data[CONF_MODEL] == "my-own-model"
 
 
@@ -142,7 +143,7 @@ async def test_server_without_models_lets_a_model_be_typed_and_the_name_stay_emp
     assert isinstance(form["data_schema"].schema[CONF_MODEL], TextSelector)
     (name,) = [field for field in form["data_schema"].schema if field == CONF_NAME]
     made = await server_form(model="qwen3:8b")
-    (agent,) = made["result"].subentries.values()
+    agent, _ = made["result"].subentries.values()
     assert (type(name), agent.title) == (probatio.Optional, "qwen3")
 
 
@@ -188,7 +189,7 @@ async def test_name_follows_the_chosen_model_unless_one_is_typed(
 
     made = await server_form(name=entered, model="qwen3:8b")
 
-    (agent,) = made["result"].subentries.values()
+    agent, _ = made["result"].subentries.values()
     assert (shown["data_schema"]({})[CONF_NAME], agent.title) == ("llama3.2-vision", name)
 
 

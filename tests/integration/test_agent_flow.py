@@ -27,6 +27,7 @@ from custom_components.windowed_conversation.const import (
     CONF_HEAD_START,
     CONF_HISTORY_TOKENS,
     CONF_IDLE_TIMEOUT,
+    CONF_IMAGES,
     CONF_MAX_ANSWER_TOKENS,
     CONF_MAX_TOOL_ITERATIONS,
     CONF_MEMORY,
@@ -119,7 +120,9 @@ async def test_new_agent_is_there_at_once(home: HomeAssistant, new_form: Submit,
 
     assert made["type"] is FlowResultType.CREATE_ENTRY
     friday = next(subentry for subentry in entry.subentries.values() if subentry.title == "Friday")
-    assert friday.data == {key: value for key, value in FRIDAY.items() if key != CONF_NAME}
+    stored = {key: value for key, value in FRIDAY.items() if key != CONF_NAME}
+    # whether a model reads pictures is asked only for compatible servers
+    assert friday.data == {**stored, CONF_IMAGES: False}
     assert "do not know" in get_speech(await say("what is my name?", agent_id="conversation.friday"))
     assert "Ada" in get_speech(await say("what is my name?"))
 
@@ -266,13 +269,14 @@ async def test_ten_fields_are_in_sight_and_the_others_in_a_closed_section(
         CONF_EXCLUDED_TAGS,
         CONF_CONTEXT_PLACEMENT,
         CONF_STATES,
+        CONF_IMAGES,
         CONF_CAMERAS,
+        CONF_WEB_SEARCH,
+        CONF_WEB_SEARCH_CITY,
         CONF_FALLBACK_TIMEOUT,
         CONF_IDLE_TIMEOUT,
         CONF_TURN_TIMEOUT,
         CONF_MAX_TOOL_ITERATIONS,
-        CONF_WEB_SEARCH,
-        CONF_WEB_SEARCH_CITY,
     ]
     assert shown["advanced"].options["collapsed"]
 

@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 import logging
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from homeassistant.config_entries import ConfigEntry
+from homeassistant.const import Platform
 from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback
 
 from ..bridge.errors import log_fault
@@ -158,11 +159,13 @@ def _run_safely(work: Callable[[], None]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class AccountData:
-    """The runtime data of an account: its agents by subentry id, and its server.
+    """The runtime data of an account: its agents and its AI tasks by subentry id, its server, and its platforms.
 
-    `server` is None for an account without a model.
+    `server` is None for an account without a model. An AI task is an agent without conversations.
     """
 
     server: AccountServer | None
     agents: dict[str, Agent]
     setup_settings: tuple[Any, ...]
+    tasks: dict[str, Agent] = field(default_factory=dict)
+    platforms: tuple[Platform, ...] = ()

@@ -38,6 +38,8 @@ DEFAULT_POLICY = WindowPolicy()
 DEFAULT_FALLBACK_TIMEOUT = 10.0
 DEFAULT_LIMITS = TurnLimits(DEFAULT_FALLBACK_TIMEOUT)
 DEFAULT_STATES = True
+# data and texts for a notification are longer than a spoken answer
+DEFAULT_TASK_ANSWER_TOKENS = 4000
 DEFAULT_WEB_SEARCH = False
 
 # The instructions of a new agent: written for speech, against the mistakes that models make in homes. An agent
@@ -65,8 +67,8 @@ class AgentConfig:
 
     `family` is the name of the model; on Azure, it is the model that the deployment runs. `fallback_agents` are the
     entities that are asked if the model does not answer. Exchanges with a tag in `excluded_tags` stay in the window but
-    are not sent. `context_tokens` is the context size that the user entered. `cameras`: whether the model may look
-    through exposed cameras.
+    are not sent. `context_tokens` is the context size that the user entered. `images` says of the model of a compatible
+    server whether it reads pictures, `cameras` whether the model may look through exposed cameras.
     """
 
     name: str
@@ -93,6 +95,7 @@ class AgentConfig:
     filler: str
     record: RecordLevel
     sends_states: bool
+    images: bool
     cameras: bool
 
     @classmethod
@@ -108,7 +111,7 @@ class AgentConfig:
             scope=Scope(data.get(const.CONF_SCOPE, DEFAULT_SCOPE)),
             model=str(data.get(CONF_MODEL, "")),
             family=str(data.get(const.CONF_FAMILY if is_azure else CONF_MODEL, "")),
-            settings=_parse_model_settings(entry.data, data),
+            settings=_parse_model_settings(entry.data, subentry),
             fallback_agents=tuple(data.get(const.CONF_FALLBACK_AGENTS, ())),
             instructions=str(data.get(CONF_PROMPT) or llm.DEFAULT_INSTRUCTIONS_PROMPT),
             # our agents have their own tools for the same memory
@@ -128,6 +131,7 @@ class AgentConfig:
             search_words=bool(entry.options.get(const.CONF_SEARCH_WORDS, DEFAULT_SEARCH_WORDS)),
             record=RecordLevel(data.get(const.CONF_RECORD, DEFAULT_RECORD)),
             sends_states=_sends_states(data),
+            images=bool(data.get(const.CONF_IMAGES, False)),
             cameras=bool(data.get(const.CONF_CAMERAS, DEFAULT_CAMERAS)),
         )
 
@@ -137,14 +141,16 @@ def default_temperature(account: Mapping[str, Any]) -> float | None:
     return _LOCAL_SERVER_TEMPERATURE if is_local_server(account) else None
 
 
-def _parse_model_settings(account: Mapping[str, Any], agent: Mapping[str, Any]) -> ModelSettings:
+def _parse_model_settings(account: Mapping[str, Any], subentry: ConfigSubentry) -> ModelSettings:
+    agent, is_task = subentry.data, subentry.subentry_type == const.SUBENTRY_AI_TASK
+    max_answer_tokens = DEFAULT_TASK_ANSWER_TOKENS if is_task else DEFAULT_SETTINGS.max_answer_tokens
     searches = can_search(account) and bool(agent.get(const.CONF_WEB_SEARCH, DEFAULT_WEB_SEARCH))
     return ModelSettings(
         effort=Effort(agent[const.CONF_EFFORT]) if const.CONF_EFFORT in agent else None,
         temperature=agent.get(const.CONF_TEMPERATURE, default_temperature(account)),
         top_p=agent.get(const.CONF_TOP_P),
         compaction=bool(agent.get(const.CONF_COMPACTION, DEFAULT_COMPACTION)),
-        max_answer_tokens=int(agent.get(const.CONF_MAX_ANSWER_TOKENS, DEFAULT_SETTINGS.max_answer_tokens)),
+        max_answer_tokens=int(agent.get(const.CONF_MAX_ANSWER_TOKENS, max_answer_tokens)),
         # the set-up adds the country and the time zone
         web_search=WebSearch(city=str(agent.get(const.CONF_WEB_SEARCH_CITY, "")).strip()) if searches else None,
     )

@@ -39,10 +39,11 @@ def async_find_fallback_agents(
 
 @callback
 def async_find_agent(hass: HomeAssistant, agent_id: str) -> Agent | None:
-    """Return the agent with this id, or None if its account is not set up."""
+    """Return the agent or the AI task with this id, or None if its account is not set up."""
     account: AccountConfigEntry
     for account in hass.config_entries.async_loaded_entries(DOMAIN):
-        if (agent := account.runtime_data.agents.get(agent_id)) is not None:
+        data = account.runtime_data
+        if (agent := data.agents.get(agent_id) or data.tasks.get(agent_id)) is not None:
             return agent
     return None
 

@@ -71,8 +71,9 @@ _PLACEHOLDER_TEXT = "."
 class AccountServer:
     """The server of an account. It is watched in the background, and its last list has the models' context sizes.
 
-    `on_listed` is called with each list. One line is logged when the server stops responding, and one when it is back.
-    An issue is raised if it is still away half an hour after a turn found it away, until it responds again.
+    `provider` is the account's. `on_listed` is called with each list. One line is logged when the server stops
+    responding, and one when it is back. An issue is raised if it is still away half an hour after a turn found it away,
+    until it responds again.
     """
 
     def __init__(
@@ -85,7 +86,7 @@ class AccountServer:
     ) -> None:
         self._hass = hass
         self._entry = entry
-        self._provider = provider
+        self.provider = provider
         self._cache = cache
         self._on_listed = on_listed
         self._is_listed = False
@@ -128,14 +129,14 @@ class AccountServer:
         """
         model, now = billed.model, self._hass.loop.time()
         due_at = self._due_at_by_model.get(model.name, now)
-        if not isinstance(self._provider, SupportsContextSize) or not model.is_at_home or not billed.server_identity:
+        if not isinstance(self.provider, SupportsContextSize) or not model.is_at_home or not billed.server_identity:
             return
         if (now >= due_at or model.size.may_have_changed) and (self._size_task is None or self._size_task.done()):
             model.size.may_have_changed = False
             self._due_at_by_model[model.name] = now + _CONTEXT_SIZE_LIFETIME
             self._size_task = self._entry.async_create_background_task(
                 self._hass,
-                self._async_update_size(self._provider, model, billed.server_identity),
+                self._async_update_size(self.provider, model, billed.server_identity),
                 f"ask how much {model.name} reads",
             )
 
@@ -187,7 +188,7 @@ class AccountServer:
     async def _async_fetch_models(self) -> list[ListedModel]:
         try:
             async with asyncio.timeout(_LIST_TIMEOUT):
-                models = await self._provider.list_models()
+                models = await self.provider.list_models()
         except TimeoutError as err:
             raise DeadlineExceeded("the models are not listed in time") from err
         self._is_listed = True

@@ -19,8 +19,8 @@ from homeassistant.util.hass_dict import HassKey
 from ..bridge.account import async_model_profile, async_open_connection, get_vendor, is_local_server
 from ..bridge.calibration import ExactCounter, async_get_exact_counter
 from ..bridge.errors import build_translated_error
-from ..const import DOMAIN, SUBENTRY_CONVERSATION
-from ..providers import ListedModel, ModelSettings, Provider
+from ..const import DOMAIN, SUBENTRY_AI_TASK
+from ..providers import ListedModel, ModelProfile, ModelSettings, Provider
 from ..store import cancel_file_deletion, delete_file, delete_overdue
 from ..turn.limits import Budget, Pause
 from ..turn.model import BilledRequest, Model, RequestLimiter
@@ -37,8 +37,8 @@ _CLOSING_LOCK_KEY: HassKey[asyncio.Lock] = HassKey(f"{DOMAIN}_leaving")
 
 async def async_set_up_account(
     hass: HomeAssistant, entry: AccountConfigEntry, provider: Provider | None
-) -> tuple[dict[str, Agent], AccountServer | None]:
-    """Return the account's agents by subentry id, and its server, whose model lists update the agents.
+) -> tuple[dict[str, Agent], dict[str, Agent], AccountServer | None]:
+    """Return the account's agents and its AI tasks by subentry id, and its server, whose model lists update them.
 
     For an account without a model, `provider` and the server are None. Raises `ConfigEntryError` if the configuration
     is impossible.
@@ -50,12 +50,13 @@ async def async_set_up_account(
     for agent_id, config in configs.items():
         model = None
         if provider is not None:
+            profile = await async_model_profile(hass, vendor, config.family, config.model, state.server.models)
             model = Model(
                 agent_id=agent_id,
                 provider=provider,
                 name=config.model,
                 budget=Budget(config.policy, config.context_tokens, config.settings.max_answer_tokens),
-                profile=await async_model_profile(hass, vendor, config.family, config.model, state.server.models),
+                profile=_apply_images(profile, config),
                 settings=_add_location(hass, config.settings),
                 pause=pause,
                 request_limiter=limit,
@@ -77,17 +78,23 @@ async def async_set_up_account(
         _track_issues(agent)
 
     async def set_profiles(listed: Sequence[ListedModel]) -> None:
-        for agent in agents.values():
+        for agent in (agents | tasks).values():
             family, model = agent.config.family, agent.config.model
-            agent.set_model_profile(await async_model_profile(hass, vendor, family, model, listed))
+            profile = await async_model_profile(hass, vendor, family, model, listed)
+            agent.set_model_profile(_apply_images(profile, agent.config))
 
     server = AccountServer(hass, entry, provider, state.server, set_profiles) if provider is not None else None
-    return agents, server
+    tasks = {each.subentry_id: agents.pop(each.subentry_id) for each in entry.get_subentries_of_type(SUBENTRY_AI_TASK)}
+    return agents, tasks, server
+
+
+def _apply_images(profile: ModelProfile, config: AgentConfig) -> ModelProfile:
+    return replace(profile, images=profile.images or config.images)
 
 
 def _read_configs(entry: AccountConfigEntry) -> dict[str, AgentConfig]:
     configs = {}
-    for subentry in entry.get_subentries_of_type(SUBENTRY_CONVERSATION):
+    for subentry in entry.subentries.values():
         try:
             configs[subentry.subentry_id] = AgentConfig.from_entry(entry, subentry)
         except ValueError as err:

@@ -74,6 +74,7 @@ _PRESENTATION_BY_CLASS: dict[type[Exception], ErrorPresentation] = {
     providers.BadStream: ErrorPresentation("bad_stream"),
     turn.EmptyInput: ErrorPresentation("nothing_said", IntentResponseErrorCode.NO_INTENT_MATCH),
     turn.EmptyAnswer: ErrorPresentation("empty_answer"),
+    turn.InvalidData: ErrorPresentation("invalid_data"),
     turn.NoSummary: ErrorPresentation("no_summary"),
     turn.TokenCountUnsupported: ErrorPresentation("no_token_count"),
     turn.PromptRenderingFailed: ErrorPresentation("prompt_failed"),

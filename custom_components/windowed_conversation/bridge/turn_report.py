@@ -6,6 +6,7 @@ from operator import itemgetter
 from typing import Any
 
 from homeassistant.components import conversation
+from homeassistant.const import Platform
 from homeassistant.core import Context, HomeAssistant, callback
 from homeassistant.helpers import entity_registry as er
 from homeassistant.util.json import JsonObjectType, JsonValueType
@@ -29,8 +30,10 @@ EVENT_ANSWER = f"{DOMAIN}_answer"
 
 @callback
 def find_agent_entity_id(hass: HomeAssistant, agent_id: str) -> str:
-    """Return the entity id of one of our agents, or the given id for another agent, where it is the entity id."""
-    return er.async_get(hass).async_get_entity_id(conversation.DOMAIN, DOMAIN, agent_id) or agent_id
+    """Return the entity id of one of our agents or AI tasks, or the given id for another agent: its entity id."""
+    domains, registry = (conversation.DOMAIN, Platform.AI_TASK), er.async_get(hass)
+    found = [registry.async_get_entity_id(domain, DOMAIN, agent_id) for domain in domains]
+    return next(filter(None, found), agent_id)
 
 
 @callback

@@ -1,10 +1,12 @@
-"""The subentry flow of an agent. Rarely changed settings are in a section, which is collapsed unless it has changes.
+"""The subentry flows of an agent and of an AI task.
 
+Rarely changed settings are in a section, which is collapsed unless it has changes.
 The URL and the key of the agent's model belong to the account.
 """
 
 import asyncio
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from homeassistant.components.conversation import DOMAIN as CONVERSATION_DOMAIN
@@ -45,21 +47,24 @@ from ..agents.config import (
     DEFAULT_ROUTING,
     DEFAULT_SCOPE,
     DEFAULT_STATES,
+    DEFAULT_TASK_ANSWER_TOKENS,
     DEFAULT_WEB_SEARCH,
     default_temperature,
 )
 from ..agents.conversation_turn import async_weigh_request
-from ..bridge.account import can_search, can_shorten
+from ..bridge.account import can_search, can_shorten, get_vendor
 from ..bridge.errors import async_get_spoken_text
-from ..providers import DEFAULT_SETTINGS, SELECTABLE_EFFORTS, ListedModel
+from ..providers import DEFAULT_SETTINGS, SELECTABLE_EFFORTS, ListedModel, Vendor
 from ..turn.context import ContextPlacement
 from ..turn.errors import TurnError
 from ..turn.limits import RequestWeight
 from ..turn.routing import RoutingMode, Scope
 from .fields import (
+    TASK_SUFFIX,
     FormFields,
     FormSection,
     async_build_model_fields,
+    async_reads_images,
     async_set_limit_errors,
     build_choice,
     choose_agent_name,
@@ -98,6 +103,8 @@ _UNKNOWN = "?"
 class AgentFlow(ConfigSubentryFlow):
     """The subentry flow that adds or reconfigures an agent."""
 
+    _step_id = "agent"
+    _new_settings: Mapping[str, Any] = _NEW_AGENT_SETTINGS
     _suggested_name = ""
 
     async def async_step_user(self, user_input: dict[str, Any] | None = None) -> SubentryFlowResult:
@@ -118,11 +125,12 @@ class AgentFlow(ConfigSubentryFlow):
         account, models = self._get_entry().data, await self._async_list_models()
         if user_input is None and self._must_type_model(models):
             errors = {CONF_MODEL: "no_models"}
-        data = nest_in_sections(self._suggest_agent_data(models), _build_sections(account))
-        form = await self._async_build_schema(models, is_open=_has_advanced_changes(account, data, user_input))
+        sections = self._build_sections(account)
+        data = nest_in_sections(await self._async_suggest_data(models), sections)
+        form = await self._async_build_schema(models, is_open=_has_advanced_changes(sections, data, user_input))
         await async_set_limit_errors(self.hass, form, "config_subentries")
         return self.async_show_form(
-            step_id="agent",
+            step_id=self._step_id,
             data_schema=self.add_suggested_values_to_schema(form, user_input or data),
             errors=errors,
             description_placeholders={
@@ -139,11 +147,14 @@ class AgentFlow(ConfigSubentryFlow):
         agent = account.agents.get(self._get_reconfigure_subentry().subentry_id)
         return "" if agent is None else await _async_describe_weight(agent)
 
-    def _suggest_agent_data(self, models: list[ListedModel]) -> dict[str, Any]:
+    async def _async_suggest_data(self, models: list[ListedModel]) -> dict[str, Any]:
         if self.source == SOURCE_USER:
-            account = self._get_entry().data
-            self._suggested_name = suggest_agent_name(self.hass, account, suggest_model(account, models))
-            return {CONF_NAME: self._suggested_name, **_NEW_AGENT_SETTINGS}
+            entry = self._get_entry()
+            model, server = suggest_model(entry.data, models), entry.runtime_data.server
+            self._suggested_name = self._suggest_name(model)
+            says_images = server is not None and await async_reads_images(entry.data, server.provider, model)
+            images = {const.CONF_IMAGES: True} if says_images else {}
+            return {CONF_NAME: self._suggested_name, **self._new_settings, **images}
         subentry = self._get_reconfigure_subentry()
         data = {CONF_NAME: subentry.title, CONF_PROMPT: llm.DEFAULT_INSTRUCTIONS_PROMPT, **subentry.data}
         if CONF_MODEL in data:
@@ -152,6 +163,9 @@ class AgentFlow(ConfigSubentryFlow):
         there = {api.id for api in self._list_apis()}
         data[CONF_LLM_HASS_API] = [api for api in data.get(CONF_LLM_HASS_API, ()) if api in there]
         return data
+
+    def _suggest_name(self, model: str) -> str:
+        return suggest_agent_name(self.hass, self._get_entry().data, model)
 
     def _must_type_model(self, models: list[ListedModel]) -> bool:
         """Return whether the name of a new agent's model must be typed because the server lists none."""
@@ -175,8 +189,8 @@ class AgentFlow(ConfigSubentryFlow):
             names = {name: data.pop(name, "").strip() for name in (CONF_MODEL, const.CONF_FAMILY)}
             data |= {name: value for name, value in names.items() if value}
         if self.source == SOURCE_USER:
-            account, suggested = self._get_entry().data, self._suggested_name
-            name = choose_agent_name(self.hass, account, entered, suggested, data.get(CONF_MODEL, ""))
+            model = data.get(CONF_MODEL, "")
+            name = choose_agent_name(entered, self._suggested_name, self._suggest_name, model)
             return self.async_create_entry(title=name, data=data)
         # the account's update listener applies the change
         entry, subentry = self._get_entry(), self._get_reconfigure_subentry()
@@ -187,10 +201,7 @@ class AgentFlow(ConfigSubentryFlow):
         return bool(self._get_entry().data[const.CONF_PROVIDER] != const.PROVIDER_NONE)
 
     async def _async_build_schema(self, models: list[ListedModel], *, is_open: bool) -> probatio.Schema:
-        account = self._get_entry().data
-        # a browser does not submit a form with an empty required field
-        may_be_empty = self.source == SOURCE_USER and not self._suggested_name
-        fields: dict[Any, Any] = {(probatio.Optional if may_be_empty else probatio.Required)(CONF_NAME): str}
+        account, fields = self._get_entry().data, self._build_name_field()
         if self._has_model:
             fields |= {
                 **await async_build_model_fields(self.hass, account, models),
@@ -201,6 +212,15 @@ class AgentFlow(ConfigSubentryFlow):
                 probatio.Optional(const.CONF_FALLBACK_AGENTS): self._build_fallback_selector(),
             }
         return probatio.Schema(fields | build_common_fields(account, is_open=is_open))
+
+    def _build_name_field(self) -> FormFields:
+        # a browser does not submit a form with an empty required field
+        may_be_empty = self.source == SOURCE_USER and not self._suggested_name
+        return {(probatio.Optional if may_be_empty else probatio.Required)(CONF_NAME): str}
+
+    @staticmethod
+    def _build_sections(account: Mapping[str, Any]) -> dict[str, FormFields]:
+        return _build_sections(account)
 
     def _build_fallback_selector(self) -> EntitySelector:
         """Return a selector of all conversation entities except the agent's own."""
@@ -228,6 +248,34 @@ class AgentFlow(ConfigSubentryFlow):
         return await account.server.async_list_models()
 
 
+class TaskFlow(AgentFlow):
+    """The subentry flow that adds or reconfigures an AI task."""
+
+    _step_id = "task"
+    _new_settings = MappingProxyType({})
+
+    async_step_task = AgentFlow.async_step_agent
+
+    def _suggest_name(self, model: str) -> str:
+        return suggest_agent_name(self.hass, self._get_entry().data, model, suffix=TASK_SUFFIX)
+
+    @staticmethod
+    def _build_sections(account: Mapping[str, Any]) -> dict[str, FormFields]:
+        return {}
+
+    async def _async_build_schema(self, models: list[ListedModel], *, is_open: bool) -> probatio.Schema:
+        return probatio.Schema(
+            {
+                **self._build_name_field(),
+                **await async_build_model_fields(self.hass, self._get_entry().data, models),
+                **_build_image_field(self._get_entry().data),
+                probatio.Optional(const.CONF_EFFORT): _build_effort_selector(),
+                **token_field(const.CONF_MAX_ANSWER_TOKENS, DEFAULT_TASK_ANSWER_TOKENS),
+                **build_choice(const.CONF_RECORD, const.RecordLevel, DEFAULT_RECORD),
+            }
+        )
+
+
 def build_common_fields(account: Mapping[str, Any], *, is_open: bool = False) -> FormFields:
     """Return the fields of an agent's form that do not depend on the state of Home Assistant, with the section."""
     advanced = {
@@ -242,12 +290,12 @@ def build_common_fields(account: Mapping[str, Any], *, is_open: bool = False) ->
 
 
 def _has_advanced_changes(
-    account: Mapping[str, Any], before: Mapping[str, Any], entered: Mapping[str, Any] | None
+    sections: Mapping[str, FormFields], before: Mapping[str, Any], entered: Mapping[str, Any] | None
 ) -> bool:
     """Return whether the submitted section differs from the stored data, so that it must be shown open."""
     return any(
         entered is not None and entered[name].get(str(field)) != _get_previous_value(field, before.get(name, {}))
-        for name, fields in _build_sections(account).items()
+        for name, fields in sections.items()
         for field in fields
     )
 
@@ -260,7 +308,7 @@ def _build_sections(account: Mapping[str, Any]) -> dict[str, FormFields]:
     excluded = {probatio.Optional(const.CONF_EXCLUDED_TAGS, default=list): dropdown(_SUGGESTED_TAGS, multiple=True)}
     placement = build_choice(const.CONF_CONTEXT_PLACEMENT, ContextPlacement, DEFAULT_CONTEXT_PLACEMENT)
     states = switch_field(const.CONF_STATES, default=DEFAULT_STATES)
-    sight = switch_field(const.CONF_CAMERAS, default=DEFAULT_CAMERAS)
+    sight = _build_image_field(account) | switch_field(const.CONF_CAMERAS, default=DEFAULT_CAMERAS)
     fields = _build_model_fields(account) | conversations | excluded | placement | states | sight
     return {_ADVANCED_SECTION: fields | _build_search_fields(account) | _build_limit_fields()}
 
@@ -272,6 +320,12 @@ def _build_search_fields(account: Mapping[str, Any]) -> FormFields:
     has_city = account[const.CONF_PROVIDER] != const.PROVIDER_GEMINI
     city = {probatio.Optional(const.CONF_WEB_SEARCH_CITY): str} if has_city else {}
     return switch_field(const.CONF_WEB_SEARCH, default=DEFAULT_WEB_SEARCH) | city
+
+
+def _build_image_field(account: Mapping[str, Any]) -> FormFields:
+    """Return the switch for pictures, or no field if the name of a model says whether it reads them."""
+    has_field = get_vendor(account) in (None, Vendor.AZURE)
+    return switch_field(const.CONF_IMAGES, default=False) if has_field else {}
 
 
 def _build_effort_selector() -> SelectSelector:

@@ -4,7 +4,8 @@ Home Assistant shows the error of a field beside the field and does not load the
 at its top, with the error out of sight. So the error of a number is a complete sentence that names the limits.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count
 import re
 from typing import Any, override
@@ -38,13 +39,23 @@ from ..const import (
     PROVIDER_NONE,
     PROVIDER_OPENAI,
 )
-from ..providers import ListedModel, Vendor, filter_conversation_models, recommend_model
+from ..providers import (
+    ListedModel,
+    Provider,
+    SupportsContextSize,
+    Vendor,
+    filter_conversation_models,
+    recommend_model,
+)
 
 # Form fields: a mapping from the schema marker to the selector.
 type FormFields = dict[Any, Any]
 
 _MIN_TOKENS = 100
 _MAX_TOKENS = 2_000_000
+
+# In seconds. A form waits no longer for a server's description of a model.
+_IMAGES_TIMEOUT = 5.0
 
 # The vendor names that core's own integrations use for their agents.
 _VENDOR_NAMES = {
@@ -54,6 +65,8 @@ _VENDOR_NAMES = {
     PROVIDER_ANTHROPIC: "Claude",
     PROVIDER_NONE: "Local",
 }
+# The end of the names of AI tasks, as core's integrations call theirs.
+TASK_SUFFIX = " AI Task"
 # In characters: the longest model name within an agent's name. File names of models can be long.
 _MAX_MODEL_NAME_CHARS = 60
 
@@ -198,6 +211,17 @@ def suggest_model(account: Mapping[str, Any], models: Sequence[ListedModel]) -> 
     return recommend_model(get_vendor(account), list_models(account, models)) or ""
 
 
+async def async_reads_images(account: Mapping[str, Any], provider: Provider, model: str) -> bool:
+    """Return whether a compatible server says that the model reads pictures. A silent one does not."""
+    if get_vendor(account) is not None or not model or not isinstance(provider, SupportsContextSize):
+        return False
+    try:
+        async with asyncio.timeout(_IMAGES_TIMEOUT):
+            return await provider.fetch_reads_images(model)
+    except TimeoutError:
+        return False
+
+
 async def async_build_model_fields(
     hass: HomeAssistant, account: Mapping[str, Any], models: Sequence[ListedModel]
 ) -> FormFields:
@@ -214,20 +238,27 @@ async def async_build_model_fields(
     return {probatio.Required(CONF_MODEL, default=suggest_model(account, models)): dropdown(names)}
 
 
-def suggest_agent_name(hass: HomeAssistant, account: Mapping[str, Any], model: str) -> str:
-    """Return an unused name for a new agent, from its vendor or its model. Return an empty string without either."""
+def suggest_agent_name(
+    hass: HomeAssistant, account: Mapping[str, Any], model: str, *, suffix: str = " conversation"
+) -> str:
+    """Return an unused name for a new agent, from its vendor or its model. Return an empty string without either.
+
+    The name of an AI task, which has another `suffix`, ends with it also on a compatible server.
+    """
     vendor = _VENDOR_NAMES.get(account[CONF_PROVIDER])
-    name = f"{vendor} conversation" if vendor else _shorten_model_name(model)
+    name = vendor or _shorten_model_name(model)
+    if name and (vendor or suffix == TASK_SUFFIX):
+        name += suffix
     entries = hass.config_entries.async_entries(DOMAIN)
     taken = {subentry.title for entry in entries for subentry in entry.subentries.values()}
     taken |= {state.name for state in hass.states.async_all(Platform.CONVERSATION)}
     return name and _make_unique(name, taken)
 
 
-def choose_agent_name(hass: HomeAssistant, account: Mapping[str, Any], entered: str, suggested: str, model: str) -> str:
-    """Return the entered name. If it is empty or the suggested one, return a name based on the chosen model."""
+def choose_agent_name(entered: str, suggested: str, suggest: Callable[[str], str], model: str) -> str:
+    """Return the entered name. If it is empty or the suggested one, return that of `suggest` for the model."""
     name = entered.strip()
-    return name if name not in ("", suggested) else suggest_agent_name(hass, account, model)
+    return name if name not in ("", suggested) else suggest(model)
 
 
 def make_unique_title(hass: HomeAssistant, title: str) -> str:

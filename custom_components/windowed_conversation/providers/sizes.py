@@ -1,4 +1,4 @@
-"""Sizes in tokens: the context size that a server reports, and the size of a request compared with it."""
+"""Facts that a compatible server reports about a model, and the size of a request compared with the context."""
 
 from collections.abc import Iterable
 
@@ -48,6 +48,31 @@ def read_loaded_context_tokens(answer: object, model: str) -> int | None:
         if any(get_member(each, name) in names for name in ("name", "model", "id"))
     )
     return next((size for size in sizes if size), None)
+
+
+def says_images(answer: object, model: str) -> bool:
+    """Return whether a server's description says that the model reads pictures.
+
+    `answer` is the response of llama.cpp's `/props`, of Ollama's `/api/show`, of LM Studio's `/api/v0/models`, or a
+    list of models with capabilities, as those of OpenRouter, Mistral and llama.cpp.
+    """
+    entries = [*get_objects(get_member(answer, "data")), *get_objects(get_member(answer, "models"))]
+    named = [each for each in entries if model in (each.get("id"), each.get("name"), each.get("model"))]
+    return any(map(_has_vision, (answer, *named)))
+
+
+def _has_vision(described: object) -> bool:
+    capabilities = get_member(described, "capabilities")
+    names = capabilities if isinstance(capabilities, list) else ()
+    inputs = get_member(get_member(described, "architecture"), "input_modalities")
+    return (
+        get_member(get_member(described, "modalities"), "vision") is True
+        or get_member(capabilities, "vision") is True
+        or get_member(described, "type") == "vlm"
+        or "vision" in names
+        or "multimodal" in names
+        or (isinstance(inputs, list) and "image" in inputs)
+    )
 
 
 def count_messages_tokens(messages: Iterable[Message], counter: TokenCounter = _ESTIMATOR) -> int:

@@ -51,12 +51,13 @@ class AttemptResult(StrEnum):
 
 
 class Purpose(StrEnum):
-    """The purpose of a request: an answer, a summary, a compaction, or the search words of facts."""
+    """The purpose of a request: an answer, a summary, a compaction, the search words of facts, or an AI task."""
 
     ANSWER = "answer"
     SUMMARY = "summary"
     COMPACTION = "compaction"
     SEARCH_WORDS = "search_words"
+    TASK = "task"
 
 
 @dataclass(frozen=True, slots=True)

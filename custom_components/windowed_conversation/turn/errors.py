@@ -27,6 +27,14 @@ class NoSummary(TurnError):
     """The model did not write the summary that it was asked for."""
 
 
+class InvalidData(TurnError):
+    """The model's answer does not have the data that was asked for. `is_json` is false if it is no JSON at all."""
+
+    def __init__(self, *message: str, is_json: bool = True) -> None:
+        super().__init__(*message)
+        self.is_json = is_json
+
+
 class TokenCountUnsupported(TurnError):
     """The provider has no endpoint that counts tokens."""
 

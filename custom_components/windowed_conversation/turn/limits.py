@@ -60,6 +60,10 @@ class TurnLimits:
         return replace(self, turn_timeout=max(self.turn_timeout, BACKGROUND_TIMEOUT))
 
 
+# An AI task may take minutes, because nobody waits for a spoken answer.
+TASK_LIMITS = TurnLimits(fallback_timeout=None, turn_timeout=BACKGROUND_TIMEOUT)
+
+
 class Pause:
     """The pause that a provider has asked for, in seconds on the monotonic clock.
 

@@ -1,16 +1,20 @@
-"""Requests other than for an answer: summaries, compactions, search words of facts, and the provider's token count."""
+"""Requests outside of turns: summaries, compactions, search words, AI tasks, and the provider's token count."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
-from contextlib import aclosing
-from dataclasses import replace
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass, replace
+import json
 import re
 from typing import Any
 
 from ..providers import (
+    AnswerSchema,
+    BadRequest,
     DeadlineExceeded,
     Event,
     Incomplete,
+    RateLimited,
     ReasoningDelta,
     Request,
     SupportsCompaction,
@@ -21,7 +25,7 @@ from ..providers import (
 )
 from ..window import MESSAGE_FRAME, Exchange, Message, NativeData, SummaryInput, TextCounter, TokenCounter, is_summary
 from .attempts import AnswerStream, AttemptCallback, OpenAttempt, Purpose
-from .errors import NoSummary, TokenCountUnsupported
+from .errors import EmptyAnswer, InvalidData, NoSummary, TokenCountUnsupported
 from .limits import TurnLimits
 from .model import Question
 from .speech.speech_filter import SpeechFilter
@@ -51,6 +55,11 @@ _SEARCH_WORDS_INSTRUCTION = (
 # 12 words in several languages are seldom more than 60 tokens.
 _SEARCH_WORDS_TOKENS_PER_FACT = 80
 _SEARCH_WORDS_LINE_PATTERN = re.compile(r"^[^\w\n]*(\d{1,3})[^\S\n]*[.:)][^\S\n*]*\**[^\S\n]*(\w.*)$", re.MULTILINE)
+_REPAIR_INSTRUCTION = "[This answer cannot be used: {problem}. Answer again with the whole corrected JSON object only.]"
+# In characters. A schema of hundreds of fields could have as many problems.
+_MAX_PROBLEM_CHARS = 1000
+# Models put JSON into a code fence, or words around it.
+_OBJECT_PATTERN = re.compile(r"\{.*\}", re.DOTALL)
 _EARLIER_INSTRUCTION = " Keep what still matters of your earlier summary: {text}"
 
 
@@ -149,6 +158,124 @@ async def ask_for_search_words(
         raise DeadlineExceeded(f"no search words in {limits.turn_timeout:g} seconds") from err
     found = {int(number): words for number, words in _SEARCH_WORDS_LINE_PATTERN.findall(text)}
     return {place: found[place + 1] for place in range(len(facts)) if place + 1 in found}
+
+
+@dataclass(frozen=True, slots=True)
+class DataDemand:
+    """The data that an answer must have. `find_problem` returns the problem of some data as text, or None."""
+
+    schema: AnswerSchema
+    find_problem: Callable[[Any], str | None]
+
+
+async def ask_for_text(
+    question: Question, messages: tuple[Message, ...], limits: TurnLimits, on_attempt: AttemptCallback
+) -> str:
+    """Return the answer of an AI task as text.
+
+    `on_attempt` is called when each request has ended. Raises `ProviderError`, and `EmptyAnswer`.
+    """
+    async with _limit_task(limits):
+        return await _fetch_task_text(question, messages, None, limits, on_attempt)
+
+
+async def ask_for_data(
+    question: Question,
+    messages: tuple[Message, ...],
+    demand: DataDemand,
+    limits: TurnLimits,
+    on_attempt: AttemptCallback,
+) -> Any:
+    """Return the data of an AI task as the model wrote it, without the nulls of optional fields.
+
+    If a server refuses the schema, it is sent as text. If the data has a problem, the model is asked once to correct
+    it. `on_attempt` is called when each request has ended. Raises `ProviderError`, `EmptyAnswer` and `InvalidData`.
+    """
+    schema = demand.schema
+    async with _limit_task(limits):
+        try:
+            text = await _fetch_task_text(question, messages, schema, limits, on_attempt)
+        except BadRequest as err:
+            if type(err) is not BadRequest:
+                raise
+            schema = replace(schema, in_prompt=True)
+            text = await _fetch_task_text(question, messages, schema, limits, on_attempt)
+        try:
+            return _read_data(text, demand)
+        except InvalidData as err:
+            instruction = _REPAIR_INSTRUCTION.format(problem=str(err)[:_MAX_PROBLEM_CHARS])
+            messages = (*messages, Message.assistant(text), Message.user(instruction))
+            # a server may have ignored the schema
+            schema = replace(schema, in_prompt=schema.in_prompt or not err.is_json)
+            return _read_data(await _fetch_task_text(question, messages, schema, limits, on_attempt), demand)
+
+
+def _read_data(text: str, demand: DataDemand) -> Any:
+    """Return the data in an answer. Raises `InvalidData`."""
+    found = _OBJECT_PATTERN.search(text)
+    try:
+        data = json.loads(found.group() if found else text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as err:
+        raise InvalidData("it is not valid JSON", is_json=False) from err
+    data = _drop_optional_nulls(data, demand.schema.schema)
+    if problem := demand.find_problem(data):
+        raise InvalidData(problem)
+    return data
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(name)
+
+
+def _drop_optional_nulls(value: Any, schema: Mapping[str, Any]) -> Any:
+    """Return the value without null members that its schema does not require. OpenAI writes them for all of these."""
+    if isinstance(value, list):
+        return [_drop_optional_nulls(each, schema.get("items", {})) for each in value]
+    if not isinstance(value, dict):
+        return value
+    properties, required = schema.get("properties", {}), schema.get("required", ())
+    return {
+        name: _drop_optional_nulls(each, properties.get(name, {}))
+        for name, each in value.items()
+        if each is not None or name in required
+    }
+
+
+@asynccontextmanager
+async def _limit_task(limits: TurnLimits) -> AsyncGenerator[None]:
+    try:
+        async with asyncio.timeout(limits.turn_timeout):
+            yield
+    except TimeoutError as err:
+        raise DeadlineExceeded(f"no whole answer in {limits.turn_timeout:g} seconds") from err
+
+
+async def _fetch_task_text(
+    question: Question,
+    messages: tuple[Message, ...],
+    schema: AnswerSchema | None,
+    limits: TurnLimits,
+    on_attempt: AttemptCallback,
+) -> str:
+    """Return the text of an answer. A pause is waited for once, and a limit that reasoning used up is raised once."""
+    model, may_wait = question.model, True
+    tokens = model.settings.max_answer_tokens
+    while True:
+        request = replace(question.build_request(messages, (), max_answer_tokens=tokens), answer_schema=schema)
+        await asyncio.sleep(model.pause.remaining_seconds)
+        try:
+            return await _fetch_text(question, request, Purpose.TASK, limits, on_attempt)
+        except RateLimited as err:
+            if err.retry_after is None or err.retry_after > limits.turn_timeout or not may_wait:
+                raise
+            model.pause.begin(err.retry_after)
+            may_wait = False
+        except Incomplete:
+            again = question.build_request(messages, (), max_answer_tokens=tokens)
+            if again.answer_limit == request.answer_limit:
+                raise
+        except NoSummary as err:
+            raise EmptyAnswer("the answer has no text") from err
 
 
 async def _fetch_text(

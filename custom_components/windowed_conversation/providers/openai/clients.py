@@ -16,12 +16,12 @@ from openai.resources.models import AsyncModels
 from ...window import NativeData
 from ..decoder import Decoder
 from ..encoder import native_value, shorten
-from ..errors import BadRequest, BadStream
+from ..errors import BadRequest, BadStream, ProviderError
 from ..events import OLLAMA_FINGERPRINT, Compacted, Event, ListedModel, OnBytesCallback, Request, ignore_bytes
 from ..json_values import get_member, require_count
 from ..model_lists import read_page
 from ..models import Caching
-from ..sizes import read_context_tokens, read_loaded_context_tokens, read_output_tokens
+from ..sizes import read_context_tokens, read_loaded_context_tokens, read_output_tokens, says_images
 from ..streaming import read_any_json, stream_events
 from ..transport import bounded_client, post_for_stream, post_json
 from .chat_decoding import ChatDecoder
@@ -36,6 +36,10 @@ _CONTEXT_SIZE_TIMEOUT = 5.0
 # The paths that report the context size of a loaded model: Ollama's by its fingerprint, or llama.cpp's and LM Studio's.
 _SIZE_PATHS_BY_FINGERPRINT = {OLLAMA_FINGERPRINT: ("api/ps",)}
 _OTHER_SIZE_PATHS = ("props", "api/v0/models")
+
+# The paths that report whether a model reads pictures: llama.cpp's, Ollama's and LM Studio's.
+_OLLAMA_SHOW_PATH = "api/show"
+_IMAGE_PATHS = ("props", _OLLAMA_SHOW_PATH, "api/v0/models")
 
 _CACHE_PARAMETERS: Collection[str] = ("prompt_cache_key", "prompt_cache_retention", "prompt_cache_options")
 _MAX_CACHE_KEY_CHARS = 64
@@ -153,9 +157,23 @@ class ChatCompletionsProvider(_OpenAIProvider):
                 return answer
         return None
 
-    async def _fetch_json(self, url: str) -> Any:
+    async def fetch_reads_images(self, model: str) -> bool:
+        """Return whether the server says that the model reads pictures, see `SupportsContextSize`."""
+        base = str(self._client.base_url).rstrip("/").removesuffix("/v1")
+        # a gateway may not expect the requests for the paths of servers at home
+        at_home = self._client.api_key == _PLACEHOLDER_KEY
+        paths = (f"{self._client.base_url}models", *[f"{base}/{path}" for path in _IMAGE_PATHS if at_home])
+        for path in paths:
+            with suppress(ProviderError), convert_errors():
+                body = {"model": model} if path.endswith(_OLLAMA_SHOW_PATH) else None
+                if says_images(await self._fetch_json(path, body), model):
+                    return True
+        return False
+
+    async def _fetch_json(self, url: str, body: object = None) -> Any:
+        post = partial(self._client.post, body=body, cast_to=object, stream=True, stream_cls=AsyncStream[object])
         get = partial(self._client.get, cast_to=object, stream=True, stream_cls=AsyncStream[object])
-        async with await get(url, options={"timeout": _CONTEXT_SIZE_TIMEOUT}) as answer:
+        async with await (get if body is None else post)(url, options={"timeout": _CONTEXT_SIZE_TIMEOUT}) as answer:
             return await read_any_json(await answer.response.aread())
 
     @override
