@@ -8,7 +8,7 @@ import json
 import os
 import time
 
-from playwright.async_api import Browser, BrowserContext, Locator, Page
+from playwright.async_api import Browser, BrowserContext, Locator, Page, expect
 
 from demo.client import Client
 from demo.home_assistant import REPOSITORY
@@ -229,3 +229,31 @@ async def save_screenshot(page: Page, name: str) -> None:
     if os.environ.get("SCREENSHOTS"):
         _SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         await page.screenshot(path=_SCREENSHOTS / f"{name}.png")
+
+
+class AutomationEditor:
+    """The editor of a new automation, with the dialog that saves it."""
+
+    def __init__(self, page: Page) -> None:
+        """Store the page; `open` goes to the editor."""
+        self._page = page
+        self._dialog = page.locator("ha-dialog-automation-save")
+
+    async def open(self, url: str, automation: object) -> None:
+        """Enter an automation as YAML and open the dialog that saves it."""
+        await self._page.goto(f"{url}/config/automation/edit/new")
+        await self._page.get_by_text("Add action").wait_for()
+        await self._page.locator("ha-automation-editor ha-dropdown").last.click()
+        await self._page.get_by_text("Edit in YAML").click()
+        await self._page.locator(".cm-content").first.click()
+        await self._page.keyboard.press("Control+a")
+        await self._page.keyboard.insert_text(json.dumps(automation))
+        await self._page.get_by_text("Save", exact=True).last.click()
+        await self._dialog.get_by_text("Suggest").wait_for()
+
+    async def suggest(self) -> tuple[str, str]:
+        """Select *Suggest* and return the name and the description that the dialog then has."""
+        await self._dialog.get_by_text("Suggest").click()
+        description = self._dialog.locator("textarea").first
+        await expect(description).not_to_have_value("", timeout=_TIMEOUT_MS)
+        return await self._dialog.locator("input").first.input_value(), await description.input_value()

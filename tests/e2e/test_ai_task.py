@@ -1,0 +1,103 @@
+"""Tests of AI tasks with a real frontend, a real camera and a real automation."""
+
+import asyncio
+from io import BytesIO
+
+from PIL import Image
+import pytest_asyncio
+
+from demo.setup_agent import DOMAIN, fill_form
+from tests.e2e.browser import AutomationEditor
+from tests.e2e.house import House, wait_for
+
+_FLOWS = "/api/config/config_entries"
+_AUTOMATION = {
+    "triggers": [{"trigger": "state", "entity_id": "input_button.good_night"}],
+    "actions": [{"action": "light.turn_off", "target": {"entity_id": "light.kitchen_light"}}],
+    "mode": "single",
+}
+
+
+async def _find_task(house: House) -> tuple[str, str]:
+    """Return the entity id and the subentry id of the account's AI task."""
+    for entity in await house.client.send_command("config/entity_registry/list"):
+        if entity["platform"] == DOMAIN and entity["entity_id"].startswith("ai_task."):
+            return entity["entity_id"], entity["config_subentry_id"]
+    raise LookupError
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def task(house: House) -> str:
+    """Return the AI task, whose model reads pictures, after making it the preferred one."""
+    entity_id, subentry_id = await _find_task(house)
+
+    async def get_features() -> int:
+        state = await house.client.get(f"/api/states/{entity_id}")
+        return int(state["attributes"].get("supported_features", 0))
+
+    # it generates data, also from attachments
+    if await get_features() != 3:
+        handler = {"handler": [house.account.entry_id, "ai_task_data"], "subentry_id": subentry_id}
+        form = await house.client.post(f"{_FLOWS}/subentries/flow", handler)
+        await house.client.post(f"{_FLOWS}/subentries/flow/{form['flow_id']}", fill_form(form, {"images": True}))
+        await wait_for(get_features, lambda features: features == 3)
+    await house.client.send_command("ai_task/preferences/set", gen_data_entity_id=entity_id)
+    return entity_id
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def camera(house: House) -> str:
+    """Return a camera that shows a picture from a file."""
+
+    def write_picture() -> str:
+        path = house.home_assistant.config / "media" / "door.jpg"
+        path.parent.mkdir(exist_ok=True)
+        Image.new("RGB", (2000, 1500), "green").save(picture := BytesIO(), "JPEG")
+        path.write_bytes(picture.getvalue())
+        return str(path)
+
+    file_path = await asyncio.to_thread(write_picture)
+    form = await house.client.post(f"{_FLOWS}/flow", {"handler": "local_file"})
+    await house.client.post(f"{_FLOWS}/flow/{form['flow_id']}", {"file_path": file_path})
+    states = await house.client.fetch_states()
+    return next(each for each in states if each.startswith("camera."))
+
+
+async def test_dialog_that_saves_an_automation_suggests_its_name(house: House, task: str, page) -> None:
+    editor = AutomationEditor(page)
+    await editor.open(house.url, _AUTOMATION)
+
+    name, description = await editor.suggest()
+
+    assert name == "Turn off kitchen light"
+    assert "kitchen light" in description
+
+
+async def test_automation_branches_on_what_a_camera_sees(house: House, task: str, camera: str) -> None:
+    look = {
+        "entity_id": task,
+        "task_name": "parcel",
+        "instructions": "Is there a parcel at the door? People: 2.",
+        "structure": {
+            "parcel": {"selector": {"boolean": None}, "required": True},
+            "people": {"selector": {"number": {"min": 0}}, "required": True},
+            "seen": {"selector": {"text": None}, "required": True},
+        },
+        "attachments": [{"media_content_id": f"media-source://camera/{camera}", "media_content_type": "image/jpeg"}],
+    }
+    turn_on = {"action": "light.turn_on", "target": {"entity_id": "light.kitchen_light"}}
+    automation = {
+        "alias": "Parcel",
+        "triggers": _AUTOMATION["triggers"],
+        "actions": [
+            {"action": "ai_task.generate_data", "data": look, "response_variable": "found"},
+            {"if": "{{ found.data.people == 2 and found.data.seen == '1 image' }}", "then": [turn_on]},
+        ],
+        "mode": "single",
+    }
+    await house.client.post("/api/config/automation/config/parcel", automation)
+    await wait_for(house.client.fetch_states, lambda states: "automation.parcel" in states)
+    await house.client.call_action("input_button.press", "input_button.good_night")
+
+    assert await wait_for(lambda: house.get_state("light.kitchen_light"), lambda state: state == "on")
+    await house.client.delete("/api/config/automation/config/parcel")
