@@ -45,6 +45,7 @@ from custom_components.windowed_conversation.const import (
 from custom_components.windowed_conversation.store import file
 from demo.model_server import ModelServer
 
+from .ai_tasks import generate, media, set_up_task  # noqa: F401 - fixtures
 from .done_once import cache_setup
 from .flow_texts import missing_texts
 from .satellite import ask, heard  # noqa: F401 - fixtures

@@ -1,42 +1,23 @@
-"""Tests of AI tasks in a real Home Assistant: their action, their data, their files, their errors and their figures."""
+"""Tests of AI tasks in a real Home Assistant: their data, their errors, their record and their figures."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AsyncExitStack
-from io import BytesIO
+from collections.abc import Callable
 import json
-from pathlib import Path
-from typing import Any
 
-from aiohttp import web
 from homeassistant.components import ai_task
 from homeassistant.components.ai_task import AITaskEntityFeature
-from homeassistant.config_entries import SOURCE_USER, ConfigSubentryData
-from homeassistant.const import CONF_API_KEY, CONF_MODEL, CONF_URL
 from homeassistant.core import HomeAssistant
 from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers import llm
-from homeassistant.setup import async_setup_component
-from PIL import Image
 import pytest
-from pytest_homeassistant_custom_component.common import MockConfigEntry
 
-from custom_components.windowed_conversation.const import (
-    CONF_IMAGES,
-    CONF_PROVIDER,
-    DOMAIN,
-    PROVIDER_OPENAI_CHAT,
-    SUBENTRY_AI_TASK,
-)
-from demo.model_server import Answer, ModelServer, words
+from demo.model_server import ModelServer, words
 from demo.model_server.faults import ArmedFault
 
-from .account_forms import open_account
 from .account_kinds import KINDS, Kind
 from .actions import act
-from .conftest import Submit, flush_store, list_fields, listed, run_server
+from .ai_tasks import STRUCTURE, TASK, Generate, SetUpTask, answered
+from .conftest import flush_store
 
-TASK = "ai_task.robot"
 FAULTS = {
     "401": "auth_error",
     "404": "model_not_found",
@@ -50,146 +31,6 @@ FAULTS = {
     "cut_mid_stream": "unavailable",
     "malformed_event": "bad_stream",
 }
-STRUCTURE = {
-    "people": {"selector": {"number": {"min": 0, "max": 10}}, "required": True, "description": "How many people"},
-    "parcel": {"selector": {"boolean": {}}, "required": True},
-    "note": {"selector": {"text": {}}},
-}
-
-READERS = [
-    (KINDS[0], "gpt-5-mini"),
-    (KINDS[1], "gpt-5-mini"),
-    (KINDS[-2], "gemini-2.5-flash"),
-    (KINDS[-1], "claude-haiku-4-5"),
-]
-
-
-def jpeg(size: tuple[int, int] = (60, 40), kind: str = "JPEG") -> bytes:
-    Image.new("RGB", size, "red").save(data := BytesIO(), kind)
-    return data.getvalue()
-
-
-FILES = {
-    "door.jpg": jpeg(),
-    "door.png": jpeg(kind="PNG"),
-    "lies.png": jpeg(),
-    "door.webp": jpeg(kind="WEBP"),
-    "door.gif": jpeg(kind="GIF"),
-    "plan.pdf": b"%PDF-1.4 one page",
-    "door.heic": b"\0\0\0\x18ftypheic" + bytes(60),
-    "door.mp4": b"\0\0\0\x18ftypmp42" + bytes(60),
-    "torn.jpg": jpeg()[:100],
-    "notes.txt": b"Two people.",
-    "long.pdf": b"%PDF-1.4" + bytes(11 * 2**20),
-    "large.pdf": b"%PDF-1.4" + bytes(21 * 2**20),
-}
-
-# What servers say of the model `llava`, by the path.
-DESCRIPTIONS = [
-    pytest.param("/props", {"modalities": {"vision": True}}, id="llama.cpp"),
-    pytest.param("/api/show", {"capabilities": ["completion", "vision"]}, id="Ollama"),
-    pytest.param("/api/v0/models", {"data": [{"id": "llava", "type": "vlm"}]}, id="LM Studio"),
-    pytest.param(
-        "/v1/models",
-        {"data": [{"id": "llava", "architecture": {"input_modalities": ["text", "image"]}}]},
-        id="OpenRouter",
-    ),
-    pytest.param("/v1/models", {"data": [{"id": "llava", "capabilities": {"vision": True}}]}, id="Mistral"),
-]
-
-type AnswerJson = Callable[[dict[str, Any]], Coroutine[Any, Any, str]]
-type Generate = Callable[..., Coroutine[Any, Any, Any]]
-type SetUpTask = Callable[..., Coroutine[Any, Any, MockConfigEntry]]
-
-
-@pytest.fixture
-async def media(tmp_path: Path) -> Path:
-    """Return the media folder, which has all files."""
-
-    def write_files() -> None:
-        for name, content in FILES.items():
-            (tmp_path / name).write_bytes(content)
-
-    await asyncio.to_thread(write_files)
-    return tmp_path
-
-
-@pytest.fixture
-async def set_up_task(home: HomeAssistant, model_server: ModelServer, every_sensor: None, media: Path) -> SetUpTask:
-    """Return a function that sets up an account with an AI task and returns its config entry."""
-    home.config.media_dirs = {"local": str(media)}
-    assert await async_setup_component(home, "media_source", {})
-
-    async def set_up_task(kind: Kind | None = None, **task: Any) -> MockConfigEntry:
-        compatible = {CONF_PROVIDER: PROVIDER_OPENAI_CHAT, CONF_URL: model_server.url, CONF_API_KEY: "key"}
-        subentry = ConfigSubentryData(
-            data={CONF_MODEL: "scripted", **task}, subentry_type=SUBENTRY_AI_TASK, title="Robot", unique_id=None
-        )
-        data = kind.account(model_server) if kind else compatible
-        entry = MockConfigEntry(domain=DOMAIN, title="Server", data=data, subentries_data=[subentry])
-        entry.add_to_hass(home)
-        model_server.change(models=("scripted", str(subentry["data"][CONF_MODEL])))
-        assert await home.config_entries.async_setup(entry.entry_id)
-        await listed(home)
-        model_server.log.clear()
-        return entry
-
-    return set_up_task
-
-
-@pytest.fixture
-def generate(home: HomeAssistant) -> Generate:
-    """Return a function that calls the action and returns its data."""
-
-    async def generate(instructions: str = "Who is at the door?", **fields: Any) -> Any:
-        data = {"entity_id": TASK, "task_name": "door", "instructions": instructions, **fields}
-        response = await home.services.async_call("ai_task", "generate_data", data, blocking=True, return_response=True)
-        assert response is not None
-        return response["data"]
-
-    return generate
-
-
-def answered(*answers: str) -> list[Answer]:
-    return [words(each) for each in answers]
-
-
-def attach(*names: str, mime_type: str = "") -> list[dict[str, str]]:
-    """Return the field of the action that attaches these files of the media folder."""
-    source = "media-source://media_source/local"
-    return [{"media_content_id": f"{source}/{name}", "media_content_type": mime_type} for name in names]
-
-
-@pytest.fixture
-async def answer_json() -> AsyncIterator[AnswerJson]:
-    """Yield a function that starts a server with the model `llava` and these answers by path, and returns its URL."""
-    async with AsyncExitStack() as stack:
-
-        async def answer_json(answers: dict[str, Any]) -> str:
-            known = {"/v1/models": {"data": [{"id": "llava"}]}, **answers}
-
-            async def answer(request: web.Request) -> web.Response:
-                found = known.get(request.path)
-                return web.json_response(found, status=404 if found is None else 200)
-
-            return f"{await stack.enter_async_context(run_server(answer))}/v1"
-
-        yield answer_json
-
-
-def list_media(model_server: ModelServer) -> list[int]:
-    """Return the number of pictures and documents in each request."""
-    return [len(find_media(record.body)) for record in model_server.log.records]
-
-
-def find_media(value: Any) -> list[str]:
-    """Return the base64 data of the pictures and documents in a request body of any format."""
-    if isinstance(value, list):
-        return [data for each in value for data in find_media(each)]
-    if isinstance(value, dict):
-        own = [value[name] for name in ("image_url", "file_data", "url", "data") if isinstance(value.get(name), str)]
-        return [*own, *[data for each in value.values() for data in find_media(each)]]
-    return []
 
 
 async def test_text_is_what_the_model_writes(set_up_task: SetUpTask, generate: Generate, model_server: ModelServer):
@@ -311,77 +152,6 @@ async def test_task_with_tools_is_refused(set_up_task: SetUpTask, home: HomeAssi
     assert raised.value.translation_key == "no_tools_in_tasks"
 
 
-@pytest.mark.parametrize(("kind", "model"), READERS, ids=lambda each: getattr(each, "name", each))
-@pytest.mark.parametrize("name", ["door.jpg", "door.png", "lies.png", "door.webp", "door.gif", "plan.pdf"])
-async def test_file_is_sent_in_each_format(
-    *,
-    set_up_task: SetUpTask,
-    generate: Generate,
-    model_server: ModelServer,
-    kind: Kind,
-    model: str,
-    name: str,
-):
-    await set_up_task(kind, model=model)
-    model_server.script(words("Two people."))
-
-    assert await generate(attachments=attach(name, mime_type="video/mp4")) == "Two people."
-    assert [record.violations for record in model_server.log.records] == [[]]
-    assert list_media(model_server) == [1]
-
-
-@pytest.mark.parametrize(
-    ("name", "key"),
-    [
-        ("door.heic", "file_not_readable"),
-        ("door.mp4", "file_not_readable"),
-        ("torn.jpg", "file_not_readable"),
-        ("notes.txt", "file_not_readable"),
-        ("large.pdf", "file_too_large"),
-    ],
-)
-async def test_file_that_no_model_reads_is_an_error(
-    *, set_up_task: SetUpTask, generate: Generate, model_server: ModelServer, name: str, key: str
-):
-    await set_up_task(KINDS[0], model="gpt-5-mini")
-
-    with pytest.raises(HomeAssistantError) as raised:
-        await generate(attachments=attach(name, mime_type="image/jpeg"))
-
-    assert raised.value.translation_key == key
-    assert [*model_server.log.records] == []
-
-
-async def test_compatible_server_gets_no_pdf(set_up_task: SetUpTask, generate: Generate):
-    await set_up_task(images=True)
-
-    with pytest.raises(HomeAssistantError) as raised:
-        await generate(attachments=attach("plan.pdf"))
-
-    assert raised.value.translation_key == "file_not_readable"
-
-
-async def test_files_are_too_large_together(set_up_task: SetUpTask, generate: Generate):
-    await set_up_task(KINDS[0], model="gpt-5-mini")
-
-    with pytest.raises(HomeAssistantError) as raised:
-        await generate(attachments=attach("long.pdf", "long.pdf"))
-
-    assert raised.value.translation_key == "file_too_large"
-
-
-async def test_only_the_base_name_of_a_file_is_sent(
-    set_up_task: SetUpTask, generate: Generate, model_server: ModelServer, tmp_path: Path
-):
-    await set_up_task(KINDS[0], model="gpt-5-mini")
-
-    await generate(attachments=attach("plan.pdf"))
-
-    raw = model_server.log.records[-1].raw
-    assert b"plan.pdf" in raw
-    assert str(tmp_path).encode() not in raw
-
-
 @pytest.mark.parametrize(("images", "can"), [(True, True), (False, False)])
 async def test_entity_says_whether_it_takes_files(set_up_task: SetUpTask, home: HomeAssistant, images: bool, can: bool):
     await set_up_task(images=images)
@@ -471,50 +241,3 @@ async def test_task_survives_a_reload_and_leaves_with_its_account(
     await home.config_entries.async_remove(entry.entry_id)
 
     assert home.states.get(TASK) is None
-
-
-@pytest.mark.parametrize(("path", "described"), DESCRIPTIONS)
-async def test_new_task_reads_pictures_if_the_server_says_so(
-    home: HomeAssistant, path: str, described: dict[str, Any], answer_json: AnswerJson
-):
-    url = await answer_json({path: described})
-    form = await open_account(home, "server")
-    await form(url=url)
-
-    made = await form(name="Ada", model="llava")
-
-    _, task = made["result"].subentries.values()
-    assert task.data == {CONF_MODEL: "llava", CONF_IMAGES: True}
-
-
-async def test_new_task_reads_no_pictures_if_the_server_says_nothing(home: HomeAssistant, answer_json: AnswerJson):
-    form = await open_account(home, "server")
-    await form(url=await answer_json({}))
-
-    made = await form(name="Ada", model="llava")
-
-    _, task = made["result"].subentries.values()
-    assert task.data == {CONF_MODEL: "llava"}
-
-
-async def test_task_is_added_and_changed_by_its_form(set_up_task: SetUpTask, home: HomeAssistant):
-    entry = await set_up_task()
-    flows = home.config_entries.subentries
-    kind = (entry.entry_id, SUBENTRY_AI_TASK)
-    form = Submit(home, flows, await flows.async_init(kind, context={"source": SOURCE_USER}))
-    assert list(list_fields(form)) == ["name", "model", "images", "effort", "max_answer_tokens", "record"]
-
-    await form(name="Helper", model="scripted", images=True, max_answer_tokens=900, record="off")
-
-    added = next(each for each in entry.subentries.values() if each.title == "Helper")
-    assert added.data == {"model": "scripted", "images": True, "max_answer_tokens": 900, "record": "off"}
-    state = home.states.get("ai_task.helper")
-    assert state is not None
-    shown = await entry.start_subentry_reconfigure_flow(home, added.subentry_id)
-    form = Submit(home, flows, shown)
-    done = await form(name="Helper", model="scripted", images=False, max_answer_tokens=900, record="off")
-    assert (done["reason"], added.subentry_id in entry.runtime_data.tasks) == ("reconfigure_successful", True)
-
-
-async def test_account_without_a_model_offers_no_task(home: HomeAssistant, entry_without_model: MockConfigEntry):
-    assert SUBENTRY_AI_TASK not in entry_without_model.supported_subentry_types

@@ -10,7 +10,7 @@ from typing import Any
 from homeassistant.components.conversation import Attachment as TaskFile
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers import llm
-from homeassistant.helpers.selector import SelectSelector
+from homeassistant.helpers.selector import ActionSelector, ChooseSelector, SelectSelector, TriggerSelector
 import probatio
 
 from ..providers import AnswerSchema
@@ -23,6 +23,8 @@ _INVALID_NAME_CHAR_PATTERN = re.compile(r"[^a-zA-Z0-9_-]")
 _MAX_NAME_CHARS = 64
 _DEFAULT_NAME = "data"
 _MAX_PROBLEMS = 10
+# Home Assistant's schema takes their values for text, which its check refuses.
+_FREE_SELECTORS = (ActionSelector, ChooseSelector, TriggerSelector)
 
 
 def build_data_demand(name: str, structure: probatio.Schema) -> DataDemand:
@@ -33,6 +35,8 @@ def build_data_demand(name: str, structure: probatio.Schema) -> DataDemand:
 
 
 def _serialize(selector: Any) -> Any:
+    if isinstance(selector, _FREE_SELECTORS):
+        return {}
     schema = llm.selector_serializer(selector)
     if isinstance(selector, SelectSelector) and selector.config.get("custom_value"):
         # Home Assistant's schema allows the options only, its check any text
