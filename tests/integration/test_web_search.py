@@ -8,7 +8,7 @@ from typing import Any
 from homeassistant.components import conversation
 from homeassistant.components.conversation import AssistantContent, ToolResultContent
 from homeassistant.const import CONF_API_KEY, CONF_MODEL, CONF_URL
-from homeassistant.core import HomeAssistant
+from homeassistant.core import Event, HomeAssistant
 from homeassistant.helpers.chat_session import async_get_chat_session
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, async_capture_events
@@ -33,9 +33,10 @@ from custom_components.windowed_conversation.const import (
 from custom_components.windowed_conversation.window import estimate_request
 from demo.model_server import ModelServer, call, searched, words
 
-from .conftest import SayFn, SetUpFn, get_speech
+from .conftest import SayFn, SetUpFn, get_speech, until
 from .dashboard import PipelineClient, ending, streamed
-from .satellite import Ask, Heard
+from .satellite import Ask, Heard, press
+from .test_hand_over import PROMISE, Gate, answers, gate  # noqa: F401 - fixtures
 from .test_turns import window_of
 
 # The provider, the account data that selects its format, the path of the server's URL, and the model.
@@ -309,3 +310,27 @@ async def test_pipeline_answer_after_a_turn_with_sources_enters_the_window_once(
     assert sum("turn on kitchen light" in text for text in said) == 1
     assert list_violations(model_server) == []
     assert estimate_request(window_of(entry).messages(), ()).text_tokens < 1500
+
+
+async def test_model_that_cannot_search_is_offered_no_search(
+    set_up_search: Callable[..., Any], say: SayFn, model_server: ModelServer
+) -> None:
+    await set_up_search("openai", **{CONF_MODEL: "gpt-4.1-nano"})
+
+    assert get_speech(await say(_QUESTION)) == "I cannot search the web."
+
+
+async def test_late_answer_with_a_search_is_announced_without_urls(
+    *,
+    home: HomeAssistant,
+    heard: Heard,
+    gate: Gate,  # noqa: F811
+    answers: list[Event],  # noqa: F811
+    model_server: ModelServer,
+) -> None:
+    model_server.change(latency=1)
+
+    await press(home, _QUESTION)
+    await until(lambda: bool(answers))
+
+    assert " ".join(heard.utterances) == f"{PROMISE} {_ANSWER}"

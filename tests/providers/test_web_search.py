@@ -254,6 +254,17 @@ def test_anthropic_results_that_are_too_large_are_not_sent_back() -> None:
     assert find_event(events, AnswerDone).turn_value is None
 
 
+def test_anthropic_thinking_stays_after_the_turn_without_its_searches() -> None:
+    thinking = {"type": "thinking", "thinking": "Hm.", "signature": "EqQB"}
+    deltas = {"type": "thinking_delta", "thinking": "Hm."}, {"type": "signature_delta", "signature": "EqQB"}
+    decoder = MessageDecoder(build_request(ANTHROPIC), thinks=True)
+    begun = [MESSAGE_START, *iter_block(0, {"type": "thinking", "thinking": "", "signature": ""}, *deltas)]
+    searched = [*iter_text_block(1, "Let me look."), *iter_search_blocks(2), *iter_text_block(4, "Well.", CITATION)]
+    events = decode(decoder, [*begun, *searched, *end_message("end_turn", 1)])
+
+    assert find_event(events, AnswerDone).native_value == [thinking, {"type": "text"}, {"type": "text"}]
+
+
 def test_anthropic_request_offers_five_searches() -> None:
     search = {"type": "web_search_20250305", "name": "web_search", "max_uses": 5, "user_location": LOCATION}
 
@@ -358,11 +369,17 @@ def test_request_that_forbids_calls_forbids_the_search(model: str, tools: tuple[
     assert body["tool_choice"] in ("none", {"type": "none"})
 
 
-@pytest.mark.parametrize("model", ["gpt-3.5-turbo", "gpt-4-turbo", "gpt-4.1-nano", "o1", "o3-mini", "claude-3-haiku"])
-def test_model_that_cannot_search_is_offered_none(model: str) -> None:
-    profile = find_profile(Vendor.ANTHROPIC if "claude" in model else Vendor.OPENAI, model)
+@pytest.mark.parametrize(
+    ("can_search", "models"),
+    [
+        (False, "gpt-3.5-turbo gpt-4-turbo gpt-4.1-nano o1 o3-mini claude-3-haiku gemini-2.0-flash"),
+        (True, "gpt-4o-mini gpt-4.1 gpt-5-nano o3 claude-3-7-sonnet-latest gemini-2.5-flash gemini-3.5-flash"),
+    ],
+)
+def test_profile_says_whether_a_model_can_search(can_search: bool, models: str) -> None:
+    profiles = {model: find_profile(VENDORS.get(model[:3], Vendor.OPENAI), model) for model in models.split()}
 
-    assert Request(model, (QUESTION,), profile=profile, settings=ModelSettings(web_search=SEARCH)).web_search is None
+    assert {model for model, profile in profiles.items() if profile.web_search is not can_search} == set()
 
 
 @pytest.mark.parametrize("url", ["javascript:alert(1)", "", None, 5, "https://a.b/" + "x" * 3000])
