@@ -93,6 +93,16 @@ async def test_filler_is_heard_while_a_search_runs(heard: Heard, ask: Ask, model
     assert await ask(_QUESTION) == f"One moment. {_ANSWER}"
 
 
+@pytest.mark.parametrize("vendor", ["openai"])
+async def test_sentence_before_a_search_is_heard_while_it_runs(
+    heard: Heard, ask: Ask, model_server: ModelServer
+) -> None:
+    model_server.change(search_delay=0.5)
+
+    assert await ask(_QUESTION) == _ANSWER
+    assert heard.pieces[0].strip() == "I will look that up."
+
+
 async def test_dialog_shows_the_answer_once_and_the_sources_in_its_details(
     home: HomeAssistant, entry: MockConfigEntry, hass_ws_client
 ) -> None:

@@ -257,10 +257,13 @@ class ChatLogReply:
                 if (message := _convert_content(self.chat_log.hass, content)) is not None:
                     yield message
 
-    def speak(self, text: str) -> None:
-        """Let the satellite speak a text that is in no chat log. From then on it speaks only the stream."""
+    def speak(self, text: str, *, is_new: bool = True) -> None:
+        """Let the satellite speak a text that is in no chat log. From then on it speaks only the stream.
+
+        If it is not a new message, the text continues the one that is being streamed.
+        """
         if (listener := self.chat_log.delta_listener) is not None:
-            listener(self.chat_log, {"role": "assistant", "content": text})
+            listener(self.chat_log, {"role": "assistant", "content": text} if is_new else {"content": text})
             self.is_being_spoken = True
 
     def detach(self) -> None:

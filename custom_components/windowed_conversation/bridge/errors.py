@@ -29,7 +29,7 @@ _POLISH_TEENS = range(12, 15)
 _MINUTE_SECONDS, _HOUR_SECONDS = 60, 60 * 60
 
 # Marks that end a sentence in several scripts, and closing characters that may follow such a mark.
-_SENTENCE_ENDS = tuple(".!?…:;。！？؟۔।॥")  # noqa: RUF001 - of several scripts
+SENTENCE_ENDS = tuple(".!?…:;。！？؟۔।॥")  # noqa: RUF001 - of several scripts
 _CLOSING_CHARS = " \t\r\n\"'`*_)]}”’»」』）"  # noqa: RUF001 - of several scripts
 
 
@@ -162,5 +162,5 @@ def format_next_sentence(answer: str, sentence: str) -> str:
 
     The empty line before it separates paragraphs in text, and ends the previous sentence for text-to-speech.
     """
-    is_whole = answer.rstrip(_CLOSING_CHARS).endswith(_SENTENCE_ENDS)
+    is_whole = answer.rstrip(_CLOSING_CHARS).endswith(SENTENCE_ENDS)
     return f"{'' if is_whole else '…'}\n\n{sentence}"

@@ -16,7 +16,7 @@ from homeassistant.core import HomeAssistant
 from homeassistant.helpers import entity_registry as er
 
 from .chat_log import ChatLogReply
-from .errors import async_get_spoken_text, log_fault
+from .errors import SENTENCE_ENDS, async_get_spoken_text, log_fault
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ class Filler:
 
     @contextmanager
     def waiting(self, seconds: float) -> Iterator[None]:
-        """Speak the filler after this time, unless the answer has begun or the context has ended."""
+        """Speak the filler after this time, or the beginning of the answer, unless the context has ended."""
         if self._option == FillerMode.OFF or self._input.satellite_id is None or not self._reply.has_listener:
             yield
             return
@@ -78,7 +78,10 @@ class Filler:
             log_fault(_LOGGER, "A filler failed in an unexpected way", err)
 
     async def _async_speak(self) -> None:
-        if self._reply.has_begun or not _is_heard_early(self._hass, self._input.satellite_id or "", self._option):
+        if not _is_heard_early(self._hass, self._input.satellite_id or "", self._option):
+            return
+        if self._reply.has_begun:
+            self._speak_beginning()
             return
         key = FILLER_KEYS[self._reply.has_called_tools]
         sentence = await async_get_spoken_text(self._hass, self._input.language, "common", key)
@@ -86,6 +89,12 @@ class Filler:
             sentence = " ".join(self._option.split())[:_MAX_SENTENCE_CHARS]
         if not self._reply.has_begun:
             self._reply.speak(f"{sentence.ljust(_MIN_CHARS - len(_ENDING))}{_ENDING}")
+
+    def _speak_beginning(self) -> None:
+        """Let text-to-speech start with whole sentences that are too short for it, such as those before a search."""
+        text = self._reply.text.rstrip()
+        if len(text) < _MIN_CHARS and text.endswith(SENTENCE_ENDS) and not self._reply.has_called_tools:
+            self._reply.speak(f"{_ENDING.rjust(_MIN_CHARS - len(text))}", is_new=False)
 
 
 def _is_heard_early(hass: HomeAssistant, satellite_id: str, option: str) -> bool:
