@@ -11,7 +11,8 @@ from .form_filling import fill_form
 from .refusal import Refusal, RefusedError
 from .wire import Prompt
 
-_TEXT_PATTERN = re.compile(r"(?P<said>.*?)\s*[^\n{]*\bJSON schema\b[^\n{]*(?P<schema>\{.*\})\s*\Z", re.DOTALL)
+_MARK = "JSON schema"
+_SCHEMA_PATTERN = re.compile(r"[^\n{]*(\{.*\})\s*", re.DOTALL)
 
 # The shapes of servers that treat a schema differently; see `shapes`.
 _REFUSING, _IGNORING_PARAMETER, _IGNORING = "refuses_schema", "ignores_schema_parameter", "ignores_schema"
@@ -40,12 +41,14 @@ def _find_member(value: Any, path: Iterable[str]) -> Any:
 
 def split_schema_text(text: str) -> tuple[str, dict[str, Any] | None]:
     """Return a text without the JSON schema at its end, and that schema, or None if it has none."""
-    found = _TEXT_PATTERN.match(text)
+    begin, mark, rest = text.partition(_MARK)
+    found = _SCHEMA_PATTERN.fullmatch(rest) if mark else None
     try:
-        schema = json.loads(found["schema"]) if found else None
+        schema = json.loads(found[1]) if found else None
     except ValueError:
         schema = None
-    return (found["said"], schema) if found and isinstance(schema, dict) else (text, None)
+    # the sentence that has the schema fills its line
+    return (begin.rpartition("\n")[0].rstrip(), schema) if isinstance(schema, dict) else (text, None)
 
 
 def separate_schema(prompt: Prompt) -> Prompt:
