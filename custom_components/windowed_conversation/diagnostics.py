@@ -27,7 +27,7 @@ _MAX_SHOWN_CONVERSATIONS = 20
 
 async def async_get_config_entry_diagnostics(hass: HomeAssistant, entry: AccountConfigEntry) -> dict[str, Any]:
     """Return the diagnostics of an account. An account that is not set up has no agents."""
-    agents = entry.runtime_data.agents.values() if entry.state is ConfigEntryState.LOADED else ()
+    account = entry.runtime_data if entry.state is ConfigEntryState.LOADED else None
     state = await async_load_account_state(hass, entry.entry_id)
     return {
         "account": {
@@ -41,7 +41,8 @@ async def async_get_config_entry_diagnostics(hass: HomeAssistant, entry: Account
             "models_listed": len(state.server.models),
             "is_away": state.server.is_away,
         },
-        "agents": [_describe_agent(agent) for agent in agents],
+        "agents": [_describe_agent(each) for each in account.agents.values()] if account else [],
+        "tasks": [_describe_agent(each) for each in account.tasks.values()] if account else [],
         "memory": _describe_memory(hass),
         "learned": state.calibrations.as_dict(),
     }
