@@ -162,14 +162,15 @@ async def ensure_pipeline(client: Client, agent_id: str, name: str) -> str:
 
 async def find_sensor_ids(client: Client, entry_id: str | None = None) -> dict[str, str]:
     """Return the entity ids of the agents' enabled sensors by key, such as window_tokens, of one or all accounts."""
-    entities = await client.send_command("config/entity_registry/list")
+    entities = [each for each in await client.send_command("config/entity_registry/list") if each["platform"] == DOMAIN]
+    # AI tasks have some of these sensors, too
+    agents = {each["config_subentry_id"] for each in entities if each["entity_id"].startswith("conversation.")}
     return {
         entity["translation_key"]: entity["entity_id"]
         for entity in entities
-        if entity["platform"] == DOMAIN
-        and entity["entity_id"].startswith("sensor.")
+        if entity["entity_id"].startswith("sensor.")
         and entity["disabled_by"] is None
-        and entity["config_subentry_id"] is not None
+        and entity["config_subentry_id"] in agents
         and entry_id in (None, entity["config_entry_id"])
     }
 

@@ -191,7 +191,8 @@ class AgentForm:
         """Go to the page of the integration and open the form of its first agent."""
         await self._page.goto(f"{url}/config/integrations/integration/windowed_conversation")
         # The first button of a row collapses it.
-        await self._page.locator("ha-config-sub-entry-row").first.locator("ha-icon-button").nth(1).click()
+        row = self._page.locator("ha-config-sub-entry-row").filter(has_text="Conversation agent").first
+        await row.locator("ha-icon-button").nth(1).click()
         await self._sections.last.wait_for()
 
     async def toggle(self, section: str) -> None:
