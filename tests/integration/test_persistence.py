@@ -95,6 +95,8 @@ async def test_turn_of_the_last_moment_is_written(home: HomeAssistant, entry, di
 
 
 async def test_turn_after_a_quiet_time_is_written_by_itself(home: HomeAssistant, entry, disk: Disk) -> None:
+    # the file exists before it is read
+    await flush_store(home)
     await conversation.async_converse(home, "turn on kitchen light", "mine", Context(), "en", AGENT)
 
     await until(lambda: "turn on kitchen light" in disk.exchange_text)
@@ -478,9 +480,11 @@ async def test_conversation_that_was_reset_does_not_come_back(
 
 @pytest.mark.long
 async def test_write_that_failed_is_repeated_though_nobody_speaks(
-    *, entry, figure, say: SayFn, monkeypatch: pytest.MonkeyPatch, disk: Disk
+    *, home: HomeAssistant, entry, figure, say: SayFn, monkeypatch: pytest.MonkeyPatch, disk: Disk
 ) -> None:
     monkeypatch.setattr(writer, "_FIRST_PAUSE_SECONDS", 0.01)
+    # the store deletes an empty file that it cannot set up, and the lock would create one
+    await flush_store(home)
     lock = disk.lock()
     await say("my name is Ada", "mine")
     assert figure("turns_model") == "0"
