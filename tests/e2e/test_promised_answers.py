@@ -1,7 +1,10 @@
 """Tests with a separate Home Assistant that is restarted, and killed, while a promised answer is not there yet."""
 
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+import json
+import sqlite3
 from typing import Any
 
 import pytest
@@ -74,8 +77,10 @@ async def ended(tmp_path_factory) -> dict[str, Ended]:
 
 
 async def _is_promise_stored(home_assistant: HomeAssistantProcess) -> bool:
-    files = (home_assistant.config / ".storage").glob("windowed_conversation.db*")
-    return any(b"promises" in each.read_bytes() for each in files)
+    path = home_assistant.config / ".storage" / "windowed_conversation.db"
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+        stored = connection.execute("SELECT value FROM value WHERE name = 'promises'").fetchall()
+    return any(json.loads(value) for (value,) in stored)
 
 
 @pytest.mark.parametrize("ending", ["restart", "kill"])
