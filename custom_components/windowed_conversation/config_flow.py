@@ -231,20 +231,17 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
     def _suggest_name(self, tried: VerifiedAccount) -> str:
         return suggest_agent_name(self.hass, tried.data, suggest_model(tried.data, tried.models))
 
-    async def _async_build_task(self, tried: VerifiedAccount, agent: Mapping[str, Any]) -> ConfigSubentryData:
+    def _build_task(self, account: dict[str, Any], agent: Mapping[str, Any]) -> ConfigSubentryData:
         """Return an AI task with the model of the first agent, as core's integrations add one."""
-        model = agent[CONF_MODEL]
-        data = {name: agent[name] for name in (CONF_MODEL, const.CONF_FAMILY) if name in agent}
-        if await async_reads_images(tried.data, tried.provider, model):
-            data[const.CONF_IMAGES] = True
-        name = suggest_agent_name(self.hass, tried.data, model, suffix=TASK_SUFFIX)
+        data = {name: agent[name] for name in (CONF_MODEL, const.CONF_FAMILY, const.CONF_IMAGES) if name in agent}
+        name = suggest_agent_name(self.hass, account, agent[CONF_MODEL], suffix=TASK_SUFFIX)
         return ConfigSubentryData(data=data, subentry_type=const.SUBENTRY_AI_TASK, title=name, unique_id=None)
 
     async def _async_create_account_with_agent(
         self, tried: VerifiedAccount, user_input: dict[str, Any], model: str
     ) -> ConfigFlowResult:
         account = tried.data
-        data = {
+        data: dict[str, Any] = {
             CONF_MODEL: model,
             CONF_PROMPT: DEFAULT_INSTRUCTIONS,
             CONF_LLM_HASS_API: [llm.LLM_API_ASSIST],
@@ -252,10 +249,12 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
         }
         if family := user_input.get(const.CONF_FAMILY, "").strip():
             data[const.CONF_FAMILY] = family
+        if await async_reads_images(account, tried.provider, model):
+            data[const.CONF_IMAGES] = True
         title = make_unique_title(self.hass, build_account_title(self._form, account))
         suggest = partial(suggest_agent_name, self.hass, account)
         name = choose_agent_name(user_input.get(CONF_NAME, ""), self._suggest_name(tried), suggest, model)
-        return self._add_account(title, account, name, data, await self._async_build_task(tried, data))
+        return self._add_account(title, account, name, data, self._build_task(account, data))
 
     def _add_account(
         self, title: str, account: dict[str, Any], name: str, agent: dict[str, Any], *others: ConfigSubentryData

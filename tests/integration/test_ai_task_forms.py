@@ -51,7 +51,7 @@ async def answer_json() -> AsyncIterator[AnswerJson]:
 
 
 @pytest.mark.parametrize(("path", "described"), DESCRIPTIONS)
-async def test_new_task_reads_pictures_if_the_server_says_so(
+async def test_new_agent_and_task_read_pictures_if_the_server_says_so(
     home: HomeAssistant, path: str, described: dict[str, Any], answer_json: AnswerJson
 ):
     url = await answer_json({path: described})
@@ -60,7 +60,8 @@ async def test_new_task_reads_pictures_if_the_server_says_so(
 
     made = await form(name="Ada", model="llava")
 
-    _, task = made["result"].subentries.values()
+    agent, task = made["result"].subentries.values()
+    assert agent.data[CONF_IMAGES] is True
     assert task.data == {CONF_MODEL: "llava", CONF_IMAGES: True}
 
 

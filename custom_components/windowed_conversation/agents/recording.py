@@ -72,9 +72,11 @@ def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
         cost="0" if state.last_agent_id is None else None,
     )
     speech = state.sent_text or (turn.intents.answer_text if turn.intents else "")
-    # Like a tool's result, sources are part of the text, which is forgotten earlier than the statistics.
-    found = _encode_json({"sources": [asdict(source) for source in state.sources]})
-    searches = (CallRecord(WEB_SEARCH_TOOL, "{}", found),) if state.sources else ()
+    searches: tuple[CallRecord, ...] = ()
+    if state.sources:
+        # like a tool's result, sources are part of the text, which is forgotten earlier than the statistics
+        found = _encode_json({"sources": [asdict(source) for source in state.sources]})
+        searches = (CallRecord(WEB_SEARCH_TOOL, "{}", found),)
     async_store_record(agent, record, state.attempts, state.started_at, TurnText(speaker.text, speech, searches))
 
 

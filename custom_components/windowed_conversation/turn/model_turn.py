@@ -238,8 +238,9 @@ def _can_raise_answer_limit(answer: Answer, question: Question) -> bool:
 def _build_request(turn: Turn, question: Question, *, may_call: bool) -> Request:
     """Return the next request: select the exchanges that it sends, then add the live context in the remaining room."""
     window, model, budget = turn.window, question.model, question.model.planned_budget
-    pictures = sum([count_attachment_tokens(each) for each in turn.pictures.values()])
-    budget = replace(budget, schema_tokens=budget.schema_tokens + pictures)
+    if turn.pictures:
+        pictures = sum([count_attachment_tokens(each) for each in turn.pictures.values()])
+        budget = replace(budget, schema_tokens=budget.schema_tokens + pictures)
     sent = (
         _select_fitting_exchanges(window, question, budget)
         if _sends_partial_window(turn, question)
