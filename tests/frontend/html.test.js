@@ -1,0 +1,16 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { flatten, h } from "../../custom_components/windowed_conversation/frontend/html.js";
+
+test("empty children are left out", () => {
+  assert.deepEqual(h("p", null, null, undefined, false, ["a", ["b"]]).children, ["a", "b"]);
+});
+
+test("the number 0 is text", () => {
+  assert.deepEqual(flatten([0]), ["0"]);
+});
+
+test("markup in a value stays text", () => {
+  assert.deepEqual(h("p", null, "<img onerror=alert(1)>").children, ["<img onerror=alert(1)>"]);
+});
