@@ -13,7 +13,7 @@ from homeassistant.const import Platform
 from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback
 
 from ..bridge.errors import log_fault
-from ..bridge.tool_schemas import ToolSchemaCache
+from ..bridge.tools import ToolSchemaCache
 from ..providers import ModelProfile, Vendor
 from ..turn.home import StatesText
 from ..turn.model import BilledRequest, Model
