@@ -19,12 +19,12 @@ from custom_components.windowed_conversation.agents.actions.conversations import
 from custom_components.windowed_conversation.agents.actions.turns import TURN_OUTCOMES, TURN_ROUTES
 from custom_components.windowed_conversation.agents.issues import Issue
 from custom_components.windowed_conversation.agents.statistics import LAST_ROUTE_STATES
+from custom_components.windowed_conversation.bridge.delivery import FILLER_KEYS, FillerMode
 from custom_components.windowed_conversation.bridge.errors import (
     _PRESENTATION_BY_CLASS,
     ErrorPresentation,
     describe_error,
 )
-from custom_components.windowed_conversation.bridge.filler import FILLER_KEYS, FillerMode
 from custom_components.windowed_conversation.const import (
     ATTR_DEVICE,
     ATTR_PERSON,
