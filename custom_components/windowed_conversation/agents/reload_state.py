@@ -1,4 +1,4 @@
-"""What of an agent outlives a reload: its statistics and its state, all created and dropped in this module."""
+"""State that outlives a reload: the statistics, promises and conversations of each agent, created and dropped here."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields

@@ -1,6 +1,6 @@
-"""What reaches people of an answer that takes long: a filler before it, and the answer itself after its turn.
+"""Two ways to deal with an answer that takes long: a filler before it, or its delivery after its turn.
 
-The answer is then announced on a satellite, sent to a person's phones, or only mentioned.
+A delivered answer is announced on a satellite, sent to a person's phones, or only mentioned.
 """
 
 import asyncio
