@@ -11,9 +11,12 @@ from weakref import WeakKeyDictionary
 from homeassistant.config_entries import ConfigEntry
 from homeassistant.const import Platform
 from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback
+from homeassistant.helpers.dispatcher import async_dispatcher_send
+from homeassistant.util.signal_type import SignalType
 
 from ..bridge.errors import log_fault
 from ..bridge.tool_schemas import ToolSchemaCache
+from ..const import DOMAIN
 from ..providers import ModelProfile, Vendor
 from ..turn.home import StatesText
 from ..turn.model import BilledRequest, Model
@@ -29,6 +32,9 @@ _LOGGER = logging.getLogger(__name__)
 
 # In seconds. The steps after a turn are delayed, so that writing and recording do not hold up the answer.
 _NOTIFY_DELAY = 0.05
+
+# Sent with the agent after each change of an agent or its windows.
+SIGNAL_AGENT_CHANGED: SignalType[Agent] = SignalType(f"{DOMAIN}_agent_changed")
 
 type AccountConfigEntry = ConfigEntry[AccountData]
 
@@ -140,6 +146,7 @@ class Agent:
             self._notify_timer = None
         for listener in self._listeners:
             _run_safely(listener)
+        async_dispatcher_send(self.hass, SIGNAL_AGENT_CHANGED, self)
         self.state.conversations.save()
 
     @callback
