@@ -40,7 +40,7 @@ from homeassistant.util.ulid import ulid_now
 
 from benchmarks.beside_core import SESSION_OWNER_ARGUMENTS, Contender, add_core_agent, run_demo_home, take_turn
 from benchmarks.turn import run_model_server
-from custom_components.windowed_conversation.agents.lookup import async_find_agent
+from custom_components.windowed_conversation.agents.agent import async_find_agent
 from custom_components.windowed_conversation.window import Message
 from demo.home import set_up_home
 from demo.setup_agent import ModelAccess, add_account

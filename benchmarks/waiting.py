@@ -36,7 +36,7 @@ from benchmarks.beside_core import SESSION_OWNER_ARGUMENTS, add_core_agent, run_
 import custom_components
 from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.agents.hand_over import HAND_OVER_SECONDS
-from custom_components.windowed_conversation.bridge.filler import FILLER_SECONDS
+from custom_components.windowed_conversation.bridge.delivery import FILLER_SECONDS
 from custom_components.windowed_conversation.const import DOMAIN
 from demo.client import Client
 from demo.home import set_up_home

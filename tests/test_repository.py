@@ -18,13 +18,13 @@ from custom_components.windowed_conversation import PLATFORMS
 from custom_components.windowed_conversation.agents.actions.conversations import ATTR_CONTENT, CONVERSATION_CONTENTS
 from custom_components.windowed_conversation.agents.actions.turns import TURN_OUTCOMES, TURN_ROUTES
 from custom_components.windowed_conversation.agents.issues import Issue
-from custom_components.windowed_conversation.agents.statistics import LAST_ROUTE_STATES
+from custom_components.windowed_conversation.agents.reload_state import LAST_ROUTE_STATES
+from custom_components.windowed_conversation.bridge.delivery import FILLER_KEYS, FillerMode
 from custom_components.windowed_conversation.bridge.errors import (
     _PRESENTATION_BY_CLASS,
     ErrorPresentation,
     describe_error,
 )
-from custom_components.windowed_conversation.bridge.filler import FILLER_KEYS, FillerMode
 from custom_components.windowed_conversation.const import (
     ATTR_DEVICE,
     ATTR_PERSON,
@@ -46,7 +46,7 @@ from custom_components.windowed_conversation.const import (
     Persistence,
     RecordLevel,
 )
-from custom_components.windowed_conversation.flows import account_trial
+from custom_components.windowed_conversation.flows.account import _LIST_ERROR_KEYS, _MODEL_ERROR_KEYS
 from custom_components.windowed_conversation.memory import KINDS
 from custom_components.windowed_conversation.providers.errors import RateLimited
 from custom_components.windowed_conversation.providers.models import SELECTABLE_EFFORTS
@@ -144,14 +144,12 @@ def test_every_step_has_its_text_and_every_text_its_step() -> None:
 
 def test_every_error_and_abort_is_one_of_the_flows() -> None:
     account, agent = TEXTS["config"], TEXTS["config_subentries"][SUBENTRY_CONVERSATION]
-    told_of_accounts = words("config_flow") | words("flows/account_trial")
+    told_of_accounts = words("config_flow") | words("flows/account")
 
     assert account["error"].keys() | account["abort"].keys() <= told_of_accounts | INHERITED_ABORTS
     assert agent["error"].keys() | agent["abort"].keys() <= words("flows/agent")
     assert TEXTS["options"]["error"].keys() - {"out_of_range"} <= words("flows/options")
-    assert {*account_trial._LIST_ERROR_KEYS.values(), *account_trial._MODEL_ERROR_KEYS.values()} <= account[
-        "error"
-    ].keys()
+    assert {*_LIST_ERROR_KEYS.values(), *_MODEL_ERROR_KEYS.values()} <= account["error"].keys()
 
 
 def test_every_exception_has_its_text_and_every_text_its_exception() -> None:

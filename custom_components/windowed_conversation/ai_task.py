@@ -1,34 +1,49 @@
 """The AI task entity: answers tasks of automations and of the frontend with data, and has no conversations."""
 
+from collections.abc import Iterable
+from copy import deepcopy
+from functools import partial
 import json
+from pathlib import Path
+import re
 import time
 from typing import Any, override
 from uuid import uuid7
 
 from homeassistant.components.ai_task import AITaskEntity, AITaskEntityFeature, GenDataTask, GenDataTaskResult
-from homeassistant.components.conversation import AssistantContent, ChatLog, SystemContent
+from homeassistant.components.conversation import AssistantContent, Attachment as TaskFile, ChatLog, SystemContent
 from homeassistant.config_entries import ConfigSubentry
 from homeassistant.core import HomeAssistant
 from homeassistant.exceptions import HomeAssistantError
+from homeassistant.helpers import llm
 from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
+from homeassistant.helpers.selector import ActionSelector, ChooseSelector, SelectSelector, TriggerSelector
+import probatio
 
 from .agents.agent import AccountConfigEntry, AccountData, Agent
 from .agents.recording import async_record_background
 from .bridge.errors import build_translated_error, describe_error
-from .bridge.pictures import UnreadableFile
-from .bridge.task_data import async_read_files, build_data_demand
+from .bridge.pictures import MAX_FILE_BYTES, PDF_TYPE, UnreadableFile, async_prepare_attachment
 from .entity import AgentEntity
 from .memory import TurnRecord, TurnText
-from .providers import ProviderError
+from .providers import AnswerSchema, ProviderError
 from .turn.attempts import Attempt
 from .turn.errors import TurnError
 from .turn.limits import TASK_LIMITS
 from .turn.model import Question
-from .turn.summary import ask_for_data, ask_for_text
-from .window import Message
+from .turn.summary import DataDemand, ask_for_data, ask_for_text
+from .window import Attachment, Message
 
 # the account's limit of requests applies
 PARALLEL_UPDATES = 0
+
+# The names that OpenAI accepts: https://platform.openai.com/docs/api-reference/responses/create
+_INVALID_NAME_CHAR_PATTERN = re.compile(r"[^a-zA-Z0-9_-]")
+_MAX_NAME_CHARS = 64
+_DEFAULT_NAME = "data"
+_MAX_PROBLEMS = 10
+# Home Assistant's schema takes their values for text, which its check refuses.
+_FREE_SELECTORS = (ActionSelector, ChooseSelector, TriggerSelector)
 
 
 async def async_setup_entry(
@@ -109,3 +124,58 @@ class WindowedTaskEntity(AgentEntity, AITaskEntity):
             )
             words = TurnText(task.instructions, "" if answer is None else json.dumps(answer, ensure_ascii=False))
             async_record_background(agent, record, attempts, started, words=words)
+
+
+def build_data_demand(name: str, structure: probatio.Schema) -> DataDemand:
+    """Return the demand for data of this structure, for the task with this name."""
+    schema = probatio.to_openapi(structure, custom_serializer=_serialize, openapi_version="3.1.0")
+    name = _INVALID_NAME_CHAR_PATTERN.sub("_", name)[:_MAX_NAME_CHARS] or _DEFAULT_NAME
+    return DataDemand(AnswerSchema(name, schema), partial(_find_problem, structure))
+
+
+def _serialize(selector: Any) -> Any:
+    if isinstance(selector, _FREE_SELECTORS):
+        return {}
+    schema = llm.selector_serializer(selector)
+    if isinstance(selector, SelectSelector) and selector.config.get("custom_value"):
+        # Home Assistant's schema allows the options only, its check any text
+        for each in (schema, schema.get("items", {})):
+            if "enum" in each:
+                del each["enum"]
+    return schema
+
+
+def _find_problem(structure: probatio.Schema, data: Any) -> str | None:
+    """Return the problems of the data as text for the model, or None. The check changes data, so it gets a copy."""
+    try:
+        structure(deepcopy(data))
+    except probatio.MultipleInvalid as err:
+        return "; ".join(map(str, err.errors[:_MAX_PROBLEMS]))
+    except (probatio.Invalid, TypeError, ValueError, AttributeError) as err:
+        return str(err)
+    return None
+
+
+async def async_read_files(
+    hass: HomeAssistant, files: Iterable[TaskFile], *, images: bool, pdf: bool
+) -> tuple[Attachment, ...]:
+    """Return the files of a task. `images`, `pdf`: whether the model reads these types. Raises `UnreadableFile`."""
+    attachments, size = list[Attachment](), 0
+    for file in files:
+        data = await hass.async_add_executor_job(_read_file, file.path)
+        attachment = await async_prepare_attachment(hass, data, file.path.name)
+        if not (pdf if attachment.mime_type == PDF_TYPE else images):
+            raise UnreadableFile("file_not_readable")
+        if (size := size + len(attachment.data)) > MAX_FILE_BYTES:
+            raise UnreadableFile("file_too_large")
+        attachments.append(attachment)
+    return tuple(attachments)
+
+
+def _read_file(path: Path) -> bytes:
+    """Return the content of a file. If it is too large, return one byte more than the limit."""
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_FILE_BYTES + 1)
+    except OSError as err:
+        raise UnreadableFile("file_not_readable") from err

@@ -28,14 +28,16 @@ import probatio
 from . import const
 from .agents.agent import AccountConfigEntry
 from .agents.config import DEFAULT_INSTRUCTIONS, DEFAULT_MEMORY_DAYS, DEFAULT_ROUTING
-from .flows.account_form import ACCOUNT_FORMS, build_account_title, parse_base_urls
-from .flows.account_trial import (
+from .flows.account import (
     ACCOUNT_ERRORS,
+    ACCOUNT_FORMS,
     MODEL_ERRORS,
     RejectedAccount,
     VerifiedAccount,
     async_try_account,
     async_try_model,
+    build_account_title,
+    parse_base_urls,
 )
 from .flows.agent import AgentFlow, TaskFlow
 from .flows.fields import (

@@ -15,7 +15,7 @@ from custom_components.windowed_conversation.bridge.memory_tools import (
     RememberTool,
     build_remember_schema,
 )
-from custom_components.windowed_conversation.bridge.tool_schemas import reduce_schema, shorten_intent_schema
+from custom_components.windowed_conversation.bridge.tools import reduce_schema, shorten_intent_schema
 from tests.exact_tokens import exact_count
 from tests.json_schemas import build_value, find_mistakes, is_accepted
 

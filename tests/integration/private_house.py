@@ -13,7 +13,7 @@ from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers import llm
 from pytest_homeassistant_custom_component.common import MockUser
 
-from custom_components.windowed_conversation.agents.lookup import async_loaded_agents
+from custom_components.windowed_conversation.agents.agent import async_loaded_agents
 from custom_components.windowed_conversation.agents.store import AgentStore, async_get_store
 from custom_components.windowed_conversation.const import (
     CONF_CONTEXT_PLACEMENT,

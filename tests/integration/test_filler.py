@@ -8,7 +8,7 @@ from homeassistant.helpers import entity_registry as er
 import pytest
 
 from custom_components.windowed_conversation.agents import hand_over, turns
-from custom_components.windowed_conversation.bridge import filler
+from custom_components.windowed_conversation.bridge import delivery
 from custom_components.windowed_conversation.const import CONF_FILLER
 from demo.model_server import ModelServer, call, words
 from demo.scripted_voice import tts
@@ -165,13 +165,13 @@ async def test_filler_is_said_where_it_is_heard_early(
     if has_player:
         registry.async_get_or_create("media_player", platform, "player", device_id=entry.device_id)
 
-    assert filler._is_heard_early(home, SATELLITE, option) is is_heard
+    assert delivery._is_heard_early(home, SATELLITE, option) is is_heard
 
 
 async def test_fault_of_the_filler_costs_nothing_else(
     ask: Ask, model_server: ModelServer, monkeypatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(filler, "async_get_pipeline", lambda _hass: None)
+    monkeypatch.setattr(delivery, "async_get_pipeline", lambda _hass: None)
     be_slow(model_server)
     model_server.script(words("Blue."))
 

@@ -28,8 +28,7 @@ from homeassistant.setup import async_setup_component
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
-from custom_components.windowed_conversation.agents.agent import Agent
-from custom_components.windowed_conversation.agents.lookup import async_loaded_agents
+from custom_components.windowed_conversation.agents.agent import Agent, async_loaded_agents
 from custom_components.windowed_conversation.agents.server import HeadStart
 from custom_components.windowed_conversation.bridge.local_intents import async_prepare_sentences
 from custom_components.windowed_conversation.const import (

@@ -19,8 +19,7 @@ from custom_components.windowed_conversation.bridge.local_intents import LocalAn
 from custom_components.windowed_conversation.bridge.memory_answers import ForgetCallback, MemoryAccess, MemoryAnswerer
 from custom_components.windowed_conversation.bridge.memory_tools import MemoryAPI, RecallTool, make_tools
 from custom_components.windowed_conversation.bridge.persons import async_find_speaker
-from custom_components.windowed_conversation.bridge.tool_schemas import ToolSchemaCache
-from custom_components.windowed_conversation.bridge.tools import async_get_tools
+from custom_components.windowed_conversation.bridge.tools import ToolSchemaCache, async_get_tools
 from custom_components.windowed_conversation.const import DOMAIN, MEMORY_API_ID
 from custom_components.windowed_conversation.memory import LostRows, Memory
 from custom_components.windowed_conversation.turn.remember_requests import LastAnswer, MemoryDialog, MemoryReply

@@ -18,7 +18,7 @@ from homeassistant.core import Context, HomeAssistant
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
-from custom_components.windowed_conversation.agents.lookup import async_loaded_agents
+from custom_components.windowed_conversation.agents.agent import async_loaded_agents
 from custom_components.windowed_conversation.const import (
     CONF_FALLBACK_AGENTS,
     CONF_HISTORY_TOKENS,

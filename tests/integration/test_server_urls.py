@@ -5,8 +5,7 @@ from homeassistant.core import HomeAssistant
 import pytest
 
 from custom_components.windowed_conversation.const import CONF_PROVIDER, PROVIDER_OPENAI_CHAT
-from custom_components.windowed_conversation.flows.account_form import parse_base_urls
-from custom_components.windowed_conversation.flows.account_trial import VerifiedAccount, async_try_account
+from custom_components.windowed_conversation.flows.account import VerifiedAccount, async_try_account, parse_base_urls
 from demo.model_server import ModelServer
 
 from .conftest import Submit

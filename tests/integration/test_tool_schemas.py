@@ -14,8 +14,7 @@ import probatio
 import pytest
 from pytest_homeassistant_custom_component.common import async_mock_service
 
-from custom_components.windowed_conversation.bridge.tool_schemas import ToolSchemaCache
-from custom_components.windowed_conversation.bridge.tools import SafeAPIInstance, async_get_tools
+from custom_components.windowed_conversation.bridge.tools import SafeAPIInstance, ToolSchemaCache, async_get_tools
 from custom_components.windowed_conversation.const import CONF_STATES
 from demo.model_server import ModelServer, call, words
 from tests.exact_tokens import exact_count

@@ -16,7 +16,7 @@ from custom_components.windowed_conversation.const import (
     CONF_FORMAT,
     PROVIDER_OPENAI,
 )
-from custom_components.windowed_conversation.flows.account_form import ACCOUNT_FORMS
+from custom_components.windowed_conversation.flows.account import ACCOUNT_FORMS
 from demo.model_server import ModelServer
 from tests.model_lists import ANTHROPIC, GEMINI, OPENAI
 

@@ -5,7 +5,7 @@ import random
 from hypothesis import given, strategies as st
 import pytest
 
-from custom_components.windowed_conversation.turn.speech.plain_speech import PlainSpeech, clean_speech
+from custom_components.windowed_conversation.turn.speech.plain_text import PlainSpeech, clean_speech
 
 CASES = {
     "**Bold** and *italic* text.": "Bold and italic text.",

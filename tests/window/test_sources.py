@@ -6,7 +6,7 @@ import pytest
 
 from custom_components.windowed_conversation.window import NoOpenExchange, Window, WindowPolicy
 from custom_components.windowed_conversation.window.codecs import dump_snapshot, load_snapshot
-from custom_components.windowed_conversation.window.interop.langgraph import from_langgraph_state, to_langgraph_state
+from custom_components.windowed_conversation.window.interop import from_langgraph_state, to_langgraph_state
 
 from .histories import LengthCounter, calls, create_window, results
 

@@ -30,11 +30,10 @@ from ..turn.routing import Route, RoutingMode, Scope
 from ..turn.speaker import base_language, is_about_speaker
 from ..turn.summary import ask_for_search_words
 from ..window import QUESTION, Message
-from .agent import Agent
+from .agent import Agent, async_find_agent, async_notify_servers
 from .conversation_turn import ConversationTurn
 from .costs import async_price_turn, log_turn
 from .issues import async_update_context_issue, async_update_model_issue, async_update_window_issue
-from .lookup import async_find_agent, async_notify_servers
 from .recording import async_record_background, async_record_cost, async_record_turn
 from .store import AgentStore, async_get_store
 from .summaries import Summarizer, SummaryCause, is_summary_due

@@ -10,7 +10,7 @@ from homeassistant.helpers import llm
 
 from .. import const
 from ..bridge.account import can_compact, can_search, is_local_server
-from ..bridge.filler import FillerMode
+from ..bridge.delivery import FillerMode
 from ..bridge.home_tools import GetStatesTool
 from ..const import MEMORY_API_ID, Counting, Persistence, RecordLevel
 from ..providers import DEFAULT_SETTINGS, Effort, ModelSettings, WebSearch

@@ -39,10 +39,9 @@ from ..turn.routing import RoutingMode
 from ..turn.speaker import Speaker
 from ..turn.state import Turn
 from ..window import Attachment, Window, WindowStats
-from .agent import Agent
+from .agent import Agent, async_find_agent, async_find_fallback_agents
 from .forgetting import async_run_deletion
 from .live_context import TurnContext
-from .lookup import async_find_agent, async_find_fallback_agents
 from .store import async_get_store
 
 _LOGGER = logging.getLogger(__name__)

@@ -15,9 +15,8 @@ from ..turn.attempts import Attempt
 from ..turn.model import BilledRequest
 from ..turn.state import Turn
 from ..window import WindowStats
-from .agent import Agent
+from .agent import Agent, async_agent_ids, async_find_agent
 from .conversation_turn import ConversationTurn
-from .lookup import async_agent_ids, async_find_agent
 
 type OnCost = Callable[[Decimal | None], None]
 

@@ -15,7 +15,7 @@ from ..memory import LostRows, Memory, MemoryUnavailable, Tombstone
 from ..turn.forgetting import ForgottenExchanges, RemovedOwners, find_removed_owners, remove_forgotten
 from ..turn.routing import WindowKey
 from ..window import Snapshot
-from .lookup import async_loaded_agents
+from .agent import async_loaded_agents
 from .reload_state import async_agent_states, async_clear_recent_turns
 from .store import AgentStore, async_get_store
 

@@ -28,9 +28,8 @@ from ..bridge.chat_log import (
     copy_chat_log,
     leave_session,
 )
-from ..bridge.delivery import Delivery, async_announce, async_mention, async_notify
+from ..bridge.delivery import FILLER_SECONDS, Delivery, Filler, async_announce, async_mention, async_notify
 from ..bridge.errors import async_get_spoken_text, log_fault
-from ..bridge.filler import FILLER_SECONDS, Filler
 from ..bridge.local_intents import async_is_never_mind, get_speech
 from ..bridge.turn_report import async_fire_answer_event
 from ..const import DOMAIN

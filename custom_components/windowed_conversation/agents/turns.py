@@ -32,11 +32,10 @@ from ..turn.state import LocalMessagesBuilder, Turn, TurnCallbacks
 from ..turn.turn import run_turn
 from ..window import WindowBusy, WindowError
 from .after_turn import run_steps
-from .agent import Agent
+from .agent import Agent, async_learn_usage
 from .conversation_turn import ConversationTurn, async_build_question, build_memory_answerer
 from .hand_over import PipelineTurn, async_end_hand_overs
 from .live_context import NO_METRICS
-from .lookup import async_learn_usage
 from .store import async_get_store
 
 _LOGGER = logging.getLogger(__name__)

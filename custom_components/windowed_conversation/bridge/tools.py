@@ -1,19 +1,22 @@
-"""Home Assistant's LLM tools together with our own, called so that no error ends a turn."""
+"""Home Assistant's LLM tools with our own: called so that no error ends a turn, and their schemas, converted once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields
+from itertools import chain
 import logging
+from operator import attrgetter, is_
 import time
 from typing import Any, override
 
 from homeassistant.components.homeassistant import llm as home_llm
 from homeassistant.core import HomeAssistant
 from homeassistant.exceptions import HomeAssistantError, Unauthorized
-from homeassistant.helpers import llm
+from homeassistant.helpers import intent, llm
 import probatio
 
 from ..const import DOMAIN
+from ..providers import ToolSchema
 from ..turn.attempts import ToolRun
 from ..turn.errors import ToolsUnavailable
 from .errors import log_fault
@@ -26,6 +29,27 @@ _STATES_TOOL = ("homeassistant", _STATES_TOOL_NAME)
 # Home Assistant's tool for the time, which the stamp of every message has.
 _CLOCK_TOOL = ("llm", "GetDateTime")
 _STATES_TOOL_PROMPT: str = getattr(home_llm, "DYNAMIC_CONTEXT_PROMPT", "")
+
+# The keywords that contain schemas and never make a schema narrower when these become wider, unlike `oneOf` and `not`.
+_MAP_KEYWORDS = ("properties", "patternProperties")
+_LIST_KEYWORDS = ("anyOf", "allOf", "prefixItems")
+_SINGLE_KEYWORDS = ("items", "additionalProperties")
+
+# The keywords of `allOf` that mean the same outside it, whatever stands beside them.
+_MERGEABLE_KEYWORDS = frozenset({"type", "enum", "minimum", "maximum", "multipleOf", "pattern", "format", "maxLength"})
+
+# Schemas nested deeper than this are sent as they are.
+_MAX_DEPTH = 32
+
+# From this length on, a limit of characters is only checked: a model cannot count them.
+_MIN_UNCOUNTED_CHARS = 200
+
+# The device classes that are named as examples, the first of each kind of tool. All others are words of everyday life.
+_EXAMPLE_DEVICE_CLASSES = ("blind", "garage", "outlet", "tv")
+
+type Schema = Mapping[str, Any]
+type SchemaSerializer = Callable[[Any], Any]
+type _SchemaSources = tuple[object, ...]
 
 
 @dataclass
@@ -144,3 +168,154 @@ async def _async_get_usable_apis(
     if len(usable) > 1:
         return await llm.async_get_api(hass, list(usable), llm_context)
     return next(iter(usable.values()), None)
+
+
+class ToolSchemaCache:
+    """The JSON schemas of an agent's tools, each converted only once although every turn builds new tools.
+
+    Converting a schema takes longer than all other work on it. Cached sources are compared by identity, because schema
+    markers with different descriptions are equal.
+    """
+
+    def __init__(self) -> None:
+        self._schema_by_tool: dict[str, tuple[_SchemaSources, ToolSchema]] = {}
+
+    def convert_tools(self, api: llm.APIInstance | None) -> tuple[ToolSchema, ...]:
+        """Return the schemas of the API's tools, sorted by name so that requests begin with the same bytes."""
+        if api is None:
+            return ()
+        schemas: dict[str, tuple[_SchemaSources, ToolSchema]] = {}
+        converted: list[ToolSchema] = []
+        for tool in sorted(api.tools, key=attrgetter("name")):
+            origin = _list_schema_sources(tool.parameters, api.custom_serializer)
+            # A tool that does not declare whether it changes anything is assumed to do so.
+            read_only = getattr(tool.annotations, "read_only", False) is True
+            before, schema = self._schema_by_tool.get(tool.name, ((), None))
+            is_same = len(origin) == len(before) and all(map(is_, origin, before, strict=True))
+            if (
+                not is_same
+                or schema is None
+                or schema.description != (tool.description or "")
+                or schema.read_only != read_only
+            ):
+                schema = _convert_schema(tool, api, read_only=read_only)
+            schemas[tool.name] = origin, schema
+            converted.append(schema)
+        self._schema_by_tool = schemas
+        return tuple(converted)
+
+
+def _list_schema_sources(parameters: probatio.Schema, serializer: SchemaSerializer | None) -> _SchemaSources:
+    """Return the objects that a schema is converted from. Keeping a reference to them keeps their identities unique."""
+    if not isinstance(parameters, probatio.Schema):
+        # Home Assistant annotates another type for this argument, but also converts a `Schema`.
+        return _list_schema_sources(probatio.Schema(parameters), serializer)
+    schema = parameters.schema
+    items = chain.from_iterable(schema.items()) if isinstance(schema, dict) else [schema]
+    return serializer, parameters.required, parameters.extra, *items
+
+
+def _convert_schema(tool: llm.Tool, api: llm.APIInstance, *, read_only: bool) -> ToolSchema:
+    schema: Schema = probatio.to_openapi(
+        tool.parameters, custom_serializer=api.custom_serializer, openapi_version="3.1.0"
+    )
+    origin = _unwrap_tool(tool)
+    if isinstance(origin, llm.IntentTool):
+        schema = shorten_intent_schema(schema, _find_implied_domain(api.api.hass, origin))
+    return ToolSchema(tool.name, tool.description or "", reduce_schema(schema), read_only)
+
+
+def _unwrap_tool(tool: llm.Tool) -> llm.Tool:
+    while isinstance(tool, llm.NamespacedTool):
+        tool = tool.tool
+    return tool
+
+
+def _find_implied_domain(hass: HomeAssistant, tool: llm.IntentTool) -> str | None:
+    """Return the domain that Home Assistant assumes if the intent is called without any, or None."""
+    for handler in intent.async_get(hass):
+        if handler.intent_type == tool.intent_type and isinstance(handler, intent.DynamicServiceIntentHandler):
+            domains = [*(handler.required_domains or ())]
+            return domains[0] if len(domains) == 1 else None
+    return None
+
+
+def shorten_intent_schema(schema: Schema, implied_domain: str | None) -> dict[str, Any]:
+    """Return an intent's schema without a domain that is implied, and with examples in place of all device classes.
+
+    Home Assistant still checks both arguments if a model passes them.
+    """
+    properties = dict(schema.get("properties", {}))
+    is_optional = "domain" not in schema.get("required", ())
+    if is_optional and implied_domain and _list_allowed_items(properties.get("domain")) == [implied_domain]:
+        del properties["domain"]
+    if classes := _list_allowed_items(properties.get("device_class")):
+        examples = [each for each in _EXAMPLE_DEVICE_CLASSES if each in classes] or classes[:2]
+        hint = {"description": f"Such as {', '.join(examples)}"} if len(examples) < len(classes) else {}
+        properties["device_class"] = {**hint, **properties["device_class"], "items": {"type": "string"}}
+    return {**schema, **({"properties": properties} if "properties" in schema else {})}
+
+
+def _list_allowed_items(schema: Any) -> list[str]:
+    """Return the texts that may be in a list with this schema, or no text if any may."""
+    items = schema.get("items") if isinstance(schema, Mapping) else None
+    return list(items.get("enum", ())) if isinstance(items, Mapping) and items.get("type") == "string" else []
+
+
+def reduce_schema(schema: Schema) -> dict[str, Any]:
+    """Return the schema without keywords that tell a model nothing. It accepts all that the given schema accepts.
+
+    Home Assistant checks each call with its own schema, so `additionalProperties` and long limits need not be sent.
+    """
+    reduced: dict[str, Any] = _reduce(schema, _MAX_DEPTH)
+    return reduced
+
+
+def _reduce(schema: Any, depth: int) -> Any:
+    if not isinstance(schema, Mapping) or not depth:
+        return schema
+    inner = {
+        **{name: _reduce_map(schema[name], depth) for name in _MAP_KEYWORDS if name in schema},
+        **{name: [_reduce(each, depth - 1) for each in schema[name]] for name in _LIST_KEYWORDS if name in schema},
+        **{name: _reduce(schema[name], depth - 1) for name in _SINGLE_KEYWORDS if name in schema},
+    }
+    whole = {**schema, **inner}
+    return _merge_parts({name: value for name, value in whole.items() if not _says_nothing(whole, name)})
+
+
+def _reduce_map(schemas: Mapping[str, Any], depth: int) -> dict[str, Any]:
+    return {name: _reduce(each, depth - 1) for name, each in schemas.items()}
+
+
+def _says_nothing(schema: Schema, keyword: str) -> bool:
+    """Return whether a keyword of the schema can be removed: the schema then accepts the same, or more."""
+    value = schema[keyword]
+    match keyword:
+        case "additionalProperties":
+            # beside named properties, a model would not guess that others are accepted
+            return value is False or (value in (True, {}) and "properties" not in schema)
+        case "title" | "description":
+            return keyword == "title" or not str(value).strip()
+        case "default" | "required":
+            return value is None or value in ("", [], {})
+        case "minLength" | "minItems":
+            return isinstance(value, int) and value <= 1
+    return keyword == "maxLength" and isinstance(value, int) and value >= _MIN_UNCOUNTED_CHARS
+
+
+def _merge_parts(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema with the parts of `allOf` as its own keywords, or unchanged if they do not fit in."""
+    merged = {name: value for name, value in schema.items() if name != "allOf"}
+    for part in schema.get("allOf", ()):
+        kind = _choose_narrower_type(merged.get("type"), part.get("type")) if isinstance(part, Mapping) else None
+        if kind is None or not part.keys() <= _MERGEABLE_KEYWORDS - (merged.keys() - {"type"}):
+            return schema
+        merged |= {**part, **({"type": kind} if kind else {})}
+    return merged
+
+
+def _choose_narrower_type(one: Any, other: Any) -> Any:
+    """Return the type that both types allow, an empty text if neither says one, or None if there is no such type."""
+    if one is None or other is None or one == other:
+        return one or other or ""
+    return "integer" if {str(one), str(other)} == {"integer", "number"} else None

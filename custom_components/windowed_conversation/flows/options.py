@@ -30,7 +30,7 @@ from ..agents.config import (
     DEFAULT_POLICY,
     DEFAULT_SEARCH_WORDS,
 )
-from ..bridge.filler import FillerMode
+from ..bridge.delivery import FillerMode
 from ..bridge.persons import async_get_device_owners, replace_device_owners
 from ..window import ToolResultMode
 from .fields import (

@@ -9,8 +9,7 @@ from homeassistant.core import HomeAssistant, ServiceCall, callback
 from homeassistant.helpers.dispatcher import async_dispatcher_connect
 
 from ..agents.actions.access import find_permitted_entity, list_visible_windows
-from ..agents.agent import SIGNAL_AGENT_CHANGED, Agent
-from ..agents.lookup import async_loaded_agents
+from ..agents.agent import SIGNAL_AGENT_CHANGED, Agent, async_loaded_agents
 from ..const import DOMAIN
 from ..turn.routing import WindowKey
 from ..window import WindowStats

@@ -26,8 +26,7 @@ from .context import LiveContext, add_context, extract_user_text
 from .errors import EmptyAnswer
 from .limits import Budget, calculate_max_live_tokens, choose_evictions, find_shortfall, free_tokens
 from .model import BilledRequest, Question, ReplyDelta, RequestPermit
-from .speech.link_filter import LinkFilter
-from .speech.plain_speech import PlainSpeech
+from .speech.plain_text import LinkFilter, PlainSpeech
 from .speech.speech_filter import SpeechFilter
 from .state import REPETITION_NOTE, Turn
 

@@ -24,7 +24,7 @@ from .limits import Budget, Pause, apply_context_size, free_tokens, reduce_histo
 from .model import FallbackAgent, Model, Question, ReplyDelta
 from .model_turn import ask_model
 from .routing import REASON_BY_ERROR_TYPE, Route, RouteDecision, RouteReason, build_situation, decide_fallback_route
-from .speech.plain_speech import clean_speech
+from .speech.plain_text import clean_speech
 from .state import AgentFailure, LocalMessagesBuilder, Turn
 
 # The longest pause, in seconds, that a user has to wait for if no other agent can answer.

@@ -24,8 +24,7 @@ from ...memory import MAX_ID_BYTES, Memory, MemoryUnavailable
 from ...turn.errors import IdTooLong
 from ...turn.routing import WindowKey, check_id
 from ...window import MAX_TOKENS, Window, WindowStats, is_in_turn, is_int_in_range
-from ..agent import Agent
-from ..lookup import async_agent_ids, async_find_agent, async_loaded_agents
+from ..agent import Agent, async_agent_ids, async_find_agent, async_loaded_agents
 from ..store import async_get_store
 
 ATTR_EVERYONE = "everyone"

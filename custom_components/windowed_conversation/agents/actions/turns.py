@@ -25,7 +25,7 @@ from ...bridge.turn_report import build_waterfall, find_agent_entity_id
 from ...memory import CallRecord, Memory, RequestContent, RequestRecord, TokenUsage, TurnListQuery, TurnRecord
 from ...turn.routing import Route
 from ...window import is_in_turn
-from ..lookup import async_agent_ids
+from ..agent import async_agent_ids
 from ..reload_state import RecentTurn, async_find_recent_turns
 from . import access
 from .memory import open_usable_store

@@ -14,8 +14,7 @@ from anthropic import AsyncAnthropic, AsyncStream, DefaultAsyncHttpxClient
 from anthropic.resources.models import AsyncModels
 
 from ..events import Event, ListedModel, OnBytesCallback, Request, ignore_bytes
-from ..json_values import get_member, require_count, token_limit
-from ..model_lists import PAGE_SIZE, ModelPage, read_page, read_pages
+from ..json_values import PAGE_SIZE, ModelPage, get_member, read_page, read_pages, require_count, token_limit
 from ..streaming import stream_events
 from ..transport import bounded_client, post_for_stream, post_json
 from .decoding import MessageDecoder, convert_errors

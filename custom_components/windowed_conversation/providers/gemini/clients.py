@@ -13,8 +13,7 @@ from urllib.parse import quote
 
 from ..errors import BadStream
 from ..events import Event, ListedModel, OnBytesCallback, Request, ignore_bytes
-from ..json_values import get_member, require_count, token_limit
-from ..model_lists import PAGE_SIZE, ModelPage, read_page, read_pages
+from ..json_values import PAGE_SIZE, ModelPage, get_member, read_page, read_pages, require_count, token_limit
 from ..streaming import read_any_json, stream_events
 from ..transport import bounded_client
 from .decoding import GeminiDecoder, GoogleError, convert_errors

@@ -18,8 +18,7 @@ from ..decoder import Decoder
 from ..encoder import native_value, shorten
 from ..errors import BadRequest, BadStream, ProviderError
 from ..events import OLLAMA_FINGERPRINT, Compacted, Event, ListedModel, OnBytesCallback, Request, ignore_bytes
-from ..json_values import get_member, require_count
-from ..model_lists import read_page
+from ..json_values import get_member, read_page, require_count
 from ..models import Caching
 from ..sizes import read_context_tokens, read_loaded_context_tokens, read_output_tokens, says_images
 from ..streaming import read_any_json, stream_events

@@ -1,23 +1,26 @@
-"""Conversion of a conversation to and from the state of a LangGraph graph, without importing LangGraph.
+"""Conversion of a window to and from formats of other projects: LangGraph state and Chat Completions messages.
 
-A message is a dictionary that langchain_core's `convert_to_messages` accepts: `{"role": ..., "content": ...}`. Fields
-that only a window has are in `additional_kwargs`, which LangGraph keeps, and in the key "window" next to the messages.
+For programs that use the window without Home Assistant, which never loads this module. It imports neither of these
+projects. See `docs/langgraph.md`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+import json
 import time
 from typing import Any
 
-from ..codecs.fields import CharAllowance, Fields, MalformedData
-from ..codecs.snapshot import build_exchange, dump_metadata, load_eviction_counts, load_metadata, load_tags
-from ..exchange import EvictionCounts, Exchange, Snapshot
-from ..messages import MAX_TOKENS, NO_TAGS, Message, Role, ToolCall
-from ..policy import WindowPolicy
-from ..tokens import TokenCounter
-from ..tool_results import prepare_message
-from ..window import Window
-from .chat_completions import load_content
+from .codecs.fields import CharAllowance, Fields, MalformedData
+from .codecs.snapshot import build_exchange, dump_metadata, load_eviction_counts, load_metadata, load_tags
+from .exchange import EvictionCounts, Exchange, Snapshot
+from .messages import MAX_TOKENS, NO_TAGS, Message, Role, ToolCall
+from .policy import WindowPolicy
+from .tokens import TokenCounter
+from .tool_results import prepare_message
+from .window import Window
+
+# OpenAI's newer models use the name `developer` for the system role.
+_ROLE_BY_NAME = {role.value: role for role in Role} | {"developer": Role.SYSTEM}
 
 _METADATA_KEY = "windowed_conversation"
 _SYSTEM_ID = "system"
@@ -26,8 +29,90 @@ _ROLES = {role.value: role for role in Role} | {"human": Role.USER, "ai": Role.A
 _MESSAGE_ATTRIBUTES = ("type", "id", "content", "tool_calls", "tool_call_id", "name", "additional_kwargs")
 
 
+def to_chat_completions(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """Return the messages in the Chat Completions format, in the same order. It has no fields for window metadata."""
+    return [_dump_chat_message(message) for message in messages]
+
+
+def from_chat_completions(data: object) -> tuple[Message, ...]:
+    """Return the messages from a Chat Completions list, not yet counted or tagged. Raises `CodecError`.
+
+    A tool result gets its tool's name from the call. Content must be a text or a list of texts; images and audio raise
+    `MalformedData`. Whether the messages form complete exchanges is checked later, by the window.
+    """
+    if not isinstance(data, list):
+        raise MalformedData("the conversation is no list")
+    fields = Fields({"messages": data}, "conversation", CharAllowance())
+    tools: dict[str, str] = {}
+    messages = []
+    for each in fields.children("messages"):
+        message = _load_chat_message(each, tools)
+        tools.update((call.id, call.name) for call in message.tool_calls)
+        messages.append(message)
+    return tuple(messages)
+
+
+def _load_content(fields: Fields) -> str:
+    """Return the text of a message, which is empty if the message has none."""
+    content = fields.get_raw("content")
+    if content is None or isinstance(content, str):
+        return fields.read_optional_text("content") or ""
+    parts = fields.children("content", lambda part: {"type": "text", "text": part} if isinstance(part, str) else part)
+    return "".join(map(_load_text_part, parts))
+
+
+def _load_text_part(fields: Fields) -> str:
+    if fields.read_text("type") != "text":
+        raise fields.build_error("type", "is no text")
+    return fields.read_text("text")
+
+
+def _dump_chat_message(message: Message) -> dict[str, Any]:
+    form: dict[str, Any] = {"role": str(message.role), "content": message.content}
+    if message.tool_calls:
+        form["content"] = message.content or None
+        form["tool_calls"] = [
+            {
+                "type": "function",
+                "id": call.id,
+                "function": {"name": call.name, "arguments": json.dumps(dict(call.arguments), ensure_ascii=False)},
+            }
+            for call in message.tool_calls
+        ]
+    if message.tool_call_id is not None:
+        form["tool_call_id"] = message.tool_call_id
+    elif message.name is not None:
+        form["name"] = message.name
+    return form
+
+
+def _load_chat_message(fields: Fields, tools: dict[str, str]) -> Message:
+    role = _ROLE_BY_NAME.get(fields.read_text("role"))
+    if role is None:
+        raise fields.build_error("role", "is none")
+    tool_call_id = fields.read_optional_text("tool_call_id")
+    name = fields.read_optional_text("name")
+    return Message(
+        role=role,
+        content=_load_content(fields),
+        tool_calls=tuple(_load_chat_call(call) for call in fields.children("tool_calls")),
+        tool_call_id=tool_call_id,
+        name=name if tool_call_id is None else tools.get(tool_call_id, name),
+    )
+
+
+def _load_chat_call(fields: Fields) -> ToolCall:
+    function = fields.read_child("function")
+    # Some servers send an empty text for a call without arguments.
+    arguments = function.read_json_object("arguments") if function.get_raw("arguments") else {}
+    return ToolCall(fields.read_text("id"), function.read_text("name"), arguments)
+
+
 def to_langgraph_state(window: Window) -> dict[str, Any]:
     """Return the window as `{"messages": [...], "window": {...}}`, without an open exchange.
+
+    A message is a dictionary that langchain_core's `convert_to_messages` accepts. Fields that only a window has are in
+    `additional_kwargs`, which LangGraph keeps, and in the key "window" next to the messages.
 
     The id of a message is its position in the conversation, so that `add_messages` replaces it in place. "window" lists
     the ids of the messages in the window. When the state is read, older messages of the window that `add_messages` has
@@ -151,7 +236,7 @@ def _load_message(fields: Fields) -> tuple[Message, frozenset[str], frozenset[st
         raise fields.build_error("role", "is none")
     message = Message(
         role=role,
-        content=load_content(fields),
+        content=_load_content(fields),
         tool_calls=tuple(_load_call(call) for call in fields.children("tool_calls")),
         tool_call_id=fields.read_optional_text("tool_call_id"),
         name=fields.read_optional_text("name"),

@@ -5,7 +5,7 @@ import re
 from hypothesis import given, strategies as st
 import pytest
 
-from custom_components.windowed_conversation.turn.speech.link_filter import LinkFilter
+from custom_components.windowed_conversation.turn.speech.plain_text import LinkFilter
 
 CASES = {
     "It is sunny ([bbc.com](https://www.bbc.com/w?utm_source=openai)). Rain later.": "It is sunny. Rain later.",

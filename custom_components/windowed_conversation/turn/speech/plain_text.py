@@ -1,9 +1,43 @@
-"""Removes the marks that text-to-speech would read aloud from an answer: Markdown, URLs, citations, and emoji."""
+"""Makes an answer that arrives in pieces plain: without the links of a web search, and without marks for speech.
+
+The marks are those that text-to-speech would read aloud: Markdown, URLs, citations, and emoji.
+"""
 
 import re
 
+# A longer text is not held, because no link is that long.
+_MAX_HELD_LINK_CHARS = 4_000
+
+_SPACE = r"[ \t]*+"
+_LABEL = r"\[(?:[^\[\]\n]|\[[^\[\]\n]*+\])*+"
+_LINKED_CHARS = r"(?:[^\s<>()]|\([^\s<>()]*+\))*+"
+_LINK = rf'{_LABEL}\]\({_SPACE}https?://{_LINKED_CHARS}(?:{_SPACE}"[^"\n]*+")?{_SPACE}\)'
+_URL_GROUP = r"\([!-'*-;=?-Z\\^-~]*+\)"
+_URL_CHARS = rf"(?:[!-'*-;=?-Z\\^-~]|{_URL_GROUP})*"
+# Punctuation after a URL is not part of it.
+_URL = rf"https?://{_URL_CHARS}(?:[\w/#&=%+~$@-]|{_URL_GROUP})"
+_CITATION = rf"{_SPACE}(?:\({_SPACE}(?:{_LINK}[,;]?{_SPACE})++\)|\({_SPACE}{_URL}{_SPACE}\)|<{_URL}>|{_URL})"
+
+_BEGUN_SCHEME = "h|ht|htt|https?|https?:|https?:/"
+_BEGUN_LINK = (
+    rf"{_LABEL}(?:\[[^\[\]\n]*+|\](?:\({_SPACE}(?:{_BEGUN_SCHEME}|https?://{_LINKED_CHARS}(?:\([^\s<>()]*+)?"
+    rf'(?:{_SPACE}"[^"\n]*+"?)?{_SPACE}\)?)?)?)?'
+)
+_BEGUN_URL = rf"{_BEGUN_SCHEME}|https?://{_URL_CHARS}(?:\([!-'*-;=?-Z\\^-~]*+)?"
+_LINK_FLAGS = re.IGNORECASE | re.ASCII
+
+# Citations in a row, or a link with its text.
+_LINK_PATTERN = re.compile(rf"(?:{_CITATION})+|(?P<link>{_LINK})", _LINK_FLAGS)
+_URL_PATTERN = re.compile(_URL, _LINK_FLAGS)
+# The end of a text that the next characters may make a link, or that they end.
+_HELD_LINK_PATTERN = re.compile(
+    rf"(?:{_CITATION}|{_LINK})*(?:{_SPACE}(?:\({_SPACE}(?:{_LINK}[,;]?{_SPACE})*+(?:{_BEGUN_LINK})?"
+    rf"|[(<]?{_SPACE}(?:{_BEGUN_URL})?{_SPACE})|{_BEGUN_LINK})\Z",
+    _LINK_FLAGS,
+)
+
 # A longer text is not held, because no mark is that long.
-_MAX_HELD_CHARS = 2_000
+_MAX_HELD_MARK_CHARS = 2_000
 
 _EMOJI = (
     "\U0001f000-\U0001faff\u2600-\u27bf\u2b00-\u2bff\ufe0f\u200d\u20e3\U000e0020-\U000e007f\u231a-\u23ff\u3030\u303d"
@@ -50,7 +84,7 @@ _REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 
 # The end of a text in which the next characters may complete a mark. White space belongs to the text after it.
-_HELD_PATTERN = re.compile(
+_HELD_MARK_PATTERN = re.compile(
     rf"""(?:
         (?<![^\n])[ \t]*+(?:
             \|[^\n]*+                                            # a row of a table
@@ -71,6 +105,33 @@ _HELD_PATTERN = re.compile(
 )
 
 
+class LinkFilter:
+    """Removes URLs and citations, and replaces each link by its text. A possible link is held until it is whole."""
+
+    def __init__(self) -> None:
+        self._pending = ""
+
+    def feed(self, text: str) -> str:
+        """Return the text without links that is ready after another piece."""
+        text = self._pending + text
+        found = _HELD_LINK_PATTERN.search(text, max(0, len(text) - _MAX_HELD_LINK_CHARS))
+        start = found.start() if found else len(text)
+        self._pending = text[start:]
+        return _LINK_PATTERN.sub(_replace_link, text[:start])
+
+    def flush(self) -> str:
+        """Return the rest of the text."""
+        text, self._pending = self._pending, ""
+        return _LINK_PATTERN.sub(_replace_link, text)
+
+
+def _replace_link(found: re.Match[str]) -> str:
+    if found["link"]:
+        return _URL_PATTERN.sub("", found["link"][1:].rpartition("](")[0])
+    # A word may follow at once.
+    return " " if found.string[found.end() : found.end() + 1].isalnum() else ""
+
+
 class PlainSpeech:
     """Cleans an answer that arrives in pieces. A possible beginning of a mark is held until the mark is whole."""
 
@@ -84,7 +145,7 @@ class PlainSpeech:
     def feed(self, text: str) -> str:
         """Return the cleaned text that is ready after another piece."""
         text = self._pending + text
-        found = _HELD_PATTERN.search(self._context + text, max(1, len(text) + 1 - _MAX_HELD_CHARS))
+        found = _HELD_MARK_PATTERN.search(self._context + text, max(1, len(text) + 1 - _MAX_HELD_MARK_CHARS))
         start = found.start() - 1 if found else len(text)
         self._pending = text[start:]
         return self._clean(text[:start])
