@@ -12,7 +12,7 @@ from homeassistant.helpers import config_validation as cv, llm
 from homeassistant.helpers.event import async_track_time_interval
 from homeassistant.helpers.typing import ConfigType
 
-from .agents.actions import conversations as conversation_actions, memory as memory_actions, turns as turn_actions
+from .agents.actions import ACTIONS
 from .agents.agent import AccountConfigEntry, AccountData
 from .agents.config import AgentConfig
 from .agents.forgetting import async_forget_removed_owners, async_track_user_removal
@@ -27,6 +27,7 @@ from .bridge.memory_tools import MemoryAPI
 from .bridge.overview import async_acquire_overview
 from .bridge.persons import async_copy_device_owners
 from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE
+from .page import async_register_commands, async_register_page
 from .providers import Provider, ProviderError
 
 CONFIG_SCHEMA = cv.config_entry_only_config_schema(DOMAIN)
@@ -38,12 +39,16 @@ _EXPIRY_INTERVAL = timedelta(minutes=10)
 
 
 async def async_setup(hass: HomeAssistant, config: ConfigType) -> bool:
-    """Register the actions and the LLM API through which other agents search memory, and watch for removed users."""
-    actions = (*conversation_actions.ACTIONS, *memory_actions.ACTIONS, *turn_actions.ACTIONS)
-    for name, action, schema, response in actions:
+    """Register the actions, the page, and the LLM API through which other agents search memory.
+
+    Also watch for removed users.
+    """
+    for name, action, schema, response in ACTIONS:
         hass.services.async_register(DOMAIN, name, action, schema, response)
     async_track_user_removal(hass)
     llm.async_register_api(hass, MemoryAPI(hass, partial(async_get_store, hass)))
+    async_register_commands(hass)
+    await async_register_page(hass)
     return True
 
 

@@ -14,7 +14,9 @@ from homeassistant.const import Platform
 from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback
 from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers import entity_registry as er
+from homeassistant.helpers.dispatcher import async_dispatcher_send
 from homeassistant.helpers.intent import IntentResponseType
+from homeassistant.util.signal_type import SignalType
 
 from ..bridge.chat_log import async_ask_agent
 from ..bridge.errors import log_fault
@@ -36,6 +38,9 @@ _LOGGER = logging.getLogger(__name__)
 
 # In seconds. The steps after a turn are delayed, so that writing and recording do not hold up the answer.
 _NOTIFY_DELAY = 0.05
+
+# Sent with the agent after each change of an agent or its windows.
+SIGNAL_AGENT_CHANGED: SignalType[Agent] = SignalType(f"{DOMAIN}_agent_changed")
 
 type AccountConfigEntry = ConfigEntry[AccountData]
 
@@ -147,6 +152,7 @@ class Agent:
             self._notify_timer = None
         for listener in self._listeners:
             _run_safely(listener)
+        async_dispatcher_send(self.hass, SIGNAL_AGENT_CHANGED, self)
         self.state.conversations.save()
 
     @callback

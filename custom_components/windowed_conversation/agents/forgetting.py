@@ -16,7 +16,7 @@ from ..turn.forgetting import ForgottenExchanges, RemovedOwners, find_removed_ow
 from ..turn.routing import WindowKey
 from ..window import Snapshot
 from .agent import async_loaded_agents
-from .reload_state import async_agent_states
+from .reload_state import async_agent_states, async_clear_recent_turns
 from .store import AgentStore, async_get_store
 
 _LOGGER = logging.getLogger(__name__)
@@ -62,6 +62,7 @@ async def _async_forget[Result](hass: HomeAssistant, store: AgentStore, work: Ca
             for agent_id, account in async_agent_states(hass).items():
                 account.windows.rewrite_windows(partial(_remove_lost_exchanges, each, agent_id))
             _fire_forgotten_events(hass, each)
+        async_clear_recent_turns(hass)
         for agent in async_loaded_agents(hass):
             agent.profiles.clear()
     if losses:

@@ -28,6 +28,7 @@ from ..turn.speaker import Speaker
 from ..turn.state_text import area_name
 from ..window import Exchange, TextKind, Window
 from .agent import Agent
+from .reload_state import SentContext
 from .store import async_get_store
 
 _LOGGER = logging.getLogger(__name__)
@@ -90,6 +91,15 @@ class TurnContext:
             return sizes
         states = self._states_text or NO_STATES_TEXT
         return {**sizes, "states_listed": len(states.state_by_key), "states_tokens": states.tokens}
+
+    def describe(self) -> SentContext:
+        """Return the facts, recalled lines and states of the last request, as they were sent."""
+        states = self._states_text or NO_STATES_TEXT
+        return SentContext(
+            facts=self.profile.text if self.profile else "",
+            recalled=self._recalled_lines.lines,
+            states=states.text,
+        )
 
     async def async_read_memory(self) -> None:
         """Read the facts and search memory. If memory is off or too slow, the turn continues without them."""

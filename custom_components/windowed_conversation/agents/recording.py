@@ -30,6 +30,7 @@ from ..window import Message, Role
 from .agent import Agent
 from .conversation_turn import ConversationTurn
 from .costs import async_price_summary, log_requests
+from .reload_state import RecentTurn, SentContext
 from .store import async_get_store
 
 # A model may call any number of tools at once.
@@ -40,7 +41,7 @@ _encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), defau
 
 @callback
 def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
-    """Pass the record of a turn to the writer thread."""
+    """Keep a turn in working memory, and pass its record to the writer thread."""
     state, speaker = turn.state, turn.speaker
     error = state.error or state.interruption
     record = TurnRecord(
@@ -77,13 +78,24 @@ def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
         # like a tool's result, sources are part of the text, which is forgotten earlier than the statistics
         found = _encode_json({"sources": [asdict(source) for source in state.sources]})
         searches = (CallRecord(WEB_SEARCH_TOOL, "{}", found),)
-    async_store_record(agent, record, state.attempts, state.started_at, TurnText(speaker.text, speech, searches))
+    words, attempts = TurnText(speaker.text, speech, searches), tuple(state.attempts)
+    complete = partial(complete_record, record, attempts, state.started_at, words)
+    if state.pictures:
+        # the text of the requests is kept instead of the requests, which hold the pictures
+        complete, attempts = partial(replace, complete()), ()
+    live_tokens = state.context.tokens if state.context is not None else 0
+    get_context = turn.live_context.describe if turn.live_context is not None else SentContext
+    agent.state.recent_turns.append(RecentTurn(record, speaker, complete, get_context, attempts, live_tokens))
+    async_store_record(agent, record, state.attempts, state.started_at, words)
 
 
 @callback
 def async_record_cost(agent: Agent, turn: str, cost: Decimal | None) -> None:
     """Add the cost of a turn or a summary to its record, which is already stored by then."""
     store = async_get_store(agent.hass)
+    for recent in agent.state.recent_turns:
+        if recent.record.id == turn:
+            recent.cost = None if cost is None else str(cost)
     if cost is not None and store is not None and agent.config.record is not RecordLevel.OFF:
         store.async_queue_record(TurnCost(turn, str(cost)))
 

@@ -1,8 +1,10 @@
 """State that outlives a reload: the statistics, promises and conversations of each agent, created and dropped here."""
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from decimal import Decimal, InvalidOperation
+from functools import partial
 import logging
 from typing import Any, NamedTuple
 
@@ -12,9 +14,11 @@ from homeassistant.util.hass_dict import HassKey
 from ..bridge.account import ServerCache
 from ..bridge.calibration import ModelCalibrations, async_get_exact_counter
 from ..const import DOMAIN
+from ..memory import TurnRecord
 from ..providers import Usage
-from ..turn.attempts import AttemptResult
+from ..turn.attempts import Attempt, AttemptResult
 from ..turn.routing import Route
+from ..turn.speaker import Speaker
 from ..turn.state import Turn
 from ..window import CalibratedCounter, WindowRegistry, is_int_in_range
 from .config import AgentConfig
@@ -48,6 +52,32 @@ _NO_ANSWER_ATTRIBUTES: Mapping[str, Any] = {
 _ACCOUNT_STATES_KEY: HassKey[dict[str, AccountState]] = HassKey(f"{DOMAIN}_account_states")
 
 _MAX_LOST_ANSWERS = 20
+_MAX_RECENT_TURNS = 20
+
+
+class SentContext(NamedTuple):
+    """The additions to the requests of a turn as they were sent: facts and recalled lines, and states of the home."""
+
+    facts: str = ""
+    recalled: tuple[str, ...] = ()
+    states: str = ""
+
+
+@dataclass(slots=True)
+class RecentTurn:
+    """A turn in working memory, whatever the record keeps. `complete` returns its record with requests and text.
+
+    `get_context` returns the additions to its requests. `attempts` is empty if its requests had pictures, which are not
+    kept. `live_tokens` is the size of its live context. `cost` is in US dollars, and None until it is known.
+    """
+
+    record: TurnRecord
+    speaker: Speaker
+    complete: Callable[[], TurnRecord]
+    get_context: Callable[[], SentContext]
+    attempts: tuple[Attempt, ...] = ()
+    live_tokens: int = 0
+    cost: str | None = None
 
 
 @dataclass(slots=True)
@@ -278,7 +308,10 @@ class PromisedAnswers:
 
 @dataclass(frozen=True, slots=True)
 class AgentState:
-    """The state of an agent that outlives a reload: conversations, health, statistics, and token counter."""
+    """The state of an agent that outlives a reload: conversations, health, statistics, and token counter.
+
+    `recent_turns` are its last turns, oldest first. They are lost when something is forgotten.
+    """
 
     conversations: ConversationStore
     counter: CalibratedCounter
@@ -286,11 +319,18 @@ class AgentState:
     promises: PromisedAnswers
     stored_values: tuple[StoredValue, ...]
     health_watch: HealthWatch = field(default_factory=HealthWatch)
+    recent_turns: deque[RecentTurn] = field(default_factory=partial(deque[RecentTurn], maxlen=_MAX_RECENT_TURNS))
 
     @property
     def windows(self) -> WindowRegistry[str]:
         """The agent's conversations."""
         return self.conversations.windows
+
+    def drop_recent_turns(self, conversation: str) -> None:
+        """Drop the turns of a conversation from working memory."""
+        kept = [recent for recent in self.recent_turns if recent.record.conversation != conversation]
+        self.recent_turns.clear()
+        self.recent_turns.extend(kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,6 +391,26 @@ async def _async_read_agent_state(
     promised.save_soon()
     await conversations.async_start()
     return AgentState(conversations, counter, statistics, promises, (totals, promised))
+
+
+@callback
+def async_find_recent_turns(hass: HomeAssistant) -> list[RecentTurn]:
+    """Return the turns in working memory of all agents, newest first, without those that may repeat forgotten text."""
+    store = async_start_store(hass)
+    found = [
+        recent
+        for state in async_agent_states(hass).values()
+        for recent in state.recent_turns
+        if not store.predates_forgetting(recent.record.at)
+    ]
+    return sorted(found, key=lambda recent: recent.record.id, reverse=True)
+
+
+@callback
+def async_clear_recent_turns(hass: HomeAssistant) -> None:
+    """Drop the turns in working memory of all agents, because any of them may repeat what was forgotten."""
+    for state in async_agent_states(hass).values():
+        state.recent_turns.clear()
 
 
 @callback

@@ -35,6 +35,7 @@ _MAX_EXACT_JSON_INT = 2**53
 _ELLIPSIS = "…"
 
 _MAX_LIST_LIMIT = 1_000
+_MAX_SPEAKER_TURNS = 2_000
 # How many turns an export reads at a time.
 _EXPORT_PAGE_SIZE = 100
 
@@ -189,6 +190,19 @@ class TurnRecords:
         with self._database.read_transaction() as connection:
             found = _read_turns(connection, "WHERE id = ?", (turn,))
             return _attach_turn_text(connection, found[0]) if found else None
+
+    def list_speakers(self) -> dict[str, tuple[str | None, str | None]]:
+        """Return the person and the device of the newest turn of each conversation, in the newest 2,000 turns."""
+        query = """
+            SELECT figures ->> 'conversation', figures ->> 'person', figures ->> 'device'
+            FROM turn_record ORDER BY id DESC LIMIT ?
+        """
+        speakers: dict[str, tuple[str | None, str | None]] = {}
+        with self._database.read_transaction() as connection:
+            for conversation, person, device in connection.execute(query, (_MAX_SPEAKER_TURNS,)):
+                if conversation is not None:
+                    speakers.setdefault(conversation, (person, device))
+        return speakers
 
     def export(self, query: TurnListQuery) -> Iterator[str]:
         """Yield the turns that meet the conditions as JSON lines, newest first, without a limit.

@@ -154,6 +154,12 @@ class Window:
         """Return the closed exchanges, oldest first."""
         return tuple(self._contents.history)
 
+    def find_next_evictions(self) -> tuple[int, ...]:
+        """Return the numbers of the exchanges that the next trim evicts, if a message barely exceeds the budget."""
+        history, policy = self._contents.history, self._effective_policy
+        tokens = max(self._contents.tokens, policy.history_tokens + 1)
+        return tuple(exchange.number for exchange in history.select_exchanges_to_evict(tokens, policy, 0))
+
     def set_system_prompt(self, prompt: str) -> None:
         """Set the system prompt, or remove it if the text is empty. Does nothing if the text is unchanged."""
         state = self._contents.state

@@ -1,1 +1,5 @@
-"""The integration's actions. Each module defines some, with their schemas, in a table named `ACTIONS`."""
+"""The integration's actions, in one table. Each module defines some, with their schemas."""
+
+from . import conversations, memory, turns
+
+ACTIONS = (*conversations.ACTIONS, *memory.ACTIONS, *turns.ACTIONS)

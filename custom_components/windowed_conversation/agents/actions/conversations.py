@@ -101,7 +101,7 @@ async def _async_read_messages(target: access.ConversationTarget) -> JsonValueTy
         messages = target.window.messages(tags=data["tags"], exclude=data["exclude_tags"])
     except InvalidTag as err:
         raise build_refusal("invalid_tag") from err
-    return [_format_message(message) for message in messages]
+    return [format_message(message) for message in messages]
 
 
 async def _async_read_statistics(target: access.ConversationTarget) -> JsonValueType:
@@ -109,7 +109,7 @@ async def _async_read_statistics(target: access.ConversationTarget) -> JsonValue
     weight: RequestWeight | None = None
     # the figures of the window exist without it
     with suppress(TurnError):
-        weight = await async_weigh_request(target.agent, _build_llm_context(target.call))
+        weight = await async_weigh_request(target.agent, build_llm_context(target.call))
     request = None if weight is None else {"total": weight.total, **asdict(weight)}
     return {**build_window_figures(target.window.stats()), "request": request}
 
@@ -122,7 +122,7 @@ async def _async_export(target: access.ConversationTarget) -> JsonValueType:
 async def _async_count_tokens(target: access.ConversationTarget) -> JsonValueType:
     """Return the token count of a conversation's next request, as counted by its provider and by us."""
     _require_usable_model(target)
-    agent, context = target.agent, _build_llm_context(target.call)
+    agent, context = target.agent, build_llm_context(target.call)
     messages = (*target.window.messages(exclude=agent.config.excluded_tags), Message.user(_NEXT_TEXT))
     try:
         question = await async_build_inputless_question(agent, context)
@@ -140,7 +140,8 @@ _READERS = {
 CONVERSATION_CONTENTS = tuple(_READERS)
 
 
-def _format_message(message: Message) -> dict[str, Any]:
+def format_message(message: Message) -> dict[str, Any]:
+    """Return the response for a message."""
     fields: dict[str, Any] = {
         "role": str(message.role),
         "content": message.content,
@@ -164,6 +165,7 @@ async def _async_delete_conversation(call: ServiceCall) -> ServiceResponse:
         conversation.agent.windows.drop(conversation.window_key)
     except WindowBusy as err:
         raise conversation.build_refusal("window_in_use") from err
+    conversation.agent.state.drop_recent_turns(conversation.window.conversation_id)
     conversation.agent.notify_listeners()
     return {**conversation.ids, **_count_content(stats)}
 
@@ -229,7 +231,7 @@ async def _async_tag_exchange(call: ServiceCall) -> ServiceResponse:
     added, removed = call.data["add"], call.data["remove"]
     if not added and not removed:
         raise build_refusal("no_tags")
-    if any(_is_automatic_tag(tag) for tag in (*added, *removed)):
+    if any(is_automatic_tag(tag) for tag in (*added, *removed)):
         raise build_refusal("automatic_tag")
     exchanges = window.exchanges()
     if not 1 <= back <= len(exchanges):
@@ -244,7 +246,8 @@ async def _async_tag_exchange(call: ServiceCall) -> ServiceResponse:
     return {**conversation.ids, "exchange": back, "tags": sorted(window.exchanges()[-back].tags)}
 
 
-def _is_automatic_tag(tag: str) -> bool:
+def is_automatic_tag(tag: str) -> bool:
+    """Return whether a tag says what an exchange is or what it used, so that nobody adds or removes it."""
     return tag in _AUTOMATIC_TAGS or tag.startswith(_AUTOMATIC_TAG_PREFIXES)
 
 
@@ -253,7 +256,7 @@ async def _async_summarize_conversation(call: ServiceCall) -> ServiceResponse:
     conversation = await access.async_resolve_conversation(call, POLICY_CONTROL)
     _require_usable_model(conversation)
     agent, window = conversation.agent, conversation.window
-    summarizer = Summarizer(agent, window, _build_llm_context(call), conversation.entity_id)
+    summarizer = Summarizer(agent, window, build_llm_context(call), conversation.entity_id)
     if summarizer.is_running:
         raise conversation.build_refusal("window_in_use")
     passage = build_summary_input(window, max(1, call.data["keep"]), agent.config.excluded_tags)
@@ -278,7 +281,8 @@ def _require_usable_model(target: access.ConversationTarget) -> None:
         raise target.build_refusal("window_in_use")
 
 
-def _build_llm_context(call: ServiceCall) -> llm.LLMContext:
+def build_llm_context(call: ServiceCall) -> llm.LLMContext:
+    """Return the context of requests that an action needs."""
     return llm.LLMContext(DOMAIN, call.context, call.hass.config.language, CONVERSATION_DOMAIN, None)
 
 

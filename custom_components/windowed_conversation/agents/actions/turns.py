@@ -3,8 +3,8 @@
 Responses are plain JSON, with times in ISO 8601 and the names of people, devices and agents.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 import json
 import math
 from typing import Any
@@ -26,6 +26,7 @@ from ...memory import CallRecord, Memory, RequestContent, RequestRecord, TokenUs
 from ...turn.routing import Route
 from ...window import is_in_turn
 from ..agent import async_agent_ids
+from ..reload_state import RecentTurn, async_find_recent_turns
 from . import access
 from .memory import open_usable_store
 from .memory_files import resolve_allowed_path, write_lines
@@ -99,10 +100,13 @@ async def _async_list_turns(call: ServiceCall) -> ServiceResponse:
 
 
 async def _async_get_turn(call: ServiceCall) -> ServiceResponse:
-    """Return a turn with its requests, and with its text if that is stored and the caller may read it."""
+    """Return a turn with its requests, and with its text if the caller may read it.
+
+    The text of a turn in working memory is known to the person who spoke, whatever the record keeps.
+    """
     rights, wanted = await _async_get_permissions(call), call.data["turn_id"]
-    async with open_usable_store(call.hass) as memory:
-        turn = await memory.async_read(lambda opened: opened.turn_records.get_turn(wanted), None)
+    recent = next((each for each in _list_readable(call.hass, rights) if each.record.id == wanted), None)
+    turn = await _async_read_turn(call.hass, wanted) if recent is None else _complete_recent(recent)
     if turn is None or not rights.can_see(turn):
         raise build_refusal("unknown_turn", turn=wanted)
     number = call.data.get("request")
@@ -117,8 +121,62 @@ async def _async_get_turn(call: ServiceCall) -> ServiceResponse:
             [(each.began, each.first_byte, each.first_token, each.duration) for each in turn.requests],
             [(each.name, each.began, each.duration) for each in turn.tool_runs],
         ),
-        "attempts": [_format_attempt(call.hass, request) for request in turn.requests],
+        "attempts": [
+            _format_attempt(call.hass, request, planned)
+            for request, planned in zip(turn.requests, _list_planned_tokens(turn, recent), strict=True)
+        ],
         **_format_turn_text(turn, rights, number),
+        "context": None if recent is None else _format_context(recent),
+    }
+
+
+async def async_list_recent_turns(call: ServiceCall) -> ServiceResponse:
+    """Return the turns in working memory whose text the caller may read, newest first, without their text."""
+    recent = _list_readable(call.hass, await _async_get_permissions(call))
+    turns = [_complete_recent(each) for each in recent]
+    names = await _async_find_person_names(call.hass, turns)
+    return {"turns": [_format_turn(call.hass, turn, names) for turn in turns]}
+
+
+def _list_readable(hass: HomeAssistant, rights: _CallerPermissions) -> list[RecentTurn]:
+    """Return the turns in working memory that the caller took part in, newest first."""
+    return [
+        each
+        for each in async_find_recent_turns(hass)
+        if each.record.person in rights.readable_people and rights.can_see(each.record)
+    ]
+
+
+def _complete_recent(recent: RecentTurn) -> TurnRecord:
+    """Return the record of a turn in working memory, with its cost as far as that is known."""
+    turn = recent.complete()
+    return turn if recent.cost is None else replace(turn, cost=recent.cost)
+
+
+async def _async_read_turn(hass: HomeAssistant, turn_id: str) -> TurnRecord | None:
+    async with open_usable_store(hass) as memory:
+        return await memory.async_read(lambda opened: opened.turn_records.get_turn(turn_id), None)
+
+
+def _list_planned_tokens(turn: TurnRecord, recent: RecentTurn | None) -> Sequence[int | None]:
+    """Return the planned size of each request of a turn in tokens, or None if the request is not kept."""
+    if recent is None or not recent.attempts:
+        return (None,) * len(turn.requests)
+    return [
+        sum(each.tokens or 0 for each in attempt.request.messages) + attempt.model.budget.schema_tokens
+        for attempt in recent.attempts
+    ]
+
+
+def _format_context(recent: RecentTurn) -> JsonObjectType:
+    """Return the speaker of a turn, and the additions to its requests."""
+    speaker, added = recent.speaker, recent.get_context()
+    return {
+        "speaker": speaker.name,
+        "language": speaker.language,
+        "facts": added.facts,
+        "recalled": list(added.recalled),
+        "states": added.states,
     }
 
 
@@ -222,7 +280,7 @@ def _format_turn(hass: HomeAssistant, turn: TurnRecord, names: Mapping[str, str]
         "entity_id": find_agent_entity_id(hass, turn.agent),
         "conversation_id": turn.conversation,
         "person": names.get(turn.person or "", turn.person),
-        "device": _find_device_name(hass, turn.device),
+        "device": find_device_name(hass, turn.device),
         "route": turn.route,
         "reason": turn.reason,
         "outcome": turn.end,
@@ -260,7 +318,7 @@ def _format_sent_request(sent: RequestContent) -> JsonObjectType:
     }
 
 
-def _format_attempt(hass: HomeAssistant, request: RequestRecord) -> JsonObjectType:
+def _format_attempt(hass: HomeAssistant, request: RequestRecord, planned: int | None) -> JsonObjectType:
     return {
         "purpose": request.purpose,
         "entity_id": find_agent_entity_id(hass, request.agent),
@@ -277,6 +335,7 @@ def _format_attempt(hass: HomeAssistant, request: RequestRecord) -> JsonObjectTy
         "prompt": request.prompt,
         "tool_list": request.tools,
         "tools": list(request.called),
+        "planned_tokens": planned,
         "usage": None if request.usage is None else asdict(request.usage),
     }
 
@@ -295,7 +354,7 @@ def _error_key(name: str | None) -> str | None:
     return name and ERROR_KEY_BY_CLASS_NAME.get(name, "unexpected")
 
 
-def _find_device_name(hass: HomeAssistant, device: str | None) -> str | None:
+def find_device_name(hass: HomeAssistant, device: str | None) -> str | None:
     """Return the name of a device or of a satellite entity, or the id if it does not exist any more."""
     if device is None:
         return None

@@ -1,0 +1,114 @@
+"""The page: its websocket commands, and the registration of its files."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from homeassistant.components import websocket_api
+from homeassistant.components.http import StaticPathConfig  # type: ignore[attr-defined]
+from homeassistant.components.websocket_api.connection import ActiveConnection
+from homeassistant.components.websocket_api.const import (
+    ERR_HOME_ASSISTANT_ERROR,
+    ERR_INVALID_FORMAT,
+    ERR_UNAUTHORIZED,
+    WebSocketCommandHandler,
+)
+from homeassistant.components.websocket_api.decorators import async_response
+from homeassistant.core import HomeAssistant, ServiceCall, ServiceResponse, callback
+from homeassistant.exceptions import HomeAssistantError, Unauthorized
+import probatio
+
+from ..agents.actions import ACTIONS
+from ..const import DOMAIN
+from . import conversations
+from .subscription import async_subscribe
+
+PANEL_PATH = DOMAIN.replace("_", "-")
+
+_FOLDER = Path(__file__).parent.parent / "frontend"
+_FRONTEND = "frontend"
+
+# A handler validates the fields itself, because Home Assistant would log an invalid value.
+_ANY_FIELDS = probatio.Schema({}, extra=probatio.ALLOW_EXTRA)
+
+type _Read = Callable[[ServiceCall], Awaitable[ServiceResponse]]
+
+
+@callback
+def async_register_commands(hass: HomeAssistant) -> None:
+    """Register the websocket commands of the page. Each action is also a command, with the same fields and rights.
+
+    A command puts nothing on the event bus, where the recorder would store the texts of an action.
+    """
+    reads: Iterable[tuple[str, _Read, probatio.Schema]] = (
+        *((name, action, schema) for name, action, schema, _ in ACTIONS),
+        *conversations.COMMANDS,
+    )
+    for name, read, schema in reads:
+        command = f"{DOMAIN}/{name}"
+        websocket_api.async_register_command(hass, command, _build_handler(name, read, schema), _ANY_FIELDS)
+    websocket_api.async_register_command(hass, f"{DOMAIN}/subscribe", async_subscribe, _ANY_FIELDS)
+
+
+def _build_handler(name: str, read: _Read, schema: probatio.Schema) -> WebSocketCommandHandler:
+    @async_response
+    async def handle(hass: HomeAssistant, connection: ActiveConnection, message: dict[str, Any]) -> None:
+        number = message["id"]
+        fields = {key: value for key, value in message.items() if key not in {"id", "type"}}
+        try:
+            call = ServiceCall(hass, DOMAIN, name, schema(fields), connection.context(message), return_response=True)
+            connection.send_result(number, await read(call))
+        except probatio.Invalid as err:
+            connection.send_error(number, ERR_INVALID_FORMAT, str(err))
+        except Unauthorized:
+            connection.send_error(number, ERR_UNAUTHORIZED, "Unauthorized")
+        except HomeAssistantError as err:
+            connection.send_error(
+                number,
+                ERR_HOME_ASSISTANT_ERROR,
+                str(err),
+                translation_domain=err.translation_domain,
+                translation_key=err.translation_key,
+                translation_placeholders=err.translation_placeholders,
+            )
+
+    return handle
+
+
+async def async_register_page(hass: HomeAssistant) -> None:
+    """Serve the files of the page, and register its panel and its card. Does nothing without the frontend."""
+    if _FRONTEND not in hass.config.components:
+        return
+    # the package of the frontend may be missing
+    from homeassistant.components import frontend  # noqa: PLC0415
+
+    # browsers keep the files for a month, so that the path changes with the files
+    url = f"/{DOMAIN}/{await hass.async_add_executor_job(_calculate_revision)}"
+    await hass.http.async_register_static_paths([StaticPathConfig(url, str(_FOLDER), cache_headers=True)])
+    frontend.async_register_built_in_panel(
+        hass,
+        "custom",
+        sidebar_title="Windowed Conversation",
+        sidebar_icon="mdi:forum-outline",
+        sidebar_default_visible=False,
+        frontend_url_path=PANEL_PATH,
+        config={
+            "_panel_custom": {
+                "name": f"{PANEL_PATH}-panel",
+                "module_url": f"{url}/panel.js",
+                "embed_iframe": False,
+                "trust_external": False,
+                "handle_safe_area": False,
+            }
+        },
+    )
+    frontend.add_extra_js_url(hass, f"{url}/card.js")
+
+
+def _calculate_revision() -> str:
+    """Return a short hash of the files of the page."""
+    digest = sha256()
+    for path in sorted(_FOLDER.glob("*.js")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]

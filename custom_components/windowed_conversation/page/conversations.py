@@ -1,0 +1,225 @@
+"""The conversations on the page: whose they are, what the model's context holds, and their exchanges."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from itertools import islice
+import time
+from typing import Any
+
+from homeassistant.auth.models import User
+from homeassistant.auth.permissions.const import POLICY_READ
+from homeassistant.config_entries import ConfigEntry, ConfigEntryState
+from homeassistant.core import HomeAssistant, ServiceCall, ServiceResponse
+from homeassistant.helpers import entity_registry as er
+from homeassistant.util.json import JsonObjectType, JsonValueType
+import probatio
+
+from ..agents.actions import access
+from ..agents.actions.conversations import build_llm_context, format_message, is_automatic_tag
+from ..agents.actions.turns import async_list_recent_turns, find_device_name
+from ..agents.agent import Agent
+from ..agents.conversation_turn import async_weigh_request
+from ..agents.reload_state import RecentTurn, async_find_recent_turns
+from ..agents.store import async_get_store
+from ..bridge.persons import async_find_person
+from ..bridge.turn_report import build_window_figures
+from ..const import DOMAIN
+from ..memory import MemoryUnavailable
+from ..turn.context import extract_user_text
+from ..turn.errors import TurnError
+from ..turn.routing import Route, WindowKey
+from ..window import IMPORTANT, INCOMPLETE_TAG, Exchange, Role, is_summary
+
+_MAX_CONVERSATIONS = 200
+# In characters, for the excerpts of an exchange. Its whole text is read when it is opened.
+_MAX_EXCERPT_CHARS = 300
+_DEVICE_PREFIX = "device:"
+
+type _Speakers = Mapping[str, tuple[str | None, str | None]]
+
+
+async def async_read_overview(call: ServiceCall) -> ServiceResponse:
+    """Return the user, the agents that they may see, and the titles of their accounts that are not set up."""
+    hass = call.hass
+    user = await access.async_get_caller(call, POLICY_READ)
+    person = await async_find_person(hass, call.context.user_id)
+    agents = await access.async_resolve_agents(call, POLICY_READ)
+    closed: list[JsonValueType] = [
+        entry.title
+        for entry in hass.config_entries.async_entries(DOMAIN)
+        if entry.state is not ConfigEntryState.LOADED and _is_visible(hass, user, entry)
+    ]
+    return {
+        "user": {
+            "name": None if user is None else user.name,
+            "is_admin": user is None or user.is_admin,
+            "person_id": person and person.id,
+            "person_name": person and person.name,
+        },
+        "agents": [_format_agent(entity_id, agent) for entity_id, agent in agents.items()],
+        "closed_accounts": closed,
+    }
+
+
+def _is_visible(hass: HomeAssistant, user: User | None, entry: ConfigEntry[Any]) -> bool:
+    """Return whether the user may see an agent of an account, or is an administrator."""
+    is_permitted = any(access.find_permitted_entity(hass, user, each, POLICY_READ) for each in entry.subentries)
+    return is_permitted or user is None or user.is_admin
+
+
+def _format_agent(entity_id: str, agent: Agent) -> JsonObjectType:
+    config, entity = agent.config, er.async_get(agent.hass).async_get(entity_id)
+    return {
+        "id": agent.id,
+        "entity_id": entity_id,
+        "device_id": None if entity is None else entity.device_id,
+        "account": agent.entry.title,
+        "name": config.name,
+        "has_model": agent.model is not None,
+        "model": config.model or None,
+        "memory": config.memory,
+        "record": str(config.record),
+        "persistence": str(config.persistence),
+        "window_tokens": config.policy.history_tokens,
+        "excluded_tags": [*sorted(config.excluded_tags)],
+    }
+
+
+async def async_read_conversations(call: ServiceCall) -> ServiceResponse:
+    """Return the newest conversations that the user may see, with their figures but without text."""
+    agents = await access.async_resolve_agents(call, POLICY_READ)
+    visible = (each for each in access.list_visible_windows(agents, call) if each.stats.exchange_count)
+    speakers = await _async_read_speakers(call.hass)
+    rows: list[JsonValueType] = [
+        await _async_format_row(call.hass, each, speakers) for each in islice(visible, _MAX_CONVERSATIONS)
+    ]
+    return {"conversations": rows}
+
+
+async def async_read_conversation(call: ServiceCall) -> ServiceResponse:
+    """Return a conversation with the parts of its requests, and its exchanges, oldest first."""
+    target = await access.async_resolve_conversation(call, POLICY_READ)
+    agent, window = target.agent, target.window
+    found = access.VisibleWindow(
+        agent.windows.idle_seconds(target.window_key), target.entity_id, agent, target.window_key, window.stats()
+    )
+    weight = None
+    # the conversation can be shown without it
+    with suppress(TurnError):
+        weight = await async_weigh_request(agent, build_llm_context(call))
+    exchanges = window.exchanges()
+    return {
+        **await _async_format_row(call.hass, found, await _async_read_speakers(call.hass)),
+        "weight": None if weight is None else asdict(weight),
+        "leaves_first": list(window.find_next_evictions()),
+        "exchanges": [
+            _format_exchange(exchange, len(exchanges) - place, agent.config.excluded_tags)
+            for place, exchange in enumerate(exchanges)
+        ],
+    }
+
+
+async def async_read_exchange(call: ServiceCall) -> ServiceResponse:
+    """Return the messages of an exchange with their whole text."""
+    target = await access.async_resolve_conversation(call, POLICY_READ)
+    for exchange in target.window.exchanges():
+        if exchange.number == call.data["number"]:
+            return {**target.ids, "messages": [format_message(message) for message in exchange.messages]}
+    raise target.build_refusal("unknown_exchange")
+
+
+async def _async_read_speakers(hass: HomeAssistant) -> _Speakers:
+    """Return the person and the device of the newest turn of each conversation, as far as they are known."""
+    speakers: dict[str, tuple[str | None, str | None]] = {}
+    if (store := async_get_store(hass)) is not None:
+        with suppress(MemoryUnavailable):
+            speakers = await store.async_read(lambda memory: memory.turn_records.list_speakers(), speakers)
+    recent = {
+        each.record.conversation: (each.record.person, each.record.device)
+        for each in reversed(async_find_recent_turns(hass))
+        if each.record.conversation is not None
+    }
+    return {**speakers, **recent}
+
+
+async def _async_format_row(hass: HomeAssistant, found: access.VisibleWindow, speakers: _Speakers) -> JsonObjectType:
+    key = WindowKey.parse(found.key)
+    person = await async_find_person(hass, key.user)
+    _, device = speakers.get(key.conversation, (None, None))
+    if key.conversation.startswith(_DEVICE_PREFIX):
+        device = key.conversation.removeprefix(_DEVICE_PREFIX)
+    is_known = key.conversation in speakers
+    source = "person" if key.user else "satellite" if device else "automation" if is_known else "unknown"
+    return {
+        **build_figures(found),
+        "agent": found.agent.config.name,
+        "person": person and person.name,
+        "device": find_device_name(hass, device),
+        "source": source,
+    }
+
+
+def build_figures(found: access.VisibleWindow) -> dict[str, Any]:
+    """Return the identity of a conversation and its figures in tokens, without text."""
+    agent, name = found.agent, WindowKey.parse(found.key).conversation
+    window = agent.windows.get_loaded(found.key)
+    exchanges = window.exchanges() if window is not None else ()
+    return {
+        "entity_id": found.entity_id,
+        "conversation_id": name,
+        "last_used": access.format_iso_time(time.time() - found.idle),
+        "figures": {
+            **build_window_figures(found.stats),
+            "newest_tokens": exchanges[-1].tokens if exchanges else None,
+            "live_tokens": _find_live_tokens(agent, name),
+            "low_water_tokens": int(agent.config.policy.low_water_tokens),
+        },
+    }
+
+
+def _find_live_tokens(agent: Agent, conversation: str) -> int | None:
+    """Return the size of the live context in the newest turn of a conversation, or None if that is not known."""
+    turns: list[RecentTurn] = [each for each in agent.state.recent_turns if each.record.conversation == conversation]
+    return turns[-1].live_tokens if turns else None
+
+
+def _format_exchange(exchange: Exchange, back: int, excluded: frozenset[str]) -> JsonObjectType:
+    """Return an exchange with excerpts of its text. `back` is its number, counted backwards from the newest one."""
+    messages, has_summary = exchange.messages, is_summary(exchange)
+    said = "" if has_summary else extract_user_text(messages[0].content)
+    answer = next((each.content for each in reversed(messages) if each.role is Role.ASSISTANT), "")
+    is_local = f"route:{Route.LOCAL}" in exchange.tags
+    return {
+        "exchange": back,
+        "number": exchange.number,
+        "time": None if messages[0].created is None else access.format_iso_time(messages[0].created),
+        "said": said[:_MAX_EXCERPT_CHARS],
+        "answer": answer[:_MAX_EXCERPT_CHARS],
+        "is_cut": max(len(said), len(answer)) > _MAX_EXCERPT_CHARS,
+        "route": None if has_summary else Route.LOCAL if is_local else Route.MODEL,
+        "tools": [*dict.fromkeys(call.name for message in messages for call in message.tool_calls)],
+        "tokens": exchange.tokens,
+        "messages": len(messages),
+        "tags": [*sorted(tag for tag in exchange.tags if not is_automatic_tag(tag))],
+        "is_summary": has_summary,
+        "is_incomplete": INCOMPLETE_TAG in exchange.tags,
+        "is_pinned": IMPORTANT in exchange.tags,
+        "is_excluded": not excluded.isdisjoint(exchange.tags),
+    }
+
+
+_NO_FIELDS = probatio.Schema({})
+_CONVERSATION_SCHEMA = probatio.Schema(access.CONVERSATION_FIELDS)
+
+COMMANDS = (
+    ("overview", async_read_overview, _NO_FIELDS),
+    ("conversations", async_read_conversations, _NO_FIELDS),
+    ("conversation", async_read_conversation, _CONVERSATION_SCHEMA),
+    (
+        "exchange",
+        async_read_exchange,
+        probatio.Schema({**access.CONVERSATION_FIELDS, probatio.Required("number"): access.validate_natural_number}),
+    ),
+    ("recent_turns", async_list_recent_turns, _NO_FIELDS),
+)
