@@ -4,6 +4,10 @@ from enum import StrEnum
 
 DOMAIN = "windowed_conversation"
 
+# The integration that serves the page, and the path of the page in it.
+FRONTEND = "frontend"
+PANEL_PATH = "windowed-conversation"
+
 CONF_API_VERSION = "api_version"
 CONF_CAMERAS = "cameras"
 CONF_COMPACTION = "compaction"

@@ -10,7 +10,7 @@ from homeassistant.helpers.entity import Entity
 from homeassistant.util.hass_dict import HassKey
 
 from .agents.agent import AccountConfigEntry, Agent
-from .const import DOMAIN
+from .const import DOMAIN, FRONTEND, PANEL_PATH
 
 _OWNERSHIP_KEY: HassKey[_Ownership] = HassKey(f"{DOMAIN}_shared_entities")
 
@@ -32,7 +32,14 @@ class AgentEntity(Entity):
             manufacturer="Windowed Conversation",
             model=agent.config.model or None,
             entry_type=DeviceEntryType.SERVICE,
+            configuration_url=_build_page_url(agent),
         )
+
+
+def _build_page_url(agent: Agent) -> str | None:
+    """Return the address of the page with this agent, or None without the frontend."""
+    has_page = FRONTEND in agent.hass.config.components and agent.id in agent.entry.runtime_data.agents
+    return f"homeassistant://{PANEL_PATH}/{agent.id}" if has_page else None
 
 
 class _Ownership:

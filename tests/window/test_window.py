@@ -219,6 +219,21 @@ def test_ephemeral_exchanges_go_first_and_protected_ones_stay(window: Window) ->
     assert numbers(window) == [1, 2, 4, 5, 7, 9, 10]
 
 
+def test_next_evictions_are_those_of_the_next_trim(window: Window) -> None:
+    fill(window, 10)
+    for number, tag in ((1, "important"), (6, "ephemeral")):
+        window.tag_exchange(number, add={tag})
+    expected = window.find_next_evictions()
+    before = numbers(window)
+    window.open("")
+    assert {*before} - {*numbers(window)} == {*expected}
+
+
+def test_next_evictions_of_a_window_with_room_change_nothing(window: Window) -> None:
+    fill(window, 3)
+    assert (window.find_next_evictions(), numbers(window), window.stats().trims) == ((1, 2, 3), [1, 2, 3], 0)
+
+
 def test_important_exchange_is_protected_even_when_it_is_ephemeral(window: Window) -> None:
     fill(window, 10)
     window.tag_exchange(1, add={"important", "ephemeral"})

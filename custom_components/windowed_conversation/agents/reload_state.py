@@ -328,9 +328,9 @@ class AgentState:
 
     def drop_recent_turns(self, conversation: str) -> None:
         """Drop the turns of a conversation from working memory."""
-        kept = [recent for recent in self.recent_turns if recent.record.conversation != conversation]
+        others = [recent for recent in self.recent_turns if recent.record.conversation != conversation]
         self.recent_turns.clear()
-        self.recent_turns.extend(kept)
+        self.recent_turns.extend(others)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,14 +20,11 @@ from homeassistant.exceptions import HomeAssistantError, Unauthorized
 import probatio
 
 from ..agents.actions import ACTIONS
-from ..const import DOMAIN
+from ..const import DOMAIN, FRONTEND, PANEL_PATH
 from . import conversations
 from .subscription import async_subscribe
 
-PANEL_PATH = DOMAIN.replace("_", "-")
-
 _FOLDER = Path(__file__).parent.parent / "frontend"
-_FRONTEND = "frontend"
 
 # A handler validates the fields itself, because Home Assistant would log an invalid value.
 _ANY_FIELDS = probatio.Schema({}, extra=probatio.ALLOW_EXTRA)
@@ -78,7 +75,7 @@ def _build_handler(name: str, read: _Read, schema: probatio.Schema) -> WebSocket
 
 async def async_register_page(hass: HomeAssistant) -> None:
     """Serve the files of the page, and register its panel and its card. Does nothing without the frontend."""
-    if _FRONTEND not in hass.config.components:
+    if FRONTEND not in hass.config.components:
         return
     # the package of the frontend may be missing
     from homeassistant.components import frontend  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""The conversations on the page: whose they are, what the model's context holds, and their exchanges."""
+"""The conversations on the page: their owners, their figures, and their exchanges."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -58,6 +58,7 @@ async def async_read_overview(call: ServiceCall) -> ServiceResponse:
             "person_name": person and person.name,
         },
         "agents": [_format_agent(entity_id, agent) for entity_id, agent in agents.items()],
+        "has_agents": bool(agents),
         "closed_accounts": closed,
     }
 

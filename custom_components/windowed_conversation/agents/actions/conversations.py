@@ -247,7 +247,7 @@ async def _async_tag_exchange(call: ServiceCall) -> ServiceResponse:
 
 
 def is_automatic_tag(tag: str) -> bool:
-    """Return whether a tag says what an exchange is or what it used, so that nobody adds or removes it."""
+    """Return whether a tag is one that the integration sets by itself, and that nobody adds or removes."""
     return tag in _AUTOMATIC_TAGS or tag.startswith(_AUTOMATIC_TAG_PREFIXES)
 
 

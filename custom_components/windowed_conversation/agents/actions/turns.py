@@ -102,7 +102,7 @@ async def _async_list_turns(call: ServiceCall) -> ServiceResponse:
 async def _async_get_turn(call: ServiceCall) -> ServiceResponse:
     """Return a turn with its requests, and with its text if the caller may read it.
 
-    The text of a turn in working memory is known to the person who spoke, whatever the record keeps.
+    The person who spoke may read the text of a turn in working memory at any record level.
     """
     rights, wanted = await _async_get_permissions(call), call.data["turn_id"]
     recent = next((each for each in _list_readable(call.hass, rights) if each.record.id == wanted), None)

@@ -1,0 +1,371 @@
+"""Tests for the commands of the page: rights, text, working memory, and the subscription to figures."""
+
+from datetime import timedelta
+import logging
+from typing import Any
+
+from homeassistant.auth.const import GROUP_ID_ADMIN, GROUP_ID_READ_ONLY, GROUP_ID_USER
+from homeassistant.core import HomeAssistant
+from homeassistant.exceptions import HomeAssistantError, Unauthorized
+from homeassistant.util import dt as dt_util
+import pytest
+from pytest_homeassistant_custom_component.common import (
+    MockConfigEntry,
+    async_capture_events,
+    async_fire_time_changed,
+)
+
+from custom_components.windowed_conversation.agents.agent import SIGNAL_AGENT_CHANGED
+from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, CONF_RECORD, DOMAIN
+from demo.model_server import ModelServer, call, words
+
+from .actions import MEMORY_ACTIONS, TURN_ACTIONS, act
+from .conftest import AGENT, SayFn, SetUpFn, flush_store, listed
+from .page import Refused, Visit, Visitor, visit
+from .test_rights import CHANGING, READING
+
+__all__ = ["visit"]
+
+DETAILS: dict[str, dict[str, Any]] = {
+    "get_conversation": {},
+    "conversation": {},
+    "exchange": {"number": 1},
+    "delete_conversation": {},
+    "tag_exchange": {"add": ["bird"]},
+    "fork_conversation": {"new_conversation_id": "fork"},
+    "summarize_conversation": {},
+}
+
+
+async def refusal_of_action(home: HomeAssistant, action: str, visitor: Visitor, fields: dict[str, Any]) -> Any:
+    """Return the code and the translation of the error with which an action refuses its caller, or None."""
+    try:
+        await act(home, action, visitor.context, **fields)
+    except Unauthorized:
+        return ("unauthorized", None)
+    except HomeAssistantError as err:
+        return ("home_assistant_error", err.translation_key)
+    return None
+
+
+async def refusal_of_command(action: str, visitor: Visitor, fields: dict[str, Any]) -> Any:
+    """Return the code and the translation of the error with which a command refuses its caller, or None."""
+    try:
+        await visitor.call(action, **fields)
+    except Refused as err:
+        return (err.code, err.key)
+    return None
+
+
+ALL_ACTIONS = READING | CHANGING | MEMORY_ACTIONS | TURN_ACTIONS
+
+
+@pytest.fixture
+async def spoken(entry: MockConfigEntry, say: SayFn) -> None:
+    """Set up an account with a conversation of an unknown speaker."""
+    await say("the word is pelican")
+
+
+@pytest.mark.parametrize("group", [None, GROUP_ID_READ_ONLY])
+@pytest.mark.parametrize("action", ALL_ACTIONS)
+async def test_command_refuses_whom_its_action_refuses(
+    home: HomeAssistant, spoken: None, visit: Visit, action: str, group: str | None
+) -> None:
+    visitor = await visit("Grace", group)
+    target = {} if action in MEMORY_ACTIONS | TURN_ACTIONS else {"entity_id": AGENT}
+
+    by_action = await refusal_of_action(home, action, visitor, ALL_ACTIONS[action])
+
+    assert await refusal_of_command(action, visitor, target | ALL_ACTIONS[action]) == by_action
+
+
+@pytest.mark.parametrize("action", ["list_conversations", "list_turns", "recall"])
+async def test_command_returns_the_response_of_its_action(
+    home: HomeAssistant, entry: MockConfigEntry, visit: Visit, say: SayFn, action: str
+) -> None:
+    ada = await visit()
+    await say("the word is pelican", "mine", context=ada.context)
+    await act(home, "remember", ada.context, text="The bins go out on Friday")
+    await flush_store(home)
+
+    by_action = await act(home, action, ada.context, entity_id=None)
+    result = await ada.call(action)
+
+    assert [each for each in result if each != "conversations"] == [
+        each for each in by_action if each != "conversations"
+    ]
+    assert len(str(result)) == pytest.approx(len(str(by_action)), abs=10)
+
+
+@pytest.mark.parametrize("group", [GROUP_ID_USER, GROUP_ID_ADMIN])
+@pytest.mark.parametrize("command", DETAILS)
+async def test_command_finds_no_conversation_of_another_person(
+    entry: MockConfigEntry, visit: Visit, say: SayFn, command: str, group: str
+) -> None:
+    ada, grace = await visit("Ada"), await visit("Grace", group)
+    await say("the word is herring", "adas", context=ada.context)
+
+    with pytest.raises(Refused, match="unknown_conversation"):
+        await grace.call(command, entity_id=AGENT, conversation_id="adas", **DETAILS[command])
+
+
+async def test_list_has_own_conversations_and_those_of_nobody(
+    home: HomeAssistant, entry: MockConfigEntry, visit: Visit, say: SayFn
+) -> None:
+    ada, grace = await visit("Ada"), await visit("Grace")
+    await say("the word is cat", "satellites")
+    await say("the word is herring", "adas", context=ada.context)
+    await say("the word is heron", "graces", context=grace.context)
+
+    rows = (await ada.call("conversations"))["conversations"]
+
+    assert [(each["conversation_id"], each["person"], each["source"]) for each in rows] == [
+        ("adas", "Ada", "person"),
+        ("satellites", None, "automation"),
+    ]
+
+
+async def test_list_has_no_text(entry: MockConfigEntry, visit: Visit, say: SayFn) -> None:
+    ada = await visit()
+    await say("the word is herring", "adas", context=ada.context)
+
+    assert "herring" not in str(await ada.call("conversations"))
+
+
+async def test_command_puts_nothing_on_the_bus(home: HomeAssistant, entry: MockConfigEntry, visit: Visit) -> None:
+    ada, calls = await visit(), async_capture_events(home, "call_service")
+
+    await ada.call("remember", text="I like herring")
+
+    assert calls == []
+
+
+async def test_invalid_value_of_a_command_is_not_logged(
+    entry: MockConfigEntry, visit: Visit, caplog: pytest.LogCaptureFixture
+) -> None:
+    ada = await visit()
+    caplog.set_level(logging.INFO)
+
+    with pytest.raises(Refused) as refused:
+        await ada.call("remember", text="herring " * 100)
+
+    assert refused.value.code == "invalid_format"
+    assert "herring" not in caplog.text + refused.value.message
+
+
+async def test_overview_names_a_closed_account(home: HomeAssistant, entry: MockConfigEntry, visit: Visit) -> None:
+    admin = await visit("Ada", GROUP_ID_ADMIN)
+    await home.config_entries.async_unload(entry.entry_id)
+
+    overview = await admin.call("overview")
+
+    assert (overview["closed_accounts"], overview["agents"]) == ([entry.title], [])
+
+
+@pytest.mark.parametrize("command", ["overview", "conversations", "recent_turns", "list_conversations", "list_turns"])
+async def test_command_answers_when_no_account_is_loaded(
+    home: HomeAssistant, entry: MockConfigEntry, visit: Visit, command: str
+) -> None:
+    admin = await visit("Ada", GROUP_ID_ADMIN)
+    await home.config_entries.async_unload(entry.entry_id)
+
+    assert await admin.call(command)
+
+
+async def test_conversation_has_the_parts_of_its_requests(entry: MockConfigEntry, visit: Visit, say: SayFn) -> None:
+    ada = await visit()
+    await say("the word is herring", "adas", context=ada.context)
+
+    opened = await ada.call("conversation", entity_id=AGENT, conversation_id="adas")
+
+    assert opened["weight"]["instructions"] > 0
+    assert opened["figures"]["tokens"] == opened["exchanges"][0]["tokens"] == opened["figures"]["newest_tokens"]
+
+
+async def test_long_text_of_an_exchange_is_read_when_it_is_opened(
+    entry: MockConfigEntry, visit: Visit, say: SayFn
+) -> None:
+    ada, text = await visit(), "<img src=x onerror=alert(1)>" * 100
+    await say(text, "adas", context=ada.context)
+    conversation = {"entity_id": AGENT, "conversation_id": "adas"}
+
+    exchange = (await ada.call("conversation", **conversation))["exchanges"][0]
+    messages = (await ada.call("exchange", number=exchange["number"], **conversation))["messages"]
+
+    assert (exchange["is_cut"], exchange["said"]) == (True, text[:300])
+    assert messages[0]["content"].endswith(text)
+
+
+async def test_next_trim_evicts_the_exchanges_that_the_page_names(set_up: SetUpFn, visit: Visit, say: SayFn) -> None:
+    await set_up(**{CONF_HISTORY_TOKENS: 300})
+    ada = await visit()
+    conversation = {"entity_id": AGENT, "conversation_id": "adas"}
+    opened: dict[str, Any] = {}
+    after: dict[str, Any] = {"figures": {"trims": 0}}
+    while not after["figures"]["trims"]:
+        opened = after
+        await say("the word is herring", "adas", context=ada.context)
+        after = await ada.call("conversation", **conversation)
+
+    before = {each["number"] for each in opened["exchanges"]}
+    left = before - {each["number"] for each in after["exchanges"]}
+    assert left == set(opened["leaves_first"])
+
+
+async def answer_with_a_tool(model_server: ModelServer, say: SayFn, ada: Visitor) -> None:
+    """Say a sentence that the model answers after a tool call."""
+    model_server.script(call("HassTurnOn", name="kitchen light"), words("It is on, pelican."))
+    await say("the kitchen is rather dark, make it brighter", "adas", context=ada.context)
+
+
+async def test_request_of_a_recent_turn_is_shown_to_the_speaker_though_no_record_is_kept(
+    set_up: SetUpFn, visit: Visit, say: SayFn, model_server: ModelServer
+) -> None:
+    await set_up(**{CONF_RECORD: "off"})
+    ada = await visit()
+    await answer_with_a_tool(model_server, say, ada)
+
+    turn = (await ada.call("recent_turns"))["turns"][0]
+    shown = await ada.call("get_turn", turn_id=turn["turn_id"], request=2)
+
+    assert shown["sent"]["messages"][-1]["role"] == "tool"
+    assert "rather dark" in shown["said"]
+    assert [each["planned_tokens"] > 0 for each in shown["attempts"]] == [True, True]
+
+
+async def test_context_of_a_recent_turn_has_the_speaker_and_the_facts(
+    set_up: SetUpFn, home: HomeAssistant, visit: Visit, say: SayFn
+) -> None:
+    await set_up(memory=True)
+    ada = await visit()
+    await ada.call("remember", text="I like herring")
+    await say("what fish is nice", "adas", context=ada.context)
+
+    turn = (await ada.call("recent_turns"))["turns"][0]
+    context = (await ada.call("get_turn", turn_id=turn["turn_id"]))["context"]
+
+    assert (context["speaker"], "herring" in context["facts"]) == ("Ada", True)
+
+
+@pytest.mark.parametrize("group", [GROUP_ID_USER, GROUP_ID_ADMIN])
+async def test_recent_turn_of_another_person_is_unknown(set_up: SetUpFn, visit: Visit, say: SayFn, group: str) -> None:
+    await set_up(**{CONF_RECORD: "off"})
+    ada, grace = await visit("Ada"), await visit("Grace", group)
+    await say("the word is herring", "adas", context=ada.context)
+    turn = (await ada.call("recent_turns"))["turns"][0]["turn_id"]
+
+    assert (await grace.call("recent_turns"))["turns"] == []
+    with pytest.raises(Refused, match="unknown_turn"):
+        await grace.call("get_turn", turn_id=turn)
+
+
+async def test_recent_turns_go_when_something_is_forgotten(entry: MockConfigEntry, visit: Visit, say: SayFn) -> None:
+    ada = await visit()
+    await ada.call("remember", text="I like herring")
+    await say("what fish is nice", "adas", context=ada.context)
+
+    await ada.call("forget", query="herring")
+
+    assert (await ada.call("recent_turns"))["turns"] == []
+
+
+async def test_recent_turns_of_a_deleted_conversation_go(entry: MockConfigEntry, visit: Visit, say: SayFn) -> None:
+    ada = await visit()
+    await say("the word is herring", "adas", context=ada.context)
+    await say("the word is heron", "others", context=ada.context)
+
+    await ada.call("delete_conversation", entity_id=AGENT, conversation_id="adas")
+
+    turns = (await ada.call("recent_turns"))["turns"]
+    assert [each["conversation_id"] for each in turns] == ["others"]
+
+
+async def test_twenty_turns_are_recent(entry: MockConfigEntry, visit: Visit, say: SayFn) -> None:
+    ada = await visit()
+    for number in range(22):
+        await say(f"the word is number {number}", "adas", context=ada.context)
+
+    assert len((await ada.call("recent_turns"))["turns"]) == 20
+
+
+async def subscribe(visitor: Visitor) -> None:
+    """Subscribe a visitor's page to the figures."""
+    await visitor.client.send_json_auto_id({"type": f"{DOMAIN}/subscribe"})
+    assert (await visitor.client.receive_json())["success"]
+
+
+async def test_turn_sends_its_figures_without_text(entry: MockConfigEntry, visit: Visit, say: SayFn) -> None:
+    ada = await visit()
+    await subscribe(ada)
+
+    await say("the word is herring", "adas", context=ada.context)
+    event = (await ada.client.receive_json())["event"]
+
+    assert [each["conversation_id"] for each in event["conversations"]] == ["adas"]
+    assert event["conversations"][0]["figures"]["exchanges"] == 1
+    assert "herring" not in str(event)
+
+
+async def test_page_of_another_person_gets_nothing(entry: MockConfigEntry, visit: Visit, say: SayFn) -> None:
+    ada, grace = await visit("Ada"), await visit("Grace", GROUP_ID_ADMIN)
+    await subscribe(grace)
+
+    await say("the word is herring", "adas", context=ada.context)
+    await say("the word is cat", "satellites")
+    event = (await grace.client.receive_json())["event"]
+
+    assert [each["conversation_id"] for each in event["conversations"]] == ["satellites"]
+
+
+async def test_turns_within_a_second_send_one_event(
+    home: HomeAssistant, entry: MockConfigEntry, visit: Visit, say: SayFn
+) -> None:
+    ada = await visit()
+    await subscribe(ada)
+    await say("the word is herring", "first", context=ada.context)
+    await ada.client.receive_json()
+
+    await say("the word is heron", "second", context=ada.context)
+    await say("the word is cat", "third", context=ada.context)
+    async_fire_time_changed(home, dt_util.utcnow() + timedelta(seconds=2))
+    event = (await ada.client.receive_json())["event"]
+
+    assert {each["conversation_id"] for each in event["conversations"]} == {"second", "third"}
+
+
+async def test_subscription_goes_on_after_a_reload(
+    home: HomeAssistant, entry: MockConfigEntry, visit: Visit, say: SayFn
+) -> None:
+    ada = await visit()
+    await subscribe(ada)
+    await home.config_entries.async_reload(entry.entry_id)
+    await listed(home)
+
+    await say("the word is herring", "adas", context=ada.context)
+    event = (await ada.client.receive_json())["event"]
+
+    assert [each["conversation_id"] for each in event["conversations"]] == ["adas"]
+
+
+async def test_deleted_conversation_is_sent_as_gone(
+    home: HomeAssistant, entry: MockConfigEntry, visit: Visit, say: SayFn
+) -> None:
+    ada = await visit()
+    await say("the word is herring", "adas", context=ada.context)
+    await listed(home)
+    await subscribe(ada)
+
+    await act(home, "delete_conversation", ada.context, conversation_id="adas")
+    event = (await ada.client.receive_json())["event"]
+
+    assert event["conversations"] == [{"entity_id": AGENT, "conversation_id": "adas", "figures": None}]
+
+
+async def test_closed_page_leaves_no_listener(home: HomeAssistant, entry: MockConfigEntry, visit: Visit) -> None:
+    ada = await visit()
+    await subscribe(ada)
+
+    await ada.client.close()
+    await home.async_block_till_done()
+
+    assert not home.data["dispatcher"].get(SIGNAL_AGENT_CHANGED)
