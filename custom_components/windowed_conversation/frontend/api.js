@@ -1,0 +1,73 @@
+/**
+ * Calls the integration's websocket commands.
+ */
+
+const DOMAIN = "windowed_conversation";
+const ERR_CONNECTION_LOST = 3;
+
+/**
+ * @typedef {import("./types.js").Child} Child
+ * @typedef {import("./types.js").Hass} Hass
+ * @typedef {import("./types.js").Overview} Overview
+ * @typedef {import("./types.js").State} State
+ * @typedef {import("./types.js").Translate} Translate
+ * @typedef {import("./types.js").Context} Context
+ * @typedef {import("./types.js").View} View
+ */
+
+/**
+ * Return the response of a command. Rejects with the error of the server.
+ *
+ * @param {Hass} hass
+ * @param {string} name
+ * @param {Record<string, unknown>} [data]
+ * @returns {Promise<any>}
+ */
+export function call(hass, name, data) {
+  return hass.callWS({ ...data, type: `${DOMAIN}/${name}` });
+}
+
+/**
+ * Call back with each event of the conversations' figures, until the returned function is called.
+ *
+ * @param {Hass} hass
+ * @param {(event: import("./types.js").FiguresEvent) => void} callback
+ */
+export function subscribe(hass, callback) {
+  return hass.connection.subscribeMessage(callback, { type: `${DOMAIN}/subscribe` });
+}
+
+/**
+ * Return the functions that translate texts: those of the page, and the values of selectors.
+ *
+ * @param {Hass} hass
+ * @returns {Promise<Pick<Context, "t" | "label">>}
+ */
+export async function loadTexts(hass) {
+  const page = await hass.loadBackendTranslation("config_panel", DOMAIN);
+  const selectors = await hass.loadBackendTranslation("selector", DOMAIN);
+  return {
+    t: (key, placeholders) => page(`component.${DOMAIN}.config_panel.${key}`, placeholders) || key,
+    label: (selector, value) => selectors(`component.${DOMAIN}.selector.${selector}.options.${value}`) || value,
+  };
+}
+
+/**
+ * Return the text of an error, in the language of the user if the server named a translation.
+ *
+ * @param {Hass} hass
+ * @param {Translate} t
+ * @param {any} error
+ * @returns {Promise<string>}
+ */
+export async function describeError(hass, t, error) {
+  if (error === ERR_CONNECTION_LOST) return t("panel.connection_lost");
+  if (error?.code === "unauthorized") return t("panel.unauthorized");
+  const { translation_key: key, translation_domain: domain, translation_placeholders: placeholders } = error ?? {};
+  if (key && domain) {
+    const localize = await hass.loadBackendTranslation("exceptions", domain);
+    const text = localize(`component.${domain}.exceptions.${key}.message`, placeholders);
+    if (text) return text;
+  }
+  return String(error?.message || t("panel.failed"));
+}
