@@ -18,6 +18,7 @@ import { h } from "./html.js";
 import { onFollow } from "./state.js";
 
 /**
+ * @typedef {import("./types.js").Child} Child
  * @typedef {import("./types.js").Context} Context
  * @typedef {import("./types.js").Conversation} Conversation
  * @typedef {import("./types.js").ConversationData} Data
@@ -72,7 +73,7 @@ function render(context, state, data) {
       { class: "stack", key: "side" },
       h(
         "details",
-        { class: "card", open: !context.narrow, key: "list" },
+        { class: "card", open: !context.narrow || !data.opened, key: `list-${context.narrow && state.conversation}` },
         h("summary", null, t("conversation.list")),
         renderFilters(context, state),
         rows.length
@@ -201,7 +202,7 @@ function renderConversation(context, state, opened, messages) {
       { class: "card", key: "exchanges", "aria-labelledby": "exchanges-title" },
       h("h3", { id: "exchanges-title" }, t("conversation.exchanges")),
       renderEvicted(context, figures),
-      h("ol", { class: "items" }, renderExchanges(context, state, opened, messages)),
+      keepExchanges(context, state, opened, messages),
     ),
   ];
 }
@@ -236,6 +237,27 @@ function renderActions(context, opened) {
     button("export", () => download(context, opened)),
     button("forget", () => forget(context, opened), true),
   );
+}
+
+/** The list of exchanges that was rendered last, and from what. @type {{ list?: Child, exchanges?: unknown, messages?: unknown }} */
+let kept = {};
+
+/**
+ * Return the list of the exchanges. It stays the same until they are loaded again, because it can be long, and each turn
+ * in the home renders the view.
+ *
+ * @param {Context} context
+ * @param {State} state
+ * @param {Conversation} opened
+ * @param {Message[] | null} messages
+ */
+function keepExchanges(context, state, opened, messages) {
+  const { exchanges } = opened;
+  if (kept.exchanges !== exchanges || kept.messages !== messages) {
+    const list = h("ol", { class: "items", key: "items" }, renderExchanges(context, state, opened, messages));
+    kept = { list, exchanges, messages };
+  }
+  return kept.list;
 }
 
 /**
@@ -285,7 +307,8 @@ function renderExchange(context, state, opened, exchange, isLeaving, messages) {
     isShown
       ? messages.map((message) => renderMessage(context, message))
       : [
-          !exchange.is_summary && h("p", { class: "said", dir: "auto", key: "said" }, exchange.said),
+          !exchange.is_summary &&
+            h("p", { class: "said", dir: "auto", key: "said", id: `said-${number}` }, exchange.said),
           h("p", { class: "text", dir: "auto", key: "answer" }, exchange.answer),
         ],
     h(
@@ -302,7 +325,7 @@ function renderExchange(context, state, opened, exchange, isLeaving, messages) {
     renderChips(context, exchange, isLeaving),
     h(
       "div",
-      { class: "row" },
+      { class: "row", role: "group", "aria-labelledby": `said-${number}` },
       renderTagButtons(context, opened, exchange),
       (exchange.is_cut || exchange.messages > 2 || isShown) &&
         h(

@@ -192,17 +192,31 @@ class WindowedConversationPanel extends HTMLElement {
     this.#openTarget();
     const state = this.#state;
     const name = state.view ?? "";
-    if (this.#shown.view?.name !== name) this.#shown = {};
+    const isOther = this.#shown.view?.name !== name;
+    if (isOther) this.#shown = {};
     this.#setBusy(true);
+    const tab = this.shadowRoot?.querySelector("[aria-current=page]");
+    if (isOther) tab?.scrollIntoView({ block: "nearest", inline: "nearest" });
     try {
-      /** @type {{ view: View }} */
-      const { view } = await import(`./${name}_view.js`);
+      const view = await this.#import(name);
       const data = this.#overview?.has_agents ? await view.load(this.#context(), state) : undefined;
       if (generation !== this.#generation) return;
       this.#shown = { view, state, data };
       this.#setBusy(false);
     } catch (error) {
       await this.#fail(generation, error);
+    }
+  }
+
+  /**
+   * @param {string} name
+   * @returns {Promise<View>}
+   */
+  async #import(name) {
+    try {
+      return (await import(`./${name}_view.js`)).view;
+    } catch {
+      throw new Error(this.#translate("panel.view_failed"));
     }
   }
 

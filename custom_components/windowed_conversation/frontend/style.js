@@ -68,7 +68,7 @@ const PAGE = `
 .shell { display: flex; flex-direction: column; height: 100%; min-height: 0; }
 header { display: flex; align-items: center; gap: 8px; min-height: var(--header-height, 56px); padding-inline: 12px;
   background: var(--app-header-background-color, var(--page-accent)); color: var(--app-header-text-color, #fff); flex: none; }
-header h1 { font-size: 1.3em; font-weight: 400; margin: 0; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
+header h1 { font-size: 24px; font-weight: 400; margin: 0; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
 .menu { background: none; border: 0; color: inherit; font-size: 24px; min-width: 44px; }
 .tabs { display: flex; overflow-x: auto; flex: none; background: var(--page-card); border-block-end: 1px solid var(--page-line); scrollbar-width: thin; }
 .tabs a { padding: 10px var(--page-space); min-height: 44px; text-decoration: none; white-space: nowrap; border-block-end: 3px solid transparent; color: var(--page-text); }
@@ -95,7 +95,9 @@ select, input, textarea { font: inherit; max-width: 100%; min-height: 36px; padd
   background: var(--page-card); color: var(--page-text); color-scheme: inherit; }
 option { background: var(--page-card); color: var(--page-text); }
 input[type="checkbox"], input[type="radio"] { min-height: 20px; width: 20px; accent-color: var(--page-accent); }
-summary { cursor: pointer; min-height: 32px; }
+summary { cursor: pointer; padding-block: 8px; }
+details.card { padding-block: 4px; }
+details.card[open] { padding-block-end: var(--page-space); }
 table { border-collapse: collapse; width: 100%; }
 th { text-align: start; font-weight: 600; }
 th, td { padding: 6px 12px 6px 0; vertical-align: top; overflow-wrap: anywhere; }
@@ -126,13 +128,14 @@ dialog .row { justify-content: flex-end; }
 .trim-line::before, .trim-line::after { content: ""; flex: 1; border-block-start: 2px dotted var(--page-text); }
 .trim-line > span { flex: 0 1 auto; text-align: center; }
 .said { font-weight: 600; }
-.leaving { background: rgba(127, 127, 127, 0.1); }
+.leaving { border-inline-start: 4px dotted var(--page-quiet); padding-inline-start: 8px; }
+.list a[aria-current="true"] .quiet, .list a:hover .quiet { color: inherit; }
 .long { max-height: 60vh; overflow: auto; }
 .message { border-inline-start: 3px solid var(--page-line); padding-inline-start: 8px; }
 @media (min-width: 900px) {
   .split { grid-template-columns: 320px minmax(0, 1fr); align-items: start; }
   .list { max-height: 65vh; }
-  .bar-grid { display: flex; gap: 32px; flex-wrap: wrap; }
+  .bar-grid { display: flex; align-items: flex-start; gap: 32px; flex-wrap: wrap; }
 }
 @media (max-width: 600px) {
   table.cards thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
