@@ -26,7 +26,7 @@ from homeassistant.helpers import entity_registry as er
 from homeassistant.util.json import JsonObjectType
 
 from ..bridge.match_check import MatchChecker
-from ..turn.routing import MAX_COMMAND_CHARS, Situation
+from ..turn.routing import MAX_COMMAND_CHARS, Situation, has_no_required_word
 from .home_names import TARGET_SLOTS, Command, HomeNames, Target, list_texts, normalize_name
 
 _MAX_WORDS, _MAX_ALIAS_WORDS, _MAX_ALIAS_CHARS = 20, 4, 50
@@ -72,11 +72,13 @@ class LocalSentences:
 
     async def suggest(self, said: str, command: Command, target: Target) -> JsonObjectType | None:
         """Return a proved suggestion for a command, or None."""
-        words = len(_WORD_PATTERN.findall(said))
-        for language in self._languages:
-            if words <= _MAX_WORDS and (alias := await self._find_alias(said, language, command, target)):
+        is_short, words = len(_WORD_PATTERN.findall(said)) <= _MAX_WORDS, _split_words(said)
+        # nothing tells the language of a sentence but its words; the first language is the home's
+        likely = sorted(self._languages, key=lambda each: len(words & each.vocabulary), reverse=True)
+        for language in likely:
+            if is_short and (alias := await self._find_alias(said, language, command, target)):
                 return {"kind": "alias", "entity_id": target.entity_id, "area_id": target.area_id, "alias": alias}
-        for language in self._languages:
+        for language in likely[:1]:
             if (sentence := await self._find_sentence(said, language, command, target)) is not None:
                 return {"kind": "sentence", "sentence": sentence}
         return None
@@ -90,10 +92,12 @@ class LocalSentences:
         spans = TextSlotList(target.slot, [make(each) for each in dict.fromkeys(_iter_spans(said))])
         lists = {**self._lists, target.slot: spans}
         find = partial(_find_possible_aliases, said, language, lists, command.tool, target.slot)
+        found = await self._hass.async_add_executor_job(find)
+        taken = [each for each in found if self._names.is_taken(each)]
         usable = [
             each
-            for each in await self._hass.async_add_executor_job(find)
-            if not self._names.is_taken(each) and not language.vocabulary.issuperset(_split_words(each))
+            for each in found
+            if not any(name in each for name in taken) and not language.vocabulary.issuperset(_split_words(each))
         ]
         for alias in usable[:_MAX_PROVED]:
             if await self._is_proved(said, language, command, replace(target, alias=alias), make(alias)):
@@ -123,7 +127,9 @@ class LocalSentences:
         if result is None or not self._names.is_same(result, command, target):
             return False
         spoken = replace(self._template, text=text, language=language.code)
-        checker = MatchChecker(self._hass, spoken, Situation(), model_has_tools=True)
+        # right after an answer of the model, a name alone is not understood
+        situation = Situation(follows_model_answer=True)
+        checker = MatchChecker(self._hass, spoken, situation, model_has_tools=True)
         return await checker.find_rejection_reason(result) is None
 
     def _get_state(self, target: Target) -> State | None:
@@ -180,9 +186,14 @@ def _find_possible_aliases(
     found = {
         str(match.entities[slot].value)
         for match in islice(matches, _MAX_MATCHES)
-        if match.intent.name == tool and slot in match.entities
+        if match.intent.name == tool and slot in match.entities and not _is_bare(match)
     }
     return sorted(found, key=lambda each: (len(each), each))
+
+
+def _is_bare(match: RecognizeResult) -> bool:
+    """Return whether the template needs nothing but a name, so that any sentence could be one."""
+    return match.intent_sentence is not None and has_no_required_word(match.intent_sentence.text or "")
 
 
 def _iter_spans(said: str) -> Iterator[str]:
@@ -224,12 +235,17 @@ def _sample_sentences(said: str, language: _Language, command: Command, target: 
     spoken = _split_words(said)
     texts = {target.slot: target.name, **command.values}
     found = dict.fromkeys(
-        sentence
+        " ".join(sentence.split())
         for data in (known.data if known else ())
         if _fits_domain(data, target)
         for sentence in _iter_samples(language, data, texts)
     )
-    return sorted(found, key=lambda each: (-len(spoken & _split_words(each)), len(each)))[:_MAX_PROVED]
+
+    def rank(sentence: str) -> tuple[int, bool, int]:
+        """A whole sentence is better than a name with a word after it."""
+        return -len(spoken & _split_words(sentence)), sentence.startswith(target.name), len(sentence)
+
+    return sorted(found, key=rank)[:_MAX_PROVED]
 
 
 def _fits_domain(data: IntentData, target: Target) -> bool:
@@ -242,7 +258,7 @@ def _iter_samples(language: _Language, data: IntentData, texts: Mapping[str, Any
     rules = {**language.intents.expansion_rules, **data.expansion_rules}
     known = {**language.intents.slot_lists, **data.slot_lists}
     for template in data.sentences:
-        if not isinstance(template.expression, Group):
+        if not isinstance(template.expression, Group) or has_no_required_word(template.text or ""):
             continue
         references = list(template.expression.list_references(rules))
         slots = {each.slot_name for each in references}
