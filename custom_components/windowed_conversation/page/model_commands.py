@@ -64,6 +64,10 @@ class _ToolRun(NamedTuple):
     arguments: Mapping[str, Any]
     result: str | None
 
+    @property
+    def is_failed(self) -> bool:
+        return (self.result or "").startswith(_ERROR_RESULT_START)
+
 
 @dataclass(slots=True)
 class _Sentence:
@@ -193,17 +197,14 @@ class _Reader:
         return _Spoken(said, turn.time, turn.conversation, Command(tools[0])) if tools and said else None
 
     def _build_spoken(self, said: str, at: float, conversation: str | None, runs: Iterable[_ToolRun]) -> _Spoken | None:
-        acting = [
-            Command(tool, dict(each.arguments))
-            for each in runs
-            if (tool := _remove_namespace(each.name)) in self.intents
-            and not (each.result or "").startswith(_ERROR_RESULT_START)
-        ]
+        acting = [(tool, each) for each in runs if (tool := _remove_namespace(each.name)) in self.intents]
         said = _clean_sentence(said)
         if not acting or not said:
             return None
+        done = [Command(tool, dict(each.arguments)) for tool, each in acting if not each.is_failed]
         # no sentence of Home Assistant's own does several things
-        command = acting[0] if all(each == acting[0] for each in acting) else Command(acting[0].tool)
+        is_single = bool(done) and all(each == done[0] for each in done)
+        command = done[0] if is_single else Command(acting[0][0])
         return _Spoken(said, at, conversation, command)
 
 
