@@ -1,4 +1,4 @@
-"""The names of a home: what a tool call targets, and whether Home Assistant's match of a sentence is the same."""
+"""The names of a home, and the comparison of a tool call with Home Assistant's own match of a sentence."""
 
 import asyncio
 from collections.abc import Iterable, Mapping
@@ -97,7 +97,7 @@ class HomeNames:
         return Target(areas[0].name, area_id=areas[0].id) if len(areas) == 1 else None
 
     def is_same(self, result: RecognizeResult, command: Command, target: Target | None) -> bool:
-        """Return whether Home Assistant's match does what the tool call did, if the target has its `alias`.
+        """Return whether Home Assistant's match has the same result as the tool call, if the target has its `alias`.
 
         Of a call without known arguments only the intent is compared.
         """

@@ -156,8 +156,8 @@ def _recognize(
     text: str, language: _Language, lists: dict[str, SlotList], added: TextSlotValue | None, slot: str | None
 ) -> RecognizeResult | None:
     """Return the match that Home Assistant's agent would take, with a value added to one of its lists."""
-    if added is not None and slot is not None and isinstance(known := lists.get(slot), TextSlotList):
-        lists = {**lists, slot: TextSlotList(slot, [*known.values, added])}
+    if added is not None and slot is not None and isinstance(name_list := lists.get(slot), TextSlotList):
+        lists = {**lists, slot: TextSlotList(slot, [*name_list.values, added])}
     return recognize_best(
         text,
         language.intents,
@@ -231,12 +231,12 @@ def _iter_value_texts(slot_list: Mapping[str, Any]) -> Iterator[str]:
 
 def _sample_sentences(said: str, language: _Language, command: Command, target: Target) -> list[str]:
     """Return short sentences of the intent with the real name and values, those most like this one first."""
-    known = language.intents.intents.get(command.tool)
+    intent = language.intents.intents.get(command.tool)
     spoken = _split_words(said)
     texts = {target.slot: target.name, **command.values}
     found = dict.fromkeys(
         " ".join(sentence.split())
-        for data in (known.data if known else ())
+        for data in (intent.data if intent else ())
         if _fits_domain(data, target)
         for sentence in _iter_samples(language, data, texts)
     )
@@ -256,7 +256,7 @@ def _fits_domain(data: IntentData, target: Target) -> bool:
 def _iter_samples(language: _Language, data: IntentData, texts: Mapping[str, Any]) -> Iterator[str]:
     """Yield sentences from the templates that contain exactly the given slots, and nothing optional."""
     rules = {**language.intents.expansion_rules, **data.expansion_rules}
-    known = {**language.intents.slot_lists, **data.slot_lists}
+    slot_lists = {**language.intents.slot_lists, **data.slot_lists}
     for template in data.sentences:
         if not isinstance(template.expression, Group) or has_no_required_word(template.text or ""):
             continue
@@ -264,7 +264,9 @@ def _iter_samples(language: _Language, data: IntentData, texts: Mapping[str, Any
         slots = {each.slot_name for each in references}
         if slots | (data.slots.keys() - TARGET_SLOTS) != texts.keys():
             continue
-        lists = {each.list_name: _list_one(known.get(each.list_name), texts[each.slot_name]) for each in references}
+        lists = {
+            each.list_name: _list_one(slot_lists.get(each.list_name), texts[each.slot_name]) for each in references
+        }
         try:
             yield from islice(
                 sample_expression(template.expression, lists, rules, language.code, skip_optionals=True), _MAX_SAMPLES
@@ -274,14 +276,14 @@ def _iter_samples(language: _Language, data: IntentData, texts: Mapping[str, Any
             continue
 
 
-def _list_one(known: SlotList | None, value: object) -> SlotList:
+def _list_one(slot_list: SlotList | None, value: object) -> SlotList:
     """Return a list with nothing but the words for one value."""
-    if isinstance(known, TextSlotList):
-        words = [each for each in known.values if normalize_name(str(each.value_out)) == normalize_name(str(value))]
-        return TextSlotList(known.name, words[:1] or [_make_plain_value(value)])
-    if known is None or isinstance(known, RangeSlotList | WildcardSlotList):
+    if isinstance(slot_list, TextSlotList):
+        words = [each for each in slot_list.values if normalize_name(str(each.value_out)) == normalize_name(str(value))]
+        return TextSlotList(slot_list.name, words[:1] or [_make_plain_value(value)])
+    if slot_list is None or isinstance(slot_list, RangeSlotList | WildcardSlotList):
         return TextSlotList(None, [_make_plain_value(value)])
-    return known
+    return slot_list
 
 
 def _make_plain_value(value: object) -> TextSlotValue:

@@ -1,4 +1,4 @@
-"""What stayed with the model: commands that a model carried out, and what would make Home Assistant understand them.
+"""Commands that a model carried out, with suggestions by which Home Assistant itself would understand them.
 
 The sentences come from open conversations, the record of turns and memory, and only from those that the caller may
 read with the actions.
