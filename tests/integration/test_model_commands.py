@@ -6,6 +6,7 @@ import time
 from typing import Any, override
 
 from homeassistant.auth.const import GROUP_ID_ADMIN, GROUP_ID_USER
+from homeassistant.components.conversation.default_agent import DefaultAgent
 from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
 from homeassistant.components.light import LightEntity
 from homeassistant.components.light.const import DATA_COMPONENT as DATA_LIGHT, ColorMode
@@ -79,9 +80,12 @@ async def command(model_server: ModelServer, say: SayFn, text: str, tool: str = 
     await say(text, **more)
 
 
-def recorded(said: str, number: int = 0, **more: Any) -> TurnRecord:
-    """Return the record of a turn in which the model turned the bed light on."""
-    text = TurnText(said, "Done.", (CallRecord("HassTurnOn", '{"name": "Bed Light"}', '{"speech": {}}'),))
+ON = ("HassTurnOn", '{"name": "Bed Light"}')
+
+
+def recorded(said: str, number: int = 0, called: tuple[str, str] = ON, **more: Any) -> TurnRecord:
+    """Return the record of a turn in which the model called a tool, or else turned the bed light on."""
+    text = TurnText(said, "Done.", (CallRecord(*called, '{"speech": {}}'),))
     fields = {"route": "model", "end": "answered", "reason": "no_local_match", "words": text, "level": "full", **more}
     return TurnRecord(id=f"turn-{number:04}", at=time.time() - number, agent="agent", **fields)
 
@@ -202,6 +206,83 @@ async def test_unusable_words_are_no_alias(home: HomeAssistant, said: str) -> No
     (group,) = await read(home)
 
     assert group["suggestion"]["kind"] == "sentence"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ['{"name": "Nobody"}', '{"area": "Nowhere"}', '{"area": "Bedroom", "floor": "Roof"}', "{}", "[]", "not JSON"],
+)
+@pytest.mark.usefixtures("entry")
+async def test_call_that_names_nothing_has_no_target(home: HomeAssistant, arguments: str) -> None:
+    await record(home, recorded("make it nice", called=("HassTurnOn", arguments)))
+
+    (group,) = await read(home)
+
+    assert (group["target"], group["suggestion"]) == (None, None)
+
+
+@pytest.mark.usefixtures("entry")
+async def test_alias_is_found_in_a_sentence_with_a_value(home: HomeAssistant) -> None:
+    called = ("HassLightSet", '{"name": "Bed Light", "color": "red"}')
+    await record(home, recorded("set the reading thing to red", called=called))
+
+    (group,) = await read(home)
+
+    assert group["suggestion"]["alias"] == "reading thing"
+
+
+@pytest.mark.usefixtures("entry")
+async def test_suggested_sentence_has_the_words_for_a_value(home: HomeAssistant) -> None:
+    called = ("HassLightSet", '{"name": "Bed Light", "color": "red"}')
+    await record(home, recorded("make it look like a sunset", called=called))
+
+    (group,) = await read(home)
+
+    assert {"red", "Bed", "Light"} <= set(group["suggestion"]["sentence"].split())
+
+
+@pytest.mark.usefixtures("entry")
+async def test_value_that_no_sentence_has_gets_no_suggestion(home: HomeAssistant) -> None:
+    called = ("HassTurnOn", '{"name": "Bed Light", "mood": "cosy"}')
+    await record(home, recorded("turn on the reading thing", called=called))
+
+    (group,) = await read(home)
+
+    assert (group["target"]["entity_id"], group["suggestion"]) == (BED, None)
+
+
+@pytest.mark.usefixtures("entry")
+async def test_entity_without_a_registry_entry_gets_a_sentence(home: HomeAssistant) -> None:
+    home.states.async_set("light.loose", "off", {"friendly_name": "Loose lantern"})
+    async_expose_entity(home, "conversation", "light.loose", should_expose=True)
+    await record(home, recorded("turn on the reading thing", called=("HassTurnOn", '{"name": "Loose lantern"}')))
+
+    (group,) = await read(home)
+
+    assert group["suggestion"] == {"kind": "sentence", "sentence": "turn on Loose lantern"}
+
+
+@pytest.mark.usefixtures("entry")
+async def test_names_of_the_home_that_two_entities_have_are_no_target(home: HomeAssistant) -> None:
+    home.states.async_set("light.twin", "off", {"friendly_name": "Bed Light"})
+    async_expose_entity(home, "conversation", "light.twin", should_expose=True)
+    await record(home, recorded("turn on the reading thing"))
+
+    (group,) = await read(home)
+
+    assert (group["target"], group["suggestion"]) == (None, None)
+
+
+@pytest.mark.usefixtures("entry")
+async def test_without_home_assistants_recognizer_nothing_is_suggested(
+    home: HomeAssistant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await record(home, recorded("turn on the reading thing"))
+    monkeypatch.delattr(DefaultAgent, "_make_slot_lists")
+
+    (group,) = await read(home)
+
+    assert (group["target"]["entity_id"], group["suggestion"]) == (BED, None)
 
 
 async def test_sentences_with_the_same_words_or_the_same_target_are_one_group(

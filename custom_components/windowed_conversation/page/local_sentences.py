@@ -127,9 +127,7 @@ class LocalSentences:
         if result is None or not self._names.is_same(result, command, target):
             return False
         spoken = replace(self._template, text=text, language=language.code)
-        # right after an answer of the model, a name alone is not understood
-        situation = Situation(follows_model_answer=True)
-        checker = MatchChecker(self._hass, spoken, situation, model_has_tools=True)
+        checker = MatchChecker(self._hass, spoken, Situation(), model_has_tools=True)
         return await checker.find_rejection_reason(result) is None
 
     def _get_state(self, target: Target) -> State | None:
@@ -186,14 +184,16 @@ def _find_possible_aliases(
     found = {
         str(match.entities[slot].value)
         for match in islice(matches, _MAX_MATCHES)
-        if match.intent.name == tool and slot in match.entities and not _is_bare(match)
+        if match.intent.name == tool and slot in match.entities and _has_other_words(said, match)
     }
     return sorted(found, key=lambda each: (len(each), each))
 
 
-def _is_bare(match: RecognizeResult) -> bool:
-    """Return whether the template needs nothing but a name, so that any sentence could be one."""
-    return match.intent_sentence is not None and has_no_required_word(match.intent_sentence.text or "")
+def _has_other_words(said: str, match: RecognizeResult) -> bool:
+    """Return whether a sentence has words beside its names and values. Without any, each sentence could be a name."""
+    spans = [each.text_span for each in match.entities_list if each.text_span is not None]
+    words = (each.span() for each in _WORD_PATTERN.finditer(said))
+    return any(not any(begin <= first and last <= end for begin, end in spans) for first, last in words)
 
 
 def _iter_spans(said: str) -> Iterator[str]:
