@@ -285,6 +285,42 @@ async def test_without_home_assistants_recognizer_nothing_is_suggested(
     assert (group["target"]["entity_id"], group["suggestion"]) == (BED, None)
 
 
+@pytest.mark.parametrize(
+    ("said", "called"),
+    [
+        ("turn on the bed light", ON),
+        ("turn off the bedroom lights", ("HassTurnOff", '{"area": "Bedroom", "domain": "light"}')),
+        ("cancel all timers", ("HassCancelAllTimers", "{}")),
+    ],
+)
+@pytest.mark.usefixtures("entry")
+async def test_sentence_that_the_home_understands_by_now_is_absent(
+    home: HomeAssistant, said: str, called: tuple[str, str]
+) -> None:
+    await record(home, recorded(said, called=called))
+
+    assert await read(home) == []
+
+
+async def test_past_turn_that_the_home_understands_by_now_is_absent(
+    home: HomeAssistant, entry: MockConfigEntry
+) -> None:
+    turn = PastTurn("c", time.time(), "turn on the bed light", "Done.", tools=("HassTurnOn",))
+    await memory_of(home).async_change(lambda memory: memory.add_turn(turn))
+
+    assert await read(home) == []
+
+
+async def test_sentence_that_the_home_understands_otherwise_is_shown(
+    home: HomeAssistant, entry: MockConfigEntry
+) -> None:
+    await record(home, recorded("turn on the floor lamp"))
+
+    (group,) = await read(home)
+
+    assert (group["target"]["entity_id"], group["suggestion"]["kind"]) == (BED, "sentence")
+
+
 async def test_sentences_with_the_same_words_or_the_same_target_are_one_group(
     home: HomeAssistant, entry: MockConfigEntry, model_server: ModelServer, say: SayFn
 ) -> None:

@@ -11,9 +11,8 @@ from itertools import islice
 import re
 from typing import Any
 
-from hassil.errors import HassilError
 from hassil.expression import Group
-from hassil.intents import IntentData, Intents, RangeSlotList, SlotList, TextSlotList, TextSlotValue, WildcardSlotList
+from hassil.intents import IntentData, Intents, SlotList, TextSlotList, TextSlotValue
 from hassil.recognize import RecognizeResult, recognize_all, recognize_best
 from hassil.sample import sample_expression
 from hassil.util import remove_punctuation
@@ -26,7 +25,7 @@ from homeassistant.helpers import entity_registry as er
 from homeassistant.util.json import JsonObjectType
 
 from ..bridge.match_check import MatchChecker
-from ..turn.routing import MAX_COMMAND_CHARS, Situation, has_no_required_word
+from ..turn.routing import Situation, has_no_required_word
 from .home_names import TARGET_SLOTS, Command, HomeNames, Target, list_texts, normalize_name
 
 _MAX_WORDS, _MAX_ALIAS_WORDS, _MAX_ALIAS_CHARS = 20, 4, 50
@@ -63,8 +62,6 @@ class LocalSentences:
 
     async def is_local(self, said: str, command: Command, target: Target | None) -> bool:
         """Return whether Home Assistant itself understands the sentence now, with the same result."""
-        if len(said) > MAX_COMMAND_CHARS:
-            return False
         for language in self._languages:
             if await self._is_proved(said, language, command, target):
                 return True
@@ -267,13 +264,8 @@ def _iter_samples(language: _Language, data: IntentData, texts: Mapping[str, Any
         lists = {
             each.list_name: _list_one(slot_lists.get(each.list_name), texts[each.slot_name]) for each in references
         }
-        try:
-            yield from islice(
-                sample_expression(template.expression, lists, rules, language.code, skip_optionals=True), _MAX_SAMPLES
-            )
-        except HassilError:
-            # a custom sentence with a mistake
-            continue
+        samples = sample_expression(template.expression, lists, rules, language.code, skip_optionals=True)
+        yield from islice(samples, _MAX_SAMPLES)
 
 
 def _list_one(slot_list: SlotList | None, value: object) -> SlotList:
@@ -281,9 +273,7 @@ def _list_one(slot_list: SlotList | None, value: object) -> SlotList:
     if isinstance(slot_list, TextSlotList):
         words = [each for each in slot_list.values if normalize_name(str(each.value_out)) == normalize_name(str(value))]
         return TextSlotList(slot_list.name, words[:1] or [_make_plain_value(value)])
-    if slot_list is None or isinstance(slot_list, RangeSlotList | WildcardSlotList):
-        return TextSlotList(None, [_make_plain_value(value)])
-    return slot_list
+    return TextSlotList(None, [_make_plain_value(value)])
 
 
 def _make_plain_value(value: object) -> TextSlotValue:

@@ -29,7 +29,7 @@ from ..bridge.match_check import QUESTION_INTENT_PARTS
 from ..bridge.memory_tools import async_get_home_languages
 from ..memory import MemoryListQuery, RecallHit, TurnListQuery, TurnRecord
 from ..turn.context import clean_name, extract_user_text
-from ..turn.routing import Route, RouteReason, RoutingMode, WindowKey
+from ..turn.routing import MAX_COMMAND_CHARS, Route, RouteReason, RoutingMode, WindowKey
 from ..window import Exchange, Role
 from .home_names import Command, HomeNames, Target, async_list_names
 from .local_sentences import LocalSentences, async_load_local_sentences, build_input_template
@@ -37,7 +37,6 @@ from .local_sentences import LocalSentences, async_load_local_sentences, build_i
 _DAYS = 28
 # The most sentences that are read from each source, and the most that one page of the record has.
 _MAX_SENTENCES, _RECORD_PAGE_SIZE = 2_000, 1_000
-_MAX_CHARS = 500
 _MAX_GROUPS = 50
 # After this many seconds, the remaining groups get no suggestion.
 _SUGGESTION_SECONDS = 4.0
@@ -226,7 +225,7 @@ def _decode_arguments(text: str) -> Mapping[str, Any]:
 
 def _clean_sentence(text: str) -> str:
     """Return the text on one line and of limited length, or an empty text if it has no words."""
-    clean = clean_name(text[:_MAX_CHARS])
+    clean = clean_name(text[:MAX_COMMAND_CHARS])
     return clean if any(char.isalnum() for char in clean) else ""
 
 
