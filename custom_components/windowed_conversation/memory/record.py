@@ -185,6 +185,15 @@ class TurnRecords:
         with self._database.read_transaction() as connection:
             return [each.record for each in _select_listed_turns(connection, query)]
 
+    def list_newest_texts(self, query: TurnListQuery) -> list[TurnRecord]:
+        """Return the listed turns that have text, with the text of the turn but not that of its requests."""
+        with self._database.read_transaction() as connection:
+            return [
+                replace(each.record, words=words)
+                for each in _select_listed_turns(connection, query)
+                if (words := _read_turn_text(connection, each.row_id)) is not None
+            ]
+
     def get_turn(self, turn: str) -> TurnRecord | None:
         """Return one turn, with its text if that is stored, or None if there is no such turn."""
         with self._database.read_transaction() as connection:

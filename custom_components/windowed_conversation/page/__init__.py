@@ -21,7 +21,7 @@ import probatio
 
 from ..agents.actions import ACTIONS
 from ..const import DOMAIN, FRONTEND, PANEL_PATH
-from . import conversations
+from . import conversations, model_commands
 from .subscription import async_subscribe
 
 _FOLDER = Path(__file__).parent.parent / "frontend"
@@ -41,6 +41,7 @@ def async_register_commands(hass: HomeAssistant) -> None:
     reads: Iterable[tuple[str, _Read, probatio.Schema]] = (
         *((name, action, schema) for name, action, schema, _ in ACTIONS),
         *conversations.COMMANDS,
+        *model_commands.COMMANDS,
     )
     for name, read, schema in reads:
         command = f"{DOMAIN}/{name}"

@@ -68,7 +68,7 @@ _EXPORT_SCHEMA = probatio.Schema({**_FILTER_FIELDS, probatio.Required(access.ATT
 
 
 @dataclass(frozen=True, slots=True)
-class _CallerPermissions:
+class CallerPermissions:
     """The people and agents whose turns a caller may list, and the people whose text they may read.
 
     Among people, None stands for unknown speakers. If `visible_people` or `visible_agent_ids` itself is None, it means
@@ -87,7 +87,7 @@ class _CallerPermissions:
 
 async def _async_list_turns(call: ServiceCall) -> ServiceResponse:
     """Return a page of turns without their text, newest first."""
-    rights = await _async_get_permissions(call)
+    rights = await async_get_permissions(call)
     most = call.data[access.ATTR_LIMIT]
     listing = _build_list_query(call.data, rights)._replace(limit=most + 1, after=call.data.get("after"))
     async with open_usable_store(call.hass) as memory:
@@ -104,7 +104,7 @@ async def _async_get_turn(call: ServiceCall) -> ServiceResponse:
 
     The person who spoke may read the text of a turn in working memory at any record level.
     """
-    rights, wanted = await _async_get_permissions(call), call.data["turn_id"]
+    rights, wanted = await async_get_permissions(call), call.data["turn_id"]
     recent = next((each for each in _list_readable(call.hass, rights) if each.record.id == wanted), None)
     turn = await _async_read_turn(call.hass, wanted) if recent is None else _complete_recent(recent)
     if turn is None or not rights.can_see(turn):
@@ -132,13 +132,13 @@ async def _async_get_turn(call: ServiceCall) -> ServiceResponse:
 
 async def async_list_recent_turns(call: ServiceCall) -> ServiceResponse:
     """Return the turns in working memory whose text the caller may read, newest first, without their text."""
-    recent = _list_readable(call.hass, await _async_get_permissions(call))
+    recent = _list_readable(call.hass, await async_get_permissions(call))
     turns = [_complete_recent(each) for each in recent]
     names = await _async_find_person_names(call.hass, turns)
     return {"turns": [_format_turn(call.hass, turn, names) for turn in turns]}
 
 
-def _list_readable(hass: HomeAssistant, rights: _CallerPermissions) -> list[RecentTurn]:
+def _list_readable(hass: HomeAssistant, rights: CallerPermissions) -> list[RecentTurn]:
     """Return the turns in working memory that the caller took part in, newest first."""
     return [
         each
@@ -182,7 +182,7 @@ def _format_context(recent: RecentTurn) -> JsonObjectType:
 
 async def _async_export_turns(call: ServiceCall) -> ServiceResponse:
     """Write turns with their complete text to a file, and return the number of turns."""
-    listing = _build_list_query(call.data, await _async_get_permissions(call, needs_admin=True))
+    listing = _build_list_query(call.data, await async_get_permissions(call, needs_admin=True))
     async with open_usable_store(call.hass) as memory:
         path = await call.hass.async_add_executor_job(resolve_allowed_path, call.hass, call.data[access.ATTR_FILENAME])
 
@@ -194,7 +194,7 @@ async def _async_export_turns(call: ServiceCall) -> ServiceResponse:
         return {"filename": str(path), "written": await memory.async_read(export_to_file, 0)}
 
 
-async def _async_get_permissions(call: ServiceCall, *, needs_admin: bool = False) -> _CallerPermissions:
+async def async_get_permissions(call: ServiceCall, *, needs_admin: bool = False) -> CallerPermissions:
     """Return the permissions of an action's caller. Raises `Unauthorized` and `ServiceValidationError`.
 
     Users see their own turns and those of unknown speakers; administrators and automations see all turns. An action
@@ -212,7 +212,7 @@ async def _async_get_permissions(call: ServiceCall, *, needs_admin: bool = False
         people = frozenset({target.person})
     elif is_free and (user is None or user.is_admin):
         people = None
-    return _CallerPermissions(theirs if is_free else frozenset(), people, await _async_find_visible_agents(call, user))
+    return CallerPermissions(theirs if is_free else frozenset(), people, await _async_find_visible_agents(call, user))
 
 
 async def _async_find_visible_agents(call: ServiceCall, user: User | None) -> frozenset[str] | None:
@@ -226,7 +226,7 @@ async def _async_find_visible_agents(call: ServiceCall, user: User | None) -> fr
     )
 
 
-def _build_list_query(data: Mapping[str, Any], rights: _CallerPermissions) -> TurnListQuery:
+def _build_list_query(data: Mapping[str, Any], rights: CallerPermissions) -> TurnListQuery:
     """Return the query for the turns that the caller may see and that match all conditions of the action."""
     return TurnListQuery(
         since=data.get(access.ATTR_SINCE, -math.inf),
@@ -240,7 +240,7 @@ def _build_list_query(data: Mapping[str, Any], rights: _CallerPermissions) -> Tu
     )
 
 
-def _format_turn_text(turn: TurnRecord, rights: _CallerPermissions, number: int | None) -> JsonObjectType:
+def _format_turn_text(turn: TurnRecord, rights: CallerPermissions, number: int | None) -> JsonObjectType:
     """Return the text of a turn, and the body of the request with this number, or the reason why there is no text."""
     if turn.words is None:
         return {"text": "not_kept"}
