@@ -1,4 +1,4 @@
-"""The first page of the demo, and its dashboard: window size, routes, costs, inputs to try, and statistics of the last week.
+"""The first page of the demo, and its dashboard: window size, routes, costs, and statistics of the last week.
 
 It shows only sensors that the agent has, so an account without prices has no cost cards.
 """
