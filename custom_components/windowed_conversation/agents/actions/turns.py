@@ -106,7 +106,7 @@ async def _async_get_turn(call: ServiceCall) -> ServiceResponse:
     """
     rights, wanted = await async_get_permissions(call), call.data["turn_id"]
     recent = next((each for each in _list_readable(call.hass, rights) if each.record.id == wanted), None)
-    turn = await _async_read_turn(call.hass, wanted) if recent is None else _complete_recent(recent)
+    turn = await _async_read_turn(call.hass, wanted, recent)
     if turn is None or not rights.can_see(turn):
         raise build_refusal("unknown_turn", turn=wanted)
     number = call.data.get("request")
@@ -133,7 +133,7 @@ async def _async_get_turn(call: ServiceCall) -> ServiceResponse:
 async def async_list_recent_turns(call: ServiceCall) -> ServiceResponse:
     """Return the turns in working memory whose text the caller may read, newest first, without their text."""
     recent = _list_readable(call.hass, await async_get_permissions(call))
-    turns = [_complete_recent(each) for each in recent]
+    turns = [_add_cost(each.outline(), each) for each in recent]
     names = await _async_find_person_names(call.hass, turns)
     return {"turns": [_format_turn(call.hass, turn, names) for turn in turns]}
 
@@ -147,13 +147,15 @@ def _list_readable(hass: HomeAssistant, rights: CallerPermissions) -> list[Recen
     ]
 
 
-def _complete_recent(recent: RecentTurn) -> TurnRecord:
+def _add_cost(turn: TurnRecord, recent: RecentTurn) -> TurnRecord:
     """Return the record of a turn in working memory, with its cost as far as that is known."""
-    turn = recent.complete()
     return turn if recent.cost is None else replace(turn, cost=recent.cost)
 
 
-async def _async_read_turn(hass: HomeAssistant, turn_id: str) -> TurnRecord | None:
+async def _async_read_turn(hass: HomeAssistant, turn_id: str, recent: RecentTurn | None) -> TurnRecord | None:
+    """Return a turn from working memory if it is there, or else from the store."""
+    if recent is not None:
+        return _add_cost(await hass.async_add_executor_job(recent.complete), recent)
     async with open_usable_store(hass) as memory:
         return await memory.async_read(lambda opened: opened.turn_records.get_turn(turn_id), None)
 
