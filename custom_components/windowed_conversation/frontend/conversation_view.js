@@ -279,7 +279,7 @@ export function renderExchanges(context, state, opened, messages) {
 
 /** @param {string} text */
 function renderTrimLine(text) {
-  return h("div", { class: "trim-line", role: "separator", "aria-label": text }, h("span", null, text));
+  return h("div", { class: "trim-line", role: "separator", "aria-label": text }, text);
 }
 
 /**

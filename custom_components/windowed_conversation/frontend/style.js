@@ -123,9 +123,7 @@ dialog .row { justify-content: flex-end; }
 .items > li { content-visibility: auto; contain-intrinsic-size: auto 120px; padding-block: 10px; }
 .items > li + li { border-block-start: 1px solid var(--page-line); }
 .items > li > * + * { margin-block-start: 4px; }
-.trim-line { display: flex; align-items: center; gap: 8px; font-size: 0.9em; }
-.trim-line::before, .trim-line::after { content: ""; flex: 1; border-block-start: 2px dotted var(--page-text); }
-.trim-line > span { flex: 0 1 auto; text-align: center; }
+.trim-line { border-block-start: 3px dotted var(--page-text); padding-block-start: 4px; text-align: center; font-size: 0.9em; }
 .said { font-weight: 600; }
 .leaving { border-inline-start: 4px dotted var(--page-quiet); padding-inline-start: 8px; }
 .list a[aria-current="true"] .quiet, .list a:hover .quiet { color: inherit; }
