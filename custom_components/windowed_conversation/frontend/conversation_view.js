@@ -273,13 +273,13 @@ export function renderExchanges(context, state, opened, messages) {
   const last = opened.exchanges.findLast(({ exchange }) => leaving.has(exchange));
   return opened.exchanges.map((exchange) => [
     renderExchange(context, state, opened, exchange, leaving.has(exchange.exchange), messages),
-    exchange === last &&
-      h(
-        "li",
-        { class: "trim-line", key: "trim", role: "separator" },
-        h("span", null, context.t("conversation.trim_line")),
-      ),
+    exchange === last && h("li", { key: "trim" }, renderTrimLine(context.t("conversation.trim_line"))),
   ]);
+}
+
+/** @param {string} text */
+function renderTrimLine(text) {
+  return h("div", { class: "trim-line", role: "separator", "aria-label": text }, text);
 }
 
 /**
@@ -390,10 +390,10 @@ function renderMessage({ t }, { role, content, name, tool_calls: calls = [] }) {
     "div",
     { class: "message" },
     h("p", { class: "small quiet" }, t(`conversation.${role}`, { name: name ?? "" })),
-    content && h("p", { class: "text long", dir: "auto" }, formatJson(content)),
+    content && h("p", { class: "text long", dir: "auto", tabindex: "0" }, formatJson(content)),
     calls.map((each) => [
       h("p", { class: "small" }, t("conversation.calls", { name: each.name })),
-      h("p", { class: "text long", dir: "auto" }, formatJson(each.arguments)),
+      h("p", { class: "text long", dir: "auto", tabindex: "0" }, formatJson(each.arguments)),
     ]),
   );
 }

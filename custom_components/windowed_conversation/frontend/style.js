@@ -55,7 +55,7 @@ bdi, [dir="auto"] { overflow-wrap: anywhere; }
 .mark-model { border-inline-start-style: solid; }
 .mark-low_water { border-inline-start-style: dotted; }
 .legend { width: auto; border-collapse: collapse; font-size: 0.9em; }
-.legend th, .legend td { padding: 1px 12px 1px 0; text-align: start; font-weight: normal; vertical-align: top; }
+.legend th, .legend td { padding-block: 1px; padding-inline: 0 12px; text-align: start; font-weight: normal; vertical-align: top; }
 .legend td { text-align: end; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .swatch { display: inline-block; width: 12px; height: 12px; margin-inline-end: 8px; border-radius: 3px; }
 .swatch.part-free { box-shadow: inset 0 0 0 1px var(--page-quiet); }
@@ -100,7 +100,7 @@ details.card { padding-block: 4px; }
 details.card[open] { padding-block-end: var(--page-space); }
 table { border-collapse: collapse; width: 100%; }
 th { text-align: start; font-weight: 600; }
-th, td { padding: 6px 12px 6px 0; vertical-align: top; overflow-wrap: anywhere; }
+th, td { padding-block: 6px; padding-inline: 0 12px; vertical-align: top; overflow-wrap: anywhere; }
 table.lines tr + tr, table.lines thead + tbody tr { border-block-start: 1px solid var(--page-line); }
 td.number, th.number { text-align: end; font-variant-numeric: tabular-nums; }
 .scroll { overflow-x: auto; max-width: 100%; }
@@ -123,10 +123,7 @@ dialog .row { justify-content: flex-end; }
 .items > li { content-visibility: auto; contain-intrinsic-size: auto 120px; padding-block: 10px; }
 .items > li + li { border-block-start: 1px solid var(--page-line); }
 .items > li > * + * { margin-block-start: 4px; }
-.items > .trim-line { display: flex; align-items: center; gap: 8px; border: 0; font-size: 0.9em; content-visibility: visible; }
-.items > .trim-line + li { border: 0; }
-.trim-line::before, .trim-line::after { content: ""; flex: 1; border-block-start: 2px dotted var(--page-text); }
-.trim-line > span { flex: 0 1 auto; text-align: center; }
+.trim-line { border-block-start: 3px dotted var(--page-text); padding-block-start: 4px; text-align: center; font-size: 0.9em; }
 .said { font-weight: 600; }
 .leaving { border-inline-start: 4px dotted var(--page-quiet); padding-inline-start: 8px; }
 .list a[aria-current="true"] .quiet, .list a:hover .quiet { color: inherit; }
