@@ -6,32 +6,9 @@ import { formatNumber, formatShare } from "./format.js";
 import { h } from "./html.js";
 
 /**
- * @typedef {{
- *   exchanges: number,
- *   messages: number,
- *   tokens: number,
- *   newest_tokens: number,
- *   live_tokens: number | null,
- *   max_tokens: number,
- *   over_budget: boolean,
- *   prefix_tokens: number,
- *   protected_tokens: number,
- *   low_water_tokens: number,
- *   evicted: { exchanges: number, messages: number, tokens: number },
- *   trims: number,
- * }} Figures
- * @typedef {{
- *   instructions: number,
- *   home: number,
- *   tools: number,
- *   facts: number | null,
- *   live_context: number,
- *   window: number,
- *   answer: number,
- *   model: number | null,
- * }} Weight
+ * @typedef {import("./types.js").Figures} Figures
+ * @typedef {import("./types.js").Weight} Weight
  * @typedef {{ name: string, tokens: number, share: number }} Part
- * @typedef {{ name: string, tokens: number, share: number }} Mark
  */
 
 /**
@@ -43,7 +20,7 @@ import { h } from "./html.js";
  *
  * @param {Partial<Figures>} figures
  * @param {Partial<Weight> | null} weight
- * @returns {{ parts: Part[], marks: Mark[], total: number }}
+ * @returns {{ parts: Part[], marks: Part[], total: number }}
  */
 export function layoutBar(figures, weight) {
   const newest = Math.min(toCount(figures.newest_tokens), toCount(figures.tokens));
@@ -81,7 +58,7 @@ export function layoutBar(figures, weight) {
 /**
  * Return the nodes of a bar with its legend, which has the same numbers as text.
  *
- * @param {Pick<import("./api.js").Context, "hass" | "t">} context
+ * @param {Pick<import("./types.js").Context, "hass" | "t">} context
  * @param {Partial<Figures>} figures
  * @param {Partial<Weight> | null} weight
  * @param {{ hasLegend?: boolean }} [options]
@@ -142,8 +119,8 @@ function renderLegend(caption, rows) {
 }
 
 /**
- * @param {import("./api.js").Hass} hass
- * @param {import("./api.js").Translate} t
+ * @param {import("./types.js").Hass} hass
+ * @param {import("./types.js").Translate} t
  * @param {{ name: string, tokens: number }} row
  * @param {string} swatch
  * @param {string} percent

@@ -4,14 +4,15 @@
 
 import { call, describeError, loadTexts, subscribe } from "./api.js";
 import { renderBar } from "./bar.js";
-import { filterRows, nameConversation } from "./conversation_view.js";
+import { filterRows, keyOf, mergeChange, nameConversation } from "./conversations.js";
 import { formatNumber, formatTime } from "./format.js";
 import { h, render } from "./html.js";
 import { formatUrl } from "./state.js";
 import { applyStyle } from "./style.js";
 
 /**
- * @typedef {import("./conversation_view.js").Row} Row
+ * @typedef {import("./types.js").Hass} Hass
+ * @typedef {import("./types.js").Row} Row
  * @typedef {{ entity?: string, title?: string, view?: string }} Config
  */
 
@@ -22,9 +23,9 @@ export class CardView {
   #root;
   /** @type {Config} */
   #config = {};
-  /** @type {import("./api.js").Hass | undefined} */
+  /** @type {Hass | undefined} */
   #hass;
-  /** @type {Pick<import("./api.js").Context, "t" | "label"> | undefined} */
+  /** @type {Pick<import("./types.js").Context, "t" | "label"> | undefined} */
   #texts;
   /** @type {{ row?: Row, weight?: any, error?: string }} */
   #shown = {};
@@ -48,7 +49,7 @@ export class CardView {
     else this.#render();
   }
 
-  /** @param {import("./api.js").Hass} hass */
+  /** @param {Hass} hass */
   setHass(hass) {
     this.#hass = hass;
   }
@@ -81,12 +82,12 @@ export class CardView {
     }
   }
 
-  /** @param {{ conversations: Row[] }} event */
+  /** @param {import("./types.js").FiguresEvent} event */
   #receive(event) {
     const { row } = this.#shown;
-    const change = row && event.conversations.find((each) => isSame(each, row));
+    const change = row && event.conversations.find((each) => keyOf(each) === keyOf(row));
     if (row && change) {
-      this.#shown = { ...this.#shown, row: { ...row, last_used: change.last_used, figures: change.figures } };
+      this.#shown = { ...this.#shown, row: mergeChange(row, change) };
       this.#render();
     }
     // Another conversation may be the newest one now.
@@ -104,7 +105,7 @@ export class CardView {
     this.#render();
   };
 
-  /** @param {import("./api.js").Hass} hass */
+  /** @param {Hass} hass */
   async #read(hass) {
     try {
       const { conversations } = await call(hass, "conversations");
@@ -153,7 +154,7 @@ export class CardView {
 
   /** @param {Row} row */
   #renderRow(row) {
-    const hass = /** @type {import("./api.js").Hass} */ (this.#hass);
+    const hass = /** @type {Hass} */ (this.#hass);
     const { figures } = row;
     const facts = [
       `${row.agent} · ${formatTime(hass, row.last_used)}`,
@@ -168,12 +169,4 @@ export class CardView {
         .map((fact, index) => h("p", { key: `fact-${index}`, class: "small quiet", dir: "auto" }, fact)),
     ];
   }
-}
-
-/**
- * @param {Pick<Row, "entity_id" | "conversation_id">} one
- * @param {Pick<Row, "entity_id" | "conversation_id">} other
- */
-function isSame(one, other) {
-  return one.entity_id === other.entity_id && one.conversation_id === other.conversation_id;
 }

@@ -3,53 +3,33 @@
  */
 
 import { renderBar } from "./bar.js";
+import { chooseExclusion, download, forget, fork, importFile, summarize, tag } from "./conversation_actions.js";
+import {
+  chooseConversation,
+  describeSource,
+  filterRows,
+  keyOf,
+  nameConversation,
+  receive,
+  SOURCES,
+} from "./conversations.js";
 import { formatNumber, formatTime } from "./format.js";
 import { h } from "./html.js";
+import { onFollow } from "./state.js";
 
 /**
- * @typedef {import("./api.js").Context} Context
- * @typedef {import("./api.js").State} State
- * @typedef {{
- *   entity_id: string,
- *   conversation_id: string,
- *   agent: string,
- *   person: string | null,
- *   device: string | null,
- *   source: string,
- *   last_used: string,
- *   figures: import("./bar.js").Figures,
- * }} Row
- * @typedef {{
- *   exchange: number,
- *   number: number,
- *   time: string | null,
- *   said: string,
- *   answer: string,
- *   is_cut: boolean,
- *   route: string | null,
- *   tools: string[],
- *   tokens: number,
- *   messages: number,
- *   tags: string[],
- *   is_summary: boolean,
- *   is_incomplete: boolean,
- *   is_pinned: boolean,
- *   is_excluded: boolean,
- * }} Exchange
- * @typedef {Row & { weight: import("./bar.js").Weight | null, leaves_first: number[], exchanges: Exchange[] }} Conversation
- * @typedef {{ role: string, content: any, name?: string, tool_calls?: { name: string, arguments: unknown }[] }} Message
- * @typedef {{ rows: Row[], opened: Conversation | null, messages: Message[] | null, problem: string }} Data
+ * @typedef {import("./types.js").Context} Context
+ * @typedef {import("./types.js").Conversation} Conversation
+ * @typedef {import("./types.js").ConversationData} Data
+ * @typedef {import("./types.js").Exchange} Exchange
+ * @typedef {import("./types.js").Message} Message
+ * @typedef {import("./types.js").Row} Row
+ * @typedef {import("./types.js").State} State
  */
 
-const SOURCES = ["person", "satellite", "automation"];
 const IMPORTANT = "important";
-const EPHEMERAL = "ephemeral";
-const MAX_FILE_BYTES = 8_000_000;
-// Home Assistant closes a connection that sends it a message of more than 4 MiB.
-const MAX_SENT_BYTES = 4_000_000;
-const REVOKE_DELAY = 10_000;
 
-/** @type {import("./api.js").View} */
+/** @type {import("./types.js").View} */
 export const view = { name: "conversation", load, render, receive };
 
 /**
@@ -74,69 +54,6 @@ async function load(context, state) {
     data.problem = await context.describe(error);
   }
   return data;
-}
-
-/**
- * Return the conversations that pass the filters of a state.
- *
- * @param {Row[]} rows
- * @param {State} state
- */
-export function filterRows(rows, { agent, source }) {
-  return rows.filter((row) => (!agent || row.entity_id === agent) && (!source || row.source === source));
-}
-
-/**
- * Return the ids of the conversation to open: the chosen one, or else the newest one that passes the filters.
- *
- * @param {Row[]} rows
- * @param {State} state
- * @returns {{ entity_id: string, conversation_id: string } | null}
- */
-export function chooseConversation(rows, state) {
-  if (state.entity && state.conversation) {
-    return { entity_id: state.entity, conversation_id: state.conversation };
-  }
-  const newest = filterRows(rows, state)[0];
-  return newest ? { entity_id: newest.entity_id, conversation_id: newest.conversation_id } : null;
-}
-
-/**
- * Return the data with the figures of an event. They are stale if a conversation is new, or if the open one has changed.
- *
- * @param {State} state
- * @param {Data} data
- * @param {{ conversations: any[] }} event
- * @returns {{ data: Data, isStale: boolean }}
- */
-export function receive(state, data, event) {
-  const changes = new Map(event.conversations.map((change) => [keyOf(change), change]));
-  const known = new Set(data.rows.map(keyOf));
-  const rows = data.rows
-    .map((row) => merge(row, changes.get(keyOf(row))))
-    .sort((one, other) => Date.parse(other.last_used) - Date.parse(one.last_used));
-  const change = data.opened && changes.get(keyOf(data.opened));
-  const opened = data.opened && merge(data.opened, change);
-  const chosen = chooseConversation(rows, state);
-  const isOther = chosen !== null && (!opened || keyOf(chosen) !== keyOf(opened));
-  const isNew = event.conversations.some((each) => !known.has(keyOf(each)));
-  return { data: { ...data, rows, opened }, isStale: isNew || isOther || Boolean(change) };
-}
-
-/**
- * @template {Row} T
- * @param {T} row
- * @param {Partial<Row> | undefined} change
- * @returns {T}
- */
-function merge(row, change) {
-  if (!change) return row;
-  return { ...row, last_used: change.last_used ?? row.last_used, figures: { ...row.figures, ...change.figures } };
-}
-
-/** @param {{ entity_id: string, conversation_id: string }} row */
-function keyOf({ entity_id, conversation_id }) {
-  return `${entity_id}\n${conversation_id}`;
 }
 
 /**
@@ -229,11 +146,7 @@ function renderSelect({ t, update }, state, name, label, options) {
 function renderRow({ t, hass, link, update }, data, row) {
   const { tokens, max_tokens } = row.figures;
   const patch = { entity: row.entity_id, conversation: row.conversation_id, exchange: null };
-  const open = (/** @type {MouseEvent} */ event) => {
-    if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
-    event.preventDefault();
-    update(patch);
-  };
+  const open = onFollow(() => update(patch));
   const isOpen = data.opened !== null && keyOf(data.opened) === keyOf(row);
   return h(
     "li",
@@ -256,24 +169,6 @@ function renderRow({ t, hass, link, update }, data, row) {
       ),
     ),
   );
-}
-
-/**
- * Return the name of a conversation: who speaks in it, or its id.
- *
- * @param {Pick<Row, "person" | "device" | "conversation_id">} row
- */
-export function nameConversation({ person, device, conversation_id }) {
-  return person ?? device ?? conversation_id;
-}
-
-/**
- * @param {Context["t"]} t
- * @param {Row} row
- */
-function describeSource(t, { source, person, device }) {
-  if (person && device) return device;
-  return SOURCES.includes(source) ? t(`conversation.${source}`) : "";
 }
 
 /**
@@ -393,7 +288,17 @@ function renderExchange(context, state, opened, exchange, isLeaving, messages) {
           !exchange.is_summary && h("p", { class: "said", dir: "auto", key: "said" }, exchange.said),
           h("p", { class: "text", dir: "auto", key: "answer" }, exchange.answer),
         ],
-    h("p", { class: "small quiet" }, describeExchange(context, exchange)),
+    h(
+      "p",
+      { class: "small quiet" },
+      [
+        exchange.time && formatTime(hass, exchange.time),
+        exchange.route && context.label("turn_route", exchange.route),
+        t("conversation.tokens", { tokens: formatNumber(hass, exchange.tokens) }),
+      ]
+        .filter(Boolean)
+        .join(" · "),
+    ),
     renderChips(context, exchange, isLeaving),
     h(
       "div",
@@ -407,15 +312,6 @@ function renderExchange(context, state, opened, exchange, isLeaving, messages) {
         ),
     ),
   );
-
-  function describeExchange(/** @type {Context} */ { label }, /** @type {Exchange} */ { time, route, tokens }) {
-    const parts = [
-      time && formatTime(hass, time),
-      route && label("turn_route", route),
-      t("conversation.tokens", { tokens: formatNumber(hass, tokens) }),
-    ];
-    return parts.filter(Boolean).join(" · ");
-  }
 }
 
 /**
@@ -460,24 +356,6 @@ function renderTagButtons(context, opened, exchange) {
       context.t(`conversation.${change.key}`),
     ),
   );
-}
-
-/**
- * Return the change of tags that excludes an exchange or includes it again.
- *
- * An agent without excluded tags sends all exchanges. For such an agent, the tag only makes the exchange leave first.
- *
- * @param {Pick<Exchange, "is_excluded" | "tags">} exchange
- * @param {string[]} excludedTags
- */
-export function chooseExclusion({ is_excluded, tags }, excludedTags) {
-  // A tag with a colon is automatic, and nobody can set it.
-  const tag = excludedTags.find((each) => !each.includes(":"));
-  if (is_excluded) return { key: "include", add: [], remove: excludedTags.filter((each) => tags.includes(each)) };
-  if (tag) return { key: "exclude", add: [tag], remove: [] };
-  return tags.includes(EPHEMERAL)
-    ? { key: "evict_in_order", add: [], remove: [EPHEMERAL] }
-    : { key: "evict_first", add: [EPHEMERAL], remove: [] };
 }
 
 /**
@@ -540,143 +418,4 @@ function renderImport(context, state) {
       h("button", { type: "submit" }, t("conversation.import_start")),
     ),
   );
-}
-
-/**
- * @param {Context} context
- * @param {HTMLFormElement} form
- */
-async function importFile(context, form) {
-  const fields = new FormData(form);
-  const file = fields.get("file");
-  if (!(file instanceof File) || !file.size)
-    return context.say(context.t("conversation.import_no_file"), { isError: true });
-  if (file.size > MAX_FILE_BYTES) return context.say(context.t("conversation.import_large"), { isError: true });
-  const { content, key, error = "" } = parseExport(await file.text());
-  if (key) return context.say(context.t(`conversation.${key}`, { error }), { isError: true });
-  const entity_id = String(fields.get("agent"));
-  const isDone = await context.act(
-    async () => {
-      const { conversation_id } = await context.call("import_conversation", { entity_id, export: content });
-      context.update({ entity: entity_id, conversation: conversation_id, exchange: null });
-    },
-    { done: "conversation.imported" },
-  );
-  if (isDone) form.reset();
-}
-
-/**
- * Return the content of an exported file, or the key of the text that says why it has none.
- *
- * @param {string} text
- * @returns {{ content?: object, key?: string, error?: string }}
- */
-export function parseExport(text) {
-  let content;
-  try {
-    content = JSON.parse(text);
-  } catch (error) {
-    return { key: "import_malformed", error: /** @type {Error} */ (error).message };
-  }
-  if (typeof content !== "object" || content === null || Array.isArray(content)) {
-    return { key: "import_malformed", error: typeof content };
-  }
-  if (new Blob([JSON.stringify(content)]).size > MAX_SENT_BYTES) return { key: "import_large" };
-  return { content };
-}
-
-/**
- * @param {Context} context
- * @param {Conversation} opened
- * @param {Exchange} exchange
- * @param {{ add: string[], remove: string[] }} change
- */
-function tag(context, opened, exchange, { add, remove }) {
-  return context.act(
-    async () => {
-      // Exchanges are counted back from the newest one, and there may be a newer one than when this was drawn.
-      const { exchanges } = await context.call("conversation", idsOf(opened));
-      const current = exchanges.find((/** @type {Exchange} */ each) => each.number === exchange.number);
-      const back = current?.exchange ?? exchange.exchange;
-      await context.call("tag_exchange", { ...idsOf(opened), exchange: back, add, remove });
-    },
-    { done: "conversation.tagged" },
-  );
-}
-
-/**
- * @param {Context} context
- * @param {Conversation} opened
- */
-function summarize(context, opened) {
-  return context.act(() => context.call("summarize_conversation", idsOf(opened)), { done: "conversation.summarized" });
-}
-
-/**
- * @param {Context} context
- * @param {Conversation} opened
- */
-async function fork(context, opened) {
-  const { t } = context;
-  const name = await context.ask({
-    title: t("conversation.fork"),
-    text: t("conversation.fork_text"),
-    label: t("conversation.fork_name"),
-    confirm: t("conversation.fork"),
-  });
-  if (!name) return;
-  await context.act(
-    async () => {
-      await context.call("fork_conversation", { ...idsOf(opened), new_conversation_id: name });
-      context.update({ entity: opened.entity_id, conversation: name, exchange: null });
-    },
-    { done: "conversation.forked" },
-  );
-}
-
-/**
- * @param {Context} context
- * @param {Conversation} opened
- */
-async function forget(context, opened) {
-  const { t, hass } = context;
-  const isConfirmed = await context.confirm({
-    title: t("conversation.forget_title"),
-    text: t("conversation.forget_text", { exchanges: formatNumber(hass, opened.figures.exchanges) }),
-    confirm: t("conversation.forget"),
-    isDangerous: true,
-  });
-  if (!isConfirmed) return;
-  await context.act(
-    async () => {
-      await context.call("delete_conversation", idsOf(opened));
-      context.update({ entity: null, conversation: null, exchange: null }, { replace: true });
-    },
-    { done: "conversation.forgotten" },
-  );
-}
-
-/**
- * @param {Context} context
- * @param {Conversation} opened
- */
-function download(context, opened) {
-  return context.act(
-    async () => {
-      const { export: content } = await context.call("get_conversation", { ...idsOf(opened), content: "export" });
-      const url = URL.createObjectURL(new Blob([JSON.stringify(content)], { type: "application/json" }));
-      const anchor = document.createElement("a");
-      anchor.href = url;
-      anchor.download = `${opened.conversation_id.replace(/[^\w.-]+/g, "_")}.json`;
-      anchor.click();
-      // The browser reads it only after this.
-      setTimeout(() => URL.revokeObjectURL(url), REVOKE_DELAY);
-    },
-    { done: "conversation.exported" },
-  );
-}
-
-/** @param {Row} row */
-function idsOf({ entity_id, conversation_id }) {
-  return { entity_id, conversation_id };
 }

@@ -5,7 +5,7 @@
 import { h, render } from "./html.js";
 
 /**
- * @typedef {import("./api.js").Question & { label?: string, value?: string, maxLength?: number, cancel: string }} Question
+ * @typedef {import("./types.js").Question & Partial<import("./types.js").TextQuestion> & { cancel: string }} Question
  */
 
 /** What cancels the open question of a parent. @type {WeakMap<Element, () => void>} */

@@ -2,7 +2,7 @@
  * Writes numbers, times, money and durations as the user's profile says.
  */
 
-/** @typedef {Pick<import("./api.js").Hass, "locale" | "language" | "config">} Profile */
+/** @typedef {Pick<import("./types.js").Hass, "locale" | "language" | "config">} Profile */
 
 /** The language whose numbers look like a choice in the profile. @type {Record<string, string[]>} */
 const NUMBER_LANGUAGES = {

@@ -5,14 +5,14 @@
 import { call, describeError, loadTexts, subscribe } from "./api.js";
 import { askInDialog } from "./dialog.js";
 import { h, render } from "./html.js";
-import { findAgent, formatUrl, parseState, patchState, VIEWS } from "./state.js";
+import { findAgent, formatUrl, onFollow, parseState, patchState, VIEWS } from "./state.js";
 import { applyStyle } from "./style.js";
 
 /**
- * @typedef {import("./api.js").Context} Context
- * @typedef {import("./api.js").Hass} Hass
- * @typedef {import("./api.js").State} State
- * @typedef {import("./api.js").View} View
+ * @typedef {import("./types.js").Context} Context
+ * @typedef {import("./types.js").Hass} Hass
+ * @typedef {import("./types.js").State} State
+ * @typedef {import("./types.js").View} View
  */
 
 const ELEMENT = "windowed-conversation-panel";
@@ -126,7 +126,7 @@ class WindowedConversationPanel extends HTMLElement {
     }
   }
 
-  /** @param {{ conversations: any[] }} event */
+  /** @param {import("./types.js").FiguresEvent} event */
   #receive(event) {
     const { view, state, data } = this.#shown;
     if (!view?.receive || !state || !Array.isArray(event?.conversations)) return;
@@ -270,7 +270,7 @@ class WindowedConversationPanel extends HTMLElement {
     this.#render();
   }
 
-  /** @param {import("./api.js").Question & { label?: string, value?: string, maxLength?: number }} question */
+  /** @param {import("./types.js").Question} question */
   #ask(question) {
     const parent = /** @type {Element} */ (this.shadowRoot?.lastElementChild);
     return askInDialog(parent, { ...question, cancel: this.#translate("panel.cancel") });
@@ -325,14 +325,11 @@ class WindowedConversationPanel extends HTMLElement {
   /** @param {string} name */
   #renderTab(name) {
     const isCurrent = name === this.#state.view;
-    const open = (/** @type {MouseEvent} */ event) => {
-      // Those open another tab or window of the browser.
-      if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
-      event.preventDefault();
+    const open = onFollow(() => {
       // What was said about another view does not belong to this one.
       this.#status = { text: "", isError: false };
       this.#update({ view: name });
-    };
+    });
     return h(
       "a",
       {

@@ -2,7 +2,7 @@
  * The state of the page in its address: the view is the path, the rest is the query.
  */
 
-/** @typedef {import("./api.js").State} State */
+/** @typedef {import("./types.js").State} State */
 
 export const VIEWS = ["conversation", "why", "memory", "turns", "costs", "health", "commands"];
 const DEFAULT_VIEW = "conversation";
@@ -63,15 +63,29 @@ export function patchState(state, patch) {
  * Return the entity of the agent that an id in the address names: its own id, or that of its account.
  *
  * @param {string} target
- * @param {import("./api.js").Agent[]} agents
- * @param {import("./api.js").Hass["devices"]} devices
+ * @param {import("./types.js").Agent[]} agents
+ * @param {import("./types.js").Hass["devices"]} devices
  * @returns {string | undefined}
  */
 export function findAgent(target, agents, devices) {
   const exact = agents.find((agent) => agent.id === target || agent.entity_id === target);
-  const ofAccount = (/** @type {import("./api.js").Agent} */ agent) =>
+  const ofAccount = (/** @type {import("./types.js").Agent} */ agent) =>
     devices?.[agent.device_id ?? ""]?.config_entries?.includes(target);
   return (exact ?? agents.find(ofAccount))?.entity_id;
+}
+
+/**
+ * Return what a click on a link does: the action, unless it opens another tab or window of the browser.
+ *
+ * @param {() => void} action
+ * @returns {(event: MouseEvent) => void}
+ */
+export function onFollow(action) {
+  return (event) => {
+    if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+    event.preventDefault();
+    action();
+  };
 }
 
 /** @param {string} part */

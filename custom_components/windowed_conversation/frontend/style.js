@@ -127,6 +127,7 @@ dialog .row { justify-content: flex-end; }
 .trim-line > span { flex: 0 1 auto; text-align: center; }
 .said { font-weight: 600; }
 .leaving { background: rgba(127, 127, 127, 0.1); }
+.long { max-height: 60vh; overflow: auto; }
 .message { border-inline-start: 3px solid var(--page-line); padding-inline-start: 8px; }
 @media (min-width: 900px) {
   .split { grid-template-columns: 320px minmax(0, 1fr); align-items: start; }

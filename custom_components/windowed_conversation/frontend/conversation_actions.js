@@ -1,0 +1,175 @@
+/**
+ * What can be done with a conversation and its exchanges.
+ */
+
+import { formatNumber } from "./format.js";
+
+/**
+ * @typedef {import("./types.js").Context} Context
+ * @typedef {import("./types.js").Conversation} Conversation
+ * @typedef {import("./types.js").Exchange} Exchange
+ * @typedef {import("./types.js").Row} Row
+ */
+
+const EPHEMERAL = "ephemeral";
+const MAX_FILE_BYTES = 8_000_000;
+// Home Assistant closes a connection that sends it a message of more than 4 MiB.
+const MAX_SENT_BYTES = 4_000_000;
+const REVOKE_DELAY = 10_000;
+
+/**
+ * Return the change of tags that excludes an exchange or includes it again.
+ *
+ * An agent without excluded tags sends all exchanges. For such an agent, the tag only makes the exchange leave first.
+ *
+ * @param {Pick<Exchange, "is_excluded" | "tags">} exchange
+ * @param {string[]} excludedTags
+ */
+export function chooseExclusion({ is_excluded, tags }, excludedTags) {
+  // A tag with a colon is automatic, and nobody can set it.
+  const tag = excludedTags.find((each) => !each.includes(":"));
+  if (is_excluded) return { key: "include", add: [], remove: excludedTags.filter((each) => tags.includes(each)) };
+  if (tag) return { key: "exclude", add: [tag], remove: [] };
+  return tags.includes(EPHEMERAL)
+    ? { key: "evict_in_order", add: [], remove: [EPHEMERAL] }
+    : { key: "evict_first", add: [EPHEMERAL], remove: [] };
+}
+
+/**
+ * @param {Context} context
+ * @param {HTMLFormElement} form
+ */
+export async function importFile(context, form) {
+  const fields = new FormData(form);
+  const file = fields.get("file");
+  if (!(file instanceof File) || !file.size)
+    return context.say(context.t("conversation.import_no_file"), { isError: true });
+  if (file.size > MAX_FILE_BYTES) return context.say(context.t("conversation.import_large"), { isError: true });
+  const { content, key, error = "" } = parseExport(await file.text());
+  if (key) return context.say(context.t(`conversation.${key}`, { error }), { isError: true });
+  const entity_id = String(fields.get("agent"));
+  const isDone = await context.act(
+    async () => {
+      const { conversation_id } = await context.call("import_conversation", { entity_id, export: content });
+      context.update({ entity: entity_id, conversation: conversation_id, exchange: null });
+    },
+    { done: "conversation.imported" },
+  );
+  if (isDone) form.reset();
+}
+
+/**
+ * Return the content of an exported file, or the key of the text that says why it has none.
+ *
+ * @param {string} text
+ * @returns {{ content?: object, key?: string, error?: string }}
+ */
+export function parseExport(text) {
+  let content;
+  try {
+    content = JSON.parse(text);
+  } catch (error) {
+    return { key: "import_malformed", error: /** @type {Error} */ (error).message };
+  }
+  if (typeof content !== "object" || content === null || Array.isArray(content)) {
+    return { key: "import_malformed", error: typeof content };
+  }
+  if (new Blob([JSON.stringify(content)]).size > MAX_SENT_BYTES) return { key: "import_large" };
+  return { content };
+}
+
+/**
+ * @param {Context} context
+ * @param {Conversation} opened
+ * @param {Exchange} exchange
+ * @param {{ add: string[], remove: string[] }} change
+ */
+export function tag(context, opened, exchange, { add, remove }) {
+  return context.act(
+    async () => {
+      // Exchanges are counted back from the newest one, and there may be a newer one than when this was drawn.
+      const { exchanges } = await context.call("conversation", idsOf(opened));
+      const current = exchanges.find((/** @type {Exchange} */ each) => each.number === exchange.number);
+      const back = current?.exchange ?? exchange.exchange;
+      await context.call("tag_exchange", { ...idsOf(opened), exchange: back, add, remove });
+    },
+    { done: "conversation.tagged" },
+  );
+}
+
+/**
+ * @param {Context} context
+ * @param {Conversation} opened
+ */
+export function summarize(context, opened) {
+  return context.act(() => context.call("summarize_conversation", idsOf(opened)), { done: "conversation.summarized" });
+}
+
+/**
+ * @param {Context} context
+ * @param {Conversation} opened
+ */
+export async function fork(context, opened) {
+  const { t } = context;
+  const name = await context.ask({
+    title: t("conversation.fork"),
+    text: t("conversation.fork_text"),
+    label: t("conversation.fork_name"),
+    confirm: t("conversation.fork"),
+  });
+  if (!name) return;
+  await context.act(
+    async () => {
+      await context.call("fork_conversation", { ...idsOf(opened), new_conversation_id: name });
+      context.update({ entity: opened.entity_id, conversation: name, exchange: null });
+    },
+    { done: "conversation.forked" },
+  );
+}
+
+/**
+ * @param {Context} context
+ * @param {Conversation} opened
+ */
+export async function forget(context, opened) {
+  const { t, hass } = context;
+  const isConfirmed = await context.confirm({
+    title: t("conversation.forget_title"),
+    text: t("conversation.forget_text", { exchanges: formatNumber(hass, opened.figures.exchanges) }),
+    confirm: t("conversation.forget"),
+    isDangerous: true,
+  });
+  if (!isConfirmed) return;
+  await context.act(
+    async () => {
+      await context.call("delete_conversation", idsOf(opened));
+      context.update({ entity: null, conversation: null, exchange: null }, { replace: true });
+    },
+    { done: "conversation.forgotten" },
+  );
+}
+
+/**
+ * @param {Context} context
+ * @param {Conversation} opened
+ */
+export function download(context, opened) {
+  return context.act(
+    async () => {
+      const { export: content } = await context.call("get_conversation", { ...idsOf(opened), content: "export" });
+      const url = URL.createObjectURL(new Blob([JSON.stringify(content)], { type: "application/json" }));
+      const anchor = document.createElement("a");
+      anchor.href = url;
+      anchor.download = `${opened.conversation_id.replace(/[^\w.-]+/g, "_")}.json`;
+      anchor.click();
+      // The browser reads it only after this.
+      setTimeout(() => URL.revokeObjectURL(url), REVOKE_DELAY);
+    },
+    { done: "conversation.exported" },
+  );
+}
+
+/** @param {Row} row */
+function idsOf({ entity_id, conversation_id }) {
+  return { entity_id, conversation_id };
+}

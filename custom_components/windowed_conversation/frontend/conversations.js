@@ -1,0 +1,95 @@
+/**
+ * Chooses among conversations, names them, and keeps their figures up to date.
+ */
+
+/**
+ * @typedef {import("./types.js").Context} Context
+ * @typedef {import("./types.js").ConversationData} Data
+ * @typedef {import("./types.js").Row} Row
+ * @typedef {import("./types.js").State} State
+ */
+
+export const SOURCES = ["person", "satellite", "automation"];
+
+/**
+ * Return the conversations that pass the filters of a state.
+ *
+ * @param {Row[]} rows
+ * @param {State} state
+ */
+export function filterRows(rows, { agent, source }) {
+  return rows.filter((row) => (!agent || row.entity_id === agent) && (!source || row.source === source));
+}
+
+/**
+ * Return the ids of the conversation to open: the chosen one, or else the newest one that passes the filters.
+ *
+ * @param {Row[]} rows
+ * @param {State} state
+ * @returns {{ entity_id: string, conversation_id: string } | null}
+ */
+export function chooseConversation(rows, state) {
+  if (state.entity && state.conversation) {
+    return { entity_id: state.entity, conversation_id: state.conversation };
+  }
+  const newest = filterRows(rows, state)[0];
+  return newest ? { entity_id: newest.entity_id, conversation_id: newest.conversation_id } : null;
+}
+
+/**
+ * Return the data with the figures of an event. They are stale if a conversation is new, or if the open one has changed.
+ *
+ * @param {State} state
+ * @param {Data} data
+ * @param {import("./types.js").FiguresEvent} event
+ * @returns {{ data: Data, isStale: boolean }}
+ */
+export function receive(state, data, event) {
+  const changes = new Map(event.conversations.map((change) => [keyOf(change), change]));
+  const known = new Set(data.rows.map(keyOf));
+  const rows = data.rows
+    .map((row) => mergeChange(row, changes.get(keyOf(row))))
+    .sort((one, other) => Date.parse(other.last_used) - Date.parse(one.last_used));
+  const change = data.opened && changes.get(keyOf(data.opened));
+  const opened = data.opened && mergeChange(data.opened, change);
+  const chosen = chooseConversation(rows, state);
+  const isOther = chosen !== null && (!opened || keyOf(chosen) !== keyOf(opened));
+  const isNew = event.conversations.some((each) => !known.has(keyOf(each)));
+  return { data: { ...data, rows, opened }, isStale: isNew || isOther || Boolean(change) };
+}
+
+/**
+ * Return a conversation with the figures of an event.
+ *
+ * @template {Row} T
+ * @param {T} row
+ * @param {Partial<Row> | null | undefined} change
+ * @returns {T}
+ */
+export function mergeChange(row, change) {
+  if (!change) return row;
+  return { ...row, last_used: change.last_used ?? row.last_used, figures: { ...row.figures, ...change.figures } };
+}
+
+/** @param {{ entity_id: string, conversation_id: string }} row */
+export function keyOf({ entity_id, conversation_id }) {
+  return `${entity_id}\n${conversation_id}`;
+}
+
+/**
+ * Return the name of a conversation: who speaks in it, or its id.
+ *
+ * @param {Pick<Row, "person" | "device" | "conversation_id">} row
+ */
+export function nameConversation({ person, device, conversation_id }) {
+  return person ?? device ?? conversation_id;
+}
+
+/**
+ * @param {Context["t"]} t
+ * @param {Row} row
+ */
+export function describeSource(t, { source, person, device }) {
+  if (person && device) return device;
+  return SOURCES.includes(source) ? t(`conversation.${source}`) : "";
+}
