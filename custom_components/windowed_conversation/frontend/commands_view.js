@@ -7,7 +7,7 @@ import { h } from "./html.js";
 import { renderTime } from "./parts.js";
 
 /**
- * @typedef {import("./api.js").Context} Context
+ * @typedef {import("./types.js").Context} Context
  * @typedef {{ kind: "alias", entity_id: string, alias: string } | { kind: "sentence", sentence: string }} Suggestion
  * @typedef {{
  *   said: string, count: number, last: string, tool: string,
@@ -15,12 +15,12 @@ import { renderTime } from "./parts.js";
  * }} Group
  */
 
-/** @type {import("./api.js").View} */
+/** @type {import("./types.js").View} */
 export const view = { name: "commands", load: (context) => context.call("model_commands"), render };
 
 /**
  * @param {Context} context
- * @param {import("./api.js").State} _state
+ * @param {import("./types.js").State} _state
  * @param {{ groups: Group[] }} data
  */
 function render(context, _state, { groups }) {

@@ -7,8 +7,8 @@ import { h } from "./html.js";
 import { renderBar, renderPairs, renderSelect, renderTable } from "./parts.js";
 
 /**
- * @typedef {import("./api.js").Context} Context
- * @typedef {import("./api.js").State} State
+ * @typedef {import("./types.js").Context} Context
+ * @typedef {import("./types.js").State} State
  * @typedef {{
  *   day: string, entity_id: string, agent: string, person: string | null, turns: number, requests: number,
  *   input_tokens: number, cached_tokens: number, output_tokens: number, cost: number | null, without_price: number,
@@ -80,7 +80,7 @@ export function shareSums(sums) {
   return values.map((value) => (largest ? value / largest : 0));
 }
 
-/** @type {import("./api.js").View} */
+/** @type {import("./types.js").View} */
 export const view = {
   name: "costs",
   load: (context, state) => context.call("costs", { days: Number(chooseDays(state)) }),

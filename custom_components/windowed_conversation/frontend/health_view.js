@@ -7,7 +7,7 @@ import { h } from "./html.js";
 import { renderPairs, translateOr } from "./parts.js";
 
 /**
- * @typedef {import("./api.js").Context} Context
+ * @typedef {import("./types.js").Context} Context
  * @typedef {{ reachable: boolean | null, away_since: string | null, answered_at: string | null, models: number }} Server
  * @typedef {{ title: string, provider: string, state: string, server: Server | null }} Account
  * @typedef {{
@@ -17,12 +17,12 @@ import { renderPairs, translateOr } from "./parts.js";
  * @typedef {{ accounts: Account[], agents: any[], memory: Memory }} Data
  */
 
-/** @type {import("./api.js").View} */
+/** @type {import("./types.js").View} */
 export const view = { name: "health", load: (context) => context.call("health"), render };
 
 /**
  * @param {Context} context
- * @param {import("./api.js").State} _state
+ * @param {import("./types.js").State} _state
  * @param {Data} data
  */
 function render(context, _state, { accounts, agents, memory }) {

@@ -7,8 +7,8 @@ import { h } from "./html.js";
 import { redraw, renderTime } from "./parts.js";
 
 /**
- * @typedef {import("./api.js").Context} Context
- * @typedef {import("./api.js").State} State
+ * @typedef {import("./types.js").Context} Context
+ * @typedef {import("./types.js").State} State
  * @typedef {{
  *   id: string, text: string, time: string, person: string | null, private: boolean, confirmed: string,
  *   tellings: number, source: string, quote: string, conversation_id: string | null, last_used: string | null,
@@ -59,7 +59,7 @@ export async function correctFact(call, fact, text, person) {
   if (stored.id !== fact.id) await call("forget", { ids: [fact.id] });
 }
 
-/** @type {import("./api.js").View} */
+/** @type {import("./types.js").View} */
 export const view = { name: "memory", load: (context) => context.call("about_me"), render };
 
 /**

@@ -6,7 +6,7 @@ import { formatTime } from "./format.js";
 import { h } from "./html.js";
 
 /**
- * @typedef {import("./api.js").Context} Context
+ * @typedef {import("./types.js").Context} Context
  * @typedef {import("./html.js").Child} Child
  * @typedef {{ label: string, isNumber?: boolean }} Column
  * @typedef {{ key: string | number, cells: Child[] }} Row

@@ -17,8 +17,8 @@ import {
 } from "./parts.js";
 
 /**
- * @typedef {import("./api.js").Context} Context
- * @typedef {import("./api.js").State} State
+ * @typedef {import("./types.js").Context} Context
+ * @typedef {import("./types.js").State} State
  * @typedef {{ turns: any[], next: string | null, errors: import("./parts.js").Errors }} Data
  */
 
@@ -64,7 +64,7 @@ export function listPeople(states) {
     .sort(([, one], [, other]) => one.localeCompare(other));
 }
 
-/** @type {import("./api.js").View} */
+/** @type {import("./types.js").View} */
 export const view = { name: "turns", load, render };
 
 /**

@@ -7,7 +7,7 @@ import { h } from "./html.js";
 import { renderTable } from "./parts.js";
 
 /**
- * @typedef {import("./api.js").Context} Context
+ * @typedef {import("./types.js").Context} Context
  * @typedef {{
  *   step: string, name?: string, start: number, end: number, first_byte?: number | null, first_token?: number | null,
  * }} Step

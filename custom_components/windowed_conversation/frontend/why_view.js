@@ -19,8 +19,8 @@ import {
 import { renderWaterfall } from "./waterfall.js";
 
 /**
- * @typedef {import("./api.js").Context} Context
- * @typedef {import("./api.js").State} State
+ * @typedef {import("./types.js").Context} Context
+ * @typedef {import("./types.js").State} State
  * @typedef {import("./html.js").Child} Child
  * @typedef {{ system: string, tools: any, messages: any[], omitted_messages: number }} Sent
  * @typedef {{
@@ -60,7 +60,7 @@ export function formatValue(value) {
   }
 }
 
-/** @type {import("./api.js").View} */
+/** @type {import("./types.js").View} */
 export const view = { name: "why", load, render };
 
 /**
@@ -212,7 +212,7 @@ function renderSummary(context, { turn, errors }) {
           h("p", { class: "said text", dir: "auto" }, turn.said),
           h("p", { class: "text message", dir: "auto" }, turn.answer),
         ]
-      : h("p", null, translateOr(context, `why.text_${turn.text}`, t("why.text_not_kept"))),
+      : h("p", null, t(turn.text === "private" ? "why.text_private" : "why.text_not_kept")),
     renderPairs([
       [t("turns.who"), turn.context?.speaker ?? turn.person ?? t("turns.unknown_speaker")],
       [t("turns.device"), turn.device],
@@ -362,7 +362,7 @@ function renderRequest(context, data, attempt, number) {
     { key: `request-${number}`, ontoggle: open },
     h("summary", null, h("bdi", null, title.filter(Boolean).join(" · "))),
     !(number in data.sent) && h("p", { class: "quiet" }, t("panel.loading")),
-    sent === null && h("p", null, translateOr(context, `why.text_${data.turn.text}`, t("why.no_request"))),
+    sent === null && h("p", null, t("why.no_request")),
     sent && renderSent(context, sent),
   );
 }
